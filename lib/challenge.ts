@@ -1,0 +1,61 @@
+import { offeredSchemes } from './credentials.ts'
+import type { Scheme } from './credentials.ts'
+import { REFUSALS } from './refusal.ts'
+import type { Refusal, RefusalReason } from './refusal.ts'
+import type { DpopMode } from './settings/settings.ts'
+import type { ScopeRequirement } from './token/scopes.ts'
+
+export interface ChallengePolicy {
+  readonly mode: DpopMode
+  readonly algs: readonly string[]
+  /** RFC 9728 section 5.1. Only ever a URL out of the settings: no byte of a request goes into a header. */
+  readonly resourceMetadataUrl: string | undefined
+}
+
+/** Headers that answer a refused request, beside its status and body. */
+export type RefusalHeaders = Readonly<Record<string, string>>
+
+export interface RefusalContext {
+  /** The scheme that the client used, when it is one of ours. */
+  readonly scheme: Scheme | undefined
+  /** What the route needs, for `scope` with insufficient_scope (RFC 6750 section 3). */
+  readonly requirement?: ScopeRequirement | undefined
+  readonly nonce?: string | undefined
+  /** Seconds after which a request that could not be decided may be sent again. */
+  readonly retryAfter?: number | undefined
+}
+
+type Parameters = ReadonlyArray<readonly [name: string, value: string]>
+
+/** The headers for a refusal: one WWW-Authenticate line with the challenges of the mode, or Retry-After where we could not decide. */
+export function refusalHeaders ({ reason }: Pick<Refusal, 'reason'>, policy: ChallengePolicy, context: RefusalContext): RefusalHeaders {
+  const { status, error } = REFUSALS[reason]
+  if (status === 503) return { 'retry-after': String(Math.max(1, Math.ceil(context.retryAfter ?? 1))) }
+  if (error === 'use_dpop_nonce') {
+    // Clients up to now look for this error only in a header that holds one challenge.
+    return { 'www-authenticate': challenge('DPoP', [...errorParameters(reason, context), algsOf(policy)]), 'dpop-nonce': context.nonce! }
+  }
+  return {
+    'www-authenticate': offeredSchemes(policy.mode).map(scheme => challenge(scheme, [
+      ...(error && scheme === context.scheme ? errorParameters(reason, context) : []),
+      ...(policy.resourceMetadataUrl ? [['resource_metadata', policy.resourceMetadataUrl] as const] : []),
+      ...(scheme === 'DPoP' ? [algsOf(policy)] : [])
+    ])).join(', ')
+  }
+}
+
+function errorParameters (reason: RefusalReason, { requirement }: RefusalContext): Parameters {
+  const { error, description } = REFUSALS[reason]
+  const parameters: Array<readonly [string, string]> = [['error', error!], ['error_description', description]]
+  if (requirement) parameters.push(['scope', requirement.scopes.join(' ')])
+  return parameters
+}
+
+function algsOf ({ algs }: ChallengePolicy): Parameters[number] {
+  return ['algs', algs.join(' ')]
+}
+
+/** One challenge (RFC 9110 section 11.3). No value holds a quote or a back-slash: all are texts and settings of ours, checked before. */
+function challenge (scheme: Scheme, parameters: Parameters): string {
+  return parameters.length === 0 ? scheme : `${scheme} ${parameters.map(([name, value]) => `${name}="${value}"`).join(', ')}`
+}

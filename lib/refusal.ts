@@ -1,0 +1,109 @@
+/**
+ * Every reason for which a request is refused, in one table: what the client is told (status, error
+ * code and one fixed sentence) and the name under which operators find it in logs and metrics.
+ * docs/errors.md explains each of them; a test keeps the two equal.
+ */
+export interface RefusalKind {
+  /** 401 or 403: the request is at fault. 503: we could not decide. */
+  readonly status: 401 | 403 | 503
+  /** The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1), or null where it carries none. */
+  readonly error: 'invalid_request' | 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce' | 'insufficient_scope' | null
+  /** The public sentence: `message` of the body and `error_description` of the challenge. */
+  readonly description: string
+}
+
+const kind = (status: RefusalKind['status'], error: RefusalKind['error'], description: string): RefusalKind =>
+  Object.freeze({ status, error, description })
+
+export const REFUSALS = Object.freeze({
+  // Credentials: RFC 6750 section 3.1, RFC 9110 section 11.
+  credentials_missing: kind(401, null, 'This resource needs an access token.'),
+  scheme_not_offered: kind(401, null, 'This authorization scheme is not accepted here.'),
+  authorization_repeated: kind(401, 'invalid_request', 'The request has more than one Authorization header.'),
+  authorization_malformed: kind(401, 'invalid_request', 'The Authorization header is not a scheme followed by one token.'),
+
+  // Access tokens: RFC 7519, RFC 9068, RFC 9449 section 6.
+  token_malformed: kind(401, 'invalid_token', 'The access token is not a well-formed JWT.'),
+  token_algorithm: kind(401, 'invalid_token', 'The access token is not signed with RS256.'),
+  token_type: kind(401, 'invalid_token', 'The typ of the access token is not that of an access token.'),
+  token_critical: kind(401, 'invalid_token', 'The access token names a critical header that is not understood here.'),
+  token_claim_invalid: kind(401, 'invalid_token', 'A claim of the access token is missing or of the wrong type.'),
+  token_issuer: kind(401, 'invalid_token', 'The access token is of another issuer.'),
+  token_audience: kind(401, 'invalid_token', 'The access token is meant for another audience.'),
+  token_expired: kind(401, 'invalid_token', 'The access token has expired.'),
+  token_not_yet_valid: kind(401, 'invalid_token', 'The access token is not valid yet.'),
+  token_binding_unusable: kind(401, 'invalid_token', 'The access token is bound in a way that cannot be checked here.'),
+  token_key_unknown: kind(401, 'invalid_token', 'The access token is signed with a key that its issuer does not publish.'),
+  token_signature: kind(401, 'invalid_token', 'The signature of the access token is wrong.'),
+  token_bound: kind(401, 'invalid_token', 'The access token is bound to a key and must be sent with the DPoP scheme.'),
+  token_unbound: kind(401, 'invalid_token', 'The access token is not bound to a key and must be sent with the Bearer scheme.'),
+  domain_has_scheme: kind(401, 'invalid_token', 'No access token can be verified: the configured domain carries a scheme.'),
+
+  // The proof beside the token: RFC 9449 sections 4.3 and 7.
+  proof_beside_bearer: kind(401, 'invalid_request', 'A DPoP proof does not go with the Bearer scheme.'),
+  proof_missing: kind(401, 'invalid_request', 'The DPoP scheme needs a DPoP header with a proof.'),
+  proof_repeated: kind(401, 'invalid_request', 'The request has more than one DPoP header.'),
+  proof_malformed: kind(401, 'invalid_dpop_proof', 'The DPoP proof is not a well-formed JWT.'),
+  proof_too_large: kind(401, 'invalid_dpop_proof', 'The DPoP proof is larger than 8 KiB.'),
+  proof_type: kind(401, 'invalid_dpop_proof', 'The typ of the DPoP proof is not dpop+jwt.'),
+  proof_algorithm: kind(401, 'invalid_dpop_proof', 'The DPoP proof is signed with an algorithm that is not accepted here.'),
+  proof_critical: kind(401, 'invalid_dpop_proof', 'The DPoP proof names critical headers.'),
+  proof_key: kind(401, 'invalid_dpop_proof', 'The jwk of the DPoP proof is not a public key of the kind that its algorithm needs.'),
+  proof_claim_invalid: kind(401, 'invalid_dpop_proof', 'A claim of the DPoP proof is missing or of the wrong type.'),
+  proof_expired: kind(401, 'invalid_dpop_proof', 'The DPoP proof has expired.'),
+  proof_not_yet_valid: kind(401, 'invalid_dpop_proof', 'The DPoP proof is not valid yet.'),
+  htm_mismatch: kind(401, 'invalid_dpop_proof', 'The htm of the DPoP proof is not the method of the request.'),
+  htu_invalid: kind(401, 'invalid_dpop_proof', 'The htu of the DPoP proof is not an absolute http or https URL.'),
+  htu_mismatch: kind(401, 'invalid_dpop_proof', 'The htu of the DPoP proof is not the URL of the request.'),
+  iat_too_old: kind(401, 'invalid_dpop_proof', 'The iat of the DPoP proof is too far in the past.'),
+  iat_in_future: kind(401, 'invalid_dpop_proof', 'The iat of the DPoP proof is too far in the future.'),
+  ath_mismatch: kind(401, 'invalid_dpop_proof', 'The ath of the DPoP proof is not the hash of the access token.'),
+  jkt_mismatch: kind(401, 'invalid_token', 'The access token is bound to another key than that of the DPoP proof.'),
+  proof_signature: kind(401, 'invalid_dpop_proof', 'The signature of the DPoP proof is wrong.'),
+  nonce_missing: kind(401, 'use_dpop_nonce', 'The DPoP proof needs a nonce of this server.'),
+  nonce_stale: kind(401, 'use_dpop_nonce', 'The nonce of the DPoP proof is not a recent one of this server.'),
+  proof_replayed: kind(401, 'invalid_dpop_proof', 'The DPoP proof has been used before.'),
+
+  // The URL that the client used cannot be told: contract section 6.
+  host_invalid: kind(401, 'invalid_request', 'The host of the request is not a valid one.'),
+  host_repeated: kind(401, 'invalid_request', 'The request has more than one Host header.'),
+  target_authority: kind(401, 'invalid_request', 'The request target names another authority than the Host header.'),
+  target_path: kind(401, 'invalid_request', 'The path of the request cannot be compared with a DPoP proof.'),
+  forwarded_invalid: kind(401, 'invalid_request', 'A forwarded header of the request is not valid.'),
+
+  // Authorization: RFC 6750 section 3.1.
+  scope_missing: kind(403, 'insufficient_scope', 'The access token lacks a permission that this resource needs.'),
+
+  // We could not decide; the client may try again.
+  keys_unavailable: kind(503, null, 'The keys of the identity provider cannot be reached.'),
+  replay_unavailable: kind(503, null, 'The replay store cannot be reached.'),
+  replay_full: kind(503, null, 'The replay store is full.')
+})
+
+export type RefusalReason = keyof typeof REFUSALS
+
+/** What a log line may say beside the reason: never a token, a proof or a key. */
+export type RefusalDetail = Readonly<Record<string, string | number>>
+
+/** Thrown by every check of the guard. Its message is the public sentence; `detail` is for the log alone. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal'
+  readonly reason: RefusalReason
+  readonly detail: RefusalDetail | undefined
+  /** Headers of the answer, added where the settings are known. Fastify sends them along with the error. */
+  headers: Readonly<Record<string, string>> | undefined
+
+  constructor (reason: RefusalReason, detail?: RefusalDetail) {
+    // A refusal is an answer, not a fault: without a stack it costs no more than accepting would.
+    const limit = Error.stackTraceLimit
+    Error.stackTraceLimit = 0
+    super(REFUSALS[reason].description)
+    Error.stackTraceLimit = limit
+    this.reason = reason
+    this.detail = detail
+  }
+
+  get statusCode (): RefusalKind['status'] {
+    return REFUSALS[this.reason].status
+  }
+}
