@@ -1,0 +1,47 @@
+import type { HeaderLines } from './header-lines.ts'
+import { Refusal } from './refusal.ts'
+import type { DpopMode } from './settings/settings.ts'
+
+/** The two schemes that carry an access token here: RFC 6750 section 2.1 and RFC 9449 section 7.1. */
+export type Scheme = 'Bearer' | 'DPoP'
+
+export interface Credentials {
+  readonly scheme: Scheme
+  readonly token: string
+}
+
+// RFC 9110 section 11.2.
+const TOKEN68 = /^[A-Za-z0-9\-._~+/]+=*$/
+
+/** The scheme that an Authorization line names, in any case: one of ours, or undefined. */
+export function schemeOf (authorization: string | undefined): Scheme | undefined {
+  if (authorization === undefined) return undefined
+  const end = authorization.indexOf(' ')
+  const name = (end === -1 ? authorization : authorization.slice(0, end)).toLowerCase()
+  return name === 'bearer' ? 'Bearer' : name === 'dpop' ? 'DPoP' : undefined
+}
+
+/** The schemes that a mode offers, in the order in which they are announced. */
+export function offeredSchemes (mode: DpopMode): readonly Scheme[] {
+  return mode === 'DISABLED' ? ['Bearer'] : mode === 'REQUIRED' ? ['DPoP'] : ['Bearer', 'DPoP']
+}
+
+/**
+ * Reads the credentials: exactly one Authorization line, with a scheme, one or more spaces, a token68 and nothing after it.
+ * The shape is judged first, then what the mode offers.
+ * @throws Refusal authorization_repeated, credentials_missing, authorization_malformed, scheme_not_offered
+ */
+export function parseCredentials (lines: HeaderLines, mode: DpopMode): Credentials {
+  if (lines.authorizationCount > 1) throw new Refusal('authorization_repeated')
+  const line = lines.authorization
+  if (!line) throw new Refusal('credentials_missing')
+  const scheme = schemeOf(line)
+  if (!scheme) throw new Refusal('scheme_not_offered')
+  let start = scheme.length
+  while (line.charCodeAt(start) === 0x20) start++
+  const token = line.slice(start)
+  if (token === '') throw new Refusal('credentials_missing')
+  if (!TOKEN68.test(token)) throw new Refusal('authorization_malformed')
+  if (scheme === 'Bearer' ? mode === 'REQUIRED' : mode === 'DISABLED') throw new Refusal('scheme_not_offered')
+  return { scheme, token }
+}

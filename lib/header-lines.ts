@@ -1,0 +1,32 @@
+/** What the guard reads of the header lines as they stood on the wire. */
+export interface HeaderLines {
+  /** First line of that name, white space at its ends removed by the parser. */
+  authorization: string | undefined
+  authorizationCount: number
+  dpop: string | undefined
+  dpopCount: number
+  host: string | undefined
+  hostCount: number
+}
+
+/**
+ * One pass over `IncomingMessage.rawHeaders`. `headers` will not do: of repeated lines it keeps
+ * the first for some names and joins them for others, and a repeated line must be seen to be refused.
+ */
+export function readHeaderLines (rawHeaders: readonly string[]): HeaderLines {
+  const lines: HeaderLines = {
+    authorization: undefined, authorizationCount: 0, dpop: undefined, dpopCount: 0, host: undefined, hostCount: 0
+  }
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    // The length decides for nearly every other header, without a lower-case copy of its name.
+    if (name.length === 4) {
+      const lower = name.toLowerCase()
+      if (lower === 'dpop' && lines.dpopCount++ === 0) lines.dpop = rawHeaders[i + 1]
+      else if (lower === 'host' && lines.hostCount++ === 0) lines.host = rawHeaders[i + 1]
+    } else if (name.length === 13 && name.toLowerCase() === 'authorization' && lines.authorizationCount++ === 0) {
+      lines.authorization = rawHeaders[i + 1]
+    }
+  }
+  return lines
+}
