@@ -1,0 +1,79 @@
+import type { KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { decodeJsonObject, isMediaType } from '../jws.ts'
+import { Refusal } from '../refusal.ts'
+import { ALGORITHMS } from './algorithms.ts'
+import type { AlgorithmSpec, DpopAlg } from './algorithms.ts'
+import { importPublicJwk, parsePublicJwk, thumbprint } from './jwk.ts'
+import type { CanonicalJwk } from './jwk.ts'
+
+/** The header of a proof that passed: its algorithm and its key (RFC 9449 section 4.2). */
+export interface ProofHeader {
+  readonly algorithm: AlgorithmSpec
+  readonly jwk: CanonicalJwk
+  /** RFC 7638 thumbprint of `jwk`. */
+  readonly jkt: string
+}
+
+/** Reads proof headers and keeps the keys of clients whose proofs were accepted. Refused ones are never kept. */
+export interface ClientKeys {
+  /** @param encoded the header segment of a proof. @throws Refusal proof_* */
+  readHeader (encoded: string): ProofHeader
+  /** @throws Refusal proof_key */
+  keyOf (header: ProofHeader): KeyObject
+  /** Called once a proof with that header was accepted. */
+  keep (encoded: string, header: ProofHeader, key: KeyObject): void
+  /** Entries kept, and how often one was there. */
+  state (): { readonly entries: number, readonly hits: number, readonly misses: number }
+}
+
+// A key that node:crypto holds takes about 2 KiB, a header with an RSA key of 4096 bits 1 KiB: at most 64 MiB in all.
+const MAX_KEYS = 20_000
+const MAX_HEADERS = 20_000
+const MAX_HEADER_CHARACTERS = 1_200
+
+/** @param algs the values of `alg` that are accepted. */
+export function createClientKeys (algs: readonly DpopAlg[]): ClientKeys {
+  const headers = new LRUCache<string, ProofHeader>({ max: MAX_HEADERS })
+  const keys = new LRUCache<string, KeyObject>({ max: MAX_KEYS })
+  let hits = 0
+  let misses = 0
+
+  return {
+    readHeader (encoded) {
+      return headers.get(encoded) ?? parseProofHeader(encoded, algs)
+    },
+    keyOf ({ jkt, jwk }) {
+      const kept = keys.get(jkt)
+      if (kept) {
+        hits++
+        return kept
+      }
+      misses++
+      return importPublicJwk(jwk)
+    },
+    keep (encoded, header, key) {
+      if (!keys.has(header.jkt)) keys.set(header.jkt, key)
+      if (encoded.length <= MAX_HEADER_CHARACTERS && !headers.has(encoded)) headers.set(flatCopy(encoded), header)
+    },
+    state: () => ({ entries: keys.size, hits, misses })
+  }
+}
+
+/** @throws Refusal proof_malformed, proof_type, proof_algorithm, proof_critical, proof_key */
+export function parseProofHeader (encoded: string, algs: readonly DpopAlg[]): ProofHeader {
+  const header = decodeJsonObject(encoded)
+  if (!header) throw new Refusal('proof_malformed')
+  if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')
+  const alg = algs.find(alg => alg === header.alg)
+  if (!alg) throw new Refusal('proof_algorithm')
+  if (header.crit !== undefined || header.b64 !== undefined) throw new Refusal('proof_critical')
+  const algorithm = ALGORITHMS[alg]
+  const jwk = parsePublicJwk(header.jwk, algorithm)
+  return { algorithm, jwk, jkt: thumbprint(jwk) }
+}
+
+// A slice keeps the whole text alive that it was cut from: up to 8 KiB of a proof for a header of 200 characters.
+function flatCopy (text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1')
+}

@@ -1,0 +1,57 @@
+import { createPublicKey, hash } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { isCanonicalBase64url } from '../jws.ts'
+import type { JsonObject } from '../jws.ts'
+import { isUsableRsaSize } from '../rsa-size.ts'
+import { Refusal } from '../refusal.ts'
+import type { AlgorithmSpec } from './algorithms.ts'
+
+/** The members of a public JWK that its thumbprint covers, in lexicographic order (RFC 7638 section 3.2). */
+export type CanonicalJwk =
+  | { readonly crv: string, readonly kty: 'EC', readonly x: string, readonly y: string }
+  | { readonly crv: string, readonly kty: 'OKP', readonly x: string }
+  | { readonly e: string, readonly kty: 'RSA', readonly n: string }
+
+const COORDINATE_BYTES: Readonly<Record<string, number>> = { 'P-256': 32, 'P-384': 48, 'P-521': 66, Ed25519: 32, Ed448: 57 }
+// RFC 9449 section 4.2: the key is public; RFC 7518 section 6 lists what a private or symmetric one holds.
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
+
+/**
+ * Takes from a proof's `jwk` the members that make the key, once they are of the type, curve and size that the algorithm needs.
+ * No key is built here: this costs no more than reading, whatever the size of what was sent.
+ * @throws Refusal proof_key
+ */
+export function parsePublicJwk (jwk: unknown, algorithm: AlgorithmSpec): CanonicalJwk {
+  if (typeof jwk !== 'object' || jwk === null || Array.isArray(jwk)) throw new Refusal('proof_key')
+  const members = jwk as JsonObject
+  if (members.kty !== algorithm.kty || PRIVATE_MEMBERS.some(name => Object.hasOwn(members, name))) throw new Refusal('proof_key')
+  if (algorithm.kty === 'RSA') {
+    const { e, n } = members
+    if (!isUsableRsaSize(n, e)) throw new Refusal('proof_key')
+    return { e: e as string, kty: 'RSA', n: n as string }
+  }
+  const { crv, x, y } = members
+  if (typeof crv !== 'string' || !algorithm.crvs.includes(crv) || !isCoordinate(x, crv)) throw new Refusal('proof_key')
+  if (algorithm.kty === 'OKP') return { crv, kty: 'OKP', x }
+  if (!isCoordinate(y, crv)) throw new Refusal('proof_key')
+  return { crv, kty: 'EC', x, y }
+}
+
+function isCoordinate (value: unknown, crv: string): value is string {
+  const bytes = COORDINATE_BYTES[crv]!
+  return typeof value === 'string' && value.length === Math.ceil(bytes * 8 / 6) && isCanonicalBase64url(value)
+}
+
+/** RFC 7638 thumbprint with SHA-256, base64url. Its input needs no escaping: the members hold base64url and curve names alone. */
+export function thumbprint (jwk: CanonicalJwk): string {
+  return hash('sha256', JSON.stringify(jwk), 'base64url')
+}
+
+/** @throws Refusal proof_key for a point that is not on its curve. */
+export function importPublicJwk (jwk: CanonicalJwk): KeyObject {
+  try {
+    return createPublicKey({ key: { ...jwk }, format: 'jwk' })
+  } catch {
+    throw new Refusal('proof_key')
+  }
+}

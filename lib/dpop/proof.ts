@@ -1,0 +1,175 @@
+import { hash } from 'node:crypto'
+import { decodeJsonObject, splitCompactJws } from '../jws.ts'
+import type { CompactJws } from '../jws.ts'
+import { Refusal } from '../refusal.ts'
+import type { ReplayStore } from '../replay/replay-store.ts'
+import { compareHtu } from '../url/htu.ts'
+import type { RequestUrl } from '../url/request-url.ts'
+import type { ClientKeys, ProofHeader } from './client-keys.ts'
+import type { Nonces } from './nonces.ts'
+import { verifySignature } from './signature.ts'
+
+/** The claims of a proof (RFC 9449 section 4.2). Times in Unix seconds. */
+export interface ProofClaims {
+  readonly jti: string
+  readonly htm: string
+  readonly htu: string
+  readonly iat: number
+  readonly ath: string
+  readonly exp?: number
+  readonly nbf?: number
+  readonly nonce?: string
+}
+
+export interface ProofPolicy {
+  readonly iatOffsetSeconds: number
+  readonly iatLeewaySeconds: number
+  readonly keys: ClientKeys
+  readonly replay: ReplayStore
+  /** Undefined where nonces are off. */
+  readonly nonces: Nonces | undefined
+}
+
+/** A proof on its way through the checks. Each check reads what earlier ones found and adds what it finds. */
+export interface ProofAttempt {
+  readonly proof: string
+  readonly method: string
+  /** base64url SHA-256 of the access token, and the thumbprint that the token is bound to. */
+  readonly tokenHash: string
+  readonly tokenJkt: string
+  /** Tells the URL that the client used. @throws Refusal */
+  readonly requestUrl: () => RequestUrl
+  /** Unix seconds. */
+  readonly now: number
+  jws?: CompactJws
+  header?: ProofHeader
+  claims?: ProofClaims
+  url?: RequestUrl
+  /** When this proof would be refused for its age, in Unix seconds. */
+  expiresAt?: number
+}
+
+export interface ProofCheck {
+  readonly name: string
+  /** @throws Refusal */
+  readonly run: (attempt: ProofAttempt, policy: ProofPolicy) => void
+}
+
+const MAX_PROOF_CHARACTERS = 8192
+const MAX_JTI_CHARACTERS = 512
+
+/** The checks of RFC 9449 section 4.3 that come before the signature, cheap ones first. */
+export const CHECKS_BEFORE_SIGNATURE: readonly ProofCheck[] = [
+  { name: 'form', run: checkForm },
+  { name: 'header', run: checkHeader },
+  { name: 'claims', run: checkClaims },
+  { name: 'htm', run: checkMethod },
+  { name: 'htu', run: checkUrl },
+  { name: 'iat', run: checkWindow },
+  { name: 'ath', run: checkTokenHash },
+  { name: 'jkt', run: checkBinding }
+]
+
+/** The check that only a proof with a good signature reaches, before the record of its `jti`. */
+export const CHECK_AFTER_SIGNATURE: ProofCheck = { name: 'nonce', run: checkNonce }
+
+/**
+ * Runs every check of a proof: those before the signature, the signature on the thread pool, the nonce, and the record of its `jti`.
+ * The record comes last, so that a proof refused for any other reason stays unused.
+ */
+export function verifyProof (attempt: ProofAttempt, policy: ProofPolicy, done: (error: Error | null) => void): void {
+  try {
+    for (const check of CHECKS_BEFORE_SIGNATURE) check.run(attempt, policy)
+    verifyProofSignature(attempt, policy, error => {
+      if (error) return done(error)
+      try {
+        CHECK_AFTER_SIGNATURE.run(attempt, policy)
+        claimProof(attempt, policy, done)
+      } catch (error) {
+        done(error as Error)
+      }
+    })
+  } catch (error) {
+    done(error as Error)
+  }
+}
+
+function checkForm (attempt: ProofAttempt): void {
+  if (attempt.proof.length > MAX_PROOF_CHARACTERS) throw new Refusal('proof_too_large')
+  attempt.jws = splitCompactJws(attempt.proof)
+  if (!attempt.jws) throw new Refusal('proof_malformed')
+}
+
+function checkHeader (attempt: ProofAttempt, { keys }: ProofPolicy): void {
+  attempt.header = keys.readHeader(attempt.jws!.header)
+}
+
+const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
+
+function checkClaims (attempt: ProofAttempt, { iatLeewaySeconds, nonces }: ProofPolicy): void {
+  const claims = decodeJsonObject(attempt.jws!.payload)
+  if (!claims) throw new Refusal('proof_malformed')
+  const { jti, htm, htu, iat, ath, exp, nbf, nonce } = claims
+  if (typeof jti !== 'string' || jti.length < 1 || jti.length > MAX_JTI_CHARACTERS ||
+    typeof htm !== 'string' || typeof htu !== 'string' || typeof ath !== 'string' || !isTime(iat) ||
+    (exp !== undefined && !isTime(exp)) || (nbf !== undefined && !isTime(nbf))) throw new Refusal('proof_claim_invalid')
+  // RFC 9449 section 9: a nonce is a string; another type is as good as none. While nonces are off it is not looked at.
+  const usableNonce = nonces && typeof nonce === 'string' ? nonce : undefined
+  attempt.claims = { jti, htm, htu, iat, ath, exp, nbf, nonce: usableNonce }
+  if (exp !== undefined && attempt.now >= exp + iatLeewaySeconds) throw new Refusal('proof_expired')
+  if (nbf !== undefined && attempt.now < nbf - iatLeewaySeconds) throw new Refusal('proof_not_yet_valid')
+}
+
+function checkMethod (attempt: ProofAttempt): void {
+  if (attempt.claims!.htm !== attempt.method) throw new Refusal('htm_mismatch')
+}
+
+function checkUrl (attempt: ProofAttempt): void {
+  attempt.url = attempt.requestUrl()
+  compareHtu(attempt.claims!.htu, attempt.url)
+}
+
+function checkWindow (attempt: ProofAttempt, { iatOffsetSeconds, iatLeewaySeconds, nonces }: ProofPolicy): void {
+  // RFC 9449 section 11.1: a nonce of ours tells the age better than the client's clock does.
+  if (nonces) return
+  const { iat } = attempt.claims!
+  if (iat < attempt.now - iatOffsetSeconds) throw new Refusal('iat_too_old')
+  if (iat > attempt.now + iatLeewaySeconds) throw new Refusal('iat_in_future')
+  attempt.expiresAt = iat + iatOffsetSeconds
+}
+
+function checkTokenHash (attempt: ProofAttempt): void {
+  if (attempt.claims!.ath !== attempt.tokenHash) throw new Refusal('ath_mismatch')
+}
+
+function checkBinding (attempt: ProofAttempt): void {
+  if (attempt.header!.jkt !== attempt.tokenJkt) throw new Refusal('jkt_mismatch')
+}
+
+/** The signature under the proof's own key, which the binding has just tied to the token. */
+export function verifyProofSignature (attempt: ProofAttempt, { keys }: ProofPolicy, done: (error: Error | null) => void): void {
+  const { header, jws } = attempt as Required<ProofAttempt>
+  const key = keys.keyOf(header)
+  const input = attempt.proof.slice(0, jws.header.length + 1 + jws.payload.length)
+  verifySignature(header.algorithm, key, input, jws.signature, isValid => {
+    if (!isValid) return done(new Refusal('proof_signature'))
+    keys.keep(jws.header, header, key)
+    done(null)
+  })
+}
+
+function checkNonce (attempt: ProofAttempt, { nonces }: ProofPolicy): void {
+  if (!nonces) return
+  const { nonce } = attempt.claims!
+  if (nonce === undefined) throw new Refusal('nonce_missing')
+  attempt.expiresAt = nonces.expiryOf(nonce, attempt.now)
+  if (attempt.expiresAt === undefined) throw new Refusal('nonce_stale')
+}
+
+function claimProof (attempt: ProofAttempt, { replay }: ProofPolicy, done: (error: Error | null) => void): void {
+  // The thumbprint has a fixed length, so the two cannot be mixed up, and no client can burn a jti of another.
+  const id = hash('sha256', attempt.header!.jkt + attempt.claims!.jti, 'buffer')
+  replay.claim(id, attempt.expiresAt!, (refusal, first) => {
+    done(refusal ?? (first ? null : new Refusal('proof_replayed')))
+  })
+}
