@@ -1,21 +1,30 @@
 import { isIP } from 'node:net'
+import { parseConfiguredJwksUri, parseIssuer } from '../keys/provider-url.ts'
+import { parseAuthority } from '../url/authority.ts'
+import { parsePublicUrl } from '../url/base-url.ts'
+import { createPeerTrust } from '../url/peer-trust.ts'
 
 /**
  * What the values of settings must look like where a JSON schema's own words do not reach.
  * Each takes the text of one value (of one entry, for a list) and says whether it is well-formed.
+ * Where a module has a rule of its own for a value, that rule is asked, so that it cannot fail later.
  */
 const MIN_SECRET_BYTES = 32
-const CIDR_BITS: Record<number, number> = { 4: 32, 6: 128 }
+
+// The URL parser takes `https:host`, strips white space and turns back-slashes; a setting must say what it means.
+const ABSOLUTE_URL = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\\\s][^\\\s\p{Cc}]*$/iu
 
 function parseUrl (text: string): URL | undefined {
-  // The URL parser strips white space and turns back-slashes; a setting must say what it means.
-  if (/[\s\\]/.test(text)) return undefined
-  return URL.canParse(text) ? new URL(text) : undefined
+  return ABSOLUTE_URL.test(text) && URL.canParse(text) ? new URL(text) : undefined
 }
 
-/** `localhost`, 127.0.0.0/8 and ::1: hosts whose traffic does not leave the machine. */
-export function isLoopbackHost (hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || (isIP(hostname) === 4 && hostname.startsWith('127.'))
+function isAccepted (parse: (text: string) => unknown, text: string): boolean {
+  try {
+    parse(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** True for a domain such as `https://tenant.example`: the one bad value that does not stop the start. */
@@ -25,57 +34,57 @@ export function hasScheme (domain: string): boolean {
 
 function isDomain (text: string): boolean {
   if (hasScheme(text)) return true
-  if (/[/?#@]/.test(text) || text.endsWith(':')) return false
-  const url = parseUrl(`https://${text}/`)
-  return url !== undefined && url.port !== '0'
-}
-
-function isProviderUrl (text: string): boolean {
-  const url = parseUrl(text)
-  if (!url || url.username || url.password || text.includes('#')) return false
-  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(url.hostname))
+  const host = parseAuthority(text)?.host
+  if (host === undefined || /%|:$/.test(text)) return false
+  const hasEmptyLabel = /(?:^|\.)(?:\.|$)/.test(host)
+  return !hasEmptyLabel && URL.canParse(`https://${text}/`)
 }
 
 function isIssuerUrl (text: string): boolean {
-  return isProviderUrl(text) && !text.includes('?')
+  return parseUrl(text) !== undefined && isAccepted(parseIssuer, text)
+}
+
+function isProviderUrl (text: string): boolean {
+  return parseUrl(text) !== undefined && isAccepted(parseConfiguredJwksUri, text)
 }
 
 function isReplayStore (text: string): boolean {
   if (text === 'memory' || text === 'off') return true
-  return /^rediss?:\/\/[^\s]+$/.test(text)
+  const url = parseUrl(text)
+  return url !== undefined && /^rediss?:\/\//.test(text) && url.hostname !== '' && /^\/?\d*$/.test(url.pathname) && url.hash === ''
 }
 
 function isTrustedPeer (text: string): boolean {
   if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
-  const [address = '', bits, ...rest] = text.split('/')
-  const family = isIP(address)
-  if (family === 0 || rest.length > 0) return false
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= CIDR_BITS[family]!)
+  // A bare number would be read as an address: a hop count must not pass for one. Nor is a range the place for a netmask.
+  const [address = '', bits = '0'] = text.split('/')
+  return isIP(address) !== 0 && /^\d+$/.test(bits) && isAccepted(entry => createPeerTrust([entry]), text)
 }
 
 function isPublicUrl (text: string): boolean {
-  const url = parseUrl(text)
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || /[?#]/.test(text)) return false
-  const path = text.slice(text.indexOf('//') + 2).replace(/^[^/]*/, '')
-  return !/\/\/|%2e|%2f|(^|\/)\.{1,2}(\/|$)/i.test(path)
+  return parsePublicUrl(text) !== undefined
 }
 
 function isOrigin (text: string): boolean {
+  // What a browser sends as Origin (RFC 6454 section 6.2): lower case, punycode, no default port, no path.
   const url = parseUrl(text)
-  return text === '*' || (url !== undefined && /^https?:$/.test(url.protocol) && url.origin === text.toLowerCase())
+  return text === '*' || (url !== undefined && `${url.protocol}//${url.host}` === text.toLowerCase())
 }
 
 function isProxyUrl (text: string): boolean {
   // As everywhere, a proxy without a scheme is spoken to over http.
-  return /^https?:$/.test(parseUrl(text.includes('://') ? text : `http://${text}`)?.protocol ?? '')
+  const url = parseUrl(text.includes('://') ? text : `http://${text}`)
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search + url.hash === ''
 }
 
 function isNonceSecret (text: string): boolean {
-  return /^[A-Za-z0-9_-]+={0,2}$/.test(text) && Buffer.from(text, 'base64url').length >= MIN_SECRET_BYTES
+  const [, digits] = /^([A-Za-z0-9_-]+)={0,2}$/.exec(text) ?? []
+  // One digit left over is no byte: the text was cut.
+  return digits !== undefined && digits.length % 4 !== 1 && Buffer.from(digits, 'base64url').length >= MIN_SECRET_BYTES
 }
 
 function isNamespacedClaim (text: string): boolean {
-  return /^[a-z][a-z0-9+.-]*:\S+$/i.test(text)
+  return /^[a-z][a-z0-9+.-]*:\S+$/i.test(text) && URL.canParse(text)
 }
 
 export const FORMATS = {

@@ -1,26 +1,38 @@
 import type { FastifyEnvOptions } from '@fastify/env'
 import { FORMATS } from './formats.ts'
+import { describeProblems } from './problems.ts'
+import type { SchemaError } from './problems.ts'
 import { SettingsError } from './settings-error.ts'
-import { describeProblems, resolveSettings } from './settings.ts'
-import type { SchemaError, Settings } from './settings.ts'
-import type { RawSettings } from './sources.ts'
+import { resolveSettings } from './settings.ts'
+import type { Settings } from './settings.ts'
+import type { RawSettings, SourceFaults } from './sources.ts'
 import { settingNames, settingSpec } from './specs.ts'
 import type { SettingValues } from './specs.ts'
+import { typedValues } from './typed-values.ts'
 
 /** Registers @fastify/env with these options and returns what it decorated: Fastify is the caller's. */
 export type RegisterEnv = (options: FastifyEnvOptions) => Promise<SettingValues>
 
+const NO_FAULTS: SourceFaults = { problems: [], isFileUnread: false }
+
 /**
  * Validates settings with @fastify/env and works out what follows from them.
+ * @param faults what was wrong with the sources: it is told in the same message
  * @throws SettingsError with a line for each bad key, what it held and what is allowed
  */
-export async function validateSettings (values: RawSettings, register: RegisterEnv): Promise<Settings> {
+export async function validateSettings (raw: RawSettings, register: RegisterEnv, faults: SourceFaults = NO_FAULTS): Promise<Settings> {
+  const values = typedValues(raw)
+  let validated: SettingValues | undefined
+  let errors: readonly SchemaError[] | undefined
   try {
-    return resolveSettings(await register(envOptions(values)))
+    validated = await register(envOptions(values))
   } catch (error) {
-    const { errors } = error as { errors?: readonly SchemaError[] }
-    throw errors ? new SettingsError(describeProblems(values, errors)) : error
+    errors = (error as { errors?: readonly SchemaError[] }).errors
+    if (!errors) throw error
   }
+  const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults.isFileUnread)]
+  if (problems.length > 0) throw new SettingsError(problems)
+  return resolveSettings(validated!)
 }
 
 function envOptions (values: RawSettings): FastifyEnvOptions {
@@ -31,7 +43,8 @@ function envOptions (values: RawSettings): FastifyEnvOptions {
     schema: { type: 'object', properties: Object.fromEntries(settingNames.map(name => [name, settingSpec(name).schema])) },
     ajv: {
       customOptions (ajv) {
-        for (const [name, validate] of Object.entries(FORMATS)) ajv.addFormat(name, validate)
+        ajv.opts.coerceTypes = false
+        for (const [name, isFormat] of Object.entries(FORMATS)) ajv.addFormat(name, isFormat)
         return ajv
       }
     }

@@ -1,0 +1,23 @@
+import type { FastifyInstance, FastifyPluginAsync, FastifyServerOptions } from 'fastify'
+import { holdfast, readSettings, serverOptions } from './holdfast.ts'
+import { hasScheme } from './lib/settings/formats.ts'
+import { readTextIfThere } from './lib/settings/read-text.ts'
+import { collectSettings } from './lib/settings/sources.ts'
+
+/**
+ * The door that fastify-cli opens: `fastify start -o app.js`. It reads the settings while this module loads,
+ * because the command line makes the server, which needs some of them, before it registers the plugin below.
+ */
+const { values, ...faults } = collectSettings({ environment: process.env, readFile: readTextIfThere })
+const settings = await readSettings(values, faults)
+
+/** Server options; fastify-cli takes them with `-o`. */
+export const options: FastifyServerOptions = serverOptions(settings)
+
+const app: FastifyPluginAsync = async (fastify: FastifyInstance, _options: object) => {
+  if (settings.IDP_DOMAIN !== undefined && hasScheme(settings.IDP_DOMAIN)) {
+    fastify.log.warn('IDP_DOMAIN carries a scheme, so every token will be refused: write the host alone, without https://')
+  }
+  await fastify.register(holdfast, { settings })
+}
+export default app

@@ -1,0 +1,60 @@
+import { join } from 'node:path'
+import autoload from '@fastify/autoload'
+import fastifyEnv from '@fastify/env'
+import Fastify, { LogController } from 'fastify'
+import type { FastifyServerOptions } from 'fastify'
+import fp from 'fastify-plugin'
+import { answerBadTarget, answerClientError } from './plugins/errors.ts'
+import { createRequestIds } from './lib/request-id.ts'
+import type { Settings } from './lib/settings/settings.ts'
+import type { RawSettings, SourceFaults } from './lib/settings/sources.ts'
+import type { SettingValues } from './lib/settings/specs.ts'
+import { validateSettings } from './lib/settings/validation.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    settings: Settings
+  }
+}
+
+/** Reads the settings by @fastify/env, on an app of its own: the real one cannot be made without them. @throws SettingsError */
+export function readSettings (values: RawSettings, faults?: SourceFaults): Promise<Settings> {
+  return validateSettings(values, async options => {
+    const reader = Fastify()
+    await reader.register(fastifyEnv, { ...options, confKey: 'values' })
+    return reader.getDecorator<SettingValues>('values')
+  }, faults)
+}
+
+/** What the server itself must know before any plugin is there. */
+export function serverOptions (settings: Settings): FastifyServerOptions {
+  return {
+    logger: { level: settings.LOG_LEVEL },
+    // plugins/request-log.ts writes one line for each request.
+    logController: new LogController({ disableRequestLogging: true }),
+    trustProxy: typeof settings.trustProxy === 'boolean' ? settings.trustProxy : [...settings.trustProxy],
+    genReqId: createRequestIds(settings.trustProxy),
+    // While the process drains, requests are still answered as ever.
+    return503OnClosing: false,
+    // No route takes a body of any size.
+    bodyLimit: 64 * 1024,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 72_000,
+    routerOptions: { maxParamLength: 512 },
+    frameworkErrors: answerBadTarget(settings.ERROR_BODY),
+    clientErrorHandler: answerClientError(settings.ERROR_BODY)
+  }
+}
+
+/** The whole service as one plugin: capabilities from plugins/, then routes from routes/ under /api. */
+export const holdfast = fp<{ settings: Settings }>(async (app, { settings }) => {
+  app.decorate('settings', settings)
+  await app.register(autoload, { dir: join(import.meta.dirname, 'plugins') })
+  await app.register(async api => {
+    api.addHook('onRequest', (_request, reply, done) => {
+      reply.cacheControl('no-store')
+      done()
+    })
+    await api.register(autoload, { dir: join(import.meta.dirname, 'routes') })
+  }, { prefix: '/api' })
+}, { name: 'holdfast', fastify: '5.x' })

@@ -1,0 +1,116 @@
+import { randomBytes } from 'node:crypto'
+import type { ChallengePolicy } from './challenge.ts'
+import { createClientKeys } from './dpop/client-keys.ts'
+import type { ClientKeys } from './dpop/client-keys.ts'
+import { createNonces } from './dpop/nonces.ts'
+import type { Nonces } from './dpop/nonces.ts'
+import { createGuard } from './guard.ts'
+import type { Guard, GuardOptions } from './guard.ts'
+import { createKeySource } from './keys/key-source.ts'
+import type { KeySource, KeySourceEvent } from './keys/key-source.ts'
+import { createTransport } from './keys/transport.ts'
+import { createGuardTally } from './metrics/guard-tally.ts'
+import type { GuardTally } from './metrics/guard-tally.ts'
+import { timeClaims, timeProofs, timeSignatures } from './metrics/timed-parts.ts'
+import type { RefusalReason } from './refusal.ts'
+import { createReplayStore } from './replay/create-store.ts'
+import type { ReplayStoreEvent } from './replay/create-store.ts'
+import type { ReplayStore } from './replay/replay-store.ts'
+import { metadataUrlOf } from './resource-metadata.ts'
+import type { Settings } from './settings/settings.ts'
+import { createAccessTokenParser } from './token/access-token.ts'
+import { createVerifiedTokens } from './token/verified-tokens.ts'
+import type { VerifiedTokens } from './token/verified-tokens.ts'
+import { createRequestUrlResolver } from './url/request-url.ts'
+
+/** The guard and what stands behind it, made once for each process. */
+export interface GuardParts<Carrier = never> {
+  readonly guard: Guard<Carrier>
+  readonly challenges: ChallengePolicy
+  /** Undefined where the configured domain is unusable. */
+  readonly keys: KeySource | undefined
+  readonly replay: ReplayStore
+  readonly nonces: Nonces | undefined
+  readonly verified: VerifiedTokens
+  readonly clientKeys: ClientKeys
+  /** What the guard has done, for metrics; undefined where those are off. */
+  readonly tally: GuardTally | undefined
+  /** Begins to fetch keys, in the background. */
+  start (): void
+  close (): Promise<void>
+  /** Seconds after which a request refused for that reason is worth sending again; undefined where waiting does not help. */
+  retryAfter (reason: RefusalReason): number | undefined
+}
+
+export type GuardEvent = KeySourceEvent | ReplayStoreEvent | { readonly name: 'nonce_secret_random' }
+
+export interface GuardPartsOptions<Carrier> {
+  readonly verifySignature: GuardOptions<Carrier>['verifySignature']
+  /** Told once for each change of state, for the log. */
+  readonly onEvent: (event: GuardEvent) => void
+  /** Whether the metadata of RFC 9728 is served beside the guard, so that challenges may point to it. */
+  readonly servesMetadata: boolean
+}
+
+const RETRY_REPLAY_SECONDS = 1
+
+const nowMs = (): number => performance.now()
+
+/** Builds the guard from settings. */
+export async function createGuardParts<Carrier> (settings: Settings, { verifySignature, onEvent, servesMetadata }: GuardPartsOptions<Carrier>): Promise<GuardParts<Carrier>> {
+  const keys = settings.issuer === undefined ? undefined : createKeys(settings, settings.issuer, onEvent)
+  const replay = await createReplayStore(settings, onEvent)
+  const nonces = settings.DPOP_NONCE === 'required' ? createNonces(nonceSecrets(settings, onEvent)) : undefined
+  const clientKeys = createClientKeys(settings.DPOP_ALGS)
+  const verified = createVerifiedTokens()
+  const tally = settings.METRICS === 'on' ? createGuardTally() : undefined
+  const clockToleranceSeconds = settings.IDP_CLOCK_TOLERANCE_SECONDS
+
+  const guard = createGuard<Carrier>({
+    mode: settings.dpopMode,
+    clockToleranceSeconds,
+    scopeClaims: settings.IDP_SCOPE_CLAIMS,
+    provider: keys && { keys, parseToken: createAccessTokenParser({ issuer: settings.issuer!, audience: settings.IDP_AUDIENCE!, clockToleranceSeconds }) },
+    verifySignature: tally ? timeSignatures(verifySignature, tally.tokens, nowMs) : verifySignature,
+    verified,
+    proofs: {
+      iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
+      iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
+      keys: clientKeys,
+      replay: tally && replay.state().kind === 'redis' ? timeClaims(replay, tally.claims, nowMs) : replay,
+      nonces
+    },
+    resolveUrl: createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL }),
+    now: () => Date.now() / 1000
+  })
+
+  return {
+    guard: tally ? timeProofs(guard, tally.proofs, nowMs) : guard,
+    challenges: { mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: servesMetadata ? metadataUrlOf(settings.PUBLIC_URL) : undefined },
+    keys,
+    replay,
+    nonces,
+    verified,
+    clientKeys,
+    tally,
+    start: () => keys?.start(),
+    async close () {
+      await Promise.all([keys?.close(), replay.close()])
+    },
+    retryAfter (reason) {
+      if (reason === 'keys_unavailable') return keys!.retryAfter()
+      return reason === 'replay_unavailable' || reason === 'replay_full' ? RETRY_REPLAY_SECONDS : undefined
+    }
+  }
+}
+
+function createKeys (settings: Settings, issuer: string, onEvent: (event: GuardEvent) => void): KeySource {
+  const transport = createTransport({ httpProxy: settings.HTTP_PROXY, httpsProxy: settings.HTTPS_PROXY, noProxy: settings.NO_PROXY })
+  return createKeySource({ issuer, jwksUri: settings.IDP_JWKS_URI, transport, onEvent })
+}
+
+function nonceSecrets ({ DPOP_NONCE_SECRET }: Settings, onEvent: (event: GuardEvent) => void): Buffer[] {
+  if (DPOP_NONCE_SECRET) return DPOP_NONCE_SECRET.map(text => Buffer.from(text, 'base64url'))
+  onEvent({ name: 'nonce_secret_random' })
+  return [randomBytes(32)]
+}

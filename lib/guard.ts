@@ -1,0 +1,178 @@
+import type { IncomingMessage } from 'node:http'
+import { parseCredentials } from './credentials.ts'
+import type { Credentials, Scheme } from './credentials.ts'
+import { verifyProof } from './dpop/proof.ts'
+import type { ProofAttempt, ProofPolicy } from './dpop/proof.ts'
+import { readHeaderLines } from './header-lines.ts'
+import type { HeaderLines } from './header-lines.ts'
+import type { KeySource, SigningKey } from './keys/key-source.ts'
+import { Refusal } from './refusal.ts'
+import type { DpopMode } from './settings/settings.ts'
+import { verifyTokenTimes } from './token/access-token.ts'
+import type { AccessTokenClaims, AccessTokenParser, UnverifiedToken } from './token/access-token.ts'
+import type { ScopeClaim } from './token/scopes.ts'
+import { createVerifiedToken } from './token/verified-tokens.ts'
+import type { VerifiedToken, VerifiedTokens } from './token/verified-tokens.ts'
+import type { RequestUrl, WireRequest } from './url/request-url.ts'
+
+/** What the guard reads of a request, as it stood on the wire. */
+export type GuardedMessage = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders'> & {
+  readonly socket: { readonly encrypted?: boolean, readonly remoteAddress?: string | undefined }
+}
+
+/** Who sends a request, once token and proof have passed. */
+export interface Identity {
+  readonly claims: AccessTokenClaims
+  readonly scheme: Scheme
+  readonly scopes: readonly string[]
+  /** Thumbprint of the key that the token is bound to, or undefined. */
+  readonly jkt: string | undefined
+  /** A newer nonce than the client used, for its next proof (RFC 9449 section 8.2). */
+  readonly nextNonce: string | undefined
+}
+
+export interface GuardOptions<Carrier> {
+  readonly mode: DpopMode
+  readonly clockToleranceSeconds: number
+  readonly scopeClaims: readonly ScopeClaim[]
+  /** Undefined where no provider is usable: every token is then refused, and nothing is called. */
+  readonly provider: { readonly keys: KeySource, readonly parseToken: AccessTokenParser } | undefined
+  /** Verifies the RS256 signature of a token under a PEM public key. The carrier is the request in the form that the verifier wants. */
+  readonly verifySignature: (carrier: Carrier, token: string, pem: string, done: (isValid: boolean) => void) => void
+  readonly verified: VerifiedTokens
+  readonly proofs: ProofPolicy
+  readonly resolveUrl: (wire: WireRequest) => RequestUrl
+  /** Unix seconds. */
+  readonly now: () => number
+}
+
+export type GuardDone = (error: Error | null, identity?: Identity) => void
+
+/** Decides who sends a request: credentials, then the token, then the proof that goes with it. Errors are of the type Refusal. */
+export type Guard<Carrier> = (carrier: Carrier, message: GuardedMessage, done: GuardDone) => void
+
+export function createGuard<Carrier> (options: GuardOptions<Carrier>): Guard<Carrier> {
+  return function authenticate (carrier, message, done) {
+    try {
+      const lines = readHeaderLines(message.rawHeaders)
+      const credentials = parseCredentials(lines, options.mode)
+      const now = options.now()
+      const known = findVerified(options, credentials.token, now)
+      if (known) return verifyBinding(options, message, lines, credentials, known, now, done)
+      verifyToken(options, carrier, credentials.token, now, (error, token) => {
+        if (!token) return done(error)
+        try {
+          verifyBinding(options, message, lines, credentials, token, now, done)
+        } catch (error) {
+          done(error as Error)
+        }
+      })
+    } catch (error) {
+      done(error as Error)
+    }
+  }
+}
+
+/** A token verified before, unless the key that signed it is gone. @throws Refusal when its time is over */
+function findVerified ({ verified, provider, clockToleranceSeconds }: GuardOptions<never>, text: string, now: number): VerifiedToken | undefined {
+  const token = verified.get(text)
+  if (!token) return undefined
+  if (!provider!.keys.isTrusted(token.key)) {
+    verified.delete(text)
+    return undefined
+  }
+  try {
+    verifyTokenTimes(token.claims, now, clockToleranceSeconds)
+    return token
+  } catch (error) {
+    verified.delete(text)
+    throw error
+  }
+}
+
+type TokenDone = (error: Error | null, token?: VerifiedToken) => void
+
+/** What the verification of one token needs at each of its turns. */
+interface TokenAttempt<Carrier> {
+  readonly options: GuardOptions<Carrier>
+  readonly carrier: Carrier
+  readonly text: string
+  readonly token: UnverifiedToken
+  readonly done: TokenDone
+  /** Whether the provider has been asked for keys on behalf of this token. */
+  asked: boolean
+}
+
+function verifyToken<Carrier> (options: GuardOptions<Carrier>, carrier: Carrier, text: string, now: number, done: TokenDone): void {
+  if (!options.provider) throw new Refusal('domain_has_scheme')
+  const { keys, parseToken } = options.provider
+  const token = parseToken(text, now)
+  tryKeys({ options, carrier, text, token, done, asked: false }, keys.candidates(token.kid), 0)
+}
+
+// A token with a kid has one candidate; one without may be of any of the provider's few keys.
+function tryKeys<Carrier> (attempt: TokenAttempt<Carrier>, candidates: readonly SigningKey[], index: number): void {
+  const { options, carrier, text, token, done } = attempt
+  const key = candidates[index]
+  if (!key) {
+    if (!attempt.asked && (candidates.length === 0 || token.kid === undefined)) return askForKeys(attempt)
+    return done(new Refusal(candidates.length === 0 ? 'token_key_unknown' : 'token_signature'))
+  }
+  options.verifySignature(carrier, text, key.pem, isValid => {
+    if (!isValid) return tryKeys(attempt, candidates, index + 1)
+    const verified = createVerifiedToken(text, token.claims, key, options.scopeClaims)
+    options.verified.set(text, verified)
+    done(null, verified)
+  })
+}
+
+function askForKeys<Carrier> (attempt: TokenAttempt<Carrier>): void {
+  attempt.asked = true
+  attempt.options.provider!.keys.fetchCandidates(attempt.token.kid)
+    .then(candidates => tryKeys(attempt, candidates, 0))
+    .catch(attempt.done)
+}
+
+/** The scheme must fit the token: RFC 9449 section 7.1, and section 7.2 against the downgrade of a bound token. */
+function verifyBinding (
+  options: GuardOptions<never>, message: GuardedMessage, lines: HeaderLines, { scheme }: Credentials,
+  token: VerifiedToken, now: number, done: GuardDone
+): void {
+  if (scheme === 'Bearer') {
+    if (options.mode !== 'DISABLED') {
+      if (token.jkt !== undefined) throw new Refusal('token_bound')
+      if (lines.dpopCount > 0) throw new Refusal('proof_beside_bearer')
+    }
+    return done(null, identify(token, scheme, undefined))
+  }
+  if (token.jkt === undefined) throw new Refusal('token_unbound')
+  if (!lines.dpop) throw new Refusal('proof_missing')
+  // RFC 9110 section 5.3: an intermediary may have joined two lines by a comma.
+  if (lines.dpopCount > 1 || lines.dpop.includes(',')) throw new Refusal('proof_repeated')
+
+  const attempt: ProofAttempt = {
+    proof: lines.dpop,
+    method: message.method!,
+    tokenHash: token.tokenHash,
+    tokenJkt: token.jkt,
+    requestUrl: () => options.resolveUrl(wireOf(message, lines)),
+    now
+  }
+  verifyProof(attempt, options.proofs, error => {
+    if (error) return done(error)
+    done(null, identify(token, scheme, nextNonce(options.proofs, attempt)))
+  })
+}
+
+function wireOf ({ url, headers, socket }: GuardedMessage, { host, hostCount }: HeaderLines): WireRequest {
+  return { target: url!, headers, host, hostCount, encrypted: socket.encrypted === true, remoteAddress: socket.remoteAddress }
+}
+
+function identify ({ claims, scopes, jkt }: VerifiedToken, scheme: Scheme, nextNonce: string | undefined): Identity {
+  return { claims, scheme, scopes, jkt, nextNonce }
+}
+
+function nextNonce ({ nonces }: ProofPolicy, { claims, now }: ProofAttempt): string | undefined {
+  const newest = nonces?.current(now)
+  return newest === claims!.nonce ? undefined : newest
+}

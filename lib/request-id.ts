@@ -1,0 +1,24 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { createPeerTrust } from './url/peer-trust.ts'
+import type { TrustProxy } from './url/peer-trust.ts'
+
+const ACCEPTED = /^[A-Za-z0-9._-]{1,128}$/
+
+/** What is read of a request to name it. */
+export type IdentifiedMessage = Pick<IncomingMessage, 'headers'> & { readonly socket: { readonly remoteAddress?: string | undefined } }
+
+/**
+ * Makes the id under which a request stands in the log: that of `X-Request-Id` where the peer is a trusted proxy and the value
+ * is a plain word of at most 128 characters, else one of our own, unique among instances and restarts.
+ */
+export function createRequestIds (trustProxy: TrustProxy): (message: IdentifiedMessage) => string {
+  const isTrusted = createPeerTrust(trustProxy)
+  const instance = randomBytes(6).toString('base64url')
+  let count = 0
+  return ({ headers, socket }) => {
+    const given = headers['x-request-id']
+    if (typeof given === 'string' && ACCEPTED.test(given) && isTrusted(socket.remoteAddress)) return given
+    return `${instance}-${(count++).toString(36)}`
+  }
+}

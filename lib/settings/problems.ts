@@ -1,0 +1,71 @@
+import type { RawSettings } from './sources.ts'
+import { settingSpec } from './specs.ts'
+import type { SettingName } from './specs.ts'
+
+/** One error of the schema's validator (Ajv's `ErrorObject`, as far as it is read). */
+export interface SchemaError {
+  readonly instancePath: string
+}
+
+const MAX_SHOWN_CHARS = 200
+
+/**
+ * A line for each value that the schema refuses, and for what is required or contradictory beyond the schema.
+ * @param values typed as far as their text allows
+ * @param isFileUnread nothing can be said about what is missing
+ */
+export function describeProblems (values: RawSettings, errors: readonly SchemaError[], isFileUnread: boolean): string[] {
+  const bad = new Set(errors.map(error => error.instancePath.split('/')[1] as SettingName))
+  return [
+    ...[...bad].map(name => `${held(values, name)}; allowed: ${settingSpec(name).allowed}`),
+    ...(isFileUnread ? [] : missing(values)),
+    ...dpopContradictions(values),
+    ...wordsThatStandAlone(values)
+  ]
+}
+
+function missing (values: RawSettings): string[] {
+  const names: SettingName[] = []
+  if (values.IDP_DOMAIN === undefined && values.IDP_ISSUER === undefined) names.push('IDP_DOMAIN')
+  if (values.IDP_AUDIENCE === undefined) names.push('IDP_AUDIENCE')
+  return names.map(name => `${nameOf(name)} is not set; allowed: ${settingSpec(name).allowed}`)
+}
+
+function dpopContradictions (values: RawSettings): string[] {
+  const { DPOP_ENABLED: enabled, DPOP_REQUIRED: required, IDP_DPOP_MODE: mode } = values
+  const pairs: Array<[SettingName, SettingName, boolean]> = [
+    ['DPOP_ENABLED', 'DPOP_REQUIRED', enabled === false && required === true],
+    ['DPOP_ENABLED', 'IDP_DPOP_MODE', enabled === false && (mode === 'ALLOWED' || mode === 'REQUIRED')],
+    ['DPOP_ENABLED', 'IDP_DPOP_MODE', enabled === true && mode === 'DISABLED'],
+    ['DPOP_REQUIRED', 'IDP_DPOP_MODE', required === true && (mode === 'ALLOWED' || mode === 'DISABLED')],
+    ['DPOP_REQUIRED', 'IDP_DPOP_MODE', required === false && mode === 'REQUIRED']
+  ]
+  return pairs.filter(([, , contradict]) => contradict).map(([a, b]) => `${held(values, a)} and ${held(values, b)}: they contradict each other`)
+}
+
+function wordsThatStandAlone (values: RawSettings): string[] {
+  const lonely: Array<[SettingName, string[]]> = [['TRUST_PROXY', ['true', 'false']], ['CORS_ORIGINS', ['*']]]
+  return lonely.flatMap(([name, words]) => {
+    const list = values[name]
+    const isMixed = Array.isArray(list) && list.length > 1 && list.some(entry => words.includes(entry))
+    return isMixed ? [`${held(values, name)}; ${words.join(' and ')} must stand alone`] : []
+  })
+}
+
+function nameOf (name: SettingName): string {
+  const { file } = settingSpec(name)
+  return file ? `${name} (${file})` : name
+}
+
+function held (values: RawSettings, name: SettingName): string {
+  return settingSpec(name).secret ? `${nameOf(name)} is not usable (its value is not shown)` : `${nameOf(name)} is ${shown(values[name])}`
+}
+
+function shown (value: unknown): string {
+  const isTextList = Array.isArray(value) && value.every(entry => typeof entry === 'string')
+  const text = JSON.stringify(isTextList ? value.join(' ') : value)
+  // What stands before an @ may be a password.
+  const at = text.lastIndexOf('@')
+  const safe = at === -1 ? text : `"…${text.slice(at)}`
+  return safe.length > MAX_SHOWN_CHARS ? `${safe.slice(0, MAX_SHOWN_CHARS)}…` : safe
+}

@@ -1,0 +1,51 @@
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { errorBody } from '../lib/error-body.ts'
+import type { ErrorBodyForm } from '../lib/error-body.ts'
+
+/**
+ * Turns every error into status and body, in the form that `ERROR_BODY` asks for. The headers of a refusal
+ * come with it, from the plugin that refused.
+ */
+export default fp(async (app: FastifyInstance) => {
+  const form = app.settings.ERROR_BODY
+
+  app.setErrorHandler((error: FastifyError & { headers?: Record<string, string> }, request, reply) => {
+    const status = statusOf(error)
+    if (error.headers) reply.headers(error.headers)
+    if (status >= 500 && error.name !== 'Refusal') request.log.error({ err: error }, 'request failed')
+    return answer(reply, form, status, status >= 500 && error.name !== 'Refusal' ? undefined : error.message)
+  })
+
+  app.setNotFoundHandler((_request, reply) => answer(reply, form, 404, 'There is no such resource.'))
+}, { name: 'errors' })
+
+/** For targets that Fastify cannot route, such as `/%zz`: no hook and no error handler sees them. */
+export function answerBadTarget (form: ErrorBodyForm) {
+  return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void => {
+    answer(reply, form, statusOf(error), 'The request target is not valid.')
+  }
+}
+
+/** For what Node's parser refuses before there is a request. */
+export function answerClientError (form: ErrorBodyForm) {
+  return (error: Error & { code?: string }, socket: Socket): void => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
+    const body = JSON.stringify(errorBody(form, status, 'The request is not valid HTTP, too large or too slow.'))
+    socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`)
+  }
+}
+
+function statusOf ({ statusCode }: { statusCode?: number }): number {
+  return statusCode !== undefined && statusCode >= 400 && statusCode <= 599 ? statusCode : 500
+}
+
+function answer (reply: FastifyReply, form: ErrorBodyForm, status: number, message: string | undefined): FastifyReply {
+  return reply.code(status).header('cache-control', 'no-store').send(errorBody(form, status, message))
+}

@@ -1,0 +1,45 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+
+/** How long requests are still taken after readiness has turned to 503, so that a balancer sees it. */
+const DRAIN_MS = 500
+
+/** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
+export default fp(async (app: FastifyInstance) => {
+  const { keys, replay } = app.guardParts
+  const config = { essential: true }
+  let closing = false
+
+  app.addHook('preClose', async () => {
+    closing = true
+    await new Promise(resolve => setTimeout(resolve, app.server.listening ? DRAIN_MS : 0))
+  })
+
+  app.get('/health/live', { config, schema: { tags: ['Operation'], summary: 'Whether the process answers', response: { 200: { type: 'object', properties: { status: { type: 'string' } } } } } }, () => ({ status: 'ok' }))
+
+  const report = {
+    type: 'object',
+    properties: {
+      status: { type: 'string' },
+      checks: { type: 'object', additionalProperties: { type: 'string' } }
+    }
+  }
+  app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether tokens and proofs can be decided about', response: { 200: report, 503: report } } }, (_request, reply) => {
+    const checks = { process: closing ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck() }
+    const ready = Object.values(checks).every(check => check === 'ok')
+    reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
+    return { status: ready ? 'ok' : 'unavailable', checks }
+  })
+
+  function keysCheck (): string {
+    if (!keys) return 'domain_has_scheme'
+    const { status } = keys.state()
+    // Keys of an earlier fetch serve on while the provider is down: that is worth an alarm, not a restart.
+    return status === 'empty' || status === 'expired' ? status : 'ok'
+  }
+
+  function replayCheck (): string {
+    const { ready, reason } = replay.state()
+    return ready ? 'ok' : reason ?? 'unavailable'
+  }
+}, { name: 'health', dependencies: ['auth', 'openapi', 'pressure', 'metrics'] })

@@ -1,0 +1,18 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+
+/** One line for each answered request. It names the route, not the target: a query may hold what no log should. */
+export default fp(async (app: FastifyInstance) => {
+  if (!['info', 'debug', 'trace'].includes(app.settings.LOG_LEVEL)) return
+
+  app.addHook('onResponse', (request, reply, done) => {
+    request.log.info({
+      method: request.method,
+      route: request.routeOptions.url,
+      status: reply.statusCode,
+      scheme: request.auth?.scheme,
+      ms: Math.round(reply.elapsedTime * 100) / 100
+    }, 'request answered')
+    done()
+  })
+}, { name: 'request-log', dependencies: ['auth'] })

@@ -1,0 +1,5 @@
+import sensible from '@fastify/sensible'
+import fp from 'fastify-plugin'
+
+/** `app.httpErrors` and `reply.cacheControl` for routes. */
+export default fp(sensible, { name: 'sensible' })

@@ -1,0 +1,11 @@
+import type { FastifyPluginAsync } from 'fastify'
+import { messageSchema } from '../lib/answers.ts'
+
+const routes: FastifyPluginAsync = async (app) => {
+  const guarded = { onRequest: app.requireScope('admin'), schema: { response: { 200: messageSchema } } }
+  const answer = () => ({ message: 'Whoever reads this may administer.' })
+
+  app.get('/admin', guarded, answer)
+  app.get('/admin/*', guarded, answer)
+}
+export default routes
