@@ -1,0 +1,74 @@
+import { ProviderFailure } from './provider-failure.ts'
+import { usableKey, type UnusableKey, type UsableKey } from './usable-key.ts'
+
+/** Far above what a provider publishes, and low enough that judging all of them takes a few milliseconds. */
+const MAX_ENTRIES = 100
+
+/** How many entries of a set were passed over, by reason. */
+export type PassedOver = Readonly<Partial<Record<UnusableKey, number>>>
+
+export interface KeySet {
+  readonly usable: readonly UsableKey[]
+  readonly passedOver: PassedOver
+}
+
+/** UTF-8 as RFC 8259 section 8.1 asks; a byte order mark is dropped. */
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** The object that a document of the provider holds. Throws ProviderFailure `not_json`, or `malformed` for other JSON. */
+export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed' | 'set_malformed'): Record<string, unknown> {
+  let document: unknown
+  try {
+    document = JSON.parse(utf8.decode(body))
+  } catch {
+    throw new ProviderFailure('not_json')
+  }
+  if (typeof document !== 'object' || document === null || Array.isArray(document)) throw new ProviderFailure(malformed)
+  return document as Record<string, unknown>
+}
+
+/**
+ * Decides which keys of a JWK Set document (RFC 7517 section 5) may verify access tokens.
+ *
+ * A set that is empty, or that holds none but other keys, is an answer: the provider has taken its keys back.
+ * What is no set at all is a fault of the provider and says nothing about its keys; likewise a set of things none of which is a
+ * JSON object, and one of more than 100 entries, for which keys to drop is not ours to choose.
+ *
+ * Two different keys under one `kid` are both passed over: a token names its key by `kid`, and which of the two the
+ * provider meant cannot be told; trying both would let a mistaken or planted twin sign for the other. The same
+ * key twice is one. Keys without `kid` are no twins of each other.
+ *
+ * Throws ProviderFailure `not_json`, `set_malformed`, `set_too_many_keys`.
+ */
+export function parseKeySet (body: Uint8Array): KeySet {
+  const { keys } = parseDocument(body, 'set_malformed')
+  if (!Array.isArray(keys)) throw new ProviderFailure('set_malformed')
+  if (keys.length > MAX_ENTRIES) throw new ProviderFailure('set_too_many_keys', keys.length)
+
+  const judged = keys.map(usableKey)
+  if (keys.length > 0 && judged.every((verdict) => verdict === 'not_a_key')) throw new ProviderFailure('set_malformed')
+  const passedOver: Partial<Record<UnusableKey, number>> = {}
+  const count = (reason: UnusableKey): void => { passedOver[reason] = (passedOver[reason] ?? 0) + 1 }
+
+  const distinct = new Map<string, UsableKey>()
+  const keysOfKid = new Map<string, number>()
+  for (const verdict of judged) {
+    if (typeof verdict === 'string') {
+      count(verdict)
+    } else if (!distinct.has(keyIdentity(verdict))) {
+      distinct.set(keyIdentity(verdict), verdict)
+      if (verdict.kid !== undefined) keysOfKid.set(verdict.kid, (keysOfKid.get(verdict.kid) ?? 0) + 1)
+    }
+  }
+  const usable = [...distinct.values()].filter(({ kid }) => {
+    const alone = kid === undefined || keysOfKid.get(kid) === 1
+    if (!alone) count('key_id_repeated')
+    return alone
+  })
+  return { usable, passedOver }
+}
+
+/** Equal for two keys exactly when number and name are. */
+export function keyIdentity ({ kid, n, e }: UsableKey): string {
+  return JSON.stringify([n, e, kid])
+}

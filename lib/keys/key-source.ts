@@ -1,0 +1,186 @@
+import { Refusal } from '../refusal.ts'
+import { fetchKeySet, type FetchedKeys, type ProviderAddress, type SigningKey } from './fetch-key-set.ts'
+import { createFetchLoop } from './fetch-loop.ts'
+import { createKeyRing, keyChanges } from './key-ring.ts'
+import type { PassedOver } from './key-set.ts'
+import type { KeySourceEvent, KeySourceState, KeySourceStatus } from './key-source-state.ts'
+import type { ProviderFailure } from './provider-failure.ts'
+import { parseConfiguredJwksUri, parseIssuer } from './provider-url.ts'
+import type { Transport } from './transport.ts'
+
+export type { SigningKey } from './fetch-key-set.ts'
+export type { KeySourceEvent, KeySourceState, KeySourceStatus } from './key-source-state.ts'
+
+/** Keys are never served without a refresh under way once they are this old. */
+const MAX_AGE_MS = 10 * 60_000
+const GRACE_MS = 24 * 60 * 60_000
+const UNKNOWN_KID_GAP_MS = 30_000
+
+const NONE: readonly SigningKey[] = Object.freeze([])
+
+export interface KeySourceOptions {
+  /** The configured issuer, as discovery must repeat it (trailing slash aside). */
+  issuer: string
+  /** Where the set is; without it, discovery says. */
+  jwksUri?: string | undefined
+  transport: Transport
+  /** Milliseconds since the epoch. */
+  now?: () => number
+  /** At least 0, less than 1: spreads the fetches of many instances. */
+  random?: () => number
+  /** Runs `callback` once, later; returns what cancels it. */
+  schedule?: (callback: () => void, delayMs: number) => () => void
+  onEvent?: (event: KeySourceEvent) => void
+}
+
+export interface KeySource {
+  /** Fetches the keys in the background. Never throws and never waits. */
+  start (): void
+  /**
+   * The keys at hand that may have signed a token with this `kid`; without `kid`, the keys of the set, at most 8. Empty when there is
+   * none at hand. Never waits.
+   */
+  candidates (kid: string | undefined): readonly SigningKey[]
+  /**
+   * For when `candidates` gave none: the candidates after at most one fetch, shared by all who wait. Empty when the provider
+   * publishes no such key, as it said now or within the last 30 s. Rejects with Refusal `keys_unavailable` when that
+   * cannot be told. Without `kid` it asks anew even though keys are at hand, as seldom as for an unknown `kid`: for
+   * a token which none of them has signed.
+   */
+  fetchCandidates (kid: string | undefined): Promise<readonly SigningKey[]>
+  /** Whether a key that verified a token earlier still counts: it is in the last set, and that set is at most 24 h old. */
+  isTrusted (key: SigningKey): boolean
+  state (): KeySourceState
+  /** Seconds after which a request that was refused with `keys_unavailable` is worth trying again. At least 1. */
+  retryAfter (): number
+  /** Stops for good, and cuts a fetch that is under way. The keys at hand stay usable for requests that are being answered. */
+  close (): Promise<void>
+}
+
+/** The timer does not keep the process alive. */
+function scheduleTimer (callback: () => void, delayMs: number): () => void {
+  const timer = setTimeout(callback, delayMs).unref()
+  return () => clearTimeout(timer)
+}
+
+/**
+ * The signing keys of one identity provider: at hand without waiting, refreshed in the background, gone at once when a fetched
+ * set no longer has them, and there for 24 h when the provider is not. At most one fetch runs at a time. Requests cause one only
+ * while the last one succeeded, and for unknown `kid`s at most once each 30 s; after a failure only the clock does.
+ *
+ * Throws TypeError for an issuer or jwksUri from which keys may not be fetched.
+ */
+export function createKeySource (options: KeySourceOptions): KeySource {
+  const { transport, now = Date.now, random = Math.random, schedule = scheduleTimer, onEvent = () => {} } = options
+  const address: ProviderAddress = {
+    issuer: options.issuer,
+    base: parseIssuer(options.issuer),
+    jwksUri: options.jwksUri === undefined ? undefined : parseConfiguredJwksUri(options.jwksUri)
+  }
+
+  let ring = createKeyRing(new Map())
+  let passedOver: PassedOver = {}
+  let fetchedAt: number | undefined
+  let trustedUntil = -Infinity
+  let overdueAt = Infinity
+  let askedAt = -Infinity
+  let toldExpired = false
+
+  const loop = createFetchLoop<FetchedKeys>({
+    transport,
+    attempt: (exchange) => fetchKeySet(address, exchange, ring.keys),
+    onSuccess: adopt,
+    onFailure: endure,
+    now,
+    random,
+    schedule
+  })
+
+  function adopt (fetched: FetchedKeys, afterFailure: boolean): void {
+    const { added, removed } = keyChanges(ring.keys, fetched.keys)
+    const news = fetchedAt === undefined || afterFailure || added + removed > 0 ||
+      JSON.stringify(passedOver) !== JSON.stringify(fetched.passedOver)
+    ring = createKeyRing(fetched.keys)
+    passedOver = fetched.passedOver
+    fetchedAt = now()
+    trustedUntil = fetchedAt + GRACE_MS
+    overdueAt = fetchedAt + MAX_AGE_MS
+    toldExpired = false
+    if (news) onEvent({ name: 'keys_fetched', keys: ring.keys.size, added, removed, passedOver })
+  }
+
+  function endure ({ word, detail }: ProviderFailure, afterFailure: boolean): void {
+    overdueAt = Infinity // From now on the back-off alone asks.
+    const { status, keys } = state()
+    if (!afterFailure) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys })
+    if (status === 'expired' && !toldExpired) {
+      toldExpired = true
+      onEvent({ name: 'keys_expired', failure: word, keys })
+    }
+  }
+
+  /** Timers stand still while the machine sleeps or the process is frozen; the clock does not. */
+  function time (): number {
+    const at = now()
+    if (at >= overdueAt) {
+      overdueAt = Infinity
+      loop.run()
+    }
+    return at
+  }
+
+  function candidates (kid: string | undefined): readonly SigningKey[] {
+    return time() < trustedUntil ? ring.candidates(kid) : NONE
+  }
+
+  /**
+   * After a failure the back-off alone decides when the provider is asked again. Otherwise an unknown `kid` may ask once each
+   * 30 s, counted from the last time that one did: a refresh by the clock must not delay a key that is published just after
+   * it. A clock that was set back does not close the door for longer.
+   */
+  function mayAsk (): boolean {
+    if (loop.closed || loop.running !== undefined || loop.lastFailure !== undefined) return false
+    const at = now()
+    const sinceMs = at - askedAt
+    return at >= trustedUntil || sinceMs >= UNKNOWN_KID_GAP_MS || sinceMs < 0
+  }
+
+  async function fetchCandidates (kid: string | undefined): Promise<readonly SigningKey[]> {
+    const atHand = candidates(kid)
+    if (kid !== undefined && atHand.length > 0) return atHand
+    if (mayAsk()) {
+      askedAt = now()
+      loop.run()
+    }
+    await loop.running
+    const found = candidates(kid)
+    if (found.length === 0 && (loop.lastFailure !== undefined || now() >= trustedUntil)) {
+      throw new Refusal('keys_unavailable', { failure: loop.lastFailure ?? 'closed' })
+    }
+    return found
+  }
+
+  function status (): KeySourceStatus {
+    if (fetchedAt === undefined) return 'empty'
+    if (now() >= trustedUntil) return 'expired'
+    return loop.lastFailure === undefined ? 'fresh' : 'stale'
+  }
+
+  function state (): KeySourceState {
+    const { fetches, failures, lastFailure } = loop
+    const current = status()
+    return { status: current, keys: current === 'expired' ? 0 : ring.keys.size, passedOver, fetchedAt, fetches, failures, lastFailure }
+  }
+
+  return {
+    start () {
+      if (loop.fetches === 0) loop.run()
+    },
+    candidates,
+    fetchCandidates,
+    isTrusted: (key) => time() < trustedUntil && ring.has(key),
+    state,
+    retryAfter: () => Math.max(1, Math.ceil((loop.nextAt - now()) / 1000)),
+    close: loop.close
+  }
+}

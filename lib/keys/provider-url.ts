@@ -1,0 +1,65 @@
+import { ProviderFailure } from './provider-failure.ts'
+
+/** 127.0.0.0/8 as the URL parser writes it, ::1, and the name that RFC 6761 section 6.3 keeps on the machine. */
+function isLoopback (hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname)
+}
+
+/** `https:` anywhere, `http:` only to this machine: over a network it would let anyone on the way choose the keys. */
+function isSafe (url: URL): boolean {
+  if (url.username !== '' || url.password !== '') return false
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))
+}
+
+function parse (text: string): URL | undefined {
+  // URL.canParse and a second parse cost nothing here and keep the failure out of a catch.
+  return URL.canParse(text) ? new URL(text) : undefined
+}
+
+/** The text without its last slash: issuers are compared that way, and no other leniency is shown. */
+export function withoutTrailingSlash (text: string): string {
+  return text.endsWith('/') ? text.slice(0, -1) : text
+}
+
+/**
+ * Decides whether `text` can be the configured issuer: an absolute `https:` URL (`http:` on loopback only) without
+ * user info, query and fragment (RFC 8414 section 2). Returns the address under which its documents are, with a
+ * trailing slash. Throws TypeError.
+ */
+export function parseIssuer (text: string): string {
+  const url = parse(text)
+  if (url === undefined || !isSafe(url) || text.includes('?') || text.includes('#')) {
+    throw new TypeError('The issuer must be an https URL (http on loopback only) without user info, query and fragment.')
+  }
+  return url.href.endsWith('/') ? url.href : `${url.href}/`
+}
+
+/**
+ * Decides whether the settings may name `text` as the address of the set: `https:`, or `http:` on loopback, which the operator
+ * may choose whatever the issuer is. Returns the URL without fragment. Throws TypeError.
+ */
+export function parseConfiguredJwksUri (text: string): string {
+  const url = parse(text)
+  if (url === undefined || !isSafe(url)) {
+    throw new TypeError('The address of the keys must be an https URL (http on loopback only) without user info.')
+  }
+  return withoutFragment(url)
+}
+
+/**
+ * Decides whether keys may be fetched from where a discovery document says they are (RFC 8414 section 2, `jwks_uri`). Another
+ * host is fine, for the configured provider names it; `http:` is not, unless the issuer itself is loopback `http:`.
+ * Returns the URL without fragment. Throws ProviderFailure `jwks_uri_refused`.
+ */
+export function parseDiscoveredJwksUri (text: string, issuer: string): string {
+  const url = parse(text)
+  if (url === undefined || !isSafe(url) || (url.protocol === 'http:' && !issuer.startsWith('http:'))) {
+    throw new ProviderFailure('jwks_uri_refused')
+  }
+  return withoutFragment(url)
+}
+
+function withoutFragment (url: URL): string {
+  url.hash = ''
+  return url.href
+}

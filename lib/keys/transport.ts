@@ -1,0 +1,124 @@
+import { EnvHttpProxyAgent, request } from 'undici'
+import { ProviderFailure } from './provider-failure.ts'
+
+/** What the provider answered: any status but a redirect, and the whole body. */
+export interface Answer {
+  readonly status: number
+  readonly body: Buffer
+}
+
+/** One exchange with the provider: a few requests under one deadline. */
+export interface Exchange {
+  /** One GET. Rejects with ProviderFailure. */
+  get (url: string): Promise<Answer>
+  /** Cuts whatever is still under way and closes every connection of this exchange. */
+  close (): void
+}
+
+export interface Transport {
+  open (): Exchange
+}
+
+export interface TransportOptions {
+  /** URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY; without the latter the former serves both. */
+  httpProxy?: string | undefined
+  httpsProxy?: string | undefined
+  /** As NO_PROXY: hosts, optionally with a port, separated by commas or spaces; `*` is all. */
+  noProxy?: string | undefined
+  /** PEM of certificate authorities to trust in the place of the system's. */
+  ca?: string | undefined
+  /** For the whole exchange, from `open` to the last byte of the last body. */
+  deadlineMs?: number
+  /** Of one body, after decoding. */
+  maxBytes?: number
+}
+
+/** undici reads the environment for a proxy that is not given, and an empty one is none: this lib reads no environment. */
+function proxyUrl (text: string | undefined): string {
+  if (text === undefined || text === '') return ''
+  const url = text.includes('://') ? text : `http://${text}`
+  if (!URL.canParse(url) || !/^https?:\/\//i.test(url)) {
+    throw new TypeError('A proxy must be given as an http or https URL.')
+  }
+  return url
+}
+
+const TLS_CODES = ['ERR_TLS_', 'ERR_SSL_', 'CERT_', 'UNABLE_TO_', 'SELF_SIGNED_', 'DEPTH_ZERO_', 'UND_ERR_PRX_TLS', 'HOSTNAME_MISMATCH', 'INVALID_CA']
+
+/** Error codes, not messages: prose changes between versions. */
+function failureOf (error: unknown): ProviderFailure {
+  if (error instanceof ProviderFailure) return error
+  const code = String((error as { code?: unknown } | null)?.code)
+  // Nobody but a proxy that refuses the tunnel aborts a request that we did not abort.
+  if (code === 'UND_ERR_ABORTED') return new ProviderFailure('proxy')
+  if (TLS_CODES.some((prefix) => code.startsWith(prefix))) return new ProviderFailure('tls', code)
+  return new ProviderFailure('unreachable', code)
+}
+
+/** An abandoned body still emits its error, and nobody is left who needs it. */
+const ignore = (): void => {}
+
+/**
+ * The way to the identity provider: HTTP proxies, TLS always checked, no redirects, one deadline for the whole exchange
+ * that a slow drip cannot stretch, and a limit on decoded bytes. The limit holds against a compressed bomb because
+ * nothing compressed is asked for and a `Content-Encoding` is refused before the first byte of the body is read.
+ *
+ * Each exchange has connections of its own and leaves none behind. So a connection, or a proxy, that hangs cannot
+ * hold up the next exchange, and nothing outlives the deadline.
+ *
+ * Throws TypeError for a proxy that is not a URL.
+ */
+export function createTransport (options: TransportOptions = {}): Transport {
+  const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024 } = options
+  const proxies = { httpProxy: proxyUrl(options.httpProxy), httpsProxy: proxyUrl(options.httpsProxy), noProxy }
+  // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch it off for the keys.
+  const tls = { rejectUnauthorized: true, timeout: deadlineMs, ...(ca === undefined ? {} : { ca }) }
+
+  function open (): Exchange {
+    const agent = new EnvHttpProxyAgent({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls })
+    // A race, since undici heeds an abort signal only once it has a connection: it would wait for a proxy that hangs.
+    let end: (reason: ProviderFailure) => void = ignore
+    const over = new Promise<never>((_resolve, reject) => { end = reject })
+    over.catch(ignore)
+    const timer = setTimeout(close, deadlineMs)
+
+    function close (): void {
+      clearTimeout(timer)
+      end(new ProviderFailure('deadline'))
+      agent.destroy().catch(ignore)
+    }
+
+    async function get (url: string): Promise<Answer> {
+      try {
+        return await Promise.race([over, read(url)])
+      } catch (error) {
+        throw failureOf(error)
+      }
+    }
+
+    async function read (url: string): Promise<Answer> {
+      const { statusCode: status, headers, body } = await request(url, {
+        dispatcher: agent,
+        headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast' }
+      })
+      body.on('error', ignore)
+      // A provider that moves must be configured anew: following it would let any answer choose where keys come from.
+      if (status >= 300 && status < 400) throw new ProviderFailure('redirect', status)
+      const encoding = headers['content-encoding']
+      if (encoding !== undefined && encoding !== 'identity') throw new ProviderFailure('content_encoding')
+      if (Number(headers['content-length']) > maxBytes) throw new ProviderFailure('too_large')
+      const chunks: Buffer[] = []
+      let bytes = 0
+      for await (const chunk of body as AsyncIterable<Buffer>) {
+        bytes += chunk.length
+        if (bytes > maxBytes) throw new ProviderFailure('too_large')
+        chunks.push(chunk)
+      }
+      return { status, body: Buffer.concat(chunks) }
+    }
+
+    return { get, close }
+  }
+
+  return { open }
+}

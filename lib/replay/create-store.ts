@@ -1,0 +1,34 @@
+import { randomBytes } from 'node:crypto'
+import type { Settings } from '../settings/settings.ts'
+import { createMemoryStore } from './memory-store.ts'
+import { createOffStore } from './off-store.ts'
+import type { RedisFault } from './redis-faults.ts'
+import { createRedisStore } from './redis-store.ts'
+import type { ReplayStore } from './replay-store.ts'
+import { parseReplayUrl } from './replay-url.ts'
+
+/** A store that could be used and cannot, or the other way round. */
+export type ReplayStoreEvent =
+  | { readonly name: 'replay_unavailable', readonly reason: RedisFault }
+  | { readonly name: 'replay_available' }
+
+/**
+ * Makes the replay store that the settings name: the memory of this process, a Redis or Valkey shared by many, or none.
+ *
+ * @throws Error, without any part of the URL but the names of its parameters, where the URL cannot be used.
+ */
+export async function createReplayStore ({ DPOP_REPLAY, DPOP_REPLAY_MAX }: Pick<Settings, 'DPOP_REPLAY' | 'DPOP_REPLAY_MAX'>, onEvent: (event: ReplayStoreEvent) => void): Promise<ReplayStore> {
+  const now = (): number => Date.now() / 1000
+  if (DPOP_REPLAY === 'off') return createOffStore()
+  if (DPOP_REPLAY === 'memory') {
+    return createMemoryStore({ max: DPOP_REPLAY_MAX, now, monotonic: () => performance.now() / 1000, random: randomBytes })
+  }
+  const target = parseReplayUrl(DPOP_REPLAY)
+  // The Redis client is loaded only where there is a Redis.
+  const { openRedisLink } = await import('./redis-link.ts')
+  return createRedisStore({
+    open: listeners => openRedisLink(target, listeners),
+    now,
+    onChange: reason => onEvent(reason === null ? { name: 'replay_available' } : { name: 'replay_unavailable', reason })
+  })
+}

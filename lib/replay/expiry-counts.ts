@@ -1,0 +1,70 @@
+/** Counters for single seconds: 36 hours. Half of them lie ahead, so that the horizon can go back by the other half. */
+const NEAR = 2 ** 17
+/** Seconds are Uint32 everywhere: until the year 2106. */
+const LAST_SECOND = 2 ** 32 - NEAR
+
+/** Knows how many records are live without looking at any of them. */
+export interface ExpiryCounts {
+  /** Records whose second is after the horizon. */
+  readonly live: number
+  /** A record is dead when its second is not after this one. Never before a second in which a record died. */
+  readonly horizon: number
+  /** The second under which a record that must outlast `second` is counted: the same, or later when it is far away. */
+  round (second: number): number
+  /** Counts a record; `second` comes from `round` and is after the horizon. */
+  add (second: number): void
+  /** Takes back one `add` of the same second. */
+  remove (second: number): void
+  /** Moves the horizon to `second`, or back towards it as far as no record has died. Looks at each counter at most once. */
+  moveTo (second: number): void
+}
+
+/**
+ * Counts records by the second in which they die. Two arrays of fixed size serve any window: seconds less than 18 hours
+ * away have a counter each, later ones are rounded up to a multiple of 36 hours. Such multiples are always counted in
+ * the second array, so that a second alone tells where it was counted.
+ */
+export function createExpiryCounts (start: number): ExpiryCounts {
+  const near = new Uint32Array(NEAR)
+  const far = new Uint32Array(2 ** 32 / NEAR)
+  let live = 0
+  let horizon = start
+  let highest = start
+  let lastDeath = 0
+
+  function advance (last: number): void {
+    const before = live
+    for (let s = Math.max(horizon + 1, last - NEAR + 1); s <= last; s++) {
+      live -= near[s % NEAR]!
+      near[s % NEAR] = 0
+    }
+    for (let f = Math.floor(horizon / NEAR) + 1; f <= last / NEAR; f++) {
+      live -= far[f]!
+      far[f] = 0
+    }
+    if (live !== before) lastDeath = last
+    horizon = last
+    highest = Math.max(highest, last)
+  }
+
+  return {
+    get live () { return live },
+    get horizon () { return horizon },
+    round: (second) => second - horizon < NEAR / 2 ? second : Math.min(Math.ceil(second / NEAR) * NEAR, LAST_SECOND),
+    add (second) {
+      live++
+      if (second % NEAR === 0) far[second / NEAR]!++
+      else near[second % NEAR]!++
+    },
+    remove (second) {
+      live--
+      if (second % NEAR === 0) far[second / NEAR]!--
+      else near[second % NEAR]!--
+    },
+    moveTo (second) {
+      if (second > horizon) advance(Math.min(second, LAST_SECOND - 1))
+      // Further back, one counter would stand for two seconds.
+      else if (highest - second < NEAR / 2) horizon = Math.max(second, lastDeath)
+    }
+  }
+}

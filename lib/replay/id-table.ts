@@ -1,0 +1,97 @@
+/** Words of a slot: four of the id, then the second in which the record dies; 0 there means never used. */
+const WORDS = 5
+const LEAST_SLOTS = 16
+
+/** Four odd multipliers that only this process knows, so that no client can choose ids that share a slot. */
+export type HashKey = readonly [number, number, number, number]
+
+/** Multiplies and adds modulo 2^32. The upper bits are the good ones. */
+export function hashWords (key: HashKey, a: number, b: number, c: number, d: number): number {
+  return (Math.imul(key[0], a) + Math.imul(key[1], b) + Math.imul(key[2], c) + Math.imul(key[3], d)) >>> 0
+}
+
+/**
+ * A set of 128-bit ids with their seconds of death, 20 bytes a slot, by open addressing. Dead records stay until a new
+ * one takes their slot or the table is rebuilt, which costs time by this table's size alone. Ids are passed as four
+ * 32-bit integers, seconds as Unix time.
+ */
+export class IdTable {
+  /** Slots that hold a record, live or dead. */
+  used = 0
+  #slots = LEAST_SLOTS
+  #words = new Int32Array(LEAST_SLOTS * WORDS)
+  readonly #key: HashKey
+  readonly #skippedBits: number
+
+  /** @param skippedBits the upper bits of the hash that all ids of this table share. */
+  constructor (key: HashKey, skippedBits: number) {
+    this.#key = key
+    this.#skippedBits = skippedBits
+  }
+
+  /** Whether a `put` may have to wait for a `rebuild`: three quarters of the slots are used. */
+  get crowded (): boolean {
+    return this.used >= this.#slots * 0.75
+  }
+
+  get bytes (): number {
+    return this.#words.byteLength
+  }
+
+  /** @returns the position of the live record of this id; else, as `-1 - position`, one where it may be put. */
+  find (hash: number, a: number, b: number, c: number, d: number, horizon: number): number {
+    const words = this.#words
+    let free = -1
+    let at = this.#start(hash)
+    while (words[at + 4] !== 0) {
+      if (words[at + 4]! >>> 0 <= horizon) {
+        if (free < 0) free = at
+      } else if (words[at] === a && words[at + 1] === b && words[at + 2] === c && words[at + 3] === d) return at
+      at = at + WORDS === words.length ? 0 : at + WORDS
+    }
+    return -1 - (free < 0 ? at : free)
+  }
+
+  /** Writes a record to a position that `find` gave as free. */
+  put (at: number, a: number, b: number, c: number, d: number, second: number): void {
+    const words = this.#words
+    if (words[at + 4] === 0) this.used++
+    words[at] = a
+    words[at + 1] = b
+    words[at + 2] = c
+    words[at + 3] = d
+    words[at + 4] = second
+  }
+
+  secondAt (at: number): number {
+    return this.#words[at + 4]! >>> 0
+  }
+
+  setSecond (at: number, second: number): void {
+    this.#words[at + 4] = second
+  }
+
+  /** Drops dead records and makes the table twice as large as what is left. */
+  rebuild (horizon: number): void {
+    const old = this.#words
+    let live = 0
+    for (let at = 4; at < old.length; at += WORDS) if (old[at]! >>> 0 > horizon) live++
+    this.#slots = Math.max(LEAST_SLOTS, live * 2)
+    this.#words = new Int32Array(this.#slots * WORDS)
+    this.used = 0
+    for (let at = 0; at < old.length; at += WORDS) {
+      if (old[at + 4]! >>> 0 > horizon) this.#insert(old[at]!, old[at + 1]!, old[at + 2]!, old[at + 3]!, old[at + 4]!)
+    }
+  }
+
+  /** Puts an id that is not there into a table without dead records. */
+  #insert (a: number, b: number, c: number, d: number, second: number): void {
+    let at = this.#start(hashWords(this.#key, a, b, c, d))
+    while (this.#words[at + 4] !== 0) at = at + WORDS === this.#words.length ? 0 : at + WORDS
+    this.put(at, a, b, c, d, second)
+  }
+
+  #start (hash: number): number {
+    return Math.floor(((hash << this.#skippedBits) >>> 0) / 2 ** 32 * this.#slots) * WORDS
+  }
+}

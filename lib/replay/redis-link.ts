@@ -1,0 +1,133 @@
+import { Cluster, Command, Redis } from 'ioredis'
+import type { ClusterOptions, RedisOptions } from 'ioredis'
+import { faultOf } from './redis-faults.ts'
+import type { RedisTarget } from './replay-url.ts'
+
+/** Told of what happens to the connection. Errors come as the client made them. */
+export interface LinkListeners {
+  ready (): void
+  error (error: Error): void
+  close (): void
+}
+
+/** A connection that mends itself, and the two commands that the replay store needs. */
+export interface RedisLink {
+  /** Whether a command would be sent now. One that would not is answered with an error at once. */
+  readonly ready: boolean
+  /** `SET key 1 EX ttl [NX]`. The reply is `OK`, or null when the key was there. Commands of one turn of the event loop leave in one packet. */
+  set (key: string, ttlSeconds: number, ifAbsent: boolean, done: (error: Error | null | undefined, reply?: unknown) => void): void
+  /** `INFO memory`, as text. */
+  memoryInfo (done: (error: Error | null | undefined, reply?: unknown) => void): void
+  close (): void
+}
+
+const CONNECT_TIMEOUT_MS = 500
+/** A connection on which a command waits this long for any byte is dropped. Longer than a claim may take: a stall costs no reconnection. */
+const SILENCE_MS = 500
+const LONGEST_RETRY_MS = 500
+const READONLY_RECONNECT_MS = 1000
+
+/** Opens a link with ioredis. Returns while the connection is still being made. */
+export function openRedisLink (target: RedisTarget, listeners: LinkListeners): RedisLink {
+  const client = target.cluster
+    ? new Cluster([...target.hosts], clusterOptions(target))
+    : new Redis(target.sentinel ? sentinelOptions(target) : serverOptions(target))
+  client.on('ready', () => listeners.ready())
+  client.on('error', (error: Error) => {
+    listeners.error(error)
+    // The client would go on in database 0.
+    if (faultOf(error) === 'database') client.disconnect(true)
+  })
+  client.on('close', () => listeners.close())
+
+  const uncork = (stream: Redis['stream']): void => stream.uncork()
+
+  return {
+    get ready () { return client.status === 'ready' },
+    set (key, ttlSeconds, ifAbsent, done) {
+      const { stream } = client as Redis
+      if (stream?.writable && stream.writableCorked === 0) {
+        stream.cork()
+        setImmediate(uncork, stream)
+      }
+      const args = ifAbsent ? [key, '1', 'EX', String(ttlSeconds), 'NX'] : [key, '1', 'EX', String(ttlSeconds)]
+      client.sendCommand(new Command('set', args, { replyEncoding: 'utf8' }, done))
+    },
+    memoryInfo (done) {
+      client.sendCommand(new Command('info', ['memory'], { replyEncoding: 'utf8' }, done))
+    },
+    close: () => client.disconnect()
+  }
+}
+
+/** What each connection to a server does, alone or as a node of a cluster. */
+function connectionOptions ({ tls, username, password }: RedisTarget): RedisOptions {
+  return {
+    username,
+    password,
+    tls: tls ? {} : undefined,
+    // RESP2 is spoken by every server and proxy, and its answers to SET are all that is read here.
+    protocol: 2,
+    disableClientInfo: true,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    disconnectTimeout: CONNECT_TIMEOUT_MS,
+    socketTimeout: SILENCE_MS,
+    maxLoadingRetryTime: LONGEST_RETRY_MS,
+    // A command that was sent may have been recorded; sending it again would call its own proof a replay.
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0
+  }
+}
+
+function serverOptions (target: RedisTarget): RedisOptions {
+  return { ...connectionOptions(target), ...target.hosts[0]!, db: target.db, ...mendingOptions() }
+}
+
+function sentinelOptions (target: RedisTarget): RedisOptions {
+  return {
+    ...connectionOptions(target),
+    ...mendingOptions(),
+    db: target.db,
+    name: target.sentinel,
+    sentinels: [...target.hosts],
+    sentinelUsername: target.sentinelUsername,
+    sentinelPassword: target.sentinelPassword,
+    sentinelTLS: target.tls ? {} : undefined,
+    enableTLSForSentinelMode: target.tls,
+    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
+    sentinelRetryStrategy: retryAfterMs,
+    // A Sentinel tells of a new master at once, so that a hung old one is left.
+    failoverDetector: true
+  }
+}
+
+function clusterOptions (target: RedisTarget): ClusterOptions {
+  return {
+    redisOptions: connectionOptions(target),
+    enableOfflineQueue: false,
+    clusterRetryStrategy: retryAfterMs,
+    slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
+    slotsRefreshInterval: 5000,
+    // As above: only a redirection, which records nothing, is followed.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0
+  }
+}
+
+/** Reconnects for ever; also away from a server that has become a replica, though not for each of its refusals. */
+function mendingOptions (): RedisOptions {
+  let leftAt = 0
+  return {
+    enableOfflineQueue: false,
+    retryStrategy: retryAfterMs,
+    reconnectOnError (error) {
+      if (!error.message.startsWith('READONLY') || performance.now() - leftAt < READONLY_RECONNECT_MS) return false
+      leftAt = performance.now()
+      return true
+    }
+  }
+}
+
+function retryAfterMs (attempt: number): number {
+  return Math.min(25 * 2 ** Math.min(attempt, 10), LONGEST_RETRY_MS)
+}

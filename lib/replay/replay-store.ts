@@ -1,0 +1,47 @@
+import type { Refusal } from '../refusal.ts'
+
+/**
+ * Seconds for which a record outlives its proof: a copy judged in time may reach the store late, when the process is busy.
+ * A claim that comes later still is refused, since its record may be gone.
+ */
+export const LATE_CLAIM_SECONDS = 5
+
+/** The answer to a claim: `first` is true when the id was recorded now, false when it was there already. */
+export type ClaimDone = (refusal: Refusal | null, first?: boolean) => void
+
+/** What readiness and metrics may know of a store. Holds no secret: `reason` is one of a fixed set of words. */
+export interface ReplayState {
+  readonly kind: 'memory' | 'redis' | 'off'
+  /** Whether a claim made now would be decided. */
+  readonly ready: boolean
+  /** Why not, as a stable word. */
+  readonly reason?: string
+  /** Live records, where the store can tell. */
+  readonly entries?: number
+  /** The most live records that the store holds. */
+  readonly max?: number
+  /** What the records take in memory, where the store can tell. */
+  readonly bytes?: number
+  /** Claims of any outcome since the store was made. */
+  readonly claims: number
+  /** Claims of an id that was there already. */
+  readonly seen: number
+  /** Claims that could not be decided. */
+  readonly refused: number
+}
+
+/** Remembers which proofs have been used (RFC 9449 section 11.1). */
+export interface ReplayStore {
+  /**
+   * Records an id and tells whether it was the first to do so, in one atomic step.
+   *
+   * @param id 32 bytes: the SHA-256 of the key's thumbprint and the `jti`.
+   * @param expiresAt Unix seconds, may be fractional. The record is kept through that moment and at least that long.
+   * @param done `(null, true)` first, `(null, false)` seen before, `(refusal)` undecided: `replay_unavailable` or
+   *   `replay_full`. Called exactly once; by the memory store before `claim` returns.
+   */
+  claim (id: Buffer, expiresAt: number, done: ClaimDone): void
+  state (): ReplayState
+  /** Frees what the store holds. Claims made later are refused. */
+  close (): Promise<void> | void
+}

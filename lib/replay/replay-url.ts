@@ -1,0 +1,90 @@
+/** Where a shared replay store is. */
+export interface RedisTarget {
+  readonly tls: boolean
+  readonly hosts: ReadonlyArray<{ readonly host: string, readonly port: number }>
+  readonly username: string | undefined
+  readonly password: string | undefined
+  readonly db: number
+  /** The name under which Sentinels know the master; the hosts are then the Sentinels. */
+  readonly sentinel: string | undefined
+  readonly sentinelUsername: string | undefined
+  readonly sentinelPassword: string | undefined
+  /** The hosts are nodes of a Redis Cluster. */
+  readonly cluster: boolean
+}
+
+const PARAMETERS = ['sentinel', 'sentinelUsername', 'sentinelPassword', 'cluster']
+const SHAPE = 'redis[s]://[[user]:password@]host[:port][,host[:port]...][/database][?sentinel=name | ?cluster=true]'
+
+/**
+ * Reads the URL of a replay store: one server, several Sentinels (`?sentinel=name`, and `sentinelUsername`, `sentinelPassword`
+ * where these want their own) or nodes of a cluster (`?cluster=true`). User, password and parameters are percent-decoded.
+ *
+ * @throws Error whose message says what is wrong and holds no piece of the URL but the names of parameters.
+ */
+export function parseReplayUrl (text: string): RedisTarget {
+  const [, scheme, userInfo, authority, path, query] =
+    /^(rediss?):\/\/(?:([^/?#\s]*)@)?([^/?#@\s]+)(\/[^?#\s]*)?(\?[^#\s]*)?$/.exec(text) ?? refuse('it is not a URL of that form')
+  const parameters = readParameters(query)
+  const hosts = authority!.split(',').map(readHost)
+  const sentinel = parameters.get('sentinel') || undefined
+  const cluster = parameters.get('cluster') === 'true'
+  const db = readDatabase(path)
+
+  if (parameters.has('cluster') && !cluster) refuse('cluster must be true')
+  if (parameters.has('sentinel') && !sentinel) refuse('sentinel must name a master')
+  if (!sentinel && (parameters.has('sentinelUsername') || parameters.has('sentinelPassword'))) refuse('sentinelUsername and sentinelPassword need sentinel')
+  if (sentinel && cluster) refuse('sentinel and cluster exclude each other')
+  if (cluster && db !== 0) refuse('a cluster has database 0 alone')
+  if (hosts.length > 1 && !sentinel && !cluster) refuse('several hosts need sentinel or cluster')
+
+  return {
+    tls: scheme === 'rediss',
+    hosts,
+    ...readUserInfo(userInfo),
+    db,
+    sentinel,
+    sentinelUsername: parameters.get('sentinelUsername') || undefined,
+    sentinelPassword: parameters.get('sentinelPassword') || undefined,
+    cluster
+  }
+}
+
+function refuse (why: string): never {
+  throw new Error(`the URL of the replay store cannot be used: ${why}; it looks like ${SHAPE}`)
+}
+
+function readUserInfo (text: string | undefined): { username: string | undefined, password: string | undefined } {
+  if (!text) return { username: undefined, password: undefined }
+  const colon = text.indexOf(':')
+  if (colon < 0) refuse('a user without a password')
+  return { username: decode(text.slice(0, colon)) || undefined, password: decode(text.slice(colon + 1)) || refuse('the password is empty') }
+}
+
+function readHost (text: string): { host: string, port: number } {
+  const [, address, name, port = '6379'] = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text) ?? refuse('a host is malformed')
+  if (Number(port) < 1 || Number(port) > 65535) refuse('a port is out of range')
+  return { host: (address ?? name)!, port: Number(port) }
+}
+
+function readDatabase (path = ''): number {
+  if (path === '' || path === '/') return 0
+  if (!/^\/\d{1,5}$/.test(path)) refuse('the database is not a number')
+  return Number(path.slice(1))
+}
+
+function readParameters (query = ''): URLSearchParams {
+  const parameters = new URLSearchParams(query)
+  for (const name of parameters.keys()) {
+    if (!PARAMETERS.includes(name)) refuse(`unknown parameter, known are ${PARAMETERS.join(', ')}`)
+  }
+  return parameters
+}
+
+function decode (text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return refuse('a percent sign stands for itself only as %25')
+  }
+}

@@ -1,0 +1,87 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { Refusal } from '../refusal.ts'
+import type { Authority, Scheme } from './authority.ts'
+import { parsePort, parseScheme, parseWireAuthority } from './authority.ts'
+import { parseForwarded } from './forwarded-header.ts'
+import { memoize } from './memo.ts'
+import { parsePrefixList } from './prefix.ts'
+
+/** What a trusted proxy says of the URL that the client used; undefined where it says nothing. */
+export interface ForwardedUrl {
+  readonly scheme: Scheme | undefined
+  readonly authority: Authority | undefined
+  /** Counts where neither `authority` nor the Host header names a port. */
+  readonly port: number | undefined
+  /** Empty, or plain path segments, each after a slash. */
+  readonly prefix: string
+}
+
+const MAX_KEPT = 64
+
+const keptAuthority = memoize(parseWireAuthority, MAX_KEPT)
+const keptPrefix = memoize(parsePrefixList, MAX_KEPT)
+
+function refuse (header: string): never {
+  throw new Refusal('forwarded_invalid', { header })
+}
+
+// Of several lines and entries the last one was written by the peer that we trust.
+function lastEntry (text: string): string {
+  return text.slice(text.lastIndexOf(',') + 1).trim()
+}
+
+function textOf (headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name]
+  return typeof value === 'string' || value === undefined ? value : value.join(', ')
+}
+
+// A header that is there but empty says that the proxy meant to tell us something and failed: refused like any
+// other text that is no scheme, host, port or prefix.
+function readWith<Piece> (headers: IncomingHttpHeaders, name: string, parse: (text: string) => Piece | undefined): Piece | undefined {
+  const text = textOf(headers, name)
+  if (text === undefined) return undefined
+  return parse(text) ?? refuse(name)
+}
+
+const readScheme = (text: string): Scheme | undefined => parseScheme(lastEntry(text))
+const readAuthority = (text: string): Authority | undefined => keptAuthority(lastEntry(text))
+const readPort = (text: string): number | undefined => parsePort(lastEntry(text))
+
+type SchemeAndAuthority = Pick<ForwardedUrl, 'scheme' | 'authority'>
+
+function readForwarded (headers: IncomingHttpHeaders): SchemeAndAuthority {
+  const text = textOf(headers, 'forwarded')
+  if (text === undefined) return { scheme: undefined, authority: undefined }
+  const element = parseForwarded(text) ?? refuse('forwarded')
+  return {
+    scheme: element.proto === undefined ? undefined : parseScheme(element.proto) ?? refuse('forwarded'),
+    authority: element.host === undefined ? undefined : keptAuthority(element.host) ?? refuse('forwarded')
+  }
+}
+
+function readSchemeAndAuthority (headers: IncomingHttpHeaders): SchemeAndAuthority {
+  // A proxy that writes one of the two X- headers seldom touches Forwarded: what stands there then may
+  // be the client's own, so it counts only where both are absent.
+  if (headers['x-forwarded-proto'] === undefined && headers['x-forwarded-host'] === undefined) return readForwarded(headers)
+  return {
+    scheme: readWith(headers, 'x-forwarded-proto', readScheme),
+    authority: readWith(headers, 'x-forwarded-host', readAuthority)
+  }
+}
+
+/**
+ * Reads the forwarded headers of a peer that is trusted already: the last entry of X-Forwarded-Proto, -Host
+ * and -Port, all entries of X-Forwarded-Prefix in order, and Forwarded (RFC 7239) where there is neither
+ * X-Forwarded-Proto nor X-Forwarded-Host. Throws `forwarded_invalid`, naming the header, for a piece that
+ * is used and is not valid. Host names are kept for the next request.
+ */
+export function readForwardedUrl (headers: IncomingHttpHeaders, hostHasPort: boolean): ForwardedUrl {
+  const { scheme, authority } = readSchemeAndAuthority(headers)
+  const hasPort = authority === undefined ? hostHasPort : authority.port !== undefined
+  return {
+    scheme,
+    authority,
+    port: hasPort ? undefined : readWith(headers, 'x-forwarded-port', readPort),
+    prefix: readWith(headers, 'x-forwarded-prefix', keptPrefix) ?? ''
+  }
+}
