@@ -1,0 +1,44 @@
+import Fastify from 'fastify'
+import type { FastifyInstance } from 'fastify'
+import type { Test } from 'tap'
+import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
+import type { RawSettings } from '../../lib/settings/sources.ts'
+import { AUDIENCE } from './issuer.ts'
+import type { Issuer } from './issuer.ts'
+
+export interface LogLine extends Record<string, unknown> {
+  readonly level: number
+  readonly msg: string
+}
+
+export interface RunningApp {
+  readonly app: FastifyInstance
+  /** Where it listens: `http://127.0.0.1:PORT`. */
+  readonly url: string
+  /** What it logged, in order. */
+  readonly log: readonly LogLine[]
+  /** The reasons of the refusals so far. */
+  reasons (): unknown[]
+}
+
+/** The whole service on a socket of loopback, with the settings of a test. It ends with the test. */
+export async function startApp (t: Test, issuer: Issuer, values: RawSettings = {}, prepare?: (app: FastifyInstance) => void, before?: (app: FastifyInstance) => void): Promise<RunningApp> {
+  const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
+  const log: LogLine[] = []
+  const options = serverOptions(settings)
+  const app: FastifyInstance = Fastify({
+    ...options,
+    logger: { level: settings.LOG_LEVEL, stream: { write: (line: string) => { log.push(JSON.parse(line)) } } }
+  })
+  before?.(app)
+  await app.register(holdfast, { settings })
+  prepare?.(app)
+  t.teardown(() => {
+    // With the door shut already, closing does not wait for a balancer to notice.
+    app.server.closeAllConnections()
+    app.server.close()
+    return app.close()
+  })
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  return { app, url, log, reasons: () => log.filter(line => line.msg === 'request refused').map(({ reason }) => reason) }
+}

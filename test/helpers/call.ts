@@ -1,0 +1,58 @@
+import type { Test } from 'tap'
+import { REFUSALS } from '../../lib/refusal.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
+import type { RunningApp } from './app.ts'
+import { parseChallenges } from './challenges.ts'
+import type { Challenge } from './challenges.ts'
+import { sendRaw } from './wire.ts'
+
+export interface Outcome {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly challenges: readonly Challenge[]
+  readonly body: any
+  /** The reason in the log, or undefined for an accepted request. */
+  readonly reason: RefusalReason | undefined
+}
+
+export interface CallParts {
+  readonly method?: string
+  readonly path?: string
+  /** Header lines after Host, as they go over the wire. */
+  readonly lines?: readonly string[]
+}
+
+/** One request over a socket, and what came of it. One call at a time: the reason is the last one in the log. */
+export async function call ({ url, reasons }: RunningApp, { method = 'GET', path = '/api/private', lines = [] }: CallParts = {}): Promise<Outcome> {
+  const before = reasons().length
+  const answer = await sendRaw(url, [`${method} ${path} HTTP/1.1`, `Host: ${new URL(url).host}`, 'Connection: close', ...lines])
+  const value = answer.headers['www-authenticate']
+  return {
+    status: answer.status,
+    headers: answer.headers,
+    challenges: value === undefined ? [] : parseChallenges(value),
+    body: answer.body === '' ? undefined : JSON.parse(answer.body),
+    reason: reasons()[before] as RefusalReason | undefined
+  }
+}
+
+/** The header lines of a request with a token and, for the DPoP scheme, a proof. */
+export const bearerLines = (token: string): string[] => [`Authorization: Bearer ${token}`]
+export const dpopLines = (token: string, proof: string): string[] => [`Authorization: DPoP ${token}`, `DPoP: ${proof}`]
+
+/** Asserts a refusal in full: its reason in the log, and the status, sentence and challenge that go with it. */
+export function expectRefusal (t: Test, outcome: Outcome, reason: RefusalReason, scheme?: string, title: string = reason): void {
+  const { status, error, description } = REFUSALS[reason]
+  const marked = outcome.challenges.filter(({ parameters }) => 'error' in parameters)
+  t.same({
+    reason: outcome.reason,
+    status: outcome.status,
+    message: outcome.body?.message,
+    challenge: marked.map(({ scheme, parameters }) => [scheme, parameters.error, parameters.error_description])
+  }, {
+    reason,
+    status,
+    message: description,
+    challenge: error && scheme ? [[scheme, error, description]] : []
+  }, title)
+}

@@ -1,0 +1,78 @@
+import { generateKeyPairSync, sign } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+import { encodeJws } from './jws.ts'
+
+export const AUDIENCE = 'https://api.test.example'
+
+export interface IssuerKey {
+  readonly kid: string
+  readonly privateKey: KeyObject
+  readonly jwk: object
+}
+
+export function makeIssuerKey (kid: string, modulusLength = 2048): IssuerKey {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength })
+  return { kid, privateKey, jwk: { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' } }
+}
+
+const sharedKey = makeIssuerKey('k1')
+
+/** Extra or other members; `undefined` leaves one out. */
+export type Overrides = Record<string, unknown>
+
+export interface Issuer {
+  /** Issuer URL, with its trailing slash. */
+  readonly url: string
+  readonly audience: string
+  /** The published keys: change them to rotate. */
+  keys: IssuerKey[]
+  /** Requests seen, by path. */
+  readonly requests: string[]
+  /** Claims of a token that passes. */
+  claims (overrides?: Overrides): Record<string, unknown>
+  /** A token signed with RS256 by the first key. */
+  token (claims?: Overrides, header?: Overrides, key?: IssuerKey): string
+  /** A token of exactly these texts, well signed. */
+  rawToken (header: string, payload: string): string
+  /** What the server answers instead of its documents, while set. */
+  outage: number | undefined
+}
+
+/** An identity provider on loopback: discovery, key set, and tokens signed with a real key. It ends with the test. */
+export async function startIssuer (t: Test): Promise<Issuer> {
+  const requests: string[] = []
+  const server = createServer((request, response) => {
+    requests.push(request.url!)
+    const documents: Record<string, object> = {
+      '/.well-known/openid-configuration': { issuer: issuer.url, jwks_uri: `${issuer.url}keys` },
+      '/keys': { keys: issuer.keys.map(({ jwk }) => jwk) }
+    }
+    const document = documents[request.url!]
+    response.writeHead(issuer.outage ?? (document ? 200 : 404), { 'content-type': 'application/json' })
+    response.end(JSON.stringify(document ?? {}))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+
+  const issuer: Issuer = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    audience: AUDIENCE,
+    keys: [sharedKey],
+    requests,
+    outage: undefined,
+    claims (overrides = {}) {
+      const now = Math.floor(Date.now() / 1000)
+      return { iss: issuer.url, aud: AUDIENCE, sub: 'user-1', iat: now, exp: now + 600, ...overrides }
+    },
+    token (claims = {}, header = {}, key = issuer.keys[0]!) {
+      return encodeJws({ alg: 'RS256', typ: 'at+jwt', kid: key.kid, ...header }, issuer.claims(claims), input => sign('sha256', input, key.privateKey))
+    },
+    rawToken (header, payload) {
+      return encodeJws(header, payload, input => sign('sha256', input, issuer.keys[0]!.privateKey))
+    }
+  }
+  return issuer
+}

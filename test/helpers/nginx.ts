@@ -1,0 +1,72 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+
+const CONFIGURATIONS = join(import.meta.dirname, '..', '..', 'deploy', 'nginx')
+
+/** The nginx of this machine, or undefined. Debian keeps it where the PATH of a user does not look. */
+export const nginxProgram: string | undefined = ['nginx', '/usr/sbin/nginx', '/usr/local/sbin/nginx', '/opt/homebrew/bin/nginx']
+  .find((program) => spawnSync(program, ['-v']).status === 0)
+
+/** A port of loopback that was free a moment ago. */
+export async function findFreePort (): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+// Everything that nginx writes stays in its own directory. It runs one worker, so that kept connections can be counted.
+function mainConfiguration (file: string): string {
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `  ${name}_temp_path temporary-${name};\n`).join('')
+  const user = process.getuid?.() === 0 ? 'user root;\n' : ''
+  return `${user}daemon off;\npid nginx.pid;\nworker_processes 1;\nevents {}\nhttp {\n  access_log off;\n${temporary}  include ${file};\n}\n`
+}
+
+function isListening (port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true) })
+    socket.on('error', () => resolve(false))
+  })
+}
+
+export interface NginxParts {
+  /** One of deploy/nginx/*.conf. */
+  readonly file: string
+  readonly port: number
+  /** Texts of the file and what stands in their place. A text that the file does not hold is an error. */
+  readonly replacements: Readonly<Record<string, string>>
+}
+
+/** Real nginx with a configuration of deploy/nginx on a port of loopback. It ends with the test. */
+export async function startNginx (t: Test, { file, port, replacements }: NginxParts): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'holdfast-nginx-'))
+  chmodSync(directory, 0o755)
+  mkdirSync(join(directory, 'logs'))
+  cpSync(join(CONFIGURATIONS, 'snippets'), join(directory, 'snippets'), { recursive: true })
+  let text = readFileSync(join(CONFIGURATIONS, file), 'utf8')
+  for (const [from, to] of Object.entries(replacements)) {
+    if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)
+    text = text.replaceAll(from, to)
+  }
+  writeFileSync(join(directory, file), text)
+  writeFileSync(join(directory, 'nginx.conf'), mainConfiguration(file))
+
+  const errorLog = join(directory, 'logs', 'error.log')
+  const child = spawn(nginxProgram!, ['-p', directory, '-c', 'nginx.conf', '-e', errorLog], { stdio: 'ignore' })
+  const ended = new Promise<void>((resolve) => child.on('exit', () => resolve()))
+  t.teardown(async () => {
+    child.kill('SIGTERM')
+    await ended
+    rmSync(directory, { recursive: true, force: true })
+  })
+  for (let tries = 0; !await isListening(port); tries++) {
+    if (child.exitCode !== null || tries > 200) throw new Error(`nginx did not start: ${existsSync(errorLog) ? readFileSync(errorLog, 'utf8') : ''}`)
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+}

@@ -1,0 +1,220 @@
+import { createHash, generateKeyPairSync, sign, verify } from 'node:crypto'
+import t from 'tap'
+import { ALGORITHMS } from '../../../lib/dpop/algorithms.ts'
+import type { DpopAlg } from '../../../lib/dpop/algorithms.ts'
+import { createClientKeys } from '../../../lib/dpop/client-keys.ts'
+import { importPublicJwk, parsePublicJwk, thumbprint } from '../../../lib/dpop/jwk.ts'
+import { createNonces } from '../../../lib/dpop/nonces.ts'
+import { verifyProof } from '../../../lib/dpop/proof.ts'
+import type { ProofAttempt } from '../../../lib/dpop/proof.ts'
+import { encodeDer, verifySignature } from '../../../lib/dpop/signature.ts'
+import type { Refusal } from '../../../lib/refusal.ts'
+import { createOffStore } from '../../../lib/replay/off-store.ts'
+import { DPOP_ALGS } from '../../../lib/settings/specs.ts'
+import { createDpopClient } from '../../helpers/dpop-client.ts'
+
+// RFC 9449 section 7.1: the request for a protected resource, and section 6.1: the thumbprint that its token holds.
+const EXAMPLE = {
+  token: 'Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU',
+  jkt: '0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I',
+  url: 'https://resource.example.org/protectedresource',
+  iat: 1562262618,
+  proof: 'eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwieCI6Imw4dEZyaHgtMzR0VjNoUklDUkRZOXpDa0RscEJoRjQyVVFVZldWQVdCR' +
+    'nMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWclUwQ2R2R1JEQSIsImNydiI6IlAtMjU2In19.' +
+    'eyJqdGkiOiJlMWozVl9iS2ljOC1MQUVCIiwiaHRtIjoiR0VUIiwiaHR1IjoiaHR0cHM6Ly9yZXNvdXJjZS5leGFtcGxlLm9yZy9wcm90ZWN0ZWRyZXNvdXJjZSIsImlhdCI6MTU2MjI2MjYxOCwiYXRoIjoiZlVIeU8ycjJaM0RaNTNFc05yV0JiMHhXWG9hTnk1OUlpS0NBcWtzbVFFbyJ9.' +
+    '2oW9RP35yRqzhrtNP86L-Ey71EOptxRimPPToA1plemAgR6pxHF8y6-yqyVnmcw6Fy1dqd-jfxSYoMxhAJpLjA'
+}
+
+function attemptOf (overrides: Partial<ProofAttempt> = {}): ProofAttempt {
+  return {
+    proof: EXAMPLE.proof,
+    method: 'GET',
+    tokenHash: createHash('sha256').update(EXAMPLE.token).digest('base64url'),
+    tokenJkt: EXAMPLE.jkt,
+    requestUrl: () => ({ scheme: 'https', host: 'resource.example.org', path: '/protectedresource', href: EXAMPLE.url }),
+    now: EXAMPLE.iat,
+    ...overrides
+  }
+}
+
+function outcome (attempt: ProofAttempt): Promise<string> {
+  const policy = { iatOffsetSeconds: 300, iatLeewaySeconds: 30, keys: createClientKeys(DPOP_ALGS), replay: createOffStore(), nonces: undefined }
+  return new Promise(resolve => verifyProof(attempt, policy, error => resolve(error ? (error as Refusal).reason : 'accepted')))
+}
+
+t.test('The complete example of RFC 9449 section 7.1 passes, and each change of it is refused for its own reason', async t => {
+  const url = { scheme: 'https', host: 'resource.example.org', path: '/protectedresource', href: EXAMPLE.url } as const
+  const rows: Array<[title: string, overrides: Partial<ProofAttempt>, expected: string]> = [
+    ['as it stands', {}, 'accepted'],
+    ['another method', { method: 'POST' }, 'htm_mismatch'],
+    ['the method in lower case', { method: 'get' }, 'htm_mismatch'],
+    ['another path', { requestUrl: () => ({ ...url, path: '/other', href: 'https://resource.example.org/other' }) }, 'htu_mismatch'],
+    ['the oldest moment that passes', { now: EXAMPLE.iat + 300 }, 'accepted'],
+    ['just older', { now: EXAMPLE.iat + 300.001 }, 'iat_too_old'],
+    ['the furthest future that passes', { now: EXAMPLE.iat - 30 }, 'accepted'],
+    ['just further', { now: EXAMPLE.iat - 30.001 }, 'iat_in_future'],
+    ['another token', { tokenHash: createHash('sha256').update('another').digest('base64url') }, 'ath_mismatch'],
+    ['a token of another key', { tokenJkt: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs' }, 'jkt_mismatch'],
+    ['a signature with one bit changed', { proof: `${EXAMPLE.proof.slice(0, -2)}iA` }, 'proof_signature']
+  ]
+  for (const [title, overrides, expected] of rows) t.equal(await outcome(attemptOf(overrides)), expected, title)
+})
+
+t.test('Thumbprints are those of RFC 7638 section 3.1 and RFC 8037 appendix A.3', async t => {
+  const rsa = {
+    kty: 'RSA',
+    n: '0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw',
+    e: 'AQAB',
+    alg: 'RS256',
+    kid: '2011-04-29'
+  }
+  t.equal(thumbprint(parsePublicJwk(rsa, ALGORITHMS.RS256)), 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs')
+  const ed25519 = { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' }
+  t.equal(thumbprint(parsePublicJwk(ed25519, ALGORITHMS.EdDSA)), 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k')
+  t.equal(thumbprint(parsePublicJwk(ed25519, ALGORITHMS.Ed25519)), 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k')
+})
+
+t.test('A signature verifies under each algorithm with the key that made it, and under no other', async t => {
+  for (const alg of DPOP_ALGS) {
+    const [client, other] = [await createDpopClient(alg), await createDpopClient(alg)]
+    const algorithm = ALGORITHMS[alg]
+    const signature = client.sign(Buffer.from('header.payload')).toString('base64url')
+    const verifies = (jwk: object, input = 'header.payload', text = signature) => new Promise<boolean>(resolve => {
+      verifySignature(algorithm, importPublicJwk(parsePublicJwk(jwk, algorithm)), input, text, resolve)
+    })
+    t.equal(await verifies(client.jwk), true, `${alg}: its own key`)
+    t.equal(await verifies(other.jwk), false, `${alg}: another key`)
+    t.equal(await verifies(client.jwk, 'header.payloae'), false, `${alg}: another input`)
+    t.equal(await verifies(client.jwk, 'header.payload', signature.slice(0, -4)), false, `${alg}: three bytes short`)
+    t.equal(await verifies(client.jwk, 'header.payload', Buffer.alloc(Buffer.from(signature, 'base64url').length).toString('base64url')), false, `${alg}: all zero`)
+  }
+})
+
+t.test('ECDSA signatures become the DER that node:crypto itself writes, for every length of r and s', async t => {
+  const curves: Array<[curve: string, alg: DpopAlg]> = [['P-256', 'ES256'], ['P-384', 'ES384'], ['P-521', 'ES512']]
+  for (const [namedCurve, alg] of curves) {
+    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve })
+    const { digest, signatureBytes } = ALGORITHMS[alg]
+    // Leading zeros in r or s come up within a few hundred signatures.
+    for (let i = 0; i < 300; i++) {
+      const input = Buffer.from(`message ${i}`)
+      const jose = sign(digest, input, { key: privateKey, dsaEncoding: 'ieee-p1363' })
+      const der = encodeDer(jose, signatureBytes!)!
+      if (!verify(digest, input, publicKey, der)) t.fail(`${alg}, message ${i}`)
+    }
+    t.pass(alg)
+  }
+  const small = Buffer.alloc(64)
+  small[31] = 1
+  small[63] = 0x80
+  t.equal(encodeDer(small, 64)!.toString('hex'), '300702010102020080', 'small numbers, one of which needs a sign byte')
+  t.equal(encodeDer(Buffer.alloc(63), 64), undefined, 'a length that is not the curve\'s')
+})
+
+t.test('A public JWK must be of the type, curve and size that the algorithm needs', async t => {
+  const ec = (await createDpopClient('ES256')).jwk
+  const p384 = (await createDpopClient('ES384')).jwk
+  const rsa = (await createDpopClient('RS256')).jwk
+  const ed = (await createDpopClient('EdDSA')).jwk
+  const ed448 = (await createDpopClient('Ed448')).jwk
+  const modulus = (bits: number): string => {
+    const bytes = Buffer.alloc(Math.ceil(bits / 8), 0xff)
+    bytes[0] = 0xff >> (bytes.length * 8 - bits)
+    return bytes.toString('base64url')
+  }
+  const rows: Array<[title: string, alg: DpopAlg, jwk: unknown, accepted: boolean]> = [
+    ['P-256 for ES256', 'ES256', ec, true],
+    ['P-256 for ES384', 'ES384', ec, false],
+    ['P-384 for ES384', 'ES384', p384, true],
+    ['RSA for ES256', 'ES256', rsa, false],
+    ['RSA for PS512', 'PS512', rsa, true],
+    ['P-256 for RS256', 'RS256', ec, false],
+    ['Ed25519 for EdDSA', 'EdDSA', ed, true],
+    ['Ed25519 for Ed25519', 'Ed25519', ed, true],
+    ['Ed448 for EdDSA', 'EdDSA', ed448, true],
+    ['Ed448 for Ed25519', 'Ed25519', ed448, false],
+    ['X25519 for EdDSA', 'EdDSA', { ...ed, crv: 'X25519' }, false],
+    ['no key', 'ES256', undefined, false],
+    ['text', 'ES256', JSON.stringify(ec), false],
+    ['an array', 'ES256', [ec], false],
+    ['null', 'ES256', null, false],
+    ['a key under __proto__', 'ES256', JSON.parse(`{"__proto__":${JSON.stringify(ec)}}`), false],
+    ['a key and an empty __proto__', 'ES256', JSON.parse(`{"__proto__":{},${JSON.stringify(ec).slice(1)}`), true],
+    ['x one character short', 'ES256', { ...ec, x: ec.x!.slice(1) }, false],
+    ['x with padding', 'ES256', { ...ec, x: `${ec.x}=` }, false],
+    ['x in another alphabet', 'ES256', { ...ec, x: `+${ec.x!.slice(1)}` }, false],
+    ['x with bits beyond its bytes', 'ES256', { ...ec, x: `${ec.x!.slice(0, -1)}B` }, false],
+    ['no y', 'ES256', { ...ec, y: undefined }, false],
+    ['y a number', 'ES256', { ...ec, y: 1 }, false],
+    ['crv a number', 'ES256', { ...ec, crv: 256 }, false],
+    ['kty in lower case', 'ES256', { ...ec, kty: 'ec' }, false],
+    ['a private key', 'ES256', { ...ec, d: ec.x }, false],
+    ['a private member that is null', 'ES256', { ...ec, d: null }, false],
+    ['a symmetric member', 'ES256', { ...ec, k: 'AAAA' }, false],
+    ['other members are not looked at', 'ES256', { ...ec, use: 'sig', kid: 'a', foo: {} }, true],
+    ['a private RSA member', 'RS256', { ...rsa, qi: 'AQ' }, false],
+    ['RSA of 2048 bits', 'RS256', { kty: 'RSA', e: 'AQAB', n: modulus(2048) }, true],
+    ['RSA of 2047 bits', 'RS256', { kty: 'RSA', e: 'AQAB', n: modulus(2047) }, false],
+    ['RSA of 4096 bits', 'RS256', { kty: 'RSA', e: 'AQAB', n: modulus(4096) }, true],
+    ['RSA of 4097 bits', 'RS256', { kty: 'RSA', e: 'AQAB', n: modulus(4097) }, false],
+    ['RSA of 16384 bits', 'RS256', { kty: 'RSA', e: 'AQAB', n: modulus(16384) }, false],
+    ['RSA with a leading zero byte', 'RS256', { kty: 'RSA', e: 'AQAB', n: Buffer.concat([Buffer.alloc(1), Buffer.from(modulus(2048), 'base64url')]).toString('base64url') }, false],
+    ['an even modulus', 'RS256', { kty: 'RSA', e: 'AQAB', n: Buffer.concat([Buffer.alloc(255, 0xff), Buffer.alloc(1)]).toString('base64url') }, false],
+    ['an exponent of 32 bits', 'RS256', { kty: 'RSA', e: modulus(32), n: modulus(2048) }, true],
+    ['an exponent of 33 bits', 'RS256', { kty: 'RSA', e: modulus(33), n: modulus(2048) }, false],
+    ['an even exponent', 'RS256', { kty: 'RSA', e: 'AQAA', n: modulus(2048) }, false],
+    ['the exponent 1', 'RS256', { kty: 'RSA', e: 'AQ', n: modulus(2048) }, false],
+    ['no exponent', 'RS256', { kty: 'RSA', n: modulus(2048) }, false]
+  ]
+  for (const [title, alg, jwk, accepted] of rows) {
+    let result: unknown = 'accepted'
+    try {
+      importPublicJwk(parsePublicJwk(jwk, ALGORITHMS[alg]))
+    } catch (error) {
+      result = (error as Refusal).reason
+    }
+    t.equal(result, accepted ? 'accepted' : 'proof_key', title)
+  }
+  // On the curve's field, and not on the curve.
+  const off = parsePublicJwk({ ...ec, y: `${ec.y![0] === 'A' ? 'B' : 'A'}${ec.y!.slice(1)}` }, ALGORITHMS.ES256)
+  t.throws(() => importPublicJwk(off), /The jwk of the DPoP proof/, 'a point off the curve')
+})
+
+t.test('Nonces are made from the secret and the minute', async t => {
+  const [secret, older] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+  const start = 1_800_000_000 - 1_800_000_000 % 60
+  const nonces = createNonces([secret])
+  const nonce = nonces.current(start)
+  t.match(nonce, /^[A-Za-z0-9_-]{22}$/)
+  t.equal(nonces.current(start + 59.9), nonce, 'the same within its minute')
+  t.not(nonces.current(start + 60), nonce, 'another one after it')
+  for (const [age, expiry] of [[0, start + 300], [299.9, start + 300], [300, undefined], [-1, start + 300], [-60, start + 300], [-61, undefined]] as const) {
+    t.equal(nonces.expiryOf(nonce, start + age), expiry, `${age} seconds after its making`)
+  }
+  t.equal(nonces.expiryOf('', start), undefined)
+  t.equal(createNonces([secret]).expiryOf(nonce, start), start + 300, 'an instance with the same secret accepts it')
+  t.equal(createNonces([older]).expiryOf(nonce, start), undefined, 'an instance with another secret does not')
+  t.equal(createNonces([older, secret]).expiryOf(nonce, start), start + 300, 'every secret of the list verifies')
+  t.equal(createNonces([older, secret]).current(start), createNonces([older]).current(start), 'the first secret of the list makes nonces')
+})
+
+t.test('Client keys', async t => {
+  const client = await createDpopClient()
+  const keys = createClientKeys(['ES256'])
+  const encoded = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: client.jwk })).toString('base64url')
+  const header = keys.readHeader(encoded)
+  t.not(keys.readHeader(encoded), header, 'a header that was read and not accepted is not kept')
+  const key = keys.keyOf(header)
+  t.not(keys.keyOf(header), key, 'neither is its key')
+  keys.keep(encoded, header, key)
+  t.equal(keys.readHeader(encoded), header, 'an accepted one is')
+  t.equal(keys.keyOf(header), key)
+  keys.keep(encoded, header, keys.keyOf(header))
+  t.same(keys.state(), { entries: 1, hits: 2, misses: 2 })
+
+  const long = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: client.jwk, x: 'y'.repeat(1000) })).toString('base64url')
+  const longHeader = keys.readHeader(long)
+  keys.keep(long, longHeader, key)
+  t.not(keys.readHeader(long), longHeader, 'a header beyond the limit is read anew each time')
+  t.equal(keys.keyOf(longHeader), key, 'while its key is the kept one, by its canonical members')
+})

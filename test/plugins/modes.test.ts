@@ -1,0 +1,148 @@
+import Fastify from 'fastify'
+import t from 'tap'
+import auth from '../../plugins/auth.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
+import type { DpopMode } from '../../lib/settings/settings.ts'
+import { startApp } from '../helpers/app.ts'
+import { call, expectRefusal } from '../helpers/call.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+
+const MODES = ['DISABLED', 'ALLOWED', 'REQUIRED'] as const
+const SCHEMES = ['none', 'Bearer', 'DPoP', 'Other'] as const
+const TOKENS = ['unbound', 'bound', 'unusable', 'expired'] as const
+const PROOFS = ['none', 'good', 'bad', 'two', 'joined', 'empty'] as const
+
+type Case = { mode: DpopMode, scheme: typeof SCHEMES[number], token: typeof TOKENS[number], proof: typeof PROOFS[number] }
+
+/** What the rules say, written down a second time and in another way than the guard has them. */
+function expected ({ mode, scheme, token, proof }: Case): RefusalReason | 'accepted' {
+  if (scheme === 'none') return 'credentials_missing'
+  const offered = { DISABLED: ['Bearer'], ALLOWED: ['Bearer', 'DPoP'], REQUIRED: ['DPoP'] }[mode]
+  if (!offered.includes(scheme)) return 'scheme_not_offered'
+  if (token === 'unusable') return 'token_binding_unusable'
+  if (token === 'expired') return 'token_expired'
+  if (scheme === 'Bearer') {
+    if (mode === 'DISABLED') return 'accepted'
+    if (token === 'bound') return 'token_bound'
+    return proof === 'none' ? 'accepted' : 'proof_beside_bearer'
+  }
+  if (token === 'unbound') return 'token_unbound'
+  return ({ none: 'proof_missing', empty: 'proof_missing', good: 'accepted', bad: 'htm_mismatch', two: 'proof_repeated', joined: 'proof_repeated' } as const)[proof]
+}
+
+const OFFERS = {
+  DISABLED: [['Bearer', undefined]],
+  ALLOWED: [['Bearer', undefined], ['DPoP', 'ES256 ES384 EdDSA Ed25519 PS256 RS256']],
+  REQUIRED: [['DPoP', 'ES256 ES384 EdDSA Ed25519 PS256 RS256']]
+} as const
+
+t.test('Every mode with every scheme, token and proof', async t => {
+  const issuer = await startIssuer(t)
+  const client = await createDpopClient()
+  const tokens = {
+    unbound: issuer.token(),
+    bound: issuer.token({ cnf: { jkt: client.jkt } }),
+    unusable: issuer.token({ cnf: { 'x5t#S256': client.jkt } }),
+    expired: issuer.token({ cnf: { jkt: client.jkt }, exp: 1 })
+  }
+  for (const mode of MODES) {
+    const running = await startApp(t, issuer, { IDP_DPOP_MODE: mode })
+    for (const scheme of SCHEMES) {
+      for (const token of TOKENS) {
+        for (const proof of PROOFS) {
+          const text = tokens[token]
+          const make = (method = 'GET') => client.proof({ token: text, url: `${running.url}/api/private`, method })
+          const proofs = { none: [], good: [make()], bad: [make('POST')], two: [make(), make()], joined: [`${make()}, ${make()}`], empty: [''] }[proof]
+          const lines = [...scheme === 'none' ? [] : [`Authorization: ${scheme} ${text}`], ...proofs.map(proof => `DPoP: ${proof}`)]
+          const title = `${mode}: ${scheme} scheme, ${token} token, ${proof} proof`
+          const outcome = await call(running, { lines })
+          const reason = expected({ mode, scheme, token, proof })
+          if (reason === 'accepted') {
+            t.same([outcome.status, outcome.headers['www-authenticate']], [200, undefined], title)
+          } else {
+            expectRefusal(t, outcome, reason, scheme, title)
+            t.same(outcome.challenges.map(({ scheme, parameters }) => [scheme, parameters.algs]), OFFERS[mode], `${title}: the challenges offered`)
+          }
+        }
+      }
+    }
+  }
+})
+
+t.test('The settings DPOP_ENABLED and DPOP_REQUIRED are the modes by other names', async t => {
+  const issuer = await startIssuer(t)
+  const schemes = async (values: object) => (await call(await startApp(t, issuer, values))).challenges.map(({ scheme }) => scheme)
+  t.same(await schemes({ DPOP_ENABLED: 'false' }), ['Bearer'])
+  t.same(await schemes({ DPOP_REQUIRED: 'true' }), ['DPoP'])
+  t.same(await schemes({ DPOP_ENABLED: 'true', DPOP_REQUIRED: 'false' }), ['Bearer', 'DPoP'])
+})
+
+t.test('A missing scope names what the route needs, on the scheme that was used', async t => {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer)
+  const client = await createDpopClient()
+  for (const [path, scope] of [['/api/private-scoped', 'read:messages'], ['/api/admin/x', 'admin'], ['/api/users', 'read:users write:users']] as const) {
+    const bearer = await call(running, { path, lines: [`Authorization: Bearer ${issuer.token({ scope: 'read:message admin2 users' })}`] })
+    expectRefusal(t, bearer, 'scope_missing', 'Bearer', path)
+    t.equal(bearer.challenges.find(({ scheme }) => scheme === 'Bearer')!.parameters.scope, scope)
+    const token = issuer.token({ cnf: { jkt: client.jkt } })
+    const bound = await call(running, { path, lines: [`Authorization: DPoP ${token}`, `DPoP: ${client.proof({ token, url: `${running.url}${path}` })}`] })
+    expectRefusal(t, bound, 'scope_missing', 'DPoP', `${path} by DPoP`)
+    t.equal(bound.challenges.find(({ scheme }) => scheme === 'DPoP')!.parameters.scope, scope)
+    t.equal(bound.challenges.find(({ scheme }) => scheme === 'Bearer')!.parameters.scope, undefined)
+  }
+})
+
+t.test('The auth plugin in another app, by options instead of environment', async t => {
+  const issuer = await startIssuer(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE, scopeClaims: ['scope', 'permissions'] }, dpop: { replay: 'off' } })
+  app.get('/hook', { onRequest: app.authenticate }, request => ({ user: request.user.sub, auth: request.auth }))
+  app.get('/scoped', { onRequest: [app.authenticate, app.requireScope('a', 'b')] }, () => 'ok')
+  app.get('/any', { onRequest: app.requireScope({ any: ['a', 'b'] }) }, () => 'ok')
+  app.get('/inside', async request => {
+    await request.authenticate()
+    await request.requireScope('a')
+    return { user: request.user.sub }
+  })
+  app.get('/fault', async () => { throw new Error('a fault of the route') })
+
+  const get = (url: string, claims?: object) => app.inject({ url, ...(claims && { headers: { authorization: `Bearer ${issuer.token(claims as Record<string, unknown>)}` } }) })
+  t.same((await get('/hook', { scope: 'a' })).json(), { user: 'user-1', auth: { scheme: 'Bearer', scopes: ['a'] } })
+  const refused = await get('/hook')
+  t.same([refused.statusCode, refused.json()], [401, { statusCode: 401, error: 'Unauthorized', message: 'This resource needs an access token.' }])
+  t.match(refused.headers['www-authenticate'], /^Bearer, DPoP algs="/)
+  t.equal((await get('/scoped', { scope: 'a', permissions: ['b'] })).statusCode, 200, 'all of the scopes, from two claims')
+  t.equal((await get('/scoped', { scope: 'a' })).statusCode, 403)
+  t.equal((await get('/any', { scope: 'b' })).statusCode, 200, 'a scope guard authenticates by itself')
+  t.equal((await get('/any', { scope: 'c' })).statusCode, 403)
+  t.equal((await get('/any')).statusCode, 401)
+  t.equal((await get('/inside', { scope: 'a' })).statusCode, 200)
+  t.equal((await get('/inside', { scope: 'b' })).statusCode, 403)
+  t.match((await get('/inside')).headers['www-authenticate'], /^Bearer, DPoP/)
+  t.equal((await get('/fault')).statusCode, 500, 'a fault stays a fault')
+
+  t.throws(() => app.requireScope({ any: [] }), TypeError, 'no scope at all would guard nothing')
+  t.throws(() => app.requireScope(''), TypeError)
+  t.throws(() => app.requireScope('a b'), TypeError, 'two scopes in one text would never match')
+  t.throws(() => app.requireScope('a"b'), TypeError)
+})
+
+t.test('The claims are shared by requests, and cannot be changed by one', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, {}, app => {
+    app.get('/change', { onRequest: app.authenticate }, request => {
+      (request.user.list as string[]).push('more')
+      return 'changed'
+    })
+  })
+  const headers = { authorization: `Bearer ${issuer.token({ list: ['one'] })}` }
+  t.equal((await app.inject({ url: '/change', headers })).statusCode, 500)
+})
+
+t.test('The auth plugin refuses options that are not usable', async t => {
+  await t.rejects(async () => Fastify().register(auth, { idp: { audience: AUDIENCE } }), /IDP_DOMAIN \(idp.domain\) is not set/)
+  await t.rejects(async () => Fastify().register(auth, { idp: { domain: 'tenant.example', audiense: AUDIENCE } }), /unknown key "idp.audiense"/)
+})

@@ -1,0 +1,121 @@
+import t from 'tap'
+import { startApp } from '../helpers/app.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+
+const PUBLIC = ['/api/public']
+
+t.test('The endpoints of profile 1', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, { IDP_CUSTOM_CLAIM: 'https://example.com/team' })
+  const get = async (url: string, claims?: Record<string, unknown>) => {
+    const answer = await app.inject({ url, ...(claims && { headers: { authorization: `Bearer ${issuer.token(claims)}` } }) })
+    t.match(answer.headers, { 'content-type': /^application\/json/, 'cache-control': 'no-store' }, url)
+    return [answer.statusCode, answer.json()]
+  }
+  t.match(await get('/api/public'), [200, { message: String }])
+  t.same(Object.keys((await get('/api/private', {}))[1]), ['message', 'user_id'])
+  t.match(await get('/api/private', {}), [200, { message: String, user_id: 'user-1' }])
+  t.match(await get('/api/protected', {}), [200, { message: String }])
+  t.match(await get('/api/private-scoped', { scope: 'openid read:messages' }), [200, { message: String, user_id: 'user-1' }])
+  t.match(await get('/api/private-scoped', { scope: 'read:messagesx' }), [403, {}])
+  t.match(await get('/api/private-scoped', { scope: ['read:messages'] }), [200, {}], 'an array of strings')
+  t.match(await get('/api/private-scoped', { scope: ['read:messages', 7] }), [403, {}], 'a claim of another type grants nothing')
+  t.match(await get('/api/private-scoped', { scope: { 'read:messages': true } }), [403, {}])
+  t.match(await get('/api/private-scoped', { permissions: ['read:messages'] }), [403, {}], 'a claim that is not configured grants nothing')
+  for (const path of ['/api/admin', '/api/admin/', '/api/admin/a/b']) {
+    t.match(await get(path, { scope: 'admin' }), [200, { message: String }], path)
+    t.match(await get(path, { scope: 'Admin' }), [403, {}], path)
+    t.match(await get(path), [401, {}], path)
+  }
+  for (const path of ['/api/users', '/api/users/7']) {
+    t.match(await get(path, { scope: 'read:users' }), [200, { message: String }], path)
+    t.match(await get(path, { scope: 'write:users' }), [200, { message: String }], path)
+    t.match(await get(path, { scope: 'users' }), [403, {}], path)
+  }
+  t.same(await get('/api/profile', { email: 'a@example.com', permissions: ['p'], 'https://example.com/team': { id: 7 } }),
+    [200, { user_id: 'user-1', email: 'a@example.com', permissions: ['p'], custom_claim: { id: 7 } }])
+  t.same(await get('/api/profile', {}), [200, { user_id: 'user-1', email: null, permissions: [], custom_claim: null }])
+  t.same(await get('/api/profile', { email: 7, permissions: 'p', 'https://example.com/team': null }),
+    [200, { user_id: 'user-1', email: null, permissions: [], custom_claim: null }], 'optional claims of other types')
+  t.match(await get('/api/private'), [401, { statusCode: 401, error: 'Unauthorized', message: String }])
+  t.match(await get('/api/nothing'), [404, { statusCode: 404, error: 'Not Found', message: String }])
+
+  const junk = await app.inject({ url: '/api/public', headers: { authorization: 'Bearer junk', dpop: 'junk' } })
+  t.equal(junk.statusCode, 200, 'an invalid token changes nothing for the public endpoint')
+})
+
+t.test('The endpoints of profile 2', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, { API_PROFILE: '2' })
+  const get = async (url: string, claims: Record<string, unknown>) => (await app.inject({ url, headers: { authorization: `Bearer ${issuer.token(claims)}` } })).json()
+  t.same(Object.keys(await get('/api/private', { scope: 'b a' })), ['message', 'user', 'scopes'])
+  t.match(await get('/api/private', { scope: 'b a' }), { user: 'user-1', scopes: ['SCOPE_b', 'SCOPE_a'] })
+  t.same((await get('/api/private', {})).scopes, [])
+  t.match(await get('/api/private-scoped', { scope: 'read:messages' }), { message: String, user_id: 'user-1' })
+  t.same(await get('/api/profile', { scope: 'a b', email: 'a@example.com' }), { userId: 'user-1', email: 'a@example.com', scope: 'a b', issuer: issuer.url, audience: AUDIENCE })
+  t.same(await get('/api/profile', { aud: ['x', AUDIENCE] }), { userId: 'user-1', email: null, scope: null, issuer: issuer.url, audience: ['x', AUDIENCE] })
+  t.equal((await app.inject('/anything')).statusCode, 404, 'what is not listed asks for no token')
+})
+
+t.test('Scopes come from every configured claim', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, { API_PROFILE: '2', IDP_SCOPE_CLAIMS: ['scope', 'scp', 'permissions'] })
+  const headers = { authorization: `Bearer ${issuer.token({ scope: 'a  b', scp: ['c', 'a'], permissions: 'd' })}` }
+  t.same((await app.inject({ url: '/api/private', headers })).json().scopes, ['SCOPE_a', 'SCOPE_b', 'SCOPE_c', 'SCOPE_d'])
+})
+
+t.test('Without a custom claim configured the profile has none', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer)
+  const headers = { authorization: `Bearer ${issuer.token({ undefined: 'x' })}` }
+  t.equal((await app.inject({ url: '/api/profile', headers })).json().custom_claim, null)
+})
+
+t.test('Every route under /api is guarded or on the public list, for GET and for HEAD, and under no other method', async t => {
+  const issuer = await startIssuer(t)
+  const routes: Array<{ method: string, url: string }> = []
+  const { app, url } = await startApp(t, issuer, {}, undefined, app => {
+    app.addHook('onRoute', ({ method, url }) => {
+      for (const each of [method].flat()) routes.push({ method: each, url })
+    })
+  })
+  const api = routes.filter(({ url }) => url.startsWith('/api'))
+  t.ok(api.length >= 18, `${api.length} routes`)
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:messages admin read:users' })
+  for (const { method, url: pattern } of api) {
+    const path = pattern.replace('*', 'x')
+    t.ok(['GET', 'HEAD'].includes(method), `${method} ${pattern}`)
+    const without = await app.inject({ method: method as 'GET', url: path })
+    t.equal(without.statusCode, PUBLIC.includes(pattern) ? 200 : 401, `${method} ${pattern} without a token`)
+    const headers = { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}${path}`, method }) }
+    t.equal((await fetch(`${url}${path}`, { method, headers })).status, 200, `${method} ${pattern} with token and proof`)
+    const wrong = client.proof({ token, url: `${url}${path}`, method: method === 'GET' ? 'HEAD' : 'GET' })
+    t.equal((await fetch(`${url}${path}`, { method, headers: { ...headers, dpop: wrong } })).status, PUBLIC.includes(pattern) ? 200 : 401, `${method} ${pattern} with the proof of the other method`)
+  }
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const) {
+    t.equal((await app.inject({ method, url: '/api/private' })).statusCode, 404, `${method} asks for no token`)
+  }
+})
+
+t.test('Health', async t => {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer)
+  const { app } = running
+  t.same((await app.inject('/health/live')).json(), { status: 'ok' })
+  while ((await app.inject('/health/ready')).statusCode !== 200) await new Promise(resolve => setTimeout(resolve, 20))
+  t.same((await app.inject('/health/ready')).json(), { status: 'ok', checks: { process: 'ok', keys: 'ok', replay: 'ok' } })
+})
+
+t.test('While the process drains it is not ready and still answers', async t => {
+  const issuer = await startIssuer(t)
+  const { app, url } = await startApp(t, issuer)
+  await fetch(`${url}/api/private`, { headers: { authorization: `Bearer ${issuer.token()}` } })
+  const closed = app.close()
+  const ready = await fetch(`${url}/health/ready`)
+  t.same([ready.status, (await ready.json() as { checks: object }).checks], [503, { process: 'closing', keys: 'ok', replay: 'ok' }])
+  t.equal((await fetch(`${url}/api/public`)).status, 200)
+  await closed
+  await t.rejects(fetch(`${url}/api/public`), 'then no connection is taken')
+})
