@@ -1,0 +1,30 @@
+# syntax=docker/dockerfile:1
+FROM node:24.21.0-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --ignore-scripts
+COPY tsconfig.json tsconfig.build.json app.ts holdfast.ts start-options.ts ./
+COPY lib lib
+COPY plugins plugins
+COPY routes routes
+RUN npm run build
+
+FROM node:24.21.0-bookworm-slim AS production
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
+
+FROM node:24.21.0-bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends tini && rm -rf /var/lib/apt/lists/*
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=production /app/node_modules node_modules
+COPY --from=build /app/dist dist
+COPY package.json ./
+USER node
+EXPOSE 8000 8080
+HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \
+  CMD ["node", "-e", "import('/app/dist/start-options.js').then(({ port }) => fetch(`http://127.0.0.1:${port}/health/live`)).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# tini as PID 1 reaps and passes SIGTERM on to fastify-cli, which npm between them would keep to itself.
+ENTRYPOINT ["tini", "--"]
+CMD ["node_modules/.bin/fastify", "start", "-a", "0.0.0.0", "-c", "dist/start-options.js", "dist/app.js"]
