@@ -9,6 +9,13 @@ export default fp(async (app: FastifyInstance) => {
   const origins = app.settings.CORS_ORIGINS
   if (!origins) return
 
+  // OPTIONS is answered for the sake of preflight alone; any other use of it is as unknown as without CORS.
+  app.addHook('onRequest', (request, reply, done) => {
+    const { origin, 'access-control-request-method': method } = request.headers
+    if (request.method === 'OPTIONS' && (origin === undefined || method === undefined)) return reply.callNotFound()
+    done()
+  })
+
   await app.register(cors, {
     // Tokens travel in a header that scripts set, so cookies are never allowed, and `*` is safe.
     origin: origins.includes('*') ? '*' : origins.map(origin => origin.toLowerCase()),

@@ -26,7 +26,7 @@ export default fp(async (app: FastifyInstance) => {
   }
   app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether tokens and proofs can be decided about', response: { 200: report, 503: report } } }, (_request, reply) => {
     const checks = { process: closing ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck() }
-    const ready = Object.values(checks).every(check => check === 'ok')
+    const ready = Object.values(checks).every(check => check === 'ok' || check === 'stale')
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
     return { status: ready ? 'ok' : 'unavailable', checks }
   })
@@ -34,8 +34,8 @@ export default fp(async (app: FastifyInstance) => {
   function keysCheck (): string {
     if (!keys) return 'domain_has_scheme'
     const { status } = keys.state()
-    // Keys of an earlier fetch serve on while the provider is down: that is worth an alarm, not a restart.
-    return status === 'empty' || status === 'expired' ? status : 'ok'
+    // Stale keys serve on while the provider is down: that is worth an alarm, and no reason to take the instance away.
+    return status === 'fresh' ? 'ok' : status
   }
 
   function replayCheck (): string {

@@ -1,0 +1,128 @@
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:http2'
+import { request } from 'node:https'
+import { join } from 'node:path'
+import Fastify from 'fastify'
+import type { Test } from 'tap'
+import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
+import type { RawSettings } from '../../lib/settings/sources.ts'
+import { startApp } from './app.ts'
+import type { LogLine, RunningApp } from './app.ts'
+import { createDpopClient } from './dpop-client.ts'
+import type { DpopClient } from './dpop-client.ts'
+import { AUDIENCE, startIssuer } from './issuer.ts'
+import type { Issuer } from './issuer.ts'
+import { findFreePort, startNginx } from './nginx.ts'
+import { sendRaw } from './wire.ts'
+
+const TLS = join(import.meta.dirname, 'tls')
+const CA = readFileSync(join(TLS, 'provider.cert.pem'))
+
+export interface Site {
+  readonly issuer: Issuer
+  readonly running: RunningApp
+  readonly client: DpopClient
+  readonly token: string
+  /** scheme://host:port of nginx. */
+  readonly origin: string
+}
+
+export type StartService = (t: Test, issuer: Issuer, values: RawSettings) => Promise<RunningApp>
+
+/** The service behind nginx with one of its configurations; `settings` sees the address that clients use. */
+export async function openSite (
+  t: Test, file: string, settings: (origin: string) => RawSettings, startService: StartService = startApp, address?: string
+): Promise<Site> {
+  const port = await findFreePort()
+  const isTls = file === 'tls.conf'
+  const origin = `${isTls ? 'https' : 'http'}://localhost:${port}`
+  const issuer = await startIssuer(t)
+  const running = await startService(t, issuer, settings(origin))
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:users' })
+  await startNginx(t, {
+    file,
+    port,
+    replacements: {
+      'server 127.0.0.1:8000;': `server ${address ?? new URL(running.url).host};`,
+      ...(isTls
+        ? {
+            'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
+            'server_name api.example.com;': 'server_name localhost;',
+            '/etc/ssl/certs/api.example.com.pem': join(TLS, 'provider.cert.pem'),
+            '/etc/ssl/private/api.example.com.key': join(TLS, 'provider.key.pem')
+          }
+        : { 'listen 80;': `listen 127.0.0.1:${port};`, 'server_name www.example.com;': 'server_name localhost;' })
+    }
+  })
+  return { issuer, running, client, token, origin }
+}
+
+export interface Answer {
+  readonly status: number
+  /** The reason in the service's log; 'accepted' for 200, 'none' where nothing was refused by the guard. */
+  readonly reason: string
+}
+
+function answerOf ({ running }: Site, before: number, status: number): Answer {
+  return { status, reason: status === 200 ? 'accepted' : String(running.reasons()[before] ?? 'none') }
+}
+
+function dpopHeaders ({ client, token }: Site, htu: string): Record<string, string> {
+  return { Authorization: `DPoP ${token}`, DPoP: client.proof({ token, url: htu }) }
+}
+
+/** One request of the very bytes of `target` over HTTP/1.1, with a proof for `htu`. */
+export async function send (site: Site, target: string, htu = site.origin + target, extra: string[] = [], host = new URL(site.origin).host): Promise<Answer> {
+  const before = site.running.reasons().length
+  const proof = Object.entries(dpopHeaders(site, htu)).map(([name, value]) => `${name}: ${value}`)
+  const { status } = await sendRaw(site.origin, [`GET ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...proof, ...extra])
+  return answerOf(site, before, status)
+}
+
+/** The service in a scope of its server: under a prefix, or on a unix socket. */
+export async function startScoped (t: Test, issuer: Issuer, values: RawSettings, { prefix = '', path }: { prefix?: string, path?: string }): Promise<RunningApp> {
+  const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
+  const log: LogLine[] = []
+  const stream = { write: (line: string) => { log.push(JSON.parse(line)) } }
+  const app = Fastify({ ...serverOptions(settings), logger: { level: 'info', stream } })
+  await app.register(async (scope) => { await scope.register(holdfast, { settings }) }, { prefix })
+  t.teardown(() => {
+    app.server.closeAllConnections()
+    app.server.close()
+    return app.close()
+  })
+  const url = await app.listen(path === undefined ? { port: 0, host: '127.0.0.1' } : { path })
+  return { app, url, log, reasons: () => log.filter((line) => line.msg === 'request refused').map(({ reason }) => reason) }
+}
+
+/** One request over TLS and HTTP/1.1, with the path as it is. */
+export function sendTls (site: Site, target: string, htu = site.origin + target, extra: Record<string, string> = {}): Promise<Answer> {
+  const before = site.running.reasons().length
+  return new Promise((resolve, reject) => {
+    const url = new URL(site.origin)
+    const options = { host: url.hostname, port: url.port, path: target, ca: CA, agent: false, headers: { ...dpopHeaders(site, htu), ...extra } }
+    request(options, (response) => {
+      response.resume()
+      response.on('end', () => resolve(answerOf(site, before, response.statusCode!)))
+    }).on('error', reject).end()
+  })
+}
+
+/** The same over HTTP/2, all requests on one connection, in order. */
+export async function sendHttp2 (site: Site, requests: Array<{ target: string, htu?: string, extra?: Record<string, string> }>): Promise<Answer[]> {
+  const session = connect(site.origin, { ca: CA })
+  const answers: Answer[] = []
+  for (const { target, htu = site.origin + target, extra = {} } of requests) {
+    const before = site.running.reasons().length
+    const stream = session.request({ ':path': target, ...dpopHeaders(site, htu), ...extra })
+    const status = await new Promise<number>((resolve, reject) => {
+      stream.on('response', (headers) => resolve(headers[':status']!))
+      stream.on('error', reject)
+    })
+    stream.resume()
+    answers.push(answerOf(site, before, status))
+  }
+  await new Promise<void>((resolve) => session.close(resolve))
+  return answers
+}

@@ -1,0 +1,108 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
+
+/** Where a program is, if it is installed. */
+export function findProgram (name: string): string | undefined {
+  for (const folder of `${process.env.PATH}${delimiter}/usr/sbin${delimiter}/usr/local/bin`.split(delimiter)) {
+    try {
+      accessSync(join(folder, name), constants.X_OK)
+      return join(folder, name)
+    } catch {}
+  }
+  return undefined
+}
+
+/** A port of loopback on which nobody listens. */
+export async function freePort (): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+const program = findProgram('redis-server')
+
+/** Why tests with a real server are skipped, or false. */
+export const skipRedis = !program && 'redis-server is not installed'
+
+export interface RedisServer {
+  readonly port: number
+  /** Sends one command and gives its first line of reply; throws on an error reply. */
+  command (...words: string[]): Promise<string>
+  signal (signal: NodeJS.Signals): void
+  /** Kills it without warning. */
+  kill (): Promise<void>
+  /** Starts it on the same port, with these arguments in place of the first ones, if any. */
+  start (args?: string[]): Promise<void>
+}
+
+/** A redis-server on loopback that keeps nothing on disk and ends with the test. */
+export async function startRedis (t: Test, args: string[] = [], port?: number): Promise<RedisServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-redis-'))
+  let current = args
+  let child: ChildProcess | undefined
+  const server: RedisServer = {
+    port: port ?? await freePort(),
+    command: (...words) => sendCommand(server.port, words),
+    signal (signal) {
+      child!.kill(signal)
+    },
+    async kill () {
+      if (!child || child.exitCode !== null || child.signalCode !== null) return
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    },
+    async start (args = current) {
+      current = args
+      const common = ['--bind', '127.0.0.1', '--dir', folder, '--port', String(server.port)]
+      if (!args.includes('--sentinel')) common.push('--save', '', '--appendonly', 'no')
+      // A configuration file goes first; a Sentinel needs one that it can write to.
+      const file = join(folder, 'server.conf')
+      writeFileSync(file, '')
+      child = spawn(program!, [file, ...common, ...args], { stdio: 'ignore' })
+      await untilListening(server.port)
+    }
+  }
+  t.teardown(async () => {
+    await server.kill()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await server.start()
+  return server
+}
+
+async function untilListening (port: number): Promise<void> {
+  for (let left = 500; left > 0; left--) {
+    const socket = connect(port, '127.0.0.1')
+    try {
+      await once(socket, 'connect')
+      return
+    } catch {
+      await delay(10)
+    } finally {
+      socket.destroy()
+    }
+  }
+  throw new Error('redis-server does not listen')
+}
+
+async function sendCommand (port: number, words: string[]): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  socket.write(`*${words.length}\r\n${words.map(word => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`)
+  try {
+    const [chunk] = await once(socket, 'data') as [Buffer]
+    const [first = '', second = ''] = chunk.toString().split('\r\n')
+    if (first.startsWith('-')) throw new Error(first)
+    return first.startsWith('$') ? second : first.slice(1)
+  } finally {
+    socket.destroy()
+  }
+}

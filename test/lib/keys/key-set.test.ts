@@ -1,0 +1,168 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { parseDocument, parseKeySet } from '../../../lib/keys/key-set.ts'
+import { KEY_SOURCE_STATUSES } from '../../../lib/keys/key-source-state.ts'
+import { PROVIDER_FAILURES } from '../../../lib/keys/provider-failure.ts'
+import { parseConfiguredJwksUri, parseDiscoveredJwksUri, parseIssuer } from '../../../lib/keys/provider-url.ts'
+import { backOffMs, refreshAfterMs } from '../../../lib/keys/refresh-delay.ts'
+import { UNUSABLE_KEYS, usableKey } from '../../../lib/keys/usable-key.ts'
+import { oddNumber } from '../../helpers/rsa-jwk.ts'
+
+const n = oddNumber(2048)
+const good = { kty: 'RSA', kid: 'a', n, e: 'AQAB' }
+const asBytes = (document: unknown): Buffer => Buffer.from(JSON.stringify(document))
+const without = (member: string): object => Object.fromEntries(Object.entries(good).filter(([name]) => name !== member))
+
+t.test('a key is usable when it can verify RS256 and is not set aside for anything else', async (t) => {
+  const accepted: [string, object][] = [
+    ['with the members it needs alone', good],
+    ['without kid', without('kid')],
+    ['with an empty kid', { ...good, kid: '' }],
+    ['for signatures', { ...good, use: 'sig' }],
+    ['for RS256', { ...good, alg: 'RS256' }],
+    ['for verifying', { ...good, key_ops: ['verify'] }],
+    ['for signing and verifying', { ...good, key_ops: ['sign', 'verify'] }],
+    ['with a certificate beside it', { ...good, x5c: ['MIIB'], x5t: 'abc' }],
+    ['with 4096 bits', { ...good, n: oddNumber(4096) }],
+    ['with a leading zero in its modulus', { ...good, n: oddNumber(2048, 1) }],
+    ['with the exponent 3', { ...good, e: 'Aw' }],
+    ['with the largest exponent of 32 bits', { ...good, e: '_____w' }]
+  ]
+  for (const [title, jwk] of accepted) {
+    const verdict = usableKey(jwk)
+    t.type(verdict, 'object', title)
+    t.match(verdict, { kid: (jwk as { kid?: string }).kid, n: (jwk as typeof good).n, e: (jwk as typeof good).e }, title)
+  }
+})
+
+t.test('any other entry is passed over, for a stable reason', async (t) => {
+  const refused: [string, unknown, string][] = [
+    ['null', null, 'not_a_key'],
+    ['a text', 'abc', 'not_a_key'],
+    ['an array', [good], 'not_a_key'],
+    ['a symmetric key', { ...good, kty: 'oct', k: 'AAAA' }, 'key_type'],
+    ['an EC key', { kty: 'EC', crv: 'P-256', kid: 'a', x: 'AA', y: 'AA' }, 'key_type'],
+    ['a key without kty', without('kty'), 'key_type'],
+    ['a key whose kty is in another case', { ...good, kty: 'rsa' }, 'key_type'],
+    ['a key for encryption', { ...good, use: 'enc' }, 'key_use'],
+    ['a key whose use is null', { ...good, use: null }, 'key_use'],
+    ['a key for signing alone', { ...good, key_ops: ['sign'] }, 'key_use'],
+    ['a key whose key_ops is a text', { ...good, key_ops: 'verify' }, 'key_use'],
+    ['a key for another algorithm', { ...good, alg: 'RS512' }, 'algorithm'],
+    ['a key for encryption by its algorithm', { ...good, alg: 'RSA-OAEP' }, 'algorithm'],
+    ['a key whose kid is a number', { ...good, kid: 1 }, 'key_id'],
+    ['a key that is published with its private exponent', { ...good, d: 'AQAB' }, 'private_key'],
+    ['a key that is published with a prime', { ...good, p: 'AQAB' }, 'private_key'],
+    ['a key without a modulus', without('n'), 'modulus'],
+    ['an empty modulus', { ...good, n: '' }, 'modulus'],
+    ['a modulus with padding', { ...good, n: `${n}==` }, 'modulus'],
+    ['a modulus in base64', { ...good, n: `${n.slice(0, -2)}+w` }, 'modulus'],
+    ['a modulus with stray trailing bits', { ...good, n: `${n.slice(0, -1)}x` }, 'modulus'],
+    ['a modulus of 512 bits', { ...good, n: oddNumber(512) }, 'modulus'],
+    ['a modulus of 2040 bits', { ...good, n: oddNumber(2040) }, 'modulus'],
+    ['a modulus of 4104 bits', { ...good, n: oddNumber(4104) }, 'modulus'],
+    ['a modulus of 16384 bits', { ...good, n: oddNumber(16384) }, 'modulus'],
+    ['a key without an exponent', without('e'), 'exponent'],
+    ['an exponent that is a number', { ...good, e: 65537 }, 'exponent'],
+    ['the exponent 0', { ...good, e: 'AA' }, 'exponent'],
+    ['the exponent 1', { ...good, e: 'AQ' }, 'exponent'],
+    ['an even exponent', { ...good, e: 'AQAA' }, 'exponent'],
+    ['an exponent of 33 bits', { ...good, e: 'AQAAAAE' }, 'exponent'],
+    ['an exponent as long as the modulus', { ...good, e: n }, 'exponent']
+  ]
+  for (const [title, jwk, reason] of refused) t.equal(usableKey(jwk), reason, title)
+})
+
+t.test('a set gives its usable keys and counts the others', async (t) => {
+  const other = { ...good, kid: 'b', n: oddNumber(2048, 0, 0x81) }
+  t.same(parseKeySet(asBytes({ keys: [null, { kty: 'oct', k: 'AA' }, { kty: 'EC' }, good, { ...other, use: 'enc' }] })), {
+    usable: [{ kid: 'a', n, e: 'AQAB' }],
+    passedOver: { not_a_key: 1, key_type: 2, key_use: 1 }
+  })
+  t.same(parseKeySet(asBytes({ keys: [] })), { usable: [], passedOver: {} }, 'an empty set is a set')
+  t.same(parseKeySet(asBytes({ keys: [{ kty: 'EC' }] })), { usable: [], passedOver: { key_type: 1 } }, 'so is one of other keys')
+  t.equal(parseKeySet(Buffer.from(`\uFEFF${JSON.stringify({ keys: [good] })}`)).usable.length, 1, 'a byte order mark is dropped')
+})
+
+t.test('two different keys of one kid are both passed over, the same key twice is one', async (t) => {
+  const twin = { ...good, n: oddNumber(2048, 0, 0x81) }
+  const another = { ...good, kid: 'b' }
+  t.same(parseKeySet(asBytes({ keys: [good, another, twin, good] })), {
+    usable: [{ kid: 'b', n, e: 'AQAB' }],
+    passedOver: { key_id_repeated: 2 }
+  })
+  t.same(parseKeySet(asBytes({ keys: [good, { ...good, e: 'Aw' }] })).passedOver, { key_id_repeated: 2 }, 'the exponent counts too')
+  t.same(parseKeySet(asBytes({ keys: [good, { ...good, use: 'sig' }] })).usable.length, 1)
+  t.same(parseKeySet(asBytes({ keys: [good, { ...twin, use: 'enc' }] })).usable.length, 1, 'a twin that is not usable is none')
+  t.equal(parseKeySet(asBytes({ keys: [{ ...good, kid: undefined }, { ...twin, kid: undefined }] })).usable.length, 2, 'keys without kid are no twins')
+})
+
+t.test('what is no set is a fault of the provider', async (t) => {
+  const refused: [string, Buffer, string][] = [
+    ['null', asBytes(null), 'set_malformed'],
+    ['an array', asBytes([null]), 'set_malformed'],
+    ['a text', asBytes('keys'), 'set_malformed'],
+    ['an object without keys', asBytes({}), 'set_malformed'],
+    ['keys that are a text', asBytes({ keys: 'abc' }), 'set_malformed'],
+    ['keys that are an object with a length', asBytes({ keys: { length: 1, 0: good } }), 'set_malformed'],
+    ['keys of which none is an object', asBytes({ keys: [null, 'abc'] }), 'set_malformed'],
+    ['101 keys', asBytes({ keys: Array(101).fill(good) }), 'set_too_many_keys'],
+    ['10,000 keys', asBytes({ keys: Array(10_000).fill({}) }), 'set_too_many_keys'],
+    ['HTML', Buffer.from('<!doctype html>'), 'not_json'],
+    ['nothing', Buffer.alloc(0), 'not_json'],
+    ['half a document', asBytes({ keys: [good] }).subarray(0, 20), 'not_json'],
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), 'not_json'],
+    ['brackets without end', Buffer.from('['.repeat(1024 * 1024)), 'not_json']
+  ]
+  for (const [title, body, word] of refused) t.throws(() => parseKeySet(body), { name: 'ProviderFailure', word }, title)
+  t.equal(parseKeySet(asBytes({ keys: Array(100).fill(good) })).usable.length, 1, '100 keys are a set')
+  t.throws(() => parseDocument(asBytes(null), 'discovery_malformed'), { name: 'ProviderFailure', word: 'discovery_malformed' })
+})
+
+t.test('an issuer is an https URL, or an http one on loopback', async (t) => {
+  const accepted: [string, string][] = [
+    ['https://tenant.example/', 'https://tenant.example/'],
+    ['https://tenant.example', 'https://tenant.example/'],
+    ['https://Tenant.Example:8443/realms/x', 'https://tenant.example:8443/realms/x/'],
+    ['http://localhost:3000', 'http://localhost:3000/'],
+    ['http://127.0.0.1:3000/', 'http://127.0.0.1:3000/'],
+    ['http://127.9.9.9/', 'http://127.9.9.9/'],
+    ['http://[::1]:3000/', 'http://[::1]:3000/']
+  ]
+  for (const [text, base] of accepted) t.equal(parseIssuer(text), base, text)
+  for (const text of [
+    'tenant.example', '', 'http://tenant.example/', 'http://127.0.0.1.example/', 'http://localhost.example/', 'ftp://localhost/', 'file:///etc/',
+    'https://user@tenant.example/', 'https://:secret@tenant.example/', 'https://tenant.example/?a=b', 'https://tenant.example/#a'
+  ]) t.throws(() => parseIssuer(text), TypeError, text)
+})
+
+t.test('keys are fetched by https, or by http on loopback when the issuer is there too', async (t) => {
+  const issuer = 'https://tenant.example/'
+  t.equal(parseDiscoveredJwksUri('https://keys.example/set?v=3#x', issuer), 'https://keys.example/set?v=3', 'on another host too')
+  t.equal(parseDiscoveredJwksUri('http://localhost:1/set', 'http://localhost:1/'), 'http://localhost:1/set')
+  t.equal(parseConfiguredJwksUri('http://localhost:1/set'), 'http://localhost:1/set', 'the operator may choose loopback for any issuer')
+  t.equal(parseConfiguredJwksUri('https://keys.example/set'), 'https://keys.example/set')
+  for (const text of ['http://localhost:1/set', 'http://tenant.example/set', 'file:///etc/set', 'data:application/json,{}', '/set', 'https://a:b@tenant.example/']) {
+    t.throws(() => parseDiscoveredJwksUri(text, issuer), { name: 'ProviderFailure', word: 'jwks_uri_refused' }, text)
+  }
+  t.throws(() => parseDiscoveredJwksUri('http://tenant.example/set', 'http://localhost:1/'), { name: 'ProviderFailure', word: 'jwks_uri_refused' })
+  for (const text of ['http://tenant.example/set', 'set', 'https://a:b@tenant.example/']) t.throws(() => parseConfiguredJwksUri(text), TypeError, text)
+})
+
+t.test('a refresh comes before the keys are 10 minutes old, and the back-off stays between 1 s and 60 s', async (t) => {
+  t.same([refreshAfterMs(0), refreshAfterMs(1)], [480_000, 570_000])
+  t.same([backOffMs(1, 0), backOffMs(1, 1)], [2000, 1000])
+  t.same([1, 2, 3, 4, 5, 6, 7, 1000, 5000].map((failures) => backOffMs(failures, 0)), [2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000, 60_000])
+})
+
+t.test('docs/operating.md explains each state, failure and reason', async (t) => {
+  const page = readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8')
+  const section = page.slice(page.indexOf('## Signing keys'))
+  const rows = (title: string): string[] => {
+    const [part = ''] = section.slice(section.indexOf(`### ${title}\n`) + 3).split('\n### ', 1)
+    return [...part.matchAll(/^\| `(\w+)` \|/gm)].map(([, word]) => word!)
+  }
+  t.same(rows('States'), KEY_SOURCE_STATUSES)
+  t.same(rows('Failures'), PROVIDER_FAILURES)
+  t.same(rows('Entries that are passed over'), UNUSABLE_KEYS)
+})

@@ -1,0 +1,612 @@
+import { createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import { createKeySource, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/keys/key-source.ts'
+import { createTransport } from '../../../lib/keys/transport.ts'
+import {
+  cutShort, drip, endless, gzipBomb, hang, html, json, redirect, reset, startHostileProvider, text, type Behaviour, type HostileProvider,
+  type HostileProviderOptions
+} from '../../helpers/hostile-provider.ts'
+import { oddNumber, rsaJwk } from '../../helpers/rsa-jwk.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const a = rsaJwk('a', 0x81)
+const b = rsaJwk('b', 0x82)
+
+/** A clock that moves only when told, and runs the timers that come due on the way. */
+class Clock {
+  at = Date.UTC(2030, 0, 1)
+  timers = new Set<{ due: number, callback: () => void }>()
+
+  now = (): number => this.at
+
+  schedule = (callback: () => void, delayMs: number): () => void => {
+    const timer = { due: this.at + delayMs, callback }
+    this.timers.add(timer)
+    return () => this.timers.delete(timer)
+  }
+
+  advance (ms: number): void {
+    this.at += ms
+    for (const timer of this.timers) {
+      if (timer.due > this.at) continue
+      this.timers.delete(timer)
+      timer.callback()
+    }
+  }
+
+  /** How long until the next timer. */
+  get nextMs (): number {
+    return Math.max(0, Math.min(...[...this.timers].map(({ due }) => due)) - this.at)
+  }
+}
+
+interface Bench {
+  provider: HostileProvider
+  source: KeySource
+  clock: Clock
+  events: KeySourceEvent[]
+  /** Whether the fetches to come have a short deadline. A long one keeps a busy machine from deciding a test that is not about it. */
+  impatient: boolean
+  /** Waits until so many fetches have begun and ended. */
+  settled (fetches: number): Promise<void>
+  /** Lets the next planned fetch begin, and waits for its end. */
+  next (): Promise<void>
+}
+
+async function setUp (t: { teardown (callback: () => unknown): unknown }, options: Partial<KeySourceOptions> = {}, where: HostileProviderOptions = {}): Promise<Bench> {
+  const provider = await startHostileProvider(where)
+  const clock = new Clock()
+  const events: KeySourceEvent[] = []
+  const source = createKeySource({
+    issuer: provider.issuer,
+    transport: { open: () => createTransport({ deadlineMs: bench.impatient ? 200 : 5000 }).open() },
+    now: clock.now,
+    schedule: clock.schedule,
+    random: () => 0.5,
+    onEvent: (event) => events.push(event),
+    ...options
+  })
+  t.teardown(async () => {
+    await source.close()
+    await provider.close()
+  })
+  async function settled (fetches: number): Promise<void> {
+    while (source.state().fetches < fetches || clock.timers.size === 0) await delay(2)
+    await delay(0)
+  }
+  async function next (): Promise<void> {
+    const { fetches } = source.state()
+    clock.advance(clock.nextMs)
+    await settled(fetches + 1)
+  }
+  const bench: Bench = { provider, source, clock, events, impatient: false, settled, next }
+  return bench
+}
+
+const kids = (source: KeySource): unknown[] => source.candidates(undefined).map(({ kid }) => kid)
+
+t.test('keys are fetched at the start without waiting, and are at hand from then on', async (t) => {
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const { provider, source, events, settled } = await setUp(t)
+  provider.publish({ ...publicKey.export({ format: 'jwk' }), kid: 'real', use: 'sig', alg: 'RS256' }, a)
+
+  t.match(source.state(), { status: 'empty', keys: 0, fetches: 0, fetchedAt: undefined })
+  t.same(source.candidates('real'), [])
+  t.equal(source.start(), undefined)
+  source.start()
+  t.same(source.candidates('real'), [], 'nothing has come yet')
+  await settled(1)
+  t.same(provider.requests, ['/.well-known/openid-configuration', '/jwks'], 'one request for each document')
+  t.match(source.state(), { status: 'fresh', keys: 2, fetches: 1, failures: 0, fetchedAt: Date.UTC(2030, 0, 1), lastFailure: undefined })
+  t.same(events, [{ name: 'keys_fetched', keys: 2, added: 2, removed: 0, passedOver: {} }])
+
+  const [key] = source.candidates('real')
+  t.equal(source.candidates('real').length, 1)
+  t.equal(key!.kid, 'real')
+  t.ok(verify('sha256', Buffer.from('x'), createPublicKey(key!.pem), sign('sha256', Buffer.from('x'), privateKey)), 'the key is the one published')
+  t.ok(source.isTrusted(key!))
+  t.notOk(source.isTrusted({ ...key! }), 'trust is in the object, not in what it says')
+  t.same(source.candidates('nobody'), [])
+  t.same(kids(source), ['real', 'a'])
+})
+
+t.test('a token without kid has at most 8 candidates', async (t) => {
+  const { provider, source, settled } = await setUp(t)
+  provider.publish(...Array.from({ length: 12 }, (_, index) => rsaJwk(index % 2 ? `k${index}` : undefined, 0x80 + index)))
+  source.start()
+  await settled(1)
+  t.equal(source.state().keys, 12)
+  t.equal(source.candidates(undefined).length, 8)
+  t.equal(new Set(source.candidates(undefined).map(({ pem }) => pem)).size, 8, 'each of them another key')
+  t.equal(source.candidates('k11').length, 1)
+})
+
+t.test('a set as large as a set may be is read whole', async (t) => {
+  const { provider, source, settled } = await setUp(t)
+  const keys = Array.from({ length: 100 }, (_, index) => ({ ...rsaJwk(`k${index}`, 0x80 + index), n: oddNumber(4096, 0, 0x80 + index) }))
+  provider.publish(...keys)
+  source.start()
+  await settled(1)
+  t.equal(source.state().keys, 100)
+  for (const { kid, n } of keys) t.equal(createPublicKey(source.candidates(kid)[0]!.pem).export({ format: 'jwk' }).n, n)
+})
+
+t.test('discovery says where the set is', async (t) => {
+  await t.test('under an issuer with a path', async (t) => {
+    const { provider, source, settled } = await setUp(t, {}, { path: '/realms/x' })
+    provider.publish(a)
+    source.start()
+    await settled(1)
+    t.same(provider.requests, ['/realms/x/.well-known/openid-configuration', '/realms/x/jwks'])
+    t.same(kids(source), ['a'])
+  })
+  await t.test('with the issuer written without its trailing slash', async (t) => {
+    const { provider, source, settled } = await setUp(t)
+    provider.publish(a)
+    provider.discovery = json({ issuer: provider.url, jwks_uri: provider.jwksUri })
+    source.start()
+    await settled(1)
+    t.same(kids(source), ['a'])
+  })
+  await t.test('on another origin', async (t) => {
+    const { provider, source, settled } = await setUp(t)
+    const elsewhere = await startHostileProvider()
+    t.teardown(elsewhere.close)
+    elsewhere.publish(b)
+    provider.discovery = json({ issuer: provider.issuer, jwks_uri: elsewhere.jwksUri })
+    source.start()
+    await settled(1)
+    t.same(kids(source), ['b'])
+  })
+  await t.test('and where there is none, the set is at its usual place', async (t) => {
+    const { provider, source, settled } = await setUp(t)
+    provider.discovery = html(404)
+    provider.fallback = json({ keys: [a] })
+    source.start()
+    await settled(1)
+    t.same(provider.requests, ['/.well-known/openid-configuration', '/.well-known/jwks.json'])
+    t.same(kids(source), ['a'])
+  })
+  await t.test('unless the settings say it', async (t) => {
+    const elsewhere = await startHostileProvider()
+    t.teardown(elsewhere.close)
+    elsewhere.publish(b)
+    const { provider, source, settled } = await setUp(t, { jwksUri: elsewhere.jwksUri })
+    source.start()
+    await settled(1)
+    t.same(kids(source), ['b'])
+    t.same([provider.requests, elsewhere.requests], [[], ['/jwks']])
+  })
+})
+
+t.test('an address from which keys may not be fetched is refused at once', async (t) => {
+  const transport = createTransport()
+  t.throws(() => createKeySource({ issuer: 'http://tenant.example/', transport }), TypeError)
+  t.throws(() => createKeySource({ issuer: 'https://tenant.example/', jwksUri: 'http://tenant.example/', transport }), TypeError)
+  t.ok(createKeySource({ issuer: 'https://tenant.example/', jwksUri: 'https://tenant.example/', transport }))
+})
+
+/** Hostile answers, and the failure that each is. */
+function hostile (provider: HostileProvider): [string, { discovery?: Behaviour, jwks?: Behaviour }, string][] {
+  const discovery = (document: object): { discovery: Behaviour } => ({ discovery: json({ issuer: provider.issuer, jwks_uri: provider.jwksUri, ...document }) })
+  return [
+    ['a set that hangs', { jwks: hang() }, 'deadline'],
+    ['a set that drips', { jwks: drip() }, 'deadline'],
+    ['a discovery document that drips', { discovery: drip() }, 'deadline'],
+    ['a reset', { jwks: reset() }, 'unreachable'],
+    ['a set cut short', { jwks: cutShort() }, 'unreachable'],
+    ['HTML', { jwks: html() }, 'not_json'],
+    ['HTML for discovery', { discovery: html() }, 'not_json'],
+    ['a 500', { jwks: html(500) }, 'status'],
+    ['a 404 for the set', { jwks: json({ keys: [a] }, 404) }, 'status'],
+    ['a 500 for discovery', { discovery: html(500) }, 'status'],
+    ['a set without end', { jwks: endless() }, 'too_large'],
+    ['a set of 1 GB', { jwks: endless(2 ** 30) }, 'too_large'],
+    ['a gzip bomb', { jwks: gzipBomb() }, 'content_encoding'],
+    ['a redirect', { jwks: redirect('/.well-known/jwks.json') }, 'redirect'],
+    ['a redirect of discovery', { discovery: redirect('/elsewhere') }, 'redirect'],
+    ['null', { jwks: json(null) }, 'set_malformed'],
+    ['an empty object', { jwks: json({}) }, 'set_malformed'],
+    ['keys that are a text', { jwks: json({ keys: 'abc' }) }, 'set_malformed'],
+    ['an array', { jwks: json([null]) }, 'set_malformed'],
+    ['keys of null', { jwks: json({ keys: [null] }) }, 'set_malformed'],
+    ['10,000 keys', { jwks: json({ keys: Array(10_000).fill({ kty: 'RSA' }) }) }, 'set_too_many_keys'],
+    ['discovery of null', { discovery: json(null) }, 'discovery_malformed'],
+    ['discovery without an issuer', discovery({ issuer: undefined }), 'discovery_malformed'],
+    ['discovery without jwks_uri', discovery({ jwks_uri: undefined }), 'discovery_malformed'],
+    ['discovery with an empty jwks_uri', discovery({ jwks_uri: '' }), 'discovery_malformed'],
+    ['discovery of another issuer', discovery({ issuer: 'https://stranger.example/' }), 'discovery_issuer'],
+    ['discovery of an issuer that is longer', discovery({ issuer: `${provider.issuer}x` }), 'discovery_issuer'],
+    ['jwks_uri on another scheme', discovery({ jwks_uri: 'http://stranger.example/jwks' }), 'jwks_uri_refused'],
+    ['jwks_uri in a file', discovery({ jwks_uri: 'file:///etc/passwd' }), 'jwks_uri_refused']
+  ]
+}
+
+t.test('a hostile provider with no key at hand: keys are unavailable, and it is asked once', async (t) => {
+  const sample = await startHostileProvider()
+  await sample.close()
+  for (const [index, [title]] of hostile(sample).entries()) {
+    await t.test(title, async (t) => {
+      const bench = await setUp(t)
+      const { provider, source, clock, events, settled, next } = bench
+      const [, behaviours, word] = hostile(provider)[index]!
+      bench.impatient = word === 'deadline'
+      Object.assign(provider, { fallback: json({ keys: [a] }) }, behaviours)
+      source.start()
+      await t.rejects(source.fetchCandidates('a'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: word } })
+      await settled(1)
+      t.match(source.state(), { status: 'empty', keys: 0, fetches: 1, failures: 1, lastFailure: word })
+      t.match(events, [{ name: 'keys_fetch_failed', failure: word, keys: 0 }])
+      t.ok(provider.fetches <= 1)
+      t.ok(clock.nextMs >= 1000 && clock.nextMs <= 2000, 'the first step of the back-off')
+
+      provider.publish(a)
+      bench.impatient = false
+      await next()
+      t.equal((await source.fetchCandidates('a')).length, 1, 'its twin without the fault is accepted')
+      t.match(events.slice(1), [{ name: 'keys_fetched', keys: 1, added: 1 }])
+    })
+  }
+})
+
+t.test('a hostile provider with keys at hand: they serve on, and it is told once', async (t) => {
+  const bench = await setUp(t)
+  const { provider, source, events, settled, next } = bench
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  const [key] = source.candidates('a')
+  const cases = hostile(provider)
+  for (const [title, behaviours, word] of cases) {
+    provider.publish(a)
+    Object.assign(provider, behaviours)
+    bench.impatient = word === 'deadline'
+    await next()
+    t.match(source.state(), { status: 'stale', keys: 1, lastFailure: word }, title)
+    t.ok(source.isTrusted(key!), title)
+    t.equal(source.candidates('a')[0], key, title)
+  }
+  t.match(events.slice(1), [{ name: 'keys_fetch_failed', failure: 'deadline', keys: 1 }])
+  t.equal(source.state().failures, cases.length)
+
+  provider.publish(a)
+  bench.impatient = false
+  await next()
+  t.match(events.slice(2), [{ name: 'keys_fetched', keys: 1, added: 0, removed: 0 }], 'the end of the outage is told too')
+  t.equal(source.candidates('a')[0], key, 'a key that stays is the same object')
+  t.equal(source.state().status, 'fresh')
+})
+
+t.test('keys that no token may be verified with are never at hand', async (t) => {
+  const { provider, source, events, settled } = await setUp(t)
+  provider.publish(
+    { kty: 'oct', kid: 'a', k: 'c2VjcmV0' },
+    { ...a, use: 'enc' },
+    { kty: 'EC', crv: 'P-256', kid: 'a', x: 'AA', y: 'AA' },
+    { ...a, n: oddNumber(512) },
+    { ...a, n: oddNumber(16384) },
+    rsaJwk('twin', 0x83),
+    rsaJwk('twin', 0x84)
+  )
+  source.start()
+  await settled(1)
+  t.match(source.state(), { status: 'fresh', keys: 0, passedOver: { key_type: 2, key_use: 1, modulus: 2, key_id_repeated: 2 } })
+  t.match(events, [{ name: 'keys_fetched', keys: 0, passedOver: { key_id_repeated: 2 } }])
+  for (const kid of ['a', 'twin', undefined]) t.same(await source.fetchCandidates(kid), [], 'the provider has answered: this is not for a 503')
+})
+
+t.test('a key that the set no longer has is refused at once', async (t) => {
+  const { provider, source, events, settled, next } = await setUp(t)
+  provider.publish(a, b)
+  source.start()
+  await settled(1)
+  const [keyA] = source.candidates('a')
+  const [keyB] = source.candidates('b')
+
+  provider.publish(b, { kty: 'EC' })
+  await next()
+  t.notOk(source.isTrusted(keyA!))
+  t.ok(source.isTrusted(keyB!))
+  t.same(source.candidates('a'), [])
+  t.match(events.slice(1), [{ name: 'keys_fetched', keys: 1, added: 0, removed: 1 }])
+
+  provider.publish({ ...b, n: a.n }, { kty: 'EC' })
+  await next()
+  t.notOk(source.isTrusted(keyB!), 'another key of the same name is another key')
+  t.match(events.slice(2), [{ name: 'keys_fetched', keys: 1, added: 1, removed: 1 }])
+
+  await next()
+  t.equal(events.length, 3, 'a set that stays is no news')
+  provider.publish({ ...b, n: a.n })
+  await next()
+  t.match(events.slice(3), [{ name: 'keys_fetched', added: 0, removed: 0, passedOver: {} }], 'that an entry is no longer passed over is')
+
+  provider.publish()
+  await next()
+  t.match(source.state(), { status: 'fresh', keys: 0 }, 'an empty set takes all keys back')
+  t.same(source.candidates(undefined), [])
+})
+
+t.test('keys are refreshed in the background before they are 10 minutes old', async (t) => {
+  const bench = await setUp(t)
+  const { provider, source, clock, settled, next } = bench
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  t.equal(clock.nextMs, 8.75 * MINUTE)
+  clock.advance(8.74 * MINUTE)
+  t.equal(source.state().fetches, 1)
+  provider.jwks = hang()
+  bench.impatient = true
+  clock.advance(0.01 * MINUTE)
+  t.equal(source.state().fetches, 2)
+  t.equal(source.candidates('a').length, 1, 'no request waits for it')
+  t.equal((await source.fetchCandidates('a')).length, 1)
+  clock.at += 2 * MINUTE
+  t.equal(source.candidates('a').length, 1, 'nor when it takes long')
+  t.equal(source.state().fetches, 2, 'one runs at a time')
+  await settled(2)
+  bench.impatient = false
+  provider.publish(a)
+  await next()
+  t.match(source.state(), { status: 'fresh', fetchedAt: clock.at })
+})
+
+t.test('when the timers stood still, the first request after it starts the refresh', async (t) => {
+  for (const ask of ['candidates', 'isTrusted'] as const) {
+    const { provider, source, clock, settled } = await setUp(t)
+    provider.publish(a)
+    source.start()
+    await settled(1)
+    const [key] = source.candidates('a')
+    const use = (): void => { ask === 'candidates' ? source.candidates('a') : source.isTrusted(key!) }
+    clock.at += 10 * MINUTE - 1
+    use()
+    t.equal(source.state().fetches, 1)
+    clock.at += 1
+    use()
+    use()
+    t.equal(source.state().fetches, 2)
+    await settled(2)
+    t.equal(source.state().fetchedAt, clock.at)
+  }
+})
+
+t.test('with the provider down keys serve for 24 h and no longer', async (t) => {
+  const { provider, source, clock, events, settled, next } = await setUp(t)
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  const [key] = source.candidates('a')
+  const fetchedAt = clock.at
+  await provider.vanish()
+  await next()
+  t.match(source.state(), { status: 'stale', keys: 1, lastFailure: 'unreachable', fetchedAt })
+  await t.rejects(source.fetchCandidates('b'), { name: 'Refusal', reason: 'keys_unavailable' }, 'whether the provider publishes another key cannot be told')
+
+  clock.at = fetchedAt + 24 * HOUR - 1
+  t.ok(source.isTrusted(key!))
+  t.equal(source.candidates('a').length, 1)
+  clock.at += 1
+  t.notOk(source.isTrusted(key!))
+  t.same(source.candidates('a'), [])
+  t.same(source.candidates(undefined), [])
+  t.match(source.state(), { status: 'expired', keys: 0, fetchedAt })
+  await t.rejects(source.fetchCandidates('a'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'unreachable' } })
+
+  await next()
+  await next()
+  t.match(events.slice(1), [{ name: 'keys_fetch_failed', keys: 1 }, { name: 'keys_expired', failure: 'unreachable', keys: 0 }], 'each told once')
+  await provider.resume()
+  await next()
+  t.ok(source.isTrusted(key!), 'recovery needs no restart')
+  t.match(source.state(), { status: 'fresh', keys: 1 })
+})
+
+t.test('a process that was frozen for more than 24 h asks before it answers', async (t) => {
+  const { provider, source, clock, settled } = await setUp(t)
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  clock.at += 25 * HOUR
+  t.same(source.candidates('a'), [])
+  t.equal((await source.fetchCandidates('a')).length, 1)
+  t.equal(provider.fetches, 2)
+})
+
+t.test('while the provider fails, only the back-off asks it again', async (t) => {
+  const { provider, source, clock, settled, next } = await setUp(t)
+  await provider.vanish()
+  source.start()
+  await settled(1)
+  const waits: number[] = []
+  for (let failures = 1; failures <= 7; failures++) {
+    waits.push(clock.nextMs)
+    t.equal(source.retryAfter(), Math.ceil(clock.nextMs / 1000))
+    await Promise.all(Array.from({ length: 50 }, (_, index) => t.rejects(source.fetchCandidates(`k${index}`), { name: 'Refusal', reason: 'keys_unavailable' })))
+    await t.rejects(source.fetchCandidates(undefined), { name: 'Refusal', reason: 'keys_unavailable' })
+    t.equal(source.state().fetches, failures, 'no request starts a fetch')
+    await next()
+  }
+  t.same(waits, [1500, 3000, 6000, 12_000, 24_000, 45_000, 45_000])
+  await provider.resume()
+  provider.publish(a)
+  await next()
+  t.equal(source.candidates('a').length, 1, 'recovery comes within one step')
+  t.equal(clock.nextMs, 8.75 * MINUTE)
+})
+
+t.test('all who wait share one fetch', async (t) => {
+  const { provider, source } = await setUp(t)
+  provider.publish(a)
+  t.equal(source.retryAfter(), 1)
+  const found = await Promise.all(Array.from({ length: 200 }, () => source.fetchCandidates('a')))
+  t.ok(found.every(([key]) => key === found[0]![0] && key?.kid === 'a'), 'the source need not have been started')
+  t.same(provider.requests, ['/.well-known/openid-configuration', '/jwks'])
+})
+
+t.test('any number of unknown kids causes one fetch each 30 s', async (t) => {
+  const { provider, source, clock, settled } = await setUp(t)
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  const [key] = source.candidates('a')
+  const flood = async (): Promise<void> => {
+    const answers = await Promise.all(Array.from({ length: 500 }, (_, index) => source.fetchCandidates(`unknown-${index}-${clock.at}`)))
+    t.ok(answers.every(({ length }) => length === 0), 'the provider publishes no such key')
+  }
+  await flood()
+  await flood()
+  t.equal(provider.fetches, 2, 'the first unknown kid may ask at once')
+  t.equal(source.candidates('a')[0], key, 'the good key is untouched')
+
+  provider.publish(a, b)
+  clock.advance(29_999)
+  await flood()
+  t.same(await source.fetchCandidates('b'), [])
+  t.equal(provider.fetches, 2)
+  clock.advance(1)
+  const [[keyB]] = await Promise.all([source.fetchCandidates('b'), flood()])
+  t.equal(keyB!.kid, 'b', 'a new key is found at the next fetch that is allowed')
+  t.equal(provider.fetches, 3)
+  t.equal(source.state().keys, 2)
+
+  clock.at -= HOUR
+  await flood()
+  t.equal(provider.fetches, 4, 'a clock that was set back does not shut new keys out')
+})
+
+t.test('a refresh by the clock does not delay a key that is published just after it', async (t) => {
+  const { provider, source, settled } = await setUp(t)
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  provider.publish(a, b)
+  t.equal((await source.fetchCandidates('b')).length, 1)
+})
+
+t.test('a fetch for an unknown kid that fails is told as unavailable, and keys at hand serve on', async (t) => {
+  const { provider, source, settled } = await setUp(t)
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  provider.jwks = html(500)
+  await t.rejects(source.fetchCandidates('b'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'status' } })
+  t.equal((await source.fetchCandidates('a')).length, 1)
+  t.equal(provider.fetches, 2)
+})
+
+t.test('a token without kid that no key has signed may ask for new keys as seldom', async (t) => {
+  const { provider, source, clock, settled } = await setUp(t)
+  provider.publish(rsaJwk(undefined, 0x81))
+  source.start()
+  await settled(1)
+  const [before] = source.candidates(undefined)
+  provider.publish(rsaJwk(undefined, 0x82))
+  const [after] = await source.fetchCandidates(undefined)
+  t.not(before!.pem, after!.pem)
+  t.equal((await source.fetchCandidates(undefined))[0], after)
+  t.equal(provider.fetches, 2)
+  clock.advance(30_000)
+  await source.fetchCandidates(undefined)
+  t.equal(provider.fetches, 3)
+})
+
+t.test('a rotation under load loses no good request', async (t) => {
+  const { provider, source, settled, next } = await setUp(t)
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  const [keyA] = source.candidates('a')
+  const find = async (kid: string): Promise<number> => (source.candidates(kid).length || (await source.fetchCandidates(kid)).length)
+  provider.publish(a, b)
+  const found = await Promise.all(Array.from({ length: 100 }, (_, index) => find(index % 2 ? 'a' : 'b')))
+  t.ok(found.every((keys) => keys === 1))
+  t.equal(provider.fetches, 2)
+  provider.publish(b)
+  await next()
+  t.notOk(source.isTrusted(keyA!))
+  t.same(await source.fetchCandidates('a'), [])
+  t.equal(await find('b'), 1)
+})
+
+t.test('closing cuts a fetch under way and plans no other', async (t) => {
+  const { provider, source, clock, events } = await setUp(t)
+  provider.publish(a)
+  provider.jwks = hang()
+  source.start()
+  while (provider.fetches === 0) await delay(2)
+  const waiting = t.rejects(source.fetchCandidates('a'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'closed' } })
+  await source.close()
+  await waiting
+  t.equal(clock.timers.size, 0)
+  t.same(events, [], 'nothing is told of it')
+  source.start()
+  await t.rejects(source.fetchCandidates('a'), { name: 'Refusal', reason: 'keys_unavailable' })
+  t.equal(provider.fetches, 1)
+})
+
+t.test('a source that is closed before it starts never fetches', async (t) => {
+  const { provider, source } = await setUp(t)
+  await source.close()
+  source.start()
+  await t.rejects(source.fetchCandidates('a'), { name: 'Refusal', reason: 'keys_unavailable' })
+  t.same([provider.requests, source.state().fetches], [[], 0])
+})
+
+t.test('closing while a set is being read adopts nothing', async (t) => {
+  let arrive = (): void => {}
+  const arrived = new Promise<void>((resolve) => { arrive = resolve })
+  const transport = {
+    open: () => ({
+      async get () {
+        await arrived
+        return { status: 200, body: Buffer.from(JSON.stringify({ keys: [a] })) }
+      },
+      close () {}
+    })
+  }
+  const { source, clock, events } = await setUp(t, { transport, jwksUri: 'https://keys.example/' })
+  source.start()
+  const closed = source.close()
+  arrive()
+  await closed
+  t.match(source.state(), { status: 'empty', keys: 0 })
+  t.same([clock.timers.size, events.length], [0, 0])
+})
+
+t.test('a fault of our own is a failure too, and does not end the fetching', async (t) => {
+  const real = createTransport()
+  let broken = true
+  const transport = {
+    open () {
+      if (broken) throw new RangeError('out of range')
+      return real.open()
+    }
+  }
+  const { provider, source, events, next, settled } = await setUp(t, { transport })
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  t.match(events, [{ name: 'keys_fetch_failed', failure: 'unexpected', detail: 'RangeError' }])
+  broken = false
+  await next()
+  t.same(kids(source), ['a'])
+})
+
+t.test('without a clock, timers and listener of its own it uses those of the process', async (t) => {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  provider.publish(a)
+  const source = createKeySource({ issuer: provider.issuer, transport: createTransport() })
+  const before = Date.now()
+  source.start()
+  t.equal((await source.fetchCandidates('a')).length, 1)
+  t.ok(source.state().fetchedAt! >= before)
+  provider.jwks = text('{')
+  await t.rejects(source.fetchCandidates('b'), { name: 'Refusal', detail: { failure: 'not_json' } })
+  t.ok(source.retryAfter() >= 1)
+  await source.close()
+})

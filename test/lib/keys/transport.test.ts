@@ -1,0 +1,161 @@
+import t from 'tap'
+import { createTransport, type Answer, type TransportOptions } from '../../../lib/keys/transport.ts'
+import { startConnectProxy } from '../../helpers/connect-proxy.ts'
+import {
+  cutShort, drip, endless, gzipBomb, hang, html, json, providerCertificate, redirect, reset, startHostileProvider, text, type Behaviour
+} from '../../helpers/hostile-provider.ts'
+
+async function get (url: string, options: TransportOptions = {}): Promise<Answer> {
+  const exchange = createTransport(options).open()
+  try {
+    return await exchange.get(url)
+  } finally {
+    exchange.close()
+  }
+}
+
+t.test('an answer is had whole, whatever its status', async (t) => {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  let headers: unknown
+  provider.jwks = (request, response) => {
+    headers = request.headers
+    json({ keys: [] })(request, response)
+  }
+  t.same(JSON.parse((await get(provider.jwksUri)).body.toString()), { keys: [] })
+  t.match(headers, { accept: 'application/json', 'accept-encoding': 'identity' }, 'nothing compressed is asked for')
+  provider.jwks = html(503)
+  t.equal((await get(provider.jwksUri)).status, 503)
+  provider.jwks = (_request, response) => { response.writeHead(200, { 'content-encoding': 'identity' }).end('{}') }
+  t.equal((await get(provider.jwksUri)).body.toString(), '{}')
+})
+
+t.test('a hostile answer is a failure with a stable word', async (t) => {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  const mebibyte = 1024 * 1024
+  const cases: [string, Behaviour, { word: string, detail?: number }][] = [
+    ['no answer', hang(), { word: 'deadline' }],
+    ['a drip that never idles', drip(), { word: 'deadline' }],
+    ['a connection that is reset', reset(), { word: 'unreachable' }],
+    ['a body that is cut short', cutShort(), { word: 'unreachable' }],
+    ['an answer that is not HTTP', (request) => { request.socket.end('keys') }, { word: 'unreachable' }],
+    ['a body without end', endless(), { word: 'too_large' }],
+    ['a body that says it is 1 GB', endless(2 ** 30), { word: 'too_large' }],
+    ['a body of one byte too many', text(' '.repeat(mebibyte + 1)), { word: 'too_large' }],
+    ['a gzip bomb', gzipBomb(), { word: 'content_encoding' }],
+    ['a redirect', redirect('/.well-known/jwks.json'), { word: 'redirect', detail: 302 }],
+    ['a permanent redirect', redirect(`${provider.url}/.well-known/jwks.json`, 308), { word: 'redirect', detail: 308 }]
+  ]
+  provider.fallback = json({ keys: [] })
+  for (const [title, behaviour, failure] of cases) {
+    provider.jwks = behaviour
+    const before = provider.requests.length
+    const options = failure.word === 'deadline' ? { deadlineMs: 200 } : {}
+    await t.rejects(get(provider.jwksUri, options), { name: 'ProviderFailure', ...failure }, title)
+    t.equal(provider.requests.length - before, 1, `${title}: asked once`)
+  }
+  provider.jwks = text(' '.repeat(mebibyte))
+  t.equal((await get(provider.jwksUri)).body.length, mebibyte, '1 MiB is not too large')
+})
+
+t.test('one deadline is for all requests of an exchange', async (t) => {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  const exchange = createTransport({ deadlineMs: 500 }).open()
+  t.equal((await exchange.get(provider.jwksUri)).status, 200)
+  provider.jwks = drip()
+  await t.rejects(exchange.get(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
+  await t.rejects(exchange.get(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
+  t.equal((await get(provider.url)).status, 404)
+  t.same(provider.requests, ['/jwks', '/jwks', '/'], 'none is begun after it')
+  exchange.close()
+})
+
+t.test('a provider that is not there is unreachable', async (t) => {
+  const provider = await startHostileProvider()
+  await provider.close()
+  await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'unreachable', detail: 'ECONNREFUSED' })
+})
+
+t.test('the certificate of the provider is checked, even where the process was told not to', async (t) => {
+  const provider = await startHostileProvider({ tls: true })
+  t.teardown(provider.close)
+  t.equal((await get(provider.jwksUri, { ca: providerCertificate })).status, 200)
+  await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+  t.teardown(() => { delete process.env.NODE_TLS_REJECT_UNAUTHORIZED })
+  await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'tls' })
+  t.equal(provider.requests.length, 1)
+})
+
+t.test('HTTPS_PROXY tunnels to the provider, and the certificate is checked through the tunnel', async (t) => {
+  const provider = await startHostileProvider({ tls: true, hostname: 'idp.test' })
+  const stranger = await startHostileProvider({ tls: true, hostname: 'stranger.test' })
+  const proxy = await startConnectProxy()
+  t.teardown(() => Promise.all([provider.close(), stranger.close(), proxy.close()]))
+  const settings = { httpsProxy: proxy.url, ca: providerCertificate }
+
+  t.equal((await get(provider.jwksUri, settings)).status, 200)
+  t.same(proxy.tunnels, [`idp.test:${provider.port}`])
+  await t.rejects(get(provider.jwksUri, { httpsProxy: proxy.url }), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+  await t.rejects(get(stranger.jwksUri, settings), { name: 'ProviderFailure', word: 'tls', detail: 'ERR_TLS_CERT_ALTNAME_INVALID' })
+  t.equal((await get(provider.jwksUri, { ...settings, httpsProxy: proxy.url.slice('http://'.length) })).status, 200, 'a proxy without a scheme is an http one')
+  t.equal((await get(provider.jwksUri, { ca: providerCertificate, httpProxy: proxy.url })).status, 200, 'HTTP_PROXY serves for HTTPS_PROXY')
+})
+
+t.test('NO_PROXY goes around the proxy, and without it nothing does', async (t) => {
+  const provider = await startHostileProvider({ tls: true })
+  const plain = await startHostileProvider()
+  const proxy = await startConnectProxy()
+  t.teardown(() => Promise.all([provider.close(), plain.close(), proxy.close()]))
+  const settings = { httpProxy: proxy.url, httpsProxy: proxy.url, ca: providerCertificate }
+
+  t.equal((await get(provider.jwksUri, { ...settings, noProxy: 'other.example, localhost' })).status, 200)
+  t.equal((await get(provider.jwksUri, { ...settings, noProxy: '*' })).status, 200)
+  t.equal((await get(provider.jwksUri, { ca: providerCertificate, httpsProxy: '' })).status, 200)
+  t.same(proxy.tunnels, [])
+  t.equal((await get(provider.jwksUri, { ...settings, noProxy: 'other.example' })).status, 200)
+  t.equal((await get(plain.jwksUri, settings)).status, 200)
+  t.same(proxy.tunnels, [`localhost:${provider.port}`, `127.0.0.1:${plain.port}`])
+})
+
+t.test('the environment of the process is not read', async (t) => {
+  const provider = await startHostileProvider()
+  const proxy = await startConnectProxy()
+  t.teardown(() => Promise.all([provider.close(), proxy.close()]))
+  process.env.HTTP_PROXY = proxy.url
+  t.teardown(() => { delete process.env.HTTP_PROXY })
+  t.equal((await get(provider.jwksUri)).status, 200)
+  t.same(proxy.tunnels, [])
+})
+
+t.test('a proxy that refuses, hangs or resets is a failure, and the next exchange does not wait for it', async (t) => {
+  const provider = await startHostileProvider({ tls: true, hostname: 'idp.test' })
+  const proxy = await startConnectProxy()
+  t.teardown(() => Promise.all([provider.close(), proxy.close()]))
+  const settings = { httpsProxy: proxy.url, ca: providerCertificate }
+  const patient = createTransport(settings)
+  const impatient = createTransport({ ...settings, deadlineMs: 200 })
+  const cases = [['refuse', 'proxy'], ['hang', 'deadline'], ['reset', 'unreachable']] as const
+  for (const [mode, word] of cases) {
+    proxy.mode = mode
+    const exchange = (mode === 'hang' ? impatient : patient).open()
+    const before = proxy.tunnels.length
+    await t.rejects(exchange.get(provider.jwksUri), { name: 'ProviderFailure', word }, mode)
+    t.equal(proxy.tunnels.length - before, 1, `${mode}: asked once`)
+    exchange.close()
+  }
+  proxy.mode = 'tunnel'
+  const exchange = patient.open()
+  t.equal((await exchange.get(provider.jwksUri)).status, 200)
+  exchange.close()
+})
+
+t.test('a proxy that is no URL is refused at once', async (t) => {
+  for (const proxy of ['http://', 'ftp://proxy.example', 'socks5://proxy.example', 'pro xy']) {
+    t.throws(() => createTransport({ httpsProxy: proxy }), TypeError, proxy)
+  }
+  t.ok(createTransport({ httpProxy: 'http://user:password@proxy.example:3128', httpsProxy: 'https://proxy.example' }))
+})

@@ -1,0 +1,68 @@
+import t from 'tap'
+import { startApp } from '../helpers/app.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+
+const ORIGIN = 'https://app.example'
+const EXPOSED = 'WWW-Authenticate, DPoP-Nonce, Retry-After'
+const preflight = (origin: string) => ({
+  origin, 'access-control-request-method': 'GET', 'access-control-request-headers': 'authorization,dpop'
+})
+
+t.test('Preflight is answered before authentication, for the configured origins', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, { CORS_ORIGINS: [ORIGIN, 'http://localhost:5173'] })
+  for (const url of ['/api/private', '/api/public', '/nothing']) {
+    const answer = await app.inject({ method: 'OPTIONS', url, headers: preflight(ORIGIN) })
+    t.match([answer.statusCode, answer.headers], [204, {
+      'access-control-allow-origin': ORIGIN,
+      'access-control-allow-headers': 'Authorization, DPoP, Content-Type',
+      'access-control-allow-methods': /GET, HEAD/,
+      'access-control-allow-credentials': undefined,
+      'www-authenticate': undefined,
+      vary: /Origin/
+    }], url)
+  }
+  const other = await app.inject({ method: 'OPTIONS', url: '/api/private', headers: preflight('https://other.example') })
+  t.equal(other.headers['access-control-allow-origin'], undefined, 'another origin is not let in')
+  const plain = await app.inject({ method: 'OPTIONS', url: '/api/private' })
+  t.same([plain.statusCode, plain.json().error], [404, 'Not Found'], 'OPTIONS that is no preflight is an unknown method')
+})
+
+t.test('The headers that a client must read are exposed on every answer', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, { CORS_ORIGINS: [ORIGIN] }, app => {
+    app.get('/fault', () => { throw new Error('a fault') })
+  })
+  const headers = { origin: ORIGIN }
+  const expected = { 'access-control-allow-origin': ORIGIN, 'access-control-expose-headers': EXPOSED }
+  const rows: Array<[string, number, Record<string, string>]> = [
+    ['/api/public', 200, headers],
+    ['/api/private', 200, { ...headers, authorization: `Bearer ${issuer.token()}` }],
+    ['/api/private', 401, headers],
+    ['/api/admin', 403, { ...headers, authorization: `Bearer ${issuer.token()}` }],
+    ['/nothing', 404, headers],
+    ['/fault', 500, headers]
+  ]
+  for (const [path, status, headers] of rows) {
+    const answer = await app.inject({ url: path, headers })
+    t.match([answer.statusCode, answer.headers], [status, expected], `${path} ${status}`)
+  }
+  issuer.outage = 500
+  const down = await startApp(t, issuer, { CORS_ORIGINS: [ORIGIN] })
+  const answer = await fetch(`${down.url}/api/private`, { headers: { ...headers, authorization: `Bearer ${issuer.token({}, { kid: 'k9' })}` } })
+  t.match([answer.status, Object.fromEntries(answer.headers)], [503, expected], '503')
+})
+
+t.test('The wildcard lets every origin in, and no cookie', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, { CORS_ORIGINS: ['*'] })
+  const answer = await app.inject({ url: '/api/public', headers: { origin: 'https://any.example' } })
+  t.match(answer.headers, { 'access-control-allow-origin': '*', 'access-control-allow-credentials': undefined })
+})
+
+t.test('Without origins CORS is off', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer)
+  t.equal((await app.inject({ url: '/api/public', headers: { origin: ORIGIN } })).headers['access-control-allow-origin'], undefined)
+  t.equal((await app.inject({ method: 'OPTIONS', url: '/api/public', headers: preflight(ORIGIN) })).statusCode, 404)
+})
