@@ -48,8 +48,11 @@ export interface GuardPartsOptions<Carrier> {
   readonly verifySignature: GuardOptions<Carrier>['verifySignature']
   /** Told once for each change of state, for the log. */
   readonly onEvent: (event: GuardEvent) => void
-  /** Whether the metadata of RFC 9728 is served beside the guard, so that challenges may point to it. */
-  readonly servesMetadata: boolean
+  /**
+   * The path under which the application is mounted (mostly empty) that serves the metadata of RFC 9728 beside the guard, so that
+   * challenges may point to it; undefined where nobody does.
+   */
+  readonly metadataMount: string | undefined
 }
 
 const RETRY_REPLAY_SECONDS = 1
@@ -57,7 +60,7 @@ const RETRY_REPLAY_SECONDS = 1
 const nowMs = (): number => performance.now()
 
 /** Builds the guard from settings. */
-export async function createGuardParts<Carrier> (settings: Settings, { verifySignature, onEvent, servesMetadata }: GuardPartsOptions<Carrier>): Promise<GuardParts<Carrier>> {
+export async function createGuardParts<Carrier> (settings: Settings, { verifySignature, onEvent, metadataMount }: GuardPartsOptions<Carrier>): Promise<GuardParts<Carrier>> {
   const keys = settings.issuer === undefined ? undefined : createKeys(settings, settings.issuer, onEvent)
   const replay = await createReplayStore(settings, onEvent)
   const nonces = settings.DPOP_NONCE === 'required' ? createNonces(nonceSecrets(settings, onEvent)) : undefined
@@ -86,7 +89,7 @@ export async function createGuardParts<Carrier> (settings: Settings, { verifySig
 
   return {
     guard: tally ? timeProofs(guard, tally.proofs, nowMs) : guard,
-    challenges: { mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: servesMetadata ? metadataUrlOf(settings.PUBLIC_URL) : undefined },
+    challenges: { mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings.PUBLIC_URL, metadataMount) },
     keys,
     replay,
     nonces,

@@ -77,7 +77,7 @@ export default fp<AuthOptions>(async (app, options) => {
   const parts = await createGuardParts<Carrier>(settings, {
     verifySignature,
     onEvent: event => logEvent(app, event),
-    servesMetadata: app.settings !== undefined
+    metadataMount: app.settings && app.prefix
   })
   const { guard, challenges, tally } = parts
   app.decorate('guardParts', parts)

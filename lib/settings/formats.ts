@@ -66,9 +66,10 @@ function isPublicUrl (text: string): boolean {
 }
 
 function isOrigin (text: string): boolean {
-  // What a browser sends as Origin (RFC 6454 section 6.2): lower case, punycode, no default port, no path.
+  if (text === '*') return true
+  // What a browser sends as Origin (RFC 6454 section 6.2): punycode, no default port, no path. A pattern would match nobody.
   const url = parseUrl(text)
-  return text === '*' || (url !== undefined && `${url.protocol}//${url.host}` === text.toLowerCase())
+  return url !== undefined && !text.includes('*') && `${url.protocol}//${url.host}` === text.toLowerCase()
 }
 
 function isProxyUrl (text: string): boolean {

@@ -103,7 +103,7 @@ export const SETTINGS = {
     file: 'dpop.algs',
     about: 'signature algorithms of proofs',
     schema: { type: 'array', minItems: 1, items: { type: 'string', enum: DPOP_ALGS }, default: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] },
-    allowed: `list out of ${DPOP_ALGS.join(' ')}`
+    allowed: `list out of ${DPOP_ALGS.join(', ')}`
   },
   DPOP_REPLAY: {
     file: 'dpop.replay',

@@ -29,7 +29,18 @@ export function createVerifiedToken (token: string, claims: AccessTokenClaims, k
 }
 
 /** A bounded memory of verified tokens, keyed by the whole token. It holds none that was refused. */
-export type VerifiedTokens = LRUCache<string, VerifiedToken>
+export class VerifiedTokens extends LRUCache<string, VerifiedToken> {
+  /** How often a token was there when asked for, and how often not. */
+  hits = 0
+  misses = 0
+
+  override get (token: string): VerifiedToken | undefined {
+    const found = super.get(token)
+    if (found) this.hits++
+    else this.misses++
+    return found
+  }
+}
 
 const MAX_TOKENS = 50_000
 const MAX_BYTES = 128 * 1024 * 1024
@@ -38,7 +49,7 @@ const BYTES_PER_CHARACTER = 4
 const BYTES_PER_ENTRY = 600
 
 export function createVerifiedTokens (): VerifiedTokens {
-  return new LRUCache({
+  return new VerifiedTokens({
     max: MAX_TOKENS,
     maxSize: MAX_BYTES,
     sizeCalculation: (_, token) => token.length * BYTES_PER_CHARACTER + BYTES_PER_ENTRY

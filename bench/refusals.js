@@ -1,0 +1,34 @@
+import { startHoldfast } from './holdfast.js'
+import { awaitQuiet, median, round, warmUp } from './measure.js'
+
+const QUICK_ROUNDS = 1
+const ROUNDS = 3
+
+/**
+ * What it costs to refuse, for every kind of refusal, beside what it costs to accept the request that differs from it
+ * in one thing. Each answer must have the status and the error that its kind names.
+ */
+export const refusals = async (bench) => {
+  const plain = await startHoldfast(bench, 'refusals')
+  if (plain === null) return null
+  const nonces = await startHoldfast(bench, 'refusals with nonces', { env: { DPOP_NONCE: 'required' } })
+  const all = await bench.load.call('likes')
+  const refused = all.filter(({ like }) => like !== undefined)
+  const names = [...new Set(refused.map(({ like }) => like)), ...refused.map(({ name }) => name)]
+  const serverOf = (name) => name === 'dpop-nonce' || name.startsWith('nonce') ? nonces : plain
+
+  const costs = new Map(names.map(name => [name, []]))
+  await warmUp(bench, plain, 'dpop', 'dpop', bench.plan.warmSeconds)
+  await warmUp(bench, nonces, 'dpop-nonce', 'dpop-nonce', bench.plan.warmSeconds)
+  // Each kind once, unmeasured, so that no path is compiled while it is measured.
+  for (const name of names) await round(bench, serverOf(name), name, [{ name, count: bench.quick ? 1_000 : 5_000 }])
+  for (let i = 0; i < (bench.quick ? QUICK_ROUNDS : ROUNDS); i++) {
+    await awaitQuiet(bench)
+    for (const name of names) costs.get(name).push(await round(bench, serverOf(name), name, [{ name, count: bench.quick ? 1_000 : 6_000 }]))
+  }
+  const cost = (name) => ({ cpuUs: median(costs.get(name).map(one => one.cpuUs)), mainUs: median(costs.get(name).map(one => one.mainUs)) })
+  return {
+    accepted: [...new Set(refused.map(({ like }) => like))].map(name => ({ name, ...cost(name) })),
+    refused: refused.map(({ name, like, status }) => ({ name, like, status, ...cost(name), ratio: cost(name).cpuUs / cost(like).cpuUs }))
+  }
+}

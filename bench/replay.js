@@ -1,0 +1,77 @@
+/**
+ * What the memory store of replays costs: bytes for each record, time of a claim, and the longest pause while it fills, while
+ * its records die, and while it fills again. Run: `npm run build && node --expose-gc bench/replay.js [records]`.
+ */
+import { randomBytes } from 'node:crypto'
+import { createMemoryStore } from '../dist/lib/replay/memory-store.js'
+
+const records = Number(process.argv[2] ?? 1_000_000)
+const WINDOW = 330
+
+if (!globalThis.gc) {
+  console.error('node --expose-gc is needed to tell bytes from garbage')
+  process.exit(1)
+}
+
+let time = 1_700_000_000
+const ids = randomBytes(2 ** 16 * 32)
+const id = Buffer.alloc(32)
+
+/** A new id each time without the cost of making 32 random bytes. */
+function nextId (n) {
+  ids.copy(id, 0, (n % 2 ** 16) * 32, (n % 2 ** 16) * 32 + 32)
+  for (let at = 0; at < 16; at += 4) id.writeInt32LE(id.readInt32LE(at) ^ Math.imul(n, 0x9e3779b1 + at), at)
+  return id
+}
+
+function memory () {
+  globalThis.gc()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
+
+const before = memory()
+const store = createMemoryStore({ max: records, now: () => time, random: randomBytes })
+let made = 0
+
+/**
+ * Makes `count` claims over `seconds` of the virtual clock, and tells the mean and an upper bound for the longest: the worst
+ * 64 in a row, garbage collection included. Those during which the kernel gave the core to another process are left out.
+ */
+function run (title, count, seconds) {
+  let longest = 0
+  let refused = 0
+  let total = 0
+  for (let n = 0; n < count; n += 64) {
+    const switches = process.resourceUsage().involuntaryContextSwitches
+    const start = process.hrtime.bigint()
+    for (let k = 0; k < 64; k++) {
+      time += seconds / count
+      store.claim(nextId(made++), time + WINDOW, (refusal, first) => { if (refusal || !first) refused++ })
+    }
+    const took = Number(process.hrtime.bigint() - start) / 1e3
+    total += took
+    if (took > longest && process.resourceUsage().involuntaryContextSwitches === switches) longest = took
+  }
+  const { entries, bytes } = store.state()
+  console.log([
+    title.padEnd(34),
+    `${entries} live`.padStart(14),
+    `${(bytes / Math.max(1, entries)).toFixed(1)} bytes each`.padStart(18),
+    `mean ${(total / count).toFixed(2)} us`.padStart(14),
+    `worst 64 ${(longest / 1e3).toFixed(2)} ms`.padStart(17),
+    refused ? `${refused} refused` : ''
+  ].join('  '))
+}
+
+run('fill', records, 60)
+console.log(`measured by the process: ${((memory() - before) / records).toFixed(1)} bytes a record, counters and tables of the store included`)
+run('full: refuses', 10_000, 1)
+time += WINDOW + 10
+run('all dead at once, then a trickle', 2_000, 1)
+run('refill', records - 2_048, 60)
+time += WINDOW / 2
+run('half a window later: still full', 1_000, 1)
+time += WINDOW / 2
+run('steady flow', records * 3, WINDOW * 3.2)
+store.close()

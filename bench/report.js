@@ -1,0 +1,93 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { chart } from './chart.js'
+import { machine } from './kernel.js'
+import { ROOT } from './processes.js'
+import { judge } from './targets.js'
+
+const RESULTS = join(ROOT, 'bench/results')
+const START = '<!-- bench:start -->'
+const END = '<!-- bench:end -->'
+
+const table = (head, rows) => [head, head.map(() => '---'), ...rows].map(cells => `| ${cells.join(' | ')} |`).join('\n')
+const us = (value) => value < 99.5 ? value.toFixed(1) : value.toFixed(0)
+const mb = (bytes) => (bytes / 1e6).toFixed(0)
+const count = (value) => Math.round(value).toLocaleString('en')
+const SCHEMES = { bearer: 'Bearer', dpop: 'DPoP' }
+
+const comparison = (rows) => table(
+  ['', 'token', 'CPU µs a request', 'of it main thread', 'requests/s', 'p50 ms', 'p99 ms', 'RSS MB'],
+  [...rows].sort((a, b) => a.scheme < b.scheme ? -1 : a.scheme > b.scheme ? 1 : a.cpuUs - b.cpuUs).map(one => [
+    one.id.startsWith('holdfast') ? `**${one.label}**` : one.label, SCHEMES[one.scheme], us(one.cpuUs), us(one.mainUs),
+    count(one.requestsPerSecond), one.p50Ms.toFixed(1), one.p99Ms.toFixed(1), mb(one.rssBytes)
+  ]))
+
+const targets = (judged) => table(['target', 'bound', 'measured', ''], judged.map(one => [
+  one.name, `at ${one.bound} ${one.limit}`, one.value.toFixed(one.value < 20 ? 2 : 0), one.met ? 'met' : '**missed**'
+]))
+
+const refusalTable = ({ accepted, refused }) => table(
+  ['refused', 'status', 'CPU µs', 'main thread', 'accepting it instead', 'ratio'],
+  refused.map(one => [one.name, one.status, us(one.cpuUs), us(one.mainUs), us(accepted.find(({ name }) => name === one.like).cpuUs), one.ratio.toFixed(2)]))
+
+const mixedTable = ({ loads }) => table(
+  ['beside', 'requests/s', 'core in use', 'p50 ms', 'p99 ms'],
+  loads.map(one => [one.id, count(one.rate), `${(one.serverShare * 100).toFixed(0)} %`, one.p50Ms.toFixed(2), one.p99Ms.toFixed(2)]))
+
+const growthTable = ({ rows }) => table(
+  ['', 'how many', 'CPU µs a request', 'main thread', 'RSS MB'],
+  rows.map(one => [one.id, count(one.step), us(one.cpuUs), us(one.mainUs), mb(one.rssBytes)]))
+
+const startTable = ({ holdfastMs, worstMs, bareMs }) => table(
+  ['', 'median ms', 'worst ms'], [['Holdfast', holdfastMs.toFixed(0), worstMs.toFixed(0)], ['bare Fastify', bareMs.toFixed(0), '']])
+
+const triesTable = (rows) => {
+  const floor = rows.find(({ id }) => id === 'floor')
+  return table(['', 'CPU µs', 'main thread', 'requests/s', 'against the floor'],
+    rows.map(one => [one.id, us(one.cpuUs), us(one.mainUs), count(one.requestsPerSecond), (one.cpuUs / floor.cpuUs).toFixed(2)]))
+}
+
+/** Every table of a run, as Markdown with a heading each. */
+const pages = (results, judged) => [
+  ['What a request costs', results.compare && comparison(results.compare)],
+  ['What a refusal costs', results.refusals && refusalTable(results.refusals)],
+  ['`/api/public` beside other load', results.mixed && mixedTable(results.mixed)],
+  ['With much to remember', results.growth && growthTable(results.growth)],
+  ['Start', results.start && startTable(results.start)],
+  ['What was tried against the floor', results.tries && triesTable(results.tries)],
+  ['Targets', judged.length > 0 && targets(judged)]
+].filter(([, text]) => text).map(([title, text]) => `### ${title}\n\n${text}\n`)
+
+/** Puts the table and the chart of a whole run between the markers of the README, where it has them. */
+const writeReadme = (rows, about) => {
+  const path = join(ROOT, 'README.md')
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
+  const from = text.indexOf(START)
+  const to = text.indexOf(END)
+  if (from === -1 || to < from) return
+  const block = `${START}\n![CPU a request of Holdfast and others](bench/results/chart.svg)\n\n${comparison(rows)}\n\n${about}\n`
+  writeFileSync(path, text.slice(0, from) + block + text.slice(to))
+}
+
+/**
+ * Prints what was measured and how it stands to the targets; keeps it where `write` says so, and makes the README's table and chart of it
+ * where it was a whole run. Returns whether every target that was measured is met.
+ */
+export const report = (results, { skipped, whole, write }) => {
+  const judged = judge(results)
+  const about = machine()
+  const shown = pages(results, judged).join('\n')
+  console.log(`\n${shown}`)
+  for (const { name, why } of skipped) console.log(`skipped: ${name} (${why})`)
+  if (write) {
+    const path = join(RESULTS, `node-${process.versions.node.split('.')[0]}.json`)
+    const earlier = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {}
+    const kept = { ...(whole ? {} : earlier), date: new Date().toISOString().slice(0, 10), machine: about, ...results, targets: judge({ ...(whole ? {} : earlier), ...results }), skipped }
+    writeFileSync(path, JSON.stringify(kept, (key, value) => typeof value === 'number' ? Number(value.toFixed(4)) : value, 2) + '\n')
+  }
+  if (write && whole) {
+    writeFileSync(join(RESULTS, 'chart.svg'), chart(results.compare, about))
+    writeReadme(results.compare, `Node ${about.node}, OpenSSL ${about.openssl}, one core of an ${about.cpu}; medians of interleaved rounds. How it is measured: [bench/README.md](bench/README.md).`)
+  }
+  return judged.every(({ met }) => met)
+}

@@ -1,0 +1,86 @@
+import { HOST } from './provider.js'
+import { createClient, createMint, hashOf, tamper, unique } from './tokens.js'
+
+const CLIENTS = 8
+const PATH = '/api/private'
+export const HTU = `http://${HOST}${PATH}`
+
+const http = (authorization, proof, path = PATH) => Buffer.from(
+  `GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\nAccept: application/json\r\n` +
+  (authorization === undefined ? '' : `Authorization: ${authorization}\r\n`) +
+  (proof === undefined ? '' : `DPoP: ${proof}\r\n`) + '\r\n', 'latin1')
+
+/**
+ * The kinds of request that a run can send. Each has the status and, where Holdfast names one, the error that its
+ * answer must have; `fresh` ones are built for each sending and never sent twice, the others are sent over and over; `primed` ones
+ * are sent once, with success, before they are measured. `like` names the accepted kind that a refusal is compared with:
+ * the one that differs from it in a single thing.
+ */
+export const createKinds = (provider) => {
+  const mint = createMint(provider)
+  const holders = (alg) => Array.from({ length: CLIENTS }, () => {
+    const client = createClient(alg)
+    const token = mint({ cnf: { jkt: client.jkt } })
+    return { client, token, ath: hashOf(token) }
+  })
+  const pool = { ES256: holders('ES256'), EdDSA: holders('EdDSA') }
+  const plain = Array.from({ length: CLIENTS }, () => mint())
+  const of = (list, i) => list[i % list.length]
+  const proofOf = (holder, claims, header) => holder.client.prove({ htm: 'GET', htu: HTU, ath: holder.ath, ...claims }, header)
+
+  /** A DPoP request that is right but for the claims or header members given. */
+  const dpop = (claims, header, alg = 'ES256') => (i) => {
+    const holder = of(pool[alg], i)
+    return http(`DPoP ${holder.token}`, proofOf(holder, typeof claims === 'function' ? claims() : claims, header))
+  }
+  const bearer = (make) => () => http(`Bearer ${make()}`)
+  const now = () => Math.floor(Date.now() / 1000)
+  let nonce
+
+  const accepted = (make, more) => ({ status: 200, error: null, fresh: true, make, ...more })
+  const refused = (like, error, make, more) => ({ status: 401, error, fresh: true, like, make, ...more })
+
+  const kinds = {
+    public: accepted(() => http(undefined, undefined, '/api/public'), { fresh: false }),
+    bearer: accepted(i => http(`Bearer ${of(plain, i)}`), { fresh: false }),
+    'bearer-new': accepted(bearer(() => mint())),
+    dpop: accepted(dpop({})),
+    'dpop-eddsa': accepted(dpop({}, undefined, 'EdDSA')),
+    'dpop-new': accepted(() => {
+      const client = createClient()
+      const token = mint({ cnf: { jkt: client.jkt } })
+      return http(`DPoP ${token}`, client.prove({ htm: 'GET', htu: HTU, ath: hashOf(token) }))
+    }),
+    'dpop-nonce': accepted(dpop(() => ({ nonce }))),
+
+    'no credentials': refused('bearer', null, () => http(), { fresh: false }),
+    'header malformed': refused('bearer', 'invalid_request', i => http(`Bearer ${of(plain, i)} more`), { fresh: false }),
+    'bound token as Bearer': refused('bearer', 'invalid_token', i => http(`Bearer ${of(pool.ES256, i).token}`), { fresh: false }),
+    'scope missing': refused('bearer', 'insufficient_scope', i => http(`Bearer ${of(plain, i)}`, undefined, '/api/admin'), { fresh: false, status: 403 }),
+    'token not a JWT': refused('bearer-new', 'invalid_token', bearer(() => `${unique()}${'t'.repeat(700)}`)),
+    'token of a wrong algorithm': refused('bearer-new', 'invalid_token', bearer(() => mint({}, { alg: 'HS256' }))),
+    'token for another audience': refused('bearer-new', 'invalid_token', bearer(() => mint({ aud: 'https://other.example.test/' }))),
+    'token expired': refused('bearer-new', 'invalid_token', bearer(() => mint({ exp: now() - 600 }))),
+    'token of an unknown key': refused('bearer-new', 'invalid_token', bearer(() => mint({}, { kid: unique() }))),
+    'token signature wrong': refused('bearer-new', 'invalid_token', bearer(() => tamper(mint()))),
+    'unbound token as DPoP': refused('dpop', 'invalid_token', (i) => {
+      const token = of(plain, i)
+      return http(`DPoP ${token}`, of(pool.ES256, i).client.prove({ htm: 'GET', htu: HTU, ath: hashOf(token) }))
+    }),
+    'proof missing': refused('dpop', 'invalid_request', i => http(`DPoP ${of(pool.ES256, i).token}`), { fresh: false }),
+    'proof malformed': refused('dpop', 'invalid_dpop_proof', i => http(`DPoP ${of(pool.ES256, i).token}`, proofOf(of(pool.ES256, i)).replaceAll('.', '-'))),
+    'htm wrong': refused('dpop', 'invalid_dpop_proof', dpop({ htm: 'POST' })),
+    'htu wrong': refused('dpop', 'invalid_dpop_proof', dpop({ htu: `${HTU}/other` })),
+    'iat too old': refused('dpop', 'invalid_dpop_proof', dpop(() => ({ iat: now() - 3_600 }))),
+    'ath wrong': refused('dpop', 'invalid_dpop_proof', dpop(() => ({ ath: hashOf(unique()) }))),
+    'proof of another key': refused('dpop', 'invalid_token', (i) => {
+      const holder = of(pool.ES256, i)
+      return http(`DPoP ${holder.token}`, of(pool.ES256, i + 1).client.prove({ htm: 'GET', htu: HTU, ath: holder.ath }))
+    }),
+    'proof signature wrong': refused('dpop', 'invalid_dpop_proof', i => http(`DPoP ${of(pool.ES256, i).token}`, tamper(proofOf(of(pool.ES256, i))))),
+    'proof replayed': refused('dpop', 'invalid_dpop_proof', dpop({}), { fresh: false, primed: true }),
+    'nonce missing': refused('dpop-nonce', 'use_dpop_nonce', dpop({})),
+    'nonce stale': refused('dpop-nonce', 'use_dpop_nonce', dpop({ nonce: 'bm90LW9uZS1vZi1vdXJz' }))
+  }
+  return { kinds, useNonce: (text) => { nonce = text } }
+}

@@ -1,0 +1,102 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { AUDIENCE, startProvider } from './provider.js'
+import { LOAD_CORE, ROOT, startLoad } from './processes.js'
+
+const PARTS = ['compare', 'refusals', 'mixed', 'start', 'growth']
+const APART = ['tries'] // Only when asked for.
+const PLANS = {
+  full: { rounds: 7, seconds: 2, warmSeconds: 4, parts: PARTS },
+  quick: { rounds: 2, seconds: 0.8, warmSeconds: 1, parts: ['compare', 'refusals', 'mixed', 'start'] }
+}
+
+const { values: args } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    gate: { type: 'boolean', default: false },
+    'allow-busy': { type: 'boolean', default: false },
+    part: { type: 'string', multiple: true },
+    only: { type: 'string', multiple: true },
+    node: { type: 'string', multiple: true, default: [] },
+    help: { type: 'boolean', default: false }
+  }
+})
+
+if (args.help) {
+  console.log(`npm run bench -- [--quick] [--gate] [--part NAME]... [--only ROW]... [--allow-busy]
+
+  --quick       a minute: fewer contenders and rounds, the same checks; nothing is written
+  --gate        exit code 1 when a target is missed
+  --part        only this part: ${[...PARTS, ...APART].join(', ')}; nothing is written to the README
+  --only        only this row of the comparison; nothing is written to the README
+  --node        for tries: another Node to run the floor on
+  --allow-busy  measure although the machine is not quiet; nothing is written`)
+  process.exit()
+}
+
+if (process.platform !== 'linux' || spawnSync('taskset', ['-a', '-cp', String(LOAD_CORE), String(process.pid)]).status !== 0) {
+  console.error('The benchmark reads the accounts of the Linux kernel and needs taskset and two cores.')
+  process.exit(2)
+}
+if (!existsSync(join(ROOT, 'bench/node_modules'))) {
+  console.error('Installing the contenders (bench/package.json)')
+  const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: join(ROOT, 'bench'), stdio: 'inherit' })
+  if (status !== 0) process.exit(2)
+}
+
+const started = performance.now()
+const cleanUps = []
+const plan = args.quick ? PLANS.quick : PLANS.full
+const provider = await startProvider()
+const load = startLoad(provider)
+const skipped = []
+const bench = {
+  plan,
+  provider,
+  load,
+  audience: AUDIENCE,
+  quick: args.quick,
+  allowBusy: args['allow-busy'],
+  nodes: args.node,
+  only: args.only,
+  say: (text) => console.error(`${((performance.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`),
+  skip: (name, why) => {
+    skipped.push({ name, why })
+    bench.say(`SKIPPED ${name}: ${why}`)
+    return null
+  },
+  wants: (row) => args.only === undefined ? (!args.quick || row.quick === true) : args.only.includes(row.id),
+  cleanUp: (work) => cleanUps.push(work),
+  stopServers: async () => { for (const work of cleanUps.splice(0)) await work() }
+}
+
+let code = 0
+try {
+  await load.init()
+  const { awaitQuiet, NotReportable } = await import('./measure.js')
+  const results = {}
+  try {
+    await awaitQuiet(bench)
+    for (const part of args.part ?? plan.parts) {
+      bench.say(`== ${part}`)
+      const { [part]: measure } = await import(`./${part}.js`)
+      results[part] = await measure(bench)
+      await bench.stopServers()
+    }
+    const { report } = await import('./report.js')
+    const whole = !args.quick && !bench.allowBusy && args.part === undefined && args.only === undefined
+    code = report(results, { skipped, whole, write: !args.quick && !bench.allowBusy }) || !args.gate ? 0 : 1
+  } catch (error) {
+    if (!(error instanceof NotReportable)) throw error
+    console.error(`NOT REPORTED: ${error.message}`)
+    code = 2
+  }
+} finally {
+  await bench.stopServers()
+  load.stop()
+  provider.close()
+}
+bench.say('done')
+process.exitCode = code

@@ -1,0 +1,37 @@
+/**
+ * What a request may cost, as ratios inside one run, so that they hold on any machine. Each target says what it
+ * needs from the results and is left out where that was not measured.
+ */
+const row = (results, id) => results.compare?.find(one => one.id === id)
+const least = (results, scheme, figure) => {
+  const peers = results.compare?.filter(one => one.peer && one.scheme === scheme) ?? []
+  return peers.length === 0 ? undefined : Math.min(...peers.map(one => one[figure]))
+}
+const ratio = (above, below) => above === undefined || below === undefined ? undefined : above / below
+const load = (results, id) => results.mixed?.loads.find(one => one.id === id)
+const growthOf = (results, id) => {
+  const steps = results.growth?.rows.filter(one => one.id === id)
+  return ratio(steps?.at(-1).cpuUs, steps?.[0].cpuUs)
+}
+
+const TARGETS = [
+  ['Bearer, CPU against bare Fastify', 'most', 1.35, r => ratio(row(r, 'holdfast-bearer')?.cpuUs, row(r, 'bare-bearer')?.cpuUs)],
+  ['DPoP, CPU against the floor', 'most', 1.12, r => ratio(row(r, 'holdfast-dpop')?.cpuUs, row(r, 'floor-dpop')?.cpuUs)],
+  ['DPoP, main thread against the floor', 'most', 1.2, r => ratio(row(r, 'holdfast-dpop')?.mainUs, row(r, 'floor-dpop')?.mainUs)],
+  ['DPoP with Redis, main thread against the floor', 'most', 1.4, r => ratio(row(r, 'holdfast-redis')?.mainUs, row(r, 'floor-dpop')?.mainUs)],
+  ['Bearer, CPU of the best peer against Holdfast', 'least', 3.5, r => ratio(least(r, 'bearer', 'cpuUs'), row(r, 'holdfast-bearer')?.cpuUs)],
+  ['DPoP, CPU of the best peer against Holdfast', 'least', 3.7, r => ratio(least(r, 'dpop', 'cpuUs'), row(r, 'holdfast-dpop')?.cpuUs)],
+  ['DPoP, main thread of the best peer against Holdfast', 'least', 7, r => ratio(least(r, 'dpop', 'mainUs'), row(r, 'holdfast-dpop')?.mainUs)],
+  ['p99 of /api/public beside DPoP at 70 %, against as many public requests', 'most', 2, r => ratio(load(r, 'dpop')?.p99Ms, load(r, 'public, as many requests')?.p99Ms)],
+  ['the dearest refusal against what it would cost to accept', 'most', 1, r => r.refusals && Math.max(...r.refusals.refused.map(one => one.ratio))],
+  ['CPU with 1,000,000 remembered jtis against 10', 'most', 1.05, r => growthOf(r, 'remembered jtis')],
+  ['CPU with 1,000,000 access tokens seen against 10', 'most', 1.05, r => growthOf(r, 'access tokens seen')],
+  ['CPU with 1,000,000 client keys seen against 10', 'most', 1.05, r => growthOf(r, 'client keys seen')],
+  ['longest wait while 1,000,000 jtis are forgotten, ms', 'most', 5, r => r.growth?.forgetting?.longestMs],
+  ['ready to answer, ms after the start of the process', 'most', 400, r => r.start?.holdfastMs]
+]
+
+export const judge = (results) => TARGETS
+  .map(([name, bound, limit, of]) => ({ name, bound, limit, value: of(results) ?? undefined }))
+  .filter(({ value }) => value !== undefined)
+  .map(target => ({ ...target, met: target.bound === 'most' ? target.value <= target.limit : target.value >= target.limit }))

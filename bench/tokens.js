@@ -1,0 +1,52 @@
+import { createHash, createPrivateKey, generateKeyPairSync, sign } from 'node:crypto'
+import { AUDIENCE } from './provider.js'
+
+const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url')
+const seconds = () => Math.floor(Date.now() / 1000)
+let serial = 0
+
+/** A text that this run has not used before, always of the same length. */
+export const unique = () => (++serial).toString(36).padStart(22, '0')
+
+/** Signs access tokens as the provider would; `claims` and `header` override single members. */
+export const createMint = ({ issuer, kid, privateJwk }) => {
+  const key = createPrivateKey({ key: privateJwk, format: 'jwk' })
+  const usual = part({ alg: 'RS256', typ: 'at+jwt', kid })
+  return (claims = {}, header = undefined) => {
+    const iat = seconds()
+    const signed = `${header === undefined ? usual : part({ alg: 'RS256', typ: 'at+jwt', kid, ...header })}.${part({
+      iss: issuer, sub: 'bench|00000000', aud: AUDIENCE, iat, exp: iat + 86_400, jti: unique(), client_id: 'bench', scope: 'openid read:messages', ...claims
+    })}`
+    return `${signed}.${sign('sha256', Buffer.from(signed), key).toString('base64url')}`
+  }
+}
+
+const CURVES = {
+  ES256: { type: 'ec', options: { namedCurve: 'P-256' }, members: ['crv', 'kty', 'x', 'y'], hash: 'sha256' },
+  EdDSA: { type: 'ed25519', options: {}, members: ['crv', 'kty', 'x'], hash: null }
+}
+
+/** A client with its own key: `jkt` for its tokens (RFC 7638), and `prove` for a proof of its own for each request (RFC 9449). */
+export const createClient = (alg = 'ES256') => {
+  const { type, options, members, hash } = CURVES[alg]
+  const { privateKey, publicKey } = generateKeyPairSync(type, options)
+  const whole = publicKey.export({ format: 'jwk' })
+  const jwk = Object.fromEntries(members.map(name => [name, whole[name]]))
+  const header = part({ alg, typ: 'dpop+jwt', jwk })
+  const signer = hash === null ? privateKey : { key: privateKey, dsaEncoding: 'ieee-p1363' }
+  return {
+    jkt: createHash('sha256').update(JSON.stringify(jwk)).digest('base64url'),
+    prove: (claims, otherHeader = undefined) => {
+      const signed = `${otherHeader === undefined ? header : part({ alg, typ: 'dpop+jwt', jwk, ...otherHeader })}.${part({ jti: unique(), iat: seconds(), ...claims })}`
+      return `${signed}.${sign(hash, Buffer.from(signed), signer).toString('base64url')}`
+    }
+  }
+}
+
+export const hashOf = (token) => createHash('sha256').update(token).digest('base64url')
+
+/** The same JWT with another signature of the same length: well-formed, and wrong. */
+export const tamper = (jwt) => {
+  const at = jwt.lastIndexOf('.') + 12
+  return jwt.slice(0, at) + (jwt[at] === 'A' ? 'B' : 'A') + jwt.slice(at + 1)
+}

@@ -1,0 +1,79 @@
+import { exchange } from './exchange.ts'
+import type { Tenant } from './places.ts'
+import { createProof, createProofKey } from './proof.ts'
+import type { Paint } from './show.ts'
+import { requestToken } from './token.ts'
+
+export interface Addresses {
+  tenant: Tenant
+  playground: string | undefined
+}
+
+/** The addresses, and lines to paste. Each line was tried just now, so none is shown that does not work. */
+export async function banner ({ tenant, playground }: Addresses, paint: Paint): Promise<string> {
+  const docs = `${tenant.url}/docs`
+  const hasDocs = (await exchange({ method: 'GET', url: docs }, {})).status < 400
+  const rows: Array<[string, string | undefined]> = [
+    ['API', tenant.url],
+    ['Playground', playground],
+    ['Reference', hasDocs ? docs : undefined],
+    ['Provider', `${tenant.issuer}  (audience ${tenant.audience})`]
+  ]
+  const addresses = rows.flatMap(([name, text]) => text === undefined ? [] : [`  ${name.padEnd(12)}${paint('cyan', text)}`])
+  return [
+    '',
+    `${paint('green', 'Holdfast is running.')} It reloads when you change the code; Ctrl-C stops all of it.`,
+    '',
+    ...addresses,
+    '',
+    ...await dpopLines(tenant, paint),
+    ...await bearerLines(tenant, paint),
+    ''
+  ].join('\n')
+}
+
+async function dpopLines (tenant: Tenant, paint: Paint): Promise<string[]> {
+  const url = `${tenant.url}/api/private`
+  const key = await createProofKey()
+  const token = await tokenFor(tenant, undefined, key)
+  const send = async (nonce?: string): Promise<{ headers: Record<string, string>, status: number, nonce: string | undefined }> => {
+    const headers = { Authorization: `DPoP ${token}`, DPoP: await createProof(key, { method: 'GET', url, token, nonce }) }
+    const answer = await exchange({ method: 'GET', url, headers }, {})
+    return { headers, status: answer.status, nonce: answer.headers.get('dpop-nonce') ?? undefined }
+  }
+  let tried = await send()
+  if (tried.status === 401 && tried.nonce !== undefined) tried = await send(tried.nonce)
+  if (tried.status !== 200) return [paint('dim', '  DPoP is switched off.'), '']
+  // The proof that was tried is spent: the line needs one of its own.
+  const proof = await createProof(key, { method: 'GET', url, token, nonce: tried.nonce })
+  return [
+    paint('bold', 'With DPoP: a token that is worth nothing without its key'),
+    '  npm run call -- --dpop GET /api/private',
+    '  npm run call -- --dpop GET /api/private-scoped --scope read:messages',
+    paint('dim', '  By hand. A proof is good for one request: paste this twice and the second is refused as a replay.'),
+    `  ${curl(url, { ...tried.headers, DPoP: proof })}`,
+    ''
+  ]
+}
+
+async function bearerLines (tenant: Tenant, paint: Paint): Promise<string[]> {
+  const lines = [paint('bold', 'With a Bearer token: whoever holds it may use it, for a day'), `  ${curl(`${tenant.url}/api/public`, {})}`]
+  for (const [path, scope] of [['/api/private', undefined], ['/api/private-scoped', 'read:messages']] as const) {
+    const url = tenant.url + path
+    const headers = { Authorization: `Bearer ${await tokenFor(tenant, scope)}` }
+    const { status } = await exchange({ method: 'GET', url, headers }, {})
+    if (status !== 200) return [`  ${curl(`${tenant.url}/api/public`, {})}`, paint('dim', '  Bearer tokens are not accepted.')]
+    lines.push(`  ${curl(url, headers)}`)
+  }
+  return lines
+}
+
+async function tokenFor (tenant: Tenant, scope: string | undefined, key?: Awaited<ReturnType<typeof createProofKey>>): Promise<string> {
+  const { token } = await requestToken({ ...tenant, scope, key, body: 'json', parameters: [] }, {})
+  if (token === undefined) throw new Error('the local identity provider gave no token')
+  return token
+}
+
+function curl (url: string, headers: Record<string, string>): string {
+  return [`curl -i ${url}`, ...Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`)].join(' ')
+}

@@ -1,0 +1,105 @@
+import { advise } from './advice.ts'
+import { BadUsage, readCallOptions, USAGE } from './call-options.ts'
+import type { CallOptions } from './call-options.ts'
+import { exchange, NoAnswer } from './exchange.ts'
+import type { Exchange } from './exchange.ts'
+import { readTenant } from './places.ts'
+import type { Tenant } from './places.ts'
+import { createProof, createProofKey } from './proof.ts'
+import type { ProofKey } from './proof.ts'
+import { createPaint, indent, printable, showAnswer, showJwt, showRequest, title } from './show.ts'
+import type { Output, Paint } from './show.ts'
+import { requestToken } from './token.ts'
+
+export interface CallWorld {
+  env: NodeJS.ProcessEnv
+  out: Output
+  /** The local tenant that answers where nothing else is named. */
+  tenant?: Tenant | undefined
+}
+
+/** Makes one call as the arguments say and shows all of it. Returns the exit code: 0 for a 2xx, else 1. */
+export async function call (argv: readonly string[], { env, out, tenant }: CallWorld): Promise<number> {
+  const paint = createPaint(out, env)
+  try {
+    const options = readCallOptions(argv, env, tenant)
+    if (options === null) {
+      out.write(USAGE)
+      return 0
+    }
+    return await run(options, env, out, paint)
+  } catch (error) {
+    if (error instanceof BadUsage) out.write(`${paint('red', printable(error.message))}\nnpm run call -- --help tells more.\n`)
+    else if (error instanceof NoAnswer) out.write(`\n${paint('red', 'No answer.')} ${printable(error.message)}\n`)
+    else throw error
+    return 1
+  }
+}
+
+async function run (options: CallOptions, env: NodeJS.ProcessEnv, out: Output, paint: Paint): Promise<number> {
+  const key = options.dpop ? await proofKey(options.alg) : undefined
+  const token = await obtainToken(options, key, env, out, paint)
+  if (token === undefined) return 1
+  let answer = await callApi(options, token, key, undefined, env)
+  show(answer)
+  const nonce = answer.headers.get('dpop-nonce')
+  if (key !== undefined && nonce !== null && /error="use_dpop_nonce"/.test(answer.headers.get('www-authenticate') ?? '')) {
+    out.write(`\n${paint('yellow', 'The service wants its nonce in the proof: once more, with it.')}\n`)
+    answer = await callApi(options, token, key, nonce, env)
+    show(answer)
+  }
+  const advice = advise(answer)
+  if (advice !== undefined) {
+    out.write(title(paint, `Why${advice.reason === undefined ? '' : `: ${advice.reason}`}`) + indent(advice.text) + '\n')
+  }
+  return answer.status >= 200 && answer.status < 300 ? 0 : 1
+
+  function show (shown: Exchange): void {
+    const proof = shown.requestHeaders['DPoP']
+    if (proof !== undefined) out.write(title(paint, 'Proof') + showJwt(paint, proof, seconds()))
+    out.write(title(paint, 'Request') + showRequest(paint, shown, options.full))
+    out.write(title(paint, 'Answer') + showAnswer(paint, shown))
+  }
+}
+
+/** The token to send, null for none, undefined when the provider gave none and that has been shown. */
+async function obtainToken (options: CallOptions, key: ProofKey | undefined, env: NodeJS.ProcessEnv, out: Output, paint: Paint): Promise<string | null | undefined> {
+  if (options.token === null) return null
+  if (options.token !== undefined) {
+    out.write(title(paint, 'Access token, from CALL_TOKEN') + showJwt(paint, options.token, seconds()))
+    return options.token
+  }
+  const { exchange: answer, parameters, token } = await requestToken({ ...options, key }, env)
+  const sent = Object.entries(parameters).map(([name, value]) => `${paint('cyan', name)}=${value}`).join('\n')
+  const proof = key === undefined ? '' : `, with a proof of the key ${key.thumbprint}`
+  out.write(title(paint, `Token request, as ${options.body}${proof}`) + indent(`${paint('bold', `POST ${answer.url}`)}\n${sent}`) + '\n')
+  if (token === undefined) {
+    out.write(title(paint, 'The provider gave no token') + showAnswer(paint, answer))
+    return undefined
+  }
+  out.write(title(paint, 'Access token') + showJwt(paint, token, seconds()))
+  return token
+}
+
+async function callApi (options: CallOptions, token: string | null, key: ProofKey | undefined, nonce: string | undefined, env: NodeJS.ProcessEnv): Promise<Exchange> {
+  const { method, url, htu = url, headers } = options
+  const credentials: Record<string, string> = {}
+  if (token !== null) credentials['Authorization'] = `${key === undefined ? 'Bearer' : 'DPoP'} ${token}`
+  if (token !== null && key !== undefined) credentials['DPoP'] = await createProof(key, { method, url: htu, nonce, token })
+  return exchange({ method, url, headers: { ...credentials, ...headers } }, env)
+}
+
+async function proofKey (alg: string): Promise<ProofKey> {
+  try {
+    return await createProofKey(alg)
+  } catch {
+    throw new BadUsage(`"${alg}" is not an algorithm that a proof can be signed with`)
+  }
+}
+
+const seconds = (): number => Math.floor(Date.now() / 1000)
+
+/** The command line: the exit code tells whether the call was answered with a 2xx. */
+export async function main (argv: readonly string[]): Promise<void> {
+  process.exitCode = await call(argv, { env: process.env, out: process.stdout, tenant: readTenant() })
+}

@@ -1,0 +1,63 @@
+/** One request and its answer, as they are shown. */
+export interface Exchange {
+  readonly method: string
+  readonly url: string
+  readonly requestHeaders: Readonly<Record<string, string>>
+  readonly status: number
+  readonly statusText: string
+  readonly headers: Headers
+  readonly body: string
+}
+
+/** The other side gave no answer that could be used; the message says which side and why. */
+export class NoAnswer extends Error {}
+
+const DEADLINE_MS = 15_000
+const MAX_CHARACTERS = 1_000_000
+
+export interface Outgoing {
+  method: string
+  url: string
+  headers?: Record<string, string>
+  body?: string
+}
+
+/** Follows no redirect: the proof is for one URL, and the token for one API. */
+export async function exchange ({ method, url, headers = {}, body }: Outgoing, env: NodeJS.ProcessEnv): Promise<Exchange> {
+  try {
+    const response = await fetch(url, {
+      method,
+      headers,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(DEADLINE_MS),
+      ...body !== undefined && { body },
+      ...await throughProxy(url, env)
+    })
+    const text = await response.text()
+    const { status, statusText } = response
+    return { method, url, requestHeaders: headers, status, statusText, headers: response.headers, body: text.slice(0, MAX_CHARACTERS) }
+  } catch (error) {
+    throw new NoAnswer(`${method} ${url}: ${reasonOf(error as Error)}`)
+  }
+}
+
+/** The built-in fetch of Node 20 and 22 knows nothing of proxies. */
+async function throughProxy (url: string, env: NodeJS.ProcessEnv): Promise<object> {
+  const proxy = env['HTTPS_PROXY'] ?? env['https_proxy'] ?? env['HTTP_PROXY'] ?? env['http_proxy']
+  if (proxy === undefined || proxy === '' || isLoopback(url)) return {}
+  const { EnvHttpProxyAgent } = await import('undici')
+  return { dispatcher: new EnvHttpProxyAgent() }
+}
+
+function isLoopback (url: string): boolean {
+  const { hostname } = new URL(url)
+  return hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
+}
+
+/** fetch says "fetch failed" and hides the reason one or two levels down. */
+function reasonOf (error: Error & { code?: string }): string {
+  if (error.name === 'TimeoutError') return `no answer within ${DEADLINE_MS / 1000} seconds`
+  if (error.cause instanceof Error) return reasonOf(error.cause)
+  if (error instanceof AggregateError && error.errors[0] instanceof Error) return reasonOf(error.errors[0])
+  return error.message || error.code || 'no answer'
+}

@@ -1,0 +1,63 @@
+/* global location, history */
+// Authorization code with PKCE (RFC 7636), for a token bound to the key of this browser (RFC 9449 section 5).
+import * as oauth from '/vendor/oauth4webapi.js'
+import { clear, read, write } from './store.js'
+
+const insecure = { [oauth.allowInsecureRequests]: true }
+
+export async function discover (issuer) {
+  const url = new URL(issuer)
+  return oauth.processDiscoveryResponse(url, await oauth.discoveryRequest(url, insecure))
+}
+
+/** The key of this browser: made once, its private half not extractable. */
+export async function keyPair () {
+  const kept = await read('keys')
+  if (kept !== undefined) return kept
+  const made = await oauth.generateKeyPair('ES256', { extractable: false })
+  await write('keys', made)
+  return made
+}
+
+/** Leaves the page for the provider; finishLogin takes over when the browser comes back. */
+export async function startLogin ({ issuer, clientId, audience, redirectUri }, permissions) {
+  const server = await discover(issuer)
+  const verifier = oauth.generateRandomCodeVerifier()
+  const state = oauth.generateRandomState()
+  await write('pending', { verifier, state })
+  const url = new URL(server.authorization_endpoint)
+  url.search = new URLSearchParams({
+    client_id: clientId,
+    response_type: 'code',
+    redirect_uri: redirectUri,
+    scope: ['openid', ...permissions].join(' '),
+    audience,
+    state,
+    code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256'
+  }).toString()
+  location.assign(url)
+}
+
+/** The session, or undefined when nobody is logged in. Throws when a login under way failed. */
+export async function finishLogin (config) {
+  const here = new URL(location.href)
+  if (!here.searchParams.has('state')) return read('session')
+  const pending = await read('pending')
+  await write('pending', undefined)
+  history.replaceState(null, '', here.pathname)
+  // A reload of the page that the provider sent us to: the code is spent, the session is there.
+  if (pending === undefined) return read('session')
+  const client = { client_id: config.clientId }
+  const server = await discover(config.issuer)
+  const code = oauth.validateAuthResponse(server, client, here, pending.state)
+  const dpop = oauth.DPoP(client, await keyPair())
+  const exchange = () => oauth.authorizationCodeGrantRequest(
+    server, client, oauth.None(), code, config.redirectUri, pending.verifier, { DPoP: dpop, ...insecure })
+  const answer = await oauth.processAuthorizationCodeResponse(server, client, await exchange())
+  const session = { token: answer.access_token, thumbprint: await dpop.calculateThumbprint() }
+  await write('session', session)
+  return session
+}
+
+export const forget = clear

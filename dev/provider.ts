@@ -1,0 +1,138 @@
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Context, Provider } from 'oidc-provider'
+import { listen, stop } from './listen.ts'
+import { BROWSER_CLIENT, configuration, DAY, MACHINE_CLIENT, TOKEN_PATH } from './tenant-configuration.ts'
+import type { TenantSettings } from './tenant-configuration.ts'
+import { BadTokenRequest, nameResource, readTokenRequest } from './token-request.ts'
+
+export interface ProviderOptions {
+  /** 0, the default, takes any free port. */
+  port?: number
+  /** The identifier of the API: an absolute URI (RFC 8707 section 2). */
+  audience: string
+  clientSecret?: string
+  /** Where the browser client may be sent back to; their origins may call the token endpoint. */
+  redirectUris?: readonly string[]
+  /** Proofs to the token endpoint then need a nonce (RFC 9449 section 8). */
+  nonce?: boolean
+  tokenTtl?: number
+  /** Seconds since the epoch: moves `iat` and `exp` of the tokens. */
+  now?: () => number
+}
+
+export interface LocalProvider {
+  readonly issuer: string
+  readonly port: number
+  readonly tokenEndpoint: string
+  readonly audience: string
+  /** The confidential client, for the client credentials grant. */
+  readonly clientId: string
+  readonly clientSecret: string
+  /** The public client, for the authorization code with PKCE. */
+  readonly browserClientId: string
+  close (): Promise<void>
+}
+
+/** Starts a whole identity provider on loopback, with keys of its own that die with it. */
+export async function startProvider (options: ProviderOptions): Promise<LocalProvider> {
+  const settings: TenantSettings = {
+    clientSecret: randomBytes(24).toString('base64url'),
+    redirectUris: ['http://localhost/callback'],
+    nonce: false,
+    tokenTtl: DAY,
+    ...options
+  }
+  let handler: Handler = async (_request, response) => { response.writeHead(503).end() }
+  const server = createServer((request, response) => {
+    handler(request, response).catch((error: Error) => {
+      console.error(`local identity provider: ${error.message}`)
+      response.destroy()
+    })
+  })
+  const port = await listen(server, options.port ?? 0)
+  const issuer = `http://localhost:${port}`
+  try {
+    handler = await createHandler(issuer, settings)
+  } catch (error) {
+    await stop(server)
+    throw error
+  }
+  return tenant(server, issuer, port, settings)
+}
+
+function tenant (server: Server, issuer: string, port: number, settings: TenantSettings): LocalProvider {
+  return {
+    issuer,
+    port,
+    tokenEndpoint: issuer + TOKEN_PATH,
+    audience: settings.audience,
+    clientId: MACHINE_CLIENT,
+    clientSecret: settings.clientSecret,
+    browserClientId: BROWSER_CLIENT,
+    close: () => stop(server)
+  }
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
+
+async function createHandler (issuer: string, settings: TenantSettings): Promise<Handler> {
+  const provider = await quietly(async () => {
+    const oidc = await import('oidc-provider')
+    const policy = oidc.interactionPolicy.base()
+    policy.remove('consent')
+    const refuse = (): never => { throw new oidc.errors.InvalidTarget('no such API at this tenant') }
+    return new oidc.Provider(issuer, await configuration(settings, policy, refuse))
+  })
+  provider.use((context, next) => logInUnasked(provider, context, next))
+  const answer = provider.callback()
+  return async (request, response) => {
+    if (request.url?.startsWith('/authorize?') === true) request.url = withResource(request.url)
+    if (request.method !== 'POST' || request.url !== TOKEN_PATH) return answer(request, response)
+    let form: IncomingMessage
+    try {
+      form = await readTokenRequest(request)
+    } catch (error) {
+      if (error instanceof BadTokenRequest) return refuse(response, error)
+      throw error
+    }
+    return answer(form, response)
+  }
+}
+
+/** RFC 6749 section 5.2; readable from any origin, since it tells nothing. */
+function refuse (response: ServerResponse, error: BadTokenRequest): void {
+  const body = JSON.stringify({ error: 'invalid_request', error_description: error.message })
+  response.writeHead(error.status, {
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    'access-control-allow-origin': '*',
+    connection: 'close'
+  }).end(body)
+}
+
+function withResource (url: string): string {
+  const parameters = new URLSearchParams(url.slice(url.indexOf('?') + 1))
+  nameResource(parameters)
+  return `/authorize?${parameters}`
+}
+
+/** Whoever asks is logged in: as `login_hint` where the request has one, else as Ada. */
+async function logInUnasked (provider: Provider, context: Context, next: () => Promise<void>): Promise<void> {
+  if (!context.path.startsWith('/interaction/')) return next()
+  const { params } = await provider.interactionDetails(context.req, context.res)
+  const accountId = typeof params['login_hint'] === 'string' ? params['login_hint'] : 'ada'
+  context.redirect(await provider.interactionResult(context.req, context.res, { login: { accountId } }))
+}
+
+/** oidc-provider opens with advice for production, which would bury what a developer needs to read. */
+async function quietly<T> (work: () => Promise<T>): Promise<T> {
+  const { warn, info } = console
+  console.warn = console.info = () => {}
+  try {
+    return await work()
+  } finally {
+    Object.assign(console, { warn, info })
+  }
+}

@@ -1,0 +1,179 @@
+import type { GuardParts } from '../guard-parts.ts'
+import { KEY_SOURCE_STATUSES } from '../keys/key-source-state.ts'
+import type { KeySourceState } from '../keys/key-source-state.ts'
+import type { GuardTally } from './guard-tally.ts'
+import type { RequestTally } from './request-tally.ts'
+import type { Sample } from './sample.ts'
+
+/** Where the values of the metrics come from, at the moment of a scrape. */
+export interface MetricSources {
+  readonly requests: RequestTally
+  readonly guard: GuardTally
+  readonly parts: Pick<GuardParts, 'keys' | 'replay' | 'verified' | 'clientKeys'>
+  readonly connections: { readonly open: number, readonly dropped: number }
+  /** Requests turned away while the process was overloaded. */
+  readonly shed: number
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number
+}
+
+/** One metric of our own. */
+export interface MetricSpec {
+  readonly name: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly help: string
+  readonly read: (sources: MetricSources, name: string) => readonly Sample[]
+}
+
+const value = (value: number | undefined): readonly Sample[] => value === undefined ? [] : [{ labels: {}, value }]
+
+const caches = ({ parts: { verified, clientKeys } }: MetricSources, read: 'entries' | 'hits' | 'misses'): readonly Sample[] => {
+  const tokens = { entries: verified.size, hits: verified.hits, misses: verified.misses }
+  return [{ labels: { cache: 'tokens' }, value: tokens[read] }, { labels: { cache: 'client_keys' }, value: clientKeys.state()[read] }]
+}
+
+/** Nothing is said of keys where the configured domain is unusable: there is no source of them. */
+const keys = ({ parts }: MetricSources, read: (state: KeySourceState) => readonly Sample[]): readonly Sample[] =>
+  parts.keys ? read(parts.keys.state()) : []
+
+/** Every metric of our own; docs/operating.md explains them, and those of the process stand beside them. */
+export const METRICS: readonly MetricSpec[] = [
+  {
+    name: 'holdfast_requests_total',
+    type: 'counter',
+    help: 'Answered requests by method, route pattern, status and scheme of the credentials.',
+    read: ({ requests }) => requests.counts()
+  },
+  {
+    name: 'holdfast_request_duration_seconds',
+    type: 'histogram',
+    help: 'Time from reading a request to having sent its answer, by method and route pattern.',
+    read: ({ requests }, name) => requests.durations(name)
+  },
+  {
+    name: 'holdfast_requests_shed_total',
+    type: 'counter',
+    help: 'Requests answered with 503 because the process was overloaded.',
+    read: ({ shed }) => value(shed)
+  },
+  {
+    name: 'holdfast_connections',
+    type: 'gauge',
+    help: 'Open connections.',
+    read: ({ connections }) => value(connections.open)
+  },
+  {
+    name: 'holdfast_connections_dropped_total',
+    type: 'counter',
+    help: 'Connections refused because as many as allowed were open.',
+    read: ({ connections }) => value(connections.dropped)
+  },
+  {
+    name: 'holdfast_refusals_total',
+    type: 'counter',
+    help: 'Refused requests by reason.',
+    read: ({ guard }) => Object.entries(guard.refusals).map(([reason, value]) => ({ labels: { reason }, value }))
+  },
+  {
+    name: 'holdfast_verification_duration_seconds',
+    type: 'histogram',
+    help: 'Time to verify the signature of an access token that was not known yet (kind token) and an accepted DPoP proof (kind proof).',
+    read: ({ guard }, name) => [...guard.tokens.samples(name, { kind: 'token' }), ...guard.proofs.samples(name, { kind: 'proof' })]
+  },
+  {
+    name: 'holdfast_cache_entries',
+    type: 'gauge',
+    help: 'Entries of the caches of verified tokens and of client keys.',
+    read: sources => caches(sources, 'entries')
+  },
+  {
+    name: 'holdfast_cache_hits_total',
+    type: 'counter',
+    help: 'Look-ups that found an entry, by cache.',
+    read: sources => caches(sources, 'hits')
+  },
+  {
+    name: 'holdfast_cache_misses_total',
+    type: 'counter',
+    help: 'Look-ups that found none, by cache.',
+    read: sources => caches(sources, 'misses')
+  },
+  {
+    name: 'holdfast_replay_ready',
+    type: 'gauge',
+    help: 'Whether the replay store would decide a claim made now (1) or not (0), by kind of store.',
+    read: ({ parts }) => {
+      const { kind, ready } = parts.replay.state()
+      return [{ labels: { kind }, value: ready ? 1 : 0 }]
+    }
+  },
+  {
+    name: 'holdfast_replay_entries',
+    type: 'gauge',
+    help: 'Live records of the replay store, where it can tell.',
+    read: ({ parts }) => value(parts.replay.state().entries)
+  },
+  {
+    name: 'holdfast_replay_max_entries',
+    type: 'gauge',
+    help: 'The most live records that the replay store holds, where it has a limit.',
+    read: ({ parts }) => value(parts.replay.state().max)
+  },
+  {
+    name: 'holdfast_replay_bytes',
+    type: 'gauge',
+    help: 'Memory that the records of the replay store take, where it can tell.',
+    read: ({ parts }) => value(parts.replay.state().bytes)
+  },
+  {
+    name: 'holdfast_replay_claims_total',
+    type: 'counter',
+    help: 'Claims at the replay store by outcome: first use, seen before, undecided.',
+    read: ({ parts }) => {
+      const { claims, seen, refused } = parts.replay.state()
+      return Object.entries({ first: claims - seen - refused, seen, undecided: refused }).map(([outcome, value]) => ({ labels: { outcome }, value }))
+    }
+  },
+  {
+    name: 'holdfast_replay_claim_duration_seconds',
+    type: 'histogram',
+    help: 'Time of a claim at a shared replay store; empty with the store in memory.',
+    read: ({ guard }, name) => guard.claims.samples(name)
+  },
+  {
+    name: 'holdfast_keys',
+    type: 'gauge',
+    help: 'Signing keys of the provider that tokens are verified with now.',
+    read: sources => keys(sources, state => value(state.keys))
+  },
+  {
+    name: 'holdfast_keys_passed_over',
+    type: 'gauge',
+    help: 'Entries of the last key set that are not used, by reason.',
+    read: sources => keys(sources, state => Object.entries(state.passedOver).map(([reason, value]) => ({ labels: { reason }, value })))
+  },
+  {
+    name: 'holdfast_keys_status',
+    type: 'gauge',
+    help: 'State of the signing keys: 1 for the one that holds (empty, fresh, stale, expired), 0 for the others.',
+    read: sources => keys(sources, state => KEY_SOURCE_STATUSES.map(status => ({ labels: { status }, value: status === state.status ? 1 : 0 })))
+  },
+  {
+    name: 'holdfast_keys_age_seconds',
+    type: 'gauge',
+    help: 'Time since the last key set was fetched; absent until there is one.',
+    read: sources => keys(sources, ({ fetchedAt }) => value(fetchedAt === undefined ? undefined : (sources.nowMs - fetchedAt) / 1000))
+  },
+  {
+    name: 'holdfast_keys_fetches_total',
+    type: 'counter',
+    help: 'Fetches of the key set that were begun.',
+    read: sources => keys(sources, state => value(state.fetches))
+  },
+  {
+    name: 'holdfast_keys_fetch_failures_total',
+    type: 'counter',
+    help: 'Fetches of the key set that failed.',
+    read: sources => keys(sources, state => value(state.failures))
+  }
+]

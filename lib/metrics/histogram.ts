@@ -1,0 +1,31 @@
+import type { Sample } from './sample.ts'
+
+/** Durations counted by size. Counting one is a few comparisons: labels are put on when somebody asks. */
+export interface Histogram {
+  observe (seconds: number): void
+  /** The series of a Prometheus histogram: `_bucket` for each bound and `+Inf`, cumulative, then `_sum` and `_count`. */
+  samples (name: string, labels?: Sample['labels']): Sample[]
+}
+
+/** @param bounds upper bounds in seconds, included, ascending. */
+export function createHistogram (bounds: readonly number[]): Histogram {
+  const counts = new Float64Array(bounds.length + 1)
+  let sum = 0
+
+  return {
+    observe (seconds) {
+      sum += seconds
+      let at = 0
+      while (at < bounds.length && seconds > bounds[at]!) at++
+      counts[at]!++
+    },
+    samples (name, labels = {}) {
+      let count = 0
+      const buckets = [...counts].map((own, at) => {
+        count += own
+        return { metricName: `${name}_bucket`, labels: { ...labels, le: at < bounds.length ? bounds[at]! : '+Inf' }, value: count }
+      })
+      return [...buckets, { metricName: `${name}_sum`, labels, value: sum }, { metricName: `${name}_count`, labels, value: count }]
+    }
+  }
+}

@@ -1,0 +1,121 @@
+import { STATUS_CODES } from 'node:http'
+import { offeredSchemes } from '../credentials.ts'
+import { scopeAlternatives } from '../route-guard.ts'
+import type { RouteGuard } from '../route-guard.ts'
+import { errorSchemas, refusalResponses } from './refusals.ts'
+import type { RefusalPolicy } from './refusals.ts'
+import type { Components, OpenapiDocument, Operation, Response } from './document.ts'
+
+/** A route as it was registered. */
+export interface DescribedRoute {
+  readonly method: string
+  /** Path pattern; a wildcard stands at its end. */
+  readonly url: string
+  readonly guard: RouteGuard | undefined
+  /** Whether it answers even under overload. */
+  readonly essential: boolean
+  /** What the route says of itself. */
+  readonly schema: Readonly<Record<string, unknown>>
+}
+
+export interface DescriptionPolicy extends RefusalPolicy {
+  /** Accepted `alg` values of proofs. */
+  readonly algs: readonly string[]
+}
+
+/** The contract's version, not the program's: it moves when a client would notice. */
+const CONTRACT_VERSION = '1.0.0'
+
+/** What @fastify/swagger writes for an answer whose schema says nothing of itself. */
+const UNDESCRIBED = 'Default Response'
+
+const SCHEMES: Record<'Bearer' | 'DPoP', (algs: readonly string[]) => Components['securitySchemes'][string]> = {
+  Bearer: () => ({ type: 'http', scheme: 'bearer', description: 'A JWT access token of the identity provider (RFC 6750).' }),
+  DPoP: algs => ({
+    type: 'http',
+    scheme: 'DPoP',
+    description: `An access token that is bound to a key of the client, with a proof of that key in the DPoP header (RFC 9449). Proofs are signed with one of ${algs.join(', ')}.`
+  })
+}
+
+/** Everything of the document that follows from settings alone. */
+export function describeService (policy: DescriptionPolicy): OpenapiDocument {
+  const schemes = offeredSchemes(policy.mode)
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Holdfast',
+      version: CONTRACT_VERSION,
+      description: 'A small JSON API whose protected resources accept only access tokens of one identity provider. Scopes stand beside each security scheme; HEAD works wherever GET does.'
+    },
+    tags: [
+      { name: 'API', description: 'Resources, public and protected.' },
+      { name: 'Discovery', description: 'What clients find out by themselves.' },
+      { name: 'Operation', description: 'What balancers and operators look at.' }
+    ],
+    components: {
+      securitySchemes: Object.fromEntries(schemes.map(scheme => [scheme, SCHEMES[scheme](policy.algs)])),
+      parameters: !schemes.includes('DPoP') ? {} : {
+        DPoP: {
+          name: 'DPoP',
+          in: 'header',
+          required: policy.mode === 'REQUIRED',
+          description: 'A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4).',
+          schema: { type: 'string', maxLength: 8192 }
+        }
+      },
+      responses: refusalResponses(policy),
+      schemas: errorSchemas(policy.errorBody)
+    }
+  }
+}
+
+/** What the route's guard, method and path say of an operation, beside its own schema. */
+export function describeRoute ({ method, url, guard, schema }: DescribedRoute, { mode }: DescriptionPolicy): { url: string, schema: Record<string, unknown> } {
+  const isWild = url.endsWith('/*')
+  const path = isWild ? `${url.slice(0, -1)}{path}` : url
+  return {
+    url: path,
+    schema: {
+      operationId: operationId(method, path),
+      summary: `${url.slice(url.lastIndexOf('/', isWild ? url.length - 3 : undefined) + 1)}`,
+      tags: ['API'],
+      ...(guard && { description: describeGuard(guard) }),
+      ...(isWild && { params: { type: 'object', properties: { path: { type: 'string', description: 'The rest of the path.' } } } }),
+      ...schema,
+      security: guard ? securityOf(guard, mode) : []
+    }
+  }
+}
+
+/** Adds to an operation the answers that stand in front of it, and the proof that goes with a token. */
+export function addGuardAnswers (operation: Operation, { guard, essential }: Pick<DescribedRoute, 'guard' | 'essential'>, { mode }: DescriptionPolicy): void {
+  for (const [status, response] of Object.entries(operation.responses as Record<string, Response>)) {
+    operation.responses[status] = { ...response, description: describedAs(response, status) }
+  }
+  const answer = (status: string, name: string): void => { operation.responses[status] = { $ref: `#/components/responses/${name}` } }
+  if (guard) {
+    answer('401', 'Unauthorized')
+    if (guard.requirements.length > 0) answer('403', 'Forbidden')
+    if (mode !== 'DISABLED') operation.parameters = [...operation.parameters ?? [], { $ref: '#/components/parameters/DPoP' }]
+  }
+  if (guard || !essential) answer('503', 'Unavailable')
+}
+
+function describedAs ({ description }: Response, status: string): string {
+  return description === UNDESCRIBED ? STATUS_CODES[status]! : description
+}
+
+function securityOf (guard: RouteGuard, mode: DescriptionPolicy['mode']): Operation['security'] {
+  return offeredSchemes(mode).flatMap(scheme => scopeAlternatives(guard).map(scopes => ({ [scheme]: scopes })))
+}
+
+function describeGuard (guard: RouteGuard): string {
+  const sets = scopeAlternatives(guard).filter(set => set.length > 0).map(set => set.map(scope => `\`${scope}\``).join(' and '))
+  return sets.length === 0 ? 'Needs a valid access token.' : `Needs a valid access token with ${sets.join(', or ')}.`
+}
+
+function operationId (method: string, path: string): string {
+  const words = path.split(/[^A-Za-z0-9]+/).filter(word => word !== '')
+  return method.toLowerCase() + words.map(word => word[0]!.toUpperCase() + word.slice(1)).join('')
+}

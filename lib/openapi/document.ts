@@ -1,0 +1,64 @@
+/** The parts of an OpenAPI 3.1 document that are read and written here. */
+export interface OpenapiDocument {
+  openapi: string
+  info: { readonly title: string, readonly version: string, readonly description?: string }
+  tags?: ReadonlyArray<{ readonly name: string, readonly description: string }>
+  servers?: ReadonlyArray<{ readonly url: string }>
+  paths?: Record<string, Record<string, Operation>>
+  components: Components
+}
+
+export interface Components {
+  readonly securitySchemes: Readonly<Record<string, { readonly type: string, readonly scheme: string, readonly description: string }>>
+  readonly parameters: Readonly<Record<string, Parameter>>
+  readonly responses: Readonly<Record<string, Response>>
+  readonly schemas: Readonly<Record<string, JsonSchema>>
+}
+
+export interface Operation {
+  operationId?: string
+  summary?: string
+  description?: string
+  tags?: readonly string[]
+  /** Any one of them suffices; empty where nothing is needed. */
+  security?: ReadonlyArray<Readonly<Record<string, readonly string[]>>>
+  parameters?: Array<Parameter | Reference>
+  responses: Record<string, Response | Reference>
+}
+
+export interface Reference { readonly $ref: string }
+
+export interface Parameter {
+  readonly name: string
+  readonly in: string
+  readonly required?: boolean
+  readonly description?: string
+  readonly schema: JsonSchema
+}
+
+export interface Response {
+  readonly description: string
+  readonly headers?: Readonly<Record<string, { readonly description?: string, readonly required?: boolean, readonly schema: JsonSchema }>>
+  readonly content?: Readonly<Record<string, { readonly schema: JsonSchema | Reference, readonly examples?: Readonly<Record<string, { readonly value: unknown }>> }>>
+}
+
+export interface JsonSchema {
+  readonly $ref?: string
+  readonly type?: string | readonly string[]
+  readonly description?: string
+  readonly required?: readonly string[]
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly additionalProperties?: JsonSchema
+  readonly items?: JsonSchema
+  readonly anyOf?: readonly JsonSchema[]
+  readonly enum?: readonly unknown[]
+  readonly minimum?: number
+  readonly maxLength?: number
+}
+
+/** A part of a document, looked up where it is only referred to. */
+export function resolveReference<Part extends object> (document: OpenapiDocument, part: Part | Reference): Part {
+  if (!('$ref' in part)) return part
+  const [, , kind, name] = part.$ref.split('/')
+  return (document.components as unknown as Record<string, Record<string, Part>>)[kind!]![name!]!
+}

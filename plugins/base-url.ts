@@ -1,0 +1,19 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { createBaseUrlResolver } from '../lib/url/base-url.ts'
+import type { BaseUrl } from '../lib/url/base-url.ts'
+import { readWireRequest } from '../lib/url/wire-request.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The address under which the client of a request reaches the service, as DPoP proofs are compared with. @throws Refusal */
+    baseUrlOf (request: FastifyRequest): BaseUrl
+  }
+}
+
+/** `app.baseUrlOf(request)`, for documents that name the service's own address. */
+export default fp(async (app: FastifyInstance) => {
+  const { trustProxy, PUBLIC_URL } = app.settings
+  const resolve = createBaseUrlResolver({ trustProxy, publicUrl: PUBLIC_URL })
+  app.decorate('baseUrlOf', request => resolve(readWireRequest(request.raw)))
+}, { name: 'base-url' })

@@ -1,0 +1,62 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { Metric } from 'prom-client'
+import { schemeOf } from '../lib/credentials.ts'
+import type { Scheme } from '../lib/credentials.ts'
+import { METRICS } from '../lib/metrics/catalog.ts'
+import type { MetricSources, MetricSpec } from '../lib/metrics/catalog.ts'
+import { createRequestTally } from '../lib/metrics/request-tally.ts'
+
+/** `/metrics` for Prometheus. Requests are counted in plain numbers; labels and text are made when somebody asks. */
+export default fp(async (app: FastifyInstance) => {
+  const { tally: guard } = app.guardParts
+  if (!guard) return
+
+  const requests = createRequestTally()
+  const registry = new Registry()
+  let connections = 0
+  for (const spec of METRICS) registry.registerMetric(toMetric(spec, readSources))
+  collectDefaultMetrics({ register: registry })
+
+  app.addHook('onRoute', route => {
+    const tallies = new Map([route.method].flat().map(method => [method, requests.ofRoute(method, route.url)]))
+    const count = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+      tallies.get(request.method)!.answered(reply.statusCode, schemeUsed(request, reply), reply.elapsedTime)
+      done()
+    }
+    route.onResponse = [...[route.onResponse ?? []].flat(), count]
+  })
+
+  app.addHook('onResponse', (request, reply, done) => {
+    if (request.is404) requests.ofUnknown(request.method).answered(reply.statusCode, undefined, reply.elapsedTime)
+    done()
+  })
+
+  app.get('/metrics', {
+    config: { essential: true },
+    schema: { summary: 'Metrics for Prometheus', tags: ['Operation'], produces: ['text/plain'], response: { 200: { type: 'string', description: 'The metrics, in the text format of Prometheus.' } } }
+  }, async (_request, reply) => {
+    connections = await countConnections(app)
+    return reply.header('cache-control', 'no-store').type(registry.contentType).send(await registry.metrics())
+  })
+
+  function readSources (): MetricSources {
+    const { shed, dropped } = app.pressure
+    return { requests, guard: guard!, parts: app.guardParts, connections: { open: connections, dropped }, shed, nowMs: Date.now() }
+  }
+}, { name: 'metrics', dependencies: ['auth', 'openapi', 'pressure'] })
+
+/** A metric in the form that the registry asks for its values. Its own classes keep theirs by labels, which would cost each request. */
+function toMetric ({ name, type, help, read }: MetricSpec, readSources: () => MetricSources): Metric {
+  return { name, get: async () => ({ name, help, type, aggregator: 'sum', values: read(readSources(), name) }) } as unknown as Metric
+}
+
+function schemeUsed ({ auth, headers }: FastifyRequest, { statusCode }: FastifyReply): Scheme | undefined {
+  if (auth) return auth.scheme
+  return statusCode === 401 || statusCode === 503 ? schemeOf(headers.authorization) : undefined
+}
+
+function countConnections ({ server }: FastifyInstance): Promise<number> {
+  return new Promise(resolve => server.getConnections((_error, count) => resolve(count ?? 0)))
+}

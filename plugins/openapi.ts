@@ -1,0 +1,38 @@
+import swagger from '@fastify/swagger'
+import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { addGuardAnswers, describeRoute, describeService } from '../lib/openapi/describe.ts'
+import type { DescribedRoute } from '../lib/openapi/describe.ts'
+import type { OpenapiDocument, Operation } from '../lib/openapi/document.ts'
+
+/** `app.swagger()`: the OpenAPI document, from the routes' own schemas and guards. plugins/docs.ts serves it. */
+export default fp(async (app: FastifyInstance) => {
+  const { dpopMode, DPOP_ALGS, DPOP_NONCE, ERROR_BODY } = app.settings
+  const policy = { mode: dpopMode, algs: DPOP_ALGS, nonces: dpopMode !== 'DISABLED' && DPOP_NONCE === 'required', errorBody: ERROR_BODY }
+  const described = new Map<string, DescribedRoute>()
+
+  const options: FastifyDynamicSwaggerOptions = {
+    openapi: describeService(policy) as FastifyDynamicSwaggerOptions['openapi'],
+    convertConstToEnum: false,
+    transform ({ schema, url, route }) {
+      const { guard, essential = false } = route.config ?? {}
+      // A route with several methods is one operation under each of them: the first names it.
+      const method = [route.method].flat()[0]!
+      const entry = { method, url, guard, essential, schema: { ...schema } as Record<string, unknown> }
+      const description = describeRoute(entry, policy)
+      described.set(description.schema.operationId as string, entry)
+      return description
+    },
+    transformObject (document) {
+      const { openapiObject } = document as unknown as { openapiObject: OpenapiDocument }
+      for (const operation of Object.values(openapiObject.paths ?? {}).flatMap(path => Object.values(path)) as Operation[]) {
+        addGuardAnswers(operation, described.get(operation.operationId!)!, policy)
+      }
+      // Plugins are loaded in no fixed order; the document stands in one.
+      openapiObject.paths = Object.fromEntries(Object.entries(openapiObject.paths ?? {}).sort())
+      return openapiObject as never
+    }
+  }
+  await app.register(swagger, options)
+}, { name: 'openapi', dependencies: ['route-guard'] })

@@ -1,0 +1,170 @@
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import { call } from '../../dev/call.ts'
+import { freePort } from '../../dev/listen.ts'
+import type { Tenant } from '../../dev/places.ts'
+import { startProvider } from '../../dev/provider.ts'
+import type { LocalProvider } from '../../dev/provider.ts'
+import { startApp } from '../helpers/app.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+import type { RawSettings } from '../../lib/settings/sources.ts'
+
+const audience = 'https://holdfast.example/api'
+const provider = await startProvider({ audience })
+t.teardown(() => provider.close())
+
+async function startService (settings: RawSettings = {}, from: LocalProvider = provider): Promise<Tenant> {
+  const { url } = await startApp(t, { url: from.issuer } as Issuer, { IDP_AUDIENCE: audience, LOG_LEVEL: 'silent', ...settings })
+  return { ...from, pid: process.pid, url }
+}
+
+interface Shown { code: number, text: string }
+
+async function run (tenant: Tenant | undefined, argv: string[], env: NodeJS.ProcessEnv = {}, isTTY = false): Promise<Shown> {
+  let text = ''
+  const code = await call(argv, { env, out: { write: (part) => { text += part }, isTTY }, tenant })
+  return { code, text }
+}
+
+const local = await startService()
+
+t.test('A Bearer call shows the token request, the token, the request and the answer.', async (t) => {
+  const { code, text } = await run(local, ['GET', '/api/private-scoped', '--scope', 'read:messages'])
+  t.equal(code, 0)
+  t.match(text, new RegExp(`POST ${provider.tokenEndpoint}`))
+  t.match(text, /scope=read:messages/)
+  t.match(text, /"exp": \d+, \(in 24 h\)/)
+  t.match(text, new RegExp(`GET ${local.url}/api/private-scoped\n {2}Authorization: Bearer eyJ`))
+  t.match(text, /200 OK/)
+  t.match(text, /"user_id": "holdfast-cli"/)
+  t.notMatch(text, /DPoP: ey/)
+})
+
+t.test('No secret is shown, and tokens are shortened unless --full asks for them.', async (t) => {
+  const short = await run(local, ['/api/private'])
+  const full = await run(local, ['/api/private', '--full', '--body', 'json'])
+  t.notMatch(short.text + full.text, provider.clientSecret)
+  t.match(short.text, /Bearer eyJ\S+\u2026 \(\d+ characters\)/)
+  t.match(full.text, /Bearer eyJ[\w-]+\.[\w-]+\.[\w-]+\n/)
+})
+
+t.test('A DPoP call binds the token to a fresh key and shows the proof.', async (t) => {
+  for (const alg of ['ES256', 'Ed25519', 'PS256']) {
+    const { code, text } = await run(local, ['--dpop', 'GET', '/api/private?x=1', '--alg', alg])
+    t.equal(code, 0, alg)
+    const key = /with a proof of the key ([\w-]+)/.exec(text)?.[1]
+    t.match(text, `"jkt": "${key}"`)
+    t.match(text, `"htu": "${local.url}/api/private"`)
+    t.match(text, /Authorization: DPoP eyJ/)
+  }
+})
+
+t.test('Where the service and the provider want nonces, both get theirs.', async (t) => {
+  const strict = await startProvider({ audience, nonce: true })
+  t.teardown(() => strict.close())
+  const service = await startService({ DPOP_NONCE: 'required' }, strict)
+  const { code, text } = await run(service, ['--dpop', '/api/private'])
+  t.equal(code, 0)
+  t.match(text, /error="use_dpop_nonce"[\s\S]*once more[\s\S]*"nonce": "[\s\S]*200 OK/)
+})
+
+t.test('A refusal gives exit code 1, the reason and what to do about it.', async (t) => {
+  const bound = await startService({ DPOP_REQUIRED: 'true' })
+  const elsewhere = await startService({ IDP_AUDIENCE: 'https://holdfast.example/other' })
+  const noDpop = await startService({ DPOP_ENABLED: 'false', ERROR_BODY: 'detailed' })
+  const rows: Array<[title: string, tenant: Tenant, argv: string[], status: number, why: RegExp]> = [
+    ['no token', local, ['/api/private', '--no-token'], 401, /Why: credentials_missing\n {2}Send a token/],
+    ['no scope', local, ['/api/private-scoped'], 403, /Why: scope_missing\n {2}Ask for the permission/],
+    ['another audience', elsewhere, ['/api/private'], 401, /Why: token_audience\n.*IDP_AUDIENCE/],
+    ['Bearer where DPoP is required', bound, ['/api/private'], 401, /Why: scheme_not_offered\n.*--dpop/],
+    ['DPoP where there is none', noDpop, ['/api/private', '--dpop'], 401, /Why: scheme_not_offered/],
+    ['another htu', local, ['/api/private', '--dpop', '--htu', 'https://api.example.com/api/private'], 401, /Why: htu_mismatch\n.*X-Forwarded-Proto/],
+    ['an algorithm that is not accepted', local, ['/api/private', '--dpop', '--alg', 'ES512'], 401, /Why: proof_algorithm\n.*--alg/],
+    ['no such path', local, ['/api/nothing'], 404, /Why\n.*prefix/]
+  ]
+  for (const [title, tenant, argv, status, why] of rows) {
+    const { code, text } = await run(tenant, argv)
+    t.equal(code, 1, title)
+    t.match(text, `\n  ${status} `, title)
+    t.match(text, why, title)
+  }
+  t.equal((await run(bound, ['/api/private', '--dpop'])).code, 0, 'and the accepted one')
+})
+
+t.test('Any provider is reached by flags or by the environment, and flags win.', async (t) => {
+  const { issuer, clientId, clientSecret } = provider
+  const env = { CALL_URL: local.url, CALL_ISSUER: `${issuer}/`, CALL_AUDIENCE: audience, CALL_CLIENT_ID: clientId, CALL_CLIENT_SECRET: clientSecret }
+  t.equal((await run(undefined, ['/api/private'], env)).code, 0)
+  const flags = ['--url', `${local.url}/`, '--issuer', issuer, '--audience', audience, '--client-id', clientId]
+  t.equal((await run(undefined, ['/api/private', ...flags], { CALL_CLIENT_SECRET: clientSecret, CALL_URL: 'http://localhost:1' })).code, 0)
+  t.equal((await run(undefined, [`${local.url}/api/private`, '--param', `resource=${audience}`], { ...env, CALL_URL: '', CALL_AUDIENCE: '' })).code, 0)
+})
+
+t.test('A provider that takes the secret in a header alone gets it there, and it is not shown.', async (t) => {
+  const seen: string[] = []
+  const server = createServer((request, response) => {
+    if (request.url === '/.well-known/openid-configuration') {
+      return response.end(JSON.stringify({ token_endpoint: `http://${request.headers.host}/token` }))
+    }
+    seen.push(String(request.headers.authorization))
+    response.writeHead(400).end('{"error":"invalid_scope","error_description":"\u001b[2J\u009b"}')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { code, text } = await run(undefined, [`${local.url}/api/private`, '--issuer', issuer, '--client-id', 'a b', '--client-secret', 's:1'])
+  t.equal(code, 1)
+  t.same(seen, [`Basic ${Buffer.from('a+b:s%3A1').toString('base64')}`])
+  t.match(text, /The provider gave no token[\s\S]*invalid_scope/)
+  t.notMatch(text, /s:1|s%3A1/)
+  // eslint-disable-next-line no-control-regex
+  t.notMatch(text, /[\u001b\u009b]/, 'and an answer does not steer the terminal')
+})
+
+t.test('A token that is there already is used as it is.', async (t) => {
+  const { code, text } = await run(local, ['/api/private'], { CALL_TOKEN: 'opaque' })
+  t.equal(code, 1)
+  t.match(text, /from CALL_TOKEN\n {2}not a JWT/)
+  t.match(text, /Why: token_malformed/)
+})
+
+t.test('What cannot be done is said in a line, without a stack.', async (t) => {
+  const rows: Array<[argv: string[], says: RegExp, tenant?: Tenant]> = [
+    [[], /say what to call/],
+    [['GET', '/a', '/b'], /say what to call/],
+    [['--nonsense', '/a'], /nonsense/],
+    [['G T', '/a'], /is not a method/],
+    [['api/private'], /neither a path/],
+    [['/api/private'], /npm run dev starts one/, undefined],
+    [['http://localhost:1/', '--issuer', 'tenant.example'], /with its scheme/],
+    [['http://localhost:1/', '--issuer', 'https://tenant.example'], /--client-id/],
+    [['http://localhost:1/', '--issuer', 'https://tenant.example', '--client-id', 'a'], /CALL_CLIENT_SECRET/],
+    [['http://localhost:1/'], /name a provider/],
+    [['http://[/'], /is not a URL/],
+    [['/a', '--body', 'xml'], /form or json/, local],
+    [['/a', '--param', 'x'], /has no =/, local],
+    [['/a', '--dpop', '--alg', 'HS256'], /not an algorithm/, local],
+    [['/a', '--dpop', '--no-token'], /fresh key/, local],
+    [['/a'], /No answer\.[\s\S]*ECONNREFUSED/, { ...local, issuer: `http://127.0.0.1:${await freePort(21_000)}` }],
+    [['/a'], /answered 404, with no token_endpoint/, { ...local, issuer: local.url }]
+  ]
+  for (const [argv, says, tenant] of rows) {
+    const { code, text } = await run(tenant, argv)
+    t.equal(code, 1, argv.join(' '))
+    t.match(text, says, argv.join(' '))
+  }
+  const help = await run(undefined, ['--', '--help'])
+  t.equal(help.code, 0)
+  t.match(help.text, /--client-secret/)
+})
+
+t.test('There is colour on a terminal alone, and not against NO_COLOR.', async (t) => {
+  // eslint-disable-next-line no-control-regex
+  const coloured = /\u001b\[/
+  const argv = ['/api/public', '--no-token']
+  t.match((await run(local, argv, {}, true)).text, coloured)
+  t.notMatch((await run(local, argv, { NO_COLOR: '1' }, true)).text, coloured)
+  t.notMatch((await run(local, argv, {}, false)).text, coloured)
+})

@@ -1,0 +1,199 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose'
+import * as oauth from 'oauth4webapi'
+import t from 'tap'
+import { startProvider } from '../../dev/provider.ts'
+import type { LocalProvider } from '../../dev/provider.ts'
+import { CUSTOM_CLAIM } from '../../dev/tenant-configuration.ts'
+
+const audience = 'https://holdfast.example/api'
+const origin = 'http://localhost:5999'
+const redirectUri = `${origin}/`
+const provider = await startProvider({ audience, redirectUris: [redirectUri] })
+t.teardown(() => provider.close())
+
+const grant = { grant_type: 'client_credentials', client_id: provider.clientId, client_secret: provider.clientSecret, audience }
+
+interface Answer { status: number, headers: Headers, body: Record<string, any> }
+
+async function post (body: string, type: string, headers: Record<string, string> = {}): Promise<Answer> {
+  const response = await fetch(provider.tokenEndpoint, { method: 'POST', body, headers: { 'content-type': type, ...headers } })
+  return { status: response.status, headers: response.headers, body: await response.json() as Record<string, any> }
+}
+
+const json = (body: unknown): Promise<Answer> => post(JSON.stringify(body), 'application/json')
+const form = (body: Record<string, string>): Promise<Answer> => post(String(new URLSearchParams(body)), 'application/x-www-form-urlencoded')
+
+t.test('The discovery document names the endpoints that clients of hosted tenants know.', async (t) => {
+  const document = await (await fetch(`${provider.issuer}/.well-known/openid-configuration`)).json() as Record<string, any>
+  t.match(document, {
+    issuer: provider.issuer,
+    token_endpoint: `${provider.issuer}/oauth/token`,
+    authorization_endpoint: `${provider.issuer}/authorize`,
+    jwks_uri: `${provider.issuer}/.well-known/jwks.json`
+  })
+  t.ok(document.dpop_signing_alg_values_supported.includes('ES256'))
+})
+
+t.test('A JSON body gives an RS256 access token for the audience, with scope, permissions, email and a namespaced claim.', async (t) => {
+  const { status, body } = await json({ ...grant, scope: 'read:messages admin' })
+  t.equal(status, 200)
+  t.equal(body['token_type'], 'Bearer')
+  const keys = createRemoteJWKSet(new URL(`${provider.issuer}/.well-known/jwks.json`))
+  const { payload, protectedHeader } = await jwtVerify(body['access_token'], keys, { issuer: provider.issuer, audience, typ: 'at+jwt' })
+  t.match(protectedHeader, { alg: 'RS256', kid: String })
+  t.match(payload, {
+    sub: provider.clientId,
+    scope: 'read:messages admin',
+    permissions: ['read:messages', 'admin'],
+    email: 'holdfast-cli@holdfast.example',
+    [CUSTOM_CLAIM]: 'local'
+  })
+  t.equal(payload.exp! - payload.iat!, 86_400)
+})
+
+t.test('A form body gives the same, and a token without a scope when none is asked for.', async (t) => {
+  const { status, body } = await form(grant)
+  t.equal(status, 200)
+  const claims = decodeJwt(body['access_token'])
+  t.equal(claims.aud, audience)
+  t.notOk('scope' in claims)
+  t.same(claims['permissions'], [])
+})
+
+t.test('The API is named by resource as well as by audience.', async (t) => {
+  const { audience: resource, ...rest } = grant
+  t.equal((await form({ ...rest, resource })).status, 200)
+})
+
+t.test('A token request that cannot be read or granted is a clean error.', async (t) => {
+  const rows: Array<[title: string, body: string, status: number, error: string]> = [
+    ['nothing', '', 400, 'invalid_request'],
+    ['broken JSON', '{"grant_type":', 400, 'invalid_request'],
+    ['an array', '[]', 400, 'invalid_request'],
+    ['null', 'null', 400, 'invalid_request'],
+    ['a number for a string', JSON.stringify({ ...grant, scope: 7 }), 400, 'invalid_request'],
+    ['more than 32 KiB', JSON.stringify({ ...grant, scope: 'a'.repeat(40_000) }), 413, 'invalid_request'],
+    ['another API', JSON.stringify({ ...grant, audience: 'https://elsewhere.example/' }), 400, 'invalid_target'],
+    ['a wrong secret', JSON.stringify({ ...grant, client_secret: 'wrong' }), 401, 'invalid_client'],
+    ['another grant', JSON.stringify({ ...grant, grant_type: 'password' }), 400, 'unsupported_grant_type']
+  ]
+  for (const [title, text, status, error] of rows) {
+    const answer = await post(text, 'application/json; charset=utf-8')
+    t.equal(answer.status, status, title)
+    t.equal(answer.body['error'], error, title)
+  }
+  t.equal((await json(grant)).status, 200, 'and the accepted one')
+})
+
+t.test('The token endpoint answers the playground across origins, and no other origin.', async (t) => {
+  const preflight = await fetch(provider.tokenEndpoint, {
+    method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'dpop' }
+  })
+  t.equal(preflight.status, 204)
+  t.equal(preflight.headers.get('access-control-allow-origin'), origin)
+  t.equal(preflight.headers.get('access-control-allow-headers'), 'dpop')
+  const body = String(new URLSearchParams(grant))
+  const type = 'application/x-www-form-urlencoded'
+  const own = await post(body, type, { origin })
+  t.equal(own.status, 200)
+  t.equal(own.headers.get('access-control-allow-origin'), origin)
+  const other = await post(body, type, { origin: 'http://localhost:6000' })
+  t.equal(other.status, 400)
+  t.equal(other.headers.get('access-control-allow-origin'), null)
+})
+
+t.test('A browser client logs in without a password page and gets a token bound to its key.', async (t) => {
+  const { as, client, keys } = await browser(provider)
+  const { code, verifier } = await authorize(provider, as, client)
+  const dpop = oauth.DPoP(client, keys)
+  const response = await oauth.authorizationCodeGrantRequest(as, client, oauth.None(), code, redirectUri, verifier, { DPoP: dpop, [oauth.allowInsecureRequests]: true })
+  const tokens = await oauth.processAuthorizationCodeResponse(as, client, response)
+  t.equal(tokens.token_type, 'dpop')
+  const claims = decodeJwt(tokens.access_token)
+  t.match(claims, {
+    sub: 'grace', aud: audience, scope: 'read:messages', email: 'grace@holdfast.example', cnf: { jkt: await dpop.calculateThumbprint() }
+  })
+  t.equal(decodeJwt(tokens.id_token!)['sub'], 'grace')
+})
+
+t.test('A code is worth nothing without the verifier that it was asked for with.', async (t) => {
+  const { as, client } = await browser(provider)
+  const { code } = await authorize(provider, as, client)
+  const response = await oauth.authorizationCodeGrantRequest(as, client, oauth.None(), code, redirectUri, oauth.generateRandomCodeVerifier(), { [oauth.allowInsecureRequests]: true })
+  t.equal(response.status, 400)
+  t.match(await response.json(), { error: 'invalid_grant' })
+})
+
+t.test('A login without PKCE is refused.', async (t) => {
+  const query = new URLSearchParams({ client_id: provider.browserClientId, response_type: 'code', scope: 'openid', redirect_uri: redirectUri })
+  const response = await fetch(`${provider.issuer}/authorize?${query}`, { redirect: 'manual' })
+  t.match(response.headers.get('location'), /error=invalid_request/)
+})
+
+t.test('Where the tenant asks for nonces, a client gets one with the refusal and then its token.', async (t) => {
+  const strict = await startProvider({ audience, nonce: true })
+  t.teardown(() => strict.close())
+  const { as, keys } = await browser(strict)
+  const client: oauth.Client = { client_id: strict.clientId }
+  const dpop = oauth.DPoP(client, keys)
+  const request = (): Promise<Response> => oauth.clientCredentialsGrantRequest(
+    as, client, oauth.ClientSecretPost(strict.clientSecret), { audience }, { DPoP: dpop, [oauth.allowInsecureRequests]: true })
+  const refused = await request().then((response) => oauth.processClientCredentialsResponse(as, client, response)).catch((error) => error)
+  t.ok(oauth.isDPoPNonceError(refused))
+  const { access_token: token } = await oauth.processClientCredentialsResponse(as, client, await request())
+  t.match(decodeJwt(token), { cnf: { jkt: String } })
+})
+
+t.test('A clock that is passed in sets the times of the tokens; each start has keys of its own.', async (t) => {
+  const later = await startProvider({ audience, now: () => 4_000_000_000, tokenTtl: 60, clientSecret: randomBytes(24).toString('hex') })
+  t.teardown(() => later.close())
+  const response = await fetch(later.tokenEndpoint, {
+    method: 'POST', body: JSON.stringify({ ...grant, client_secret: later.clientSecret }), headers: { 'content-type': 'application/json' }
+  })
+  const claims = decodeJwt((await response.json() as { access_token: string }).access_token)
+  t.same([claims.iat, claims.exp], [4_000_000_000, 4_000_000_060])
+  const kid = async ({ issuer }: LocalProvider): Promise<string> => {
+    const set = await (await fetch(`${issuer}/.well-known/jwks.json`)).json() as { keys: Array<{ kid: string }> }
+    return set.keys[0]!.kid
+  }
+  t.not(await kid(later), await kid(provider))
+})
+
+t.test('A port in use is said, and leaves nothing running.', async (t) => {
+  await t.rejects(startProvider({ audience, port: provider.port }), { code: 'EADDRINUSE' })
+})
+
+async function browser ({ issuer, browserClientId }: LocalProvider): Promise<{ as: oauth.AuthorizationServer, client: oauth.Client, keys: oauth.CryptoKeyPair }> {
+  const url = new URL(issuer)
+  const as = await oauth.processDiscoveryResponse(url, await oauth.discoveryRequest(url, { [oauth.allowInsecureRequests]: true }))
+  return { as, client: { client_id: browserClientId }, keys: await oauth.generateKeyPair('ES256') }
+}
+
+/** Goes through the redirects as a browser would, cookies included. */
+async function authorize ({ issuer, browserClientId }: LocalProvider, as: oauth.AuthorizationServer, client: oauth.Client): Promise<{ code: URLSearchParams, verifier: string }> {
+  const verifier = oauth.generateRandomCodeVerifier()
+  const query = new URLSearchParams({
+    client_id: browserClientId,
+    response_type: 'code',
+    redirect_uri: redirectUri,
+    scope: 'openid read:messages',
+    audience,
+    login_hint: 'grace',
+    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge_method: 'S256'
+  })
+  const cookies = new Map<string, string>()
+  let url = new URL(`${issuer}/authorize?${query}`)
+  for (let step = 0; url.origin === issuer; step++) {
+    if (step === 10) throw new Error('the login goes in circles')
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      cookies.set(name, value)
+    }
+    url = new URL(response.headers.get('location') ?? '', url)
+  }
+  return { code: oauth.validateAuthResponse(as, client, url), verifier }
+}

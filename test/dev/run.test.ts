@@ -1,0 +1,109 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { createServer } from 'node:net'
+import t from 'tap'
+import { freePort, listen, stop } from '../../dev/listen.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** A clone of one's own, to change its code. */
+async function copyProject (): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'holdfast-dev-'))
+  const top = (await readdir(root)).filter((name) => /\.ts$|^(?:package|tsconfig.*)\.json$/.test(name))
+  for (const name of [...top, 'lib', 'plugins', 'routes', 'dev']) {
+    await cp(join(root, name), join(directory, name), { recursive: true })
+  }
+  await symlink(join(root, 'node_modules'), join(directory, 'node_modules'), 'dir')
+  return directory
+}
+
+interface Tool {
+  readonly child: ReturnType<typeof spawn>
+  output (): string
+  /** Waits until the output says so. */
+  says (pattern: RegExp): Promise<RegExpExecArray>
+}
+
+function start (directory: string, args: string[], env: NodeJS.ProcessEnv = {}): Tool {
+  const child = spawn(process.execPath, ['dev/start.js', ...args], { cwd: directory, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => { output += chunk })
+  return {
+    child,
+    output: () => output,
+    async says (pattern) {
+      for (;;) {
+        const found = pattern.exec(output)
+        if (found !== null) return found
+        if (child.exitCode !== null || child.signalCode !== null) throw new Error(`it ended without saying ${pattern}:\n${output}`)
+        await delay(50)
+      }
+    }
+  }
+}
+
+async function finished (tool: Tool): Promise<{ code: number | null, output: string }> {
+  if (tool.child.exitCode === null) await once(tool.child, 'exit')
+  return { code: tool.child.exitCode, output: tool.output() }
+}
+
+/** Runs a printed curl line, by what is in it. */
+async function paste (line: string): Promise<{ status: number, challenge: string | null }> {
+  const url = /curl -i (\S+)/.exec(line)?.[1] ?? ''
+  const headers = [...line.matchAll(/-H '([\w-]+): ([^']+)'/g)].map(([, name = '', value = '']): [string, string] => [name, value])
+  const { status, headers: answer } = await fetch(url, { headers })
+  return { status, challenge: answer.get('www-authenticate') }
+}
+
+async function until (condition: () => Promise<boolean>): Promise<void> {
+  while (!await condition()) await delay(100)
+}
+
+// Compiling takes its time on a small machine.
+t.setTimeout(240_000)
+
+t.test('npm run dev starts all of it, prints lines that work, reloads on change and stops clean.', async (t) => {
+  const directory = await copyProject()
+  t.teardown(() => rm(directory, { recursive: true, force: true }))
+  const busy = createServer()
+  const port = await listen(busy, await freePort(23_000))
+  t.teardown(() => stop(busy))
+  const dev = start(directory, ['run'], { PORT: String(port) })
+  t.teardown(() => dev.child.kill('SIGKILL'))
+
+  await dev.says(/Bearer token[\s\S]*private-scoped[^\n]*\n/)
+  const [, api] = await dev.says(/API +(http:\/\/localhost:\d+)/)
+  t.match(dev.output(), `Port ${port} is in use`)
+  t.not(api, `http://localhost:${port}`)
+
+  const lines = dev.output().split('\n').filter((line) => line.includes('curl -i'))
+  t.equal(lines.length, 4)
+  for (const line of lines) t.equal((await paste(line)).status, 200)
+  const replayed = await paste(lines.find((line) => line.includes('DPoP:')) ?? '')
+  t.equal(replayed.status, 401)
+  t.match(replayed.challenge, /has been used before/)
+
+  const called = await finished(start(directory, ['call', '--dpop', 'GET', '/api/private-scoped', '--scope', 'read:messages']))
+  t.equal(called.code, 0, called.output)
+
+  await dev.says(/Watching the code/)
+  const route = join(directory, 'routes', 'fresh.ts')
+  await writeFile(route, "import type { FastifyPluginAsync } from 'fastify'\nconst fresh: FastifyPluginAsync = async (app) => { app.get('/fresh', async () => ({ message: 1 as string })) }\nexport default fresh\n")
+  await until(async () => (await fetch(`${api}/api/fresh`).catch(() => undefined))?.status === 200)
+  t.match(dev.output(), /The compiler complains:\nroutes\/fresh\.ts/)
+  t.match(dev.output(), 'Changed: routes/fresh.ts')
+  await rm(route)
+  await until(async () => (await fetch(`${api}/api/fresh`).catch(() => undefined))?.status === 404)
+
+  dev.child.kill('SIGINT')
+  t.equal((await finished(dev)).code, 0)
+  await t.rejects(fetch(`${api}/api/public`), 'nothing listens any more')
+  const after = await finished(start(directory, ['call', '/api/public']))
+  t.equal(after.code, 1)
+  t.match(after.output, /no local tenant runs/)
+})

@@ -1,0 +1,159 @@
+import t from 'tap'
+import type { Guard } from '../../lib/guard.ts'
+import { METRICS } from '../../lib/metrics/catalog.ts'
+import type { MetricSources } from '../../lib/metrics/catalog.ts'
+import { createGuardTally } from '../../lib/metrics/guard-tally.ts'
+import { createHistogram } from '../../lib/metrics/histogram.ts'
+import { createRequestTally } from '../../lib/metrics/request-tally.ts'
+import { timeClaims, timeProofs, timeSignatures } from '../../lib/metrics/timed-parts.ts'
+import { REFUSALS } from '../../lib/refusal.ts'
+import { createOffStore } from '../../lib/replay/off-store.ts'
+import type { ReplayStore } from '../../lib/replay/replay-store.ts'
+import { VerifiedTokens } from '../../lib/token/verified-tokens.ts'
+
+/** A clock that shows the given milliseconds, one after the other. */
+const clockOf = (...times: number[]) => () => times.shift()!
+
+t.test('A histogram counts each duration under every bound that it does not exceed', async t => {
+  const histogram = createHistogram([0.1, 0.5])
+  for (const seconds of [0.05, 0.1, 0.2, 3]) histogram.observe(seconds)
+  t.same(histogram.samples('x', { kind: 'a' }), [
+    { metricName: 'x_bucket', labels: { kind: 'a', le: 0.1 }, value: 2 },
+    { metricName: 'x_bucket', labels: { kind: 'a', le: 0.5 }, value: 3 },
+    { metricName: 'x_bucket', labels: { kind: 'a', le: '+Inf' }, value: 4 },
+    { metricName: 'x_sum', labels: { kind: 'a' }, value: 3.35 },
+    { metricName: 'x_count', labels: { kind: 'a' }, value: 4 }
+  ])
+})
+
+t.test('Answers are counted by method, route, status and scheme', async t => {
+  const tally = createRequestTally()
+  const route = tally.ofRoute('GET', '/a')
+  route.answered(200, 'DPoP', 1)
+  route.answered(200, 'DPoP', 2)
+  route.answered(200, 'Bearer', 1)
+  tally.ofRoute('GET', '/a').answered(401, undefined, 1)
+  tally.ofRoute('GET', '/never')
+  t.same(tally.counts(), [
+    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'dpop' }, value: 2 },
+    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'bearer' }, value: 1 },
+    { labels: { method: 'GET', route: '/a', status: 401, scheme: 'none' }, value: 1 }
+  ])
+  const durations = tally.durations('d')
+  t.same(new Set(durations.map(({ labels }) => labels.route)), new Set(['/a']), 'a route that was never asked for has no series')
+  t.match(durations.find(({ metricName }) => metricName === 'd_count'), { value: 4 })
+})
+
+t.test('What no route takes is one route, under a method out of a fixed set', async t => {
+  const tally = createRequestTally()
+  for (const method of ['GET', 'PROPFIND', 'M-SEARCH']) tally.ofUnknown(method).answered(404, undefined, 1)
+  t.same(tally.counts().map(({ labels, value }) => [labels.method, labels.route, value]), [['GET', 'unknown', 1], ['other', 'unknown', 2]])
+})
+
+t.test('Every reason stands in the tally from the start, and is counted', async t => {
+  const tally = createGuardTally()
+  t.same(Object.keys(tally.refusals), Object.keys(REFUSALS))
+  tally.refused('htu_mismatch')
+  t.equal(tally.refusals.htu_mismatch, 1)
+  t.equal(tally.refusals.token_expired, 0)
+})
+
+t.test('The time of a signature is measured whatever its outcome', async t => {
+  for (const outcome of [true, false]) {
+    const times = createHistogram([])
+    const verify = timeSignatures<object>((_carrier, _token, _pem, done) => done(outcome), times, clockOf(100, 350))
+    verify({}, 'token', 'pem', isValid => t.equal(isValid, outcome))
+    t.match(times.samples('t').find(({ metricName }) => metricName === 't_sum'), { value: 0.25 })
+  }
+})
+
+t.test('The time of a proof begins where that of its token ends', async t => {
+  const [tokens, proofs] = [createHistogram([]), createHistogram([])]
+  const clock = clockOf(0, 10, 1010, 1015)
+  const verify = timeSignatures<object>((_carrier, _token, _pem, done) => done(true), tokens, clock)
+  const guard: Guard<object> = (carrier, _message, done) => verify(carrier, '', '', () => done(null, { scheme: 'DPoP' } as never))
+  timeProofs(guard, proofs, clock)({}, {} as never, error => t.equal(error, null))
+  t.match(tokens.samples('t').at(-2), { metricName: 't_sum', value: 1 })
+  t.match(proofs.samples('p').at(-2), { metricName: 'p_sum', value: 0.005 })
+})
+
+t.test('With a known token the time of a proof is that of the whole guard; refusals and Bearer tokens are not measured', async t => {
+  const cases = [
+    [null, { scheme: 'DPoP' }, 1],
+    [null, { scheme: 'Bearer' }, 0],
+    [new Error('refused'), undefined, 0]
+  ] as const
+  for (const [error, identity, count] of cases) {
+    const times = createHistogram([])
+    const guard = timeProofs<object>((_carrier, _message, done) => done(error, identity as never), times, clockOf(5, 8))
+    guard({}, {} as never, (given, who) => t.same([given, who], [error, identity]))
+    t.match(times.samples('p').at(-1), { metricName: 'p_count', value: count })
+  }
+})
+
+t.test('A claim is measured and passed on as it is', async t => {
+  const times = createHistogram([])
+  const store = createOffStore()
+  const timed = timeClaims(store, times, clockOf(0, 2))
+  timed.claim(Buffer.alloc(32), 1, (refusal, first) => t.same([refusal, first], [null, true]))
+  t.match(times.samples('c').at(-2), { value: 0.002 })
+  t.same(timed.state(), store.state())
+  t.equal(timed.close(), undefined)
+})
+
+function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSources {
+  const verified = new VerifiedTokens({ max: 2 })
+  verified.get('absent')
+  verified.set('there', {} as never)
+  verified.get('there')
+  verified.get('there')
+  return {
+    requests: createRequestTally(),
+    guard: createGuardTally(),
+    connections: { open: 3, dropped: 4 },
+    shed: 5,
+    nowMs: 61_000,
+    parts: {
+      keys: { state: () => ({ status: 'stale', keys: 2, passedOver: { key_type: 1 }, fetchedAt: 1_000, fetches: 7, failures: 6, lastFailure: 'deadline' }) } as never,
+      replay: { state: () => ({ kind: 'memory', ready: true, entries: 10, max: 20, bytes: 30, claims: 9, seen: 2, refused: 3 }) } as unknown as ReplayStore,
+      verified,
+      clientKeys: { state: () => ({ entries: 1, hits: 8, misses: 9 }) } as never,
+      ...overrides
+    }
+  }
+}
+
+const readAll = (from: MetricSources): Record<string, unknown> => Object.fromEntries(METRICS.map(({ name, read }) =>
+  [name, Object.fromEntries(read(from, name).map(({ labels, value }) => [Object.values(labels).join(' '), value]))]))
+
+t.test('Each metric shows what its source says', async t => {
+  t.match(readAll(sources()), {
+    holdfast_requests_shed_total: { '': 5 },
+    holdfast_connections: { '': 3 },
+    holdfast_connections_dropped_total: { '': 4 },
+    holdfast_cache_entries: { tokens: 1, client_keys: 1 },
+    holdfast_cache_hits_total: { tokens: 2, client_keys: 8 },
+    holdfast_cache_misses_total: { tokens: 1, client_keys: 9 },
+    holdfast_replay_ready: { memory: 1 },
+    holdfast_replay_entries: { '': 10 },
+    holdfast_replay_max_entries: { '': 20 },
+    holdfast_replay_bytes: { '': 30 },
+    holdfast_replay_claims_total: { first: 4, seen: 2, undecided: 3 },
+    holdfast_keys: { '': 2 },
+    holdfast_keys_passed_over: { key_type: 1 },
+    holdfast_keys_status: { empty: 0, fresh: 0, stale: 1, expired: 0 },
+    holdfast_keys_age_seconds: { '': 60 },
+    holdfast_keys_fetches_total: { '': 7 },
+    holdfast_keys_fetch_failures_total: { '': 6 }
+  })
+})
+
+t.test('What a source cannot tell is absent, not zero', async t => {
+  const replay = { state: () => ({ kind: 'redis', ready: false, reason: 'down', claims: 0, seen: 0, refused: 0 }) } as unknown as ReplayStore
+  const keys = { state: () => ({ status: 'empty', keys: 0, passedOver: {}, fetchedAt: undefined, fetches: 1, failures: 1, lastFailure: 'deadline' }) } as never
+  const outage = readAll(sources({ replay, keys }))
+  t.same(outage.holdfast_replay_ready, { redis: 0 })
+  for (const name of ['holdfast_replay_entries', 'holdfast_replay_max_entries', 'holdfast_replay_bytes', 'holdfast_keys_age_seconds']) t.same(outage[name], {}, name)
+  const unusable = readAll(sources({ keys: undefined }))
+  for (const { name } of METRICS.filter(({ name }) => name.startsWith('holdfast_keys'))) t.same(unusable[name], {}, `${name} with an unusable domain`)
+})

@@ -1,0 +1,463 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { Refusal } from '../../../lib/refusal.ts'
+import { createReplayStore } from '../../../lib/replay/create-store.ts'
+import type { ReplayStoreEvent } from '../../../lib/replay/create-store.ts'
+import { faultOf } from '../../../lib/replay/redis-faults.ts'
+import type { LinkListeners } from '../../../lib/replay/redis-link.ts'
+import { createRedisStore } from '../../../lib/replay/redis-store.ts'
+import { LATE_CLAIM_SECONDS } from '../../../lib/replay/replay-store.ts'
+import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
+import { parseReplayUrl } from '../../../lib/replay/replay-url.ts'
+import { bulk, startFakeRedis } from '../../helpers/fake-redis.ts'
+import type { FakeRedis, Reply } from '../../helpers/fake-redis.ts'
+
+type Outcome = 'first' | 'seen' | 'replay_unavailable'
+
+const idOf = (name: string | number): Buffer => createHash('sha256').update(String(name)).digest()
+const inSeconds = (seconds: number): number => Date.now() / 1000 + seconds
+
+function claim (store: ReplayStore, name: string | number, expiresAt = inSeconds(330)): Promise<Outcome> {
+  return new Promise(resolve => store.claim(idOf(name), expiresAt, (refusal, first) => {
+    resolve(refusal ? (refusal as Refusal).reason as Outcome : first ? 'first' : 'seen')
+  }))
+}
+
+async function until (what: string, isTrue: () => boolean): Promise<void> {
+  for (let left = 500; !isTrue(); left--) {
+    if (left === 0) throw new Error(`never happened: ${what}`)
+    await delay(10)
+  }
+}
+
+interface Opened {
+  store: ReplayStore
+  events: ReplayStoreEvent[]
+  reasons: () => string[]
+}
+
+async function open (t: Test, url: string): Promise<Opened> {
+  const events: ReplayStoreEvent[] = []
+  const store = await createReplayStore({ DPOP_REPLAY: url, DPOP_REPLAY_MAX: 1 }, event => { events.push(event) })
+  t.teardown(() => store.close())
+  return { store, events, reasons: () => events.map(event => event.name === 'replay_available' ? 'available' : event.reason) }
+}
+
+async function startFake (t: Test, ...options: Parameters<typeof startFakeRedis>): Promise<FakeRedis> {
+  const fake = await startFakeRedis(...options)
+  t.teardown(() => fake.stop())
+  return fake
+}
+
+/** A store that is up, on a fake server of its own. */
+async function openOnFake (t: Test, parameters = ''): Promise<Opened & { fake: FakeRedis }> {
+  const fake = await startFake(t)
+  const opened = await open(t, `redis://127.0.0.1:${fake.port}${parameters}`)
+  await until('the store is ready', () => opened.store.state().ready)
+  return { ...opened, fake }
+}
+
+const claimsOf = (fake: FakeRedis): string[][] => fake.commands.filter(([name, ...words]) => name === 'SET' && words.includes('NX'))
+
+t.test('settings name the store', async (t) => {
+  for (const [setting, kind] of [['memory', 'memory'], ['off', 'off'], ['redis://127.0.0.1:1', 'redis']] as const) {
+    const { store } = await open(t, setting)
+    t.equal(store.state().kind, kind)
+  }
+  const { store } = await open(t, 'memory')
+  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await claim(store, 'a'), 'seen')
+  await t.rejects(open(t, 'redis://:hunter2@a:b:c'), /cannot be used: a host is malformed/)
+})
+
+t.test('the URL names one server, Sentinels or a cluster', async (t) => {
+  const none = { tls: false, username: undefined, password: undefined, db: 0, sentinel: undefined, sentinelUsername: undefined, sentinelPassword: undefined, cluster: false }
+  const rows: [string, object][] = [
+    ['redis://cache', { hosts: [{ host: 'cache', port: 6379 }] }],
+    ['redis://cache/', { hosts: [{ host: 'cache', port: 6379 }] }],
+    ['rediss://cache.example:6380/7', { tls: true, hosts: [{ host: 'cache.example', port: 6380 }], db: 7 }],
+    ['redis://[::1]:6380', { hosts: [{ host: '::1', port: 6380 }] }],
+    ['redis://:p%40ss@10.0.0.1', { hosts: [{ host: '10.0.0.1', port: 6379 }], password: 'p@ss' }],
+    ['redis://me:a:b@cache', { hosts: [{ host: 'cache', port: 6379 }], username: 'me', password: 'a:b' }],
+    ['redis://@cache', { hosts: [{ host: 'cache', port: 6379 }] }],
+    ['redis://:x@s1:26379,s2:26380/2?sentinel=main&sentinelUsername=u&sentinelPassword=p', {
+      hosts: [{ host: 's1', port: 26379 }, { host: 's2', port: 26380 }], password: 'x', db: 2, sentinel: 'main', sentinelUsername: 'u', sentinelPassword: 'p'
+    }],
+    ['rediss://n1,n2:7001?cluster=true', { tls: true, hosts: [{ host: 'n1', port: 6379 }, { host: 'n2', port: 7001 }], cluster: true }]
+  ]
+  for (const [url, expected] of rows) t.same(parseReplayUrl(url), { ...none, ...expected }, url)
+})
+
+t.test('a URL that cannot be meant is refused, and not repeated', async (t) => {
+  const rows: [string, RegExp][] = [
+    ['http://secret', /not a URL/],
+    ['redis://', /not a URL/],
+    ['redis://secret cache', /not a URL/],
+    ['redis://cache#secret', /not a URL/],
+    ['redis://secret@cache', /user without a password/],
+    ['redis://secret:@cache', /password is empty/],
+    ['redis://:secret%@cache', /percent sign/],
+    ['redis://cache:0', /out of range/],
+    ['redis://cache:65536', /out of range/],
+    ['redis://secret!', /host is malformed/],
+    ['redis://a,,b?cluster=true', /host is malformed/],
+    ['redis://cache/secret', /database is not a number/],
+    ['redis://cache/-1', /database is not a number/],
+    ['redis://cache?password=secret', /unknown parameter, known are/],
+    ['redis://a,b', /several hosts/],
+    ['redis://a?cluster=secret', /cluster must be true/],
+    ['redis://a?sentinel=', /sentinel must name/],
+    ['redis://a?sentinelPassword=secret', /need sentinel/],
+    ['redis://a?sentinel=secret&cluster=true', /exclude each other/],
+    ['redis://a/1?cluster=true', /database 0 alone/]
+  ]
+  for (const [url, message] of rows) {
+    t.throws(() => parseReplayUrl(url), message, url)
+    try {
+      parseReplayUrl(url)
+    } catch (error) {
+      t.notMatch((error as Error).message, /secret/)
+    }
+  }
+})
+
+t.test('a claim is one SET with NX and the time that is left, under a hashed key', async (t) => {
+  const { store, fake, reasons } = await openOnFake(t, '/3')
+  t.equal(await claim(store, 'a', inSeconds(330)), 'first')
+  t.equal(await claim(store, 'a', inSeconds(100.5)), 'seen')
+  t.equal(await claim(store, 'b', inSeconds(1e300)), 'first')
+  t.equal(await claim(store, 'c', inSeconds(-LATE_CLAIM_SECONDS + 0.9)), 'first', 'a proof judged in time may be a little late')
+  const key = `holdfast:${idOf('a').subarray(0, 16).toString('base64url')}`
+  const sent = claimsOf(fake)
+  t.strictSame(sent.slice(0, 2), [
+    ['SET', key, '1', 'EX', String(330 + LATE_CLAIM_SECONDS), 'NX'],
+    ['SET', key, '1', 'EX', String(101 + LATE_CLAIM_SECONDS), 'NX']
+  ])
+  t.equal(sent[2]![4], String(10 * 366 * 86_400), 'at most ten years')
+  t.equal(sent[3]![4], '1')
+  t.match(fake.commands, [['SELECT', '3']])
+  t.match(store.state(), { kind: 'redis', ready: true, reason: undefined, claims: 4, seen: 1, refused: 0 })
+  t.strictSame(reasons(), ['available'])
+})
+
+t.test('a claim whose time is not one, or that comes too late, is not sent', async (t) => {
+  const { store, fake } = await openOnFake(t)
+  for (const expiresAt of [Number.NaN, -Infinity, inSeconds(-LATE_CLAIM_SECONDS - 1)]) {
+    t.equal(await claim(store, 'a', expiresAt), 'replay_unavailable', String(expiresAt))
+  }
+  t.equal(claimsOf(fake).length, 0)
+  t.match(store.state(), { ready: true, claims: 3, refused: 3 })
+})
+
+t.test('of 1,000 copies at the same moment exactly one passes, and they travel together', async (t) => {
+  const { store, fake } = await openOnFake(t)
+  fake.packets.length = 0
+  const outcomes = await Promise.all(Array.from({ length: 1000 }, () => claim(store, 'a')))
+  t.equal(outcomes.filter(outcome => outcome === 'first').length, 1)
+  t.equal(outcomes.filter(outcome => outcome === 'seen').length, 999)
+  t.ok(fake.packets.length < 20, `${fake.packets.length} packets`)
+})
+
+t.test('the first claims wait for the connection that is still being made', async (t) => {
+  const fake = await startFake(t)
+  const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
+  t.match(store.state(), { ready: false, reason: 'connecting' })
+  t.strictSame(await Promise.all([claim(store, 'a'), claim(store, 'a'), claim(store, 'b')]), ['first', 'seen', 'first'])
+})
+
+t.test('they wait no longer than a client would, and not in any number', async (t) => {
+  const fake = await startFake(t)
+  fake.override = ([name]) => name === 'INFO' ? null : undefined
+  const { store, reasons } = await open(t, `redis://127.0.0.1:${fake.port}`)
+  const outcomes = Array.from({ length: 10_000 }, (_, n) => claim(store, n))
+  await turn()
+  t.equal(await claim(store, 'one more'), 'replay_unavailable')
+  t.equal(store.state().refused, 1, 'that one at once')
+  t.ok((await Promise.all(outcomes)).every(outcome => outcome === 'replay_unavailable'))
+  t.match(store.state(), { ready: false, reason: 'timeout', refused: 10_001 })
+  t.equal(claimsOf(fake).length, 0)
+  fake.override = undefined
+  await until('it comes up', () => store.state().ready)
+  t.equal(await claim(store, 'a'), 'first')
+  t.strictSame(reasons(), ['timeout', 'available'])
+})
+
+t.test('a store that is away refuses at once, and is used again when it is back', async (t) => {
+  const fake = await startFake(t)
+  await fake.stop()
+  const { store, reasons } = await open(t, `redis://:hunter2@127.0.0.1:${fake.port}`)
+  t.equal(await claim(store, 'a'), 'replay_unavailable', 'as soon as the first connection has failed')
+  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.match(store.state(), { ready: false, reason: 'unreachable', claims: 2, refused: 2 })
+  await fake.restart()
+  await until('it is back', () => store.state().ready)
+  t.equal(await claim(store, 'a'), 'first')
+  await fake.stop()
+  await until('its loss is noticed', () => !store.state().ready)
+  t.equal(await claim(store, 'b'), 'replay_unavailable')
+  await fake.restart()
+  await until('it is back again', () => store.state().ready)
+  t.equal(await claim(store, 'a'), 'seen')
+  t.strictSame(reasons(), ['unreachable', 'available', 'unreachable', 'available'], 'each change is told once')
+})
+
+t.test('a claim under way when the connection breaks is refused, and never sent twice', async (t) => {
+  const { store, fake } = await openOnFake(t)
+  fake.override = ([name, ...words]) => name === 'SET' && words.includes('NX') ? 'close' : undefined
+  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  fake.override = undefined
+  await until('it is back', () => store.state().ready)
+  t.equal(claimsOf(fake).length, 1)
+  t.equal(await claim(store, 'b'), 'first')
+})
+
+t.test('an answer that came while this process was stalled is not given up', async (t) => {
+  const { store } = await openOnFake(t)
+  const outcome = claim(store, 'a')
+  // Long enough for the packet to leave.
+  await turn()
+  const stalledUntil = performance.now() + 300
+  while (performance.now() < stalledUntil) { /* as a long pause of the collector would */ }
+  t.equal(await outcome, 'first')
+})
+
+t.test('a server that hangs costs each claim a fifth of a second, until its connection is dropped', async (t) => {
+  const { store, fake, reasons } = await openOnFake(t)
+  fake.override = () => null
+  const waiting = [claim(store, 'a'), claim(store, 'b')]
+  await delay(100)
+  waiting.push(claim(store, 'c'))
+  t.strictSame(await Promise.all(waiting), ['replay_unavailable', 'replay_unavailable', 'replay_unavailable'])
+  t.match(store.state(), { ready: false, reason: 'timeout', refused: 3 })
+  await until('the connection is dropped', () => fake.commands.some(([name], at) => name === 'INFO' && at > 2))
+  t.equal(await claim(store, 'd'), 'replay_unavailable')
+  t.notOk(claimsOf(fake).some(([, key]) => key!.endsWith(idOf('d').subarray(0, 16).toString('base64url'))), 'a new connection must answer first')
+  fake.override = undefined
+  await until('it answers again', () => store.state().ready)
+  t.equal(await claim(store, 'e'), 'first')
+  t.strictSame(reasons(), ['available', 'timeout', 'available'])
+})
+
+/** A store on a link made by hand, whose answers the test gives. */
+function openOnLink (t: Test) {
+  const link = {
+    ready: true,
+    listeners: undefined as unknown as LinkListeners,
+    policies: [] as Array<(error: Error | null, info?: unknown) => void>,
+    sets: [] as Array<{ ifAbsent: boolean, done: (error: Error | null, reply?: unknown) => void }>
+  }
+  const store = createRedisStore({
+    open: listeners => {
+      link.listeners = listeners
+      return {
+        get ready () { return link.ready },
+        set: (_key, _ttl, ifAbsent, done) => { link.sets.push({ ifAbsent, done }) },
+        memoryInfo: done => { link.policies.push(done) },
+        close () {}
+      }
+    },
+    now: () => Date.now() / 1000,
+    onChange () {}
+  })
+  t.teardown(() => store.close())
+  return { store, link }
+}
+
+t.test('an answer that comes too late changes nothing', async (t) => {
+  const { store, link } = openOnLink(t)
+  link.listeners.ready()
+  link.policies[0]!(new Error('NOPERM this user has no permissions'))
+  let answers = 0
+  store.claim(idOf('a'), inSeconds(330), () => { answers++ })
+  await until('the claim is refused', () => store.state().refused === 1)
+  for (const { done } of link.sets) done(null, 'OK')
+  t.equal(answers, 1)
+  t.match(store.state(), { claims: 1, seen: 0, refused: 1 })
+})
+
+t.test('a server is asked for its policy once at a time, and its answer is of use to that connection alone', async (t) => {
+  const { store, link } = openOnLink(t)
+  await delay(600)
+  t.equal(link.policies.length, 1, 'asked without an answer for two beats')
+  link.ready = false
+  link.policies[0]!(null, 'maxmemory_policy:noeviction')
+  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(link.sets.length, 0)
+  link.ready = true
+  link.listeners.ready()
+  link.policies[1]!(null, '')
+  t.equal(link.sets.length, 1, 'the probe')
+})
+
+t.test('a command that cannot be sent on a connection that is there makes the store unreachable', async (t) => {
+  const { store, link } = openOnLink(t)
+  link.listeners.ready()
+  link.policies[0]!(null, '')
+  const outcome = claim(store, 'a')
+  link.sets.find(({ ifAbsent }) => ifAbsent)!.done(new Error('Connection is closed.'))
+  t.equal(await outcome, 'replay_unavailable')
+  t.match(store.state(), { ready: false, reason: 'unreachable' })
+})
+
+t.test('what a server refuses is named, not accepted, and forgotten when it stops', async (t) => {
+  const rows: [Reply, string][] = [
+    ["-OOM command not allowed when used memory > 'maxmemory'.\r\n", 'oom'],
+    ["-READONLY You can't write against a read only replica.\r\n", 'readonly'],
+    ['-LOADING Redis is loading the dataset in memory\r\n', 'loading'],
+    ['-NOPERM this user has no permissions\r\n', 'auth'],
+    ['-MISCONF Redis is configured to save RDB snapshots\r\n', 'refused_write'],
+    ['-MOVED 1234 127.0.0.1:1\r\n', 'cluster'],
+    ['+QUEUED\r\n', 'not_redis'],
+    [':1\r\n', 'not_redis'],
+    ['$3\r\nabc\r\n', 'not_redis']
+  ]
+  await Promise.all(rows.map(async ([reply, reason]) => {
+    const { store, fake, reasons } = await openOnFake(t)
+    fake.override = ([name]) => name === 'SET' ? reply : undefined
+    t.equal(await claim(store, 'a'), 'replay_unavailable', reason)
+    t.match(store.state(), { ready: false, reason })
+    await delay(600)
+    await claim(store, 'a')
+    t.match(store.state(), { ready: false, reason }, 'still')
+    fake.override = undefined
+    await until('it takes writes again', () => store.state().ready)
+    t.equal(await claim(store, 'b'), 'first')
+    t.strictSame(reasons(), ['available', reason, 'available'])
+  }))
+})
+
+t.test('a server that has become a replica is left for what stands there next, once a second at most', async (t) => {
+  const { store, fake } = await openOnFake(t)
+  const connections = (): number => fake.commands.filter(([name]) => name === 'INFO').length
+  const before = connections()
+  fake.override = ([name]) => name === 'SET' ? '-READONLY no\r\n' : undefined
+  for (let n = 0; n < 50; n++) {
+    await claim(store, n)
+    await delay(10)
+  }
+  t.equal(connections(), before + 2, 'two questions on one new connection')
+})
+
+t.test('a connection that does not come about is named', async (t) => {
+  const rows: [string, (fake: FakeRedis) => void, string][] = [
+    ['a wrong password', fake => { fake.override = ([name]) => name === 'AUTH' ? '-WRONGPASS invalid username-password pair or user is disabled.\r\n' : undefined }, 'auth'],
+    ['no password', fake => { fake.override = () => '-NOAUTH Authentication required.\r\n' }, 'auth'],
+    ['a database that is not there', fake => { fake.override = ([name]) => name === 'SELECT' ? '-ERR DB index is out of range\r\n' : undefined }, 'database'],
+    ['a server that is full of clients', fake => { fake.override = () => '-ERR max number of clients reached\r\n' }, 'max_clients'],
+    ['a server that is loading', fake => { fake.override = ([name]) => name === 'INFO' ? '-LOADING Redis is loading\r\n' : undefined }, 'loading'],
+    ['a web server', fake => { fake.override = () => 'HTTP/1.1 400 Bad Request\r\n\r\n' }, 'not_redis'],
+    ['a mail server', fake => { fake.greeting = '220 mail.example ESMTP\r\n' }, 'not_redis'],
+    ['a server that hangs up', fake => { fake.override = () => 'close' }, 'unreachable'],
+    ['a server that says nothing', fake => { fake.override = () => null }, 'timeout'],
+    ['one that would forget records', fake => { fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined }, 'evicts']
+  ]
+  await Promise.all(rows.map(async ([title, prepare, reason]) => {
+    const fake = await startFake(t)
+    prepare(fake)
+    const { store, reasons } = await open(t, `redis://me:hunter2@127.0.0.1:${fake.port}/3`)
+    t.equal(await claim(store, 'a'), 'replay_unavailable', title)
+    await until(`${title} is ${reason}, not ${store.state().reason}`, () => store.state().reason === reason)
+    await delay(600)
+    t.equal(await claim(store, 'a'), 'replay_unavailable', title)
+    t.match(store.state(), { ready: false, reason }, title)
+    t.equal(claimsOf(fake).length, 0, title)
+    fake.override = undefined
+    fake.greeting = ''
+    await until(`${title} is mended`, () => store.state().ready)
+    t.equal(await claim(store, 'a'), 'first', title)
+    t.strictSame(reasons(), [reason, 'available'], title)
+    t.notMatch(JSON.stringify([store.state(), reasons()]), /hunter2/)
+  }))
+})
+
+t.test('a policy of eviction does not matter where there is no limit', async (t) => {
+  const fake = await startFake(t)
+  fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined
+  const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
+  t.equal(await claim(store, 'a'), 'first')
+})
+
+t.test('an idle store is tried now and then, so that readiness knows', async (t) => {
+  const { store, fake } = await openOnFake(t)
+  const probes = (): number => fake.commands.filter(([name, key]) => name === 'SET' && key === 'holdfast:probe').length
+  const before = probes()
+  await until('it is tried', () => probes() > before)
+  fake.override = ([name]) => name === 'SET' ? '-OOM no\r\n' : undefined
+  await until('it is found full', () => store.state().reason === 'oom')
+  t.equal(claimsOf(fake).length, 0)
+})
+
+t.test('TLS that does not match is named, and never gone without', async (t) => {
+  const tls = { cert: readFileSync(new URL('../../helpers/tls/provider.cert.pem', import.meta.url)), key: readFileSync(new URL('../../helpers/tls/provider.key.pem', import.meta.url)) }
+  const [secure, plain] = [await startFake(t, tls), await startFake(t)]
+  const untrusted = await open(t, `rediss://127.0.0.1:${secure.port}`)
+  const needless = await open(t, `rediss://127.0.0.1:${plain.port}`)
+  const missing = await open(t, `redis://127.0.0.1:${secure.port}`)
+  for (const { store } of [untrusted, needless, missing]) t.equal(await claim(store, 'a'), 'replay_unavailable')
+  await until('the certificate is refused', () => untrusted.store.state().reason === 'tls')
+  await until('the handshake is not answered', () => needless.store.state().reason === 'timeout')
+  t.equal(missing.store.state().ready, false)
+  t.equal(secure.commands.length + plain.commands.length, 0)
+})
+
+t.test('a cluster is reached by any of its nodes', async (t) => {
+  const fake = await startFake(t)
+  const { store, reasons } = await open(t, `redis://127.0.0.1:1,127.0.0.1:${fake.port}?cluster=true`)
+  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await claim(store, 'a'), 'seen')
+  await until('it is ready', () => store.state().ready)
+  fake.override = ([name]) => name === 'SET' ? '-CLUSTERDOWN The cluster is down\r\n' : undefined
+  t.equal(await claim(store, 'b'), 'replay_unavailable')
+  t.equal(store.state().reason, 'cluster')
+  fake.override = undefined
+  await until('the cluster is up', () => store.state().ready)
+  await fake.stop()
+  await until('it is gone', () => !store.state().ready)
+  t.equal(await claim(store, 'c'), 'replay_unavailable')
+  await fake.restart()
+  await until('it is back', () => store.state().ready)
+  t.equal(await claim(store, 'a'), 'seen')
+  t.strictSame(reasons(), ['available', 'cluster', 'available', 'unreachable', 'available'])
+})
+
+t.test('Sentinels lead to the master', async (t) => {
+  const fake = await startFake(t)
+  const { store } = await open(t, `redis://127.0.0.1:1,127.0.0.1:${fake.port}?sentinel=main`)
+  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await claim(store, 'a'), 'seen')
+  t.match(fake.commands.find(([name]) => name === 'SENTINEL'), ['SENTINEL', 'get-master-addr-by-name', 'main'])
+  const tls = await open(t, `rediss://127.0.0.1:${fake.port}?sentinel=main`)
+  t.equal(await claim(tls.store, 'b'), 'replay_unavailable', 'with TLS, the Sentinels need it as well')
+})
+
+t.test('closing refuses what is under way or waits, and all that comes later', async (t) => {
+  const fake = await startFake(t)
+  fake.override = ([name]) => name === 'SET' ? null : undefined
+  const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
+  const early = claim(store, 'a')
+  await until('the claim is sent', () => claimsOf(fake).length === 1)
+  const late = claim(store, 'b')
+  await store.close()
+  t.strictSame(await Promise.all([early, late, claim(store, 'c')]), ['replay_unavailable', 'replay_unavailable', 'replay_unavailable'])
+  t.match(store.state(), { ready: false, reason: 'closed', claims: 3, refused: 3 })
+
+  const unready = await open(t, `redis://127.0.0.1:${fake.port}`)
+  const waiting = claim(unready.store, 'a')
+  await unready.store.close()
+  t.equal(await waiting, 'replay_unavailable')
+})
+
+t.test('errors of the client have stable names', async (t) => {
+  const error = (message: string, more: object = {}): Error => Object.assign(new Error(message), more)
+  t.equal(faultOf(error('x', { code: 'ECONNREFUSED' })), 'unreachable')
+  t.equal(faultOf(error('x', { code: 'ETIMEDOUT' })), 'timeout')
+  t.equal(faultOf(error('x', { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })), 'tls')
+  t.equal(faultOf(error('x', { code: 'ERR_TLS_CERT_ALTNAME_INVALID' })), 'tls')
+  t.equal(faultOf(error('ERR unknown', { name: 'ReplyError' })), 'refused_write')
+  t.equal(faultOf(error('All sentinels are unreachable. Retrying from scratch after 10ms.')), 'unreachable')
+  t.equal(faultOf(error('Connection is closed.')), null)
+  t.equal(faultOf(error('Failed to refresh slots cache.', { lastNodeError: error('NOAUTH Authentication required.') })), 'auth')
+})

@@ -1,0 +1,44 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { readSettings } from '../../../holdfast.ts'
+import { collectSettings } from '../../../lib/settings/sources.ts'
+import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
+import type { SettingName } from '../../../lib/settings/specs.ts'
+
+const path = join(import.meta.dirname, '../../../docs/configuration.md')
+const page = readFileSync(path, 'utf8')
+
+const code = (text: string): string => `\`${text}\``
+
+function row (name: SettingName): string {
+  const { file, schema, allowed, about, unset, secret } = settingSpec(name)
+  const byDefault = schema.default === undefined ? unset! : code([schema.default].flat().join(' '))
+  const purpose = secret ? `${about}. **Secret**: never shown` : about
+  return `| ${code(name)} | ${file ? code(file) : '-'} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${purpose} |`
+}
+
+const table = ['| environment | file key | values | default | what it is for |', '| --- | --- | --- | --- | --- |', ...settingNames.map(row)].join('\n')
+
+t.test('The table of all settings is the one that the code makes.', t => {
+  const start = page.indexOf('<!-- settings -->\n') + '<!-- settings -->\n'.length
+  const end = page.indexOf('<!-- /settings -->')
+  t.ok(start <= end, 'the marks of the table are there')
+  if (process.env.TAP_SNAPSHOT === '1') writeFileSync(path, page.slice(0, start) + table + '\n' + page.slice(end))
+  else t.equal(page.slice(start, end), `${table}\n`)
+  t.end()
+})
+
+t.test('The example of a configuration file is one.', async t => {
+  const [, example = ''] = /```yaml\n# config\.yaml\n(.*?)```/s.exec(page) ?? []
+  const { values, ...faults } = collectSettings({ environment: {}, readFile: name => name === 'config.yaml' ? example : undefined })
+  const settings = await readSettings(values, faults)
+  t.match(settings, { issuer: 'https://tenant.example/', PUBLIC_URL: 'https://api.example', trustProxy: ['10.0.0.0/8', 'loopback'], port: 8000 })
+})
+
+t.test('Every word in capitals that looks like a setting is one.', t => {
+  const mentioned = [...page.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=|`)/g)].map(([, name]) => name!)
+  const known: readonly string[] = [...settingNames, 'CONFIG_FILE']
+  t.same(mentioned.filter(name => !known.includes(name)), [])
+  t.end()
+})

@@ -1,0 +1,180 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { readSettings } from '../../../holdfast.ts'
+import { readTextIfThere } from '../../../lib/settings/read-text.ts'
+import { SettingsError } from '../../../lib/settings/settings-error.ts'
+import { collectSettings, settingsFromObject } from '../../../lib/settings/sources.ts'
+
+/** Collects from files that are texts, or that cannot be read for the reason of an error's code. */
+function collect (files: Record<string, string | Error>, environment: Record<string, string> = {}) {
+  return collectSettings({
+    environment,
+    readFile (path) {
+      const content = files[path]
+      if (content instanceof Error) throw content
+      return content
+    }
+  })
+}
+
+const withCode = (code: string): Error => Object.assign(new Error('the system says why'), { code })
+
+t.test('A later source wins over an earlier one, and an empty variable is no source.', t => {
+  const file = 'server: { logLevel: warn }'
+  const cases: Array<[string, Record<string, string>, Record<string, string>, unknown]> = [
+    ['nothing is set', {}, {}, undefined],
+    ['the file', { 'config.yaml': file }, {}, 'warn'],
+    ['.env over the file', { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, {}, 'error'],
+    ['an empty line of .env counts as unset', { 'config.yaml': file, '.env': 'LOG_LEVEL=' }, {}, 'warn'],
+    ['the environment over .env', { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, { LOG_LEVEL: 'fatal' }, 'fatal'],
+    ['the environment over the file', { 'config.yaml': file }, { LOG_LEVEL: 'fatal' }, 'fatal'],
+    ['an empty variable lets .env speak', { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, { LOG_LEVEL: '' }, 'error'],
+    ['an empty variable lets the file speak', { 'config.yaml': file }, { LOG_LEVEL: '' }, 'warn'],
+    ['.env may be quoted and hold remarks', { '.env': '# remark\r\nexport LOG_LEVEL="error" # remark\r\n' }, {}, 'error'],
+    ['names are upper-case in the environment', {}, { log_level: 'fatal' }, undefined]
+  ]
+  for (const [title, files, environment, expected] of cases) t.equal(collect(files, environment).values.LOG_LEVEL, expected, title)
+  t.end()
+})
+
+t.test('The configuration file is the one that CONFIG_FILE names, else the first of three in the working directory.', t => {
+  const files = {
+    'config.yaml': 'idp: { domain: from.yaml }',
+    'config.yml': 'idp: { domain: from.yml }',
+    'config.json': '{\n\t"idp": { "domain": "from.json" }\n}',
+    'other/settings.yaml': 'idp: { domain: from.other }'
+  }
+  const { 'config.yaml': yaml, ...withoutYaml } = files
+  const { 'config.yml': yml, ...jsonAlone } = withoutYaml
+  const cases: Array<[Record<string, string>, Record<string, string>, string]> = [
+    [files, {}, 'from.yaml'],
+    [withoutYaml, {}, 'from.yml'],
+    [jsonAlone, {}, 'from.json'],
+    [files, { CONFIG_FILE: 'other/settings.yaml' }, 'from.other'],
+    [{ ...files, '.env': 'CONFIG_FILE=other/settings.yaml' }, {}, 'from.other'],
+    [files, { CONFIG_FILE: '' }, 'from.yaml']
+  ]
+  for (const [present, environment, domain] of cases) {
+    const { values, problems } = collect(present, environment)
+    t.same({ domain: values.IDP_DOMAIN, problems }, { domain, problems: [] })
+  }
+  t.end()
+})
+
+t.test('A value of the file keeps the text that was written, and a key without a value is unset.', t => {
+  const { values, problems } = collect({
+    'config.yaml': [
+      'idp:', '  audience: 1e3', '  domain: ~', '  issuer:', '  dpopRequired: True', '  scopeClaims: [scope, scp]',
+      'api: { profile: 2 }', 'dpop: null', 'server:', '  trustProxy: false', '  metrics: off', '  logLevel: "null"'
+    ].join('\n')
+  })
+  t.same(problems, [])
+  t.same(values, {
+    IDP_AUDIENCE: '1e3', DPOP_REQUIRED: true, IDP_SCOPE_CLAIMS: ['scope', 'scp'], API_PROFILE: '2', TRUST_PROXY: false, METRICS: 'off', LOG_LEVEL: 'null'
+  })
+  for (const empty of ['', '# nothing yet\n', '~', '{}']) t.same(collect({ 'config.yaml': empty }), { values: {}, problems: [], isFileUnread: false })
+  t.end()
+})
+
+t.test('What is wrong in the file is told with its line and key, never with a value.', t => {
+  const unknown = 'unknown key'
+  const cases: Array<[text: string, problems: string[], isFileUnread: boolean]> = [
+    ['idp:\n  domain: s3cret.example\n  audience: s3cret', [], false],
+    ['idp:\n  domian: s3cret.example\n  audience: s3cret', [`line 2: ${unknown} "idp.domian"`], false],
+    ['idpp:\n  domain: s3cret', [`line 1: ${unknown} "idpp"`], false],
+    ['a: 1\nidp:\n  b: 2\n', [`line 1: ${unknown} "a"`, `line 3: ${unknown} "idp.b"`], false],
+    ['idp:\n  Domain: s3cret', [`line 2: ${unknown} "idp.Domain"`], false],
+    ['server:\n  port: 8000', [`line 2: ${unknown} "server.port"`], false],
+    ['idp:\n  idp:\n    domain: s3cret', [`line 2: ${unknown} "idp.idp"`], false],
+    ['\n? [idp]\n: s3cret', [`line 2: ${unknown} "[\\"idp\\"]"`], false],
+    ['null: s3cret', [`line 1: ${unknown} "null"`], false],
+    ['__proto__: s3cret\nconstructor: {}', [`line 1: ${unknown} "__proto__"`, `line 2: ${unknown} "constructor"`], false],
+    ['{ s3kret }', [`line 1: ${unknown} "s3kret"`], false],
+    ['idp: s3cret', ['line 1: idp is a section: expected keys under it'], false],
+    ['api: {}\nidp:\n  - domain: s3cret', ['line 2: idp is a section: expected keys under it'], false],
+    ['idp:\n  domain: a\n  domain: b', ['line 3: the key "idp.domain" is there twice'], false],
+    ['idp:\n  domain: a\nidp:\n  audience: b', ['line 3: the key "idp" is there twice'], false],
+    ['idp:\n  domain: a\nidp.domain: b', ['line 3: the key "idp.domain" is there twice'], false],
+    ['- s3cret', ['line 1: expected sections such as idp and server'], true],
+    ['s3cret', ['line 1: expected sections such as idp and server'], true],
+    ['idp:\n  domain: a\n audience: s3cret', ['line 3: syntax error (bad indent)'], true],
+    ['idp:\n\tdomain: s3cret', ['line 2: syntax error (tab as indent)'], true],
+    ['{\n"idp": {\n"domain": "s3cret"', ['line 3: syntax error (bad indent)', 'line 3: syntax error (missing char)'], true],
+    ['{\n"idp": {,\n"domain": "s3cret"}}', ['line 2: syntax error (unexpected token)'], true],
+    ['idp:\n  domain: a\n---\nidp: s3cret', ['line 3: syntax error (multiple docs)'], true],
+    ['idp:\n  domain: !vault s3cret', ['line 2: syntax error (tag resolve failed)'], true],
+    ['idp: &a\n  domain: *a', ['line 2: aliases are not supported'], true],
+    ['idp:\n  domain: *none', ['line 2: aliases are not supported'], true]
+  ]
+  for (const [text, problems, isFileUnread] of cases) {
+    const found = collect({ 'config.yaml': text })
+    t.same(found.problems, problems.map(problem => `config.yaml, ${problem}`), text)
+    t.equal(found.isFileUnread, isFileUnread, text)
+    t.notMatch(found.problems.join(), 's3cret')
+  }
+  t.end()
+})
+
+t.test('A file that cannot be read is told, and nothing is said about what may stand in it.', async t => {
+  const cases: Array<[Record<string, string | Error>, Record<string, string>, string[]]> = [
+    [{ 'my.yaml': 'idp: { audience: a }' }, { CONFIG_FILE: 'my.yaml' }, []],
+    [{}, { CONFIG_FILE: 'my.yaml' }, ['CONFIG_FILE is "my.yaml": there is no such file']],
+    [{ 'my.yaml': withCode('EISDIR') }, { CONFIG_FILE: 'my.yaml' }, ['my.yaml cannot be read (EISDIR)']],
+    [{ 'config.yaml': withCode('EACCES'), 'config.yml': '' }, {}, ['config.yaml cannot be read (EACCES)']],
+    [{ '.env': withCode('EACCES'), 'config.yml': 'idp: { audience: a }' }, {}, ['.env cannot be read (EACCES)']],
+    [{ '.env': withCode('EACCES'), 'config.yml': '[]' }, {}, ['.env cannot be read (EACCES)', 'config.yml, line 1: expected sections such as idp and server']]
+  ]
+  for (const [files, environment, problems] of cases) {
+    const found = collect(files, environment)
+    t.same(found.problems, problems)
+    t.equal(found.isFileUnread, problems.length > 0)
+  }
+  const { values, ...faults } = collect({ 'config.yaml': 'idp: [' }, { LOG_LEVEL: 'loud' })
+  const error = await readSettings(values, faults).catch(error => error)
+  t.match(error.problems, [/^config.yaml, line 1: /, /^LOG_LEVEL \(server.logLevel\) is "loud"; allowed: fatal, /], 'a bad variable is told beside the bad file')
+  t.equal(error.problems.length, 2, 'and the domain is not called missing')
+})
+
+t.test('Every fault of one start is told in one message without a stack.', async t => {
+  const { values, ...faults } = collect({ 'config.yaml': 'idp:\n  domian: a\n  dpopMode: MAYBE' }, { PORT: '70000', DPOP_ENABLED: 'false', DPOP_REQUIRED: 'true' })
+  const error = await readSettings(values, faults).catch(error => error)
+  t.type(error, SettingsError)
+  t.same(error.message.split('\n'), [
+    'The settings are not usable:',
+    '  - config.yaml, line 2: unknown key "idp.domian"',
+    '  - IDP_DPOP_MODE (idp.dpopMode) is "MAYBE"; allowed: DISABLED, ALLOWED or REQUIRED',
+    '  - PORT is 70000; allowed: integer, 0 (any free port) to 65535',
+    '  - IDP_DOMAIN (idp.domain) is not set; allowed: host, optionally with :port; no scheme, path or user info',
+    '  - IDP_AUDIENCE (idp.audience) is not set; allowed: any non-empty string',
+    '  - DPOP_ENABLED (idp.dpopEnabled) is false and DPOP_REQUIRED (idp.dpopRequired) is true: they contradict each other'
+  ])
+  t.equal((await import('node:util')).inspect(error), error.message, 'as a program prints it')
+})
+
+t.test('Variables of proxies are read in either case, the upper one first.', t => {
+  t.equal(collect({}, { https_proxy: 'http://lower.example' }).values.HTTPS_PROXY, 'http://lower.example')
+  t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' }).values.HTTPS_PROXY, 'http://upper.example')
+  t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: '' }).values.HTTPS_PROXY, 'http://lower.example')
+  t.same(collect({}, { http_proxy: 'http://p', no_proxy: '*' }).values, { HTTP_PROXY: 'http://p', NO_PROXY: '*' })
+  t.end()
+})
+
+t.test('Settings may be an object in the shape of the file.', t => {
+  t.same(settingsFromObject({ idp: { domain: 'tenant.example', dpopRequired: true, jwksUri: undefined, issuer: null }, server: undefined }), {
+    IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true
+  })
+  t.throws(() => settingsFromObject({ idp: { domian: 'tenant.example' } }), { name: 'SettingsError', problems: ['options: unknown key "idp.domian"'] })
+  t.end()
+})
+
+t.test('A file that is not there has no text, and one that cannot be read throws.', t => {
+  const directory = t.testdir({ 'config.yaml': 'idp:\n' })
+  mkdirSync(join(directory, 'folder'))
+  writeFileSync(join(directory, 'empty'), '')
+  t.equal(readTextIfThere(join(directory, 'config.yaml')), 'idp:\n')
+  t.equal(readTextIfThere(join(directory, 'empty')), '')
+  t.equal(readTextIfThere(join(directory, 'none')), undefined)
+  t.throws(() => readTextIfThere(join(directory, 'folder')), { code: 'EISDIR' })
+  t.end()
+})

@@ -1,0 +1,239 @@
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { readSettings } from '../../../holdfast.ts'
+import { SettingsError } from '../../../lib/settings/settings-error.ts'
+import type { Settings } from '../../../lib/settings/settings.ts'
+import type { RawSettings } from '../../../lib/settings/sources.ts'
+import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
+import type { SettingName } from '../../../lib/settings/specs.ts'
+import { validateSettings } from '../../../lib/settings/validation.ts'
+
+const ENOUGH: RawSettings = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
+
+const read = (values: RawSettings): Promise<Settings> => readSettings({ ...ENOUGH, ...values })
+
+async function problemsOf (values: RawSettings): Promise<readonly string[]> {
+  const outcome = await read(values).catch(error => error)
+  if (outcome instanceof SettingsError) return outcome.problems
+  if (outcome instanceof Error) throw outcome
+  return []
+}
+
+/** How a message names a setting. */
+function title (name: SettingName): string {
+  const { file } = settingSpec(name)
+  return file ? `${name} (${file})` : name
+}
+
+t.test('Two settings are enough, and the rest has defaults.', async t => {
+  t.same(await read({}), {
+    ...ENOUGH,
+    IDP_SCOPE_CLAIMS: ['scope'],
+    IDP_CLOCK_TOLERANCE_SECONDS: 5,
+    API_PROFILE: '1',
+    ERROR_BODY: 'default',
+    IDP_DPOP_IAT_OFFSET_SECONDS: 300,
+    IDP_DPOP_IAT_LEEWAY_SECONDS: 30,
+    DPOP_ALGS: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256'],
+    DPOP_REPLAY: 'memory',
+    DPOP_REPLAY_MAX: 2_000_000,
+    DPOP_NONCE: 'off',
+    TRUST_PROXY: ['false'],
+    METRICS: 'on',
+    LOG_LEVEL: 'info',
+    issuer: 'https://tenant.example/',
+    dpopMode: 'ALLOWED',
+    trustProxy: false,
+    port: 8000
+  })
+})
+
+t.test('Values that are set are typed, whether they are text of the environment or values of the file.', async t => {
+  const cases: Array<[SettingName, unknown, unknown]> = [
+    ['IDP_CLOCK_TOLERANCE_SECONDS', '0', 0],
+    ['IDP_CLOCK_TOLERANCE_SECONDS', 300, 300],
+    ['IDP_DPOP_IAT_OFFSET_SECONDS', '31536000', 31536000],
+    ['DPOP_ENABLED', 'true', true],
+    ['DPOP_ENABLED', true, true],
+    ['DPOP_REQUIRED', 'false', false],
+    ['API_PROFILE', 2, '2'],
+    ['IDP_SCOPE_CLAIMS', 'scope scp', ['scope', 'scp']],
+    ['IDP_SCOPE_CLAIMS', 'scope,scp', ['scope', 'scp']],
+    ['IDP_SCOPE_CLAIMS', ' scope ,\tscp, ', ['scope', 'scp']],
+    ['IDP_SCOPE_CLAIMS', ['scope', 'scp'], ['scope', 'scp']],
+    ['DPOP_ALGS', 'ES256', ['ES256']],
+    ['CORS_ORIGINS', '*', ['*']],
+    ['CORS_ORIGINS', 'https://a.example,http://localhost:3000', ['https://a.example', 'http://localhost:3000']]
+  ]
+  for (const [name, value, expected] of cases) t.same((await read({ [name]: value }))[name], expected, `${name} ${JSON.stringify(value)}`)
+})
+
+const secret = (bytes: number): string => randomBytes(bytes).toString('base64url')
+const longest = 'a'.repeat(63)
+
+/** Of each row, the first list passes and the second does not. */
+const FORMS: Array<[SettingName, unknown[], unknown[]]> = [
+  ['IDP_DOMAIN',
+    ['tenant.example', 'TENANT.Example', 'tenant', 'my_tenant.example', 'localhost:3000', 'tenant.example:65535', '192.0.2.1', '[2001:db8::1]', '[::1]:8443', 'bücher.example', `${longest}.example`],
+    ['', ' ', 'tenant.example/', 'tenant.example/path', '//tenant.example', 'user@tenant.example', 'tenant.example?', 'tenant.example#', 'tenant.example:', 'tenant.example:0',
+      'tenant.example:65536', 'tenant.example:80x', 'tenant.example ', 'tenant.example\n', 'tenant.example.', '.tenant.example', 'tenant..example', 'tenant,example', 'tenant.example;',
+      'tenant%2eexample', 'tenant\\example', '192.0.2.256', '2001:db8::1', '[2001:db8::1', '[fe80::1%25eth0]', 'xn--a', 'https:tenant.example', 'https:/tenant.example', ['tenant.example'], { host: 'tenant.example' }, true]],
+  ['IDP_AUDIENCE', ['https://api.example', 'x', ' ', 'urn:api', 12], ['', ['https://api.example'], {}, false]],
+  ['IDP_ISSUER',
+    ['https://tenant.example/', 'https://tenant.example', 'https://tenant.example/realms/x', 'https://tenant.example:8443/', 'http://localhost:3000', 'http://127.0.0.1:3000/', 'http://127.9.9.9', 'http://[::1]:3000'],
+    ['tenant.example', 'http://tenant.example/', 'http://localhost.example/', 'http://192.0.2.1', 'http://[::2]/', 'https:tenant.example', 'https:///tenant.example', 'ftp://tenant.example', 'https://user@tenant.example/',
+      'https://:pw@tenant.example/', 'https://tenant.example/?', 'https://tenant.example/?a=b', 'https://tenant.example/#', 'https://tenant.example/ ', 'https://tenant.example\\x', 'https://tenant.example/\u0001', 'https://']],
+  ['IDP_JWKS_URI', ['https://keys.example/jwks?v=1', 'http://localhost:3000/jwks'], ['/jwks', 'http://keys.example/jwks', 'https://u:p@keys.example/jwks', 'https:keys.example', 'file:///jwks']],
+  ['IDP_SCOPE_CLAIMS', ['scope', 'scope scp permissions', ['permissions']], [',', 'roles', 'scope roles', [], [['scope']], { scope: true }, true]],
+  ['IDP_CUSTOM_CLAIM', ['https://example.com/team', 'urn:example:team'], ['team', 'example.com/team', 'https://', 'https://example.com/my team', '']],
+  ['IDP_CLOCK_TOLERANCE_SECONDS', ['0', '300'], ['-1', '301', '1.5', '5s', '0x10', '1e2', ' 5', 'true', true, [5], 1.5]],
+  ['API_PROFILE', ['1', '2', 1], ['0', '3', 'one', true]],
+  ['ERROR_BODY', ['default', 'detailed'], ['Default', 'full']],
+  ['DPOP_ENABLED', ['true', 'false', false], ['yes', '1', '0', 'TRUE', 1, ['true']]],
+  ['IDP_DPOP_MODE', ['ALLOWED', 'DISABLED', 'DISABLED', 'REQUIRED'], ['allowed', 'OFF', '']],
+  ['IDP_DPOP_IAT_OFFSET_SECONDS', ['0', '86400'], ['-1', '1.0', '9'.repeat(20), Infinity]],
+  ['IDP_DPOP_IAT_LEEWAY_SECONDS', ['0', '86400'], ['-1', 'none']],
+  ['DPOP_ALGS', ['ES256', 'ES256 EdDSA Ed25519 RS512'], ['HS256', 'none', 'ES256 HS256', 'es256', [], [{ alg: 'ES256' }]]],
+  ['DPOP_REPLAY', ['memory', 'off', 'redis://cache.example', 'rediss://:pw@cache.example:6380/2'], ['Memory', 'redis', 'http://cache.example', 'redis:cache', 'redis:///0', 'redis://cache.example/db', 'redis://:p#w@cache.example', 'redis://cache.example/0#x', 'redis://cache example']],
+  ['DPOP_REPLAY_MAX', ['1', '100000000'], ['0', '100000001', '2_000_000']],
+  ['DPOP_NONCE', ['off', 'required'], ['on', false]],
+  ['DPOP_NONCE_SECRET', [secret(32), secret(33), `${secret(32)}=`, `${secret(32)} ${secret(64)}`, [secret(32)]], [secret(31), `${secret(32)} ${secret(31)}`, `${secret(33)}A`, `${'+/'.repeat(22)}`, '=', []]],
+  ['TRUST_PROXY',
+    ['false', 'true', true, false, 'loopback', 'loopback linklocal,uniquelocal', '192.0.2.1', '10.0.0.0/8', '10.0.0.0/32', '2001:db8::/32', '2001:db8::1/128', '::ffff:10.0.0.1', ['10.0.0.0/8', 'loopback']],
+    ['1', 1, '0', ['1'], '10.0.0.0/8 2', 'LOOPBACK', 'proxy.example', '10.0.0.0/0', '10.0.0.0/33', '2001:db8::/129', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0.0/255.0.0.0', '10.0.0', 'yes', [], {}]],
+  ['PUBLIC_URL',
+    ['https://api.example', 'https://api.example/', 'http://localhost:8000', 'https://api.example/svc/v1', 'HTTPS://API.example'],
+    ['api.example', '/svc', 'ftp://api.example', 'https://user:pw@api.example', 'https://api.example/?', 'https://api.example/#', 'https://api.example/a//b', 'https://api.example/a/../b', 'https://api.example/%2e', 'https://api.example/a%2Fb', 'https://api.example:0', 'https:///svc']],
+  ['CORS_ORIGINS',
+    ['*', 'https://app.example', 'https://App.example', 'http://localhost:3000', 'http://[::1]:3000', 'capacitor://localhost'],
+    ['app.example', 'https://app.example/', 'https://app.example/x', 'https://app.example:443', 'https://u@app.example', 'null', 'https://*.example', []]],
+  ['METRICS', ['on', 'off'], ['true', true, 'ON']],
+  ['LOG_LEVEL', ['fatal', 'trace', 'silent'], ['loud', 'INFO']],
+  ['PORT', ['0', '65535', 8000], ['-1', '65536', '80.5', 'http', '/run/socket']],
+  ['HTTP_PROXY', ['http://proxy.example:3128', 'proxy.example:3128', 'https://u:p@proxy.example/'], ['socks5://proxy.example', 'http://', 'http:/proxy.example', 'http://proxy.example/path', 'http://proxy.example?x', 'proxy example']],
+  ['HTTPS_PROXY', ['http://proxy.example:3128'], ['ftp://proxy.example']],
+  ['NO_PROXY', ['*', 'localhost,.internal:8443'], [['localhost']]]
+]
+
+t.test('Each setting takes what it should, and names itself, what it held and what is allowed where it does not.', async t => {
+  // One read takes a column of the table: its values stand each for itself.
+  const columns = (of: 1 | 2): RawSettings[] => Array.from({ length: Math.max(...FORMS.map(row => row[of].length)) }, (_, index) =>
+    Object.fromEntries(FORMS.filter(row => index in row[of]).map(row => [row[0], row[of][index]])))
+  for (const values of columns(1)) t.same(await problemsOf(values), [], `it takes ${JSON.stringify(values)}`)
+  for (const values of columns(2)) {
+    const problems = await problemsOf(values)
+    t.equal(problems.length, Object.keys(values).length)
+    for (const [name, value] of Object.entries(values) as Array<[SettingName, unknown]>) {
+      const problem = problems.find(problem => problem.startsWith(`${title(name)} is `))
+      t.ok(problem?.endsWith(`; allowed: ${settingSpec(name).allowed}`), `${name} refuses ${JSON.stringify(value)}`)
+    }
+  }
+  const untested = settingNames.filter(name => !FORMS.some(([tested]) => tested === name))
+  t.same(untested, ['DPOP_REQUIRED'], 'the table has every setting but one, which is the twin of DPOP_ENABLED')
+})
+
+t.test('A message shows what a setting held, as far as it may be shown.', async t => {
+  const cases: Array<[RawSettings, RegExp]> = [
+    [{ IDP_DOMAIN: 'tenant.example/x' }, /^IDP_DOMAIN \(idp\.domain\) is "tenant\.example\/x"; allowed: host, /],
+    [{ PORT: 'http' }, /^PORT is "http"; allowed: /],
+    [{ TRUST_PROXY: 1 }, /^TRUST_PROXY .* is "1"; .* no hop count$/],
+    [{ DPOP_ALGS: 'ES256,HS256' }, /is "ES256 HS256"/],
+    [{ DPOP_ALGS: [{ alg: 'ES256' }] }, /is \[\{"alg":"ES256"\}\]/],
+    [{ IDP_AUDIENCE: ['a', 'b'] }, /is "a b"/],
+    [{ LOG_LEVEL: 'a\nb' }, /is "a\\nb"/],
+    [{ LOG_LEVEL: 'x'.repeat(5000) }, /is "x{199}…; allowed/]
+  ]
+  for (const [values, expected] of cases) t.match(await problemsOf(values), [expected])
+
+  const password = 'p4ssw0rd'
+  const hidden: RawSettings[] = [
+    { DPOP_NONCE_SECRET: password }, { DPOP_NONCE_SECRET: [password, secret(32)] }, { DPOP_NONCE_SECRET: { [password]: 1 } },
+    { DPOP_REPLAY: `redis://:${password}@` }, { HTTP_PROXY: `ftp://u:${password}@proxy.example` }, { HTTPS_PROXY: `u:${password}@` },
+    { IDP_DOMAIN: `u:${password}@tenant.example` }, { IDP_ISSUER: `https://u:${password}@tenant.example` },
+    { IDP_JWKS_URI: `https://u:${password}@tenant.example` }, { PUBLIC_URL: `https://u:${password}@api.example` },
+    { CORS_ORIGINS: `https://u:${password}@app.example https://b@app.example` }, { TRUST_PROXY: `${password}@10.0.0.1` }
+  ]
+  for (const values of hidden) {
+    const [problem, ...more] = await problemsOf(values)
+    t.equal(more.length, 0)
+    t.match(problem, /is (not usable \(its value is not shown\)|"…@.*"); allowed/)
+    t.notMatch(problem, password)
+  }
+})
+
+t.test('Domain or issuer, and the audience, are required.', async t => {
+  const missingDomain = /^IDP_DOMAIN \(idp\.domain\) is not set; allowed: /
+  const missingAudience = /^IDP_AUDIENCE \(idp\.audience\) is not set; allowed: /
+  t.match(await problemsOf({ IDP_DOMAIN: undefined }), [missingDomain])
+  t.same(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'https://tenant.example/' }), [])
+  t.match(await problemsOf({ IDP_AUDIENCE: undefined }), [missingAudience])
+  t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_AUDIENCE: undefined }), [missingDomain, missingAudience])
+  t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'tenant.example' }), [/^IDP_ISSUER/], 'a bad issuer is there, though bad')
+})
+
+t.test('The issuer follows from the domain, unless it is set.', async t => {
+  const cases: Array<[RawSettings, string | undefined]> = [
+    [{ IDP_DOMAIN: 'tenant.example' }, 'https://tenant.example/'],
+    [{ IDP_DOMAIN: 'Tenant.EXAMPLE' }, 'https://tenant.example/'],
+    [{ IDP_DOMAIN: 'tenant.example:8443' }, 'https://tenant.example:8443/'],
+    [{ IDP_DOMAIN: 'tenant.example:443' }, 'https://tenant.example/'],
+    [{ IDP_DOMAIN: 'Bücher.example' }, 'https://xn--bcher-kva.example/'],
+    [{ IDP_DOMAIN: '[2001:DB8:0::1]' }, 'https://[2001:db8::1]/'],
+    [{ IDP_DOMAIN: undefined, IDP_ISSUER: 'https://Tenant.example/realm' }, 'https://Tenant.example/realm'],
+    [{ IDP_ISSUER: 'http://localhost:3000' }, 'http://localhost:3000']
+  ]
+  for (const [values, issuer] of cases) t.equal((await read(values)).issuer, issuer, JSON.stringify(values))
+})
+
+t.test('A domain with a scheme starts without an issuer, whatever else is set.', async t => {
+  for (const domain of ['https://tenant.example', 'HTTPS://Tenant.example', 'hTTp://tenant.example/path', 'https://', 'https://not a host']) {
+    t.equal((await read({ IDP_DOMAIN: domain })).issuer, undefined, domain)
+    t.equal((await read({ IDP_DOMAIN: domain, IDP_ISSUER: 'https://tenant.example/', IDP_JWKS_URI: 'https://tenant.example/jwks' })).issuer, undefined, domain)
+  }
+  t.match(await problemsOf({ IDP_DOMAIN: 'https://tenant.example', IDP_AUDIENCE: undefined, PORT: 'x' }), [/^PORT/, /^IDP_AUDIENCE/], 'other faults still stop the start')
+})
+
+t.test('The mode of DPoP follows from three settings, which must not contradict each other.', async t => {
+  const contradiction = Symbol('contradiction')
+  const expected = (enabled: string | undefined, required: string | undefined, mode: string | undefined): string | symbol => {
+    const modes = ['DISABLED', 'ALLOWED', 'REQUIRED']
+      .filter(candidate => enabled === undefined || (enabled === 'true') === (candidate !== 'DISABLED'))
+      .filter(candidate => required === undefined || (required === 'true') === (candidate === 'REQUIRED'))
+      .filter(candidate => mode === undefined || mode === candidate)
+    if (modes.length === 0) return contradiction
+    return modes.includes('ALLOWED') ? 'ALLOWED' : modes.includes('REQUIRED') && modes.length === 1 ? 'REQUIRED' : modes[0]!
+  }
+  for (const enabled of [undefined, 'true', 'false']) {
+    for (const required of [undefined, 'true', 'false']) {
+      for (const mode of [undefined, 'DISABLED', 'ALLOWED', 'REQUIRED']) {
+        const values = { DPOP_ENABLED: enabled, DPOP_REQUIRED: required, IDP_DPOP_MODE: mode }
+        const outcome = await read(values).then(settings => settings.dpopMode, (error: SettingsError) => {
+          t.match(error.problems[0], /^(DPOP_ENABLED|DPOP_REQUIRED) .* is (true|false) and (DPOP_REQUIRED|IDP_DPOP_MODE) .*: they contradict each other$/)
+          return contradiction
+        })
+        t.equal(outcome, expected(enabled, required, mode), JSON.stringify(values))
+      }
+    }
+  }
+  t.match(await problemsOf({ DPOP_ENABLED: false, IDP_DPOP_MODE: 'REQUIRED' }), [/"REQUIRED": they contradict each other/], 'values of the file count the same')
+})
+
+t.test('Words that mean everything or nothing stand alone in a list.', async t => {
+  t.same(await problemsOf({ TRUST_PROXY: 'loopback 10.0.0.0/8' }), [])
+  t.match(await problemsOf({ TRUST_PROXY: 'true 10.0.0.0/8' }), [/^TRUST_PROXY .* is "true 10\.0\.0\.0\/8"; true and false must stand alone$/])
+  t.match(await problemsOf({ TRUST_PROXY: ['loopback', false] }), [/true and false must stand alone$/])
+  t.match(await problemsOf({ CORS_ORIGINS: 'https://app.example *' }), [/^CORS_ORIGINS .*; \* must stand alone$/])
+})
+
+t.test('Trust and port follow from what is set.', async t => {
+  t.equal((await read({ TRUST_PROXY: true })).trustProxy, true)
+  t.equal((await read({ TRUST_PROXY: 'false' })).trustProxy, false)
+  t.same((await read({ TRUST_PROXY: 'loopback, 10.0.0.0/8' })).trustProxy, ['loopback', '10.0.0.0/8'])
+  t.equal((await read({ API_PROFILE: '2' })).port, 8080)
+  t.equal((await read({ API_PROFILE: '2', PORT: '9000' })).port, 9000)
+  t.equal((await read({ PORT: '0' })).port, 0)
+})
+
+t.test('A fault that is not about settings is not taken for one.', async t => {
+  await t.rejects(validateSettings(ENOUGH, async () => { throw new TypeError('the registration failed') }), { name: 'TypeError', message: 'the registration failed' })
+})

@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import type { Test } from 'tap'
+import { METRICS } from '../../lib/metrics/catalog.ts'
+import type { RawSettings } from '../../lib/settings/sources.ts'
+import { startApp } from '../helpers/app.ts'
+import type { RunningApp } from '../helpers/app.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+
+async function start (t: Test, settings: RawSettings = {}, prepare?: Parameters<typeof startApp>[3]): Promise<RunningApp & { issuer: Awaited<ReturnType<typeof startIssuer>>, scrape: () => Promise<string> }> {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer, settings, prepare)
+  return { ...running, issuer, scrape: async () => (await fetch(`${running.url}/metrics`)).text() }
+}
+
+/** The value of one series, or undefined where there is none. */
+function valueOf (text: string, series: string): number | undefined {
+  const line = text.split('\n').find(line => line.startsWith(`${series} `))
+  return line === undefined ? undefined : Number(line.slice(series.length + 1))
+}
+
+t.test('Requests are counted by route pattern, method, status and scheme', async t => {
+  const { url, issuer, scrape } = await start(t)
+  const client = await createDpopClient()
+  const bound = issuer.token({ cnf: { jkt: client.jkt } })
+  const bearer = { authorization: `Bearer ${issuer.token({ scope: 'admin' })}` }
+  await fetch(`${url}/api/admin/one`, { headers: bearer })
+  await fetch(`${url}/api/admin/two?x=1`, { headers: bearer })
+  await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${bound}`, dpop: client.proof({ token: bound, url: `${url}/api/private` }) } })
+  await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${bound}` } })
+  await fetch(`${url}/api/private`)
+  await fetch(`${url}/api/private`, { method: 'HEAD', headers: bearer })
+  await fetch(`${url}/api/public`, { headers: bearer })
+  await fetch(`${url}/made/up`)
+  await fetch(`${url}/made/up/too`, { headers: bearer })
+
+  const text = await scrape()
+  const counts: ReadonlyArray<readonly [labels: string, count: number]> = [
+    ['method="GET",route="/api/admin/*",status="200",scheme="bearer"', 2],
+    ['method="GET",route="/api/private",status="200",scheme="dpop"', 1],
+    ['method="GET",route="/api/private",status="401",scheme="dpop"', 1],
+    ['method="GET",route="/api/private",status="401",scheme="none"', 1],
+    ['method="HEAD",route="/api/private",status="200",scheme="bearer"', 1],
+    ['method="GET",route="/api/public",status="200",scheme="none"', 1],
+    ['method="GET",route="unknown",status="404",scheme="none"', 2]
+  ]
+  for (const [labels, count] of counts) t.equal(valueOf(text, `holdfast_requests_total{${labels}}`), count, labels)
+  t.equal(text.split('\n').filter(line => line.startsWith('holdfast_requests_total{')).length, counts.length, 'and nothing else is')
+  t.equal(valueOf(text, 'holdfast_request_duration_seconds_count{method="GET",route="/api/private"}'), 3)
+  t.equal(valueOf(text, 'holdfast_refusals_total{reason="proof_missing"}'), 1)
+  t.equal(valueOf(text, 'holdfast_refusals_total{reason="credentials_missing"}'), 1)
+  t.equal(valueOf(text, 'holdfast_refusals_total{reason="htu_mismatch"}'), 0)
+  t.equal(valueOf(text, 'holdfast_verification_duration_seconds_count{kind="token"}'), 2)
+  t.equal(valueOf(text, 'holdfast_verification_duration_seconds_count{kind="proof"}'), 1)
+  t.equal(valueOf(text, 'holdfast_cache_hits_total{cache="tokens"}'), 3)
+  t.equal(valueOf(text, 'holdfast_cache_misses_total{cache="tokens"}'), 2)
+  t.equal(valueOf(text, 'holdfast_replay_claims_total{outcome="first"}'), 1)
+  t.ok(valueOf(text, 'holdfast_connections')! >= 1)
+})
+
+t.test('A flood of made-up paths, methods and tokens makes no new series', async t => {
+  const { app, issuer, scrape } = await start(t)
+  const seriesOf = (text: string): number => text.split('\n').filter(line => line.startsWith('holdfast_')).length
+  const round = async (word: string) => {
+    await app.inject({ url: `/${word}`, method: 'PROPFIND' })
+    await app.inject({ url: `/api/admin/${word}`, headers: { authorization: `Bearer ${issuer.token({ scope: word })}` } })
+    await app.inject({ url: '/api/private', headers: { authorization: `${word} ${word}` } })
+  }
+  await round('first')
+  await scrape()
+  const before = seriesOf(await scrape())
+  for (let i = 0; i < 20; i++) await round(`word-${i}`)
+  t.equal(seriesOf(await scrape()), before)
+})
+
+t.test('A route with several methods is counted under each', async t => {
+  const { app, scrape } = await start(t, {}, app => {
+    app.register(async app => { app.route({ method: ['POST', 'PUT'], url: '/both', onResponse: (_request, _reply, done) => done(), handler: () => 'done' }) })
+  })
+  await app.inject({ url: '/both', method: 'PUT' })
+  const text = await scrape()
+  t.equal(valueOf(text, 'holdfast_requests_total{method="PUT",route="/both",status="200",scheme="none"}'), 1)
+  t.equal(valueOf(text, 'holdfast_requests_total{method="POST",route="/both",status="200",scheme="none"}'), undefined)
+})
+
+t.test('The answer is the text format of Prometheus, for nobody to keep', async t => {
+  const { url } = await start(t)
+  const answer = await fetch(`${url}/metrics`)
+  t.equal(answer.status, 200)
+  t.equal(answer.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+  t.equal(answer.headers.get('cache-control'), 'no-store')
+  const text = await answer.text()
+  for (const name of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes', 'process_cpu_seconds_total']) t.ok(text.includes(`\n# TYPE ${name} `), name)
+})
+
+t.test('With the provider down metrics answer, and say so', async t => {
+  const issuer = await startIssuer(t)
+  issuer.outage = 503
+  const { app, url } = await startApp(t, issuer)
+  await app.inject({ url: '/api/private', headers: { authorization: `Bearer ${issuer.token()}` } })
+  const text = await (await fetch(`${url}/metrics`)).text()
+  t.equal(valueOf(text, 'holdfast_keys_status{status="empty"}'), 1)
+  t.equal(valueOf(text, 'holdfast_refusals_total{reason="keys_unavailable"}'), 1)
+  t.equal(valueOf(text, 'holdfast_requests_total{method="GET",route="/api/private",status="503",scheme="bearer"}'), 1)
+})
+
+t.test('With a shared replay store the time of each claim is measured', async t => {
+  const { url, issuer, scrape } = await start(t, { DPOP_REPLAY: 'redis://127.0.0.1:1' })
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const answer = await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) } })
+  t.equal(answer.status, 503)
+  const text = await scrape()
+  t.equal(valueOf(text, 'holdfast_replay_claim_duration_seconds_count'), 1)
+  t.equal(valueOf(text, 'holdfast_replay_ready{kind="redis"}'), 0)
+})
+
+t.test('METRICS=off leaves neither the route nor a count', async t => {
+  const { app, url } = await start(t, { METRICS: 'off' })
+  t.equal((await fetch(`${url}/metrics`)).status, 404)
+  t.equal((await fetch(`${url}/api/private`)).status, 401)
+  t.equal(app.guardParts.tally, undefined)
+})
+
+t.test('docs/operating.md lists every metric of our own, with its type, and no other', async t => {
+  const text = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+  const rows = [...text.matchAll(/^\| `(holdfast_\w+)` \| (\w+) \|/gm)].map(([, name, type]) => `${name} ${type}`)
+  t.same(rows, METRICS.map(({ name, type }) => `${name} ${type}`))
+})

@@ -1,0 +1,228 @@
+import { execFile, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { connect, createServer as createTcpServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import t from 'tap'
+import type { Test } from 'tap'
+import { AUDIENCE, startIssuer } from './helpers/issuer.ts'
+import type { Issuer } from './helpers/issuer.ts'
+
+/**
+ * The compiled app as operators run it: built once, then started by the command of `npm start` in a process of its own and
+ * in a directory of its own, so that no file of the clone counts. Only this file may build, since a build empties dist/ first.
+ */
+const root = join(import.meta.dirname, '..')
+const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+const absolute = (command: string): string[] => command.replaceAll('dist/', join(root, 'dist/')).split(' ').slice(1)
+const START = absolute(scripts.start!)
+const APP = join(root, 'dist/app.js')
+
+/** Nothing of the environment of the tests but what a program needs to run at all. */
+const { PATH, HOME } = process.env
+type Environment = Record<string, string>
+const GOOD: Environment = { IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: AUDIENCE }
+
+interface Outcome {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+function run (file: string, args: string[], env: Environment, cwd: string): Promise<Outcome> {
+  return new Promise(resolve => {
+    const child = execFile(file, args, { cwd, env: { PATH, HOME, ...env } }, (_error, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }))
+  })
+}
+
+const fastify = (args: string[], env: Environment, cwd: string): Promise<Outcome> =>
+  run(process.execPath, [join(root, 'node_modules/.bin/fastify'), ...args], env, cwd)
+
+interface Service {
+  readonly url: string
+  readonly port: number
+  log (): Array<{ level: number, msg: string }>
+  terminate (): void
+  readonly ended: Promise<{ code: number | null, stderr: string }>
+}
+
+/** Starts the service and waits until it listens. It ends with the test, at the latest. */
+function startService (t: Test, env: Environment, args: string[] = []): Promise<Service> {
+  const child = spawn(process.execPath, [join(root, 'node_modules/.bin/fastify'), ...START, '--address', '127.0.0.1', ...args], { cwd: t.testdir(), env: { PATH, HOME, ...env } })
+  t.teardown(() => { child.kill('SIGKILL') })
+  let stdout = ''
+  let stderr = ''
+  child.stderr.on('data', chunk => { stderr += chunk })
+  const ended = new Promise<{ code: number | null, stderr: string }>(resolve => child.on('close', code => resolve({ code, stderr })))
+  return new Promise((resolve, reject) => {
+    ended.then(({ code }) => reject(new Error(`it ended with ${code}: ${stderr}`)))
+    child.stdout.on('data', chunk => {
+      stdout += chunk
+      const [, url, port] = /listening at (http:\/\/127\.0\.0\.1:(\d+))/.exec(stdout) ?? []
+      if (!url) return
+      resolve({
+        url,
+        port: Number(port),
+        log: () => stdout.trim().split('\n').map(line => JSON.parse(line)),
+        terminate: () => { child.kill('SIGTERM') },
+        ended
+      })
+    })
+  })
+}
+
+async function findFreePort (): Promise<number> {
+  const server = createTcpServer()
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+function isRefused (port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('connect', () => { socket.destroy(); resolve(false) })
+    socket.on('error', () => resolve(true))
+  })
+}
+
+t.before(async () => {
+  const { code, stdout, stderr } = await run('npm', ['run', 'build'], {}, root)
+  if (code !== 0) throw new Error(`the build failed: ${stdout}${stderr}`)
+})
+
+t.test('npm start with bad settings ends with one message that names each of them.', async t => {
+  const { code, stderr } = await run('npm', ['start'], { IDP_DOMAIN: 'tenant.example/', CONFIG_FILE: join(t.testdir({}), 'none.yaml'), PORT: 'http' }, root)
+  t.equal(code, 1)
+  t.match(stderr, /The settings are not usable:\n {2}- CONFIG_FILE is ".*none\.yaml": there is no such file\n {2}- IDP_DOMAIN \(idp\.domain\) is "tenant\.example\/"; allowed: .*\n {2}- PORT is "http"; allowed: /)
+  t.notMatch(stderr, /^\s+at /m, 'no stack trace')
+})
+
+t.test('A start that cannot use its settings says why and nothing else.', async t => {
+  const directory = t.testdir({
+    folder: {},
+    empty: {},
+    unknown: { 'config.yaml': 'idp:\n  domain: tenant.example\n  audiance: x\n' },
+    broken: { 'config.json': '{\n  "idp": {\n    "domain": "tenant.example",,\n  }\n}' },
+    dotenv: { '.env': 'IDP_DOMAIN=tenant.example\nDPOP_NONCE_SECRET=s3cret\n' }
+  })
+  const cases: Array<[cwd: string, env: Environment, lines: string[]]> = [
+    ['empty', { IDP_AUDIENCE: '' }, ['IDP_DOMAIN (idp.domain) is not set; ', 'IDP_AUDIENCE (idp.audience) is not set; ']],
+    ['empty', { CONFIG_FILE: '../folder' }, ['../folder cannot be read (EISDIR)']],
+    ['unknown', {}, ['config.yaml, line 3: unknown key "idp.audiance"', 'IDP_AUDIENCE (idp.audience) is not set; ']],
+    ['broken', {}, ['config.json, line 3: syntax error (']],
+    ['dotenv', {}, ['DPOP_NONCE_SECRET (dpop.nonceSecret) is not usable (its value is not shown); ', 'IDP_AUDIENCE (idp.audience) is not set; ']],
+    ['empty', { ...GOOD, TRUST_PROXY: '1' }, ['TRUST_PROXY (server.trustProxy) is "1"; ']]
+  ]
+  for (const [cwd, env, lines] of cases) {
+    const { code, stdout, stderr } = await fastify(START, env, join(directory, cwd))
+    t.equal(code, 1)
+    t.equal(stdout, '')
+    const [head, ...told] = stderr.trimEnd().split('\n')
+    t.equal(head, 'The settings are not usable:')
+    t.ok(told.length === lines.length && lines.every((line, index) => told[index]!.startsWith(`  - ${line}`)), stderr)
+  }
+})
+
+t.test('The port follows from PORT, and without it from the profile, wherever that is set.', async t => {
+  const directory = t.testdir({ empty: {}, file: { 'config.yaml': 'api:\n  profile: 2\n' }, dotenv: { '.env': 'API_PROFILE=2\n' }, broken: { 'config.yaml': 'api: [' } })
+  const cases: Array<[string, Environment, string]> = [
+    ['empty', {}, '8000'],
+    ['empty', { API_PROFILE: '2' }, '8080'],
+    ['file', {}, '8080'],
+    ['dotenv', {}, '8080'],
+    ['broken', {}, '8000'],
+    ['empty', { API_PROFILE: '2', PORT: '9000' }, '9000'],
+    ['empty', { PORT: '0' }, '0']
+  ]
+  const script = `import(${JSON.stringify(pathToFileURL(join(root, 'dist/start-options.js')).href)}).then(({ port }) => console.log(port))`
+  for (const [cwd, env, port] of cases) {
+    const { stdout } = await run(process.execPath, ['-e', script], env, join(directory, cwd))
+    t.equal(stdout.trim(), port, JSON.stringify({ cwd, env }))
+  }
+})
+
+t.test('The service starts and serves what is public while the provider is down.', async t => {
+  const port = await findFreePort()
+  const { url, ended, terminate, ...service } = await startService(t, { ...GOOD, PORT: String(port) })
+  t.equal(service.port, port, 'it listens on PORT')
+  const answer = await fetch(`${url}/api/public`)
+  t.equal(answer.status, 200)
+  t.type((await answer.json() as { message: unknown }).message, 'string')
+  t.equal((await fetch(`${url}/health/live`)).status, 200)
+  t.equal((await fetch(`${url}/health/ready`)).status, 503)
+  terminate()
+  t.same(await ended, { code: 0, stderr: '' })
+})
+
+t.test('The port of the command line beats PORT.', async t => {
+  const port = await findFreePort()
+  t.equal((await startService(t, { ...GOOD, PORT: '9' }, ['-p', String(port)])).port, port)
+})
+
+/** Stands before the keys of an issuer, counts connections and answers only when it may. */
+async function startGate (t: Test, issuer: Issuer) {
+  let connections = 0
+  let open = (): void => {}
+  const opened = new Promise<void>(resolve => { open = resolve })
+  const server = createServer((_request, response) => {
+    opened.then(() => response.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) })))
+  })
+  server.on('connection', () => connections++)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, connections: () => connections, open }
+}
+
+t.test('After SIGTERM a request in flight is answered, new connections are refused, and the exit code is 0.', async t => {
+  const issuer = await startIssuer(t)
+  const gate = await startGate(t, issuer)
+  const { url, port, terminate, ended } = await startService(t, { ...GOOD, IDP_ISSUER: issuer.url, IDP_JWKS_URI: `http://${gate.host}/keys`, PORT: '0' })
+  const answer = fetch(`${url}/api/private`, { headers: { authorization: `Bearer ${issuer.token()}` } })
+  // The service has heard of it by the time that it answers a later one.
+  await fetch(`${url}/health/live`)
+  terminate()
+  while (!await isRefused(port)) await delay(20)
+  gate.open()
+  t.equal((await answer).status, 200)
+  t.match(await (await answer).json(), { user_id: 'user-1' })
+  t.same(await ended, { code: 0, stderr: '' })
+})
+
+t.test('A domain with a scheme is warned about, and every token is refused without a call to anyone.', async t => {
+  const issuer = await startIssuer(t)
+  const gate = await startGate(t, issuer)
+  gate.open()
+  const authorization = `Bearer ${issuer.token()}`
+  const settings = { IDP_ISSUER: issuer.url, IDP_JWKS_URI: `http://${gate.host}/keys`, IDP_AUDIENCE: AUDIENCE, PORT: '0' }
+
+  const good = await startService(t, settings)
+  t.equal((await fetch(`${good.url}/api/private`, { headers: { authorization } })).status, 200)
+  t.equal(gate.connections(), 1)
+  t.notMatch(good.log(), [{ msg: /IDP_DOMAIN/ }])
+
+  const bad = await startService(t, { ...settings, IDP_DOMAIN: `HTTPS://${gate.host}` })
+  const answer = await fetch(`${bad.url}/api/private`, { headers: { authorization } })
+  t.equal(answer.status, 401)
+  t.match(answer.headers.get('www-authenticate'), 'error="invalid_token"')
+  t.equal((await fetch(`${bad.url}/api/public`)).status, 200)
+  t.match(bad.log().filter(({ level }) => level === 40), [{ msg: /^IDP_DOMAIN carries a scheme, .* without https:\/\/$/ }])
+  bad.terminate()
+  t.same(await bad.ended, { code: 0, stderr: '' })
+  t.equal(gate.connections(), 1)
+  t.same(issuer.requests, [])
+})
+
+t.test('fastify print-routes and fastify print-plugins show the app.', async t => {
+  const routes = await fastify(['print-routes', APP], GOOD, t.testdir())
+  t.equal(routes.code, 0, routes.stderr)
+  t.match(routes.stdout, /p(ublic|rivate).*\(GET, HEAD\)/)
+  const plugins = await fastify(['print-plugins', APP], GOOD, t.testdir())
+  t.equal(plugins.code, 0, plugins.stderr)
+  t.match(plugins.stdout, /\bholdfast\b/)
+  t.match(plugins.stdout, /\bauth\b/)
+})

@@ -1,0 +1,178 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { nginxProgram } from '../helpers/nginx.ts'
+import { openSite, send, sendHttp2, sendTls, startScoped } from '../helpers/proxied-site.ts'
+import type { Answer, Site, StartService } from '../helpers/proxied-site.ts'
+import { sendRaw } from '../helpers/wire.ts'
+
+const skip = nginxProgram === undefined && 'nginx is not installed'
+const ACCEPTED: Answer = { status: 200, reason: 'accepted' }
+const MISMATCH: Answer = { status: 401, reason: 'htu_mismatch' }
+
+/** What a client could send to pass for somebody else: all of it must be gone behind nginx. */
+const FORGED = ['X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example', 'X-Forwarded-Port: 1234', 'X-Forwarded-Prefix: /evil',
+  'Forwarded: proto=https;host=evil.example', 'X-Forwarded-For: 192.0.2.1', 'X-Forwarded-Proto: javascript', 'X-Forwarded-Host: h/test?']
+
+// Each must come through nginx byte for byte.
+const PATHS: string[] = [
+  '/api/private',
+  '/api/users/1',
+  '/api/users/a%2Fb',
+  '/api/users/a%2fb',
+  '/api/users//x',
+  '/api/users//',
+  '/api/users/x/',
+  '/api/users/a%20b',
+  '/api/users/%C3%A9%E6%97%A5',
+  '/api/users/%c3%a9',
+  '/api/users/%7Ejoe/~joe',
+  '/api/users/%3Fx%23y',
+  '/api/users/a%5Cb',
+  '/api/users/a%25b%252Fc',
+  '/api/users/a+b;c=d,e:f@g',
+  '/api/users/UPPER',
+  '/api/users/a|b{c}',
+  '/api/users/x.y/...',
+  `/api/users/${'x'.repeat(2000)}`
+]
+
+/** The paths, queries and forgeries that every configuration must stand. `base` is what the client has before /api. */
+async function tryPaths (t: Test, site: Site, base: string): Promise<void> {
+  for (const path of PATHS) t.strictSame(await send(site, base + path), ACCEPTED, `${base}${path.slice(0, 60)}`)
+  t.strictSame(await send(site, `${base}/api/users/a%2Fb`, `${site.origin}${base}/api/users/a/b`), MISMATCH, 'an escaped slash is no slash')
+  t.strictSame(await send(site, `${base}/api/users//x`, `${site.origin}${base}/api/users/x`), MISMATCH, 'two slashes are not one')
+  t.strictSame(await send(site, `${base}/api/users/1`, `${site.origin}${base}/api/users/1/`), MISMATCH, 'a slash at the end counts')
+  t.strictSame(await send(site, `${base}/api/users/1`, `${site.origin}${base}/api/private`), MISMATCH, 'the proof of another resource')
+  t.strictSame(await send(site, `${base}/api/private?${'q=%2F..//&'.repeat(400)}`, `${site.origin}${base}/api/private`), ACCEPTED, 'a long query')
+  t.strictSame(await send(site, `${base}/api/%70rivate`, `${site.origin}${base}/api/private`), ACCEPTED, 'an escaped letter')
+
+  const dots = { status: 401, reason: 'target_path' }
+  t.strictSame(await send(site, `${base}/api/users/./x`), dots)
+  t.strictSame(await send(site, `${base}/api/users/x/../y`), dots)
+  t.strictSame(await send(site, `${base}/api/users/%2e%2e/users/y`), dots)
+  t.strictSame(await send(site, `${base}/api/users/\u00c3\u00a9`, `${site.origin}${base}/api/users/%C3%A9`), { status: 400, reason: 'none' }, 'no URL holds such bytes')
+}
+
+async function tryForgeries (t: Test, site: Site, base: string): Promise<void> {
+  const path = `${base}/api/private`
+  t.strictSame(await send(site, path, undefined, FORGED), ACCEPTED, 'all forged headers at once')
+  for (const line of FORGED) t.strictSame(await send(site, path, undefined, [line]), ACCEPTED, line)
+  const forged = ['https://evil.example', 'https://evil.example/evil', 'http://evil.example:1234/evil', `${site.origin}/evil`]
+  for (const htu of forged) t.strictSame(await send(site, path, htu + path, FORGED), MISMATCH, `a proof for ${htu}`)
+
+  const port = new URL(site.origin).port
+  t.strictSame(await send(site, path, `http://evil.example:${port}${path}`, [], `evil.example:${port}`), { status: 421, reason: 'none' }, 'another host')
+  t.strictSame(await send(site, `http://localhost:${port}${path}`, `http://evil.example:${port}${path}`, [], `evil.example:${port}`), MISMATCH, 'another host behind an absolute target')
+  t.strictSame(await send(site, path, undefined, [], `LOCALHOST:${port}`), ACCEPTED, 'the host in upper case')
+}
+
+async function tryMonitoring (t: Test, site: Site, base: string): Promise<void> {
+  const status = async (target: string): Promise<number> =>
+    (await sendRaw(site.origin, [`GET ${target} HTTP/1.1`, `Host: ${new URL(site.origin).host}`, 'Connection: close'])).status
+  t.equal(await status(`${base}/health/live`), 200)
+  t.equal(await status(`${base}/api/public`), 200)
+  for (const path of ['/metrics', '/%6detrics', '//metrics', '/./metrics', '/x/../metrics', '/metrics?x']) {
+    t.equal(await status(base + path), 404, `${path} is not passed on`)
+  }
+}
+
+t.test('Under a prefix that nginx strips', { skip }, async (t) => {
+  t.test('with the proxy trusted', async (t) => {
+    const site = await openSite(t, 'prefix.conf', () => ({ TRUST_PROXY: '127.0.0.1' }))
+    await tryPaths(t, site, '/svc')
+    await tryForgeries(t, site, '/svc')
+    await tryMonitoring(t, site, '/svc')
+    t.strictSame(await send(site, '/svc/api/private', `${site.origin}/api/private`), MISMATCH, 'a proof without the prefix')
+    t.strictSame(await send(site, '/svc/api/private', site.origin.replace('http:', 'https:') + '/svc/api/private'), MISMATCH, 'a proof of another scheme')
+    t.strictSame(await send(site, '/svc/api/private', 'http://localhost/svc/api/private'), MISMATCH, 'a proof without the port')
+    for (const target of ['/%73vc/api/private', '//svc/api/private', '/x/../svc/api/private']) {
+      t.strictSame(await send(site, target, `${site.origin}/svc/api/private`), { status: 400, reason: 'none' }, `${target} starts with another prefix`)
+    }
+  })
+
+  t.test('with PUBLIC_URL alone', async (t) => {
+    const site = await openSite(t, 'prefix.conf', (origin) => ({ PUBLIC_URL: `${origin}/svc` }))
+    await tryPaths(t, site, '/svc')
+    t.strictSame(await send(site, '/svc/api/private', undefined, FORGED), ACCEPTED)
+  })
+
+  t.test('with neither, the log names the cause', async (t) => {
+    const site = await openSite(t, 'prefix.conf', () => ({}))
+    t.strictSame(await send(site, '/svc/api/private'), MISMATCH)
+    const { htu, url, cause } = site.running.log.find((line) => line.reason === 'htu_mismatch')!
+    t.strictSame({ htu, url, cause }, { htu: `${site.origin}/svc/api/private`, url: `${site.origin}/api/private`, cause: 'prefix' })
+  })
+
+  t.test('over a unix socket', { skip: process.platform === 'win32' && 'there are none' }, async (t) => {
+    const path = join(tmpdir(), `holdfast-${process.pid}.sock`)
+    // A list names addresses, and the peer of a unix socket has none.
+    const expected: Array<[string, Answer]> = [['true', ACCEPTED], ['loopback', MISMATCH]]
+    for (const [value, answer] of expected) {
+      await t.test(`with TRUST_PROXY=${value}`, async (t) => {
+        const site = await openSite(t, 'prefix.conf', () => ({ TRUST_PROXY: value }), (t, issuer, values) => startScoped(t, issuer, values, { path }), `unix:${path}`)
+        t.strictSame(await send(site, '/svc/api/private'), answer)
+      })
+    }
+  })
+})
+
+t.test('Under a prefix that nginx keeps', { skip }, async (t) => {
+  const startPrefixed: StartService = (t, issuer, values) => startScoped(t, issuer, values, { prefix: '/svc' })
+  t.test('with the proxy trusted', async (t) => {
+    const site = await openSite(t, 'prefix-kept.conf', () => ({ TRUST_PROXY: 'loopback' }), startPrefixed)
+    await tryPaths(t, site, '/svc')
+    await tryForgeries(t, site, '/svc')
+    await tryMonitoring(t, site, '/svc')
+  })
+
+  t.test('with PUBLIC_URL alone', async (t) => {
+    const site = await openSite(t, 'prefix-kept.conf', (origin) => ({ PUBLIC_URL: origin }), startPrefixed)
+    await tryPaths(t, site, '/svc')
+  })
+})
+
+const FORGED_FIELDS = { 'x-forwarded-proto': 'http', 'x-forwarded-host': 'evil.example', 'x-forwarded-port': '1234', 'x-forwarded-prefix': '/evil', forwarded: 'proto=http;host=evil.example' }
+
+t.test('With TLS at a name of its own', { skip }, async (t) => {
+  t.test('with the proxy trusted, over HTTP/1.1 and HTTP/2', async (t) => {
+    const site = await openSite(t, 'tls.conf', () => ({ TRUST_PROXY: '127.0.0.1' }))
+    for (const path of PATHS) t.strictSame(await sendTls(site, path), ACCEPTED, `${path.slice(0, 60)} over HTTP/1.1`)
+    const answers = await sendHttp2(site, PATHS.map((target) => ({ target })))
+    answers.forEach((answer, index) => t.strictSame(answer, ACCEPTED, `${PATHS[index]!.slice(0, 60)} over HTTP/2`))
+
+    const path = '/api/private'
+    t.strictSame(await sendTls(site, path, undefined, FORGED_FIELDS), ACCEPTED)
+    t.strictSame(await sendTls(site, path, `http://evil.example:1234/evil${path}`, FORGED_FIELDS), MISMATCH)
+    t.strictSame(await sendTls(site, path, site.origin.replace('https:', 'http:') + path), MISMATCH)
+    t.strictSame(await sendTls(site, '/api/users/x/../y'), { status: 401, reason: 'target_path' })
+    t.strictSame(await sendHttp2(site, [
+      { target: `${path}?${'q=%2F&'.repeat(500)}`, htu: site.origin + path },
+      { target: path, extra: FORGED_FIELDS },
+      { target: path, htu: `http://evil.example:1234/evil${path}`, extra: FORGED_FIELDS },
+      { target: '/api/users/a%2Fb', htu: `${site.origin}/api/users/a/b` },
+      { target: '/api/users/x/../y' }
+    ]), [ACCEPTED, ACCEPTED, MISMATCH, MISMATCH, { status: 401, reason: 'target_path' }])
+  })
+
+  t.test('with PUBLIC_URL alone', async (t) => {
+    const site = await openSite(t, 'tls.conf', (origin) => ({ PUBLIC_URL: origin }))
+    t.strictSame(await sendTls(site, '/api/private', undefined, FORGED_FIELDS), ACCEPTED)
+    t.strictSame(await sendHttp2(site, [{ target: '/api/private' }]), [ACCEPTED])
+  })
+
+  t.test('with neither, the log names the cause', async (t) => {
+    const site = await openSite(t, 'tls.conf', () => ({}))
+    t.strictSame(await sendTls(site, '/api/private'), MISMATCH)
+    t.equal(site.running.log.find((line) => line.reason === 'htu_mismatch')!.cause, 'scheme')
+  })
+})
+
+t.test('nginx keeps its connection to the service', { skip }, async (t) => {
+  const site = await openSite(t, 'prefix.conf', () => ({ TRUST_PROXY: 'loopback' }))
+  let connections = 0
+  site.running.app.server.on('connection', () => connections++)
+  for (let n = 0; n < 10; n++) t.strictSame(await send(site, `/svc/api/users/${n}`), ACCEPTED)
+  t.equal(connections, 1)
+})

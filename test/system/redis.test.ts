@@ -1,0 +1,230 @@
+import { createHash } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import type { Refusal } from '../../lib/refusal.ts'
+import { createReplayStore } from '../../lib/replay/create-store.ts'
+import type { ReplayStore } from '../../lib/replay/replay-store.ts'
+import { freePort, skipRedis, startRedis } from '../helpers/redis.ts'
+import type { RedisServer } from '../helpers/redis.ts'
+
+const idOf = (name: string | number): Buffer => createHash('sha256').update(String(name)).digest()
+
+function claim (store: ReplayStore, name: string | number): Promise<string> {
+  return new Promise(resolve => store.claim(idOf(name), Date.now() / 1000 + 330, (refusal, first) => {
+    resolve(refusal ? (refusal as Refusal).reason : first ? 'first' : 'seen')
+  }))
+}
+
+async function until (what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  for (let left = 1500; !await isTrue(); left--) {
+    if (left === 0) throw new Error(`never happened: ${what}`)
+    await delay(10)
+  }
+}
+
+async function open (t: Test, url: string): Promise<{ store: ReplayStore, changes: string[] }> {
+  const changes: string[] = []
+  const store = await createReplayStore({ DPOP_REPLAY: url, DPOP_REPLAY_MAX: 1 }, event => {
+    changes.push(event.name === 'replay_available' ? 'available' : event.reason)
+  })
+  t.teardown(() => store.close())
+  return { store, changes }
+}
+
+async function openReady (t: Test, server: RedisServer): Promise<{ store: ReplayStore, changes: string[] }> {
+  const opened = await open(t, `redis://127.0.0.1:${server.port}`)
+  await until('the store is ready', () => opened.store.state().ready)
+  return opened
+}
+
+const isReady = (store: ReplayStore) => () => store.state().ready
+const hasReason = (store: ReplayStore, reason: string) => () => store.state().reason === reason
+
+t.test('of 1,000 copies over two stores at the same moment exactly one passes', { skip: skipRedis }, async (t) => {
+  const server = await startRedis(t)
+  const stores = await Promise.all([open(t, `redis://127.0.0.1:${server.port}/1`), open(t, `redis://127.0.0.1:${server.port}/1`)])
+  const outcomes = await Promise.all(Array.from({ length: 1000 }, (_, n) => claim(stores[n % 2]!.store, 'a')))
+  t.equal(outcomes.filter(outcome => outcome === 'first').length, 1)
+  t.equal(outcomes.filter(outcome => outcome === 'seen').length, 999)
+  const other = await open(t, `redis://127.0.0.1:${server.port}/2`)
+  t.equal(await claim(other.store, 'a'), 'first', 'another database is another memory')
+})
+
+t.test('a server that is killed is refused, and used again when it is started', { skip: skipRedis }, async (t) => {
+  const server = await startRedis(t)
+  const { store, changes } = await openReady(t, server)
+  t.equal(await claim(store, 'a'), 'first')
+  await server.kill()
+  t.equal(await claim(store, 'b'), 'replay_unavailable')
+  t.equal(await claim(store, 'b'), 'replay_unavailable')
+  await until('it is named', hasReason(store, 'unreachable'))
+  await server.start()
+  await until('it is back', isReady(store))
+  t.equal(await claim(store, 'b'), 'first')
+  t.strictSame(changes, ['available', 'unreachable', 'available'])
+})
+
+t.test('a server that is stopped in its tracks is refused, and used again when it goes on', { skip: skipRedis }, async (t) => {
+  const server = await startRedis(t)
+  const { store } = await openReady(t, server)
+  server.signal('SIGSTOP')
+  t.strictSame(await Promise.all([claim(store, 'a'), claim(store, 'b')]), ['replay_unavailable', 'replay_unavailable'])
+  t.match(store.state(), { ready: false, reason: 'timeout' })
+  await delay(1000)
+  t.equal(await claim(store, 'c'), 'replay_unavailable')
+  server.signal('SIGCONT')
+  await until('it is back', isReady(store))
+  t.equal(await claim(store, 'a'), 'seen', 'the server had received what was refused: the client needs a new proof')
+  t.equal(await claim(store, 'd'), 'first')
+})
+
+t.test('a server that is full and may not evict refuses, and nothing is accepted unrecorded', { skip: skipRedis }, async (t) => {
+  const server = await startRedis(t, ['--maxmemory', '3mb', '--maxmemory-policy', 'noeviction'])
+  const { store } = await openReady(t, server)
+  await fill(server)
+  let accepted = 0
+  while (await claim(store, accepted) === 'first') accepted++
+  t.match(store.state(), { ready: false, reason: 'oom', refused: 1 })
+  await server.command('DEL', 'ballast:50000:0', 'ballast:50000:1')
+  await until('it has room again', isReady(store))
+  const again = await Promise.all(Array.from({ length: accepted + 1 }, (_, n) => claim(store, n)))
+  t.strictSame(again, [...again.slice(1).map(() => 'seen'), 'first'], `${accepted} were accepted`)
+})
+
+t.test('a server that would evict is not used until it would not', { skip: skipRedis }, async (t) => {
+  const server = await startRedis(t, ['--maxmemory', '100mb', '--maxmemory-policy', 'volatile-ttl'])
+  const { store } = await open(t, `redis://127.0.0.1:${server.port}`)
+  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.match(store.state(), { ready: false, reason: 'evicts' })
+  await server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+  await until('it is used', isReady(store))
+  t.equal(await claim(store, 'a'), 'first')
+})
+
+t.test('a server that becomes a replica is refused until it is a master', { skip: skipRedis }, async (t) => {
+  const [master, server] = await Promise.all([startRedis(t), startRedis(t)])
+  const { store } = await openReady(t, server)
+  await server.command('REPLICAOF', '127.0.0.1', String(master.port))
+  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.match(store.state(), { ready: false, reason: 'readonly' })
+  await server.command('REPLICAOF', 'NO', 'ONE')
+  await until('it takes writes', isReady(store))
+  t.equal(await claim(store, 'a'), 'first')
+})
+
+t.test('users, passwords and rights', { skip: skipRedis }, async (t) => {
+  const server = await startRedis(t)
+  await server.command('ACL', 'SETUSER', 'narrow', 'on', '>battery', '~holdfast:*', '+set', '+info')
+  await server.command('ACL', 'SETUSER', 'mute', 'on', '>staple', '~holdfast:*', '+set')
+  await server.command('ACL', 'SETUSER', 'reader', 'on', '>secret', '~*', '+get', '+info')
+  await server.command('CONFIG', 'SET', 'requirepass', 'correct horse')
+  const rows: [string, string][] = [
+    [':correct%20horse', 'first'],
+    ['default:correct%20horse', 'seen'],
+    ['narrow:battery', 'seen'],
+    ['mute:staple', 'seen'],
+    ['reader:secret', 'auth'],
+    ['narrow:wrong-secret', 'auth'],
+    [':wrong-secret', 'auth'],
+    ['nobody:wrong-secret', 'auth']
+  ]
+  for (const [userInfo, expected] of rows) {
+    const { store } = await open(t, `redis://${userInfo}@127.0.0.1:${server.port}`)
+    const outcome = await claim(store, 'a')
+    t.equal(outcome === 'replay_unavailable' ? store.state().reason : outcome, expected, userInfo)
+    t.notMatch(JSON.stringify(store.state()), /secret/)
+  }
+  const { store } = await open(t, `redis://127.0.0.1:${server.port}`)
+  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  await until('it is named', hasReason(store, 'auth'))
+})
+
+t.test('a database that is not there, or a TLS port, is not ready with the reason', { skip: skipRedis }, async (t) => {
+  const server = await startRedis(t)
+  const rows: [string, string][] = [
+    [`redis://127.0.0.1:${server.port}/99`, 'database'],
+    [`rediss://127.0.0.1:${server.port}`, 'timeout'],
+    [`redis://127.0.0.1:${server.port}?cluster=true`, 'cluster']
+  ]
+  for (const [url, reason] of rows) {
+    const { store } = await open(t, url)
+    t.equal(await claim(store, 'a'), 'replay_unavailable', url)
+    await until(`${url}: ${reason}, not ${store.state().reason}`, hasReason(store, reason))
+  }
+})
+
+t.test('a certificate that nobody vouches for is refused', { skip: skipRedis }, async (t) => {
+  const file = (name: string): string => fileURLToPath(new URL(`../helpers/tls/${name}`, import.meta.url))
+  const tlsPort = await freePort()
+  const server = await startRedis(t, [
+    '--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-cert-file', file('provider.cert.pem'), '--tls-key-file', file('provider.key.pem'),
+    '--tls-ca-cert-file', file('provider.cert.pem')
+  ])
+  const { store } = await open(t, `rediss://127.0.0.1:${tlsPort}`)
+  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  await until('it is named', hasReason(store, 'tls'))
+  const plain = await open(t, `redis://127.0.0.1:${server.port}`)
+  t.equal(await claim(plain.store, 'a'), 'first')
+})
+
+t.test('a cluster spreads the records and outlives a node that comes back', { skip: skipRedis }, async (t) => {
+  const nodes = await Promise.all([0, 1, 2].map(() => startClusterNode(t)))
+  const shares = [['0', '5461'], ['5462', '10922'], ['10923', '16383']] as const
+  for (const [n, node] of nodes.entries()) await node.command('CLUSTER', 'ADDSLOTSRANGE', ...shares[n]!)
+  for (const node of nodes.slice(1)) await node.command('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port))
+  const isWhole = async (): Promise<boolean> => (await Promise.all(nodes.map(node => node.command('SET', 'x', '1').then(() => true, (error: Error) => error.message.includes('MOVED'))))).every(Boolean)
+  await until('the cluster is whole', isWhole)
+
+  const { store } = await open(t, `redis://127.0.0.1:${nodes[0]!.port},127.0.0.1:${nodes[1]!.port}?cluster=true`)
+  await until('the store is ready', isReady(store))
+  for (let n = 0; n < 50; n++) await claim(store, n)
+  t.strictSame(await Promise.all(Array.from({ length: 50 }, (_, n) => claim(store, n))), Array.from({ length: 50 }, () => 'seen'))
+  for (const node of nodes) t.ok(Number(await node.command('DBSIZE')) > 5)
+
+  nodes[2]!.signal('SIGSTOP')
+  const outcomes = await Promise.all(Array.from({ length: 50 }, (_, n) => claim(store, `b${n}`)))
+  t.ok(outcomes.includes('replay_unavailable'), 'the slots of that node')
+  t.ok(outcomes.includes('first'), 'and the others')
+  nodes[2]!.signal('SIGCONT')
+  await until('the store is ready again', isReady(store))
+  await until('all slots are served', async () => !(await Promise.all(Array.from({ length: 50 }, (_, n) => claim(store, n)))).includes('replay_unavailable'))
+})
+
+t.test('Sentinels lead to the new master after a failover', { skip: skipRedis }, async (t) => {
+  const master = await startRedis(t)
+  const replica = await startRedis(t, ['--replicaof', '127.0.0.1', String(master.port)])
+  const sentinel = await startRedis(t, ['--sentinel'])
+  await sentinel.command('SENTINEL', 'MONITOR', 'main', '127.0.0.1', String(master.port), '1')
+  await sentinel.command('SENTINEL', 'SET', 'main', 'down-after-milliseconds', '500')
+  await sentinel.command('SENTINEL', 'SET', 'main', 'failover-timeout', '2000')
+
+  const { store } = await open(t, `redis://127.0.0.1:${sentinel.port}?sentinel=main`)
+  await until('the store is ready', isReady(store))
+  t.equal(await claim(store, 'a'), 'first')
+  await until('the record is replicated', async () => Number(await replica.command('DBSIZE')) >= 1)
+  // Sentinel takes some time to hear of the replica.
+  await until('the failover begins', () => sentinel.command('SENTINEL', 'FAILOVER', 'main').then(() => true, () => false))
+  await until('the replica is the master', () => isMaster(replica))
+  await master.kill()
+  let n = 0
+  await until('the store has followed', async () => (await claim(store, `b${n++}`)) === 'first')
+  t.equal(await claim(store, 'a'), 'seen', 'the new master knows what was replicated')
+})
+
+/** Fills a server with a limit until it takes not even a small key; some room comes back when these connections end. */
+async function fill (server: RedisServer): Promise<void> {
+  for (const size of [50_000, 1000, 1]) {
+    let n = 0
+    while (await server.command('SET', `ballast:${size}:${n}`, 'x'.repeat(size)).then(() => true, () => false)) n++
+  }
+}
+
+async function isMaster (server: RedisServer): Promise<boolean> {
+  return server.command('SET', 'x', '1').then(() => true, () => false)
+}
+
+function startClusterNode (t: Test): Promise<RedisServer> {
+  return startRedis(t, ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--cluster-require-full-coverage', 'no'])
+}
