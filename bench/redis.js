@@ -17,7 +17,6 @@ const WINDOW = 330
 
 const own = process.argv[2] ? undefined : spawn('redis-server', ['--port', String(PORT), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no'], { stdio: 'ignore' })
 const url = process.argv[2] ?? `redis://127.0.0.1:${PORT}`
-process.on('exit', () => own?.kill())
 if (own) await delay(300)
 
 const admin = new Redis(url)
@@ -94,3 +93,4 @@ console.log(`memory of the server: ${((await usedMemory() - empty) / RECORDS).to
 await admin.flushall()
 store.close()
 for (const client of [admin, single, piped]) client.disconnect()
+own?.kill()

@@ -42,10 +42,14 @@ async function dpopLines (tenant: Tenant, paint: Paint): Promise<string[]> {
     return { headers, status: answer.status, nonce: answer.headers.get('dpop-nonce') ?? undefined }
   }
   let tried = await send()
-  if (tried.status === 401 && tried.nonce !== undefined) tried = await send(tried.nonce)
+  let nonce: string | undefined
+  if (tried.status === 401 && tried.nonce !== undefined) {
+    nonce = tried.nonce
+    tried = await send(nonce)
+  }
   if (tried.status !== 200) return [paint('dim', '  DPoP is switched off.'), '']
   // The proof that was tried is spent: the line needs one of its own.
-  const proof = await createProof(key, { method: 'GET', url, token, nonce: tried.nonce })
+  const proof = await createProof(key, { method: 'GET', url, token, nonce })
   return [
     paint('bold', 'With DPoP: a token that is worth nothing without its key'),
     '  npm run call -- --dpop GET /api/private',

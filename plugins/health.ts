@@ -40,6 +40,6 @@ export default fp(async (app: FastifyInstance) => {
 
   function replayCheck (): string {
     const { ready, reason } = replay.state()
-    return ready ? 'ok' : reason ?? 'unavailable'
+    return ready ? 'ok' : String(reason)
   }
 }, { name: 'health', dependencies: ['auth', 'openapi', 'pressure', 'metrics'] })

@@ -58,5 +58,5 @@ function schemeUsed ({ auth, headers }: FastifyRequest, { statusCode }: FastifyR
 }
 
 function countConnections ({ server }: FastifyInstance): Promise<number> {
-  return new Promise(resolve => server.getConnections((_error, count) => resolve(count ?? 0)))
+  return new Promise(resolve => server.getConnections((_error, count) => resolve(count)))
 }

@@ -26,11 +26,11 @@ export default fp(async (app: FastifyInstance) => {
     },
     transformObject (document) {
       const { openapiObject } = document as unknown as { openapiObject: OpenapiDocument }
-      for (const operation of Object.values(openapiObject.paths ?? {}).flatMap(path => Object.values(path)) as Operation[]) {
+      for (const operation of Object.values(openapiObject.paths!).flatMap(path => Object.values(path)) as Operation[]) {
         addGuardAnswers(operation, described.get(operation.operationId!)!, policy)
       }
       // Plugins are loaded in no fixed order; the document stands in one.
-      openapiObject.paths = Object.fromEntries(Object.entries(openapiObject.paths ?? {}).sort())
+      openapiObject.paths = Object.fromEntries(Object.entries(openapiObject.paths!).sort())
       return openapiObject as never
     }
   }

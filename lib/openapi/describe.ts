@@ -46,6 +46,7 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
     info: {
       title: 'Holdfast',
       version: CONTRACT_VERSION,
+      license: { name: 'MIT', identifier: 'MIT' },
       description: 'A small JSON API whose protected resources accept only access tokens of one identity provider. Scopes stand beside each security scheme; HEAD works wherever GET does.'
     },
     tags: [
@@ -55,15 +56,17 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
     ],
     components: {
       securitySchemes: Object.fromEntries(schemes.map(scheme => [scheme, SCHEMES[scheme](policy.algs)])),
-      parameters: !schemes.includes('DPoP') ? {} : {
-        DPoP: {
-          name: 'DPoP',
-          in: 'header',
-          required: policy.mode === 'REQUIRED',
-          description: 'A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4).',
-          schema: { type: 'string', maxLength: 8192 }
-        }
-      },
+      parameters: !schemes.includes('DPoP')
+        ? {}
+        : {
+            DPoP: {
+              name: 'DPoP',
+              in: 'header',
+              required: policy.mode === 'REQUIRED',
+              description: 'A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4).',
+              schema: { type: 'string', maxLength: 8192 }
+            }
+          },
       responses: refusalResponses(policy),
       schemas: errorSchemas(policy.errorBody)
     }

@@ -1,7 +1,7 @@
 /** The parts of an OpenAPI 3.1 document that are read and written here. */
 export interface OpenapiDocument {
   openapi: string
-  info: { readonly title: string, readonly version: string, readonly description?: string }
+  info: { readonly title: string, readonly version: string, readonly description?: string, readonly license?: { readonly name: string, readonly identifier: string } }
   tags?: ReadonlyArray<{ readonly name: string, readonly description: string }>
   servers?: ReadonlyArray<{ readonly url: string }>
   paths?: Record<string, Record<string, Operation>>

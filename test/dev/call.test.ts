@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
+import { banner } from '../../dev/banner.ts'
 import { call } from '../../dev/call.ts'
 import { freePort } from '../../dev/listen.ts'
 import type { Tenant } from '../../dev/places.ts'
@@ -168,3 +169,23 @@ t.test('There is colour on a terminal alone, and not against NO_COLOR.', async (
   t.notMatch((await run(local, argv, { NO_COLOR: '1' }, true)).text, coloured)
   t.notMatch((await run(local, argv, {}, false)).text, coloured)
 })
+
+t.test('Every line that the start prints works as pasted, whatever the mode, and the DPoP one only once.', async (t) => {
+  const rows: Array<[settings: RawSettings, lines: number]> = [
+    [{}, 4], [{ DPOP_NONCE: 'required' }, 4], [{ DPOP_REQUIRED: 'true' }, 2], [{ DPOP_ENABLED: 'false' }, 3]
+  ]
+  for (const [settings, count] of rows) {
+    const title = JSON.stringify(settings)
+    const text = await banner({ tenant: await startService(settings), playground: 'http://localhost:1' }, (_style, text) => text)
+    const lines = text.split('\n').filter((line) => line.includes('curl -i'))
+    t.equal(lines.length, count, title)
+    for (const line of lines) t.equal(await paste(line), 200, title)
+    for (const line of lines) t.equal(await paste(line), line.includes('DPoP:') ? 401 : 200, title)
+  }
+})
+
+async function paste (line: string): Promise<number> {
+  const url = /curl -i (\S+)/.exec(line)?.[1] ?? ''
+  const headers = [...line.matchAll(/-H '([\w-]+): ([^']+)'/g)].map(([, name = '', value = '']): [string, string] => [name, value])
+  return (await fetch(url, { headers })).status
+}

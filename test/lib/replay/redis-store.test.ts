@@ -152,12 +152,12 @@ t.test('a claim whose time is not one, or that comes too late, is not sent', asy
   t.match(store.state(), { ready: true, claims: 3, refused: 3 })
 })
 
-t.test('of 1,000 copies at the same moment exactly one passes, and they travel together', async (t) => {
+t.test('of 250 copies at the same moment exactly one passes, and they travel together', async (t) => {
   const { store, fake } = await openOnFake(t)
   fake.packets.length = 0
-  const outcomes = await Promise.all(Array.from({ length: 1000 }, () => claim(store, 'a')))
+  const outcomes = await Promise.all(Array.from({ length: 250 }, () => claim(store, 'a')))
   t.equal(outcomes.filter(outcome => outcome === 'first').length, 1)
-  t.equal(outcomes.filter(outcome => outcome === 'seen').length, 999)
+  t.equal(outcomes.filter(outcome => outcome === 'seen').length, 249)
   t.ok(fake.packets.length < 20, `${fake.packets.length} packets`)
 })
 

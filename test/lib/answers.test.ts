@@ -1,0 +1,75 @@
+import { Socket } from 'node:net'
+import t from 'tap'
+import { refusalHeaders } from '../../lib/challenge.ts'
+import { errorBody } from '../../lib/error-body.ts'
+import { answerClientError } from '../../plugins/errors.ts'
+import { startApp } from '../helpers/app.ts'
+import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
+import { parseChallenges } from '../helpers/challenges.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+
+t.test('Error bodies in both forms, with and without a sentence of our own', async t => {
+  t.same(errorBody('default', 404, 'No.'), { statusCode: 404, error: 'Not Found', message: 'No.' })
+  t.same(errorBody('default', 404), { statusCode: 404, error: 'Not Found', message: 'Not Found' })
+  t.same(errorBody('default', 499), { statusCode: 499, error: 'Error', message: 'Error' }, 'a status without a name')
+  t.same(errorBody('detailed', 401), { error: 'Unauthorized', message: 'A valid access token is needed.', details: 'Unauthorized' })
+  t.same(errorBody('detailed', 500), { detail: 'Internal Server Error' })
+})
+
+t.test('Challenges name the metadata of the resource where there is an address of it', async t => {
+  const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: 'https://api.example/.well-known/oauth-protected-resource' } as const
+  const value = refusalHeaders({ reason: 'credentials_missing' }, policy, { scheme: undefined })['www-authenticate']!
+  t.same(parseChallenges(value).map(({ parameters }) => parameters.resource_metadata), [policy.resourceMetadataUrl, policy.resourceMetadataUrl])
+  const nonce = refusalHeaders({ reason: 'nonce_missing' }, policy, { scheme: 'DPoP', nonce: 'n' })
+  t.same(Object.keys(parseChallenges(nonce['www-authenticate']!)[0]!.parameters), ['error', 'error_description', 'algs'], 'but not the one for a nonce')
+})
+
+t.test('Retry-After is a whole number of seconds, at least one', async t => {
+  const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: undefined } as const
+  for (const [retryAfter, expected] of [[undefined, '1'], [0, '1'], [1.2, '2'], [30, '30']] as const) {
+    t.same(refusalHeaders({ reason: 'keys_unavailable' }, policy, { scheme: undefined, retryAfter }), { 'retry-after': expected })
+  }
+})
+
+t.test('A token that was verified before is refused once its time is over', async t => {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer, { IDP_CLOCK_TOLERANCE_SECONDS: 0 })
+  const exp = Math.floor(Date.now() / 1000) + 2
+  const lines = bearerLines(issuer.token({ exp }))
+  t.equal((await call(running, { lines })).status, 200)
+  while (Date.now() / 1000 < exp) await new Promise(resolve => setTimeout(resolve, 50))
+  expectRefusal(t, await call(running, { lines }), 'token_expired', 'Bearer')
+})
+
+t.test('A connection that is gone gets no answer', async t => {
+  const socket = new Socket()
+  answerClientError('default')(Object.assign(new Error('reset'), { code: 'ECONNRESET' }), socket)
+  t.equal(socket.destroyed, true)
+})
+
+t.test('A fault in the guard is a 500, and nobody passes', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, {}, app => {
+    app.addHook('onRequest', (request, _reply, done) => {
+      Object.defineProperty(request.raw, 'rawHeaders', { value: null })
+      done()
+    })
+  })
+  const answer = await app.inject({ url: '/api/private', headers: { authorization: `Bearer ${issuer.token()}` } })
+  t.same([answer.statusCode, answer.json().message], [500, 'Internal Server Error'])
+})
+
+t.test('A request that is too slow to arrive is a 408', async t => {
+  const sent: string[] = []
+  const socket = { writable: true, end: (text: string) => { sent.push(text) } } as unknown as Socket
+  answerClientError('default')(Object.assign(new Error('slow'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket)
+  t.match(sent, [/^HTTP\/1\.1 408 Request Timeout\r\n/])
+})
+
+t.test('Without its replay store the service is not ready, by name', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, { DPOP_REPLAY: 'redis://127.0.0.1:1' })
+  const answer = await app.inject('/health/ready')
+  t.equal(answer.statusCode, 503)
+  t.not(answer.json().checks.replay, 'ok')
+})

@@ -1,0 +1,60 @@
+import t from 'tap'
+import type { OpenapiDocument } from '../../lib/openapi/document.ts'
+import { renderPage } from '../../lib/openapi/page.ts'
+import { readRouteGuard, scopeAlternatives, scopesOf } from '../../lib/route-guard.ts'
+
+const base: OpenapiDocument = {
+  openapi: '3.1.0',
+  info: { title: '<b>"A" & B</b>', version: '1' },
+  components: { securitySchemes: {}, parameters: {}, responses: {}, schemas: {} }
+}
+
+t.test('What a document says is text on the page, never markup', async t => {
+  const page = renderPage({
+    ...base,
+    tags: [{ name: '<i>tag</i>', description: 'with `<code>` in it' }],
+    paths: { '/<x>': { get: { tags: ['<i>tag</i>'], summary: '<u>summary</u>', responses: { 200: { description: '<s>' } } } } }
+  })
+  t.notMatch(page, /<(?:b|i|u|s|x)>/)
+  t.ok(page.includes('<h1>&lt;b&gt;&quot;A&quot; &amp; B&lt;/b&gt;</h1>'))
+  t.ok(page.includes('with <code>&lt;code&gt;</code> in it'))
+})
+
+t.test('Every kind of schema is told in words', async t => {
+  const bodyOf = (schema: object): string => {
+    const page = renderPage({
+      ...base,
+      tags: [{ name: 'T', description: '' }],
+      paths: { '/x': { get: { tags: ['T'], responses: { 200: { description: 'OK', content: { 'application/json': { schema } } } } } } },
+      components: { ...base.components, schemas: { Named: { type: 'integer' } } }
+    })
+    return /<td>OK<\/td><td>(.*)<\/td>/.exec(page)![1]!
+  }
+  const table: ReadonlyArray<readonly [schema: object, words: string]> = [
+    [{ type: ['string', 'null'] }, 'string or null'],
+    [{}, 'anything'],
+    [{ type: 'array', items: { type: 'string' } }, 'list of string'],
+    [{ type: 'object', additionalProperties: { type: 'string' } }, 'object of string'],
+    [{ anyOf: [{ type: 'string' }, { $ref: '#/components/schemas/Named' }] }, 'string or integer'],
+    [{ type: 'object', properties: { a: { type: 'string' }, b: {} } }, '<code>a</code> string<br><code>b</code> anything']
+  ]
+  for (const [schema, words] of table) t.equal(bodyOf(schema), words)
+})
+
+t.test('A document without tags and operations is a page all the same', async t => {
+  t.match(renderPage(base), /<main>[^]*<\/main>/)
+  t.match(renderPage({ ...base, tags: [{ name: 'T', description: '' }], paths: { '/x': { get: { responses: {} } } } }), /<h2>T<\/h2>/)
+  t.match(renderPage({ ...base, components: { ...base.components, responses: { R: { description: 'none' } } } }), /<h3 id="r">R<\/h3>/)
+})
+
+t.test('The guards of a route are read from its hooks', async t => {
+  const guard = (requirement: unknown) => Object.assign(() => {}, { requirement })
+  const all = { scopes: ['a', 'b'], any: false }
+  const any = { scopes: ['b', 'c'], any: true }
+  t.equal(readRouteGuard([undefined, () => {}, guard(undefined), { requirement: null }]), undefined, 'no guard among other hooks')
+  t.same(scopeAlternatives(readRouteGuard([guard(null)])!), [[]], 'any valid token')
+  t.same(scopeAlternatives(readRouteGuard([guard(all)])!), [['a', 'b']])
+  t.same(scopeAlternatives(readRouteGuard([guard(any)])!), [['b'], ['c']])
+  t.same(scopeAlternatives(readRouteGuard([guard(null), guard(all), guard(any)])!), [['a', 'b'], ['a', 'b', 'c']], 'several guards add up')
+  t.same(scopesOf(readRouteGuard([guard(all), guard(any)])!), ['a', 'b', 'b', 'c'])
+})

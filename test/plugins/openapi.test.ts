@@ -1,0 +1,204 @@
+import { createHash } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createConfig, lintFromString } from '@redocly/openapi-core'
+import createClient from 'openapi-fetch'
+import openapiTS, { astToString } from 'openapi-typescript'
+import t from 'tap'
+import type { Test } from 'tap'
+import type { Operation, OpenapiDocument, Response } from '../../lib/openapi/document.ts'
+import { resolveReference } from '../../lib/openapi/document.ts'
+import { REFUSALS } from '../../lib/refusal.ts'
+import type { RawSettings } from '../../lib/settings/sources.ts'
+import { startApp } from '../helpers/app.ts'
+import type { paths } from '../helpers/api-paths.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+
+async function start (t: Test, settings: RawSettings = {}, prepare?: Parameters<typeof startApp>[3]) {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer, settings, prepare)
+  const fetchDocument = async (headers: Record<string, string> = {}) =>
+    (await running.app.inject({ url: '/docs/json', headers: { host: 'api.holdfast.test', ...headers } })).json<OpenapiDocument & Required<Pick<OpenapiDocument, 'paths' | 'servers'>>>()
+  return { ...running, issuer, document: await fetchDocument(), fetchDocument }
+}
+
+/** Nothing that a client sends to an open resource is refused, so that those have no answer of 4xx. */
+const lint = async (document: OpenapiDocument): Promise<string[]> => {
+  const config = await createConfig({ extends: ['recommended-strict'], rules: { 'operation-4xx-response': 'off' } })
+  const problems = await lintFromString({ source: JSON.stringify(document), config })
+  return problems.map(({ ruleId, location }) => `${ruleId} ${location[0]?.pointer}`)
+}
+
+const operationAt = (document: OpenapiDocument, path: string): Operation => document.paths![path]!.get!
+
+t.test('The document passes a linter in every mode and profile', async t => {
+  const variants: readonly RawSettings[] = [
+    {},
+    { IDP_DPOP_MODE: 'REQUIRED', DPOP_NONCE: 'required', API_PROFILE: '2', ERROR_BODY: 'detailed' },
+    { IDP_DPOP_MODE: 'DISABLED', METRICS: 'off' }
+  ]
+  for (const settings of variants) {
+    const { document } = await start(t, settings)
+    t.same(await lint(document), [], JSON.stringify(settings))
+  }
+})
+
+t.test('The linter finds what is wrong', async t => {
+  const { document } = await start(t)
+  operationAt(document, '/api/private').security = [{ Unheard: [] }]
+  t.same(await lint(document), ['security-defined #/paths/~1api~1private/get/security/0/Unheard'])
+})
+
+t.test('Each operation asks for what the guard of its route asks for', async t => {
+  const { document } = await start(t)
+  const security = Object.fromEntries(Object.keys(document.paths).map(path => [path, operationAt(document, path).security]))
+  const either = (...scopes: string[][]) => ['Bearer', 'DPoP'].flatMap(scheme => scopes.map(set => ({ [scheme]: set })))
+  t.same(security, {
+    '/.well-known/oauth-protected-resource': [],
+    '/api/admin': either(['admin']),
+    '/api/admin/{path}': either(['admin']),
+    '/api/private': either([]),
+    '/api/private-scoped': either(['read:messages']),
+    '/api/profile': either([]),
+    '/api/protected': either([]),
+    '/api/public': [],
+    '/api/users': either(['read:users'], ['write:users']),
+    '/api/users/{path}': either(['read:users'], ['write:users']),
+    '/health/live': [],
+    '/health/ready': [],
+    '/metrics': []
+  })
+  t.same(new Set(Object.values(document.paths).flatMap(Object.keys)), new Set(['get']), 'HEAD is not told twice')
+  t.equal(operationAt(document, '/api/users').description, 'Needs a valid access token with `read:users`, or `write:users`.')
+  t.equal(operationAt(document, '/api/private').description, 'Needs a valid access token.')
+})
+
+t.test('A route of another plugin is described from its own guards and words', async t => {
+  const { document } = await start(t, {}, app => {
+    app.register(async app => {
+      const onRequest = [app.requireScope('a', 'b'), app.requireScope({ any: ['b', 'c'] })]
+      app.post('/things', { onRequest, schema: { summary: 'Make a thing', tags: ['API'], response: { 201: { type: 'null', description: 'Made' } } } }, () => null)
+    })
+  })
+  const { summary, security, responses } = document.paths['/things']!.post!
+  t.equal(summary, 'Make a thing')
+  t.same(security, [{ Bearer: ['a', 'b'] }, { Bearer: ['a', 'b', 'c'] }, { DPoP: ['a', 'b'] }, { DPoP: ['a', 'b', 'c'] }])
+  t.match(responses['201'], { description: 'Made' })
+})
+
+t.test('The schemes are those that the mode offers', async t => {
+  const schemes: ReadonlyArray<readonly [mode: string, names: string[], proofRequired: boolean | undefined]> = [
+    ['ALLOWED', ['Bearer', 'DPoP'], false],
+    ['REQUIRED', ['DPoP'], true],
+    ['DISABLED', ['Bearer'], undefined]
+  ]
+  for (const [mode, names, proofRequired] of schemes) {
+    const { document } = await start(t, { IDP_DPOP_MODE: mode, DPOP_ALGS: ['ES256'] })
+    t.same(Object.keys(document.components.securitySchemes), names, mode)
+    t.equal(document.components.parameters.DPoP?.required, proofRequired, `${mode}: the header with the proof`)
+    const parameters = operationAt(document, '/api/private').parameters ?? []
+    t.equal(parameters.length, proofRequired === undefined ? 0 : 1, `${mode}: at a guarded operation`)
+    t.equal(operationAt(document, '/api/public').parameters, undefined, `${mode}: not at an open one`)
+  }
+})
+
+t.test('Every refusal that can occur is documented, with the body that is served', async t => {
+  const variants: ReadonlyArray<readonly [settings: RawSettings, absent: (reason: keyof typeof REFUSALS) => boolean]> = [
+    [{ DPOP_NONCE: 'required' }, () => false],
+    [{ ERROR_BODY: 'detailed' }, reason => REFUSALS[reason].error === 'use_dpop_nonce'],
+    [{ IDP_DPOP_MODE: 'DISABLED', DPOP_NONCE: 'required' }, reason => ['use_dpop_nonce', 'invalid_dpop_proof'].includes(REFUSALS[reason].error ?? '')]
+  ]
+  for (const [settings, isAbsent] of variants) {
+    const { document, app, issuer } = await start(t, settings)
+    const documented = (status: string): Record<string, { value: unknown }> => {
+      const response = resolveReference<Response>(document, operationAt(document, '/api/private-scoped').responses[status]!)
+      return response.content!['application/json']!.examples as Record<string, { value: unknown }>
+    }
+    const reasons = ['401', '403', '503'].flatMap(status => Object.keys(documented(status)))
+    t.same(reasons.sort(), (Object.keys(REFUSALS) as Array<keyof typeof REFUSALS>).filter(reason => !isAbsent(reason)).sort(), JSON.stringify(settings))
+
+    const refused = await app.inject('/api/private-scoped')
+    t.same(refused.json(), documented('401').credentials_missing!.value, '401 as it is served')
+    const forbidden = await app.inject({ url: '/api/private-scoped', headers: { authorization: `Bearer ${issuer.token()}` } })
+    t.same(forbidden.json(), documented('403').scope_missing!.value, '403 as it is served')
+  }
+})
+
+t.test('A refusal is documented with the headers that it carries', async t => {
+  const { document } = await start(t, { DPOP_NONCE: 'required' })
+  const headersAt = (path: string): Record<string, string[]> => Object.fromEntries(Object.entries(operationAt(document, path).responses)
+    .map(([status, response]) => [status, Object.keys(resolveReference<Response>(document, response).headers ?? {})]))
+  t.same(headersAt('/api/private-scoped'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 403: ['WWW-Authenticate'], 503: ['Retry-After'] })
+  t.same(headersAt('/api/private'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 503: ['Retry-After'] }, 'no 403 where no scope is needed')
+  t.same(headersAt('/api/public'), { 200: [], 503: ['Retry-After'] })
+  t.same(headersAt('/health/live'), { 200: [] }, 'what answers under overload too is never turned away')
+})
+
+t.test('The server of the document is the address that the client used, as proofs are compared with', async t => {
+  const plain = await start(t)
+  t.same(plain.document.servers, [{ url: 'http://api.holdfast.test' }])
+  t.same((await plain.fetchDocument({ 'x-forwarded-proto': 'https' })).servers, [{ url: 'http://api.holdfast.test' }], 'a peer that is not trusted says nothing')
+  t.same((await plain.fetchDocument({ host: 'a?b' })).servers, [{ url: '/' }], 'relative where the host is none')
+  const proxied = await start(t, { TRUST_PROXY: 'loopback' })
+  t.same((await proxied.fetchDocument({ 'x-forwarded-proto': 'https', 'x-forwarded-prefix': '/svc' })).servers, [{ url: 'https://api.holdfast.test/svc' }])
+  const fixed = await start(t, { PUBLIC_URL: 'https://www.example.com/svc/' })
+  t.same(fixed.document.servers, [{ url: 'https://www.example.com/svc' }])
+})
+
+t.test('A fault in telling the address is a fault, not a document', async t => {
+  const { app } = await start(t)
+  app.baseUrlOf = () => { throw new Error('broken') }
+  t.equal((await app.inject('/docs/json')).statusCode, 500)
+})
+
+t.test('A client whose types are made from the document calls the service', async t => {
+  const file = new URL('../helpers/api-paths.ts', import.meta.url)
+  const { document, url, issuer } = await start(t)
+  const generated = '/* eslint-disable */\n// Made from the OpenAPI document: `npx tap --snapshot test/plugins/openapi.test.ts` makes it anew.\n' +
+    astToString(await openapiTS(JSON.stringify({ ...document, servers: [] })))
+  if (process.env.TAP_SNAPSHOT === '1') writeFileSync(file, generated)
+  t.equal(readFileSync(file, 'utf8'), generated, 'test/helpers/api-paths.ts is what the document says now')
+
+  const client = createClient<paths>({ baseUrl: url })
+  const open = await client.GET('/api/public')
+  t.type(open.data?.message, 'string')
+
+  const key = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: key.jkt }, scope: 'read:messages' })
+  const proof = (path: string): string => key.proof({ token, url: url + path })
+  const scoped = await client.GET('/api/private-scoped', { headers: { authorization: `DPoP ${token}` }, params: { header: { DPoP: proof('/api/private-scoped') } } })
+  t.equal(scoped.data?.user_id, 'user-1')
+
+  const bearer = { authorization: `Bearer ${issuer.token({ scope: 'write:users' })}` }
+  const users = await client.GET('/api/users/{path}', { headers: bearer, params: { path: { path: 'seven' } } })
+  t.type(users.data?.message, 'string')
+
+  const refused = await client.GET('/api/private')
+  t.equal(refused.response.status, 401)
+  t.equal(refused.error?.message, REFUSALS.credentials_missing.description)
+})
+
+t.test('The reference is one page without scripts, whose policy allows its own style alone', async t => {
+  const { app, document } = await start(t)
+  const answer = await app.inject('/docs')
+  t.equal(answer.statusCode, 200)
+  t.equal(answer.headers['content-type'], 'text/html; charset=utf-8')
+  t.notMatch(answer.body, /<script|\son\w+=|style=|src=|https?:\/\//, 'nothing runs and nothing is fetched')
+  const style = /<style>([^]*?)<\/style>/.exec(answer.body)![1]!
+  const policy = String(answer.headers['content-security-policy'])
+  t.ok(policy.includes(`style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`), policy)
+  t.ok(policy.includes("default-src 'none'"), policy)
+  t.match(answer.headers, { 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' })
+  for (const [path, operations] of Object.entries(document.paths)) {
+    for (const { operationId } of Object.values(operations)) t.ok(answer.body.includes(`<article id="${operationId}">\n<h3>GET ${path}</h3>`), path)
+  }
+  for (const reason of Object.keys(document.components.responses.Unauthorized!.content!['application/json']!.examples!)) t.ok(answer.body.includes(`<code>${reason}</code>`), reason)
+})
+
+t.test('The headers of pages stay with the pages', async t => {
+  const { app } = await start(t)
+  for (const url of ['/api/public', '/health/live', '/metrics']) {
+    t.equal((await app.inject(url)).headers['content-security-policy'], undefined, url)
+  }
+  t.equal((await app.inject('/docs/json')).headers['cross-origin-resource-policy'], 'cross-origin')
+})

@@ -1,0 +1,67 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import t from 'tap'
+import { HEADERS_TIMEOUT_MS, MAX_CONNECTIONS, MAX_EVENT_LOOP_DELAY_MS, RETRY_AFTER_SECONDS } from '../../plugins/pressure.ts'
+import { startApp } from '../helpers/app.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+
+/** The service, and a hand on what it takes for the delay of its event loop. */
+async function start (t: Parameters<typeof startApp>[0], settings = {}) {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer, settings)
+  const measure = { eventLoopDelay: 0, rssBytes: 0, heapUsed: 0, eventLoopUtilized: 1 }
+  running.app.memoryUsage = () => measure
+  return { ...running, issuer, measure }
+}
+
+t.test('Under overload every route of the API is turned away before its guard, and comes back after it', async t => {
+  const { app, measure, log } = await start(t)
+  measure.eventLoopDelay = MAX_EVENT_LOOP_DELAY_MS
+  t.equal((await app.inject('/api/public')).statusCode, 200, 'at the limit it still answers')
+
+  measure.eventLoopDelay = MAX_EVENT_LOOP_DELAY_MS + 1
+  for (const url of ['/api/public', '/api/private', '/api/private-scoped']) {
+    const answer = await app.inject(url)
+    t.equal(answer.statusCode, 503, url)
+    t.equal(answer.headers['retry-after'], String(RETRY_AFTER_SECONDS), url)
+    t.equal(answer.headers['cache-control'], 'no-store', url)
+    t.equal(answer.headers['www-authenticate'], undefined, 'a 503 carries no challenge')
+    t.same(answer.json(), { statusCode: 503, error: 'Service Unavailable', message: 'The service is overloaded.' })
+  }
+  t.equal(app.pressure.shed, 3)
+
+  measure.eventLoopDelay = 0
+  t.equal((await app.inject('/api/public')).statusCode, 200)
+  t.match(log.filter(({ level }) => level === 40), [{ event: 'overload_began', eventLoopDelayMs: 501 }, { event: 'overload_ended', shed: 3 }])
+  t.equal(log.filter(({ level }) => level >= 40).length, 2, 'two lines in all, not one for each request')
+})
+
+t.test('What operators and balancers look at answers under overload', async t => {
+  const { app, measure } = await start(t)
+  measure.eventLoopDelay = Infinity
+  for (const url of ['/metrics', '/docs', '/docs/json', '/health/live', '/.well-known/oauth-protected-resource']) {
+    t.equal((await app.inject(url)).statusCode, 200, url)
+  }
+  t.match((await app.inject('/health/ready')).json().checks, { process: 'ok' })
+  t.match((await app.inject('/metrics')).body, /^holdfast_requests_shed_total 0$/m)
+  await app.inject('/api/public')
+  t.match((await app.inject('/metrics')).body, /^holdfast_requests_shed_total 1$/m)
+})
+
+t.test('The body of a request that is turned away has the configured form', async t => {
+  const { app, measure } = await start(t, { ERROR_BODY: 'detailed' })
+  measure.eventLoopDelay = Infinity
+  t.same((await app.inject('/api/private')).json(), { detail: 'The service is overloaded.' })
+})
+
+t.test('Connections are limited, and those beyond are counted', async t => {
+  const { app, url } = await start(t)
+  t.equal(app.server.maxConnections, MAX_CONNECTIONS)
+  t.equal(app.server.headersTimeout, HEADERS_TIMEOUT_MS)
+  app.server.maxConnections = 1
+  const first = connect(Number(new URL(url).port), '127.0.0.1')
+  await once(app.server, 'connection')
+  await t.rejects(fetch(`${url}/api/public`))
+  t.equal(app.pressure.dropped, 1)
+  first.destroy()
+})

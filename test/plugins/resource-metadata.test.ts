@@ -1,0 +1,128 @@
+import Fastify from 'fastify'
+import t from 'tap'
+import type { Test } from 'tap'
+import { holdfast, readSettings } from '../../holdfast.ts'
+import auth from '../../plugins/auth.ts'
+import type { RawSettings } from '../../lib/settings/sources.ts'
+import { startApp } from '../helpers/app.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+
+const PATH = '/.well-known/oauth-protected-resource'
+
+async function start (t: Test, settings: RawSettings = {}) {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, settings)
+  const ask = (path = PATH, headers: Record<string, string> = {}) => app.inject({ url: path, headers: { host: 'api.holdfast.test', ...headers } })
+  return { app, issuer, ask }
+}
+
+/** The value of `resource_metadata` in each challenge of an answer. */
+const pointersOf = (header: unknown): string[] => [...String(header).matchAll(/resource_metadata="([^"]*)"/g)].map(([, url]) => url!)
+
+t.test('The metadata tells who issues tokens, which scopes there are and what DPoP asks for', async t => {
+  const { issuer, ask } = await start(t, { DPOP_ALGS: ['ES256', 'EdDSA'] })
+  const answer = await ask()
+  t.equal(answer.statusCode, 200)
+  t.match(answer.headers['content-type'], /^application\/json/)
+  t.same(answer.json(), {
+    resource: 'http://api.holdfast.test',
+    authorization_servers: [issuer.url],
+    scopes_supported: ['admin', 'read:messages', 'read:users', 'write:users'],
+    bearer_methods_supported: ['header'],
+    resource_name: 'Holdfast',
+    resource_documentation: 'http://api.holdfast.test/docs',
+    dpop_bound_access_tokens_required: false,
+    dpop_signing_alg_values_supported: ['ES256', 'EdDSA']
+  })
+})
+
+t.test('What it says of DPoP follows the mode', async t => {
+  const table = [
+    ['ALLOWED', false, true],
+    ['REQUIRED', true, true],
+    ['DISABLED', false, false]
+  ] as const
+  for (const [mode, required, hasAlgs] of table) {
+    const { ask } = await start(t, { IDP_DPOP_MODE: mode })
+    const metadata = (await ask()).json()
+    t.equal(metadata.dpop_bound_access_tokens_required, required, mode)
+    t.equal('dpop_signing_alg_values_supported' in metadata, hasAlgs, mode)
+  }
+})
+
+t.test('Without PUBLIC_URL the resource is the address that the client used, and the answer is for this client alone', async t => {
+  const { ask } = await start(t, { TRUST_PROXY: 'loopback' })
+  const answer = await ask(PATH, { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'www.holdfast.test', 'x-forwarded-prefix': '/svc' })
+  t.equal(answer.json().resource, 'https://www.holdfast.test/svc')
+  t.equal(answer.headers['cache-control'], 'no-store')
+})
+
+t.test('With PUBLIC_URL the resource is that, whatever a request says, and the answer may be kept', async t => {
+  const { ask } = await start(t, { TRUST_PROXY: 'loopback', PUBLIC_URL: 'https://www.holdfast.test/svc/' })
+  const answer = await ask(PATH, { 'x-forwarded-host': 'evil.test' })
+  t.equal(answer.json().resource, 'https://www.holdfast.test/svc')
+  t.equal(answer.headers['cache-control'], 'max-age=300')
+})
+
+t.test('The form with the prefix after the well-known path is served for the prefix of the resource alone', async t => {
+  const { ask } = await start(t, { PUBLIC_URL: 'https://www.holdfast.test/svc' })
+  const answer = await ask(`${PATH}/svc?x=1`)
+  t.same([answer.statusCode, answer.json().resource], [200, 'https://www.holdfast.test/svc'])
+  for (const other of ['/svc/', '/other', '/', '/SVC']) t.equal((await ask(PATH + other)).statusCode, 404, other)
+})
+
+t.test('An address that cannot be told is a bad request, not a demand for credentials', async t => {
+  const { ask } = await start(t)
+  t.equal((await ask()).statusCode, 200)
+  const answer = await ask(PATH, { host: 'a?b' })
+  t.equal(answer.statusCode, 400)
+  t.same(answer.json(), { statusCode: 400, error: 'Bad Request', message: 'The host of the request is not a valid one.' })
+  t.equal(answer.headers['www-authenticate'], undefined)
+})
+
+t.test('A fault in telling the address is a fault', async t => {
+  const { app, ask } = await start(t)
+  app.baseUrlOf = () => { throw new Error('broken') }
+  t.equal((await ask()).statusCode, 500)
+})
+
+t.test('A domain with a scheme names no issuer', async t => {
+  const { ask } = await start(t, { IDP_ISSUER: undefined, IDP_DOMAIN: 'https://tenant.example' })
+  t.notHas((await ask()).json(), { authorization_servers: [] })
+})
+
+t.test('Every challenge points to the metadata of PUBLIC_URL, at the address that the client can work out by itself', async t => {
+  const { ask } = await start(t, { PUBLIC_URL: 'https://www.holdfast.test:8443/svc' })
+  const url = `https://www.holdfast.test:8443${PATH}/svc`
+  t.same(pointersOf((await ask('/api/private')).headers['www-authenticate']), [url, url], 'one for each scheme')
+  const refused = await ask('/api/private', { authorization: 'Bearer x' })
+  t.match(refused.headers['www-authenticate'], `error="invalid_token", error_description="The access token is not a well-formed JWT.", resource_metadata="${url}"`)
+})
+
+t.test('Without PUBLIC_URL no challenge points anywhere: no byte of a request goes into a header', async t => {
+  const { ask } = await start(t, { TRUST_PROXY: 'loopback' })
+  const answer = await ask('/api/private', { 'x-forwarded-host': 'evil.test' })
+  t.equal(answer.statusCode, 401)
+  t.same(pointersOf(answer.headers['www-authenticate']), [])
+})
+
+t.test('The auth plugin in another application, which serves no metadata, points to none', async t => {
+  const issuer = await startIssuer(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { publicUrl: 'https://www.holdfast.test' } })
+  app.get('/', { onRequest: app.authenticate }, () => 'in')
+  const answer = await app.inject('/')
+  t.equal(answer.statusCode, 401)
+  t.same(pointersOf(answer.headers['www-authenticate']), [])
+})
+
+t.test('A service that is mounted under a path is described with that path', async t => {
+  const issuer = await startIssuer(t)
+  const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, PUBLIC_URL: 'https://www.holdfast.test' })
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(async app => { await app.register(holdfast, { settings }) }, { prefix: '/svc' })
+  for (const path of [PATH, `${PATH}/svc`]) t.equal((await app.inject(`/svc${path}`)).json().resource, 'https://www.holdfast.test/svc', path)
+  t.same(pointersOf((await app.inject('/svc/api/private')).headers['www-authenticate'])[0], `https://www.holdfast.test${PATH}/svc`)
+})
