@@ -49,7 +49,7 @@ export const compare = async (bench) => {
     if (server === null) continue
     await check(bench, row, server)
     const rate = await warmUp(bench, server, row.id, row.kind, warmSeconds)
-    entries.push({ row, server, count: Math.max(500, Math.round(rate * seconds)), rounds: [] })
+    entries.push({ row, server, count: Math.max(2_000, Math.round(rate * seconds)), rounds: [] })
   }
   for (let i = 0; i < rounds; i++) {
     await awaitQuiet(bench)

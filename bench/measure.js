@@ -6,6 +6,7 @@ const CONNECTIONS = 64
 const MOST_FOREIGN = 0.05 // of a core, by others or the host, during a round
 const MOST_LOAD = 0.9 // of its core, by the load generator
 const TRIES = 6
+const LEAST_WARM = 6_000 // requests before a server is measured
 
 /** Why a run may not be reported: a wrong answer, a load generator at its limit, a machine busy with something else. */
 export class NotReportable extends Error {}
@@ -107,13 +108,16 @@ export const summarize = (rounds) => {
 export const warmUp = async (bench, server, name, kind, seconds, extra = {}) => {
   let rate = 2000
   let spent = 0
-  while (spent < seconds) {
+  let sent = 0
+  // A busy machine gets through few requests in the time; too few, and the first rounds would measure the compiler.
+  while (spent < seconds || (sent < LEAST_WARM && spent < seconds * 4)) {
     const count = Math.max(200, Math.round(rate * Math.min(0.5, seconds / 3)))
     await bench.load.call('prepare', { port: server.port, wanted: [{ name: kind, count, connections: CONNECTIONS, ...extra }] })
     const [result] = await bench.load.call('run')
     checkAnswers(name, result)
     rate = result.requests / result.elapsedMs * 1000
     spent += result.elapsedMs / 1000
+    sent += count
   }
   return rate
 }

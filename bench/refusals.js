@@ -21,10 +21,10 @@ export const refusals = async (bench) => {
   await warmUp(bench, plain, 'dpop', 'dpop', bench.plan.warmSeconds)
   await warmUp(bench, nonces, 'dpop-nonce', 'dpop-nonce', bench.plan.warmSeconds)
   // Each kind once, unmeasured, so that no path is compiled while it is measured.
-  for (const name of names) await round(bench, serverOf(name), name, [{ name, count: bench.quick ? 1_000 : 5_000 }])
+  for (const name of names) await round(bench, serverOf(name), name, [{ name, count: bench.quick ? 500 : 5_000 }])
   for (let i = 0; i < (bench.quick ? QUICK_ROUNDS : ROUNDS); i++) {
     await awaitQuiet(bench)
-    for (const name of names) costs.get(name).push(await round(bench, serverOf(name), name, [{ name, count: bench.quick ? 1_000 : 6_000 }]))
+    for (const name of names) costs.get(name).push(await round(bench, serverOf(name), name, [{ name, count: bench.quick ? 800 : 6_000 }]))
   }
   const cost = (name) => ({ cpuUs: median(costs.get(name).map(one => one.cpuUs)), mainUs: median(costs.get(name).map(one => one.mainUs)) })
   return {
