@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { readProofLine, verifySchemeFits } from './binding.ts'
 import { parseCredentials } from './credentials.ts'
 import type { Credentials, Scheme } from './credentials.ts'
 import { verifyProof } from './dpop/proof.ts'
@@ -133,28 +134,19 @@ function askForKeys<Carrier> (attempt: TokenAttempt<Carrier>): void {
     .catch(attempt.done)
 }
 
-/** The scheme must fit the token: RFC 9449 section 7.1, and section 7.2 against the downgrade of a bound token. */
+/** The checks that tie the request to the token's key, if it has one. @throws Refusal */
 function verifyBinding (
   options: GuardOptions<never>, message: GuardedMessage, lines: HeaderLines, { scheme }: Credentials,
   token: VerifiedToken, now: number, done: GuardDone
 ): void {
-  if (scheme === 'Bearer') {
-    if (options.mode !== 'DISABLED') {
-      if (token.jkt !== undefined) throw new Refusal('token_bound')
-      if (lines.dpopCount > 0) throw new Refusal('proof_beside_bearer')
-    }
-    return done(null, identify(token, scheme, undefined))
-  }
-  if (token.jkt === undefined) throw new Refusal('token_unbound')
-  if (!lines.dpop) throw new Refusal('proof_missing')
-  // RFC 9110 section 5.3: an intermediary may have joined two lines by a comma.
-  if (lines.dpopCount > 1 || lines.dpop.includes(',')) throw new Refusal('proof_repeated')
+  verifySchemeFits(scheme, token.jkt, lines, options.mode)
+  if (scheme === 'Bearer') return done(null, identify(token, scheme, undefined))
 
   const attempt: ProofAttempt = {
-    proof: lines.dpop,
+    proof: readProofLine(lines),
     method: message.method!,
     tokenHash: token.tokenHash,
-    tokenJkt: token.jkt,
+    tokenJkt: token.jkt!,
     requestUrl: () => options.resolveUrl(wireOf(message, lines)),
     now
   }

@@ -1,5 +1,5 @@
 import { decodeJsonObject, isMediaType, splitCompactJws } from '../jws.ts'
-import type { JsonObject } from '../jws.ts'
+import type { CompactJws, JsonObject } from '../jws.ts'
 import { Refusal } from '../refusal.ts'
 
 /** The verified claims of an access token (RFC 9068 section 2.2). Extend it by declaration merging for claims of your own. */
@@ -33,28 +33,66 @@ export interface TokenPolicy {
   readonly clockToleranceSeconds: number
 }
 
+/** A token on its way through the checks that need no key. Each check reads what earlier ones found and adds what it finds. */
+export interface TokenAttempt {
+  readonly text: string
+  /** Unix seconds. */
+  readonly now: number
+  jws?: CompactJws
+  header?: JsonObject
+  claims?: JsonObject
+}
+
+/** A policy, with the two spellings that an issuer may have. */
+export interface TokenRules extends TokenPolicy {
+  readonly issuers: readonly string[]
+}
+
+export interface TokenCheck {
+  readonly name: string
+  /** @throws Refusal token_* */
+  readonly run: (attempt: TokenAttempt, rules: TokenRules) => void
+}
+
+/** Everything of an access token that needs no key, in order: RFC 7519 section 4.1, RFC 9068 section 4, RFC 8725. */
+export const TOKEN_CHECKS: readonly TokenCheck[] = [
+  { name: 'form', run: checkForm },
+  { name: 'alg', run: checkAlgorithm },
+  { name: 'typ', run: checkType },
+  { name: 'crit', run: checkCritical },
+  { name: 'kid', run: checkKeyId },
+  { name: 'claims', run: checkClaims },
+  { name: 'cnf', run: checkConfirmation },
+  { name: 'iss', run: checkIssuer },
+  { name: 'aud', run: checkAudience },
+  { name: 'time', run: checkTimes }
+]
+
+export function createTokenRules (policy: TokenPolicy): TokenRules {
+  const issuer = policy.issuer.endsWith('/') ? policy.issuer.slice(0, -1) : policy.issuer
+  return { ...policy, issuers: [issuer, `${issuer}/`] }
+}
+
 /** Splits, decodes and checks everything of an access token that needs no key, so that a token that cannot pass causes no outgoing call. */
 export interface AccessTokenParser {
   /** @param now Unix seconds. @throws Refusal token_* */
   (token: string, now: number): UnverifiedToken
 }
 
-/** Builds the parser for one policy: RFC 7519 section 4.1, RFC 9068 section 4, RFC 8725. */
+/** Builds the parser for one policy: it runs TOKEN_CHECKS. */
 export function createAccessTokenParser (policy: TokenPolicy): AccessTokenParser {
-  const issuers = [withoutTrailingSlash(policy.issuer), `${withoutTrailingSlash(policy.issuer)}/`]
+  const rules = createTokenRules(policy)
 
   return (token, now) => {
-    const segments = splitCompactJws(token)
-    const header = segments && decodeJsonObject(segments.header)
-    const claims = header && decodeJsonObject(segments.payload)
-    if (!claims) throw new Refusal('token_malformed')
-    const kid = verifyHeader(header)
-    verifyTypes(claims)
-    if (!issuers.includes(claims.iss)) throw new Refusal('token_issuer')
-    if (claims.aud !== policy.audience && !(Array.isArray(claims.aud) && claims.aud.includes(policy.audience))) throw new Refusal('token_audience')
-    verifyTokenTimes(claims, now, policy.clockToleranceSeconds)
-    return { kid, claims }
+    const attempt: TokenAttempt = { text: token, now }
+    for (const check of TOKEN_CHECKS) check.run(attempt, rules)
+    return unverifiedToken(attempt)
   }
+}
+
+/** What a token says that has passed TOKEN_CHECKS. */
+export function unverifiedToken ({ header, claims }: TokenAttempt): UnverifiedToken {
+  return { kid: header!.kid as string | undefined, claims: claims as AccessTokenClaims }
 }
 
 /** @param now Unix seconds. @throws Refusal token_expired, token_not_yet_valid (RFC 7519 sections 4.1.4 and 4.1.5). */
@@ -63,33 +101,49 @@ export function verifyTokenTimes (claims: AccessTokenClaims, now: number, tolera
   if (claims.nbf !== undefined && now < claims.nbf - toleranceSeconds) throw new Refusal('token_not_yet_valid')
 }
 
-function withoutTrailingSlash (issuer: string): string {
-  return issuer.endsWith('/') ? issuer.slice(0, -1) : issuer
+function checkForm (attempt: TokenAttempt): void {
+  const { text } = attempt
+  attempt.jws = splitCompactJws(text)
+  attempt.header = attempt.jws && decodeJsonObject(attempt.jws.header)
+  attempt.claims = attempt.header && decodeJsonObject(attempt.jws!.payload)
+  if (!attempt.claims) throw new Refusal('token_malformed')
 }
 
-function verifyHeader (header: JsonObject): string | undefined {
-  if (header.alg !== 'RS256') throw new Refusal('token_algorithm')
+function checkAlgorithm ({ header }: TokenAttempt): void {
+  if (header!.alg !== 'RS256') throw new Refusal('token_algorithm')
+}
+
+function checkType ({ header }: TokenAttempt): void {
   // RFC 9068 section 2.1; a plain JWT is let through because many providers issue no other.
-  const typ = header.typ
+  const { typ } = header!
   if (typ !== undefined && !isMediaType(typ, 'at+jwt') && !(typeof typ === 'string' && typ.toLowerCase() === 'jwt')) throw new Refusal('token_type')
+}
+
+function checkCritical ({ header }: TokenAttempt): void {
   // RFC 7515 section 4.1.11: no extension is understood here, so any crit is one too many.
-  if (header.crit !== undefined) throw new Refusal('token_critical')
+  if (header!.crit !== undefined) throw new Refusal('token_critical')
   // RFC 7797: an unencoded payload is only ever announced together with crit.
-  if (header.b64 !== undefined) throw new Refusal('token_critical')
-  if (header.kid !== undefined && typeof header.kid !== 'string') throw new Refusal('token_malformed')
-  return header.kid
+  if (header!.b64 !== undefined) throw new Refusal('token_critical')
+}
+
+function checkKeyId ({ header }: TokenAttempt): void {
+  if (header!.kid !== undefined && typeof header!.kid !== 'string') throw new Refusal('token_malformed')
 }
 
 const isNumber = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value)
 const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every(entry => typeof entry === 'string')
 
-function verifyTypes (claims: JsonObject): asserts claims is AccessTokenClaims {
-  const { iss, sub, aud, exp, nbf, iat, cnf } = claims
+function checkClaims (attempt: TokenAttempt): void {
+  const { iss, sub, aud, exp, nbf, iat } = attempt.claims!
   const wellTyped = typeof iss === 'string' && typeof sub === 'string' && sub !== '' &&
     (typeof aud === 'string' || isStrings(aud)) && isNumber(exp) &&
     (nbf === undefined || isNumber(nbf)) && (iat === undefined || isNumber(iat))
   if (!wellTyped) throw new Refusal('token_claim_invalid')
+}
+
+function checkConfirmation ({ claims }: TokenAttempt): void {
   // RFC 7800 section 3.1: a confirmation that cannot be checked must not be ignored.
+  const { cnf } = claims!
   if (cnf !== undefined && !isThumbprintBinding(cnf)) throw new Refusal('token_binding_unusable')
 }
 
@@ -97,4 +151,17 @@ function isThumbprintBinding (cnf: unknown): boolean {
   if (typeof cnf !== 'object' || cnf === null) return false
   const { jkt } = cnf as { jkt?: unknown }
   return typeof jkt === 'string' && jkt !== ''
+}
+
+function checkIssuer ({ claims }: TokenAttempt, { issuers }: TokenRules): void {
+  if (!issuers.includes(claims!.iss as string)) throw new Refusal('token_issuer')
+}
+
+function checkAudience ({ claims }: TokenAttempt, { audience }: TokenRules): void {
+  const { aud } = claims!
+  if (aud !== audience && !(Array.isArray(aud) && aud.includes(audience))) throw new Refusal('token_audience')
+}
+
+function checkTimes ({ claims, now }: TokenAttempt, { clockToleranceSeconds }: TokenRules): void {
+  verifyTokenTimes(claims as AccessTokenClaims, now, clockToleranceSeconds)
 }

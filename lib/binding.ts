@@ -1,0 +1,26 @@
+import type { Scheme } from './credentials.ts'
+import type { HeaderLines } from './header-lines.ts'
+import { Refusal } from './refusal.ts'
+import type { DpopMode } from './settings/settings.ts'
+
+/**
+ * The scheme must fit the token: RFC 9449 section 7.1, and section 7.2 against the downgrade of a bound token.
+ * @param jkt the thumbprint that the token is bound to, or undefined
+ * @throws Refusal token_unbound, token_bound, proof_beside_bearer
+ */
+export function verifySchemeFits (scheme: Scheme, jkt: string | undefined, lines: HeaderLines, mode: DpopMode): void {
+  if (scheme === 'DPoP') {
+    if (jkt === undefined) throw new Refusal('token_unbound')
+  } else if (mode !== 'DISABLED') {
+    if (jkt !== undefined) throw new Refusal('token_bound')
+    if (lines.dpopCount > 0) throw new Refusal('proof_beside_bearer')
+  }
+}
+
+/** The one proof of a request (RFC 9449 section 4.3, check 1). @throws Refusal proof_missing, proof_repeated */
+export function readProofLine ({ dpop, dpopCount }: HeaderLines): string {
+  if (!dpop) throw new Refusal('proof_missing')
+  // RFC 9110 section 5.3: an intermediary may have joined two lines by a comma.
+  if (dpopCount > 1 || dpop.includes(',')) throw new Refusal('proof_repeated')
+  return dpop
+}
