@@ -1,6 +1,7 @@
 /**
  * Every reason for which a request is refused, in one table: what the client is told (status, error
  * code and one fixed sentence) and the name under which operators find it in logs and metrics.
+ * docs/errors.md explains each of them; a test keeps the two equal.
  */
 export interface RefusalKind {
   /** 401 or 403: the request is at fault. 503: we could not decide. */

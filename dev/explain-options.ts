@@ -1,0 +1,103 @@
+import { parseArgs } from 'node:util'
+import { settingNames } from '../lib/settings/specs.ts'
+import { BadUsage } from './call-options.ts'
+
+export const USAGE = `Explains a captured request: what each check of the service says to it, what was compared, and what to do.
+
+  npm run explain -- [FILE] [options]          from a file, or from standard input
+
+  curl -v https://api.example/api/private -H 'Authorization: DPoP ...' -H 'DPoP: ...' 2>&1 | npm run explain
+
+FILE holds the output of curl -v, a HAR file or one entry of it, or the request line and the header lines.
+
+  --keys FILE        the key set of the provider (JWKS): nothing is fetched then
+  --offline          fetch nothing; signatures of tokens are then not checked
+  --at TIME          the time to judge at: a date, Unix seconds, or now. Unless told: when the capture was
+                     made, where it says so, else now
+  --set NAME=VALUE   a setting, such as IDP_AUDIENCE=https://api.example; others are read as the service does
+  --scope "A B"      the permissions that the route needs; those of the service's own routes are known
+  --url URL          where the request was sent, where the capture does not tell
+  --method METHOD    how
+  --peer ADDRESS     who connected to the service, for TRUST_PROXY
+  --json             the report as JSON
+
+Where no setting names a provider, the local tenant that \`npm run dev\` runs is taken. Tokens and proofs stay
+on this machine; only the provider's keys are asked for. Exit code: 0 when no check failed, else 1.
+`
+
+export interface ExplainArguments {
+  readonly file: string | undefined
+  readonly keysFile: string | undefined
+  readonly offline: boolean
+  /** Unix seconds; undefined leaves it to the capture. */
+  readonly at: number | undefined
+  readonly settings: Readonly<Record<string, string>>
+  readonly scopes: readonly string[] | undefined
+  readonly url: string | undefined
+  readonly method: string | undefined
+  readonly peer: string | undefined
+  readonly json: boolean
+}
+
+const text = { type: 'string' } as const
+const flag = { type: 'boolean' } as const
+
+const FLAGS = {
+  keys: text,
+  offline: flag,
+  at: text,
+  set: { type: 'string', multiple: true },
+  scope: text,
+  url: text,
+  method: text,
+  peer: text,
+  json: flag,
+  help: { type: 'boolean', short: 'h' }
+} as const
+
+/** Null when only the usage was asked for. @param now Unix seconds @throws BadUsage */
+export function readExplainArguments (argv: readonly string[], now: number): ExplainArguments | null {
+  const { values, positionals } = parse(argv)
+  if (values.help === true) return null
+  if (positionals.length > 1) throw new BadUsage('One file at a time.')
+  if (values.url !== undefined && !/^https?:/i.test(URL.canParse(values.url) ? values.url : '')) throw new BadUsage(`--url ${values.url} is not an absolute http or https URL`)
+  return {
+    file: positionals[0],
+    keysFile: values.keys,
+    offline: values.offline === true,
+    at: values.at === undefined ? undefined : readTime(values.at, now),
+    settings: Object.fromEntries((values.set ?? []).map(readSetting)),
+    scopes: values.scope?.split(' ').filter((scope) => scope !== ''),
+    url: values.url,
+    method: values.method,
+    peer: values.peer,
+    json: values.json === true
+  }
+}
+
+type Parsed = ReturnType<typeof parseArgs<{ options: typeof FLAGS, allowPositionals: true }>>
+
+function parse (argv: readonly string[]): Parsed {
+  try {
+    // Not every package manager takes the -- away that stands before the arguments of a script.
+    const args = argv[0] === '--' ? argv.slice(1) : [...argv]
+    return parseArgs({ args, options: FLAGS, allowPositionals: true })
+  } catch (error) {
+    throw new BadUsage((error as Error).message)
+  }
+}
+
+function readTime (value: string, now: number): number {
+  if (value === 'now') return now
+  const seconds = /^\d+(?:\.\d+)?$/.test(value) ? Number(value) : Date.parse(value) / 1000
+  if (Number.isNaN(seconds)) throw new BadUsage(`--at ${value} is neither a date nor Unix seconds`)
+  return seconds
+}
+
+function readSetting (text: string): [name: string, value: string] {
+  const equals = text.indexOf('=')
+  if (equals < 1) throw new BadUsage(`--set ${text}: expected NAME=VALUE`)
+  const name = text.slice(0, equals)
+  if (!settingNames.some((known) => known === name)) throw new BadUsage(`--set ${text}: there is no setting ${name}`)
+  return [name, text.slice(equals + 1)]
+}

@@ -1,0 +1,50 @@
+import type { CapturedRequest, ExplainedStep, Explanation } from '../lib/explain.ts'
+import { indent, printable, title } from './show.ts'
+import type { Paint } from './show.ts'
+
+/** Everything that is told about one request. */
+export interface Report {
+  readonly request: CapturedRequest
+  /** Unix seconds. */
+  readonly judgedAt: number
+  /** What could not be read, and what was assumed. */
+  readonly notes: readonly string[]
+  readonly explanation: Explanation
+}
+
+const MARKS = { passed: ['green', '\u2713'], failed: ['red', '\u2717'], 'not reached': ['dim', '\u2013'], 'not checked': ['yellow', '?'] } as const
+
+export function showReport ({ request, judgedAt, notes, explanation }: Report, paint: Paint): string {
+  const { method, target, headers, encrypted } = request
+  const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
+  const lines = [`${paint('bold', printable(`${method} ${target}`))}`, `${encrypted ? 'https' : 'http'}, Host ${printable(host ?? '(none)')}`, `judged at ${new Date(judgedAt * 1000).toISOString()}`]
+  return [
+    title(paint, 'Request') + indent(lines.join('\n')) + '\n',
+    notes.length === 0 ? '' : title(paint, 'Notes') + indent(notes.map((note) => `- ${printable(note)}`).join('\n')) + '\n',
+    title(paint, 'Checks, in the order of the service') + explanation.steps.map((step) => showStep(step, paint)).join(''),
+    title(paint, 'Verdict') + indent(showVerdict(explanation, paint)) + '\n'
+  ].join('')
+}
+
+function showStep ({ name, title, outcome, compared, note }: ExplainedStep, paint: Paint): string {
+  const [style, mark] = MARKS[outcome]
+  const head = `  ${paint(style, mark)} ${outcome === 'not reached' ? paint('dim', title) : title} ${paint('dim', `[${name}] ${outcome}`)}\n`
+  if (outcome === 'not reached') return head
+  const width = Math.max(0, ...compared.map(([label]) => label.length))
+  const values = compared.map(([label, value]) => `      ${paint('cyan', label.padEnd(width))}  ${printable(value)}\n`).join('')
+  return head + values + (note === undefined ? '' : `      ${paint(style, note)}\n`)
+}
+
+function showVerdict ({ refusal, notChecked }: Explanation, paint: Paint): string {
+  const unchecked = notChecked.length === 0 ? [] : [`Not checked: ${notChecked.join(', ')}.`]
+  if (refusal === undefined) return [paint('green', notChecked.length === 0 ? 'Accepted.' : 'No check failed.'), ...unchecked].join('\n')
+  const { reason, status, error, description, meaning, cause, cure } = refusal
+  return [
+    `${paint('red', 'Refused:')} ${paint('bold', reason)}, answered ${status}${error === null ? '' : ` ${error}`}: "${description}"`,
+    '',
+    `${paint('cyan', 'What it means')}   ${meaning}`,
+    `${paint('cyan', 'Why, as a rule')}  ${cause}`,
+    `${paint('cyan', 'What to do')}      ${cure}`,
+    ...unchecked
+  ].join('\n')
+}

@@ -1,0 +1,193 @@
+import { text as readAll } from 'node:stream/consumers'
+import { readSettings } from '../holdfast.ts'
+import { explainRequest } from '../lib/explain.ts'
+import type { CapturedRequest, ExplainOptions } from '../lib/explain.ts'
+import { fetchKeySet } from '../lib/keys/fetch-key-set.ts'
+import type { SigningKey } from '../lib/keys/fetch-key-set.ts'
+import { createKeyRing } from '../lib/keys/key-ring.ts'
+import { createKeySource } from '../lib/keys/key-source.ts'
+import { ProviderFailure } from '../lib/keys/provider-failure.ts'
+import { createTransport } from '../lib/keys/transport.ts'
+import { readTextIfThere } from '../lib/settings/read-text.ts'
+import type { Settings } from '../lib/settings/settings.ts'
+import { SettingsError } from '../lib/settings/settings-error.ts'
+import { collectSettings } from '../lib/settings/sources.ts'
+import type { SettingsSources } from '../lib/settings/sources.ts'
+import { BadUsage } from './call-options.ts'
+import { has, readCapture, readUrl } from './capture.ts'
+import type { Capture } from './capture.ts'
+import { readExplainArguments, USAGE } from './explain-options.ts'
+import type { ExplainArguments } from './explain-options.ts'
+import { showReport } from './explain-report.ts'
+import type { Report } from './explain-report.ts'
+import { readTenant } from './places.ts'
+import type { Tenant } from './places.ts'
+import { lookUpRoute } from './route-lookup.ts'
+import { createPaint, printable } from './show.ts'
+import type { Output } from './show.ts'
+
+export interface ExplainWorld {
+  readonly env: NodeJS.ProcessEnv
+  readonly out: Output
+  /** The text of a file, or undefined where there is none. */
+  readonly readFile: SettingsSources['readFile']
+  readonly readInput: () => Promise<string>
+  /** The local tenant, for where no provider is configured. */
+  readonly tenant?: Tenant | undefined
+  /** Unix seconds. */
+  readonly now: number
+}
+
+/** Explains one captured request as the arguments say. Returns the exit code: 0 when no check failed, else 1. */
+export async function explain (argv: readonly string[], world: ExplainWorld): Promise<number> {
+  const { out, env } = world
+  const paint = createPaint(out, env)
+  try {
+    const options = readExplainArguments(argv, world.now)
+    if (options === null) {
+      out.write(USAGE)
+      return 0
+    }
+    const report = await makeReport(options, world)
+    out.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : showReport(report, paint))
+    return report.explanation.verdict === 'refused' ? 1 : 0
+  } catch (error) {
+    if (!(error instanceof BadUsage || error instanceof SettingsError)) throw error
+    out.write(`${paint('red', printable(error.message))}\nnpm run explain -- --help tells more.\n`)
+    return 1
+  }
+}
+
+async function makeReport (options: ExplainArguments, world: ExplainWorld): Promise<Report> {
+  const settings = await settingsOf(options, world)
+  const capture = readCapture(await readText(options.file, world))
+  const request = requestOf(capture, options, settings)
+  const judgedAt = options.at ?? capture.at ?? world.now
+  const { notes } = capture
+  if (options.at === undefined && capture.at !== undefined) notes.push('Judged at the time of the capture: --at now judges as if it were sent now.')
+  const keys = await keysOf(options, settings, world, notes)
+  try {
+    const requirements = await requirementsOf(request, options, settings, notes)
+    const explanation = await explainRequest(request, { settings, now: judgedAt, candidates: keys?.candidates, requirements })
+    if (capture.status !== undefined) notes.push(`The capture says that it was answered ${capture.status}.`)
+    return { request, judgedAt, notes, explanation }
+  } finally {
+    await keys?.close()
+  }
+}
+
+/** As the service reads them; a flag wins over all, and the local tenant stands in where nothing names a provider. */
+async function settingsOf ({ settings }: ExplainArguments, { env, readFile, tenant }: ExplainWorld): Promise<Settings> {
+  const { values, ...faults } = collectSettings({ environment: { ...env, ...settings }, readFile })
+  if (tenant !== undefined && values.IDP_DOMAIN === undefined && values.IDP_ISSUER === undefined) {
+    values.IDP_ISSUER = tenant.issuer
+    values.IDP_AUDIENCE ??= tenant.audience
+  }
+  return readSettings(values, faults)
+}
+
+async function readText (file: string | undefined, { readFile, readInput }: ExplainWorld): Promise<string> {
+  if (file === undefined) return readInput()
+  const text = tryRead(file, readFile)
+  if (text === undefined) throw new BadUsage(`There is no file ${file} that can be read.`)
+  return text
+}
+
+function tryRead (file: string, readFile: SettingsSources['readFile']): string | undefined {
+  try {
+    return readFile(file)
+  } catch {
+    return undefined
+  }
+}
+
+/** What is missing in the capture is taken from the options, or assumed and noted. */
+function requestOf (capture: Capture, { url, method, peer }: ExplainArguments, settings: Settings): CapturedRequest {
+  const { notes } = capture
+  if (url !== undefined) {
+    const { target } = capture
+    readUrl(capture, url)
+    if (target !== undefined) capture.target = target
+    if (!has(capture, 'host')) capture.headers.push(['Host', new URL(url).host])
+  }
+  if (capture.method === undefined && method === undefined) notes.push('No method was found: GET is assumed (--method).')
+  if (capture.target === undefined) notes.push('No path was found: / is assumed (--url).')
+  if (capture.headers.length === 0) notes.push('No header was found.')
+  if (capture.scheme === undefined && settings.PUBLIC_URL === undefined) notes.push('Whether it was http or https is not told: http is assumed (--url).')
+  return {
+    method: method ?? capture.method ?? 'GET',
+    target: withoutPrefix(capture, settings),
+    headers: capture.headers,
+    encrypted: capture.scheme === 'https',
+    remoteAddress: peer
+  }
+}
+
+/** A capture of the client holds the prefix of PUBLIC_URL, which a proxy takes away before the service sees it. */
+function withoutPrefix ({ target = '/', headers, byClient, notes }: Capture, { PUBLIC_URL }: Settings): string {
+  if (PUBLIC_URL === undefined || !byClient) return target
+  const { host, pathname } = new URL(PUBLIC_URL)
+  const prefix = pathname.replace(/\/$/, '')
+  const isThere = headers.some(([name, value]) => name.toLowerCase() === 'host' && value.toLowerCase() === host)
+  if (prefix === '' || !isThere || !target.startsWith(`${prefix}/`)) return target
+  notes.push(`The prefix ${prefix} of PUBLIC_URL is taken off the path, as the proxy does.`)
+  return target.slice(prefix.length)
+}
+
+async function requirementsOf ({ method, target }: CapturedRequest, { scopes }: ExplainArguments, settings: Settings, notes: string[]): Promise<ExplainOptions['requirements']> {
+  if (scopes !== undefined) return scopes.length === 0 ? [] : [{ scopes, any: false }]
+  const route = await lookUpRoute(method, target, settings)
+  if (route.kind === 'guarded') return route.requirements
+  notes.push(route.kind === 'open' ? 'This route has no guard: it is served whatever the checks below say.' : 'The service has no such route: it answers 404. The checks below are those of a guarded one (--scope says what it needs).')
+  return undefined
+}
+
+interface Keys {
+  readonly candidates: NonNullable<ExplainOptions['candidates']>
+  close (): Promise<void>
+}
+
+async function keysOf ({ keysFile, offline }: ExplainArguments, settings: Settings, { readFile }: ExplainWorld, notes: string[]): Promise<Keys | undefined> {
+  const { issuer, IDP_JWKS_URI: jwksUri, HTTP_PROXY: httpProxy, HTTPS_PROXY: httpsProxy, NO_PROXY: noProxy } = settings
+  if (keysFile !== undefined) {
+    const keys = await readKeys(tryRead(keysFile, readFile))
+    if (keys !== undefined) return { candidates: (kid) => keys.candidates(kid), close: async () => {} }
+    notes.push(`${keysFile} holds no key set that can be read: signatures of tokens are not checked.`)
+    return undefined
+  }
+  if (offline || issuer === undefined) return undefined
+  const source = createKeySource({
+    issuer,
+    jwksUri,
+    transport: createTransport({ httpProxy, httpsProxy, noProxy }),
+    onEvent: (event) => { if (event.name === 'keys_fetch_failed') notes.push(`The keys of ${issuer} could not be fetched: ${event.failure}.`) }
+  })
+  return { candidates: (kid) => source.fetchCandidates(kid), close: () => source.close() }
+}
+
+/** The same judgement of keys as in the service, on a set from a file. */
+async function readKeys (text: string | undefined): Promise<{ candidates: (kid: string | undefined) => readonly SigningKey[] } | undefined> {
+  if (text === undefined) return undefined
+  const base = 'http://localhost/'
+  const exchange = { get: async () => ({ status: 200, body: Buffer.from(text) }), close: () => {} }
+  try {
+    return createKeyRing((await fetchKeySet({ issuer: base, base, jwksUri: base }, exchange, new Map())).keys)
+  } catch (error) {
+    if (error instanceof ProviderFailure) return undefined
+    throw error
+  }
+}
+
+/** The command line: the exit code tells whether a check failed. */
+export async function main (argv: readonly string[]): Promise<void> {
+  const { env, stdin, stdout } = process
+  if (stdin.isTTY && argv.length === 0) argv = ['--help']
+  process.exitCode = await explain(argv, {
+    env,
+    out: stdout,
+    readFile: readTextIfThere,
+    readInput: () => readAll(stdin),
+    tenant: readTenant(),
+    now: Date.now() / 1000
+  })
+}

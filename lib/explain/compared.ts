@@ -1,0 +1,119 @@
+import { offeredSchemes, schemeOf } from '../credentials.ts'
+import { thumbprint } from '../dpop/jwk.ts'
+import { decodeJsonObject } from '../jws.ts'
+import type { JsonObject } from '../jws.ts'
+import type { Examination } from './examination.ts'
+
+/** What a step compared, in the order in which it is shown. */
+export type Compared = ReadonlyArray<readonly [label: string, value: string]>
+
+export interface StepText {
+  readonly title: string
+  readonly compared: (examination: Examination) => Compared
+}
+
+const MAX_CHARACTERS = 600
+
+/** A value as it is shown: text as it is, everything else as JSON, bounded. */
+function show (value: unknown): string {
+  const text = value === undefined ? '(none)' : typeof value === 'string' ? value : JSON.stringify(value)
+  return text.length <= MAX_CHARACTERS ? text : `${text.slice(0, MAX_CHARACTERS)}\u2026 (${text.length} characters)`
+}
+
+function showMembers (object: JsonObject | undefined, names: readonly string[]): Compared {
+  return names.map(name => [name, show(object?.[name])])
+}
+
+/** Unix seconds as a date, and how far from the time of judging. */
+function showTime (value: unknown, now: number): string {
+  if (typeof value !== 'number' || Math.abs(value) > 8.64e12) return show(value)
+  const distance = Math.round(value - now)
+  const relation = distance === 0 ? 'now' : distance > 0 ? `${distance} s ahead` : `${-distance} s ago`
+  return `${value} (${new Date(value * 1000).toISOString()}, ${relation})`
+}
+
+const nowOf = ({ options }: Examination): string => showTime(options.now, options.now)
+const tokenHeader = ({ token }: Examination): JsonObject | undefined => token?.header
+const tokenClaims = ({ token }: Examination): JsonObject | undefined => token?.claims
+const proofHeader = ({ proof }: Examination): JsonObject | undefined => proof?.jws && decodeJsonObject(proof.jws.header)
+const proofClaims = ({ proof }: Examination): JsonObject | undefined => proof?.jws && decodeJsonObject(proof.jws.payload)
+const formOf = (text: string | undefined): Compared => [['characters', show(text?.length)], ['segments (3 are needed)', show(text?.split('.').length)]]
+
+function requestUrl ({ proof, request, lines, options }: Examination): Compared {
+  if (proof?.url) return [['URL of the request', proof.url.href]]
+  return [['request target', show(request.target)], ['Host', show(lines.host)], ['PUBLIC_URL', show(options.settings.PUBLIC_URL)]]
+}
+
+/** A title for each step and what it compares; the names are those of the checks. */
+export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
+  credentials: {
+    title: 'One Authorization header, of a scheme that is accepted',
+    compared: ({ lines, options }) => [
+      ['Authorization lines', show(lines.authorizationCount)],
+      ['scheme', show(schemeOf(lines.authorization) ?? lines.authorization?.split(' ', 1)[0])],
+      ['accepted schemes', offeredSchemes(options.settings.dpopMode).join(', ')]
+    ]
+  },
+  domain: { title: 'An identity provider is configured', compared: ({ options }) => [['issuer', show(options.settings.issuer)]] },
+  'token.form': { title: 'The token is a signed JWT', compared: ({ token }) => formOf(token?.text) },
+  'token.alg': { title: 'The token is signed with RS256', compared: e => showMembers(tokenHeader(e), ['alg']) },
+  'token.typ': { title: 'It is an access token', compared: e => showMembers(tokenHeader(e), ['typ']) },
+  'token.crit': { title: 'Its header asks for no extension', compared: e => showMembers(tokenHeader(e), ['crit', 'b64']) },
+  'token.kid': { title: 'It names its key by text, if at all', compared: e => showMembers(tokenHeader(e), ['kid']) },
+  'token.claims': { title: 'Its claims are there and of the right types', compared: e => showMembers(tokenClaims(e), ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat']) },
+  'token.cnf': { title: 'It is bound in a way that can be checked, if at all', compared: e => showMembers(tokenClaims(e), ['cnf']) },
+  'token.iss': { title: 'It is of the configured issuer', compared: e => [...showMembers(tokenClaims(e), ['iss']), ['configured issuer', show(e.options.settings.issuer)]] },
+  'token.aud': { title: 'It is meant for this API', compared: e => [...showMembers(tokenClaims(e), ['aud']), ['configured audience', show(e.options.settings.IDP_AUDIENCE)]] },
+  'token.time': {
+    title: 'It is valid now',
+    compared: e => [
+      ['exp', showTime(tokenClaims(e)?.exp, e.options.now)],
+      ['nbf', showTime(tokenClaims(e)?.nbf, e.options.now)],
+      ['judged at', nowOf(e)],
+      ['tolerance', `${e.options.settings.IDP_CLOCK_TOLERANCE_SECONDS} s`]
+    ]
+  },
+  'token.key': { title: 'Its issuer publishes the key', compared: e => [...showMembers(tokenHeader(e), ['kid']), ['keys that may have signed it', show(e.candidates?.length)]] },
+  'token.signature': { title: 'Its signature is by that key', compared: e => showMembers(tokenHeader(e), ['alg', 'kid']) },
+  scheme: {
+    title: 'The scheme fits the token: a bound token goes with DPoP, an unbound one with Bearer',
+    compared: e => [['scheme', show(e.credentials?.scheme)], ['cnf.jkt', show(e.verified?.jkt)], ['DPoP lines', show(e.lines.dpopCount)]]
+  },
+  proof: { title: 'There is one proof', compared: ({ lines }) => [['DPoP lines', show(lines.dpopCount)], ['characters', show(lines.dpop?.length)]] },
+  'proof.form': { title: 'The proof is a signed JWT of at most 8 KiB', compared: ({ proof }) => formOf(proof?.proof) },
+  'proof.header': {
+    title: 'Its header names an accepted algorithm and a public key for it',
+    compared: e => [
+      ...showMembers(proofHeader(e), ['typ', 'alg', 'jwk', 'crit']),
+      ['accepted algorithms', e.options.settings.DPOP_ALGS.join(' ')],
+      ['thumbprint of jwk', show(e.proof?.header && thumbprint(e.proof.header.jwk))]
+    ]
+  },
+  'proof.claims': {
+    title: 'Its claims are there, of the right types, and valid now',
+    compared: e => [...showMembers(proofClaims(e), ['jti', 'htm', 'htu', 'ath', 'iat', 'exp', 'nbf', 'nonce']), ['judged at', nowOf(e)]]
+  },
+  'proof.htm': { title: 'It was made for this method', compared: e => [...showMembers(proofClaims(e), ['htm']), ['method', show(e.request.method)]] },
+  'proof.htu': { title: 'It was made for this URL', compared: e => [...showMembers(proofClaims(e), ['htu']), ...requestUrl(e)] },
+  'proof.iat': {
+    title: 'It was made just now',
+    compared: e => [
+      ['iat', showTime(proofClaims(e)?.iat, e.options.now)],
+      ['judged at', nowOf(e)],
+      ['accepted', e.policy.nonces ? 'any time: the nonce tells the age' : `from ${e.policy.iatOffsetSeconds} s ago to ${e.policy.iatLeewaySeconds} s ahead`]
+    ]
+  },
+  'proof.ath': { title: 'It was made for this token', compared: e => [...showMembers(proofClaims(e), ['ath']), ['hash of the token', show(e.verified?.tokenHash)]] },
+  'proof.jkt': { title: 'Its key is the one that the token is bound to', compared: e => [['thumbprint of jwk', show(e.proof?.header?.jkt)], ['cnf.jkt of the token', show(e.verified?.jkt)]] },
+  'proof.signature': { title: 'Its signature is by that key', compared: e => showMembers(proofHeader(e), ['alg']) },
+  'proof.nonce': { title: 'Its nonce is a recent one of this service, if one is needed', compared: e => [...showMembers(proofClaims(e), ['nonce']), ['DPOP_NONCE', e.options.settings.DPOP_NONCE]] },
+  'proof.replay': { title: 'It was not used before', compared: e => showMembers(proofClaims(e), ['jti']) },
+  scope: {
+    title: 'The token has the permissions that the route needs',
+    compared: e => [
+      ['granted', show(e.verified?.scopes.join(' ') || undefined)],
+      ['needed', show(e.options.requirements?.map(({ scopes, any }) => scopes.join(any ? ' or ' : ' and ')).join('; ') || undefined)],
+      ['read from', e.options.settings.IDP_SCOPE_CLAIMS.join(', ')]
+    ]
+  }
+}

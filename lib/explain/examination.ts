@@ -1,0 +1,106 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Credentials } from '../credentials.ts'
+import { createClientKeys } from '../dpop/client-keys.ts'
+import { createNonces, NONCE_LIFETIME_SECONDS } from '../dpop/nonces.ts'
+import type { Nonces } from '../dpop/nonces.ts'
+import type { ProofAttempt, ProofPolicy } from '../dpop/proof.ts'
+import { readHeaderLines } from '../header-lines.ts'
+import type { HeaderLines } from '../header-lines.ts'
+import type { SigningKey } from '../keys/key-source.ts'
+import type { ReplayStore } from '../replay/replay-store.ts'
+import type { Settings } from '../settings/settings.ts'
+import { createTokenRules } from '../token/access-token.ts'
+import type { TokenAttempt, TokenRules } from '../token/access-token.ts'
+import type { ScopeRequirement } from '../token/scopes.ts'
+import type { VerifiedToken } from '../token/verified-tokens.ts'
+import { createRequestUrlResolver } from '../url/request-url.ts'
+import type { RequestUrl } from '../url/request-url.ts'
+
+/** A request as it reached the service, or as it left the client. */
+export interface CapturedRequest {
+  readonly method: string
+  /** The target of the request line, as it stood there. */
+  readonly target: string
+  /** Header lines in their order, repeated ones too. */
+  readonly headers: ReadonlyArray<readonly [name: string, value: string]>
+  /** TLS ended in the service. */
+  readonly encrypted: boolean
+  readonly remoteAddress: string | undefined
+}
+
+/** The settings that decide about a request. */
+export type GuardSettings = Pick<Settings, 'issuer' | 'dpopMode' | 'trustProxy' | 'PUBLIC_URL' | 'IDP_AUDIENCE' | 'IDP_SCOPE_CLAIMS' |
+  'IDP_CLOCK_TOLERANCE_SECONDS' | 'IDP_DPOP_IAT_OFFSET_SECONDS' | 'IDP_DPOP_IAT_LEEWAY_SECONDS' | 'DPOP_ALGS' | 'DPOP_NONCE' | 'DPOP_NONCE_SECRET'>
+
+export interface ExplainOptions {
+  readonly settings: GuardSettings
+  /** The time to judge at. Unix seconds. */
+  readonly now: number
+  /** The keys of the provider that may have signed a token with that `kid`. Undefined where they are not known: signatures of tokens are then not checked. */
+  readonly candidates?: ((kid: string | undefined) => Promise<readonly SigningKey[]> | readonly SigningKey[]) | undefined
+  /** What the route needs; empty for any valid token, undefined where that is not known. */
+  readonly requirements?: readonly ScopeRequirement[] | undefined
+  /** What proofs have passed before. Undefined where that is not known: a replay is then not looked for. */
+  readonly replay?: ReplayStore | undefined
+}
+
+/** A request on its way through the explanation, with what the checks found so far. */
+export interface Examination {
+  readonly request: CapturedRequest
+  readonly options: ExplainOptions
+  readonly lines: HeaderLines
+  /** Undefined where the configured domain is unusable. */
+  readonly rules: TokenRules | undefined
+  readonly policy: Omit<ProofPolicy, 'replay'>
+  readonly resolveUrl: () => RequestUrl
+  /** Nonces are required, and how they are made is not known here. */
+  readonly noncesAreUnknown: boolean
+  credentials?: Credentials
+  token?: TokenAttempt
+  candidates?: readonly SigningKey[]
+  verified?: VerifiedToken
+  proof?: ProofAttempt
+}
+
+export function createExamination (request: CapturedRequest, options: ExplainOptions): Examination {
+  const { settings } = options
+  // As the parser of HTTP does, which the request may not have gone through.
+  const headers = request.headers.map(([name, value]) => [name, value.replace(/^[ \t]+|[ \t]+$/g, '')] as const)
+  const lines = readHeaderLines(headers.flat())
+  const resolve = createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL })
+  const { target, encrypted, remoteAddress } = request
+  const wire = { target, headers: joinLines(headers), host: lines.host, hostCount: lines.hostCount, encrypted, remoteAddress }
+  return {
+    request,
+    options,
+    lines,
+    rules: settings.issuer === undefined
+      ? undefined
+      : createTokenRules({ issuer: settings.issuer, audience: settings.IDP_AUDIENCE!, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS }),
+    policy: {
+      iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
+      iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
+      keys: createClientKeys(settings.DPOP_ALGS),
+      nonces: noncesOf(settings)
+    },
+    resolveUrl: () => resolve(wire),
+    noncesAreUnknown: settings.DPOP_NONCE === 'required' && settings.DPOP_NONCE_SECRET === undefined
+  }
+}
+
+function joinLines (headers: ReadonlyArray<readonly [string, string]>): IncomingHttpHeaders {
+  const joined: Record<string, string> = Object.create(null)
+  for (const [name, value] of headers) {
+    const key = name.toLowerCase()
+    joined[key] = key in joined ? `${joined[key]}, ${value}` : value
+  }
+  return joined
+}
+
+// Takes any nonce for a new one; the step that asks says that it could not be checked. The checks of a proof ask for no more of Nonces.
+const anyNonce = { expiryOf: (_nonce: string, now: number) => now + NONCE_LIFETIME_SECONDS } as Nonces
+
+function noncesOf ({ DPOP_NONCE, DPOP_NONCE_SECRET }: GuardSettings): Nonces | undefined {
+  if (DPOP_NONCE !== 'required') return undefined
+  return DPOP_NONCE_SECRET === undefined ? anyNonce : createNonces(DPOP_NONCE_SECRET.map(text => Buffer.from(text, 'base64url')))
+}

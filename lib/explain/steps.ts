@@ -1,0 +1,102 @@
+import { createPublicKey } from 'node:crypto'
+import { readProofLine, verifySchemeFits } from '../binding.ts'
+import { parseCredentials } from '../credentials.ts'
+import { ALGORITHMS } from '../dpop/algorithms.ts'
+import { CHECK_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, claimProof, verifyProofSignature } from '../dpop/proof.ts'
+import type { ProofPolicy } from '../dpop/proof.ts'
+import { verifySignature } from '../dpop/signature.ts'
+import { Refusal } from '../refusal.ts'
+import { TOKEN_CHECKS, unverifiedToken } from '../token/access-token.ts'
+import { verifyScopes } from '../token/scopes.ts'
+import { createVerifiedToken } from '../token/verified-tokens.ts'
+import type { Examination } from './examination.ts'
+
+/** Thrown by a step that cannot be judged here; the message says why. What comes after it can still be. */
+export class NotChecked extends Error {}
+
+export interface Step {
+  readonly name: string
+  /** Only requests with the DPoP scheme come to it. */
+  readonly ofProof?: true
+  /** @throws Refusal, NotChecked */
+  readonly run: (examination: Examination) => void | Promise<void>
+}
+
+/** Every check of the guard by name, in its order. Each is the guard's own function, given what a live request would give it. */
+export const STEPS: readonly Step[] = [
+  { name: 'credentials', run: readCredentials },
+  { name: 'domain', run: requireProvider },
+  ...TOKEN_CHECKS.map(({ name, run }) => ({ name: `token.${name}`, run: (e: Examination) => run(e.token!, e.rules!) })),
+  { name: 'token.key', run: findKeys },
+  { name: 'token.signature', run: verifyTokenSignature },
+  { name: 'scheme', run: fitScheme },
+  { name: 'proof', ofProof: true, run: takeProof },
+  ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => run(e.proof!, e.policy as ProofPolicy) })),
+  { name: 'proof.signature', ofProof: true, run: verifyProofKey },
+  { name: `proof.${CHECK_AFTER_SIGNATURE.name}`, ofProof: true, run: judgeNonce },
+  { name: 'proof.replay', ofProof: true, run: claim },
+  { name: 'scope', run: judgeScopes }
+]
+
+function readCredentials (e: Examination): void {
+  e.credentials = parseCredentials(e.lines, e.options.settings.dpopMode)
+}
+
+function requireProvider (e: Examination): void {
+  if (!e.rules) throw new Refusal('domain_has_scheme')
+  e.token = { text: e.credentials!.token, now: e.options.now }
+}
+
+async function findKeys (e: Examination): Promise<void> {
+  const { candidates } = e.options
+  if (!candidates) throw new NotChecked('The keys of the provider are not known here.')
+  e.candidates = await candidates(unverifiedToken(e.token!).kid)
+  if (e.candidates.length === 0) throw new Refusal('token_key_unknown')
+}
+
+async function verifyTokenSignature (e: Examination): Promise<void> {
+  const { text, jws } = e.token!
+  const input = text.slice(0, text.lastIndexOf('.'))
+  let key
+  for (const candidate of e.candidates ?? []) {
+    const isValid = await new Promise<boolean>(resolve => verifySignature(ALGORITHMS.RS256, createPublicKey(candidate.pem), input, jws!.signature, resolve))
+    if (isValid) key = candidate
+  }
+  // Without keys the claims are taken as they stand, so that the steps after this one can be judged.
+  if (key || !e.candidates) e.verified = createVerifiedToken(text, unverifiedToken(e.token!).claims, key ?? { kid: undefined, pem: '' }, e.options.settings.IDP_SCOPE_CLAIMS)
+  if (!e.candidates) throw new NotChecked('The keys of the provider are not known here.')
+  if (!key) throw new Refusal('token_signature')
+}
+
+function fitScheme (e: Examination): void {
+  verifySchemeFits(e.credentials!.scheme, e.verified!.jkt, e.lines, e.options.settings.dpopMode)
+}
+
+function takeProof (e: Examination): void {
+  const { tokenHash, jkt } = e.verified!
+  e.proof = { proof: readProofLine(e.lines), method: e.request.method, tokenHash, tokenJkt: jkt!, requestUrl: e.resolveUrl, now: e.options.now }
+}
+
+function verifyProofKey (e: Examination): Promise<void> {
+  return settled(done => verifyProofSignature(e.proof!, e.policy as ProofPolicy, done))
+}
+
+function judgeNonce (e: Examination): void {
+  CHECK_AFTER_SIGNATURE.run(e.proof!, e.policy as ProofPolicy)
+  if (e.noncesAreUnknown) throw new NotChecked('The service makes its nonces from a secret that is not configured here (DPOP_NONCE_SECRET).')
+}
+
+async function claim (e: Examination): Promise<void> {
+  const { replay } = e.options
+  if (!replay) throw new NotChecked('Only the running service knows which proofs it has seen. A captured proof that passed once is refused when it is sent again.')
+  await settled(done => claimProof(e.proof!, { replay }, done))
+}
+
+function judgeScopes (e: Examination): void {
+  if (!e.options.requirements) throw new NotChecked('What the route needs is not known here.')
+  for (const requirement of e.options.requirements) verifyScopes(e.verified!.scopes, requirement)
+}
+
+function settled (run: (done: (error: Error | null) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => run(error => error ? reject(error) : resolve()))
+}

@@ -1,0 +1,57 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { ADVICE } from '../../lib/advice.ts'
+import { REFUSALS } from '../../lib/refusal.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
+import { settingNames } from '../../lib/settings/specs.ts'
+import { HTU_ADVICE } from '../../lib/url/htu.ts'
+
+const path = join(import.meta.dirname, '../../docs/errors.md')
+const page = readFileSync(path, 'utf8')
+const reasons = Object.keys(REFUSALS) as RefusalReason[]
+
+function section (reason: RefusalReason): string {
+  const { status, error, description } = REFUSALS[reason]
+  const { meaning, cause, cure } = ADVICE[reason]
+  return [
+    `### ${reason}`, '',
+    `**${status}**${error ? ` \`${error}\`` : ''}: "${description}"`, '',
+    `- Meaning: ${meaning}`, `- Cause: ${cause}`, `- Cure: ${cure}`, ''
+  ].join('\n')
+}
+
+const table = ['| reason | status | error |', '| --- | --- | --- |', ...reasons.map(reason => `| [${reason}](#${reason}) | ${REFUSALS[reason].status} | ${REFUSALS[reason].error ?? '-'} |`), ''].join('\n')
+const causes = ['| cause | what to do |', '| --- | --- |', ...Object.entries(HTU_ADVICE).map(([cause, advice]) => `| \`${cause}\` | ${advice} |`), ''].join('\n')
+
+/** What stands between a pair of marks. With TAP_SNAPSHOT=1 it is written anew. */
+function expectBetweenMarks (t: Test, name: string, expected: string): void {
+  const [open, close] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`]
+  const text = readFileSync(path, 'utf8')
+  const start = text.indexOf(open) + open.length
+  const end = text.indexOf(close)
+  t.ok(start >= open.length && start <= end, `the marks of ${name} are there`)
+  if (process.env['TAP_SNAPSHOT'] === '1') writeFileSync(path, text.slice(0, start) + expected + text.slice(end))
+  else t.equal(text.slice(start, end), expected)
+}
+
+t.test('docs/errors.md has a row and a section for each reason, as the code has them', async t => {
+  expectBetweenMarks(t, 'reasons', table)
+  expectBetweenMarks(t, 'sections', reasons.map(section).join('\n'))
+  expectBetweenMarks(t, 'htu', causes)
+})
+
+t.test('Every reason has its advice, in whole sentences', async t => {
+  t.same(Object.keys(ADVICE), reasons)
+  for (const [reason, texts] of Object.entries(ADVICE)) {
+    for (const [name, text] of Object.entries(texts)) t.match(text, /^[A-Z`].*\.$/s, `${reason}: ${name}`)
+  }
+})
+
+t.test('Every setting and page that the advice names is there', async t => {
+  const names = [...`${page} ${JSON.stringify(ADVICE)}`.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=\w+)?`/g)].map(([, name]) => name)
+  t.ok(names.length > 20)
+  t.same(names.filter(name => !settingNames.some(known => known === name)), [])
+  for (const [, file] of page.matchAll(/docs\/([\w-]+\.md)/g)) t.ok(readFileSync(join(path, '..', file!)), file!)
+})

@@ -1,0 +1,220 @@
+import { createPublicKey, randomBytes } from 'node:crypto'
+import fc from 'fast-check'
+import t from 'tap'
+import type { Test } from 'tap'
+import { readSettings } from '../../holdfast.ts'
+import { ADVICE } from '../../lib/advice.ts'
+import { createNonces } from '../../lib/dpop/nonces.ts'
+import { explainRefusal, explainRequest } from '../../lib/explain.ts'
+import type { CapturedRequest, Explanation, ExplainOptions } from '../../lib/explain.ts'
+import { STEP_TEXTS } from '../../lib/explain/compared.ts'
+import { STEPS } from '../../lib/explain/steps.ts'
+import type { SigningKey } from '../../lib/keys/key-source.ts'
+import { Refusal, REFUSALS } from '../../lib/refusal.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
+import { createOffStore } from '../../lib/replay/off-store.ts'
+import { createMemoryStore } from '../../lib/replay/memory-store.ts'
+import type { RawSettings } from '../../lib/settings/sources.ts'
+import { startApp } from '../helpers/app.ts'
+import type { RunningApp } from '../helpers/app.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import type { DpopClient } from '../helpers/dpop-client.ts'
+import { AUDIENCE, makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+import { linesOf, signedMutations, textMutations } from '../helpers/mutations.ts'
+import type { Good, Lines } from '../helpers/mutations.ts'
+import { sendRaw } from '../helpers/wire.ts'
+
+interface Bench {
+  readonly issuer: Issuer
+  readonly client: DpopClient
+  readonly running: RunningApp
+  readonly bound: string
+  readonly good: () => Good
+  explain (lines: Lines, options?: Partial<ExplainOptions>): Promise<Explanation>
+  /** The reason for which the service refused the last request. */
+  reason (): unknown
+}
+
+const path = '/api/private'
+const now = (): number => Date.now() / 1000
+
+async function prepare (t: Test, values: RawSettings = {}): Promise<Bench> {
+  const issuer = await startIssuer(t)
+  const client = await createDpopClient()
+  const running = await startApp(t, issuer, values)
+  const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
+  const host = new URL(running.url).host
+  const bound = issuer.token({ cnf: { jkt: client.jkt } })
+  const remake: Good['remake'] = (token, header = {}, claims = {}) => client.proof({ token, url: `http://${host}${path}`, header, claims })
+  const keys: SigningKey[] = issuer.keys.map(({ kid, privateKey }) => ({ kid, pem: createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }) as string }))
+  return {
+    issuer,
+    client,
+    running,
+    bound,
+    good: () => ({ issuer, client, host, path, token: bound, proof: remake(bound), remake }),
+    explain: (lines, options) => explainRequest(captured(lines), {
+      settings, now: now(), candidates: kid => keys.filter(key => kid === undefined || key.kid === kid), requirements: [], replay: createOffStore(), ...options
+    }),
+    reason: () => running.reasons().at(-1)
+  }
+}
+
+function captured (lines: Lines): CapturedRequest {
+  const [method = '', target = ''] = lines[0]!.split(' ')
+  const headers = lines.slice(1).map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)] as const)
+  return { method, target, headers, encrypted: false, remoteAddress: '127.0.0.1' }
+}
+
+const outcomes = ({ steps }: Explanation): Record<string, string> => Object.fromEntries(steps.map(({ name, outcome }) => [name, outcome]))
+const step = ({ steps }: Explanation, name: string) => steps.find(step => step.name === name)!
+
+t.test('It says of a request what the service says, whatever the request is', async t => {
+  const bench = await prepare(t)
+  let compared = 0
+  const mutations = fc.oneof({ weight: 9, arbitrary: fc.oneof(signedMutations, textMutations) }, { weight: 1, arbitrary: fc.constant(undefined) })
+  const property = fc.asyncProperty(mutations, async mutation => {
+    const lines = mutation ? mutation.apply(bench.good()) : linesOf(bench.good())
+    // What HTTP itself or the router refuses never comes to the guard.
+    if (lines.some(line => /[\r\n]/.test(line))) return
+    const before = bench.running.reasons().length
+    const { status } = await sendRaw(bench.running.url, lines)
+    if (status !== 200 && bench.running.reasons().length === before) return
+    compared++
+    const { refusal } = await bench.explain(lines)
+    const reason = status === 200 ? undefined : bench.reason()
+    if (refusal?.reason !== reason) throw new Error(`the service says ${reason}, the explanation ${refusal?.reason}`)
+  })
+  await t.resolves(fc.assert(property, { seed: Number(process.env['FC_SEED'] ?? 9449), numRuns: Number(process.env['FC_RUNS'] ?? 500) }))
+  t.ok(compared > 200)
+})
+
+t.test('Of an accepted request every check passed, with what was compared', async t => {
+  const bench = await prepare(t)
+  const good = bench.good()
+  const explanation = await bench.explain(linesOf(good))
+  t.match(explanation, { verdict: 'accepted', refusal: undefined, notChecked: [] })
+  t.same(explanation.steps.map(({ name }) => name), STEPS.map(({ name }) => name))
+  t.same([...new Set(Object.values(outcomes(explanation)))], ['passed'])
+  t.same(step(explanation, 'proof.htu').compared, [['htu', `http://${good.host}${path}`], ['URL of the request', `http://${good.host}${path}`]])
+  t.same(step(explanation, 'token.aud').compared, [['aud', AUDIENCE], ['configured audience', AUDIENCE]])
+  t.match(new Map(step(explanation, 'token.time').compared).get('exp'), /^\d+ \(\d{4}-.+Z, (?:59\d|600) s ahead\)$/)
+  t.match(new Map(step(explanation, 'proof.iat').compared), new Map([['accepted', 'from 300 s ago to 30 s ahead']]))
+  t.same(step(explanation, 'proof.jkt').compared, [['thumbprint of jwk', bench.client.jkt], ['cnf.jkt of the token', bench.client.jkt]])
+})
+
+t.test('After the check that failed nothing is reached, and there is advice', async t => {
+  const bench = await prepare(t)
+  const { proof, ...good } = bench.good()
+  const refused = await bench.explain(linesOf({ ...good, proof: good.remake(good.token, {}, { htu: `https://${good.host}${path}` }) }))
+  t.match(refused, { verdict: 'refused', refusal: { reason: 'htu_mismatch', status: 401, error: 'invalid_dpop_proof', detail: { cause: 'scheme' }, meaning: ADVICE.htu_mismatch.meaning } })
+  t.match(refused.refusal!.cure, /^The schemes differ/, 'the cure is that of the cause')
+  t.match(outcomes(refused), { 'proof.htm': 'passed', 'proof.htu': 'failed', 'proof.iat': 'not reached', scope: 'not reached' })
+  t.equal(step(refused, 'proof.htu').note, REFUSALS.htu_mismatch.description)
+  t.same(step(refused, 'proof.iat').compared, [])
+
+  const pathless = await bench.explain(linesOf({ ...good, proof }, { path: '/api/./private' }))
+  t.equal(pathless.refusal?.reason, 'target_path')
+  t.same(step(pathless, 'proof.htu').compared.slice(1), [['request target', '/api/./private'], ['Host', good.host], ['PUBLIC_URL', '(none)']])
+  t.same(explainRefusal(new Refusal('htu_mismatch')).cure, ADVICE.htu_mismatch.cure, 'without a cause the general advice')
+})
+
+t.test('Only requests with the DPoP scheme come to the checks of a proof', async t => {
+  const bench = await prepare(t)
+  const hasProofSteps = ({ steps }: Explanation): boolean => steps.some(({ name }) => name.startsWith('proof'))
+  const bearer = await bench.explain(['GET / HTTP/1.1', `Authorization:  Bearer ${bench.issuer.token()}\t`])
+  t.equal(bearer.verdict, 'accepted')
+  t.equal(hasProofSteps(bearer), false)
+  t.equal(hasProofSteps(await bench.explain(['GET / HTTP/1.1'])), true, 'the scheme is not known yet')
+  const disabled = await prepare(t, { IDP_DPOP_MODE: 'DISABLED' })
+  t.equal(hasProofSteps(await disabled.explain(['GET / HTTP/1.1'])), false)
+})
+
+t.test('Every mode, and the checks beyond token and proof', async t => {
+  const secret = Buffer.alloc(32, 7).toString('base64url')
+  const rows: Array<[title: string, values: RawSettings, lines: (good: Good) => Lines, options: Partial<ExplainOptions>, expected: RefusalReason | 'accepted']> = [
+    ['Bearer where only DPoP is accepted', { IDP_DPOP_MODE: 'REQUIRED' }, good => linesOf(good, { authorization: [`Bearer ${good.issuer.token()}`], dpop: [] }), {}, 'scheme_not_offered'],
+    ['a bound token as Bearer', {}, good => linesOf(good, { authorization: [`Bearer ${good.token}`], dpop: [] }), {}, 'token_bound'],
+    ['a bound token as Bearer with DPoP off', { IDP_DPOP_MODE: 'DISABLED' }, good => linesOf(good, { authorization: [`Bearer ${good.token}`], dpop: [] }), {}, 'accepted'],
+    ['an unbound token as DPoP', {}, good => linesOf(good, { authorization: [`DPoP ${good.issuer.token()}`] }), {}, 'token_unbound'],
+    ['a proof beside Bearer', {}, good => linesOf(good, { authorization: [`Bearer ${good.issuer.token()}`] }), {}, 'proof_beside_bearer'],
+    ['a domain with a scheme', { IDP_DOMAIN: 'https://tenant.example' }, good => linesOf(good), {}, 'domain_has_scheme'],
+    ['a permission that is there', {}, good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a b' })}`], dpop: [] }), { requirements: [{ scopes: ['a', 'b'], any: false }] }, 'accepted'],
+    ['a permission that is missing', {}, good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a' })}`], dpop: [] }), { requirements: [{ scopes: ['a', 'b'], any: false }] }, 'scope_missing'],
+    ['one of several permissions', {}, good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a' })}`], dpop: [] }), { requirements: [{ scopes: ['a', 'b'], any: true }] }, 'accepted'],
+    ['no nonce', { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret] }, good => linesOf(good), {}, 'nonce_missing'],
+    ['a nonce of another service', { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret] }, good => linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: 'other' })] }), {}, 'nonce_stale'],
+    ['a nonce of this service and a clock hours off', { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret] }, good => linesOf(good, {
+      dpop: [good.remake(good.token, {}, { nonce: createNonces([Buffer.from(secret, 'base64url')]).current(now()), iat: 1 })]
+    }), {}, 'accepted'],
+    ['a key that signed something else', {}, good => linesOf(good, { authorization: [`DPoP ${good.issuer.token({}, {}, makeIssuerKey('k1'))}`] }), {}, 'token_signature'],
+    ['behind a proxy', { TRUST_PROXY: ['loopback'] }, good => [...linesOf(good, { hosts: ['inner'] }), 'X-Forwarded-Host: evil.example\t', `x-forwarded-host: ${good.host}`], {}, 'accepted'],
+    ['under a public URL', { PUBLIC_URL: 'https://api.example/svc' }, good => linesOf(good, { hosts: [], dpop: [good.remake(good.token, {}, { htu: `https://api.example/svc${path}` })] }), {}, 'accepted']
+  ]
+  for (const [title, values, lines, options, expected] of rows) {
+    const bench = await prepare(t, { ...values, METRICS: 'off' })
+    const explanation = await bench.explain(lines(bench.good()), options)
+    t.equal(explanation.refusal?.reason ?? 'accepted', expected, title)
+    t.same(explanation.notChecked, [], `${title}: all of it was checked`)
+  }
+})
+
+t.test('What cannot be told is said to be not checked, and what comes after it is checked all the same', async t => {
+  const bench = await prepare(t, { DPOP_NONCE: 'required' })
+  const good = bench.good()
+  const blind = { candidates: undefined, requirements: undefined, replay: undefined }
+  const accepted = await bench.explain(linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: 'whose' })] }), blind)
+  t.match(accepted, { verdict: 'accepted', notChecked: ['token.key', 'token.signature', 'proof.nonce', 'proof.replay', 'scope'] })
+  t.match(step(accepted, 'proof.nonce').note, /DPOP_NONCE_SECRET/)
+  t.match(step(accepted, 'proof.iat').compared.at(-1), ['accepted', 'any time: the nonce tells the age'])
+  t.equal((await bench.explain(linesOf(good), blind)).refusal?.reason, 'nonce_missing', 'that there is none can be told')
+  t.equal((await bench.explain(linesOf(good, { dpop: [] }), blind)).refusal?.reason, 'proof_missing')
+
+  const down = await bench.explain(linesOf(good), { candidates: async () => { throw new Refusal('keys_unavailable') } })
+  t.match(step(down, 'token.key'), { outcome: 'not checked', note: REFUSALS.keys_unavailable.description })
+  t.equal(step(down, 'token.signature').outcome, 'not checked')
+  await t.rejects(bench.explain(linesOf(good), { candidates: async () => { throw new Error('a fault') } }), { message: 'a fault' }, 'a fault stays a fault')
+})
+
+t.test('With a store of what was seen, a replay is found', async t => {
+  const bench = await prepare(t)
+  const replay = createMemoryStore({ max: 10, now, random: randomBytes })
+  t.teardown(() => replay.close())
+  const lines = linesOf(bench.good())
+  t.equal((await bench.explain(lines, { replay })).verdict, 'accepted')
+  t.equal((await bench.explain(lines, { replay })).refusal?.reason, 'proof_replayed')
+  t.equal((await bench.explain(linesOf(bench.good()), { replay })).verdict, 'accepted')
+})
+
+t.test('A request is judged at the time that is given', async t => {
+  const bench = await prepare(t)
+  const lines = linesOf(bench.good())
+  t.equal((await bench.explain(lines, { now: now() + 400 })).refusal?.reason, 'iat_too_old')
+  t.equal((await bench.explain(lines, { now: now() + 4000 })).refusal?.reason, 'token_expired')
+})
+
+t.test('What is shown is bounded, and any value can be shown', async t => {
+  const bench = await prepare(t)
+  const good = bench.good()
+  const long = await bench.explain(linesOf(good, { dpop: [good.remake(good.token, {}, { jti: 'a'.repeat(700), iat: 1e300, exp: null })] }))
+  t.equal(long.refusal?.reason, 'proof_claim_invalid')
+  t.match(new Map(step(long, 'proof.claims').compared), new Map([['jti', `${'a'.repeat(600)}\u2026 (700 characters)`], ['iat', '1e+300'], ['exp', 'null']]))
+  const odd = await bench.explain(linesOf(good, { authorization: [`Odd ${good.token}`] }))
+  t.same(new Map(step(odd, 'credentials').compared).get('scheme'), 'Odd')
+  const justNow = Math.floor(now())
+  const exact = await bench.explain(linesOf(good, { dpop: [good.remake(good.token, {}, { iat: justNow })] }), { now: justNow })
+  t.match(new Map(step(exact, 'proof.iat').compared).get('iat'), /, now\)$/)
+})
+
+t.test('Every step has a title and says what it compares, even when it is looked at alone', async t => {
+  t.same(Object.keys(STEP_TEXTS).sort(), STEPS.map(({ name }) => name).sort())
+  const { settings } = (await prepare(t)).running.app
+  const { createExamination } = await import('../../lib/explain/examination.ts')
+  const empty = createExamination({ method: 'GET', target: '/', headers: [], encrypted: false, remoteAddress: undefined }, { settings, now: 0 })
+  for (const { name } of STEPS) {
+    const { title, compared } = STEP_TEXTS[name]!
+    t.match(title, /^[A-Z].{10,}[^.]$/)
+    t.ok(compared(empty).every(([label, value]) => label !== '' && typeof value === 'string'), name)
+  }
+})
