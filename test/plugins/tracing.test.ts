@@ -1,0 +1,115 @@
+import Fastify from 'fastify'
+import fp from 'fastify-plugin'
+import t from 'tap'
+import { isTracingAsked, TRACING_PACKAGES } from '../../lib/tracing.ts'
+import tracing from '../../plugins/tracing.ts'
+import type { LoadPackage, TracingOptions } from '../../plugins/tracing.ts'
+import { startApp } from '../helpers/app.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+
+const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }
+
+t.test('Traces are asked for by the standard variables alone', async t => {
+  const table: ReadonlyArray<readonly [environment: Record<string, string>, asked: boolean]> = [
+    [{}, false],
+    [{ OTEL_SERVICE_NAME: 'api' }, false],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }, false],
+    [ENDPOINT, true],
+    [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:4318/v1/traces' }, true],
+    [{ OTEL_TRACES_EXPORTER: 'console' }, true],
+    [{ ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none' }, false],
+    [{ ...ENDPOINT, OTEL_SDK_DISABLED: 'True' }, false],
+    [{ ...ENDPOINT, OTEL_SDK_DISABLED: 'false' }, true]
+  ]
+  for (const [environment, asked] of table) t.equal(isTracingAsked(environment), asked, JSON.stringify(environment))
+})
+
+/** The plugin on an app of its own, with the packages that `load` gives. */
+async function register (t: { teardown: (end: () => unknown) => void }, options: TracingOptions) {
+  const log: Array<Record<string, unknown>> = []
+  const app = Fastify({ logger: { stream: { write: (line: string) => { log.push(JSON.parse(line)) } } } })
+  t.teardown(() => app.close())
+  for (const name of ['route-guard', 'resource-metadata', 'docs', 'health']) app.register(fp(async () => {}, { name }))
+  await app.register(tracing, options)
+  await app.ready()
+  return { app, log }
+}
+
+function fakePackages () {
+  const seen = { loaded: [] as string[], instrumentation: {} as Record<string, unknown>, sdk: {} as Record<string, unknown>, started: 0, stopped: 0, registered: 0 }
+  const load = async (name: string): Promise<unknown> => {
+    seen.loaded.push(name)
+    if (name === '@fastify/otel') {
+      return {
+        FastifyOtelInstrumentation: class {
+          constructor (options: Record<string, unknown>) { seen.instrumentation = options }
+          plugin () { return (_app: unknown, _options: unknown, done: () => void) => { seen.registered++; done() } }
+        }
+      }
+    }
+    return {
+      NodeSDK: class {
+        constructor (options: Record<string, unknown>) { seen.sdk = options }
+        start () { seen.started++ }
+        async shutdown () { seen.stopped++ }
+      }
+    }
+  }
+  return { seen, load: load as LoadPackage }
+}
+
+t.test('Nothing is loaded unless traces are asked for', async t => {
+  const { seen, load } = fakePackages()
+  await register(t, { environment: { OTEL_SERVICE_NAME: 'api' }, load })
+  t.same(seen.loaded, [])
+  await register(t, { environment: ENDPOINT, load })
+  t.same(seen.loaded.sort(), ['@fastify/otel', '@opentelemetry/sdk-node'])
+})
+
+t.test('Traces begin with the service, end with it, and hold no query and no refusal as an exception', async t => {
+  const { seen, load } = fakePackages()
+  const { app } = await register(t, { environment: ENDPOINT, load })
+  t.match(seen, { started: 1, registered: 1, stopped: 0 })
+  t.match(seen.instrumentation, { recordExceptions: false, instrumentHooks: false })
+  const attributes: unknown[] = []
+  const hook = seen.instrumentation.requestHook as (span: object, request: object) => void
+  hook({ setAttribute: (...pair: unknown[]) => attributes.push(pair) }, { url: '/api/private?access_token=secret' })
+  t.same(attributes, [['url.path', '/api/private']])
+  await app.close()
+  t.equal(seen.stopped, 1)
+})
+
+t.test('The service has a name in traces, unless the variables give it one', async t => {
+  const table: ReadonlyArray<readonly [environment: Record<string, string>, name: string | undefined]> = [
+    [{}, 'holdfast'],
+    [{ OTEL_SERVICE_NAME: 'api' }, undefined],
+    [{ OTEL_RESOURCE_ATTRIBUTES: 'service.name=api,x=y' }, undefined],
+    [{ OTEL_RESOURCE_ATTRIBUTES: 'x=y' }, 'holdfast']
+  ]
+  for (const [environment, name] of table) {
+    const { seen, load } = fakePackages()
+    await register(t, { environment: { ...ENDPOINT, ...environment }, load })
+    t.equal(seen.sdk.serviceName, name, JSON.stringify(environment))
+  }
+})
+
+const isInstalled = await import('@fastify/otel' as string).then(() => true, () => false)
+
+t.test('Without the packages the service starts, and says what to install', { skip: isInstalled && 'the packages are installed' }, async t => {
+  const { log } = await register(t, { environment: ENDPOINT })
+  t.match(log, [{ level: 40, event: 'tracing_unavailable', cause: /otel|opentelemetry/ }])
+  for (const name of TRACING_PACKAGES) t.ok(String(log[0]?.msg).includes(name), name)
+})
+
+t.test('The service itself reads the variables of its process', async t => {
+  const issuer = await startIssuer(t)
+  const before = process.env.OTEL_TRACES_EXPORTER
+  t.teardown(() => {
+    if (before === undefined) delete process.env.OTEL_TRACES_EXPORTER
+    else process.env.OTEL_TRACES_EXPORTER = before
+  })
+  process.env.OTEL_TRACES_EXPORTER = 'none'
+  const { app, log } = await startApp(t, issuer, { LOG_LEVEL: 'warn' })
+  t.equal(app.hasPlugin('tracing'), true)
+  t.same(log, [])
+})
