@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { parse } from 'yaml'
+import { REFUSALS } from '../../lib/refusal.ts'
+import { startApp } from '../helpers/app.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+
+const read = (name: string): string => readFileSync(new URL(`../../deploy/observability/${name}`, import.meta.url), 'utf8')
+
+interface Expression { readonly where: string, readonly expr: string }
+
+interface Dashboard {
+  readonly templating: { readonly list: ReadonlyArray<{ readonly name: string, readonly query: string | { readonly query: string } }> }
+  readonly panels: ReadonlyArray<{
+    readonly id: number
+    readonly title: string
+    readonly gridPos: { readonly x: number, readonly y: number, readonly w: number, readonly h: number }
+    readonly targets?: ReadonlyArray<{ readonly expr: string }>
+  }>
+}
+const dashboard = JSON.parse(read('dashboard.json')) as Dashboard
+
+interface Rule { readonly alert: string, readonly expr: string, readonly labels: { readonly severity: string }, readonly annotations: { readonly summary: string } }
+const rules = (parse(read('alerts.yaml')) as { groups: Array<{ rules: Rule[] }> }).groups.flatMap(group => group.rules)
+
+const expressions: readonly Expression[] = [
+  ...rules.map(({ alert, expr }) => ({ where: alert, expr })),
+  ...dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ where: title, expr }))),
+  ...dashboard.templating.list.flatMap(({ name, query }) => typeof query === 'string' ? [] : [{ where: name, expr: query.query }])
+]
+
+/** Labels that Prometheus puts on everything it scrapes. */
+const SCRAPE_LABELS = ['instance', 'job']
+
+/** The series that a service shows which has seen a request of each kind: labels by name. */
+async function readSeries (): Promise<Map<string, Map<string, Set<string>>>> {
+  const series = new Map([['up', new Map<string, Set<string>>()]])
+  const note = (name: string): Map<string, Set<string>> => series.get(name) ?? series.set(name, new Map()).get(name)!
+  for (const line of text.split('\n')) {
+    const type = /^# TYPE (\S+) (\S+)/.exec(line)
+    if (type && type[2] !== 'histogram') note(type[1]!)
+    const [, name, labels = ''] = /^([a-z]\w*)(?:\{(.*)\})? /.exec(line) ?? []
+    if (!name) continue
+    for (const [, label, value] of labels.matchAll(/(\w+)="([^"]*)"/g)) {
+      const values = note(name).get(label!) ?? new Set()
+      note(name).set(label!, values.add(value!))
+    }
+  }
+  return series
+}
+
+let text = ''
+
+t.before(async () => {
+  const issuer = await startIssuer(t)
+  // An encryption key beside that of the tokens is passed over, so that its reason is a label.
+  issuer.keys.push({ ...issuer.keys[0]!, jwk: { ...issuer.keys[0]!.jwk, kid: 'enc', use: 'enc' } })
+  const { url } = await startApp(t, issuer)
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) } })
+  text = await (await fetch(`${url}/metrics`)).text()
+})
+
+t.test('Every metric and label that is named exists', async t => {
+  const series = await readSeries()
+  t.ok(expressions.length > 30)
+  for (const { where, expr } of expressions) {
+    const names = expr.match(/\b(?:up|(?:holdfast|nodejs|process)_\w+)\b/g) ?? []
+    t.ok(names.length > 0, `${where} names a metric`)
+    for (const name of names) t.ok(series.has(name), `${where}: ${name}`)
+
+    const labelsOf = (names: readonly string[]): string[] => [...SCRAPE_LABELS, 'le', ...names.flatMap(name => [...series.get(name)?.keys() ?? []])]
+    for (const [, name, matchers] of expr.matchAll(/\b(\w+)\{([^}]*)\}/g)) {
+      for (const [, label] of matchers!.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)) t.ok(labelsOf([name!]).includes(label!), `${where}: ${name} has the label ${label}`)
+    }
+    for (const [, labels] of expr.matchAll(/\bby \(([^)]*)\)/g)) {
+      for (const label of labels!.split(/,\s*/)) t.ok(labelsOf(names).includes(label), `${where}: grouped by ${label}`)
+    }
+  }
+})
+
+t.test('Every value that an alert waits for can occur', async t => {
+  const series = await readSeries()
+  const occurs = (name: string, label: string, value: string): boolean => {
+    if (label === 'reason') return value in REFUSALS
+    if (label === 'status' && name === 'holdfast_requests_total') return ['401', '500', '503'].includes(value)
+    return series.get(name)?.get(label)?.has(value) ?? false
+  }
+  for (const { alert, expr } of rules) {
+    for (const [, name, matchers] of expr.matchAll(/\b(holdfast_\w+)\{([^}]*)\}/g)) {
+      for (const [, label, operator, pattern] of matchers!.matchAll(/(\w+)(=~|!~|=)"([^"]*)"/g)) {
+        const values = operator === '=' ? [pattern!] : pattern!.includes('*') ? [] : pattern!.split('|')
+        for (const value of values) t.ok(occurs(name!, label!, value), `${alert}: ${label} is ${value}`)
+      }
+    }
+  }
+})
+
+t.test('Each alert has a name of its own, a severity and a sentence', async t => {
+  t.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length)
+  for (const { alert, labels, annotations } of rules) {
+    t.ok(['critical', 'warning'].includes(labels.severity), alert)
+    t.match(annotations.summary, /\.$/, alert)
+  }
+})
+
+t.test('The panels of the dashboard have their own ids and places', async t => {
+  t.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length)
+  const taken = new Map<string, string>()
+  for (const { title, gridPos: { x, y, w, h } } of dashboard.panels) {
+    t.ok(x + w <= 24, `${title} fits the grid`)
+    for (let column = x; column < x + w; column++) {
+      for (let line = y; line < y + h; line++) {
+        const cell = `${column} ${line}`
+        if (taken.has(cell)) t.fail(`${title} lies on ${taken.get(cell)}`)
+        taken.set(cell, title)
+      }
+    }
+  }
+})
