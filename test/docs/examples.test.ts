@@ -1,0 +1,170 @@
+import { createPublicKey, randomBytes, verify } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { readSettings } from '../../holdfast.ts'
+import { createClientKeys } from '../../lib/dpop/client-keys.ts'
+import { createGuard } from '../../lib/guard.ts'
+import type { Guard } from '../../lib/guard.ts'
+import type { KeySource, SigningKey } from '../../lib/keys/key-source.ts'
+import { Refusal } from '../../lib/refusal.ts'
+import { createMemoryStore } from '../../lib/replay/memory-store.ts'
+import { DPOP_ALGS } from '../../lib/settings/specs.ts'
+import { collectSettings } from '../../lib/settings/sources.ts'
+import { createAccessTokenParser } from '../../lib/token/access-token.ts'
+import { readScopes } from '../../lib/token/scopes.ts'
+import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
+import { createRequestUrlResolver } from '../../lib/url/request-url.ts'
+import { startApp } from '../helpers/app.ts'
+import { call, dpopLines } from '../helpers/call.ts'
+import { parseCommand, readBlocks, readSection, readTable, root } from '../helpers/documents.ts'
+import { createDpopClient, hashOf } from '../helpers/dpop-client.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+import { encodeJws } from '../helpers/jws.ts'
+
+/** The provider's public key of the request in docs/dpop.md. Its private half, and the client's, are gone. */
+const PROVIDER_KEY = createPublicKey({
+  format: 'der',
+  type: 'spki',
+  encoding: 'base64',
+  key: 'MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA8Q7aCHvlVV6eEGnwJRkzm6B6A0LT3+QOVhGAzeQyOvlGY7cMelengM' +
+    'PPL6cRV44xhzseYUoP6OPmi0xu21Dg/sPZPFbClmmJ06V6x1LPj8H/HWEG+aD45UAFb93nGke2LudRDkAwAVZkFVycXhBTuOtv' +
+    'Qgbr2fZ5L0EG2V43us7upZGcNubkPVan3LuZEZZmqF1EysQ9sbodWrQ3if7G3GodWxxa08Lc2EQa8jbqevtGNhEwZRgAXQdeXo' +
+    'vhkdWFJdWMk8UlHwXTvIi8lVZSpG4apZZ6sqkTNRo/9m4Kv/TshV0iQcB37saOsc87VzDv3QfTsryCFYk2aGAqpBuVmQIDAQAB'
+})
+
+const dpopBlocks = readBlocks('docs/dpop.md')
+const decode = (part: string): unknown => JSON.parse(Buffer.from(part, 'base64url').toString())
+
+/** The request that docs/dpop.md takes apart. */
+function readRequest () {
+  const text = dpopBlocks.find(({ language }) => language === 'http')!.text
+  const [, method = '', target = ''] = /^(\w+) (\S+) HTTP/.exec(text) ?? []
+  const valueOf = (name: string): string => new RegExp(`^${name}: (.+)$`, 'm').exec(text)?.[1] ?? ''
+  return { method, target, host: valueOf('Host'), authorization: valueOf('Authorization'), proof: valueOf('DPoP') }
+}
+
+const recorded = readRequest()
+const token = recorded.authorization.replace('DPoP ', '')
+const [proofHeader = '', proofClaims = '', proofSignature = ''] = recorded.proof.split('.')
+const madeAt = (decode(proofClaims) as { iat: number }).iat
+
+/** The service at the time of the example, with its defaults. */
+function createService (publicUrl = 'https://api.example') {
+  const clock = { now: madeAt + 2 }
+  const key: SigningKey = { kid: '2026-11', pem: PROVIDER_KEY.export({ format: 'pem', type: 'spki' }) as string }
+  const keys = { candidates: () => [key], isTrusted: () => true } as unknown as KeySource
+  const guard: Guard<null> = createGuard<null>({
+    mode: 'ALLOWED',
+    clockToleranceSeconds: 5,
+    scopeClaims: ['scope'],
+    provider: { keys, parseToken: createAccessTokenParser({ issuer: 'https://tenant.example/', audience: 'https://api.example', clockToleranceSeconds: 5 }) },
+    verifySignature: (_carrier, text, pem, done) => {
+      const end = text.lastIndexOf('.')
+      done(verify('sha256', Buffer.from(text.slice(0, end)), pem, Buffer.from(text.slice(end + 1), 'base64url')))
+    },
+    verified: createVerifiedTokens(),
+    proofs: {
+      iatOffsetSeconds: 300,
+      iatLeewaySeconds: 30,
+      keys: createClientKeys(DPOP_ALGS),
+      replay: createMemoryStore({ max: 100, now: () => clock.now, random: randomBytes }),
+      nonces: undefined
+    },
+    resolveUrl: createRequestUrlResolver({ trustProxy: false, publicUrl }),
+    now: () => clock.now
+  })
+  /** The reason of the refusal, or the scopes of who was let in. */
+  const send = (change: Partial<typeof recorded> = {}): Promise<string> => new Promise((resolve, reject) => {
+    const { method, target, host, authorization, proof } = { ...recorded, ...change }
+    const rawHeaders = ['Host', host, 'Authorization', authorization, ...proof === '' ? [] : ['DPoP', proof]]
+    guard(null, { method, url: target, headers: { host, authorization }, rawHeaders, socket: {} }, (error, identity) => {
+      if (identity) resolve(identity.scopes.join(' '))
+      else if (error instanceof Refusal) resolve(error.reason)
+      else reject(new Error('no decision', { cause: error }))
+    })
+  })
+  return { clock, send }
+}
+
+const stranger = await createDpopClient()
+const strangersProof = stranger.proof({ token, url: 'https://api.example/api/private-scoped', claims: { iat: madeAt } })
+
+/** Each row of the table, as somebody does it who has recorded the request. */
+const ATTEMPTS: Readonly<Record<string, () => Promise<string>>> = {
+  'send the token as `Bearer`': () => createService().send({ authorization: `Bearer ${token}`, proof: '' }),
+  'send the token as `DPoP` without a proof': () => createService().send({ proof: '' }),
+  'make a proof with a key of their own': () => createService().send({ proof: strangersProof }),
+  'send the recorded request again': async () => {
+    const { send } = createService()
+    await send()
+    return send()
+  },
+  'use the recorded proof for another path': () => createService().send({ target: '/api/admin' }),
+  'use it with another method': () => createService().send({ method: 'DELETE' }),
+  'use it at another server of the same API': () => createService('https://other.example').send({ host: 'other.example' }),
+  'wait six minutes': () => {
+    const { clock, send } = createService()
+    clock.now += 360
+    return send()
+  },
+  'write a new time into it': () => {
+    const claims = Buffer.from(JSON.stringify({ ...decode(proofClaims) as object, iat: madeAt + 1 })).toString('base64url')
+    return createService().send({ proof: `${proofHeader}.${claims}.${proofSignature}` })
+  }
+}
+
+t.test('The request of docs/dpop.md passes, and its parts are those that are shown.', async t => {
+  t.equal(await createService().send(), 'read:messages')
+  const shown = dpopBlocks.filter(({ language }) => language === 'json').map(({ text }) => JSON.parse(text))
+  t.same(shown, [decode(token.split('.')[1]!), decode(proofHeader), decode(proofClaims)])
+  t.equal((decode(proofClaims) as { ath: string }).ath, hashOf(token))
+})
+
+t.test('Each attempt with the recorded request is refused as the table says.', async t => {
+  const rows = readTable(readSection('docs/dpop.md', 'Why a stolen token does not work'))
+  t.same(rows.map(([attempt]) => attempt), Object.keys(ATTEMPTS))
+  for (const [attempt = '', reason = ''] of rows) t.equal(`\`${await ATTEMPTS[attempt]!()}\``, reason, attempt)
+})
+
+t.test('The answer that asks for a nonce is the one that is shown.', async t => {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer, { DPOP_NONCE: 'required' })
+  const client = await createDpopClient()
+  const bound = issuer.token({ cnf: { jkt: client.jkt } })
+  const { status, headers } = await call(running, { lines: dpopLines(bound, client.proof({ token: bound, url: `${running.url}/api/private` })) })
+  const [first, ...lines] = dpopBlocks.filter(({ language }) => language === 'http')[1]!.text.trim().split('\n')
+  t.equal(first, `HTTP/1.1 ${status} Unauthorized`)
+  const shown = Object.fromEntries(lines.map(line => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(': ') + 2)]))
+  t.equal(shown['www-authenticate'], headers['www-authenticate'])
+  t.equal(shown['dpop-nonce']!.length, headers['dpop-nonce']!.length)
+})
+
+t.test('The token of each provider passes under the settings beside it, and grants the scope.', async t => {
+  const providers = readTable(readFileSync(join(root, 'docs/providers.md'), 'utf8')).map(([name = '']) => /^\[(.+)\]/.exec(name)![1]!)
+  t.equal(providers.length, 8)
+  for (const provider of providers) {
+    const section = readSection('docs/providers.md', provider)
+    const [, variables = ''] = /```sh\n([\s\S]*?)```/.exec(section) ?? []
+    const [, example = '{}'] = /```json\n([\s\S]*?)```/.exec(section) ?? []
+    const { values, ...faults } = collectSettings({ environment: parseCommand(variables).variables, readFile: () => undefined })
+    const settings = await readSettings(values, faults)
+    const parse = createAccessTokenParser({ issuer: settings.issuer!, audience: settings.IDP_AUDIENCE!, clockToleranceSeconds: 5 })
+    const { header, claims } = JSON.parse(example) as { header: object, claims: Record<string, unknown> }
+    const scopes = readScopes(claims, settings.IDP_SCOPE_CLAIMS)
+    t.ok(scopes.some(scope => scope.endsWith('read:messages')), `${provider}: ${scopes.join(' ')}`)
+
+    const outcome = (change: object): string => {
+      try {
+        parse(encodeJws(header, { ...claims, exp: 2, ...change }, () => Buffer.from('signature')), 1)
+        return 'accepted'
+      } catch (error) {
+        return (error as Refusal).reason
+      }
+    }
+    t.equal(outcome({}), 'accepted', provider)
+    t.equal(outcome({ iss: 'https://other.example' }), 'token_issuer', provider)
+    t.equal(outcome({ aud: 'other' }), 'token_audience', provider)
+    t.equal(outcome({ aud: undefined }), 'token_claim_invalid', provider)
+  }
+})

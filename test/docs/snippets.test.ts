@@ -1,0 +1,269 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { calculateThumbprint, generateKeyPair } from 'dpop'
+import type { KeyPair } from 'dpop'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import t from 'tap'
+import type { Test } from 'tap'
+import ts from 'typescript'
+import { parse as parseYaml } from 'yaml'
+import { call as runCall } from '../../dev/call.ts'
+import { startProvider } from '../../dev/provider.ts'
+import { readSettings } from '../../holdfast.ts'
+import { REFUSALS } from '../../lib/refusal.ts'
+import { collectSettings } from '../../lib/settings/sources.ts'
+import { settingNames } from '../../lib/settings/specs.ts'
+import { startApp } from '../helpers/app.ts'
+import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { findDeadLinks, manuals, pages, parseCommand, readBlocks, readCodeSpans, readProse, root } from '../helpers/documents.ts'
+import type { Block, Command } from '../helpers/documents.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+
+/**
+ * Commands that another test runs: it must hold the text beside them. `npm run call` is run below. A command that is in
+ * neither place fails here: have a test run it and say which, or take it out of the manual.
+ */
+const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: string]>> = {
+  // cit is ci, then test.
+  'npm ci': ['.ci/run', 'npm cit'],
+  'npm cit': ['.ci/run', 'npm cit'],
+  'npm run build': ['.ci/run', 'npm run build'],
+  'npm run dev': ['test/dev/run.test.ts', "start(directory, ['run']"],
+  'npm start': ['test/start.test.ts', "run('npm', ['start']"]
+}
+
+/** Blocks in the language of other programs, by page and first line. They are parsed where they are YAML, and no more: the programs are not there. */
+const OF_OTHER_PROGRAMS: Readonly<Record<string, string>> = {
+  'docs/behind-a-proxy.md www.example.com {': 'Caddy',
+  'docs/behind-a-proxy.md http:': 'Traefik',
+  'docs/behind-a-proxy.md # in the HTTP connection manager': 'Envoy',
+  'docs/behind-a-proxy.md apiVersion: networking.k8s.io/v1': 'Kubernetes'
+}
+
+/** Variables that are no settings of the service: those of the tools and of Node. */
+const OTHER_VARIABLES = new Set(['CONFIG_FILE', 'CALL_CLIENT_SECRET', 'NODE_EXTRA_CA_CERTS', 'NODE_TLS_REJECT_UNAUTHORIZED', 'UV_THREADPOOL_SIZE'])
+
+const blocks = manuals.flatMap(readBlocks)
+const scripts = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts as Record<string, string>
+const isOurs = (block: Block): boolean => !(`${block.file} ${block.text.split('\n', 1)[0]}` in OF_OTHER_PROGRAMS)
+const withLanguage = (...languages: string[]): Block[] => blocks.filter(({ language }) => languages.includes(language))
+
+/** What a shell would do, line by line, without the remarks at their ends. */
+const shellLines = withLanguage('sh').flatMap(({ place, text }) => text.replaceAll('\\\n', ' ').split('\n').filter(line => line.trim() !== '' && !line.startsWith('#')).map(line => {
+  const [code = '', remark = ''] = line.split(/\s+# /, 2)
+  return { place: `${place} ${code}`, remark, commands: code.split('&&').map(parseCommand) }
+}))
+
+async function expectSettings (t: Test, { variables }: Command, place: string): Promise<void> {
+  const names: readonly string[] = settingNames
+  t.same(Object.keys(variables).filter(name => !names.includes(name) && !OTHER_VARIABLES.has(name) && !name.startsWith('OTEL_')), [], `${place}: every variable is known`)
+  const { values, ...faults } = collectSettings({ environment: { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example', ...variables, CONFIG_FILE: '' }, readFile: () => undefined })
+  await t.resolves(readSettings(values, faults), `${place}: the settings are accepted`)
+}
+
+t.test('Every fenced block is of a kind that is tested.', async t => {
+  const known = ['ts', 'sh', 'yaml', 'json', 'nginx', 'http', 'mermaid', 'text', '']
+  for (const { place, language } of blocks.filter(isOurs)) t.ok(known.includes(language), place)
+  for (const key of Object.keys(OF_OTHER_PROGRAMS)) t.ok(blocks.some(({ file, text }) => `${file} ${text.split('\n', 1)[0]}` === key), `${key} is still there`)
+  for (const { place, text } of withLanguage('http').filter(({ file }) => file !== 'docs/dpop.md')) t.fail(`${place}: ${text.split('\n', 1)[0]} is not looked at by examples.test.ts`)
+  for (const { place, text } of withLanguage('text')) t.notMatch(text, /^(?:\$ |npm |node )/m, `${place}: a command is marked as sh`)
+})
+
+t.test('Every relative link leads to a file and heading that are there.', async t => {
+  for (const page of pages) t.same(findDeadLinks(page), [], page)
+})
+
+t.test('Every script of npm and every test file that is named is there.', async t => {
+  for (const page of pages) {
+    const text = readProse(page) + readBlocks(page).map(block => block.text).join('\n')
+    const named = [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(start|test)\b)/g)].map(([, run, own]) => run ?? own!)
+    t.same(named.filter(name => !(name in scripts)), [], `${page}: scripts`)
+    const files = [...text.matchAll(/\bnpx tap [^`\n]*?(test\/\S+\.ts)/g)].map(([, file]) => file!)
+    t.same(files.filter(file => !existsSync(join(root, file))), [], `${page}: tests`)
+  }
+})
+
+t.test('Every value of a setting that is shown is accepted.', async t => {
+  for (const manual of manuals) {
+    const spans = readCodeSpans(manual).filter(span => settingNames.some(name => span.startsWith(`${name}=`)))
+    for (const span of new Set(spans)) await expectSettings(t, parseCommand(span), `${manual} ${span}`)
+  }
+  const lists = withLanguage('sh', '').filter(isOurs).filter(({ text }) => parseCommand(text).words.length === 0)
+  for (const { place, text } of lists) await expectSettings(t, parseCommand(text), place)
+  for (const { place, commands } of shellLines) for (const command of commands) await expectSettings(t, command, place)
+  for (const { place } of withLanguage('').filter(isOurs).filter(block => !lists.includes(block))) t.fail(`${place}: neither settings nor of another program; mark output as text`)
+})
+
+t.test('Every configuration file that is shown is accepted, and other YAML and JSON can be read.', async t => {
+  for (const { place, text } of withLanguage('yaml', 'json')) {
+    const content = t.doesNotThrow(() => parseYaml(text), place) && parseYaml(text) as Record<string, unknown>
+    if (!content) continue
+    if (text.startsWith('# config.yaml') || ['idp', 'dpop', 'server'].some(section => section in content)) {
+      const { values, ...faults } = collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? text : undefined })
+      await t.resolves(readSettings(values, faults), `${place}: the configuration is accepted`)
+    }
+    if (typeof content.reason === 'string') t.ok(content.reason in REFUSALS, `${place}: ${content.reason} is a reason`)
+  }
+  for (const block of withLanguage('yaml').filter(isOurs)) t.match(block.text, /^# config\.yaml\n/, `${block.place}: a configuration says so in its first line`)
+})
+
+t.test('Every piece of nginx configuration stands so in a file of deploy/nginx.', async t => {
+  const files = readdirSync(join(root, 'deploy/nginx'), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.conf'))
+  const configurations = files.map(name => readFileSync(join(root, 'deploy/nginx', name), 'utf8'))
+  for (const { place, text } of withLanguage('nginx')) t.ok(configurations.some(configuration => configuration.includes(text)), place)
+})
+
+t.test('Every TypeScript snippet satisfies the compiler.', async t => {
+  const { options } = ts.getParsedCommandLineOfConfigFile(join(root, 'tsconfig.json'), {}, { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} })!
+  const snippets = new Map(withLanguage('ts').map((block, index) => [join(root, nameOf(block).replace(/(\w+)\.ts$/, `$1.snippet-${index}.ts`)), block]))
+  const host = ts.createCompilerHost(options)
+  const { getSourceFile, fileExists } = host
+  host.fileExists = path => snippets.has(path) || fileExists(path)
+  host.getSourceFile = (path, version, ...rest) => snippets.has(path) ? ts.createSourceFile(path, snippets.get(path)!.text, version) : getSourceFile(path, version, ...rest)
+  const program = ts.createProgram([...snippets.keys()], options, host)
+  for (const [path, { place }] of snippets) {
+    const complaints = [...program.getSyntacticDiagnostics(program.getSourceFile(path)), ...program.getSemanticDiagnostics(program.getSourceFile(path))]
+    t.same(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], place)
+  }
+})
+
+/** The first line of a snippet names its file: `// routes/orders.ts: what it is`. */
+function nameOf ({ place, text }: Block): string {
+  const name = /^\/\/ (\S+\.ts): /.exec(text)?.[1]
+  if (name === undefined) throw new Error(`${place}: the first line names no file`)
+  return name
+}
+
+/** Runs a snippet as the module that it is, with some of its text replaced. */
+async function load<Module> (t: Test, { text }: Block, replacements: Readonly<Record<string, string>> = {}): Promise<Module> {
+  let code = text
+  for (const [from, to] of Object.entries(replacements)) {
+    if (!code.includes(from)) throw new Error(`the snippet no longer holds ${from}`)
+    code = code.replaceAll(from, to)
+  }
+  const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2023, verbatimModuleSyntax: true }
+  const { outputText } = ts.transpileModule(code.replaceAll("'./", `'${pathToFileURL(root)}/`), { compilerOptions })
+  return await import(pathToFileURL(join(t.testdir({ 'snippet.mjs': outputText }), 'snippet.mjs')).href) as Module
+}
+
+const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWith('routes/'))
+const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block))
+const loadRoute = async (t: Test, block: Block): Promise<FastifyPluginAsync> => (await load<{ default: FastifyPluginAsync }>(t, block)).default
+
+t.test('Every route that is shown answers with its scope, and refuses without.', async t => {
+  for (const block of routeSnippets) {
+    await t.test(block.place, async t => {
+      const [, path, scope] = /: GET (\/api\/\S+), for tokens with (\S+)\n/.exec(block.text) ?? []
+      if (path === undefined || scope === undefined) return t.fail('the first line says method, path and scope')
+      t.equal(nameOf(block), `routes/${path.slice('/api/'.length)}.ts`, 'the file is named for the path')
+      const issuer = await startIssuer(t)
+      const route = await loadRoute(t, block)
+      const running = await startApp(t, issuer, {}, app => { app.register(route, { prefix: '/api' }) })
+      const client = await createDpopClient()
+      const bound = issuer.token({ scope, cnf: { jkt: client.jkt } })
+
+      t.equal((await call(running, { path, lines: bearerLines(issuer.token({ scope })) })).status, 200)
+      t.equal((await call(running, { path, lines: dpopLines(bound, client.proof({ token: bound, url: running.url + path })) })).status, 200)
+      expectRefusal(t, await call(running, { path, lines: bearerLines(issuer.token({ scope: `${scope}:else` })) }), 'scope_missing', 'Bearer')
+      expectRefusal(t, await call(running, { path, lines: bearerLines(bound) }), 'token_bound', 'Bearer')
+      expectRefusal(t, await call(running, { path }), 'credentials_missing')
+    })
+  }
+})
+
+/** How each snippet that is no route is run. */
+const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> = {
+  async 'client.ts' (t, block) {
+    const { call } = await load<{ call: (keys: KeyPair, token: string, url: string) => Promise<Response> }>(t, block)
+    const keys = await generateKeyPair('ES256')
+    const issuer = await startIssuer(t)
+    const token = issuer.token({ cnf: { jkt: await calculateThumbprint(keys.publicKey) } })
+    for (const [DPOP_NONCE, reasons] of [['off', []], ['required', ['nonce_missing']]] as const) {
+      const running = await startApp(t, issuer, { DPOP_NONCE })
+      t.equal((await call(keys, token, `${running.url}/api/private?page=2`)).status, 200)
+      t.same(running.reasons(), reasons)
+    }
+  },
+  async 'server.ts' (t, block) {
+    const issuer = await startIssuer(t)
+    const { app } = await load<{ app: FastifyInstance }>(t, block, { "domain: 'tenant.example'": `issuer: '${issuer.url}'` })
+    t.teardown(() => app.close())
+    const client = await createDpopClient()
+    const token = (claims: object): string => issuer.token({ aud: 'https://api.example', ...claims })
+    const get = async (headers: Record<string, string>): Promise<unknown> => {
+      const answer = await app.inject({ url: '/orders', headers })
+      return [answer.statusCode, answer.statusCode === 200 ? answer.json() : String(answer.headers['www-authenticate'])]
+    }
+    const bound = token({ scope: 'read:orders', cnf: { jkt: client.jkt } })
+    t.match(await get({ authorization: `Bearer ${token({ scope: 'read:orders' })}` }), [200, { of: 'user-1' }])
+    t.match(await get({ authorization: `DPoP ${bound}`, dpop: client.proof({ token: bound, url: 'https://api.example/orders' }) }), [200, { of: 'user-1' }])
+    t.match(await get({ authorization: `Bearer ${token({ scope: 'read' })}` }), [403, /insufficient_scope/])
+    t.match(await get({ authorization: `Bearer ${bound}` }), [401, /invalid_token/])
+    t.match(await get({}), [401, /^Bearer, DPoP algs=/])
+  },
+  async 'claims.ts' (t, block) {
+    const { teamOf } = await load<{ teamOf: (request: object) => string }>(t, block)
+    t.equal(teamOf({ user: { 'https://api.example/team': 'red' } }), 'red')
+    t.equal(teamOf({ user: {} }), 'none')
+  }
+}
+
+t.test('Every other TypeScript snippet does what its page says.', async t => {
+  t.same(ownSnippets.map(nameOf).filter(name => !(name in RUNS)), [], 'none is left out')
+  for (const block of ownSnippets) await t.test(block.place, t => RUNS[nameOf(block)]!(t, block))
+})
+
+t.test('Every command is run, here or by the test that is named.', async t => {
+  for (const { place, commands } of shellLines) {
+    for (const { words } of commands) {
+      const line = words.join(' ')
+      if (line === '' || line.startsWith('npm run call -- ')) continue
+      const [file = '', evidence = ''] = RUN_ELSEWHERE[line] ?? []
+      t.ok(file !== '' && readFileSync(join(root, file), 'utf8').includes(evidence), `${place}: ${file || 'no test'} runs it`)
+    }
+  }
+})
+
+const audience = 'https://holdfast.example/api'
+
+/** Does with a request what deploy/nginx/prefix.conf does, on a port of loopback. nginx itself is in test/system/nginx.test.ts. */
+async function startPrefixProxy (t: Test, target: string): Promise<string> {
+  const server = createServer((incoming, outgoing) => {
+    const headers = { ...incoming.headers, 'x-forwarded-host': incoming.headers.host, 'x-forwarded-proto': 'http', 'x-forwarded-prefix': '/svc' }
+    request(target + incoming.url!.slice('/svc'.length), { headers, agent: false }, answer => {
+      outgoing.writeHead(answer.statusCode!, answer.headers)
+      answer.pipe(outgoing)
+    }).end()
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  return `http://localhost:${(server.address() as AddressInfo).port}/svc`
+}
+
+t.test('Every call that is shown ends as its remark says.', async t => {
+  const provider = await startProvider({ audience })
+  t.teardown(() => provider.close())
+  const drafts = await loadRoute(t, routeSnippets.find(block => nameOf(block) === 'routes/drafts.ts')!)
+  const settings = { IDP_AUDIENCE: audience, TRUST_PROXY: 'loopback', LOG_LEVEL: 'silent' }
+  const { url } = await startApp(t, { url: provider.issuer } as Issuer, settings, app => { app.register(drafts, { prefix: '/api' }) })
+  const tenant = { ...provider, pid: process.pid, url }
+  // Where a manual names somebody's own addresses and client, those of the test take their place.
+  const own: Record<string, string> = { '--url': await startPrefixProxy(t, url), '--issuer': provider.issuer, '--audience': audience, '--client-id': provider.clientId }
+
+  for (const { place, remark, commands } of shellLines) {
+    const { words, variables } = commands[0]!
+    if (words.slice(0, 3).join(' ') !== 'npm run call') continue
+    const argv = words.slice(4).map((word, at, all) => own[all[at - 1]!] ?? word)
+    const env = 'CALL_CLIENT_SECRET' in variables ? { CALL_CLIENT_SECRET: provider.clientSecret } : {}
+    let text = ''
+    const code = await runCall(argv, { env, out: { write: part => { text += part }, isTTY: false }, tenant })
+    const [, status, reason] = /^(\d{3}): (\w+)/.exec(remark) ?? []
+    if (status === undefined) t.equal(code, 0, code === 0 ? place : `${place}\n${text}`)
+    else t.match({ code, text }, { code: 1, text: new RegExp(`\n  ${status} [\\s\\S]*Why: ${reason}\n`) }, `${place}: ${remark}`)
+  }
+})

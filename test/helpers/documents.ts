@@ -1,0 +1,97 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+export const root = join(import.meta.dirname, '..', '..')
+
+const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
+
+/** What promises to be run: README.md and docs/. Paths from the top of the clone. */
+export const manuals: readonly string[] = ['README.md', ...readdirSync(join(root, 'docs')).filter(name => name.endsWith('.md')).map(name => `docs/${name}`)]
+
+/** Every page for readers. */
+export const pages: readonly string[] = [
+  ...manuals, 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md',
+  ...['lib', 'plugins', 'routes', 'dev', 'test', 'bench', 'deploy'].map(folder => `${folder}/README.md`).filter(file => existsSync(join(root, file)))
+]
+
+/** A fenced block. */
+export interface Block {
+  readonly file: string
+  /** `docs/dpop.md:12`, to find it. */
+  readonly place: string
+  /** The word after the fence; empty for none. */
+  readonly language: string
+  readonly text: string
+}
+
+const FENCE = /^( *)```(\w*)\n([\s\S]*?)^\1```$/gm
+
+export function readBlocks (file: string): Block[] {
+  const text = textOf(file)
+  return [...text.matchAll(FENCE)].map(match => ({
+    file,
+    place: `${file}:${text.slice(0, match.index).split('\n').length}`,
+    language: match[2]!,
+    text: match[3]!
+  }))
+}
+
+/** The page without its fenced blocks. */
+export function readProse (file: string): string {
+  return textOf(file).replace(FENCE, '')
+}
+
+/** The texts between back-ticks. */
+export function readCodeSpans (file: string): string[] {
+  return [...readProse(file).matchAll(/`([^`\n]+)`/g)].map(match => match[1]!)
+}
+
+/** The part of a page under one heading of the second level. */
+export function readSection (file: string, heading: string): string {
+  const [, section] = textOf(file).split(`\n## ${heading}\n`)
+  if (section === undefined) throw new Error(`${file} has no section ${heading}`)
+  return section.split('\n## ', 1)[0]!
+}
+
+/** The fragments under which GitHub offers the headings of a page. */
+export function readAnchors (file: string): Set<string> {
+  const headings = [...readProse(file).matchAll(/^#{1,6} +(.+)$/gm)].map(match => match[1]!)
+  return new Set(headings.map(heading => heading.toLowerCase().trim().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-')))
+}
+
+/** Why each relative link of a page that leads nowhere does so. */
+export function findDeadLinks (file: string): string[] {
+  const targets = [...readProse(file).matchAll(/\]\(([^)\s]+)\)/g)].map(match => match[1]!).filter(target => !/^[a-z]+:/.test(target))
+  return targets.flatMap(target => {
+    const [path = '', fragment] = target.split('#', 2)
+    const found = path === '' ? file : join(dirname(file), path)
+    if (!existsSync(join(root, found))) return [`${target}: there is no such file`]
+    if (fragment === undefined || !found.endsWith('.md') || readAnchors(found).has(fragment)) return []
+    return [`${target}: there is no such heading`]
+  })
+}
+
+/** The rows of the first table in a text, below its header, as cells. */
+export function readTable (text: string): string[][] {
+  const lines = text.split('\n')
+  const rule = lines.findIndex(line => /^\|( *-+ *\|)+$/.test(line))
+  const rows: string[][] = []
+  for (let at = rule + 1; lines[at]?.startsWith('|'); at++) rows.push(lines[at]!.split('|').slice(1, -1).map(cell => cell.trim()))
+  return rows
+}
+
+/** A line of a shell: variables before the command, and the words of the command. A word may hold quoted parts. */
+export interface Command {
+  readonly variables: Readonly<Record<string, string>>
+  readonly words: readonly string[]
+}
+
+export function parseCommand (line: string): Command {
+  const words = line.match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g)?.map(word => word.replace(/["']/g, '')) ?? []
+  const first = words.findIndex(word => !/^[A-Z][A-Z0-9_]*=/i.test(word))
+  const assignments = first === -1 ? words : words.slice(0, first)
+  return {
+    variables: Object.fromEntries(assignments.map(word => [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)])),
+    words: first === -1 ? [] : words.slice(first)
+  }
+}
