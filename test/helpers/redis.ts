@@ -98,6 +98,9 @@ async function sendCommand (port: number, words: string[]): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   socket.write(`*${words.length}\r\n${words.map(word => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`)
   try {
+    // A server that closes without an answer, as Sentinel makes a new master do, is a failure too.
+    socket.setTimeout(2000, () => socket.destroy(new Error('no answer')))
+    socket.once('end', () => socket.destroy(new Error('closed without an answer')))
     const [chunk] = await once(socket, 'data') as [Buffer]
     const [first = '', second = ''] = chunk.toString().split('\r\n')
     if (first.startsWith('-')) throw new Error(first)
