@@ -12,7 +12,7 @@ import { createReplayStore } from '../dist/lib/replay/create-store.js'
 
 const PORT = 7379
 const RECORDS = 1_000_000
-const CLAIMS = 100_000
+const CLAIMS = 50_000
 const WINDOW = 330
 
 const own = process.argv[2] ? undefined : spawn('redis-server', ['--port', String(PORT), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no'], { stdio: 'ignore' })
@@ -65,8 +65,8 @@ async function measure (title, claim, inFlight) {
 
 const store = await createReplayStore({ DPOP_REPLAY: url, DPOP_REPLAY_MAX: 1 }, () => {})
 while (!store.state().ready) await delay(10)
-const single = new Redis(url, { protocol: 2, commandTimeout: 200 })
-const piped = new Redis(url, { protocol: 2, commandTimeout: 200, enableAutoPipelining: true })
+const single = new Redis(url, { protocol: 2, commandTimeout: 5000 })
+const piped = new Redis(url, { protocol: 2, commandTimeout: 5000, enableAutoPipelining: true })
 await Promise.all([single.ping(), piped.ping()])
 const newKey = () => `holdfast:${randomBytes(16).toString('base64url')}`
 

@@ -17,7 +17,7 @@ export default fp(async (app: FastifyInstance) => {
     convertConstToEnum: false,
     transform ({ schema, url, route }) {
       const { guard, essential = false } = route.config ?? {}
-      // A route with several methods is one operation under each of them: the first names it.
+      // The first of several methods names the operation.
       const method = [route.method].flat()[0]!
       const entry = { method, url, guard, essential, schema: { ...schema } as Record<string, unknown> }
       const description = describeRoute(entry, policy)
@@ -26,11 +26,12 @@ export default fp(async (app: FastifyInstance) => {
     },
     transformObject (document) {
       const { openapiObject } = document as unknown as { openapiObject: OpenapiDocument }
-      for (const operation of Object.values(openapiObject.paths!).flatMap(path => Object.values(path)) as Operation[]) {
+      // A route with several methods is one object under each of them.
+      for (const operation of new Set<Operation>(Object.values(openapiObject.paths).flatMap(path => Object.values(path)))) {
         addGuardAnswers(operation, described.get(operation.operationId!)!, policy)
       }
       // Plugins are loaded in no fixed order; the document stands in one.
-      openapiObject.paths = Object.fromEntries(Object.entries(openapiObject.paths!).sort())
+      openapiObject.paths = Object.fromEntries(Object.entries(openapiObject.paths).sort())
       return openapiObject as never
     }
   }

@@ -54,6 +54,7 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
       { name: 'Discovery', description: 'What clients find out by themselves.' },
       { name: 'Operation', description: 'What balancers and operators look at.' }
     ],
+    paths: {},
     components: {
       securitySchemes: Object.fromEntries(schemes.map(scheme => [scheme, SCHEMES[scheme](policy.algs)])),
       parameters: !schemes.includes('DPoP')

@@ -4,7 +4,7 @@ export interface OpenapiDocument {
   info: { readonly title: string, readonly version: string, readonly description?: string, readonly license?: { readonly name: string, readonly identifier: string } }
   tags?: ReadonlyArray<{ readonly name: string, readonly description: string }>
   servers?: ReadonlyArray<{ readonly url: string }>
-  paths?: Record<string, Record<string, Operation>>
+  paths: Record<string, Record<string, Operation>>
   components: Components
 }
 

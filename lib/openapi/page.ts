@@ -46,7 +46,7 @@ ${Object.entries(components.responses).map(([name, response]) => renderRefusal(n
 }
 
 function renderTag (document: OpenapiDocument, { name, description }: { readonly name: string, readonly description: string }): string {
-  const articles = Object.entries(document.paths!).flatMap(([path, operations]) => Object.entries(operations)
+  const articles = Object.entries(document.paths).flatMap(([path, operations]) => Object.entries(operations)
     .filter(([, operation]) => operation.tags?.includes(name))
     .map(([method, operation]) => renderOperation(document, method, path, operation)))
   return `<h2>${escape(name)}</h2>\n<p>${prose(description)}</p>\n${articles.join('\n')}`

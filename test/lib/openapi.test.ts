@@ -6,6 +6,7 @@ import { readRouteGuard, scopeAlternatives, scopesOf } from '../../lib/route-gua
 const base: OpenapiDocument = {
   openapi: '3.1.0',
   info: { title: '<b>"A" & B</b>', version: '1' },
+  paths: {},
   components: { securitySchemes: {}, parameters: {}, responses: {}, schemas: {} }
 }
 

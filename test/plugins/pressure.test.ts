@@ -1,7 +1,10 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { maxHeaderSize } from 'node:http'
 import { connect } from 'node:net'
 import t from 'tap'
-import { HEADERS_TIMEOUT_MS, MAX_CONNECTIONS, MAX_EVENT_LOOP_DELAY_MS, RETRY_AFTER_SECONDS } from '../../plugins/pressure.ts'
+import { serverOptions } from '../../holdfast.ts'
+import { HEADERS_TIMEOUT_MS, MAX_CONNECTIONS, MAX_EVENT_LOOP_DELAY_MS, RETRY_AFTER_SECONDS, SAMPLE_MS } from '../../plugins/pressure.ts'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
@@ -64,4 +67,22 @@ t.test('Connections are limited, and those beyond are counted', async t => {
   await t.rejects(fetch(`${url}/api/public`))
   t.equal(app.pressure.dropped, 1)
   first.destroy()
+})
+
+t.test('docs/operating.md states the limits that hold', async t => {
+  const { app } = await start(t)
+  const text = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+  const { bodyLimit, requestTimeout, keepAliveTimeout } = serverOptions(app.settings)
+  const rows: ReadonlyArray<readonly [limit: string, value: string]> = [
+    ['all headers of a request', `${maxHeaderSize / 1024} KiB`],
+    ['body', `${bodyLimit! / 1024} KiB`],
+    ['time to send the headers', `${HEADERS_TIMEOUT_MS / 1000} s`],
+    ['time to send the whole request', `${requestTimeout! / 1000} s`],
+    ['idle connection', `${keepAliveTimeout! / 1000} s`],
+    ['open connections', '10 000'],
+    ['delay of the event loop', `${MAX_EVENT_LOOP_DELAY_MS} ms on average over ${SAMPLE_MS / 1000} s`]
+  ]
+  for (const [limit, value] of rows) t.ok(text.includes(`\n| ${limit} | ${value}`), limit)
+  t.equal(MAX_CONNECTIONS, 10_000)
+  t.ok(text.includes(`\`Retry-After: ${RETRY_AFTER_SECONDS}\``))
 })
