@@ -257,6 +257,12 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Ask for the scope in the token request and grant it at the provider. Where permissions stand in `scp` or `permissions`, set `IDP_SCOPE_CLAIMS`.'
   },
 
+  rate_limited: {
+    meaning: 'Token and proof are good, and the client has used up its requests for this minute, as `RATE_LIMIT` sets them. A client is the key of a bound token, and the `sub` of another.',
+    cause: 'A loop or a retry without a pause; several users or programs behind one `sub`; or a limit that is too low for an honest client.',
+    cure: 'Clients wait for `Retry-After` seconds. Give programs tokens of their own, or raise `RATE_LIMIT`.'
+  },
+
   keys_unavailable: {
     meaning: 'The key that is needed is not at hand, and the provider cannot be reached for it. The request may be good.',
     cause: 'The provider is down, or the way to it is closed: DNS, firewall, proxy, TLS.',

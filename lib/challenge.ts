@@ -21,16 +21,16 @@ export interface RefusalContext {
   /** What the route needs, for `scope` with insufficient_scope (RFC 6750 section 3). */
   readonly requirement?: ScopeRequirement | undefined
   readonly nonce?: string | undefined
-  /** Seconds after which a request that could not be decided may be sent again. */
+  /** Seconds after which the request may be sent again, where it may. */
   readonly retryAfter?: number | undefined
 }
 
 type Parameters = ReadonlyArray<readonly [name: string, value: string]>
 
-/** The headers for a refusal: one WWW-Authenticate line with the challenges of the mode, or Retry-After where we could not decide. */
+/** The headers for a refusal: one WWW-Authenticate line with the challenges of the mode, or Retry-After where the client may send it again. */
 export function refusalHeaders ({ reason }: Pick<Refusal, 'reason'>, policy: ChallengePolicy, context: RefusalContext): RefusalHeaders {
   const { status, error } = REFUSALS[reason]
-  if (status === 503) return { 'retry-after': String(Math.max(1, Math.ceil(context.retryAfter ?? 1))) }
+  if (status === 429 || status === 503) return { 'retry-after': String(Math.max(1, Math.ceil(context.retryAfter ?? 1))) }
   if (error === 'use_dpop_nonce') {
     // Clients up to now look for this error only in a header that holds one challenge.
     return { 'www-authenticate': challenge('DPoP', [...errorParameters(reason, context), algsOf(policy)]), 'dpop-nonce': context.nonce! }

@@ -4,8 +4,8 @@
  * docs/errors.md explains each of them; a test keeps the two equal.
  */
 export interface RefusalKind {
-  /** 401 or 403: the request is at fault. 503: we could not decide. */
-  readonly status: 401 | 403 | 503
+  /** 401 or 403: the request is at fault. 429: there are too many of them. 503: we could not decide. */
+  readonly status: 401 | 403 | 429 | 503
   /** The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1), or null where it carries none. */
   readonly error: 'invalid_request' | 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce' | 'insufficient_scope' | null
   /** The public sentence: `message` of the body and `error_description` of the challenge. */
@@ -73,6 +73,9 @@ export const REFUSALS = Object.freeze({
 
   // Authorization: RFC 6750 section 3.1.
   scope_missing: kind(403, 'insufficient_scope', 'The access token lacks a permission that this resource needs.'),
+
+  // RFC 6585 section 4.
+  rate_limited: kind(429, null, 'This client has sent too many requests; it may go on after the time in Retry-After.'),
 
   // We could not decide; the client may try again.
   keys_unavailable: kind(503, null, 'The keys of the identity provider cannot be reached.'),

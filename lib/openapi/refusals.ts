@@ -1,7 +1,7 @@
 import { errorBody } from '../error-body.ts'
 import type { ErrorBodyForm } from '../error-body.ts'
 import { REFUSALS } from '../refusal.ts'
-import type { RefusalReason } from '../refusal.ts'
+import type { RefusalKind, RefusalReason } from '../refusal.ts'
 import type { DpopMode } from '../settings/settings.ts'
 import type { JsonSchema, Response } from './document.ts'
 
@@ -9,6 +9,8 @@ import type { JsonSchema, Response } from './document.ts'
 export interface RefusalPolicy {
   readonly mode: DpopMode
   readonly nonces: boolean
+  /** Whether requests of one client are limited. */
+  readonly rateLimit: boolean
   readonly errorBody: ErrorBodyForm
 }
 
@@ -23,30 +25,32 @@ export function errorSchemas (form: ErrorBodyForm): Record<'Refusal' | 'Failure'
 }
 
 /** The answers that any guarded route may give instead of its own, with an example for each reason that can occur. */
-export function refusalResponses (policy: RefusalPolicy): Record<'Unauthorized' | 'Forbidden' | 'Unavailable', Response> {
+export function refusalResponses (policy: RefusalPolicy): Record<string, Response> {
   const challenges = {
     'WWW-Authenticate': { description: 'The challenges of the schemes that are accepted, in one line (RFC 6750, RFC 9449 section 7.1).', required: true, schema: string }
   }
   const nonce = policy.nonces && {
     'DPoP-Nonce': { description: 'The nonce that the next proof must hold; present with the error use_dpop_nonce (RFC 9449 section 8).', schema: string }
   }
+  const retryAfter = {
+    'Retry-After': { description: 'Seconds to wait.', required: true, schema: { type: 'integer', minimum: 1 } }
+  }
   return {
     Unauthorized: answer(policy, 401, 'No credentials, or credentials that do not pass.', { ...challenges, ...nonce }),
     Forbidden: answer(policy, 403, 'The token is valid and lacks a scope that this resource needs.', challenges),
-    Unavailable: answer(policy, 503, 'The request could not be decided, or there are too many of them. It may be sent again.', {
-      'Retry-After': { description: 'Seconds to wait.', required: true, schema: { type: 'integer', minimum: 1 } }
-    })
+    ...(policy.rateLimit && { TooManyRequests: answer(policy, 429, 'The client has sent as many requests as it may in a minute.', retryAfter) }),
+    Unavailable: answer(policy, 503, 'The request could not be decided, or the service is overloaded. It may be sent again.', retryAfter)
   }
 }
 
-function answer (policy: RefusalPolicy, status: 401 | 403 | 503, description: string, headers: Response['headers']): Response {
+function answer (policy: RefusalPolicy, status: RefusalKind['status'], description: string, headers: Response['headers']): Response {
   const reasons = (Object.keys(REFUSALS) as RefusalReason[]).filter(reason => REFUSALS[reason].status === status && canOccur(reason, policy))
   return {
     description,
     headers,
     content: {
       'application/json': {
-        schema: { $ref: `#/components/schemas/${status === 503 ? 'Failure' : 'Refusal'}` },
+        schema: { $ref: `#/components/schemas/${status === 401 || status === 403 ? 'Refusal' : 'Failure'}` },
         examples: Object.fromEntries(reasons.map(reason => [reason, { value: errorBody(policy.errorBody, status, REFUSALS[reason].description) }]))
       }
     }

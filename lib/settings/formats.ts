@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { parseConfiguredJwksUri, parseIssuer } from '../keys/provider-url.ts'
+import { parseReplayUrl } from '../replay/replay-url.ts'
 import { parseAuthority } from '../url/authority.ts'
 import { parsePublicUrl } from '../url/base-url.ts'
 import { createPeerTrust } from '../url/peer-trust.ts'
@@ -49,9 +50,7 @@ function isProviderUrl (text: string): boolean {
 }
 
 function isReplayStore (text: string): boolean {
-  if (text === 'memory' || text === 'off') return true
-  const url = parseUrl(text)
-  return url !== undefined && /^rediss?:\/\//.test(text) && url.hostname !== '' && /^\/?\d*$/.test(url.pathname) && url.hash === ''
+  return text === 'memory' || text === 'off' || isAccepted(parseReplayUrl, text)
 }
 
 function isTrustedPeer (text: string): boolean {
@@ -84,6 +83,10 @@ function isNonceSecret (text: string): boolean {
   return digits !== undefined && digits.length % 4 !== 1 && Buffer.from(digits, 'base64url').length >= MIN_SECRET_BYTES
 }
 
+function isRateLimit (text: string): boolean {
+  return /^(?:off|[1-9]\d{0,14})$/.test(text)
+}
+
 function isNamespacedClaim (text: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\S+$/i.test(text) && URL.canParse(text)
 }
@@ -98,6 +101,7 @@ export const FORMATS = {
   'trusted-peer': isTrustedPeer,
   'public-url': isPublicUrl,
   'proxy-url': isProxyUrl,
+  'rate-limit': isRateLimit,
   origin: isOrigin
 } as const
 

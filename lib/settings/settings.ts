@@ -9,6 +9,8 @@ export interface Settings extends SettingValues {
   readonly issuer: string | undefined
   readonly dpopMode: DpopMode
   readonly trustProxy: boolean | readonly string[]
+  /** Requests a minute that one client may send to guarded routes, or undefined for any number. */
+  readonly rateLimit: number | undefined
   /** Port that the process listens on. */
   readonly port: number
 }
@@ -20,6 +22,7 @@ export function resolveSettings (values: SettingValues): Settings {
     issuer: issuerOf(values),
     dpopMode: dpopModeOf(values),
     trustProxy: trustProxyOf(values.TRUST_PROXY),
+    rateLimit: values.RATE_LIMIT === 'off' ? undefined : Number(values.RATE_LIMIT),
     port: values.PORT ?? defaultPort(values.API_PROFILE)
   })
 }

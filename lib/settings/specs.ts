@@ -152,6 +152,12 @@ export const SETTINGS = {
     allowed: 'list of origins (scheme://host[:port], no path), or *',
     unset: 'none: CORS off'
   },
+  RATE_LIMIT: {
+    file: 'server.rateLimit',
+    about: 'guarded requests a minute that one client may send; each instance counts its own',
+    schema: { type: 'string', format: 'rate-limit', default: 'off' },
+    allowed: 'off, or an integer, 1 or more'
+  },
   METRICS: {
     file: 'server.metrics',
     about: 'the /metrics endpoint',

@@ -284,7 +284,7 @@ export interface components {
                 "application/json": components["schemas"]["Refusal"];
             };
         };
-        /** @description The request could not be decided, or there are too many of them. It may be sent again. */
+        /** @description The request could not be decided, or the service is overloaded. It may be sent again. */
         Unavailable: {
             headers: {
                 /** @description Seconds to wait. */

@@ -34,7 +34,7 @@ const operationAt = (document: OpenapiDocument, path: string): Operation => docu
 t.test('The document passes a linter in every mode and profile', async t => {
   const variants: readonly RawSettings[] = [
     {},
-    { IDP_DPOP_MODE: 'REQUIRED', DPOP_NONCE: 'required', API_PROFILE: '2', ERROR_BODY: 'detailed' },
+    { IDP_DPOP_MODE: 'REQUIRED', DPOP_NONCE: 'required', API_PROFILE: '2', ERROR_BODY: 'detailed', RATE_LIMIT: '100' },
     { IDP_DPOP_MODE: 'DISABLED', METRICS: 'off' }
   ]
   for (const settings of variants) {
@@ -104,17 +104,18 @@ t.test('The schemes are those that the mode offers', async t => {
 
 t.test('Every refusal that can occur is documented, with the body that is served', async t => {
   const variants: ReadonlyArray<readonly [settings: RawSettings, absent: (reason: keyof typeof REFUSALS) => boolean]> = [
-    [{ DPOP_NONCE: 'required' }, () => false],
-    [{ ERROR_BODY: 'detailed' }, reason => REFUSALS[reason].error === 'use_dpop_nonce'],
-    [{ IDP_DPOP_MODE: 'DISABLED', DPOP_NONCE: 'required' }, reason => ['use_dpop_nonce', 'invalid_dpop_proof'].includes(REFUSALS[reason].error ?? '')]
+    [{ DPOP_NONCE: 'required', RATE_LIMIT: '100' }, () => false],
+    [{ ERROR_BODY: 'detailed', RATE_LIMIT: '100' }, reason => REFUSALS[reason].error === 'use_dpop_nonce'],
+    [{ DPOP_NONCE: 'required' }, reason => reason === 'rate_limited'],
+    [{ IDP_DPOP_MODE: 'DISABLED', DPOP_NONCE: 'required', RATE_LIMIT: '100' }, reason => ['use_dpop_nonce', 'invalid_dpop_proof'].includes(REFUSALS[reason].error ?? '')]
   ]
   for (const [settings, isAbsent] of variants) {
     const { document, app, issuer } = await start(t, settings)
     const documented = (status: string): Record<string, { value: unknown }> => {
-      const response = resolveReference<Response>(document, operationAt(document, '/api/private-scoped').responses[status]!)
-      return response.content!['application/json']!.examples as Record<string, { value: unknown }>
+      const response = operationAt(document, '/api/private-scoped').responses[status]
+      return response === undefined ? {} : resolveReference<Response>(document, response).content!['application/json']!.examples as Record<string, { value: unknown }>
     }
-    const reasons = ['401', '403', '503'].flatMap(status => Object.keys(documented(status)))
+    const reasons = ['401', '403', '429', '503'].flatMap(status => Object.keys(documented(status)))
     t.same(reasons.sort(), (Object.keys(REFUSALS) as Array<keyof typeof REFUSALS>).filter(reason => !isAbsent(reason)).sort(), JSON.stringify(settings))
 
     const refused = await app.inject('/api/private-scoped')
@@ -125,11 +126,11 @@ t.test('Every refusal that can occur is documented, with the body that is served
 })
 
 t.test('A refusal is documented with the headers that it carries', async t => {
-  const { document } = await start(t, { DPOP_NONCE: 'required' })
+  const { document } = await start(t, { DPOP_NONCE: 'required', RATE_LIMIT: '100' })
   const headersAt = (path: string): Record<string, string[]> => Object.fromEntries(Object.entries(operationAt(document, path).responses)
     .map(([status, response]) => [status, Object.keys(resolveReference<Response>(document, response).headers ?? {})]))
-  t.same(headersAt('/api/private-scoped'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 403: ['WWW-Authenticate'], 503: ['Retry-After'] })
-  t.same(headersAt('/api/private'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 503: ['Retry-After'] }, 'no 403 where no scope is needed')
+  t.same(headersAt('/api/private-scoped'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 403: ['WWW-Authenticate'], 429: ['Retry-After'], 503: ['Retry-After'] })
+  t.same(headersAt('/api/private'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 429: ['Retry-After'], 503: ['Retry-After'] }, 'no 403 where no scope is needed')
   t.same(headersAt('/api/public'), { 200: [], 503: ['Retry-After'] })
   t.same(headersAt('/health/live'), { 200: [] }, 'what answers under overload too is never turned away')
 })

@@ -105,6 +105,7 @@ const CASES: ReadonlyArray<readonly [reason: RefusalReason, build: Build, settin
   ['target_path', world => ({ ...accepted(world), target: '/api/admin/%2e%2e/x' })],
   ['forwarded_invalid', world => ({ lines: [...accepted(world).lines, `X-Forwarded-Proto: ${MARK}`] }), { TRUST_PROXY: 'true' }],
   ['scope_missing', world => ({ lines: [bearer(world.issuer.token({ scope: MARK }))], target: '/api/private-scoped' })],
+  ['rate_limited', ofToken({ scope: MARK }), { RATE_LIMIT: '1' }],
   ['keys_unavailable', ofToken({})],
   ['replay_unavailable', accepted, { DPOP_REPLAY: `redis://user:${MARK}@127.0.0.1:1` }],
   ['replay_full', accepted, { DPOP_REPLAY_MAX: '1' }],
@@ -113,6 +114,7 @@ const CASES: ReadonlyArray<readonly [reason: RefusalReason, build: Build, settin
 
 /** Reasons for which something must have happened before the request. */
 const BEFORE: Partial<Record<RefusalReason, (send: () => Promise<unknown>, again: () => Promise<unknown>) => Promise<unknown>>> = {
+  rate_limited: send => send(),
   replay_full: (_send, again) => again(),
   proof_replayed: send => send()
 }
@@ -143,9 +145,9 @@ const send = (origin: string, { lines, target = '/api/private', hosts }: ReturnT
   ...lines
 ])
 
-/** Whatever of the lines must not be found in a log: the mark, and each part of a token or proof. */
-function secretsOf (lines: readonly string[]): string[] {
-  return [MARK, ...lines.flatMap(line => line.slice(line.indexOf(' ') + 1).split(/[\s.]/)).filter(part => part.length >= 20)]
+/** Whatever of a request must not be found in a log: the mark, each part of a token or proof, and the client's key. */
+function secretsOf (lines: readonly string[], { client }: World): string[] {
+  return [MARK, client.jkt, String(client.jwk.x), String(client.jwk.y), ...lines.flatMap(line => line.slice(line.indexOf(' ') + 1).split(/[\s.]/)).filter(part => part.length >= 20)]
 }
 
 t.test('No refusal writes a byte of a token, proof, key, query or cookie into the log, and each writes one line beside that of the request', async t => {
@@ -174,7 +176,14 @@ t.test('No refusal writes a byte of a token, proof, key, query or cookie into th
     t.same(answered.map(line => [line.reqId, line.status]), [[refused[0]?.reqId, answer.status]], `${reason}: one line for the request, under the same id`)
 
     const text = JSON.stringify(log).toLowerCase()
-    t.same(secretsOf(request.lines).filter(secret => text.includes(secret.toLowerCase())), [], `${reason}: nothing of the request is in the log`)
+    t.same(secretsOf(request.lines, world).filter(secret => text.includes(secret.toLowerCase())), [], `${reason}: nothing of the request is in the log`)
+    const nonce = answer.headers['dpop-nonce']
+    t.notOk(nonce !== undefined && text.includes(nonce.toLowerCase()), `${reason}: nor is the nonce of the answer`)
+    const sent = JSON.stringify([answer.headers, answer.body]).toLowerCase()
+    t.same(secretsOf(request.lines, world).filter(secret => sent.includes(secret.toLowerCase())), [], `${reason}: nor in the answer`)
+    const isChallenged = answer.status === 401 || answer.status === 403
+    t.equal('www-authenticate' in answer.headers, isChallenged, `${reason}: a challenge with 401 and 403 alone`)
+    t.equal('retry-after' in answer.headers, !isChallenged, `${reason}: Retry-After with the others`)
   }
   t.same(CASES.map(([reason]) => reason).sort(), Object.keys(REFUSALS).sort(), 'every reason was tried')
 })
@@ -188,7 +197,36 @@ t.test('An accepted request writes one line that names route, status and scheme,
   t.match(lines, [{ level: 30, msg: 'request answered', method: 'GET', route: '/api/private', status: 200, scheme: 'DPoP' }])
   t.equal(lines.length, 1)
   const text = JSON.stringify(log)
-  t.same(secretsOf(request.lines).filter(secret => text.includes(secret)), [])
+  t.same(secretsOf(request.lines, world).filter(secret => text.includes(secret)), [])
+})
+
+t.test('Nor is anything written of a request that no guard sees, or that ends in a fault', async t => {
+  const issuer = await startIssuer(t)
+  const { url, log } = await startApp(t, issuer, { LOG_LEVEL: 'trace', CORS_ORIGINS: ['https://app.example'] }, app => {
+    app.register(async app => { app.get('/fault', () => { throw new Error('broken') }) })
+  })
+  const token = issuer.token({ note: MARK })
+  const headers = [`Host: ${MARK}.example`, bearer(token), `DPoP: ${MARK}`, `Cookie: session=${MARK}`, `Origin: https://${MARK}.example`, 'Connection: close']
+  const requests: ReadonlyArray<readonly [status: number, line: string, more?: string[], body?: string]> = [
+    [200, `GET /api/public?access_token=${MARK}`],
+    [404, `GET /${MARK}`],
+    [404, `POST /api/private/${MARK}?${MARK}`, [`Content-Length: ${MARK.length}`], MARK],
+    [400, `GET /%zz${MARK}`],
+    [404, `OPTIONS /api/${MARK}`],
+    [204, `OPTIONS /api/private?${MARK}`, [`Access-Control-Request-Method: ${MARK}`]],
+    [400, `GET /api/private?${MARK}`, [`Content-Length: ${MARK}`]],
+    [431, `GET /api/private?${MARK}`, [`X-Long: ${MARK.repeat(1500)}`]],
+    [500, `GET /fault?access_token=${MARK}`]
+  ]
+  for (const [status, line, more = [], body = ''] of requests) {
+    const answer = await sendRaw(url, [`${line} HTTP/1.1`, ...headers, ...more, '', body])
+    t.equal(answer.status, status, line)
+    t.equal(answer.headers['www-authenticate'], undefined, `${line}: no challenge`)
+    t.notMatch(JSON.stringify([answer.headers, answer.body]), MARK, `${line}: nothing of it is in the answer`)
+  }
+  const text = JSON.stringify(log)
+  t.same([MARK, ...token.split('.')].filter(secret => text.includes(secret)), [])
+  t.match(log.filter(({ level }) => level >= 40), [{ msg: 'request failed', err: { message: 'broken' } }])
 })
 
 t.test('The id of a request is that of a trusted proxy, and our own otherwise', async t => {
