@@ -5,6 +5,8 @@ import fp from 'fastify-plugin'
 import { errorBody } from '../lib/error-body.ts'
 import type { ErrorBodyForm } from '../lib/error-body.ts'
 
+const UNKNOWN = 'There is no such resource.'
+
 /**
  * Turns every error into status and body, in the form that `ERROR_BODY` asks for. The headers of a refusal
  * come with it, from the plugin that refused.
@@ -14,12 +16,14 @@ export default fp(async (app: FastifyInstance) => {
 
   app.setErrorHandler((error: FastifyError & { headers?: Record<string, string> }, request, reply) => {
     const status = statusOf(error)
+    // What no route takes is unknown, whatever may be wrong with a body that nobody reads. Only one that is too large is not read at all.
+    if (request.is404 && status < 500 && status !== 413) return answer(reply, form, 404, UNKNOWN)
     if (error.headers) reply.headers(error.headers)
     if (status >= 500 && error.name !== 'Refusal') request.log.error({ err: error }, 'request failed')
     return answer(reply, form, status, status >= 500 && error.name !== 'Refusal' ? undefined : error.message)
   })
 
-  app.setNotFoundHandler((_request, reply) => answer(reply, form, 404, 'There is no such resource.'))
+  app.setNotFoundHandler((_request, reply) => answer(reply, form, 404, UNKNOWN))
 }, { name: 'errors' })
 
 /** For targets that Fastify cannot route, such as `/%zz`: no hook and no error handler sees them. */
@@ -31,8 +35,10 @@ export function answerBadTarget (form: ErrorBodyForm) {
 
 /** For what Node's parser refuses before there is a request. */
 export function answerClientError (form: ErrorBodyForm) {
-  return (error: Error & { code?: string }, socket: Socket): void => {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
+  return (error: Error & { code?: string }, socket: Socket & { _httpMessage?: { headersSent: boolean } | null }): void => {
+    // Behind an answer that has begun, as when a body breaks off, a second one would be taken for that of the next request.
+    // Only this name leads from a connection to its answer; Node's own handler goes by it.
+    if (error.code === 'ECONNRESET' || !socket.writable || socket._httpMessage?.headersSent) {
       socket.destroy()
       return
     }

@@ -15,7 +15,10 @@ export default fp(async (app: FastifyInstance) => {
     await new Promise(resolve => setTimeout(resolve, app.server.listening ? DRAIN_MS : 0))
   })
 
-  app.get('/health/live', { config, schema: { tags: ['Operation'], summary: 'Whether the process answers', response: { 200: { type: 'object', properties: { status: { type: 'string' } } } } } }, () => ({ status: 'ok' }))
+  app.get('/health/live', { config, schema: { tags: ['Operation'], summary: 'Whether the process answers', response: { 200: { type: 'object', properties: { status: { type: 'string' } } } } } }, (_request, reply) => {
+    reply.header('cache-control', 'no-store')
+    return { status: 'ok' }
+  })
 
   const report = {
     type: 'object',

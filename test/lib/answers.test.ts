@@ -7,6 +7,7 @@ import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { sendRaw } from '../helpers/wire.ts'
 
 t.test('Error bodies in both forms, with and without a sentence of our own', async t => {
   t.same(errorBody('default', 404, 'No.'), { statusCode: 404, error: 'Not Found', message: 'No.' })
@@ -45,6 +46,29 @@ t.test('A connection that is gone gets no answer', async t => {
   const socket = new Socket()
   answerClientError('default')(Object.assign(new Error('reset'), { code: 'ECONNRESET' }), socket)
   t.equal(socket.destroyed, true)
+})
+
+t.test('One request has one answer, though its body breaks off', async t => {
+  const issuer = await startIssuer(t)
+  const { url } = await startApp(t, issuer)
+  const lines = ['Host: localhost', 'Connection: keep-alive', 'Transfer-Encoding: chunked', '', 'not a chunk', '']
+  const { status, body } = await sendRaw(url, ['POST /api/private HTTP/1.1', ...lines])
+  t.equal(status, 404)
+  t.notMatch(body, 'HTTP/1.1')
+})
+
+t.test('What no route takes is unknown, whatever its body', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer)
+  const bodies: ReadonlyArray<readonly [type: string, payload: string]> = [
+    ['application/json', '{}'], ['application/json', ''], ['application/json', '{"a'], ['application/json', '{"__proto__":1}'], ['text/plain', 'x'], ['application/xml', '<a/>'], ['no type', 'x']
+  ]
+  for (const [type, payload] of bodies) {
+    const answer = await app.inject({ method: 'POST', url: '/api/private', headers: { 'content-type': type }, payload })
+    t.same([answer.statusCode, answer.json().message], [404, 'There is no such resource.'], `${type}: ${payload}`)
+  }
+  const large = await app.inject({ method: 'POST', url: '/api/private', headers: { 'content-type': 'application/json' }, payload: 'x'.repeat(64 * 1024 + 1) })
+  t.equal(large.statusCode, 413)
 })
 
 t.test('A fault in the guard is a 500, and nobody passes', async t => {

@@ -104,6 +104,7 @@ t.test('Health', async t => {
   const running = await startApp(t, issuer)
   const { app } = running
   t.same((await app.inject('/health/live')).json(), { status: 'ok' })
+  t.equal((await app.inject('/health/live')).headers['cache-control'], 'no-store')
   while ((await app.inject('/health/ready')).statusCode !== 200) await new Promise(resolve => setTimeout(resolve, 20))
   t.same((await app.inject('/health/ready')).json(), { status: 'ok', checks: { process: 'ok', keys: 'ok', replay: 'ok' } })
 })
