@@ -10,6 +10,8 @@ import { BadTokenRequest, nameResource, readTokenRequest } from './token-request
 export interface ProviderOptions {
   /** 0, the default, takes any free port. */
   port?: number
+  /** Where it listens: loopback unless told. The issuer stays on localhost. */
+  address?: string
   /** The identifier of the API: an absolute URI (RFC 8707 section 2). */
   audience: string
   clientSecret?: string
@@ -51,7 +53,7 @@ export async function startProvider (options: ProviderOptions): Promise<LocalPro
       response.destroy()
     })
   })
-  const port = await listen(server, options.port ?? 0)
+  const port = await listen(server, options.port ?? 0, options.address)
   const issuer = `http://localhost:${port}`
   try {
     handler = await createHandler(issuer, settings)

@@ -1,0 +1,214 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { DCLinter } from 'dclint'
+import { validate as lintDockerfile } from 'dockerfile-utils'
+import { Deployment } from 'kubernetes-models/apps/v1'
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
+import { Service } from 'kubernetes-models/v1'
+import t from 'tap'
+import type { Test } from 'tap'
+import ts from 'typescript'
+import { parse } from 'yaml'
+import { readSettings } from '../../holdfast.ts'
+import { parseReplayUrl } from '../../lib/replay/replay-url.ts'
+import { collectSettings } from '../../lib/settings/sources.ts'
+import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
+import { closeGraceDelay } from '../../start-options.ts'
+import { root } from '../helpers/documents.ts'
+
+const read = (file: string): string => readFileSync(join(root, 'deploy', file), 'utf8')
+const isSecret = (name: string): boolean => settingSpec(name as typeof settingNames[number]).secret === true
+
+/** The settings of a manifest are ours, and the service would start with them. */
+async function expectSettings (t: Test, environment: Record<string, string>): Promise<void> {
+  const names: readonly string[] = settingNames
+  t.same(Object.keys(environment).filter(name => !names.includes(name)), [], 'every variable is a setting')
+  const { values, ...faults } = collectSettings({ environment, readFile: () => undefined })
+  await t.resolves(readSettings(values, faults), 'the settings are accepted')
+}
+
+/** What dclint says of a file; its own types are lost under node's rules of resolution. */
+interface LintResult {
+  readonly messages: ReadonlyArray<{ readonly type: string, readonly rule: string, readonly message: string }>
+}
+
+interface ComposeService {
+  readonly image?: string
+  readonly build?: { readonly context: string, readonly dockerfile?: string }
+  readonly command?: readonly string[]
+  readonly environment?: Readonly<Record<string, string>>
+  readonly network_mode?: string
+  readonly ports?: readonly string[]
+  readonly stop_grace_period?: string
+  readonly volumes?: readonly string[]
+}
+
+t.test('compose.yaml', async t => {
+  const text = read('compose.yaml')
+  const { services } = parse(text, { merge: true }) as { services: Record<'nginx' | 'provider' | 'valkey', ComposeService> & Record<string, ComposeService> }
+  const instances = Object.values(services).filter(({ build }) => build && !build.dockerfile)
+  const { nginx, provider, valkey } = services
+  const conf = read('nginx/instances.conf')
+
+  t.test('It follows the schema of Compose, and a file with one unknown key does not.', async t => {
+    const lint = (content: string): Array<[string, string]> => {
+      const rules = { 'services-alphabetical-order': 0, 'service-keys-order': 0, 'top-level-properties-order': 0, 'no-duplicate-exported-ports': 2, 'service-image-require-explicit-tag': 2 } as const
+      const linter = new DCLinter({ rules, quiet: true, debug: false, exclude: [] })
+      const file = join(t.testdir({ 'compose.yaml': content }), 'compose.yaml')
+      const results: readonly LintResult[] = linter.lintFiles([file], false)
+      return results.flatMap(({ messages }) => messages.filter(({ type }) => type === 'error').map(({ rule, message }): [string, string] => [rule, message]))
+    }
+    t.same(lint(text), [])
+    t.match(lint(text.replace('    image: nginx', '    imag: nginx')), [['invalid-schema', 'must NOT have additional properties']])
+  })
+
+  t.test('Two instances have all settings but the port in common, and the service accepts them.', async t => {
+    t.ok(instances.length >= 2)
+    for (const { environment = {} } of instances) {
+      const filled = Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, value.replace(/^\$\{\w+:-(.*)\}$/, '$1')]))
+      await expectSettings(t, filled)
+      t.same({ ...environment, PORT: '' }, { ...instances[0]!.environment, PORT: '' })
+    }
+  })
+
+  t.test('Every address leads to somebody.', async t => {
+    const { PUBLIC_URL, IDP_ISSUER, IDP_AUDIENCE, DPOP_REPLAY } = instances[0]!.environment!
+    const upstream = [...conf.matchAll(/^ {4}server 127\.0\.0\.1:(\d+)/gm)].map(([, port]) => port)
+    t.same(upstream, instances.map(({ environment }) => environment!.PORT), 'nginx passes on to the instances')
+    for (const service of [nginx, ...instances]) t.equal(service.network_mode, 'service:provider', 'the loopback of all is one')
+    const published = provider.ports!.map(mapping => mapping.split(':').slice(1))
+    t.same(published, [[new URL(PUBLIC_URL!).port, /^ {4}listen (\d+);$/m.exec(conf)![1]], [new URL(IDP_ISSUER!).port, new URL(IDP_ISSUER!).port]])
+    t.ok(provider.ports!.every(mapping => mapping.startsWith('127.0.0.1:')), 'and from this machine alone')
+    t.match(conf, `server_name ${new URL(PUBLIC_URL!).hostname};`)
+    const told = provider.command!
+    t.same(['--port', '--audience', '--url'].map(name => told[told.indexOf(name) + 1]), [new URL(IDP_ISSUER!).port, IDP_AUDIENCE, PUBLIC_URL])
+    t.equal(services[parseReplayUrl(DPOP_REPLAY!).hosts[0]!.host], valkey)
+  })
+
+  t.test('Every file that is used is there.', async t => {
+    const mounted = nginx.volumes!.map(volume => volume.split(':'))
+    t.same(mounted.map(([from]) => from), ['./nginx/instances.conf', './nginx/snippets'])
+    for (const [from, , mode] of mounted) t.ok(existsSync(join(root, 'deploy', from!)) && mode === 'ro', from!)
+    t.equal(instances[0]!.build!.context, '..')
+    const dockerfile = readFileSync(join(root, provider.build!.dockerfile!), 'utf8')
+    t.same(lintDockerfile(dockerfile), [])
+    t.match(dockerfile, /^USER node$/m)
+    const [, ...words] = JSON.parse(/^ENTRYPOINT (.*)$/m.exec(dockerfile)![1]!) as string[]
+    t.ok(words.length === 2 && existsSync(join(root, words[0]!)) && existsSync(join(root, 'dev', `${words[1]}.ts`)), 'it starts a tool of dev/')
+    t.equal(/^FROM (.*)$/m.exec(dockerfile)![1], /^FROM (\S+)$/m.exec(readFileSync(join(root, 'Dockerfile'), 'utf8'))![1], 'one base for both images')
+    const ignored = read('provider.Dockerfile.dockerignore').split('\n')
+    const copied = [...dockerfile.matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, files]) => files!.split(' '))
+    for (const file of copied) t.ok(ignored.includes(`!${file}`) && existsSync(join(root, file)), file)
+  })
+
+  t.test('The store refuses rather than forgets, nobody is killed before the end, and no secret is written down.', async t => {
+    const command = valkey.command!
+    t.equal(command[command.indexOf('--maxmemory-policy') + 1], 'noeviction')
+    t.ok(command.includes('--maxmemory'))
+    for (const { environment = {}, stop_grace_period: grace = '10s' } of instances) {
+      t.ok(parseInt(grace) * 1000 > closeGraceDelay)
+      for (const [name, value] of Object.entries(environment).filter(([name]) => isSecret(name))) {
+        t.match(value, name === 'DPOP_REPLAY' ? /^redis:\/\/[^@]*$/ : /^\$\{\w+:-\}$/, name)
+      }
+    }
+  })
+})
+
+const KINDS = { Deployment, Service, HorizontalPodAutoscaler, PodDisruptionBudget, NetworkPolicy }
+type Kind = keyof typeof KINDS
+
+t.test('kubernetes/', async t => {
+  const objects = new Map<Kind, any>(readdirSync(join(root, 'deploy/kubernetes')).map(file => {
+    const object = parse(read(`kubernetes/${file}`)) as { kind: Kind }
+    t.equal(file, `${object.kind.toLowerCase()}.yaml`, 'a file is named for what it holds')
+    return [object.kind, object]
+  }))
+  const deployment = objects.get('Deployment')
+  const pod = deployment.spec.template.spec
+  const container = pod.containers[0]
+  const LABELS = { 'app.kubernetes.io/name': 'holdfast' }
+
+  t.test('Every object follows the schema of Kubernetes, and one with a wrong value does not.', async t => {
+    t.same([...objects.keys()].sort(), Object.keys(KINDS).sort())
+    const validate = (kind: Kind, object: any): void => { new KINDS[kind](object).validate() }
+    for (const [kind, object] of objects) t.doesNotThrow(() => validate(kind, object), kind)
+    const twin = structuredClone(deployment)
+    twin.spec.template.spec.containers[0].ports[0].containerPort = '8000'
+    t.throws(() => validate('Deployment', twin), /containerPort/)
+  })
+
+  // Kubernetes passes over a field that it does not know, and so does its schema; the types made from it do not.
+  t.test('No object has a field that Kubernetes does not know, and one with such a field is found.', async t => {
+    const twin = structuredClone(deployment)
+    twin.spec.template.spec.containers[0].securityContext.readOnlyRootFileSystem = true
+    const all = [...objects.values(), twin]
+    const lines = all.map(({ apiVersion, kind }, n) => `import type { I${kind} as T${n} } from 'kubernetes-models/${apiVersion}'`)
+    const text = [...lines, ...all.map((object, n) => `export const o${n}: T${n} = ${JSON.stringify(object)}`)].join('\n')
+    const file = join(root, 'test/deploy/manifests.ts')
+    const options: ts.CompilerOptions = { module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext, strict: true, noEmit: true, skipLibCheck: true, types: [] }
+    const host = ts.createCompilerHost(options)
+    const { getSourceFile, fileExists } = host
+    host.fileExists = path => path === file || fileExists(path)
+    host.getSourceFile = (path, version) => path === file ? ts.createSourceFile(path, text, version) : getSourceFile(path, version)
+    const program = ts.createProgram([file], options, host)
+    const complaints = [...program.getSyntacticDiagnostics(), ...program.getSemanticDiagnostics()].map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
+    t.equal(complaints.length, 1, complaints.join('\n'))
+    t.match(complaints[0], /readOnlyRootFileSystem/, 'the twin alone')
+  })
+
+  t.test('Ports, labels and probes fit together and the service.', async t => {
+    const { PORT } = Object.fromEntries(container.env.map(({ name, value }: { name: string, value?: string }) => [name, value]))
+    t.equal(container.ports[0].containerPort, Number(PORT))
+    const { name } = container.ports[0]
+    t.equal(objects.get('Service').spec.ports[0].targetPort, name)
+    t.equal(objects.get('NetworkPolicy').spec.ingress[0].ports[0].port, name)
+    t.match(readFileSync(join(root, 'docs/behind-a-proxy.md'), 'utf8'), `port: { number: ${objects.get('Service').spec.ports[0].port} }`, 'the Ingress of the manual leads here')
+
+    t.same(deployment.spec.template.metadata.labels, LABELS)
+    for (const kind of ['Deployment', 'PodDisruptionBudget'] as const) t.same(objects.get(kind).spec.selector.matchLabels, LABELS)
+    t.same(objects.get('Service').spec.selector, LABELS)
+    t.same(objects.get('NetworkPolicy').spec.podSelector.matchLabels, LABELS)
+    t.match(objects.get('HorizontalPodAutoscaler').spec.scaleTargetRef, { apiVersion: deployment.apiVersion, kind: deployment.kind, name: deployment.metadata.name })
+
+    const routes = readFileSync(join(root, 'plugins/health.ts'), 'utf8')
+    for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
+      t.match(routes, `app.get('${container[probe].httpGet.path}'`, probe)
+      t.equal(container[probe].httpGet.port, name)
+    }
+    t.equal(container.startupProbe.httpGet.path, '/health/ready', 'no traffic before it could decide')
+  })
+
+  t.test('Two pods at least, of which one at a time goes, and none is killed before the end.', async t => {
+    const { minReplicas, maxReplicas } = objects.get('HorizontalPodAutoscaler').spec
+    t.ok(minReplicas >= 2 && maxReplicas > minReplicas)
+    t.notOk('replicas' in deployment.spec, 'one place says how many')
+    t.same(deployment.spec.strategy.rollingUpdate, { maxSurge: 1, maxUnavailable: 0 })
+    t.equal(objects.get('PodDisruptionBudget').spec.maxUnavailable, 1)
+    const [program, seconds] = container.lifecycle.preStop.exec.command
+    t.equal(program, 'sleep')
+    t.ok(pod.terminationGracePeriodSeconds * 1000 > Number(seconds) * 1000 + closeGraceDelay)
+  })
+
+  t.test('The container may do no more than it must.', async t => {
+    t.match(pod, { automountServiceAccountToken: false, securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } } })
+    t.match(readFileSync(join(root, 'Dockerfile'), 'utf8'), /^USER node$/m, 'whose number is 1000 in the images of Node.js')
+    t.match(container.securityContext, { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
+    t.equal(container.resources.requests.cpu, '1')
+    t.equal(container.resources.requests.memory, container.resources.limits.memory)
+    t.notMatch(container.image, /:latest$|^[^:]+$/)
+  })
+
+  t.test('The settings are accepted, and secrets are named, not written.', async t => {
+    const manual = read('README.md')
+    const filling: Record<string, string> = { DPOP_REPLAY: 'rediss://:p@h:6379', DPOP_NONCE_SECRET: 'A'.repeat(43) }
+    const entries = container.env as Array<{ name: string, value?: string, valueFrom?: { secretKeyRef: { name: string, key: string } } }>
+    for (const { name, value, valueFrom } of entries) {
+      t.equal(valueFrom !== undefined, isSecret(name), name)
+      t.equal(value === undefined, isSecret(name), name)
+      if (valueFrom) t.match(manual, new RegExp(`generic ${valueFrom.secretKeyRef.name} .*--from-literal=${valueFrom.secretKeyRef.key}=`), 'the manual makes it')
+    }
+    await expectSettings(t, Object.fromEntries(entries.map(({ name, value }) => [name, value ?? filling[name]!])))
+  })
+})
