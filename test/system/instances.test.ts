@@ -1,0 +1,304 @@
+import { randomBytes } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import type { DpopClient } from '../helpers/dpop-client.ts'
+import { buildService, spawnInstance, startInstance } from '../helpers/instance.ts'
+import type { Environment, Instance } from '../helpers/instance.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+import { findFreePort, nginxProgram, startNginx } from '../helpers/nginx.ts'
+import { freePort, skipRedis, startRedis } from '../helpers/redis.ts'
+
+/** Where clients reach the instances: each is in a process of its own, with a real provider of keys, redis-server and nginx. */
+const API = 'https://api.test.example'
+const PATH = '/api/private'
+
+let directory = ''
+let issuer: Issuer
+let client: DpopClient
+let token = ''
+
+// Many processes start here, which takes its time on a small machine.
+t.setTimeout(240_000)
+
+t.before(async () => {
+  directory = buildService(t)
+  issuer = await startIssuer(t)
+  client = await createDpopClient()
+  token = issuer.token({ cnf: { jkt: client.jkt } })
+})
+
+interface Answer {
+  readonly status: number
+  /** What a client goes by: the error of the challenge, or the seconds to wait. */
+  readonly told: string | null
+  readonly nonce: string | null
+}
+
+async function send (base: string, headers: Record<string, string>, path = PATH): Promise<Answer> {
+  const answer = await fetch(base + path, { headers })
+  await answer.arrayBuffer()
+  const error = /error="(\w+)"/.exec(answer.headers.get('www-authenticate') ?? '')?.[1]
+  const retry = answer.headers.get('retry-after')
+  return { status: answer.status, told: error ?? (retry === null ? null : `after ${retry}`), nonce: answer.headers.get('dpop-nonce') }
+}
+
+const makeProof = (nonce?: string, url = API + PATH): string => client.proof({ token, url, claims: { nonce } })
+const sendProof = (base: string, proof: string): Promise<Answer> => send(base, { authorization: `DPoP ${token}`, dpop: proof })
+const sendBearer = (base: string): Promise<Answer> => send(base, { authorization: `Bearer ${issuer.token()}` })
+
+const start = (t: Test, env: Environment): Promise<Instance> => startInstance(t, directory, issuer, { PUBLIC_URL: API, ...env })
+
+const ACCEPTED = { status: 200, told: null }
+const REPLAYED = { status: 401, told: 'invalid_dpop_proof' }
+const UNDECIDED = { status: 503, told: 'after 1' }
+
+/** What holds while the store is lost: every proof is refused with 503, at either instance, and all else is as ever. */
+async function expectOutage (t: Test, instances: readonly Instance[], reason: string): Promise<void> {
+  let slowestMs = 0
+  const answers = await Promise.all(Array.from({ length: 10 }, async (_, n) => {
+    const startMs = performance.now()
+    const answer = await sendProof(instances[n % 2]!.url, makeProof())
+    slowestMs = Math.max(slowestMs, performance.now() - startMs)
+    return answer
+  }))
+  t.comment(`${reason}: the slowest of ten requests was answered after ${Math.ceil(slowestMs)} ms`)
+  for (const answer of answers) t.match(answer, UNDECIDED, 'with DPoP')
+  for (const instance of instances) {
+    t.match(await sendBearer(instance.url), ACCEPTED, 'with Bearer')
+    t.match(await send(instance.url, {}, '/api/public'), ACCEPTED, 'public')
+    t.match(await instance.untilReplay(reason), { process: 'ok', keys: 'ok' }, `not ready: ${reason}`)
+  }
+}
+
+/** Each instance takes the very first proof that it gets after it says that it is ready, and the other one knows it. */
+async function expectRecovery (t: Test, instances: readonly Instance[]): Promise<void> {
+  for (const [n, instance] of instances.entries()) {
+    await instance.untilReady()
+    const proof = makeProof()
+    t.match(await sendProof(instance.url, proof), ACCEPTED, 'the first proof after ready')
+    const other = instances[1 - n]!
+    await other.untilReady()
+    t.match(await sendProof(other.url, proof), REPLAYED)
+  }
+}
+
+/** Clients that ask without a pause, until they are told to stop. */
+function keepAsking (clients: number, ask: (client: number) => Promise<void>): { stop (): Promise<void> } {
+  const end = new AbortController()
+  const runs = Array.from({ length: clients }, async (_, n) => {
+    while (!end.signal.aborted) {
+      await ask(n)
+      await delay(5)
+    }
+  })
+  return {
+    async stop () {
+      end.abort()
+      await Promise.all(runs)
+    }
+  }
+}
+
+/** Sends fresh proofs to both instances until it is told to stop; gives those that were accepted. Nothing but 503 refuses any. */
+function sendSteadily (t: Test, instances: readonly Instance[]): { stop (): Promise<string[]> } {
+  const accepted: string[] = []
+  const clients = keepAsking(4, async n => {
+    const proof = makeProof()
+    const { status, told } = await sendProof(instances[n % 2]!.url, proof)
+    if (status === 200) accepted.push(proof)
+    else if (status !== 503) t.fail(`${status} ${told}`)
+  })
+  return {
+    async stop () {
+      await clients.stop()
+      return accepted
+    }
+  }
+}
+
+/** None of the accepted proofs passes again, anywhere. */
+async function expectRecorded (t: Test, instances: readonly Instance[], proofs: readonly string[]): Promise<void> {
+  t.ok(proofs.length > 1, `${proofs.length} were accepted`)
+  const outcomes = await Promise.all(proofs.map((proof, n) => sendProof(instances[n % 2]!.url, proof)))
+  t.same(outcomes.filter(({ told }) => told !== REPLAYED.told), [])
+}
+
+t.test('Two instances with one Redis', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const env = { DPOP_REPLAY: `redis://127.0.0.1:${server.port}/1` }
+  const instances = await Promise.all([start(t, env), start(t, env)])
+  for (const instance of instances) await instance.untilReady()
+
+  await t.test('Of 500 copies of one proof, spread over both, exactly one passes.', async t => {
+    const proof = makeProof()
+    // Fifty at any moment: more of them wait for each other, not for the store, and on a busy machine for too long.
+    const answers: Answer[] = []
+    await Promise.all(Array.from({ length: 50 }, async (_, n) => {
+      for (let turn = 0; turn < 10; turn++) answers.push(await sendProof(instances[(n + turn) % 2]!.url, proof))
+    }))
+    t.equal(answers.filter(({ status }) => status === 200).length, 1)
+    t.equal(answers.filter(({ status, told }) => status === 401 && told === 'invalid_dpop_proof').length, 499)
+    t.match(await sendProof(instances[0]!.url, makeProof()), ACCEPTED, 'a proof of its own passes')
+  })
+
+  await t.test('A store that is killed is refused, and used again when it is back.', async t => {
+    await server.kill()
+    await expectOutage(t, instances, 'unreachable')
+    await server.start()
+    await expectRecovery(t, instances)
+  })
+
+  await t.test('A store that hangs is refused while it hangs, and nothing was accepted unrecorded.', async t => {
+    const load = sendSteadily(t, instances)
+    await delay(200)
+    server.signal('SIGSTOP')
+    // All of it is answered before the store goes on.
+    await expectOutage(t, instances, 'timeout')
+    server.signal('SIGCONT')
+    await expectRecovery(t, instances)
+    await expectRecorded(t, instances, await load.stop())
+  })
+
+  await t.test('A proof whose record was not confirmed may have been recorded: the client needs a new one.', async t => {
+    const proof = makeProof()
+    server.signal('SIGSTOP')
+    t.match(await sendProof(instances[0]!.url, proof), UNDECIDED)
+    server.signal('SIGCONT')
+    await expectRecovery(t, instances)
+    t.match(await sendProof(instances[0]!.url, proof), REPLAYED, 'the store had received it')
+    t.match(await sendProof(instances[0]!.url, makeProof()), ACCEPTED)
+  })
+
+  await t.test('A store without room is refused until it has room, and nothing was accepted unrecorded.', async t => {
+    const load = sendSteadily(t, instances)
+    await delay(200)
+    await server.command('CONFIG', 'SET', 'maxmemory', '1')
+    t.equal(await server.command('SET', 'x', '1').catch((error: Error) => error.message.split(' ', 1)[0]), '-OOM')
+    await expectOutage(t, instances, 'oom')
+    await server.command('CONFIG', 'SET', 'maxmemory', '0')
+    await expectRecovery(t, instances)
+    await expectRecorded(t, instances, await load.stop())
+  })
+})
+
+t.test('Nonces', async t => {
+  const [old, next] = [randomBytes(32).toString('base64url'), randomBytes(32).toString('base64url')]
+  const rollOut: ReadonlyArray<readonly [secrets: string, accepts: ReadonlyArray<'old' | 'next'>]> = [
+    [old, ['old']],
+    [`${old} ${next}`, ['old', 'next']],
+    [`${next},${old}`, ['next', 'old']],
+    [next, ['next']]
+  ]
+  const instances = await Promise.all(rollOut.map(([secrets]) => start(t, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: secrets })))
+  const nonces: string[] = []
+  for (const { url } of instances) {
+    const { status, told, nonce } = await sendProof(url, makeProof())
+    t.match({ status, told }, { status: 401, told: 'use_dpop_nonce' })
+    nonces.push(nonce!)
+  }
+  for (const [by, nonce] of nonces.entries()) {
+    const madeWith = rollOut[by]![1][0]!
+    for (const [at, { url }] of instances.entries()) {
+      const isAccepted = rollOut[at]![1].includes(madeWith)
+      t.match(await sendProof(url, makeProof(nonce)), isAccepted ? ACCEPTED : { status: 401, told: 'use_dpop_nonce' },
+        `step ${at + 1} of a rotation ${isAccepted ? 'takes' : 'refuses'} the nonces of step ${by + 1}`)
+    }
+  }
+  for (const { output } of instances) t.notOk(output().includes(old) || output().includes(next), 'no secret is written')
+})
+
+t.test('A store that cannot be used from the start', { skip: skipRedis }, async t => {
+  const file = (name: string): string => fileURLToPath(new URL(`../helpers/tls/${name}`, import.meta.url))
+  const tlsPort = await freePort()
+  const server = await startRedis(t, [
+    '--requirepass', 'right', '--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-cert-file', file('provider.cert.pem'),
+    '--tls-key-file', file('provider.key.pem'), '--tls-ca-cert-file', file('provider.cert.pem')
+  ])
+
+  await t.test('An address that is none stops the start with a word.', async t => {
+    const addresses = ['http://:s3cret@127.0.0.1', 'redis://:s3cret%@127.0.0.1?retries=1']
+    const starts = addresses.map(DPOP_REPLAY => spawnInstance(t, directory, { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, DPOP_REPLAY }))
+    for (const [n, { ended, output }] of starts.entries()) {
+      t.equal(await ended, 1, addresses[n]!)
+      t.match(output(), /^The settings are not usable:\n {2}- DPOP_REPLAY \(dpop\.replay\) .*\n$/)
+      t.notMatch(output(), /s3cret/)
+    }
+  })
+
+  await t.test('One that is wrong keeps readiness at 503 with the reason, and all but DPoP is served.', async t => {
+    const rows: ReadonlyArray<readonly [address: string, reason: string]> = [
+      [`redis://:s3cret@127.0.0.1:${server.port}`, 'auth'],
+      [`redis://:s3cret@${new URL(issuer.url).host}`, 'not_redis'],
+      [`rediss://:s3cret@127.0.0.1:${tlsPort}`, 'tls']
+    ]
+    const twin = start(t, { DPOP_REPLAY: `redis://:right@127.0.0.1:${server.port}` })
+    const instances = await Promise.all(rows.map(([DPOP_REPLAY]) => start(t, { DPOP_REPLAY })))
+    for (const [n, instance] of instances.entries()) {
+      const [address, reason] = rows[n]!
+      await instance.untilReplay(reason)
+      t.match(await sendProof(instance.url, makeProof()), UNDECIDED, address)
+      t.match(await sendBearer(instance.url), ACCEPTED)
+      t.match(await send(instance.url, {}, '/api/public'), ACCEPTED)
+      t.match(instance.output(), new RegExp(`"event":"replay_unavailable","reason":"${reason}"`))
+      t.notMatch(instance.output(), /s3cret/)
+    }
+    // It differs from the first one in the password alone.
+    const good = await twin
+    await good.untilReady()
+    t.match(await sendProof(good.url, makeProof()), ACCEPTED)
+  })
+})
+
+const skipNginx = skipRedis || (nginxProgram === undefined && 'nginx is not installed')
+
+t.test('Instances that are replaced one by one behind nginx lose no request.', { skip: skipNginx }, async t => {
+  const server = await startRedis(t)
+  const site = await findFreePort()
+  const origin = `http://localhost:${site}`
+  const launch = (port: number): Promise<Instance> =>
+    start(t, { PUBLIC_URL: origin, DPOP_REPLAY: `redis://127.0.0.1:${server.port}`, PORT: String(port) })
+
+  const running = await Promise.all([launch(await freePort()), launch(await freePort())])
+  for (const instance of running) await instance.untilReady()
+  await startNginx(t, {
+    file: 'instances.conf',
+    port: site,
+    replacements: { 'listen 80;': `listen 127.0.0.1:${site};`, '127.0.0.1:8001': `127.0.0.1:${running[0]!.port}`, '127.0.0.1:8002': `127.0.0.1:${running[1]!.port}` }
+  })
+
+  const failures: string[] = []
+  let sent = 0
+  const asks = [
+    () => sendBearer(origin),
+    () => send(origin, {}, '/api/public'),
+    () => sendProof(origin, makeProof(undefined, origin + PATH)),
+    () => sendProof(origin, makeProof(undefined, origin + PATH))
+  ]
+  const clients = keepAsking(8, async n => {
+    const { status, told } = await asks[n % 4]!().catch((error: Error) => ({ status: 0, told: String(error.cause ?? error) }))
+    if (status !== 200) failures.push(`${status} ${told}`)
+    sent++
+  })
+
+  const everyone = [...running]
+  for (const [n, instance] of running.entries()) {
+    await delay(200)
+    instance.terminate()
+    t.equal(await instance.ended, 0, 'it ends by itself')
+    const before = sent
+    const next = await launch(instance.port)
+    await next.untilReady()
+    t.ok(sent > before, 'the other one serves meanwhile')
+    running[n] = next
+    everyone.push(next)
+  }
+  await delay(200)
+  await clients.stop()
+
+  t.same(failures, [], `${sent} requests`)
+  for (const instance of everyone) t.ok(instance.answered(PATH) > 0, 'each has had its share')
+})
