@@ -33,6 +33,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm ci': ['.ci/run', 'npm cit'],
   'npm cit': ['.ci/run', 'npm cit'],
   'npm run build': ['.ci/run', 'npm run build'],
+  'npm run explain -- captured.txt': ['test/dev/run.test.ts', "start(directory, ['explain', '--', 'captured.txt']"],
   'npm run dev': ['test/dev/run.test.ts', "start(directory, ['run']"],
   'npm start': ['test/start.test.ts', "run('npm', ['start']"]
 }
@@ -251,7 +252,7 @@ t.test('Every call that is shown ends as its remark says.', async t => {
   const drafts = await loadRoute(t, routeSnippets.find(block => nameOf(block) === 'routes/drafts.ts')!)
   const settings = { IDP_AUDIENCE: audience, TRUST_PROXY: 'loopback', LOG_LEVEL: 'silent' }
   const { url } = await startApp(t, { url: provider.issuer } as Issuer, settings, app => { app.register(drafts, { prefix: '/api' }) })
-  const tenant = { ...provider, pid: process.pid, url }
+  const tenant = { ...provider, pid: process.pid, url, settings: { IDP_ISSUER: provider.issuer, ...settings } }
   // Where a manual names somebody's own addresses and client, those of the test take their place.
   const own: Record<string, string> = { '--url': await startPrefixProxy(t, url), '--issuer': provider.issuer, '--audience': audience, '--client-id': provider.clientId }
 

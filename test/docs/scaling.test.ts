@@ -1,0 +1,63 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { LATE_CLAIM_SECONDS } from '../../lib/replay/replay-store.ts'
+import { settingSpec } from '../../lib/settings/specs.ts'
+import { readSection, readTable, root } from '../helpers/documents.ts'
+
+const path = join(root, 'docs/scaling.md')
+const figures = readTable(readSection('docs/scaling.md', 'How many, and how much'))
+
+/** One figure of the page, by the beginning of its row. */
+function figure (name: string): number {
+  const found = figures.filter(([what]) => what!.startsWith(name))
+  if (found.length !== 1) throw new Error(`no such figure, or two: ${name}`)
+  return Number.parseFloat(found[0]![1]!)
+}
+
+const dpopUs = figure('CPU of a DPoP request')
+const claimUs = figure('CPU of Redis for a claim, few')
+const recordBytes = figure('memory of Redis')
+const wireBytes = figure('traffic with Redis')
+const share = figure('share of a core') / 100
+const WINDOW = settingSpec('IDP_DPOP_IAT_OFFSET_SECONDS').schema.default as number
+
+const number = (value: number): string => value.toLocaleString('en-US')
+const size = (bytes: number): string => bytes < 1e9 ? `${Math.ceil(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`
+const traffic = (bits: number): string => bits < 1e9 ? `${(bits / 1e6).toFixed(1)} Mbit/s` : `${(bits / 1e9).toFixed(1)} Gbit/s`
+/** With room for the table that is doubled while it grows. */
+const memory = (rate: number, window: number): number => rate * (window + LATE_CLAIM_SECONDS) * recordBytes * 1.5
+
+const sizes = [
+  '| DPoP requests a second | instances, one core each | masters of Redis, one core each | memory of Redis in all | traffic with Redis |',
+  '| --- | --- | --- | --- | --- |',
+  ...[1_000, 10_000, 100_000, 1_000_000].map(rate => {
+    const cores = (us: number): number => Math.ceil(rate * us / 1e6 / share)
+    return `| ${[number(rate), number(cores(dpopUs) + 1), number(cores(claimUs)), size(memory(rate, WINDOW)), traffic(rate * wireBytes * 8)].join(' | ')} |`
+  })
+].join('\n')
+
+const windows = [
+  '| `IDP_DPOP_IAT_OFFSET_SECONDS` | a record lives for | memory for each 1,000 DPoP requests a second |',
+  '| --- | --- | --- |',
+  ...[WINDOW, 120, 60, 30].map(window => `| ${window} | ${window + LATE_CLAIM_SECONDS} s | ${size(memory(1000, window))} |`)
+].join('\n')
+
+t.test('The tables are computed from the figures of the page.', async t => {
+  for (const [name, table] of Object.entries({ sizes, windows })) {
+    const page = readFileSync(path, 'utf8')
+    const start = page.indexOf(`<!-- ${name} -->\n`) + `<!-- ${name} -->\n`.length
+    const end = page.indexOf(`<!-- /${name} -->`)
+    t.ok(start <= end, 'the marks of the table are there')
+    if (process.env.TAP_SNAPSHOT === '1') writeFileSync(path, page.slice(0, start) + table + '\n' + page.slice(end))
+    else t.equal(page.slice(start, end), `${table}\n`, name)
+  }
+})
+
+t.test('Every reason for which the store cannot be used is explained, and no other.', async t => {
+  const source = readFileSync(join(root, 'lib/replay/redis-faults.ts'), 'utf8')
+  const union = /export type RedisFault =\n(.*)\n/.exec(source)![1]!
+  const reasons = [...union.matchAll(/'(\w+)'/g)].map(([, reason]) => `\`${reason}\``)
+  const explained = readTable(readSection('docs/operating.md', 'The shared replay store')).map(([reason]) => reason)
+  t.same(explained.sort(), [...reasons, '`connecting`'].sort())
+})
