@@ -23,11 +23,18 @@ const noFastifyAtRunTime = {
   message: 'lib/ is plain TypeScript: Fastify belongs to plugins/ and routes/.'
 }
 
+/** It tells what tokens and proofs hold, so it is for the tools of dev/ alone. tsconfig.build.json leaves it out of dist/. */
+const noExplanation = {
+  group: ['**/lib/explain.ts', '**/lib/explain/**'],
+  message: 'The service explains no request to anyone: lib/explain is for dev/.'
+}
+
 export default [
   ...neostandard({ ts: true, ignores: [...resolveIgnoresFromGitignore(), 'bench/results/**'] }),
   boundary('lib', [], [noFastifyAtRunTime]),
-  boundary('plugins', ['lib']),
-  boundary('routes', ['lib']),
+  boundary('plugins', ['lib'], [noExplanation]),
+  boundary('routes', ['lib'], [noExplanation]),
+  { files: ['*.ts'], rules: { 'no-restricted-imports': ['error', { patterns: [noExplanation] }] } },
   {
     files: ['lib/**/*.ts'],
     rules: {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { isRunning, startChild, stopChild } from './child.ts'
-import { buildDir, root } from './places.ts'
+import { buildDir } from './places.ts'
 
 const READY_MS = 20_000
 
@@ -35,7 +35,8 @@ export function createApi ({ port, env, pretty, onExit }: ApiOptions): Api {
     // In a container the command line would open the port to the network.
     const address = env['FASTIFY_ADDRESS'] || 'localhost'
     const args = [program, 'start', '-o', '-a', address, '-g', '3000', ...pretty ? ['-P'] : [], join(buildDir, 'app.js')]
-    const started = startChild(args, { cwd: root, env: { ...env, PORT: String(port) } })
+    // Not the top of the clone: `env` holds all settings, and no file there is to add to them.
+    const started = startChild(args, { cwd: buildDir, env: { ...env, PORT: String(port) } })
     child = started
     started.once('exit', (code) => {
       if (child === started) onExit(code)

@@ -1,6 +1,7 @@
-import { advise } from './advice.ts'
+import { explainCall } from './call-explanation.ts'
 import { BadUsage, readCallOptions, USAGE } from './call-options.ts'
 import type { CallOptions } from './call-options.ts'
+import { showCallVerdict } from './call-verdict.ts'
 import { exchange, NoAnswer } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
 import { readTenant } from './places.ts'
@@ -27,7 +28,7 @@ export async function call (argv: readonly string[], { env, out, tenant }: CallW
       out.write(USAGE)
       return 0
     }
-    return await run(options, env, out, paint)
+    return await run(options, { env, out, tenant }, paint)
   } catch (error) {
     if (error instanceof BadUsage) out.write(`${paint('red', printable(error.message))}\nnpm run call -- --help tells more.\n`)
     else if (error instanceof NoAnswer) out.write(`\n${paint('red', 'No answer.')} ${printable(error.message)}\n`)
@@ -36,7 +37,7 @@ export async function call (argv: readonly string[], { env, out, tenant }: CallW
   }
 }
 
-async function run (options: CallOptions, env: NodeJS.ProcessEnv, out: Output, paint: Paint): Promise<number> {
+async function run (options: CallOptions, { env, out, tenant }: CallWorld, paint: Paint): Promise<number> {
   const key = options.dpop ? await proofKey(options.alg) : undefined
   const token = await obtainToken(options, key, env, out, paint)
   if (token === undefined) return 1
@@ -48,11 +49,9 @@ async function run (options: CallOptions, env: NodeJS.ProcessEnv, out: Output, p
     answer = await callApi(options, token, key, nonce, env)
     show(answer)
   }
-  const advice = advise(answer)
-  if (advice !== undefined) {
-    out.write(title(paint, `Why${advice.reason === undefined ? '' : `: ${advice.reason}`}`) + indent(advice.text) + '\n')
-  }
-  return answer.status >= 200 && answer.status < 300 ? 0 : 1
+  if (answer.status >= 200 && answer.status < 300) return 0
+  out.write(showCallVerdict(answer.status, await explainCall(answer, options, tenant), paint))
+  return 1
 
   function show (shown: Exchange): void {
     const proof = shown.requestHeaders['DPoP']

@@ -4,20 +4,36 @@ export interface Capture {
   /** The target of the request line. */
   target?: string
   scheme?: 'http' | 'https'
+  /** Of HTTP/2 and HTTP/3, where it stands for the Host header. */
+  authority?: string
   headers: Array<readonly [name: string, value: string]>
   /** Taken at the client: in front of any proxy. */
   byClient: boolean
   /** What the request was answered with. */
   status?: number
+  /** The `WWW-Authenticate` of the answer. */
+  challenge?: string
   /** When that was, in Unix seconds. */
   at?: number
   /** What could not be read, and what was assumed. */
   notes: string[]
 }
 
+/** No server takes more. */
+const MAX_HEADERS = 2000
+const MAX_NOTES = 12
+
 /** Reads the output of `curl -v`, a HAR file or one of its entries, or bare header lines. It never fails: what it cannot read it notes. */
 export function readCapture (text: string): Capture {
-  const lines = text.replace(/^\ufeff/, '').split(/\r?\n/)
+  const capture = read(text.replace(/^\ufeff/, ''))
+  const { notes, headers } = capture
+  if (notes.length > MAX_NOTES) notes.splice(MAX_NOTES, Infinity, `${notes.length - MAX_NOTES} more like these could not be read.`)
+  if (headers.length === MAX_HEADERS) notes.push(`There are ${MAX_HEADERS} header lines or more: the rest is left out.`)
+  return capture
+}
+
+function read (text: string): Capture {
+  const lines = text.split(/\r?\n/)
   const json = /^\s*[{[]/.test(text) ? readJson(text) : undefined
   if (json !== undefined) return readHar(json)
   const capture = lines.some((line) => /^> ?[!-~]+ \S+ HTTP\/|^\* \[HTTP\/[23]\]/.test(line)) ? readCurl(lines) : readLines(lines)
@@ -36,14 +52,16 @@ function readJson (text: string): unknown {
 const blank = (byClient: boolean): Capture => ({ headers: [], byClient, notes: [] })
 
 interface HarRequest { method?: unknown, url?: unknown, headers?: unknown }
-interface HarEntry { request?: HarRequest, response?: { status?: unknown }, startedDateTime?: unknown }
+interface HarEntry { request?: HarRequest, response?: { status?: unknown, headers?: unknown }, startedDateTime?: unknown }
 
 function readHar (json: any): Capture {
   const capture = blank(true)
-  const entries: unknown = json?.log?.entries ?? json?.entries ?? (Array.isArray(json) ? json : [json])
-  const list = Array.isArray(entries) ? entries : []
-  const entry = (list.at(-1) ?? {}) as HarEntry
-  if (list.length > 1) capture.notes.push(`There are ${list.length} entries: the last one is explained.`)
+  const entries: unknown = Array.isArray(json) ? json : json?.log?.entries ?? json?.entries ?? [json]
+  const list = Array.isArray(entries) ? entries as Array<HarEntry | null> : []
+  // A page asks for more than its API.
+  const guarded = list.findLast(isGuarded)
+  const entry = guarded ?? list.at(-1) ?? {}
+  if (list.length > 1) capture.notes.push(`There are ${list.length} entries: the last one ${guarded === undefined ? '' : 'with credentials, or answered 401, '}is explained.`)
   const { method, url, headers } = entry.request ?? entry as HarRequest
   if (typeof method === 'string') capture.method = method
   if (typeof url === 'string' && URL.canParse(url)) readUrl(capture, url)
@@ -56,9 +74,17 @@ function readHar (json: any): Capture {
   if (!has(capture, 'authorization')) capture.notes.push('No Authorization header: browsers leave it out of a HAR file unless told to export sensitive data.')
   const status = Number(entry.response?.status)
   if (status > 0) capture.status = status
+  const answered = entry.response?.headers
+  const challenge = Array.isArray(answered) && answered.find((header) => /^www-authenticate$/i.test(String(header?.name)))?.value
+  if (typeof challenge === 'string') capture.challenge = challenge
   const atMs = Date.parse(String(entry.startedDateTime))
   if (!Number.isNaN(atMs)) capture.at = atMs / 1000
   return capture
+}
+
+function isGuarded (entry: HarEntry | null): boolean {
+  const headers = entry?.request?.headers
+  return entry?.response?.status === 401 || (Array.isArray(headers) && headers.some((header) => /^authorization$/i.test(String(header?.name))))
 }
 
 /** Takes what the URL says, as a client would put it into the request line. */
@@ -93,6 +119,8 @@ function readCurl (lines: readonly string[]): Capture {
 function readAnswerLine (capture: Capture, line: string): void {
   const status = /^HTTP\/[\d.]+ (\d{3})/.exec(line)?.[1]
   if (status !== undefined) capture.status = Number(status)
+  const challenge = /^www-authenticate: (.+)$/i.exec(line)?.[1]
+  if (challenge !== undefined) capture.challenge = challenge
   const date = /^date: (.+)$/i.exec(line)?.[1]
   const atMs = Date.parse(date ?? '')
   if (!Number.isNaN(atMs)) capture.at = atMs / 1000
@@ -119,12 +147,13 @@ function readLine (capture: Capture, line: string): void {
 
 /** The fields of HTTP/2 and HTTP/3 that stand for the request line (RFC 9113 section 8.3.1) are taken for what they mean. */
 function addHeader (capture: Capture, name: string, value: string): void {
+  if (capture.headers.length === MAX_HEADERS) return
   if (name === ':method') capture.method = value
   else if (name === ':path') capture.target = value
   else if (name === ':scheme') capture.scheme = value === 'https' ? 'https' : 'http'
-  else if (name === ':authority') capture.headers.push(['Host', value])
+  else if (name === ':authority') capture.headers.push(['Host', capture.authority = value])
   else if (name.startsWith(':')) capture.notes.push(`A field is not known: ${quote(name)}`)
-  else if (name.toLowerCase() !== 'host' || !capture.headers.some(([known, host]) => known === 'Host' && host === value)) capture.headers.push([name, value])
+  else if (name.toLowerCase() !== 'host' || value !== capture.authority) capture.headers.push([name, value])
 }
 
 export function has ({ headers }: Capture, name: string): boolean {

@@ -87,10 +87,13 @@ function parse (argv: readonly string[]): Parsed {
   }
 }
 
+/** Of the dates that JavaScript knows. */
+const LAST_SECOND = 8.64e12
+
 function readTime (value: string, now: number): number {
   if (value === 'now') return now
   const seconds = /^\d+(?:\.\d+)?$/.test(value) ? Number(value) : Date.parse(value) / 1000
-  if (Number.isNaN(seconds)) throw new BadUsage(`--at ${value} is neither a date nor Unix seconds`)
+  if (!(seconds <= LAST_SECOND)) throw new BadUsage(`--at ${value} is neither a date nor Unix seconds`)
   return seconds
 }
 

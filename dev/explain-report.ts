@@ -1,5 +1,6 @@
+import type { Advice } from '../lib/advice.ts'
 import type { CapturedRequest, ExplainedStep, Explanation } from '../lib/explain.ts'
-import { indent, printable, title } from './show.ts'
+import { indent, printableLine, title } from './show.ts'
 import type { Paint } from './show.ts'
 
 /** Everything that is told about one request. */
@@ -17,21 +18,21 @@ const MARKS = { passed: ['green', '\u2713'], failed: ['red', '\u2717'], 'not rea
 export function showReport ({ request, judgedAt, notes, explanation }: Report, paint: Paint): string {
   const { method, target, headers, encrypted } = request
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
-  const lines = [`${paint('bold', printable(`${method} ${target}`))}`, `${encrypted ? 'https' : 'http'}, Host ${printable(host ?? '(none)')}`, `judged at ${new Date(judgedAt * 1000).toISOString()}`]
+  const lines = [`${paint('bold', printableLine(`${method} ${target}`))}`, `${encrypted ? 'https' : 'http'}, Host ${printableLine(host ?? '(none)')}`, `judged at ${new Date(judgedAt * 1000).toISOString()}`]
   return [
     title(paint, 'Request') + indent(lines.join('\n')) + '\n',
-    notes.length === 0 ? '' : title(paint, 'Notes') + indent(notes.map((note) => `- ${printable(note)}`).join('\n')) + '\n',
+    notes.length === 0 ? '' : title(paint, 'Notes') + indent(notes.map((note) => `- ${printableLine(note)}`).join('\n')) + '\n',
     title(paint, 'Checks, in the order of the service') + explanation.steps.map((step) => showStep(step, paint)).join(''),
     title(paint, 'Verdict') + indent(showVerdict(explanation, paint)) + '\n'
   ].join('')
 }
 
-function showStep ({ name, title, outcome, compared, note }: ExplainedStep, paint: Paint): string {
+export function showStep ({ name, title, outcome, compared, note }: ExplainedStep, paint: Paint): string {
   const [style, mark] = MARKS[outcome]
   const head = `  ${paint(style, mark)} ${outcome === 'not reached' ? paint('dim', title) : title} ${paint('dim', `[${name}] ${outcome}`)}\n`
   if (outcome === 'not reached') return head
   const width = Math.max(0, ...compared.map(([label]) => label.length))
-  const values = compared.map(([label, value]) => `      ${paint('cyan', label.padEnd(width))}  ${printable(value)}\n`).join('')
+  const values = compared.map(([label, value]) => `      ${paint('cyan', label.padEnd(width))}  ${printableLine(value)}\n`).join('')
   return head + values + (note === undefined ? '' : `      ${paint(style, note)}\n`)
 }
 
@@ -42,9 +43,15 @@ function showVerdict ({ refusal, notChecked }: Explanation, paint: Paint): strin
   return [
     `${paint('red', 'Refused:')} ${paint('bold', reason)}, answered ${status}${error === null ? '' : ` ${error}`}: "${description}"`,
     '',
+    showAdvice({ meaning, cause, cure }, paint),
+    ...unchecked
+  ].join('\n')
+}
+
+export function showAdvice ({ meaning, cause, cure }: Advice, paint: Paint): string {
+  return [
     `${paint('cyan', 'What it means')}   ${meaning}`,
     `${paint('cyan', 'Why, as a rule')}  ${cause}`,
-    `${paint('cyan', 'What to do')}      ${cure}`,
-    ...unchecked
+    `${paint('cyan', 'What to do')}      ${cure}`
   ].join('\n')
 }

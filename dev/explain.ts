@@ -1,13 +1,6 @@
-import { text as readAll } from 'node:stream/consumers'
 import { readSettings } from '../holdfast.ts'
 import { explainRequest } from '../lib/explain.ts'
-import type { CapturedRequest, ExplainOptions } from '../lib/explain.ts'
-import { fetchKeySet } from '../lib/keys/fetch-key-set.ts'
-import type { SigningKey } from '../lib/keys/fetch-key-set.ts'
-import { createKeyRing } from '../lib/keys/key-ring.ts'
-import { createKeySource } from '../lib/keys/key-source.ts'
-import { ProviderFailure } from '../lib/keys/provider-failure.ts'
-import { createTransport } from '../lib/keys/transport.ts'
+import type { CapturedRequest, ExplainOptions, Explanation } from '../lib/explain.ts'
 import { readTextIfThere } from '../lib/settings/read-text.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { SettingsError } from '../lib/settings/settings-error.ts'
@@ -22,9 +15,12 @@ import { showReport } from './explain-report.ts'
 import type { Report } from './explain-report.ts'
 import { readTenant } from './places.ts'
 import type { Tenant } from './places.ts'
+import { openProviderKeys, readProviderKeys } from './provider-keys.ts'
+import type { ProviderKeys } from './provider-keys.ts'
 import { lookUpRoute } from './route-lookup.ts'
 import { createPaint, printable } from './show.ts'
 import type { Output } from './show.ts'
+import { readTold } from './told.ts'
 
 export interface ExplainWorld {
   readonly env: NodeJS.ProcessEnv
@@ -49,7 +45,7 @@ export async function explain (argv: readonly string[], world: ExplainWorld): Pr
       return 0
     }
     const report = await makeReport(options, world)
-    out.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : showReport(report, paint))
+    out.write(options.json ? `${JSON.stringify(withoutSignatures(report), null, 2)}\n` : showReport(report, paint))
     return report.explanation.verdict === 'refused' ? 1 : 0
   } catch (error) {
     if (!(error instanceof BadUsage || error instanceof SettingsError)) throw error
@@ -69,21 +65,31 @@ async function makeReport (options: ExplainArguments, world: ExplainWorld): Prom
   try {
     const requirements = await requirementsOf(request, options, settings, notes)
     const explanation = await explainRequest(request, { settings, now: judgedAt, candidates: keys?.candidates, requirements })
-    if (capture.status !== undefined) notes.push(`The capture says that it was answered ${capture.status}.`)
+    noteAnswer(capture, explanation)
     return { request, judgedAt, notes, explanation }
   } finally {
     await keys?.close()
   }
 }
 
-/** As the service reads them; a flag wins over all, and the local tenant stands in where nothing names a provider. */
+/** A report is passed on, and nobody who reads it needs what makes token and proof work. */
+function withoutSignatures (report: Report): Report {
+  const headers = report.request.headers.map(([name, value]) => [name, value.replace(/(ey[\w-]*\.[\w-]*)\.[\w-]+/g, '$1.(signature)')] as const)
+  return { ...report, request: { ...report.request, headers } }
+}
+
+function noteAnswer ({ status, challenge = '', notes }: Capture, { refusal }: Explanation): void {
+  if (status === undefined) return
+  const { reason } = readTold(challenge)
+  notes.push(`The capture says that it was answered ${status}${reason === undefined ? '' : `, which tells the reason ${reason}`}.`)
+  if (reason !== undefined && reason !== refusal?.reason) notes.push('The checks below come to another end: the service has other settings (--set), another clock, or saw another request.')
+}
+
+/** As the service reads them; a flag wins over all, and what the local tenant's API goes by stands in where nothing names a provider. */
 async function settingsOf ({ settings }: ExplainArguments, { env, readFile, tenant }: ExplainWorld): Promise<Settings> {
   const { values, ...faults } = collectSettings({ environment: { ...env, ...settings }, readFile })
-  if (tenant !== undefined && values.IDP_DOMAIN === undefined && values.IDP_ISSUER === undefined) {
-    values.IDP_ISSUER = tenant.issuer
-    values.IDP_AUDIENCE ??= tenant.audience
-  }
-  return readSettings(values, faults)
+  const isNamed = values.IDP_DOMAIN !== undefined || values.IDP_ISSUER !== undefined
+  return readSettings(isNamed ? values : { ...tenant?.settings, ...values }, faults)
 }
 
 async function readText (file: string | undefined, { readFile, readInput }: ExplainWorld): Promise<string> {
@@ -142,40 +148,25 @@ async function requirementsOf ({ method, target }: CapturedRequest, { scopes }: 
   return undefined
 }
 
-interface Keys {
-  readonly candidates: NonNullable<ExplainOptions['candidates']>
-  close (): Promise<void>
+async function keysOf ({ keysFile, offline }: ExplainArguments, settings: Settings, { readFile }: ExplainWorld, notes: string[]): Promise<ProviderKeys | undefined> {
+  if (keysFile === undefined) return offline ? undefined : openProviderKeys(settings, (sentence) => notes.push(sentence))
+  const keys = await readProviderKeys(tryRead(keysFile, readFile) ?? '')
+  if (keys === undefined) notes.push(`${keysFile} holds no key set that can be read: signatures of tokens are not checked.`)
+  return keys
 }
 
-async function keysOf ({ keysFile, offline }: ExplainArguments, settings: Settings, { readFile }: ExplainWorld, notes: string[]): Promise<Keys | undefined> {
-  const { issuer, IDP_JWKS_URI: jwksUri, HTTP_PROXY: httpProxy, HTTPS_PROXY: httpsProxy, NO_PROXY: noProxy } = settings
-  if (keysFile !== undefined) {
-    const keys = await readKeys(tryRead(keysFile, readFile))
-    if (keys !== undefined) return { candidates: (kid) => keys.candidates(kid), close: async () => {} }
-    notes.push(`${keysFile} holds no key set that can be read: signatures of tokens are not checked.`)
-    return undefined
-  }
-  if (offline || issuer === undefined) return undefined
-  const source = createKeySource({
-    issuer,
-    jwksUri,
-    transport: createTransport({ httpProxy, httpsProxy, noProxy }),
-    onEvent: (event) => { if (event.name === 'keys_fetch_failed') notes.push(`The keys of ${issuer} could not be fetched: ${event.failure}.`) }
-  })
-  return { candidates: (kid) => source.fetchCandidates(kid), close: () => source.close() }
-}
+const MAX_BYTES = 64 * 1024 * 1024
 
-/** The same judgement of keys as in the service, on a set from a file. */
-async function readKeys (text: string | undefined): Promise<{ candidates: (kid: string | undefined) => readonly SigningKey[] } | undefined> {
-  if (text === undefined) return undefined
-  const base = 'http://localhost/'
-  const exchange = { get: async () => ({ status: 200, body: Buffer.from(text) }), close: () => {} }
-  try {
-    return createKeyRing((await fetchKeySet({ issuer: base, base, jwksUri: base }, exchange, new Map())).keys)
-  } catch (error) {
-    if (error instanceof ProviderFailure) return undefined
-    throw error
+/** Reads to the end, but not without one. @throws BadUsage */
+export async function readInput (stream: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of stream) {
+    bytes += chunk.length
+    if (bytes > MAX_BYTES) throw new BadUsage('That is more than 64 MiB: save the one request alone.')
+    chunks.push(chunk)
   }
+  return Buffer.concat(chunks).toString()
 }
 
 /** The command line: the exit code tells whether a check failed. */
@@ -186,7 +177,7 @@ export async function main (argv: readonly string[]): Promise<void> {
     env,
     out: stdout,
     readFile: readTextIfThere,
-    readInput: () => readAll(stdin),
+    readInput: () => readInput(stdin),
     tenant: readTenant(),
     now: Date.now() / 1000
   })

@@ -1,41 +1,86 @@
-import { REFUSALS } from '../lib/refusal.ts'
-import { advise } from './advice.ts'
-
-/** What the service that is explained goes by. */
-export interface ExplanationSettings {
-  issuer: string
-  audience: string
-}
-
-export interface CheckShown {
-  name: string
-  outcome: 'passed' | 'failed' | 'skipped'
-  values: Array<[label: string, value: string]>
-}
+import { randomBytes } from 'node:crypto'
+import { explainRefusal, explainRequest } from '../lib/explain.ts'
+import type { CapturedRequest, ExplainedStep, ExplainOptions } from '../lib/explain.ts'
+import { createMemoryStore } from '../lib/replay/memory-store.ts'
+import type { Settings } from '../lib/settings/settings.ts'
+import type { ProviderKeys } from './provider-keys.ts'
+import { lookUpRoute } from './route-lookup.ts'
+import { readTold } from './told.ts'
 
 /** What the playground shows beside an exchange. */
 export interface Explanation {
-  reason?: string | undefined
-  description?: string | undefined
-  advice?: string | undefined
-  checks: CheckShown[]
+  readonly reason?: string | undefined
+  readonly description?: string | undefined
+  readonly advice?: string | undefined
+  /** What each check of the service says to the request; none for a route without a guard. */
+  readonly checks: readonly ExplainedStep[]
+  /** What could not be read, and what to know about the checks. */
+  readonly notes: readonly string[]
 }
 
-interface Captured { status: number, statusText: string, method: string, url: string, sent: Record<string, string>, received: Record<string, string>, body: string }
-
-/** Explains the last exchange of the page. What cannot be read gets an explanation that says nothing. */
-export async function explainExchange (input: unknown, _settings: ExplanationSettings): Promise<Explanation> {
-  const exchange = readExchange(input)
-  if (exchange === undefined) return { checks: [] }
-  const { method, url, status, statusText, sent, received, body } = exchange
-  const advice = advise({ method, url, status, statusText, requestHeaders: sent, headers: new Headers(received), body })
-  const kind = Object.entries(REFUSALS).find(([reason]) => reason === advice?.reason)?.[1]
-  return { reason: advice?.reason, description: kind?.description, advice: advice?.text, checks: [] }
+interface Exchange {
+  readonly method: string
+  readonly url: URL
+  readonly sent: ReadonlyArray<readonly [name: string, value: string]>
+  readonly challenge: string
+  readonly body: string
 }
 
-function readExchange (input: unknown): Captured | undefined {
-  const exchange = (input as { exchange?: Captured } | null | undefined)?.exchange
-  if (typeof exchange?.status !== 'number' || typeof exchange.url !== 'string' || typeof exchange.body !== 'string') return undefined
-  if (typeof exchange.sent !== 'object' || typeof exchange.received !== 'object') return undefined
-  return exchange
+/** More than a page sends before the request that it asks about. */
+const MAX_EARLIER = 20
+
+/** Explains the last exchange of the page by the checks and settings of the service. What it cannot read it notes, and goes on. */
+export async function explainExchange (input: unknown, settings: Settings, keys: ProviderKeys | undefined): Promise<Explanation> {
+  const notes: string[] = []
+  const { exchange: last, before } = (typeof input === 'object' && input !== null ? input : {}) as { exchange?: unknown, before?: unknown }
+  const exchange = readExchange(last, 'The request', notes)
+  if (exchange === undefined) return { checks: [], notes }
+  const earlier = (Array.isArray(before) ? before.slice(-MAX_EARLIER) : []).map((one, index) => readExchange(one, `Request ${index + 1}`, notes))
+  const { reason } = readTold(exchange.challenge, exchange.body)
+  const route = await lookUpRoute(exchange.method, exchange.url.pathname + exchange.url.search, settings)
+  if (route.kind === 'open') notes.push('This endpoint has no guard: nothing is checked.')
+  const requirements = route.kind === 'guarded' ? route.requirements : undefined
+  const checks = route.kind === 'open' ? [] : await check(earlier, exchange, { settings, candidates: keys?.candidates, requirements })
+  if (reason === undefined) return { checks, notes }
+  const { description, cure } = explainRefusal({ reason, detail: undefined })
+  return { reason, description, advice: cure, checks, notes }
+}
+
+/** The service has seen the earlier requests, so their proofs are spent. */
+async function check (earlier: ReadonlyArray<Exchange | undefined>, exchange: Exchange, known: Omit<ExplainOptions, 'now' | 'replay'>): Promise<readonly ExplainedStep[]> {
+  const now = (): number => Date.now() / 1000
+  const replay = createMemoryStore({ max: MAX_EARLIER + 1, now, random: randomBytes })
+  try {
+    const options: ExplainOptions = { ...known, now: now(), replay }
+    for (const one of earlier) if (one !== undefined) await explainRequest(requestOf(one), options)
+    return (await explainRequest(requestOf(exchange), options)).steps
+  } finally {
+    await replay.close()
+  }
+}
+
+function requestOf ({ method, url, sent }: Exchange): CapturedRequest {
+  return { method, target: url.pathname + url.search, headers: [['Host', url.host], ...sent], encrypted: url.protocol === 'https:', remoteAddress: '127.0.0.1' }
+}
+
+function readExchange (value: unknown, name: string, notes: string[]): Exchange | undefined {
+  const { method, url, sent, received, body } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
+  if (typeof method !== 'string' || typeof url !== 'string' || !URL.canParse(url)) {
+    notes.push(`${name} cannot be read: it has no method, or no URL.`)
+    return undefined
+  }
+  return {
+    method,
+    url: new URL(url),
+    sent: readHeaders(sent, `${name}: a header that was sent`, notes),
+    challenge: readHeaders(received, `${name}: a header of the answer`, notes).find(([header]) => header.toLowerCase() === 'www-authenticate')?.[1] ?? '',
+    body: typeof body === 'string' ? body : ''
+  }
+}
+
+function readHeaders (value: unknown, name: string, notes: string[]): Array<[string, string]> {
+  const headers = Object.entries(typeof value === 'object' && value !== null ? value : {})
+  const good = headers.filter((header): header is [string, string] => typeof header[1] === 'string')
+  if (good.length < headers.length) notes.push(`${name} is no text.`)
+  return good
 }

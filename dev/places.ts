@@ -10,7 +10,7 @@ export const buildDir = join(root, '.dev')
 
 const tenantFile = join(buildDir, 'tenant.json')
 
-/** What `npm run dev` tells `npm run call`. */
+/** What `npm run dev` tells `npm run call` and `npm run explain`. */
 export interface Tenant {
   pid: number
   url: string
@@ -18,6 +18,8 @@ export interface Tenant {
   audience: string
   clientId: string
   clientSecret: string
+  /** Those of the API, by their environment names, without the secret ones. */
+  settings: Readonly<Record<string, string>>
 }
 
 export function writeTenant (tenant: Tenant): void {

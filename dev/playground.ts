@@ -3,11 +3,12 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Settings } from '../lib/settings/settings.ts'
 import { explainExchange } from './explanation.ts'
-import type { ExplanationSettings } from './explanation.ts'
 import { listen, stop } from './listen.ts'
 import { root } from './places.ts'
 import type { LocalProvider } from './provider.ts'
+import { openProviderKeys } from './provider-keys.ts'
 import { PERMISSIONS } from './tenant-configuration.ts'
 
 const MAX_BYTES = 1024 * 1024
@@ -23,8 +24,8 @@ export interface PlaygroundOptions {
   /** Where the API listens. */
   api: string
   provider: LocalProvider
-  /** What the explanations go by. */
-  settings: ExplanationSettings
+  /** Those of the API, to explain its answers by. */
+  settings: Settings
 }
 
 export interface Playground {
@@ -35,13 +36,19 @@ export interface Playground {
 /** Serves the page on an origin of its own: every call that it makes is cross-origin, as in real life. */
 export async function startPlayground ({ port, api, provider, settings }: PlaygroundOptions): Promise<Playground> {
   const { issuer, audience, browserClientId: clientId } = provider
+  const keys = openProviderKeys(settings, () => {})
   const server = createServer((request, response) => {
     answer(request, response).catch((error: Error) => send(response, 500, 'text/plain', error.message))
   })
   const url = `http://localhost:${await listen(server, port)}`
   const config = JSON.stringify({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS })
   const policy = `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${api} ${issuer}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
-  return { url, close: () => stop(server) }
+  return { url, close }
+
+  async function close (): Promise<void> {
+    await stop(server)
+    await keys?.close()
+  }
 
   async function answer (request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.setHeader('content-security-policy', policy)
@@ -49,13 +56,22 @@ export async function startPlayground ({ port, api, provider, settings }: Playgr
     response.setHeader('referrer-policy', 'no-referrer')
     response.setHeader('cache-control', 'no-store')
     const path = (request.url ?? '').split('?', 1)[0] ?? ''
-    if (path === '/explain' && request.method === 'POST') return send(response, 200, 'application/json', JSON.stringify(await explainExchange(await readJson(request), settings)))
+    if (path === '/explain' && request.method === 'POST') return explain(request, response)
     if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'text/plain', 'GET only')
     if (path === '/config.json') return send(response, 200, 'application/json', config)
     const file = fileFor(path)
     const content = file === undefined ? undefined : await readFile(file).catch(() => undefined)
     if (file === undefined || content === undefined) return send(response, 404, 'text/plain', 'not here')
     send(response, 200, TYPES[file.slice(file.lastIndexOf('.') + 1)] ?? 'text/plain', content)
+  }
+
+  async function explain (request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const text = await readText(request)
+    if (text === undefined) {
+      response.setHeader('connection', 'close')
+      return send(response, 413, 'application/json', JSON.stringify({ checks: [], notes: ['That is more than 1 MiB.'] }))
+    }
+    send(response, 200, 'application/json', JSON.stringify(await explainExchange(parse(text), settings, keys)))
   }
 }
 
@@ -66,16 +82,24 @@ function fileFor (path: string): string | undefined {
   return /^\/[a-z]+\.(?:js|css)$/.test(path) ? join(root, 'dev', 'playground', path) : undefined
 }
 
-async function readJson (request: IncomingMessage): Promise<unknown> {
+/** Undefined where there is more than we read. What is sent beyond is let through unread, so that the answer arrives. */
+async function readText (request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of request) {
-    bytes += chunk.length
-    if (bytes > MAX_BYTES) return undefined
-    chunks.push(chunk)
-  }
+  return new Promise((resolve, reject) => {
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes <= MAX_BYTES) chunks.push(chunk)
+      else resolve(undefined)
+    })
+    request.once('end', () => resolve(Buffer.concat(chunks).toString()))
+    request.once('error', reject)
+  })
+}
+
+function parse (text: string): unknown {
   try {
-    return JSON.parse(Buffer.concat(chunks).toString())
+    return JSON.parse(text)
   } catch {
     return undefined
   }

@@ -1,3 +1,4 @@
+import { SettingsError } from '../lib/settings/settings-error.ts'
 import { createApi } from './api.ts'
 import { banner } from './banner.ts'
 import { stopChild } from './child.ts'
@@ -8,8 +9,9 @@ import { removeTenant, writeTenant } from './places.ts'
 import type { Tenant } from './places.ts'
 import { startPlayground } from './playground.ts'
 import { startProvider } from './provider.ts'
+import { chooseServiceSettings } from './service-settings.ts'
+import type { LocalAddresses, ServiceSettings } from './service-settings.ts'
 import { createPaint } from './show.ts'
-import { CUSTOM_CLAIM } from './tenant-configuration.ts'
 
 const AUDIENCE = 'https://holdfast.example/api'
 
@@ -23,21 +25,23 @@ export async function main (): Promise<void> {
 
   const ports = await choosePorts(env, say)
   const playground = `http://localhost:${ports.playground}`
+  const service = await settingsFor({ issuer: `http://localhost:${ports.provider}`, audience: AUDIENCE, playground })
+  if (service === undefined) return
   const provider = await startProvider({ port: ports.provider, audience: AUDIENCE, redirectUris: [`${playground}/`] })
   stops.push(() => provider.close())
 
   let outputs = readOutputs()
   const api = createApi({
     port: ports.api,
-    env: apiEnvironment(env, provider.issuer, playground),
+    env: service.environment,
     pretty: stdout.isTTY,
     onExit: (code) => say(paint('red', `The API ended${code === null ? '' : ` with exit code ${code}`}; it starts again with the next change.`))
   })
   stops.push(() => api.stop())
-  const tenant: Tenant = { ...provider, pid: process.pid, url: api.url }
+  const tenant: Tenant = { ...provider, pid: process.pid, url: api.url, settings: service.shown }
   writeTenant(tenant)
   stops.push(() => removeTenant(process.pid))
-  const page = await startPlayground({ port: ports.playground, api: api.url, provider, settings: { issuer: provider.issuer, audience: AUDIENCE } })
+  const page = await startPlayground({ port: ports.playground, api: api.url, provider, settings: service.settings })
   stops.push(() => page.close())
   if (await api.start()) say(await banner({ tenant, playground }, paint))
 
@@ -69,19 +73,15 @@ async function choosePorts (env: NodeJS.ProcessEnv, say: (text: string) => void)
   return { api, provider, playground: await freePort(provider + 1) }
 }
 
-/** What the API is told, on top of what the shell has: set empty, a variable beats the one in `.env`. */
-function apiEnvironment (env: NodeJS.ProcessEnv, issuer: string, playground: string): NodeJS.ProcessEnv {
-  const loopback = 'localhost,127.0.0.1,::1'
-  return {
-    IDP_CUSTOM_CLAIM: CUSTOM_CLAIM,
-    PUBLIC_URL: '',
-    ...env,
-    IDP_ISSUER: issuer,
-    IDP_DOMAIN: '',
-    IDP_JWKS_URI: '',
-    IDP_AUDIENCE: AUDIENCE,
-    CORS_ORIGINS: env['CORS_ORIGINS'] || playground,
-    NO_PROXY: env['NO_PROXY'] ? `${env['NO_PROXY']},${loopback}` : loopback
+/** Undefined where they are not usable, which has been said then. */
+async function settingsFor (addresses: LocalAddresses): Promise<ServiceSettings | undefined> {
+  try {
+    return await chooseServiceSettings(process.env, addresses)
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = 1
+    return undefined
   }
 }
 

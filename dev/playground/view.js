@@ -31,7 +31,7 @@ export function resultView ({ title, story, lesson, passed, claims = [] }, excha
     verdict(final, isAttack, isAccepted, explanation),
     isAttack ? element('p', { className: 'lesson' }, isAccepted ? passed ?? '' : lesson) : undefined,
     explanation?.advice !== undefined && !isAttack ? element('p', {}, explanation.advice) : undefined,
-    checksView(explanation?.checks),
+    checksView(explanation),
     exchanges.map((exchange, index) => exchangeView(exchange, claims, index + 1, exchange === final))
   ].flat().filter((node) => node !== undefined)
 }
@@ -54,20 +54,50 @@ function words (final, isAttack, isAccepted) {
   return isAccepted ? ['\u2713', 'Accepted.'] : ['\u2715', 'Refused.']
 }
 
-const OUTCOMES = { passed: '\u2713', failed: '\u2715', skipped: '\u2013' }
+const MARKS = { passed: '\u2713', failed: '\u2715', 'not checked': '?', 'not reached': '\u2013' }
 
-/** Each check of the service with what it compared, in order. */
-function checksView (checks) {
-  if (checks === undefined || checks.length === 0) return undefined
-  return element('section', { className: 'checks', 'aria-labelledby': 'checks-title' },
-    element('h4', { id: 'checks-title' }, 'The checks, in order'),
-    element('ol', { id: 'checks' }, checks.map(({ name, outcome, values }) => element('li', { className: outcome },
-      element('span', { className: 'mark', 'aria-hidden': 'true' }, OUTCOMES[outcome] ?? ''),
-      element('div', {},
-        element('strong', {}, name), ' ', element('span', { className: 'note' }, outcome === 'skipped' ? 'not reached' : outcome),
-        values.length === 0
-          ? undefined
-          : element('dl', {}, values.map(([label, value]) => element('div', {}, element('dt', {}, label), element('dd', {}, element('code', {}, value))))))))))
+/** A choice of the reader, for every result from then on. */
+let showsValues = false
+
+/** Each check of the service, in its order; what was compared is there for all, and in sight for the one that failed. */
+function checksView ({ checks = [], notes = [] } = {}) {
+  if (checks.length + notes.length === 0) return undefined
+  const reached = checks.filter(({ outcome }) => outcome !== 'not reached')
+  const rest = checks.filter(({ outcome }) => outcome === 'not reached')
+  return element('section', { className: showsValues ? 'checks with-values' : 'checks', id: 'checks', 'aria-labelledby': 'checks-title' },
+    element('div', { className: 'checks-head' },
+      element('h4', { id: 'checks-title' }, checks.length === 0 ? 'The checks' : `The checks, in order: ${countsOf(checks)}`),
+      checks.some(({ outcome }) => outcome === 'failed') ? element('a', { href: '#failed-check' }, 'To the one that failed') : undefined,
+      reached.length === 0 ? undefined : valuesChoice()),
+    notes.map((note) => element('p', { className: 'note' }, note)),
+    reached.length === 0
+      ? undefined
+      : element('ol', {}, reached.map(checkView), rest.length === 0
+        ? undefined
+        : element('li', { className: 'not-reached' }, mark('not reached'), element('div', {}, `${rest.length} more, not reached: `, element('code', {}, rest.map(({ name }) => name).join(', '))))))
+}
+
+const countsOf = (checks) => Object.keys(MARKS)
+  .map((outcome) => [checks.filter((check) => check.outcome === outcome).length, outcome])
+  .filter(([count]) => count > 0)
+  .map(([count, outcome]) => count === checks.length ? `all ${count} ${outcome}` : `${count} ${outcome}`)
+  .join(', ')
+
+function valuesChoice () {
+  return element('label', {},
+    element('input', { type: 'checkbox', id: 'show-values', checked: showsValues, change: ({ target }) => { showsValues = target.checked; target.closest('.checks').classList.toggle('with-values', showsValues) } }),
+    ' Show what each compared')
+}
+
+const mark = (outcome) => element('span', { className: 'mark', 'aria-hidden': 'true' }, MARKS[outcome])
+
+function checkView ({ name, title, outcome, compared, note }) {
+  return element('li', { className: outcome.replace(' ', '-'), 'data-check': name, id: outcome === 'failed' ? 'failed-check' : undefined }, mark(outcome),
+    element('div', {},
+      element('span', { className: 'what' }, title), ' ',
+      element('code', {}, name), ' ', element('span', { className: 'outcome' }, outcome),
+      element('dl', {}, compared.map(([label, value]) => element('div', {}, element('dt', {}, label), element('dd', {}, element('code', {}, value))))),
+      outcome === 'not checked' ? element('p', { className: 'why' }, note) : undefined))
 }
 
 function exchangeView (exchange, claims, number, isOpen) {

@@ -42,6 +42,8 @@ export interface ExplainOptions {
   readonly requirements?: readonly ScopeRequirement[] | undefined
   /** What proofs have passed before. Undefined where that is not known: a replay is then not looked for. */
   readonly replay?: ReplayStore | undefined
+  /** Names of checks on the token's claims that are left out, because what the service wants there is not known. */
+  readonly unknown?: readonly string[] | undefined
 }
 
 /** A request on its way through the explanation, with what the checks found so far. */

@@ -8,6 +8,9 @@ import { freePort } from '../../dev/listen.ts'
 import type { Tenant } from '../../dev/places.ts'
 import { startProvider } from '../../dev/provider.ts'
 import type { LocalProvider } from '../../dev/provider.ts'
+import { ADVICE } from '../../lib/advice.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
+import { HTU_ADVICE } from '../../lib/url/htu.ts'
 import { startApp } from '../helpers/app.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import type { RawSettings } from '../../lib/settings/sources.ts'
@@ -18,8 +21,11 @@ t.teardown(() => provider.close())
 
 async function startService (settings: RawSettings = {}, from: LocalProvider = provider): Promise<Tenant> {
   const { url } = await startApp(t, { url: from.issuer } as Issuer, { IDP_AUDIENCE: audience, LOG_LEVEL: 'silent', ...settings })
-  return { ...from, pid: process.pid, url }
+  return { ...from, pid: process.pid, url, settings: { IDP_ISSUER: from.issuer, IDP_AUDIENCE: audience, ...settings as Record<string, string> } }
 }
+
+/** Of nobody's provider. */
+const unsignedToken = ['{"alg":"RS256"}', '{"iss":"https://provider.invalid/","sub":"a","aud":"b","exp":9999999999}', 'x'].map((part) => Buffer.from(part).toString('base64url')).join('.')
 
 interface Shown { code: number, text: string }
 
@@ -71,28 +77,94 @@ t.test('Where the service and the provider want nonces, both get theirs.', async
   t.match(text, /error="use_dpop_nonce"[\s\S]*once more[\s\S]*"nonce": "[\s\S]*200 OK/)
 })
 
-t.test('A refusal gives exit code 1, the reason and what to do about it.', async (t) => {
+t.test('A refusal gives exit code 1, the checks, the reason and what to do about it.', async (t) => {
   const bound = await startService({ DPOP_REQUIRED: 'true' })
   const elsewhere = await startService({ IDP_AUDIENCE: 'https://holdfast.example/other' })
   const noDpop = await startService({ DPOP_ENABLED: 'false', ERROR_BODY: 'detailed' })
-  const rows: Array<[title: string, tenant: Tenant, argv: string[], status: number, why: RegExp]> = [
-    ['no token', local, ['/api/private', '--no-token'], 401, /Why: credentials_missing\n {2}Send a token/],
-    ['no scope', local, ['/api/private-scoped'], 403, /Why: scope_missing\n {2}Ask for the permission/],
-    ['another audience', elsewhere, ['/api/private'], 401, /Why: token_audience\n.*IDP_AUDIENCE/],
-    ['Bearer where DPoP is required', bound, ['/api/private'], 401, /Why: scheme_not_offered\n.*--dpop/],
-    ['DPoP where there is none', noDpop, ['/api/private', '--dpop'], 401, /Why: scheme_not_offered/],
-    ['another htu', local, ['/api/private', '--dpop', '--htu', 'https://api.example.com/api/private'], 401, /Why: htu_mismatch\n.*X-Forwarded-Proto/],
-    ['an algorithm that is not accepted', local, ['/api/private', '--dpop', '--alg', 'ES512'], 401, /Why: proof_algorithm\n.*--alg/],
-    ['no such path', local, ['/api/nothing'], 404, /Why\n.*prefix/]
+  const proxied = await startService({ PUBLIC_URL: 'https://www.holdfast.example/svc' })
+  const other = ['--htu', 'https://api.holdfast.example/api/private']
+  const rows: Array<[title: string, tenant: Tenant, argv: string[], status: number, failed: string, reason: RefusalReason, cure: string, option?: RegExp]> = [
+    ['no token', local, ['/api/private', '--no-token'], 401, 'credentials', 'credentials_missing', ADVICE.credentials_missing.cure, /--no-token/],
+    ['no scope', local, ['/api/private-scoped'], 403, 'scope', 'scope_missing', ADVICE.scope_missing.cure, /--scope/],
+    ['another audience', elsewhere, ['/api/private'], 401, 'token.aud', 'token_audience', ADVICE.token_audience.cure, /--audience/],
+    ['Bearer where DPoP is required', bound, ['/api/private'], 401, 'credentials', 'scheme_not_offered', ADVICE.scheme_not_offered.cure, /--dpop/],
+    ['DPoP where there is none', noDpop, ['/api/private', '--dpop'], 401, 'credentials', 'scheme_not_offered', ADVICE.scheme_not_offered.cure],
+    ['another scheme in htu', local, ['/api/private', '--dpop', '--htu', `${local.url.replace('http:', 'https:')}/api/private`], 401, 'proof.htu', 'htu_mismatch', HTU_ADVICE.scheme, /--htu/],
+    ['another URL than the public one', proxied, ['/api/private', '--dpop'], 401, 'proof.htu', 'htu_mismatch', HTU_ADVICE.scheme],
+    ['another host in htu', proxied, ['/api/private', '--dpop', ...other], 401, 'proof.htu', 'htu_mismatch', HTU_ADVICE.host],
+    ['an algorithm that is not accepted', local, ['/api/private', '--dpop', '--alg', 'ES512'], 401, 'proof.header', 'proof_algorithm', ADVICE.proof_algorithm.cure, /--alg/]
   ]
-  for (const [title, tenant, argv, status, why] of rows) {
+  for (const [title, tenant, argv, status, failed, reason, cure, option = /What to do/] of rows) {
     const { code, text } = await run(tenant, argv)
     t.equal(code, 1, title)
     t.match(text, `\n  ${status} `, title)
-    t.match(text, why, title)
+    t.match(text, /Checks, as seen from here\n {2}[\u2713\u2717] One Authorization header/, title)
+    t.same(failedChecks(text), [failed], `${title}: the check that failed is named`)
+    t.equal(verdict(text), `${reason}: ${cure}`, title)
+    t.match(text.slice(text.indexOf('\nWhy')), option, title)
   }
   t.equal((await run(bound, ['/api/private', '--dpop'])).code, 0, 'and the accepted one')
+  const limited = await startService({ RATE_LIMIT: '1' })
+  t.equal((await run(limited, ['/api/private'])).code, 0)
+  const tooMany = await run(limited, ['/api/private'])
+  t.match(tooMany.text, /\n {2}429 /)
+  t.equal(verdict(tooMany.text), `rate_limited: ${ADVICE.rate_limited.cure}`)
+  t.notMatch(tooMany.text, /Checks/, 'nothing is wrong with the request')
+  const missing = await run(local, ['/api/nothing'])
+  t.equal(missing.code, 1)
+  t.match(missing.text, /\n {2}404 [\s\S]*Why\n.*prefix/)
+  t.notMatch(missing.text, /Checks/)
 })
+
+t.test('Of a service whose settings are not known the checks say what can be told, and its answer wins.', async (t) => {
+  const { issuer, clientId, clientSecret } = provider
+  const env = { CALL_ISSUER: issuer, CALL_AUDIENCE: audience, CALL_CLIENT_ID: clientId, CALL_CLIENT_SECRET: clientSecret }
+  const elsewhere = await startService({ IDP_AUDIENCE: 'https://holdfast.example/other' })
+  const bound = await startService({ DPOP_REQUIRED: 'true' })
+  const shifted = await startService({ PUBLIC_URL: 'https://www.holdfast.example' })
+  const rows: Array<[title: string, service: Tenant, argv: string[], env: NodeJS.ProcessEnv, failed: string[], verdict: string, says: RegExp]> = [
+    ['its audience is another', elsewhere, [], {}, [], `token_audience: ${ADVICE.token_audience.cure}`, /Seen from here no check fails/],
+    ['its URL is another', shifted, ['--dpop'], {}, [], `htu_mismatch: ${ADVICE.htu_mismatch.cure}`, /Seen from here no check fails/],
+    ['the proof is for another URL', local, ['--dpop', '--htu', 'http://127.0.0.1:1/api/private'], {}, ['proof.htu'], `htu_mismatch: ${HTU_ADVICE.port}`, /URL of the request/],
+    ['it takes DPoP alone', bound, [], {}, ['credentials'], `scheme_not_offered: ${ADVICE.scheme_not_offered.cure}`, /accepted schemes +DPoP\n/],
+    ['a token of unknown origin', local, [], { CALL_ISSUER: '', CALL_AUDIENCE: '', CALL_TOKEN: unsignedToken }, [], `token_issuer: ${ADVICE.token_issuer.cure}`, /\[token\.iss\] not checked\n +What the service wants is not known here/]
+  ]
+  for (const [title, { url }, argv, more, failed, expected, says] of rows) {
+    const { code, text } = await run(undefined, [`${url}/api/private`, ...argv], { ...env, ...more })
+    t.equal(code, 1, title)
+    t.same(failedChecks(text), failed, title)
+    t.equal(verdict(text), expected, title)
+    t.match(text, says, title)
+  }
+})
+
+t.test('A service of another make is judged by what its answer tells.', async (t) => {
+  let answer: [status: number, headers: Record<string, string>] = [500, {}]
+  const server = createServer((_request, response) => { response.writeHead(...answer).end('no') }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const rows: Array<[status: number, challenge: string | undefined, argv: string[], says: RegExp]> = [
+    [401, 'DPoP algs="EdDSA PS256", error="invalid_dpop_proof"', ['--dpop'], /Why: proof_algorithm\n {2}The answer names no reason/],
+    [401, 'Bearer error="invalid_token"', [], /Why\n {2}The answer names no reason, and no check fails/],
+    [401, undefined, ['--no-token'], /Why: credentials_missing/],
+    [401, 'DPoP error="use_dpop_nonce"', ['--dpop'], /Why: nonce_missing/],
+    [403, undefined, [], /Why\n.*--scope/],
+    [500, undefined, [], /500 Internal Server Error[^]*no\n$/]
+  ]
+  for (const [status, challenge, argv, says] of rows) {
+    answer = [status, challenge === undefined ? {} : { 'www-authenticate': challenge }]
+    const { code, text } = await run(local, [`${url}/api/private`, ...argv])
+    t.equal(code, 1)
+    t.match(text, says, `${status} ${challenge}`)
+  }
+})
+
+/** Names of the checks that failed, as shown. */
+const failedChecks = (text: string): string[] => [...text.matchAll(/^ {2}\u2717 .*\[([\w.]+)\] failed$/gm)].map(([, name]) => name!)
+
+/** Reason and cure, as shown. */
+const verdict = (text: string): string => `${/\nWhy: (\w+)\n/.exec(text)?.[1]}: ${/^ {2}What to do +(.*)$/m.exec(text)?.[1]}`
 
 t.test('Any provider is reached by flags or by the environment, and flags win.', async (t) => {
   const { issuer, clientId, clientSecret } = provider

@@ -177,6 +177,16 @@ t.test('What cannot be told is said to be not checked, and what comes after it i
   await t.rejects(bench.explain(linesOf(good), { candidates: async () => { throw new Error('a fault') } }), { message: 'a fault' }, 'a fault stays a fault')
 })
 
+t.test('A check whose settings are not known is left out, and nothing else', async t => {
+  const bench = await prepare(t)
+  const elsewhere = linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ iss: 'https://other.example/' })}`], dpop: [] })
+  t.equal((await bench.explain(elsewhere)).refusal?.reason, 'token_issuer')
+  const explanation = await bench.explain(elsewhere, { unknown: ['token.iss'] })
+  t.match(explanation, { verdict: 'accepted', notChecked: ['token.iss'] })
+  t.match(step(explanation, 'token.iss').note, /not known here/)
+  t.equal((await bench.explain(linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ aud: 'other' })}`], dpop: [] }), { unknown: ['token.iss'] })).refusal?.reason, 'token_audience')
+})
+
 t.test('With a store of what was seen, a replay is found', async t => {
   const bench = await prepare(t)
   const replay = createMemoryStore({ max: 10, now, random: randomBytes })

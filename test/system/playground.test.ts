@@ -7,6 +7,9 @@ import type { Test } from 'tap'
 import { freePort } from '../../dev/listen.ts'
 import { startPlayground } from '../../dev/playground.ts'
 import { startProvider } from '../../dev/provider.ts'
+import { readSettings } from '../../holdfast.ts'
+import { STEPS } from '../../lib/explain/steps.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
 import type { RawSettings } from '../../lib/settings/sources.ts'
 import { startApp } from '../helpers/app.ts'
 import type { Issuer } from '../helpers/issuer.ts'
@@ -43,11 +46,12 @@ t.teardown(() => browser?.close())
 
 /** Provider, API and page, each on an origin of its own, and a browser that knows nothing yet. */
 async function openPlayground (t: Test, values: RawSettings = {}): Promise<{ page: Page, faults: string[] }> {
-  const port = await freePort(24_000)
+  const port = await freePort(26_000)
   const origin = `http://localhost:${port}`
   const provider = await startProvider({ audience, redirectUris: [`${origin}/`] })
-  const { url: api } = await startApp(t, { url: provider.issuer } as Issuer, { IDP_AUDIENCE: audience, LOG_LEVEL: 'info', CORS_ORIGINS: origin, ...values })
-  const playground = await startPlayground({ port, api, provider, settings: { issuer: provider.issuer, audience } })
+  const raw: RawSettings = { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: audience, CORS_ORIGINS: origin, ...values }
+  const { url: api } = await startApp(t, { url: provider.issuer } as Issuer, raw)
+  const playground = await startPlayground({ port, api, provider, settings: await readSettings(raw) })
   const context = await browser.newContext()
   const page = await context.newPage()
   const faults: string[] = []
@@ -79,7 +83,7 @@ async function logIn (page: Page, permissions: string[] = ['read:messages']): Pr
 }
 
 /** What the page says of the last thing done: its verdict, the reason, and the requests that it took. */
-async function press (page: Page, selector: string): Promise<{ verdict: string, reason: string | null, requests: string[] }> {
+async function press (page: Page, selector: string): Promise<{ verdict: string, reason: string | null, checks: ShownChecks, requests: string[] }> {
   await page.evaluate("document.querySelector('#result-body').replaceChildren()")
   await page.click(selector)
   const verdict = await page.waitForSelector('#verdict')
@@ -88,8 +92,19 @@ async function press (page: Page, selector: string): Promise<{ verdict: string, 
   return {
     verdict: await verdict.innerText(),
     reason: reason === null ? null : await reason.innerText(),
+    checks: await readChecks(page),
     requests: await page.locator('.exchange > summary').allInnerTexts()
   }
+}
+
+interface ShownChecks { passed: number, other: string[] }
+
+/** How many checks are shown as passed, and the others by name and outcome, both as words. */
+async function readChecks (page: Page): Promise<ShownChecks> {
+  const rows = await page.locator('#checks li[data-check] > div').allInnerTexts()
+  const outcomes = rows.map((row) => /^.+ (\S+) (passed|failed|not checked)$/m.exec(row)?.slice(1).join(' ') ?? row)
+  const other = outcomes.filter((outcome) => !outcome.endsWith(' passed'))
+  return { passed: outcomes.length - other.length, other }
 }
 
 const call = (path: string): string => `[data-path="${path}"]`
@@ -100,16 +115,28 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
   const refused = await press(page, call('/api/private'))
   t.match(refused.verdict, /Refused\.\s*401/)
   t.equal(refused.reason, 'credentials_missing')
+  t.same(refused.checks, { passed: 0, other: ['credentials failed'] })
   t.equal(await page.isDisabled(attack('replay')), true)
 
   await logIn(page)
   t.equal(page.url().includes('code='), false, 'the code is taken out of the address')
-  t.match((await press(page, call('/api/private'))).verdict, /Accepted\.\s*200/)
+  const accepted = await press(page, call('/api/private'))
+  t.match(accepted.verdict, /Accepted\.\s*200/)
+  t.same(accepted.checks, { passed: STEPS.length, other: [] })
+  t.match(await page.innerText('#checks-title'), `all ${STEPS.length} passed`)
+  t.equal(await page.isVisible('[data-check="proof.htu"] dl'), false)
+  await page.check('#show-values')
+  t.match(await page.innerText('[data-check="proof.htu"] dl'), /htu\s+http:\S+\/api\/private\s+URL of the request\s+http:\S+\/api\/private/)
   t.match((await press(page, call('/api/private-scoped'))).verdict, /Accepted\.\s*200/)
-  t.match((await press(page, call('/api/public'))).verdict, /Accepted\.\s*200/)
+  t.equal(await page.isVisible('[data-check="scope"] dl'), true, 'the choice lasts')
+  const open = await press(page, call('/api/public'))
+  t.match(open.verdict, /Accepted\.\s*200/)
+  t.same(open.checks, { passed: 0, other: [] })
+  t.match(await page.innerText('#checks'), /no guard/)
   const admin = await press(page, call('/api/admin'))
   t.match(admin.verdict, /Refused\.\s*403/)
   t.equal(admin.reason, 'scope_missing')
+  t.same(admin.checks, { passed: STEPS.length - 1, other: ['scope failed'] })
 
   await logIn(page, ['admin', 'read:users'])
   t.match((await press(page, call('/api/admin'))).verdict, /Accepted\.\s*200/)
@@ -137,47 +164,69 @@ t.test('The key outlives a reload and its private half cannot be read; forgettin
   t.same(faults, [])
 })
 
-const ATTACKS: Array<[id: string, reason: string, withNonces: string]> = [
-  ['replay', 'proof_replayed', 'proof_replayed'],
-  ['bearer', 'token_bound', 'token_bound'],
-  ['key', 'jkt_mismatch', 'jkt_mismatch'],
-  ['method', 'htm_mismatch', 'htm_mismatch'],
-  ['url', 'htu_mismatch', 'htu_mismatch'],
-  ['time', 'iat_too_old', 'nonce_missing'],
-  ['ath', 'proof_claim_invalid', 'proof_claim_invalid'],
-  ['nonce', '', 'nonce_missing']
+const ATTACKS: Array<[id: string, reason: RefusalReason | null, check: string, withNonces?: readonly [reason: RefusalReason, check: string]]> = [
+  ['replay', 'proof_replayed', 'proof.replay'],
+  ['bearer', 'token_bound', 'scheme'],
+  ['key', 'jkt_mismatch', 'proof.jkt'],
+  ['method', 'htm_mismatch', 'proof.htm'],
+  ['url', 'htu_mismatch', 'proof.htu'],
+  ['time', 'iat_too_old', 'proof.iat', ['nonce_missing', 'proof.nonce']],
+  ['ath', 'proof_claim_invalid', 'proof.claims'],
+  ['nonce', null, '', ['nonce_missing', 'proof.nonce']]
 ]
 
-t.test('Each attack is stopped for its own reason.', { skip }, async (t) => {
+t.test('Each attack is stopped by a check of its own, which is shown by name.', { skip }, async (t) => {
   const { page, faults } = await openPlayground(t)
   await logIn(page)
   t.match((await press(page, call('/api/private'))).verdict, /Accepted/, 'the good request, from which each differs in one thing')
-  for (const [id, reason] of ATTACKS) {
+  for (const [id, reason, check] of ATTACKS) {
     const shown = await press(page, attack(id))
-    if (reason === '') {
+    if (reason === null) {
       t.match(shown.verdict, /Let through\.\s*200/, id)
       t.match(await page.innerText('.lesson'), /DPOP_NONCE=required/)
+      t.same(shown.checks.other, [], id)
     } else {
       t.match(shown.verdict, /Stopped\.\s*401/, id)
       t.equal(shown.reason, reason, id)
+      t.same(shown.checks.other, [`${check} failed`], id)
     }
   }
   t.same(faults, [])
 })
 
 t.test('With nonces, good calls fetch theirs and go through, and each attack is stopped.', { skip }, async (t) => {
-  const { page, faults } = await openPlayground(t, { DPOP_NONCE: 'required' })
+  const { page, faults } = await openPlayground(t, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: Buffer.alloc(32, 7).toString('base64url') })
   await logIn(page)
   const first = await press(page, call('/api/private'))
   t.match(first.verdict, /Accepted\.\s*200/)
   t.match(first.requests, [/Request 1.*401/, /Request 2.*200/], 'the nonce comes with the first refusal')
-  t.equal((await press(page, call('/api/private'))).requests.length, 1, 'and serves the next call')
-  for (const [id, , reason] of ATTACKS) {
+  const second = await press(page, call('/api/private'))
+  t.equal(second.requests.length, 1, 'and serves the next call')
+  t.same(second.checks, { passed: STEPS.length, other: [] })
+  for (const [id, reason, check, withNonces = [reason, check]] of ATTACKS) {
     const shown = await press(page, attack(id))
     t.match(shown.verdict, /Stopped\.\s*401/, id)
-    t.equal(shown.reason, reason, id)
+    t.equal(shown.reason, withNonces[0], id)
+    t.same(shown.checks.other, [`${withNonces[1]} failed`], id)
   }
   t.same(faults, [])
+})
+
+t.test('What cannot be read is said, and the rest is explained.', { skip }, async (t) => {
+  const { page } = await openPlayground(t)
+  const post = async (body: string): Promise<{ status: number, notes?: string[], checks?: Array<{ name: string, outcome: string }>, reason?: string }> => {
+    const answer = await fetch(new URL('/explain', page.url()), { method: 'POST', body })
+    return { status: answer.status, ...await answer.json() as object }
+  }
+  for (const nonsense of ['', 'nonsense', 'null', '[]', '{"exchange":5}', '{"exchange":{"method":"GET","url":"/api/private"}}']) {
+    t.same(await post(nonsense), { status: 200, checks: [], notes: ['The request cannot be read: it has no method, or no URL.'] }, nonsense)
+  }
+  const exchange = { method: 'GET', url: 'http://localhost/api/private', sent: { authorization: 'Bearer a.b.c', odd: 5 }, received: null, body: {} }
+  const partly = await post(JSON.stringify({ exchange, before: [null, 'x'] }))
+  t.match(partly.notes, [/^The request: a header that was sent is no text/, /^Request 1 cannot be read/, /^Request 2 cannot be read/])
+  t.match(partly.checks, [{ name: 'credentials', outcome: 'passed' }, { name: 'domain', outcome: 'passed' }, { name: 'token.form', outcome: 'failed' }])
+  const large = await post(JSON.stringify({ exchange: { ...exchange, body: 'x'.repeat(2_000_000) } }))
+  t.match(large, { status: 413, notes: [/1 MiB/] })
 })
 
 t.test('The keyboard alone does everything, and the result is announced.', { skip }, async (t) => {
@@ -207,6 +256,8 @@ t.test('A phone shows all of it without scrolling sideways, in light and dark, w
   const overflow = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
   t.equal(overflow, 0)
   t.equal(await focused(page), 'result', 'the reader is taken to the result')
+  await page.click('#checks a')
+  t.equal(await comesInSight(page, '#failed-check'), true, 'one step leads to the check that failed')
   await page.click('#back')
   t.equal(await focused(page), 'replay', 'and back')
   t.equal(await page.evaluate('getComputedStyle(document.documentElement).scrollBehavior'), 'auto')
@@ -216,6 +267,16 @@ t.test('A phone shows all of it without scrolling sideways, in light and dark, w
   }
   t.same(faults, [])
 })
+
+/** Scrolling takes a moment. */
+async function comesInSight (page: Page, selector: string): Promise<boolean> {
+  for (let tries = 0; tries < 100; tries++) {
+    const { y } = await page.locator(selector).boundingBox() ?? { y: -1 }
+    if (y >= 0 && y < page.viewportSize()!.height) return true
+    await page.waitForTimeout(50)
+  }
+  return false
+}
 
 const focused = (page: Page): Promise<string> => page.evaluate(
   '(({ id, dataset, tagName }) => id || dataset.path || dataset.attack || tagName)(document.activeElement)')

@@ -1,0 +1,55 @@
+import { randomBytes } from 'node:crypto'
+import { resolve } from 'node:path'
+import { readSettings } from '../holdfast.ts'
+import { readTextIfThere } from '../lib/settings/read-text.ts'
+import type { Settings } from '../lib/settings/settings.ts'
+import { collectSettings } from '../lib/settings/sources.ts'
+import { settingNames, settingSpec } from '../lib/settings/specs.ts'
+import type { SettingName } from '../lib/settings/specs.ts'
+import { root } from './places.ts'
+import { CUSTOM_CLAIM } from './tenant-configuration.ts'
+
+export interface LocalAddresses {
+  readonly issuer: string
+  readonly audience: string
+  readonly playground: string
+}
+
+export interface ServiceSettings {
+  readonly settings: Settings
+  /** The same as variables, for the process of the API: everything that it goes by. */
+  readonly environment: NodeJS.ProcessEnv
+  /** The same without the secret ones. */
+  readonly shown: Readonly<Record<string, string>>
+}
+
+/**
+ * What the API under `npm run dev` goes by: the settings of shell and files, but for those that would lead it away from the local
+ * provider or from this machine. One answer for the API, the playground and the tools. @throws SettingsError
+ */
+export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, audience, playground }: LocalAddresses): Promise<ServiceSettings> {
+  const { values, ...faults } = collectSettings({ environment: env, readFile: (path) => readTextIfThere(resolve(root, path)) })
+  const loopback = 'localhost,127.0.0.1,::1'
+  Object.assign(values, {
+    IDP_DOMAIN: undefined,
+    IDP_JWKS_URI: undefined,
+    IDP_ISSUER: issuer,
+    IDP_AUDIENCE: audience,
+    IDP_CUSTOM_CLAIM: values.IDP_CUSTOM_CLAIM ?? CUSTOM_CLAIM,
+    // Those of a configuration file are for the real service.
+    PUBLIC_URL: env['PUBLIC_URL'] || undefined,
+    CORS_ORIGINS: env['CORS_ORIGINS'] || playground,
+    NO_PROXY: values.NO_PROXY === undefined ? loopback : `${values.NO_PROXY},${loopback}`,
+    // So that nonces outlive a reload, and the playground can tell ours.
+    DPOP_NONCE_SECRET: values.DPOP_NONCE_SECRET ?? randomBytes(32).toString('base64url')
+  })
+  const names = settingNames.filter((name) => values[name] !== undefined)
+  const settings = await readSettings(Object.fromEntries(names.map((name) => [name, values[name]])), faults)
+  const textOf = (name: SettingName): [string, string] => [name, String(Array.isArray(values[name]) ? values[name].join(' ') : values[name])]
+  const cleared = Object.fromEntries([...settingNames, 'CONFIG_FILE'].map((name) => [name, '']))
+  return {
+    settings,
+    environment: { ...env, ...cleared, ...Object.fromEntries(names.map(textOf)) },
+    shown: Object.fromEntries(names.filter((name) => settingSpec(name).secret !== true).map(textOf))
+  }
+}

@@ -1,0 +1,39 @@
+import { REFUSALS } from '../lib/refusal.ts'
+import type { RefusalReason } from '../lib/refusal.ts'
+
+/** What the answer of a service tells of why it refused, and of what it accepts. */
+export interface Told {
+  /** The reason under which this service logs the refusal; another service tells none. */
+  readonly reason: RefusalReason | undefined
+  /** The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1). */
+  readonly error: string | undefined
+  /** The schemes that are offered. */
+  readonly schemes: readonly string[]
+  /** The algorithms that proofs may have. */
+  readonly algs: readonly string[] | undefined
+  /** The scopes that are missing. */
+  readonly scopes: readonly string[] | undefined
+}
+
+/** Reads `WWW-Authenticate`, and the body where that says nothing. */
+export function readTold (challenge: string, body = ''): Told {
+  const bare = challenge.replace(/"[^"]*"/g, '""')
+  return {
+    reason: reasonOf(challenge, body),
+    error: parameter(challenge, 'error'),
+    schemes: ['Bearer', 'DPoP'].filter((scheme) => new RegExp(`(?:^|, *)${scheme}\\b`, 'i').test(bare)),
+    algs: parameter(challenge, 'algs')?.split(' ').filter((alg) => alg !== ''),
+    scopes: parameter(challenge, 'scope')?.split(' ').filter((scope) => scope !== '')
+  }
+}
+
+function parameter (challenge: string, name: string): string | undefined {
+  return new RegExp(`\\b${name}="([^"]*)"`).exec(challenge)?.[1]
+}
+
+/** Each reason has one public sentence, so the sentence names the reason. */
+function reasonOf (challenge: string, body: string): RefusalReason | undefined {
+  const reasons = Object.keys(REFUSALS) as RefusalReason[]
+  return reasons.find((reason) => challenge.includes(`"${REFUSALS[reason].description}"`)) ??
+    reasons.find((reason) => body.includes(JSON.stringify(REFUSALS[reason].description)))
+}

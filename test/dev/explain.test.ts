@@ -1,0 +1,268 @@
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { explain, readInput } from '../../dev/explain.ts'
+import { freePort } from '../../dev/listen.ts'
+import type { Tenant } from '../../dev/places.ts'
+import { createProof, createProofKey } from '../../dev/proof.ts'
+import { startProvider } from '../../dev/provider.ts'
+import { requestToken } from '../../dev/token.ts'
+import { ADVICE } from '../../lib/advice.ts'
+import { REFUSALS } from '../../lib/refusal.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
+import { HTU_ADVICE } from '../../lib/url/htu.ts'
+import { curlOutput, harEntry, harFile, rawHead } from '../helpers/captures.ts'
+import type { Sent } from '../helpers/captures.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import type { Overrides } from '../helpers/issuer.ts'
+
+const url = 'https://api.example/api/private?page=2'
+const issuer = await startIssuer(t)
+const client = await createDpopClient()
+const keySet = JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) })
+const provider = { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE }
+const now = Math.floor(Date.now() / 1000)
+
+/** A request to the service of this test, unless it says otherwise. */
+const sent = (parts: Partial<Sent>): Sent => ({ url, at: now, lines: [], ...parts })
+const curl = (version: '1.1' | '2', parts: Partial<Sent>): string => curlOutput(version, sent(parts))
+const har = (parts: Partial<Sent>): string => harFile(sent(parts))
+const raw = (parts: Partial<Sent>): string => rawHead(sent(parts))
+
+const bearer = (claims?: Overrides): Sent => sent({ lines: [['Authorization', `Bearer ${issuer.token(claims)}`]] })
+
+function dpop (claims: Overrides = {}, { token = issuer.token({ cnf: { jkt: client.jkt } }), header = {} }: { token?: string, header?: Overrides } = {}): Sent {
+  return sent({ lines: [['Authorization', `DPoP ${token}`], ['DPoP', client.proof({ token, url: 'https://api.example/api/private', claims, header })]] })
+}
+
+interface World { input?: string, files?: Record<string, string>, env?: NodeJS.ProcessEnv, tenant?: Tenant, isTTY?: boolean }
+interface Shown { code: number, text: string }
+
+async function run (argv: string[], { input = '', files = {}, env = provider, tenant, isTTY = false }: World = {}): Promise<Shown> {
+  let text = ''
+  const readFile = (path: string): string | undefined => path === 'jwks.json' ? keySet : files[path]
+  const code = await explain(argv, { env, out: { write: (part) => { text += part }, isTTY }, readFile, readInput: async () => input, tenant, now })
+  return { code, text }
+}
+
+const OFFLINE = ['--keys', 'jwks.json']
+const outcomes = (text: string): Record<string, string> => Object.fromEntries([...text.matchAll(/^ {2}. .*\[([\w.]+)\] (passed|failed|not reached|not checked)$/gm)].map(([, name, outcome]) => [name!, outcome!]))
+const failed = (text: string): string | undefined => Object.entries(outcomes(text)).find(([, outcome]) => outcome === 'failed')?.[0]
+const reason = (text: string): string | undefined => /^ {2}Refused: (\w+),/m.exec(text)?.[1]
+
+t.test('Of an accepted request every check is shown as passed, from a file and without a network.', async (t) => {
+  const asked = issuer.requests.length
+  const { code, text } = await run([...OFFLINE, 'captured.txt'], { files: { 'captured.txt': curl('1.1', bearer()) } })
+  t.equal(code, 0)
+  t.same([...new Set(Object.values(outcomes(text)))], ['passed'])
+  t.match(text, /\nVerdict\n {2}Accepted\.\n$/)
+  const bound = await run(OFFLINE, { input: curl('1.1', dpop()) })
+  t.equal(bound.code, 0)
+  t.match(outcomes(bound.text), { 'proof.htu': 'passed', 'proof.signature': 'passed', 'proof.replay': 'not checked', scope: 'passed' })
+  t.match(bound.text, /No check failed\.\n {2}Not checked: proof\.replay\.\n$/, 'what only the service can know is not claimed')
+  t.match(bound.text, /URL of the request +https:\/\/api\.example\/api\/private\n/)
+  t.equal(issuer.requests.length, asked, 'nothing was fetched')
+})
+
+t.test('Every form of a capture tells the same, of a good request and of a bad one.', async (t) => {
+  const forms: Record<string, (parts: Sent) => string> = {
+    'curl -v, HTTP/1.1': (parts) => curl('1.1', parts),
+    'curl -v, HTTP/2': (parts) => curl('2', parts),
+    'a redirect before it': (parts) => curl('1.1', { lines: [], url: 'http://api.example/', answered: [301] }) + '\n* Issue another request\n' + curl('2', parts),
+    'a HAR file': har,
+    'an entry of a HAR file': (parts) => JSON.stringify(harEntry(parts)),
+    'the request of an entry': (parts) => JSON.stringify(harEntry(parts).request),
+    'header lines': raw
+  }
+  const [good, bad] = [dpop(), dpop({ htu: 'http://api.example/api/private' })]
+  for (const [title, form] of Object.entries(forms)) {
+    const argv = [...OFFLINE, '--json', ...title === 'header lines' ? ['--url', url] : []]
+    const shown = [good, bad].map(async (parts) => run(argv, { input: '\ufeff' + form(parts) }))
+    const [accepted, refused] = (await Promise.all(shown)).map(({ code, text }) => ({ code, ...JSON.parse(text) }))
+    t.match(accepted, { code: 0, judgedAt: now, request: { method: 'GET', target: '/api/private?page=2', encrypted: true }, explanation: { verdict: 'accepted', notChecked: ['proof.replay'] } }, title)
+    t.match(refused, { code: 1, explanation: { refusal: { reason: 'htu_mismatch', detail: { cause: 'scheme' }, cure: HTU_ADVICE.scheme } } }, title)
+  }
+})
+
+t.test('Each kind of failure is named, with the values compared and the cure.', async (t) => {
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const other = await createDpopClient()
+  const rows: Array<[parts: Partial<Sent>, check: string, reason: RefusalReason, argv?: string[], says?: RegExp]> = [
+    [{ lines: [] }, 'credentials', 'credentials_missing'],
+    [{ lines: [...bearer().lines, ...bearer().lines] }, 'credentials', 'authorization_repeated', [], /Authorization lines +2/],
+    [bearer(), 'credentials', 'scheme_not_offered', ['--set', 'DPOP_REQUIRED=true'], /accepted schemes +DPoP\n/],
+    [bearer(), 'domain', 'domain_has_scheme', ['--set', 'IDP_DOMAIN=https://tenant.example']],
+    [{ lines: [...dpop().lines, ['Host', 'api.example']] }, 'proof.htu', 'host_repeated'],
+    [{ lines: [['Authorization', 'Bearer opaque']] }, 'token.form', 'token_malformed'],
+    [bearer({ iss: 'https://other.example/' }), 'token.iss', 'token_issuer', [], /iss +https:\/\/other\.example\/\n/],
+    [bearer({ aud: 'other' }), 'token.aud', 'token_audience'],
+    [bearer({ exp: now - 60 }), 'token.time', 'token_expired', [], /exp +\d+ \(.*, 60 s ago\)/],
+    [{ lines: [['Authorization', `Bearer ${token.slice(0, -4)}AAAA`]] }, 'token.signature', 'token_signature'],
+    [{ lines: [['Authorization', `Bearer ${token}`]] }, 'scheme', 'token_bound'],
+    [{ lines: [['Authorization', `DPoP ${token}`]] }, 'proof', 'proof_missing'],
+    [dpop({}, { header: { typ: 'JWT' } }), 'proof.header', 'proof_type'],
+    [dpop({ htm: 'POST' }), 'proof.htm', 'htm_mismatch', [], /htm +POST\n +method +GET/],
+    [dpop({ iat: now - 400 }), 'proof.iat', 'iat_too_old', [], /accepted +from 300 s ago/],
+    [dpop({ ath: 'x' }), 'proof.ath', 'ath_mismatch'],
+    [dpop({}, { token: issuer.token({ cnf: { jkt: other.jkt } }) }), 'proof.jkt', 'jkt_mismatch'],
+    [dpop(), 'proof.nonce', 'nonce_missing', ['--set', 'DPOP_NONCE=required']],
+    [{ ...bearer(), url: 'https://api.example/api/private-scoped' }, 'scope', 'scope_missing', [], /needed +read:messages/],
+    [bearer({ scope: 'a' }), 'scope', 'scope_missing', ['--scope', 'a b'], /needed +a and b/]
+  ]
+  for (const [parts, check, expected, argv = [], says = /Refused/] of rows) {
+    const { code, text } = await run([...OFFLINE, ...argv], { input: curl('1.1', parts) })
+    t.equal(code, 1, expected)
+    t.equal(failed(text), check, expected)
+    t.equal(reason(text), expected)
+    t.match(text, REFUSALS[expected].description)
+    t.match(text, ADVICE[expected].cure)
+    t.match(text, says, expected)
+  }
+})
+
+t.test('Keys come from the provider where none are given, and from the local tenant where no provider is named.', async (t) => {
+  const fetched = await run([], { input: curl('1.1', bearer()) })
+  t.match(fetched.text, /Accepted\./)
+  t.ok(issuer.requests.includes('/keys'))
+
+  const audience = 'https://holdfast.example/api'
+  const local = await startProvider({ audience })
+  t.teardown(() => local.close())
+  const tenant: Tenant = { ...local, pid: process.pid, url: 'http://localhost:8000', settings: { IDP_ISSUER: local.issuer, IDP_AUDIENCE: audience, DPOP_NONCE: 'required' } }
+  const key = await createProofKey()
+  const { token } = await requestToken({ ...local, key, body: 'form', parameters: [] }, {})
+  const to = 'http://localhost:8000/api/private'
+  const captured: Partial<Sent> = { url: to, lines: [['Authorization', `DPoP ${token}`], ['DPoP', await createProof(key, { method: 'GET', url: to, token: token!, nonce: 'n' })]] }
+  const real = await run([], { input: curl('1.1', captured), env: {}, tenant })
+  t.match(outcomes(real.text), { 'token.signature': 'passed', 'proof.signature': 'passed', 'proof.nonce': 'not checked' }, 'the settings of its API hold')
+  t.match((await run(['--set', 'IDP_AUDIENCE=other'], { input: curl('1.1', captured), env: {}, tenant })).text, /Refused: token_audience/, 'and a flag wins over them')
+  t.match((await run([], { input: curl('1.1', captured), env: {} })).text, /IDP_DOMAIN/, 'without a tenant a provider must be named')
+})
+
+t.test('What is not known is not checked, and the rest is.', async (t) => {
+  const nobody = `http://127.0.0.1:${await freePort(22_000)}`
+  const rows: Array<[argv: string[], env: NodeJS.ProcessEnv, note: RegExp]> = [
+    [['--offline'], provider, /Notes/],
+    [[], { ...provider, IDP_JWKS_URI: `${nobody}/keys` }, /- The keys of http\S+ could not be fetched: \w+/],
+    [['--keys', 'nothing.json'], provider, /- nothing\.json holds no key set that can be read/],
+    [['--keys', 'captured.txt'], provider, /- captured\.txt holds no key set that can be read/]
+  ]
+  for (const [argv, env, note] of rows) {
+    const { code, text } = await run(argv, { input: curl('1.1', bearer()), env, files: { 'captured.txt': 'GET / HTTP/1.1' } })
+    t.equal(code, 0)
+    t.match(text, note)
+    t.match(text, /No check failed\.\n {2}Not checked: token\.key, token\.signature\./, argv.join(' '))
+    t.equal(reason((await run(argv, { input: curl('1.1', bearer({ aud: 'other' })), env })).text), 'token_audience')
+  }
+})
+
+t.test('It judges at the time of the capture, or at that which is said.', async (t) => {
+  const input = curl('1.1', dpop())
+  t.match((await run(OFFLINE, { input })).text, 'Judged at the time of the capture')
+  const late = String(now + 400)
+  t.equal(reason((await run([...OFFLINE, '--at', late], { input })).text), 'iat_too_old')
+  t.equal(reason((await run([...OFFLINE, '--at', new Date((now + 400) * 1000).toISOString()], { input })).text), 'iat_too_old')
+  t.equal(reason((await run([...OFFLINE, '--at', 'now'], { input })).text), undefined)
+  t.match((await run([...OFFLINE, '--json'], { input: raw(dpop()) })).text, new RegExp(`"judgedAt": ${now},`), 'header lines are of now')
+})
+
+t.test('What the answer tells is held against what the checks say.', async (t) => {
+  const challenge = `Bearer error="invalid_token", error_description="${REFUSALS.token_audience.description}", DPoP algs="ES256"`
+  for (const form of [har, (parts: Partial<Sent>) => curl('1.1', parts), (parts: Partial<Sent>) => curl('2', parts)]) {
+    const other = await run(OFFLINE, { input: form({ ...bearer(), answered: [401, challenge] }) })
+    t.match(other.text, /answered 401, which tells the reason token_audience\.\n.*come to another end/)
+    const same = await run([...OFFLINE, '--set', 'IDP_AUDIENCE=other'], { input: form({ ...bearer(), answered: [401, challenge] }) })
+    t.match(same.text, 'the reason token_audience.')
+    t.notMatch(same.text, 'another end')
+  }
+})
+
+t.test('Route, proxy and public address are taken into account.', async (t) => {
+  const behind = { ...bearer(), lines: [...dpop().lines, ['X-Forwarded-Proto', 'https'], ['X-Forwarded-Host', 'api.example']] as Sent['lines'], url: 'http://127.0.0.1:8000/api/private' }
+  const trusting = [...OFFLINE, '--set', 'TRUST_PROXY=loopback']
+  t.equal(reason((await run([...trusting, '--peer', '127.0.0.1'], { input: raw(behind) })).text), undefined)
+  t.equal(reason((await run([...trusting, '--peer', '192.0.2.7'], { input: raw(behind) })).text), 'htu_mismatch')
+  const svc = 'https://api.example/svc/api/private'
+  const prefixed = await run([...OFFLINE, '--set', 'PUBLIC_URL=https://api.example/svc'], { input: curl('2', { ...dpop({ htu: svc }), url: svc }) })
+  t.equal(reason(prefixed.text), undefined)
+  t.match(prefixed.text, /The prefix \/svc of PUBLIC_URL is taken off/)
+  t.match((await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/api/public' }) })).text, /no guard: it is served whatever/)
+  t.match((await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/nothing' }) })).text, /no such route: it answers 404/)
+  const posted = await run([...OFFLINE, '--method', 'POST', '--url', url, '--scope', ''], { input: dpop({ htm: 'POST' }).lines.map((line) => line.join(':')).join('\n') })
+  t.equal(posted.code, 0, 'header lines alone, and the rest by options')
+})
+
+t.test('Given nonsense it says what it could not read, and goes on.', async (t) => {
+  const [name, value] = bearer().lines[0]!
+  const rows: Array<[title: string, input: string, says: RegExp, reason?: RefusalReason]> = [
+    ['nothing', '', /No method was found[^]*No path was found[^]*No header was found/],
+    ['bytes', randomBytes(3000).toString('latin1'), /A line is no header: "/],
+    ['lines around a header', `what is this\n${name}: ${value}\nGET / HTTP/1.1\n\u0000`, /A line is no header: "GET \/ HTTP\/1\.1"/, undefined],
+    ['an HTML page', '<!doctype html><title>401</title>', /A line is no header: "<!doctype/],
+    ['broken JSON', '{"log": {', /begins like JSON, and is none/],
+    ['JSON of another kind', '{"a": 1}', /no request with an absolute URL/],
+    ['JSON of no kind', '[null, 5, [], "x"]', /There are 4 entries[^]*no request with an absolute URL/],
+    ['a HAR file without entries', '{"log":{"entries":"none"}}', /no request with an absolute URL/],
+    ['a HAR file without credentials', har({ lines: [] }), /No Authorization header: browsers leave it out/],
+    ['a HAR file with odd headers', JSON.stringify({ request: { url, headers: [5, null, { name: 'a' }] }, response: { status: 'x', headers: [null] } }), /A header is not a name and a value: "5"/],
+    ['curl without a request', '* [HTTP/2] [1] OPENED stream\n* Could not resolve host', /no request among them/],
+    ['fields that are not known', ':method: GET\n:path: /api/private\n:scheme: https\n:authority: api.example\n:odd: 1', /A field is not known: ":odd"/]
+  ]
+  for (const [title, input, says, expected = 'credentials_missing'] of rows) {
+    const { code, text } = await run(OFFLINE, { input })
+    t.match(text, says, title)
+    if (title === 'lines around a header') t.equal(code, 0, 'what could be read was judged')
+    else t.equal(reason(text), expected, title)
+  }
+})
+
+t.test('Much of anything gives a short report, and too much is refused.', async (t) => {
+  const lines = await run(OFFLINE, { input: 'no header here\n'.repeat(200_000) })
+  t.match(lines.text, '199988 more like these could not be read.')
+  t.ok(lines.text.length < 10_000)
+  const headers = await run(OFFLINE, { input: raw(bearer()) + 'Host: a\r\n'.repeat(100_000) })
+  t.match(headers.text, /2000 header lines or more/)
+  const endless = async function * (): AsyncGenerator<Buffer> { for (;;) yield Buffer.alloc(1024 * 1024) }
+  await t.rejects(readInput(endless()), { message: /64 MiB/ })
+  t.equal(await readInput((async function * () { yield Buffer.from('\u20ac').subarray(0, 1); yield Buffer.from('\u20ac').subarray(1) })()), '\u20ac')
+})
+
+t.test('The report holds no signature, and nothing that steers a terminal or passes for a line of it.', async (t) => {
+  const bound = dpop()
+  for (const argv of [OFFLINE, [...OFFLINE, '--json']]) {
+    const { text } = await run(argv, { input: curl('1.1', bound) })
+    for (const [, value] of bound.lines) t.notMatch(text, value.split('.').at(-1))
+  }
+  const odd = '\u001b[2J\u009b1m\u202e\r\n  \u2713 Accepted'
+  const hostile: Partial<Sent> = { method: `GET${odd}`, lines: [['Authorization', `Bearer ${issuer.token({ iss: odd, sub: odd })}`], ['Host', odd]] }
+  const shown = await run(OFFLINE, { input: har(hostile) })
+  t.equal(reason(shown.text), 'token_issuer')
+  // eslint-disable-next-line no-control-regex
+  t.notMatch(shown.text, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/)
+  t.notMatch(shown.text, /^ {2}\u2713 Accepted/m)
+  // eslint-disable-next-line no-control-regex
+  t.match((await run(OFFLINE, { input: raw(bearer()), isTTY: true })).text, /\u001b\[32m\u2713/, 'colour is ours alone')
+})
+
+t.test('What cannot be done is said in a line, without a stack.', async (t) => {
+  const rows: Array<[argv: string[], says: RegExp]> = [
+    [['one', 'two'], /One file at a time/],
+    [['nothing.txt'], /There is no file nothing\.txt that can be read/],
+    [['--nonsense'], /nonsense/],
+    [['--at', 'soon'], /neither a date nor Unix seconds/],
+    [['--at', '99999999999999'], /neither a date nor Unix seconds/],
+    [['--url', '/api/private'], /not an absolute http or https URL/],
+    [['--set', 'DPOP_NONCE'], /expected NAME=VALUE/],
+    [['--set', 'DPOP_NONSENSE=1'], /there is no setting DPOP_NONSENSE/],
+    [['--set', 'DPOP_NONCE=sometimes'], /DPOP_NONCE .*"sometimes"; allowed: off or required/]
+  ]
+  for (const [argv, says] of rows) {
+    const { code, text } = await run(argv, { input: raw(bearer()) })
+    t.equal(code, 1, argv.join(' '))
+    t.match(text, says, argv.join(' '))
+    t.match(text, /--help tells more\.\n$/)
+  }
+  const help = await run(['--', '--help'])
+  t.equal(help.code, 0)
+  t.match(help.text, /curl -v/)
+})
