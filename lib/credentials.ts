@@ -32,6 +32,14 @@ export function offeredSchemes (mode: DpopMode): readonly Scheme[] {
  * @throws Refusal authorization_repeated, credentials_missing, authorization_malformed, scheme_not_offered
  */
 export function parseCredentials (lines: HeaderLines, mode: DpopMode): Credentials {
+  const credentials = splitCredentials(lines)
+  verifyToken68(credentials)
+  verifyOffered(credentials, mode)
+  return credentials
+}
+
+/** The scheme and what stands after it, whatever that is. @throws Refusal authorization_repeated, credentials_missing, scheme_not_offered */
+export function splitCredentials (lines: HeaderLines): Credentials {
   if (lines.authorizationCount > 1) throw new Refusal('authorization_repeated')
   const line = lines.authorization
   if (!line) throw new Refusal('credentials_missing')
@@ -41,7 +49,15 @@ export function parseCredentials (lines: HeaderLines, mode: DpopMode): Credentia
   while (line.charCodeAt(start) === 0x20) start++
   const token = line.slice(start)
   if (token === '') throw new Refusal('credentials_missing')
-  if (!TOKEN68.test(token)) throw new Refusal('authorization_malformed')
-  if (scheme === 'Bearer' ? mode === 'REQUIRED' : mode === 'DISABLED') throw new Refusal('scheme_not_offered')
   return { scheme, token }
+}
+
+/** @throws Refusal authorization_malformed */
+export function verifyToken68 ({ token }: Credentials): void {
+  if (!TOKEN68.test(token)) throw new Refusal('authorization_malformed')
+}
+
+/** @throws Refusal scheme_not_offered */
+export function verifyOffered ({ scheme }: Credentials, mode: DpopMode): void {
+  if (scheme === 'Bearer' ? mode === 'REQUIRED' : mode === 'DISABLED') throw new Refusal('scheme_not_offered')
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { ChallengePolicy } from './challenge.ts'
 import { createClientKeys } from './dpop/client-keys.ts'
 import type { ClientKeys } from './dpop/client-keys.ts'
+import { verifyProof } from './dpop/proof.ts'
 import { createNonces } from './dpop/nonces.ts'
 import type { Nonces } from './dpop/nonces.ts'
 import { createGuard } from './guard.ts'
@@ -83,12 +84,13 @@ export async function createGuardParts<Carrier> (settings: Settings, { verifySig
       replay: tally && replay.state().kind === 'redis' ? timeClaims(replay, tally.claims, nowMs) : replay,
       nonces
     },
+    verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,
     resolveUrl: createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL }),
     now: () => Date.now() / 1000
   })
 
   return {
-    guard: tally ? timeProofs(guard, tally.proofs, nowMs) : guard,
+    guard,
     challenges: { mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings.PUBLIC_URL, metadataMount) },
     keys,
     replay,

@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { readProofLine, verifySchemeFits } from './binding.ts'
-import { parseCredentials } from './credentials.ts'
+import { splitCredentials, verifyOffered, verifyToken68 } from './credentials.ts'
 import type { Credentials, Scheme } from './credentials.ts'
-import { verifyProof } from './dpop/proof.ts'
-import type { ProofAttempt, ProofPolicy } from './dpop/proof.ts'
+import type { ProofAttempt, ProofPolicy, ProofVerifier } from './dpop/proof.ts'
 import { readHeaderLines } from './header-lines.ts'
 import type { HeaderLines } from './header-lines.ts'
 import type { KeySource, SigningKey } from './keys/key-source.ts'
@@ -42,6 +41,8 @@ export interface GuardOptions<Carrier> {
   readonly verifySignature: (carrier: Carrier, token: string, pem: string, done: (isValid: boolean) => void) => void
   readonly verified: VerifiedTokens
   readonly proofs: ProofPolicy
+  /** `verifyProof`, or the same with its time measured. */
+  readonly verifyProof: ProofVerifier
   readonly resolveUrl: (wire: WireRequest) => RequestUrl
   /** Unix seconds. */
   readonly now: () => number
@@ -56,10 +57,13 @@ export function createGuard<Carrier> (options: GuardOptions<Carrier>): Guard<Car
   return function authenticate (carrier, message, done) {
     try {
       const lines = readHeaderLines(message.rawHeaders)
-      const credentials = parseCredentials(lines, options.mode)
+      const credentials = splitCredentials(lines)
+      const kept = options.verified.get(credentials.token)
+      // The text of a token that was verified is a token68.
+      if (!kept) verifyToken68(credentials)
+      verifyOffered(credentials, options.mode)
       const now = options.now()
-      const known = findVerified(options, credentials.token, now)
-      if (known) return verifyBinding(options, message, lines, credentials, known, now, done)
+      if (kept && isStillGood(kept, options, now)) return verifyBinding(options, message, lines, credentials, kept, now, done)
       verifyToken(options, carrier, credentials.token, now, (error, token) => {
         if (!token) return done(error)
         try {
@@ -74,19 +78,17 @@ export function createGuard<Carrier> (options: GuardOptions<Carrier>): Guard<Car
   }
 }
 
-/** A token verified before, unless the key that signed it is gone. @throws Refusal when its time is over */
-function findVerified ({ verified, provider, clockToleranceSeconds }: GuardOptions<never>, text: string, now: number): VerifiedToken | undefined {
-  const token = verified.get(text)
-  if (!token) return undefined
+/** Whether the key that signed a known token is still there. @throws Refusal when the token's time is over */
+function isStillGood (token: VerifiedToken, { verified, provider, clockToleranceSeconds }: GuardOptions<never>, now: number): boolean {
   if (!provider!.keys.isTrusted(token.key)) {
-    verified.delete(text)
-    return undefined
+    verified.forget(token)
+    return false
   }
   try {
     verifyTokenTimes(token.claims, now, clockToleranceSeconds)
-    return token
+    return true
   } catch (error) {
-    verified.delete(text)
+    verified.forget(token)
     throw error
   }
 }
@@ -122,7 +124,7 @@ function tryKeys<Carrier> (attempt: TokenAttempt<Carrier>, candidates: readonly 
   options.verifySignature(carrier, text, key.pem, isValid => {
     if (!isValid) return tryKeys(attempt, candidates, index + 1)
     const verified = createVerifiedToken(text, token.claims, key, options.scopeClaims)
-    options.verified.set(text, verified)
+    options.verified.keep(verified)
     done(null, verified)
   })
 }
@@ -150,7 +152,7 @@ function verifyBinding (
     requestUrl: () => options.resolveUrl(wireOf(message, lines)),
     now
   }
-  verifyProof(attempt, options.proofs, error => {
+  options.verifyProof(attempt, options.proofs, error => {
     if (error) return done(error)
     done(null, identify(token, scheme, nextNonce(options.proofs, attempt)))
   })

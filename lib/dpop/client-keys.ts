@@ -7,7 +7,7 @@ import type { AlgorithmSpec, DpopAlg } from './algorithms.ts'
 import { importPublicJwk, parsePublicJwk, thumbprint } from './jwk.ts'
 import type { CanonicalJwk } from './jwk.ts'
 
-/** The header of a proof that passed: its algorithm and its key (RFC 9449 section 4.2). */
+/** The header of a proof: its algorithm and its key (RFC 9449 section 4.2). */
 export interface ProofHeader {
   readonly algorithm: AlgorithmSpec
   readonly jwk: CanonicalJwk
@@ -17,8 +17,12 @@ export interface ProofHeader {
 
 /** Reads proof headers and keeps the keys of clients whose proofs were accepted. Refused ones are never kept. */
 export interface ClientKeys {
-  /** @param encoded the header segment of a proof. @throws Refusal proof_* */
-  readHeader (encoded: string): ProofHeader
+  /**
+   * @param encoded the header segment of a proof.
+   * @param tokenJkt the thumbprint that the token is bound to: the key under which a known header is found.
+   * @throws Refusal proof_*
+   */
+  readHeader (encoded: string, tokenJkt: string): ProofHeader
   /** @throws Refusal proof_key */
   keyOf (header: ProofHeader): KeyObject
   /** Called once a proof with that header was accepted. */
@@ -27,37 +31,47 @@ export interface ClientKeys {
   state (): { readonly entries: number, readonly hits: number, readonly misses: number }
 }
 
+/** A client's key, with the last header that it came in. */
+interface KeptHeader extends ProofHeader {
+  readonly encoded: string | undefined
+  readonly key: KeyObject
+}
+
 // A key that node:crypto holds takes about 2 KiB, a header with an RSA key of 4096 bits 1 KiB: at most 64 MiB in all.
 const MAX_KEYS = 20_000
-const MAX_HEADERS = 20_000
 const MAX_HEADER_CHARACTERS = 1_200
 
 /** @param algs the values of `alg` that are accepted. */
 export function createClientKeys (algs: readonly DpopAlg[]): ClientKeys {
-  const headers = new LRUCache<string, ProofHeader>({ max: MAX_HEADERS })
-  const keys = new LRUCache<string, KeyObject>({ max: MAX_KEYS })
+  const kept = new LRUCache<string, KeptHeader>({ max: MAX_KEYS })
   let hits = 0
   let misses = 0
 
   return {
-    readHeader (encoded) {
-      return headers.get(encoded) ?? parseProofHeader(encoded, algs)
+    readHeader (encoded, tokenJkt) {
+      const known = kept.get(tokenJkt)
+      return known?.encoded === encoded ? known : parseProofHeader(encoded, algs)
     },
-    keyOf ({ jkt, jwk }) {
-      const kept = keys.get(jkt)
-      if (kept) {
+    keyOf (header) {
+      const key = isKept(header) ? header.key : kept.get(header.jkt)?.key
+      if (key) {
         hits++
-        return kept
+        return key
       }
       misses++
-      return importPublicJwk(jwk)
+      return importPublicJwk(header.jwk)
     },
     keep (encoded, header, key) {
-      if (!keys.has(header.jkt)) keys.set(header.jkt, key)
-      if (encoded.length <= MAX_HEADER_CHARACTERS && !headers.has(encoded)) headers.set(flatCopy(encoded), header)
+      if (isKept(header)) return
+      const { algorithm, jwk, jkt } = header
+      kept.set(jkt, { encoded: encoded.length <= MAX_HEADER_CHARACTERS ? flatCopy(encoded) : undefined, algorithm, jwk, jkt, key })
     },
-    state: () => ({ entries: keys.size, hits, misses })
+    state: () => ({ entries: kept.size, hits, misses })
   }
+}
+
+function isKept (header: ProofHeader | KeptHeader): header is KeptHeader {
+  return 'key' in header
 }
 
 /** @throws Refusal proof_malformed, proof_type, proof_algorithm, proof_critical, proof_key */

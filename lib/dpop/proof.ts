@@ -73,6 +73,8 @@ export const CHECKS_BEFORE_SIGNATURE: readonly ProofCheck[] = [
 /** The check that only a proof with a good signature reaches, before the record of its `jti`. */
 export const CHECK_AFTER_SIGNATURE: ProofCheck = { name: 'nonce', run: checkNonce }
 
+export type ProofVerifier = (attempt: ProofAttempt, policy: ProofPolicy, done: (error: Error | null) => void) => void
+
 /**
  * Runs every check of a proof: those before the signature, the signature on the thread pool, the nonce, and the record of its `jti`.
  * The record comes last, so that a proof refused for any other reason stays unused.
@@ -101,7 +103,7 @@ function checkForm (attempt: ProofAttempt): void {
 }
 
 function checkHeader (attempt: ProofAttempt, { keys }: ProofPolicy): void {
-  attempt.header = keys.readHeader(attempt.jws!.header)
+  attempt.header = keys.readHeader(attempt.jws!.header, attempt.tokenJkt)
 }
 
 const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)

@@ -28,8 +28,7 @@ export interface MetricSpec {
 const value = (value: number | undefined): readonly Sample[] => value === undefined ? [] : [{ labels: {}, value }]
 
 const caches = ({ parts: { verified, clientKeys } }: MetricSources, read: 'entries' | 'hits' | 'misses'): readonly Sample[] => {
-  const tokens = { entries: verified.size, hits: verified.hits, misses: verified.misses }
-  return [{ labels: { cache: 'tokens' }, value: tokens[read] }, { labels: { cache: 'client_keys' }, value: clientKeys.state()[read] }]
+  return [{ labels: { cache: 'tokens' }, value: verified.state()[read] }, { labels: { cache: 'client_keys' }, value: clientKeys.state()[read] }]
 }
 
 /** Nothing is said of keys where the configured domain is unusable: there is no source of them. */

@@ -1,4 +1,5 @@
-import type { Guard, GuardOptions } from '../guard.ts'
+import type { ProofVerifier } from '../dpop/proof.ts'
+import type { GuardOptions } from '../guard.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
 import type { Histogram } from './histogram.ts'
 
@@ -7,33 +8,24 @@ export type ClockMs = () => number
 
 type VerifySignature<Carrier> = GuardOptions<Carrier>['verifySignature']
 
-const kVerifiedAtMs = Symbol('holdfast.verifiedAtMs')
-
-interface Timed {
-  /** When the signature of the request's token was verified, for a token that was not known. */
-  [kVerifiedAtMs]?: number
-}
-
 /** The same verifier, with the time that each signature takes. */
 export function timeSignatures<Carrier> (verify: VerifySignature<Carrier>, times: Histogram, nowMs: ClockMs): VerifySignature<Carrier> {
   return (carrier, token, pem, done) => {
     const startedAtMs = nowMs()
     verify(carrier, token, pem, isValid => {
-      const verifiedAtMs = nowMs()
-      times.observe((verifiedAtMs - startedAtMs) / 1000);
-      (carrier as Timed)[kVerifiedAtMs] = verifiedAtMs
+      times.observe((nowMs() - startedAtMs) / 1000)
       done(isValid)
     })
   }
 }
 
-/** The same guard, with the time that each accepted proof takes, without that of its token. */
-export function timeProofs<Carrier> (guard: Guard<Carrier>, times: Histogram, nowMs: ClockMs): Guard<Carrier> {
-  return (carrier, message, done) => {
+/** The same verifier, with the time that each accepted proof takes. */
+export function timeProofs (verify: ProofVerifier, times: Histogram, nowMs: ClockMs): ProofVerifier {
+  return (attempt, policy, done) => {
     const startedAtMs = nowMs()
-    guard(carrier, message, (error, identity) => {
-      if (identity?.scheme === 'DPoP') times.observe((nowMs() - ((carrier as Timed)[kVerifiedAtMs] ?? startedAtMs)) / 1000)
-      done(error, identity)
+    verify(attempt, policy, error => {
+      if (!error) times.observe((nowMs() - startedAtMs) / 1000)
+      done(error)
     })
   }
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { readSettings } from '../../holdfast.ts'
 import { createClientKeys } from '../../lib/dpop/client-keys.ts'
+import { verifyProof } from '../../lib/dpop/proof.ts'
 import { createGuard } from '../../lib/guard.ts'
 import type { Guard } from '../../lib/guard.ts'
 import type { KeySource, SigningKey } from '../../lib/keys/key-source.ts'
@@ -71,6 +72,7 @@ function createService (publicUrl = 'https://api.example') {
       replay: createMemoryStore({ max: 100, now: () => clock.now, random: randomBytes }),
       nonces: undefined
     },
+    verifyProof,
     resolveUrl: createRequestUrlResolver({ trustProxy: false, publicUrl }),
     now: () => clock.now
   })
