@@ -63,6 +63,8 @@ export interface AuthOptions {
   readonly server?: object
 }
 
+const WARM_UP_DELAY_MS = 10
+
 const kCandidate = Symbol('holdfast.candidate')
 const kNextNonce = Symbol('holdfast.nextNonce')
 
@@ -111,8 +113,15 @@ export default fp<AuthOptions>(async (app, options) => {
       done(null, payload)
     })
   }
-  app.addHook('onReady', async () => { parts.start() })
-  app.addHook('onClose', () => parts.close())
+  let warmUp: NodeJS.Timeout
+  app.addHook('onReady', async () => {
+    // What the first fetch loads would hold up the first requests.
+    warmUp = setTimeout(() => parts.start(), WARM_UP_DELAY_MS).unref()
+  })
+  app.addHook('onClose', async () => {
+    clearTimeout(warmUp)
+    await parts.close()
+  })
 
   function authenticate (request: Carrier, done: Done): void {
     // A proof passes once, so a request that has passed is not asked again.

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { collectDefaultMetrics, Registry } from 'prom-client'
-import type { Metric } from 'prom-client'
+import type { Metric, Registry } from 'prom-client'
 import { schemeOf } from '../lib/credentials.ts'
 import type { Scheme } from '../lib/credentials.ts'
 import { METRICS } from '../lib/metrics/catalog.ts'
@@ -14,10 +13,8 @@ export default fp(async (app: FastifyInstance) => {
   if (!guard) return
 
   const requests = createRequestTally()
-  const registry = new Registry()
+  let registry: Promise<Registry> | undefined
   let connections = 0
-  for (const spec of METRICS) registry.registerMetric(toMetric(spec, readSources))
-  collectDefaultMetrics({ register: registry })
 
   app.addHook('onRoute', route => {
     const tallies = new Map([route.method].flat().map(method => [method, requests.ofRoute(method, route.url)]))
@@ -37,8 +34,10 @@ export default fp(async (app: FastifyInstance) => {
     config: { essential: true },
     schema: { summary: 'Metrics for Prometheus', tags: ['Operation'], produces: ['text/plain'], response: { 200: { type: 'string', description: 'The metrics, in the text format of Prometheus.' } } }
   }, async (_request, reply) => {
+    registry ??= createRegistry(readSources)
+    const made = await registry
     connections = await countConnections(app)
-    return reply.header('cache-control', 'no-store').type(registry.contentType).send(await registry.metrics())
+    return reply.header('cache-control', 'no-store').type(made.contentType).send(await made.metrics())
   })
 
   function readSources (): MetricSources {
@@ -46,6 +45,15 @@ export default fp(async (app: FastifyInstance) => {
     return { requests, guard: guard!, parts: app.guardParts, connections: { open: connections, dropped }, shed, nowMs: Date.now() }
   }
 }, { name: 'metrics', dependencies: ['auth', 'openapi', 'pressure'] })
+
+/** Made when somebody asks for the first time: a service that nobody scrapes starts without it. */
+async function createRegistry (readSources: () => MetricSources): Promise<Registry> {
+  const { collectDefaultMetrics, Registry } = await import('prom-client')
+  const registry = new Registry()
+  for (const spec of METRICS) registry.registerMetric(toMetric(spec, readSources))
+  collectDefaultMetrics({ register: registry })
+  return registry
+}
 
 /** A metric in the form that the registry asks for its values. Its own classes keep theirs by labels, which would cost each request. */
 function toMetric ({ name, type, help, read }: MetricSpec, readSources: () => MetricSources): Metric {

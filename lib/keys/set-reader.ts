@@ -1,6 +1,11 @@
-import buildGetJwks from 'get-jwks'
-import { Dispatcher } from 'undici'
+import { createRequire } from 'node:module'
+import type { Dispatcher } from 'undici'
 import type { UsableKey } from './usable-key.ts'
+
+const require = createRequire(import.meta.url)
+/** Loaded at the first fetch, as in transport.ts. */
+const getJwks = (): typeof import('get-jwks') => require('get-jwks')
+const undici = (): typeof import('undici') => require('undici')
 
 const nothing = (): void => {}
 
@@ -19,7 +24,7 @@ const COMPLETE = Object.freeze({
 /** A dispatcher that has no network: it answers every request with the document at hand. */
 function answering (document: () => string): Dispatcher {
   // `compose` turns the handlers of every undici, those of Node's own fetch included, into the ones used here.
-  return new Dispatcher().compose(() => (_request, handler) => {
+  return new (undici().Dispatcher)().compose(() => (_request, handler) => {
     queueMicrotask(() => {
       handler.onRequestStart?.(COMPLETE, {})
       handler.onResponseStart?.(COMPLETE, 200, { 'content-type': 'application/json' }, 'OK')
@@ -52,7 +57,7 @@ export interface SetReader {
 export function createSetReader (issuer: string): SetReader {
   let document = ''
   const fetchOptions = { dispatcher: answering(() => document), redirect: 'error' } as object
-  const reader = buildGetJwks({ max: 100, fetchOptions })
+  const reader = getJwks()({ max: 100, fetchOptions })
 
   return {
     jwksUri (discovery) {

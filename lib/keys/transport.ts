@@ -1,5 +1,9 @@
-import { EnvHttpProxyAgent, request } from 'undici'
+import { createRequire } from 'node:module'
 import { ProviderFailure } from './provider-failure.ts'
+
+const require = createRequire(import.meta.url)
+/** Loaded at the first fetch, when the service answers already: it takes longer than all of the code here. */
+const undici = (): typeof import('undici') => require('undici')
 
 /** What the provider answered: any status but a redirect, and the whole body. */
 export interface Answer {
@@ -75,7 +79,7 @@ export function createTransport (options: TransportOptions = {}): Transport {
   const tls = { rejectUnauthorized: true, timeout: deadlineMs, ...(ca === undefined ? {} : { ca }) }
 
   function open (): Exchange {
-    const agent = new EnvHttpProxyAgent({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls })
+    const agent = new (undici().EnvHttpProxyAgent)({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls })
     // A race, since undici heeds an abort signal only once it has a connection: it would wait for a proxy that hangs.
     let end: (reason: ProviderFailure) => void = ignore
     const over = new Promise<never>((_resolve, reject) => { end = reject })
@@ -97,7 +101,7 @@ export function createTransport (options: TransportOptions = {}): Transport {
     }
 
     async function read (url: string): Promise<Answer> {
-      const { statusCode: status, headers, body } = await request(url, {
+      const { statusCode: status, headers, body } = await undici().request(url, {
         dispatcher: agent,
         headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast' }
       })

@@ -1,7 +1,11 @@
-import { LineCounter, isMap, isScalar, parseDocument, visit } from 'yaml'
+import { createRequire } from 'node:module'
 import type { Document, Node, YAMLMap } from 'yaml'
 import type { CollectedSettings, RawSettings } from './sources.ts'
 import { settingNames, settingSpec } from './specs.ts'
+
+const require = createRequire(import.meta.url)
+/** Loaded when there is a file to read. */
+const yaml = (): typeof import('yaml') => require('yaml')
 
 const NAMES_BY_KEY = new Map(settingNames.map(name => [settingSpec(name).file, name]))
 const SECTIONS = new Set(settingNames.map(name => settingSpec(name).file?.split('.')[0]))
@@ -13,6 +17,7 @@ const SECTIONS = new Set(settingNames.map(name => settingSpec(name).file?.split(
  * @param place the file and a line of it (from 1), in words
  */
 export function parseConfigDocument (text: string, place: (line: number) => string): CollectedSettings {
+  const { LineCounter, isMap, isScalar, parseDocument } = yaml()
   const lineCounter = new LineCounter()
   // Keys that are there twice are told below, by name: the parser would not name them.
   const document = parseDocument(text, { lineCounter, schema: 'failsafe', customTags: ['null', 'bool'], uniqueKeys: false })
@@ -47,10 +52,10 @@ function syntaxProblems (document: Document.Parsed, at: (offset: number) => stri
   // Of the parser's message only its code is shown: the rest may quote a value. A tag that it does not know, such as
   // `!vault`, is a mere warning there; the value would not be what was meant.
   const problems = [...document.errors, ...document.warnings].map(({ pos, code }) => `${at(pos[0])}: syntax error (${code.toLowerCase().replaceAll('_', ' ')})`)
-  visit(document, { Alias: (_key, node) => { problems.push(`${at(node.range![0])}: aliases are not supported`) } })
+  yaml().visit(document, { Alias: (_key, node) => { problems.push(`${at(node.range![0])}: aliases are not supported`) } })
   return problems
 }
 
 function isEmpty (node: unknown): boolean {
-  return node === null || (isScalar(node) && node.value === null)
+  return node === null || (yaml().isScalar(node) && node.value === null)
 }
