@@ -149,7 +149,8 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     const atHand = candidates(kid)
     if (kid !== undefined && atHand.length > 0) return atHand
     if (mayAsk()) {
-      askedAt = now()
+      // The first fetch would come anyway: it is not on behalf of a kid.
+      if (fetchedAt !== undefined) askedAt = now()
       loop.run()
     }
     await loop.running
