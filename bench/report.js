@@ -82,7 +82,7 @@ export const report = (results, { skipped, whole, write }) => {
   if (write) {
     const path = join(RESULTS, `node-${process.versions.node.split('.')[0]}.json`)
     const earlier = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {}
-    const kept = { ...(whole ? {} : earlier), date: new Date().toISOString().slice(0, 10), machine: about, ...results, targets: judge({ ...(whole ? {} : earlier), ...results }), skipped }
+    const kept = { ...earlier, date: new Date().toISOString().slice(0, 10), machine: about, ...results, targets: judge({ ...earlier, ...results }), skipped }
     writeFileSync(path, JSON.stringify(kept, (key, value) => typeof value === 'number' ? Number(value.toFixed(4)) : value, 2) + '\n')
   }
   if (write && whole) {

@@ -29,7 +29,7 @@ if (args.help) {
 
   --quick       a minute: fewer contenders and rounds, the same checks; nothing is written
   --gate        exit code 1 when a target is missed
-  --part        only this part: ${[...PARTS, ...APART].join(', ')}; nothing is written to the README
+  --part        only this part: ${[...PARTS, ...APART].join(', ')}
   --only        only this row of the comparison; nothing is written to the README
   --node        for tries: another Node to run the floor on
   --allow-busy  measure although the machine is not quiet; nothing is written`)
@@ -86,7 +86,7 @@ try {
       await bench.stopServers()
     }
     const { report } = await import('./report.js')
-    const whole = !args.quick && !bench.allowBusy && args.part === undefined && args.only === undefined
+    const whole = !args.quick && !bench.allowBusy && (args.part?.includes('compare') ?? true) && args.only === undefined
     code = report(results, { skipped, whole, write: !args.quick && !bench.allowBusy }) || !args.gate ? 0 : 1
   } catch (error) {
     if (!(error instanceof NotReportable)) throw error
