@@ -6,7 +6,6 @@ const settings = (bench, env) => ({
   IDP_ISSUER: bench.provider.issuer,
   IDP_AUDIENCE: bench.audience,
   LOG_LEVEL: 'warn',
-  DPOP_REPLAY_MAX: '20000000', // A round sends in minutes what a day of users sends.
   ...env
 })
 

@@ -19,7 +19,8 @@ export const mixed = async (bench) => {
     { id: 'public, as many requests', kind: 'public', rate: dpopMost * SHARE },
     { id: 'public, 70 % of its most', kind: 'public', rate: publicMost * SHARE }
   ]
-  const seconds = bench.quick ? 2 : 10
+  // Shorter than the time that a connection has for its first request.
+  const seconds = bench.quick ? 2 : 6
   const taken = new Map(loads.map(({ id }) => [id, []]))
   for (let i = 0; i < (bench.quick ? 1 : 3); i++) {
     await awaitQuiet(bench)

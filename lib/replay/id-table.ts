@@ -1,6 +1,7 @@
 /** Words of a slot: four of the id, then the second in which the record dies; 0 there means never used. */
 const WORDS = 5
-const LEAST_SLOTS = 16
+// A smaller table would be rebuilt every few claims, and buffers that are soon thrown away make the collector of garbage work for all requests.
+const LEAST_SLOTS = 128
 
 /** Four odd multipliers that only this process knows, so that no client can choose ids that share a slot. */
 export type HashKey = readonly [number, number, number, number]
