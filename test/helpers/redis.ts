@@ -35,7 +35,7 @@ export const skipRedis = !program && 'redis-server is not installed'
 
 export interface RedisServer {
   readonly port: number
-  /** Sends one command and gives its first line of reply; throws on an error reply. */
+  /** Sends one command and gives its reply, the words of a list with blanks between them; throws on an error reply. */
   command (...words: string[]): Promise<string>
   signal (signal: NodeJS.Signals): void
   /** Kills it without warning. */
@@ -102,8 +102,9 @@ async function sendCommand (port: number, words: string[]): Promise<string> {
     socket.setTimeout(2000, () => socket.destroy(new Error('no answer')))
     socket.once('end', () => socket.destroy(new Error('closed without an answer')))
     const [chunk] = await once(socket, 'data') as [Buffer]
-    const [first = '', second = ''] = chunk.toString().split('\r\n')
+    const [first = '', second = '', ...rest] = chunk.toString().split('\r\n')
     if (first.startsWith('-')) throw new Error(first)
+    if (first.startsWith('*')) return rest.filter((_, at) => at % 2 === 0).join(' ').trim()
     return first.startsWith('$') ? second : first.slice(1)
   } finally {
     socket.destroy()
