@@ -78,7 +78,7 @@ const FORMS: Array<[SettingName, unknown[], unknown[]]> = [
     ['tenant.example', 'TENANT.Example', 'tenant', 'my_tenant.example', 'localhost:3000', 'tenant.example:65535', '192.0.2.1', '[2001:db8::1]', '[::1]:8443', 'bücher.example', `${longest}.example`],
     ['', ' ', 'tenant.example/', 'tenant.example/path', '//tenant.example', 'user@tenant.example', 'tenant.example?', 'tenant.example#', 'tenant.example:', 'tenant.example:0',
       'tenant.example:65536', 'tenant.example:80x', 'tenant.example ', 'tenant.example\n', 'tenant.example.', '.tenant.example', 'tenant..example', 'tenant,example', 'tenant.example;',
-      'tenant%2eexample', 'tenant\\example', '192.0.2.256', '2001:db8::1', '[2001:db8::1', '[fe80::1%25eth0]', 'xn--a', 'https:tenant.example', 'https:/tenant.example', ['tenant.example'], { host: 'tenant.example' }, true]],
+      'tenant%2eexample', 'tenant\\example', '192.0.2.256', '2001:db8::1', '[2001:db8::1', '[fe80::1%25eth0]', 'https:tenant.example', 'https:/tenant.example', ['tenant.example'], { host: 'tenant.example' }, true]],
   ['IDP_AUDIENCE', ['https://api.example', 'x', ' ', 'urn:api', 12], ['', ['https://api.example'], {}, false]],
   ['IDP_ISSUER',
     ['https://tenant.example/', 'https://tenant.example', 'https://tenant.example/realms/x', 'https://tenant.example:8443/', 'http://localhost:3000', 'http://127.0.0.1:3000/', 'http://127.9.9.9', 'http://[::1]:3000'],
