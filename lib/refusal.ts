@@ -64,7 +64,7 @@ export const REFUSALS = Object.freeze({
   nonce_stale: kind(401, 'use_dpop_nonce', 'The nonce of the DPoP proof is not a recent one of this server.'),
   proof_replayed: kind(401, 'invalid_dpop_proof', 'The DPoP proof has been used before.'),
 
-  // The URL that the client used cannot be told: contract section 6.
+  // The URL that the client used cannot be told (RFC 9110 section 7.1).
   host_invalid: kind(401, 'invalid_request', 'The host of the request is not a valid one.'),
   host_repeated: kind(401, 'invalid_request', 'The request has more than one Host header.'),
   target_authority: kind(401, 'invalid_request', 'The request target names another authority than the Host header.'),
