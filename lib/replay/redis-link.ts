@@ -40,6 +40,14 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners): R
   })
   client.on('close', () => listeners.close())
 
+  let closed = false
+  let restart: NodeJS.Timeout
+  // A connection that is dropped while the client asks a Sentinel makes it give up for good.
+  client.on('end', () => {
+    if (closed) return
+    restart = setTimeout(() => { client.connect().catch(listeners.error) }, LONGEST_RETRY_MS).unref()
+  })
+
   const uncork = (stream: Redis['stream']): void => stream.uncork()
 
   return {
@@ -56,7 +64,11 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners): R
     memoryInfo (done) {
       client.sendCommand(new Command('info', ['memory'], { replyEncoding: 'utf8' }, done))
     },
-    close: () => client.disconnect()
+    close () {
+      closed = true
+      clearTimeout(restart)
+      client.disconnect()
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
@@ -61,6 +62,23 @@ async function openOnFake (t: Test, parameters = ''): Promise<Opened & { fake: F
 }
 
 const claimsOf = (fake: FakeRedis): string[][] => fake.commands.filter(([name, ...words]) => name === 'SET' && words.includes('NX'))
+
+t.test('a client that has given up is started anew', async (t) => {
+  const clients: Redis[] = []
+  const { connect } = Redis.prototype
+  t.teardown(() => { Redis.prototype.connect = connect })
+  Redis.prototype.connect = function (this: Redis, ...args) {
+    clients.push(this)
+    return connect.apply(this, args)
+  }
+  const { store } = await openOnFake(t)
+  // As it does when its connection is dropped at a bad moment, such as in the middle of a failover.
+  clients[0]!.disconnect()
+  await until('the store is not ready', () => !store.state().ready)
+  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  await until('the store is ready again', () => store.state().ready)
+  t.equal(await claim(store, 'a'), 'first')
+})
 
 t.test('settings name the store', async (t) => {
   for (const [setting, kind] of [['memory', 'memory'], ['off', 'off'], ['redis://127.0.0.1:1', 'redis']] as const) {
