@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { BadUsage, splitArguments } from './arguments.ts'
 import type { Tenant } from './places.ts'
 
 export const USAGE = `Gets an access token, calls the API with it, and shows what was sent and what came back.
@@ -26,9 +26,6 @@ export const USAGE = `Gets an access token, calls the API with it, and shows wha
 A token that you have already is taken from CALL_TOKEN. Where nothing is said, the local tenant that
 \`npm run dev\` runs is asked. Exit code: 0 when the API answered 2xx, else 1.
 `
-
-/** What was asked cannot be done as it was asked; the message says what to change. */
-export class BadUsage extends Error {}
 
 export interface CallOptions {
   method: string
@@ -74,7 +71,7 @@ const FLAGS = {
 
 /** Null when only the usage was asked for. A flag beats the environment, which beats the local tenant. */
 export function readCallOptions (argv: readonly string[], env: NodeJS.ProcessEnv, tenant: Tenant | undefined): CallOptions | null {
-  const { values, positionals } = parse(argv)
+  const { values, positionals } = splitArguments(argv, FLAGS)
   if (values.help === true) return null
   const { method, path } = target(positionals)
   const pick = (name: string, value: string | undefined): string | undefined => value ?? (env[name] || undefined)
@@ -102,18 +99,6 @@ export function readCallOptions (argv: readonly string[], env: NodeJS.ProcessEnv
   if (token === undefined) requireProvider(options)
   if (token !== undefined && options.dpop) throw new BadUsage('--dpop needs a token bound to a fresh key: it goes with neither CALL_TOKEN nor --no-token')
   return options
-}
-
-type Parsed = ReturnType<typeof parseArgs<{ options: typeof FLAGS, allowPositionals: true }>>
-
-function parse (argv: readonly string[]): Parsed {
-  try {
-    // Not every package manager takes the -- away that stands before the arguments of a script.
-    const args = argv[0] === '--' ? argv.slice(1) : [...argv]
-    return parseArgs({ args, options: FLAGS, allowPositionals: true })
-  } catch (error) {
-    throw new BadUsage((error as Error).message)
-  }
 }
 
 function target (positionals: readonly string[]): { method: string, path: string } {

@@ -1,5 +1,6 @@
 import { explainCall } from './call-explanation.ts'
-import { BadUsage, readCallOptions, USAGE } from './call-options.ts'
+import { BadUsage } from './arguments.ts'
+import { readCallOptions, USAGE } from './call-options.ts'
 import type { CallOptions } from './call-options.ts'
 import { showCallVerdict } from './call-verdict.ts'
 import { exchange, NoAnswer } from './exchange.ts'

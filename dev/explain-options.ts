@@ -1,6 +1,5 @@
-import { parseArgs } from 'node:util'
 import { settingNames } from '../lib/settings/specs.ts'
-import { BadUsage } from './call-options.ts'
+import { BadUsage, splitArguments } from './arguments.ts'
 
 export const USAGE = `Explains a captured request: what each check of the service says to it, what was compared, and what to do.
 
@@ -57,7 +56,7 @@ const FLAGS = {
 
 /** Null when only the usage was asked for. @param now Unix seconds @throws BadUsage */
 export function readExplainArguments (argv: readonly string[], now: number): ExplainArguments | null {
-  const { values, positionals } = parse(argv)
+  const { values, positionals } = splitArguments(argv, FLAGS)
   if (values.help === true) return null
   if (positionals.length > 1) throw new BadUsage('One file at a time.')
   if (values.url !== undefined && !/^https?:/i.test(URL.canParse(values.url) ? values.url : '')) throw new BadUsage(`--url ${values.url} is not an absolute http or https URL`)
@@ -72,18 +71,6 @@ export function readExplainArguments (argv: readonly string[], now: number): Exp
     method: values.method,
     peer: values.peer,
     json: values.json === true
-  }
-}
-
-type Parsed = ReturnType<typeof parseArgs<{ options: typeof FLAGS, allowPositionals: true }>>
-
-function parse (argv: readonly string[]): Parsed {
-  try {
-    // Not every package manager takes the -- away that stands before the arguments of a script.
-    const args = argv[0] === '--' ? argv.slice(1) : [...argv]
-    return parseArgs({ args, options: FLAGS, allowPositionals: true })
-  } catch (error) {
-    throw new BadUsage((error as Error).message)
   }
 }
 

@@ -22,7 +22,7 @@ export interface MemoryStoreOptions {
 }
 
 /**
- * The replay store of a single instance. A record costs 27 to 54 bytes; no claim does more than rebuild two tables of a few
+ * The replay store of a single instance. Among many, a record costs 27 to 54 bytes; no claim does more than rebuild two tables of a few
  * thousand records, and nothing runs between claims.
  */
 export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreOptions): ReplayStore {
