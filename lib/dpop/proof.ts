@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { decodeJsonObject, splitCompactJws } from '../jws.ts'
-import type { CompactJws } from '../jws.ts'
+import type { CompactJws, JsonObject } from '../jws.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
 import { compareHtu } from '../url/htu.ts'
@@ -18,7 +18,8 @@ export interface ProofClaims {
   readonly ath: string
   readonly exp?: number
   readonly nbf?: number
-  readonly nonce?: string
+  /** A string where it is usable (section 9); nothing else is looked at. */
+  readonly nonce?: unknown
 }
 
 export interface ProofPolicy {
@@ -30,8 +31,8 @@ export interface ProofPolicy {
   readonly nonces: Nonces | undefined
 }
 
-/** A proof on its way through the checks. Each check reads what earlier ones found and adds what it finds. */
-export interface ProofAttempt {
+/** A proof as it came, and what it must fit. */
+export interface OfferedProof {
   readonly proof: string
   readonly method: string
   /** base64url SHA-256 of the access token, and the thumbprint that the token is bound to. */
@@ -41,12 +42,31 @@ export interface ProofAttempt {
   readonly requestUrl: () => RequestUrl
   /** Unix seconds. */
   readonly now: number
+}
+
+/** A proof on its way through the checks. Each check reads what earlier ones found and adds what it finds. */
+export class ProofAttempt implements OfferedProof {
+  readonly proof: string
+  readonly method: string
+  readonly tokenHash: string
+  readonly tokenJkt: string
+  readonly requestUrl: () => RequestUrl
+  readonly now: number
   jws?: CompactJws
   header?: ProofHeader
   claims?: ProofClaims
   url?: RequestUrl
   /** When this proof would be refused for its age, in Unix seconds. */
   expiresAt?: number
+
+  constructor ({ proof, method, tokenHash, tokenJkt, requestUrl, now }: OfferedProof) {
+    this.proof = proof
+    this.method = method
+    this.tokenHash = tokenHash
+    this.tokenJkt = tokenJkt
+    this.requestUrl = requestUrl
+    this.now = now
+  }
 }
 
 export interface ProofCheck {
@@ -108,18 +128,21 @@ function checkHeader (attempt: ProofAttempt, { keys }: ProofPolicy): void {
 
 const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
 
-function checkClaims (attempt: ProofAttempt, { iatLeewaySeconds, nonces }: ProofPolicy): void {
+function checkClaims (attempt: ProofAttempt, { iatLeewaySeconds }: ProofPolicy): void {
   const claims = decodeJsonObject(attempt.jws!.payload)
   if (!claims) throw new Refusal('proof_malformed')
-  const { jti, htm, htu, iat, ath, exp, nbf, nonce } = claims
-  if (typeof jti !== 'string' || jti.length < 1 || jti.length > MAX_JTI_CHARACTERS ||
-    typeof htm !== 'string' || typeof htu !== 'string' || typeof ath !== 'string' || !isTime(iat) ||
-    (exp !== undefined && !isTime(exp)) || (nbf !== undefined && !isTime(nbf))) throw new Refusal('proof_claim_invalid')
-  // RFC 9449 section 9: a nonce is a string; another type is as good as none. While nonces are off it is not looked at.
-  const usableNonce = nonces && typeof nonce === 'string' ? nonce : undefined
-  attempt.claims = { jti, htm, htu, iat, ath, exp, nbf, nonce: usableNonce }
+  if (!areProofClaims(claims)) throw new Refusal('proof_claim_invalid')
+  attempt.claims = claims
+  const { exp, nbf } = claims
   if (exp !== undefined && attempt.now >= exp + iatLeewaySeconds) throw new Refusal('proof_expired')
   if (nbf !== undefined && attempt.now < nbf - iatLeewaySeconds) throw new Refusal('proof_not_yet_valid')
+}
+
+function areProofClaims (claims: JsonObject): claims is JsonObject & ProofClaims {
+  const { jti, htm, htu, iat, ath, exp, nbf } = claims
+  return typeof jti === 'string' && jti.length >= 1 && jti.length <= MAX_JTI_CHARACTERS &&
+    typeof htm === 'string' && typeof htu === 'string' && typeof ath === 'string' && isTime(iat) &&
+    (exp === undefined || isTime(exp)) && (nbf === undefined || isTime(nbf))
 }
 
 function checkMethod (attempt: ProofAttempt): void {
@@ -163,7 +186,7 @@ export function verifyProofSignature (attempt: ProofAttempt, { keys }: ProofPoli
 function checkNonce (attempt: ProofAttempt, { nonces }: ProofPolicy): void {
   if (!nonces) return
   const { nonce } = attempt.claims!
-  if (nonce === undefined) throw new Refusal('nonce_missing')
+  if (typeof nonce !== 'string') throw new Refusal('nonce_missing')
   attempt.expiresAt = nonces.expiryOf(nonce, attempt.now)
   if (attempt.expiresAt === undefined) throw new Refusal('nonce_stale')
 }

@@ -109,7 +109,12 @@ export function createRedisStore ({ open, now, onChange }: RedisStoreOptions): R
     const { done } = pending
     if (!done) return
     pending.done = null
-    while (head && head.done === null) head = head.next
+    while (head && head.done === null) {
+      const answered: Pending = head
+      head = head.next
+      // An answered command that the collector has not found yet would keep every later one alive.
+      answered.next = null
+    }
     if (!head) tail = null
     if (first === undefined) {
       if (pending.ifAbsent) refused++
