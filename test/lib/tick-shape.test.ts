@@ -1,0 +1,28 @@
+import { createHook } from 'node:async_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import t from 'tap'
+import { keepTickShape } from '../../lib/tick-shape.ts'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+/** The objects that Node makes for the ticks of a function, held weakly. */
+function ticksOf (run: () => void): Array<WeakRef<object>> {
+  const ticks: Array<WeakRef<object>> = []
+  const hook = createHook({ init: (_id, type, _trigger, resource) => { if (type === 'TickObject') ticks.push(new WeakRef(resource)) } }).enable()
+  run()
+  hook.disable()
+  return ticks
+}
+
+t.test('A tick is still there after a full collection, and one that nobody keeps is not', async t => {
+  const [kept] = ticksOf(keepTickShape)
+  const [lost] = ticksOf(() => process.nextTick(() => {}))
+  await sleep(10)
+  collect()
+  await sleep(0)
+  t.ok(kept!.deref(), 'the one that was kept')
+  t.notOk(lost!.deref(), 'the other')
+})
