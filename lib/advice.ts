@@ -266,7 +266,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   keys_unavailable: {
     meaning: 'The key that is needed is not at hand, and the provider cannot be reached for it. The request may be good.',
     cause: 'The provider is down, or the way to it is closed: DNS, firewall, proxy, TLS.',
-    cure: 'Clients try again after `Retry-After`. `/health/ready` and the log name the failure: docs/operating.md.'
+    cure: 'Clients try again after `Retry-After`. The log and the metric `holdfast_keys_last_failure` name the failure: docs/operating.md.'
   },
   replay_unavailable: {
     meaning: 'Whether the proof was used before cannot be told, because the shared replay store does not answer. The request may be good.',

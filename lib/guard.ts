@@ -119,7 +119,7 @@ function tryKeys<Carrier> (attempt: TokenAttempt<Carrier>, candidates: readonly 
   const { options, carrier, text, token, done } = attempt
   const key = candidates[index]
   if (!key) {
-    if (!attempt.asked && (candidates.length === 0 || token.kid === undefined)) return askForKeys(attempt)
+    if (!attempt.asked && (candidates.length === 0 || token.kid === undefined)) return askForKeys(attempt, candidates)
     return done(new Refusal(candidates.length === 0 ? 'token_key_unknown' : 'token_signature'))
   }
   options.verifySignature(carrier, text, key.pem, isValid => {
@@ -130,10 +130,11 @@ function tryKeys<Carrier> (attempt: TokenAttempt<Carrier>, candidates: readonly 
   })
 }
 
-function askForKeys<Carrier> (attempt: TokenAttempt<Carrier>): void {
+// The keys that have been tried already are not tried again: without a kid that would double the cost of a made-up token.
+function askForKeys<Carrier> (attempt: TokenAttempt<Carrier>, tried: readonly SigningKey[]): void {
   attempt.asked = true
   attempt.options.provider!.keys.fetchCandidates(attempt.token.kid)
-    .then(candidates => tryKeys(attempt, candidates, 0))
+    .then(candidates => tryKeys(attempt, candidates, candidates === tried ? candidates.length : 0))
     .catch(attempt.done)
 }
 

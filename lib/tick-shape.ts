@@ -1,4 +1,5 @@
 import { executionAsyncResource } from 'node:async_hooks'
+import { nextTick } from 'node:process'
 
 const kept: object[] = []
 
@@ -8,5 +9,5 @@ const kept: object[] = []
  * To be called once, early, before the first full collection.
  */
 export function keepTickShape (): void {
-  process.nextTick(() => kept.push(executionAsyncResource()))
+  nextTick(() => kept.push(executionAsyncResource()))
 }

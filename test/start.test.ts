@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { sign } from 'node:crypto'
 import { createServer } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
@@ -8,8 +9,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
-import { AUDIENCE, startIssuer } from './helpers/issuer.ts'
+import { startHostileProvider } from './helpers/hostile-provider.ts'
+import { AUDIENCE, makeIssuerKey, startIssuer } from './helpers/issuer.ts'
 import type { Issuer } from './helpers/issuer.ts'
+import { encodeJws } from './helpers/jws.ts'
 
 /**
  * The compiled app as operators run it: built once, then started by the command of `npm start` in a process of its own and
@@ -191,6 +194,20 @@ t.test('After SIGTERM a request in flight is answered, new connections are refus
   t.equal((await answer).status, 200)
   t.match(await (await answer).json(), { user_id: 'user-1' })
   t.same(await ended, { code: 0, stderr: '' })
+})
+
+t.test('A certificate of an authority of its own is refused, and accepted with NODE_EXTRA_CA_CERTS.', async t => {
+  const provider = await startHostileProvider({ tls: true })
+  t.teardown(provider.close)
+  const { privateKey, jwk } = makeIssuerKey('k1')
+  provider.publish(jwk)
+  const claims = { iss: provider.issuer, aud: AUDIENCE, sub: 'user-1', exp: Math.floor(Date.now() / 1000) + 600 }
+  const authorization = `Bearer ${encodeJws({ alg: 'RS256', kid: 'k1' }, claims, input => sign('sha256', input, privateKey))}`
+  const authority = { NODE_EXTRA_CA_CERTS: join(import.meta.dirname, 'helpers/tls/provider.cert.pem') }
+  for (const [env, status] of [[{}, 503], [{ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 503], [authority, 200]] as const) {
+    const { url } = await startService(t, { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: AUDIENCE, PORT: '0', ...env })
+    t.equal((await fetch(`${url}/api/private`, { headers: { authorization } })).status, status, JSON.stringify(env))
+  }
 })
 
 t.test('A domain with a scheme is warned about, and every token is refused without a call to anyone.', async t => {

@@ -68,7 +68,7 @@ export function parseKeySet (body: Uint8Array): KeySet {
   return { usable, passedOver }
 }
 
-/** Equal for two keys exactly when number and name are. */
+/** Equal for two keys exactly when their texts are: a number that is written in two ways counts as two. */
 export function keyIdentity ({ kid, n, e }: UsableKey): string {
   return JSON.stringify([n, e, kid])
 }

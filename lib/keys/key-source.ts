@@ -6,6 +6,7 @@ import type { PassedOver } from './key-set.ts'
 import type { KeySourceEvent, KeySourceState, KeySourceStatus } from './key-source-state.ts'
 import type { ProviderFailure } from './provider-failure.ts'
 import { parseConfiguredJwksUri, parseIssuer } from './provider-url.ts'
+import { LONGEST_BACK_OFF_MS } from './refresh-delay.ts'
 import type { Transport } from './transport.ts'
 
 export type { SigningKey } from './fetch-key-set.ts'
@@ -51,7 +52,7 @@ export interface KeySource {
   /** Whether a key that verified a token earlier still counts: it is in the last set, and that set is at most 24 h old. */
   isTrusted (key: SigningKey): boolean
   state (): KeySourceState
-  /** Seconds after which a request that was refused with `keys_unavailable` is worth trying again. At least 1. */
+  /** Seconds after which a request that was refused with `keys_unavailable` is worth trying again: 1 to 60. */
   retryAfter (): number
   /** Stops for good, and cuts a fetch that is under way. The keys at hand stay usable for requests that are being answered. */
   close (): Promise<void>
@@ -71,7 +72,7 @@ function scheduleTimer (callback: () => void, delayMs: number): () => void {
  * Throws TypeError for an issuer or jwksUri from which keys may not be fetched.
  */
 export function createKeySource (options: KeySourceOptions): KeySource {
-  const { transport, now = Date.now, random = Math.random, schedule = scheduleTimer, onEvent = () => {} } = options
+  const { transport, now = () => Date.now(), random = Math.random, schedule = scheduleTimer, onEvent = () => {} } = options
   const address: ProviderAddress = {
     issuer: options.issuer,
     base: parseIssuer(options.issuer),
@@ -119,8 +120,8 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     }
   }
 
-  /** Timers stand still while the machine sleeps or the process is frozen; the clock does not. */
-  function time (): number {
+  /** The time, which also starts a refresh that is overdue: timers stand still while the machine sleeps or the process is frozen. */
+  function refreshTime (): number {
     const at = now()
     if (at >= overdueAt) {
       overdueAt = Infinity
@@ -130,7 +131,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
   }
 
   function candidates (kid: string | undefined): readonly SigningKey[] {
-    return time() < trustedUntil ? ring.candidates(kid) : NONE
+    return refreshTime() < trustedUntil ? ring.candidates(kid) : NONE
   }
 
   /**
@@ -148,6 +149,12 @@ export function createKeySource (options: KeySourceOptions): KeySource {
   async function fetchCandidates (kid: string | undefined): Promise<readonly SigningKey[]> {
     const atHand = candidates(kid)
     if (kid !== undefined && atHand.length > 0) return atHand
+    if (loop.running !== undefined) {
+      // It may have read the set before the key was published: what it does not bring may be asked for once more.
+      await loop.running
+      const brought = candidates(kid)
+      if (brought.length > 0 && (kid !== undefined || atHand.length === 0)) return brought
+    }
     if (mayAsk()) {
       // The first fetch would come anyway: it is not on behalf of a kid.
       if (fetchedAt !== undefined) askedAt = now()
@@ -155,7 +162,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     }
     await loop.running
     const found = candidates(kid)
-    if (found.length === 0 && (loop.lastFailure !== undefined || now() >= trustedUntil)) {
+    if (found.length === 0 && (loop.closed || loop.lastFailure !== undefined || now() >= trustedUntil)) {
       throw new Refusal('keys_unavailable', { failure: loop.lastFailure ?? 'closed' })
     }
     return found
@@ -179,9 +186,10 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     },
     candidates,
     fetchCandidates,
-    isTrusted: (key) => time() < trustedUntil && ring.has(key),
+    isTrusted: (key) => refreshTime() < trustedUntil && ring.has(key),
     state,
-    retryAfter: () => Math.max(1, Math.ceil((loop.nextAt - now()) / 1000)),
+    // A clock that was set back makes the next attempt seem further away than it is.
+    retryAfter: () => Math.max(1, Math.ceil(Math.min(loop.nextAt - now(), LONGEST_BACK_OFF_MS) / 1000)),
     close: loop.close
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Why a fetch of the signing keys came to nothing. The words are stable: operators see them in logs,
- * health and metrics, and docs/operating.md explains each.
+ * Why a fetch of the signing keys came to nothing. The words are stable: operators see them in logs and
+ * metrics, and docs/operating.md explains each.
  */
 export const PROVIDER_FAILURES = Object.freeze([
   'deadline', 'unreachable', 'tls', 'proxy', 'status', 'redirect', 'content_encoding', 'too_large', 'not_json',

@@ -174,5 +174,11 @@ export const METRICS: readonly MetricSpec[] = [
     type: 'counter',
     help: 'Fetches of the key set that failed.',
     read: sources => keys(sources, state => value(state.failures))
+  },
+  {
+    name: 'holdfast_keys_last_failure',
+    type: 'gauge',
+    help: 'Why the last fetch of the key set failed; absent when it did not.',
+    read: sources => keys(sources, ({ lastFailure }) => lastFailure === undefined ? [] : [{ labels: { failure: lastFailure }, value: 1 }])
   }
 ]

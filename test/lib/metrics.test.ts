@@ -129,7 +129,8 @@ t.test('Each metric shows what its source says', async t => {
     holdfast_keys_status: { empty: 0, fresh: 0, stale: 1, expired: 0 },
     holdfast_keys_age_seconds: { '': 60 },
     holdfast_keys_fetches_total: { '': 7 },
-    holdfast_keys_fetch_failures_total: { '': 6 }
+    holdfast_keys_fetch_failures_total: { '': 6 },
+    holdfast_keys_last_failure: { deadline: 1 }
   })
 })
 
@@ -139,6 +140,8 @@ t.test('What a source cannot tell is absent, not zero', async t => {
   const outage = readAll(sources({ replay, keys }))
   t.same(outage.holdfast_replay_ready, { redis: 0 })
   for (const name of ['holdfast_replay_entries', 'holdfast_replay_max_entries', 'holdfast_replay_bytes', 'holdfast_keys_age_seconds']) t.same(outage[name], {}, name)
+  const fresh = { state: () => ({ status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }) } as never
+  t.same(readAll(sources({ keys: fresh })).holdfast_keys_last_failure, {})
   const unusable = readAll(sources({ keys: undefined }))
   for (const { name } of METRICS.filter(({ name }) => name.startsWith('holdfast_keys'))) t.same(unusable[name], {}, `${name} with an unusable domain`)
 })

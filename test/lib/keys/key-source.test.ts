@@ -487,6 +487,48 @@ t.test('a refresh by the clock does not delay a key that is published just after
   t.equal((await source.fetchCandidates('b')).length, 1)
 })
 
+t.test('a key that is published while a fetch is under way is asked for when that has ended', async (t) => {
+  for (const kid of ['b', undefined]) {
+    const { provider, source, settled, clock } = await setUp(t)
+    provider.publish({ ...a, kid: kid && 'a' })
+    source.start()
+    await settled(1)
+    const [old] = source.candidates(undefined)
+    let release = (): void => {}
+    provider.jwks = (request, response) => { release = () => json({ keys: [{ ...a, kid: kid && 'a' }] })(request, response) }
+    clock.advance(clock.nextMs)
+    while (provider.fetches < 2) await delay(2)
+    provider.publish({ ...b, kid })
+    const found = source.fetchCandidates(kid)
+    release()
+    const [key] = await found
+    t.equal(key!.kid, kid)
+    t.not(key, old)
+    t.equal(provider.fetches, 3)
+  }
+})
+
+t.test('a clock that was set back does not send clients away for longer', async (t) => {
+  const { provider, source, clock, settled } = await setUp(t)
+  await provider.vanish()
+  source.start()
+  await settled(1)
+  t.equal(source.retryAfter(), 2)
+  clock.at -= HOUR
+  t.equal(source.retryAfter(), 60)
+})
+
+t.test('whether a key is published cannot be told once the source is closed', async (t) => {
+  const { provider, source, settled } = await setUp(t)
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  provider.jwks = hang()
+  const waiting = t.rejects(source.fetchCandidates('b'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'closed' } })
+  await source.close()
+  await waiting
+})
+
 t.test('a fetch for an unknown kid that fails is told as unavailable, and keys at hand serve on', async (t) => {
   const { provider, source, settled } = await setUp(t)
   provider.publish(a)

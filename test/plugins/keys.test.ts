@@ -1,0 +1,160 @@
+import { sign } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startApp } from '../helpers/app.ts'
+import type { RunningApp } from '../helpers/app.ts'
+import { startConnectProxy } from '../helpers/connect-proxy.ts'
+import { html, startHostileProvider } from '../helpers/hostile-provider.ts'
+import type { HostileProvider } from '../helpers/hostile-provider.ts'
+import { AUDIENCE, makeIssuerKey } from '../helpers/issuer.ts'
+import type { Issuer, IssuerKey } from '../helpers/issuer.ts'
+import { encodeJws } from '../helpers/jws.ts'
+import type { RawSettings } from '../../lib/settings/sources.ts'
+
+const a = makeIssuerKey('a')
+const b = makeIssuerKey('b')
+
+interface Bench extends RunningApp {
+  readonly provider: HostileProvider
+  /** Status and Retry-After of a request with a fresh token of this key. */
+  ask (key: IssuerKey, kid?: string): Promise<{ status: number, retryAfter: string | null }>
+  send (token: string): Promise<{ status: number, retryAfter: string | null }>
+  token (key: IssuerKey, kid?: string): string
+  ready (): Promise<{ status: number, keys: unknown }>
+  events (): unknown[]
+}
+
+async function start (t: Test, prepare: (provider: HostileProvider) => void, settings: RawSettings = {}): Promise<Bench> {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  prepare(provider)
+  const running = await startApp(t, { url: provider.issuer } as Issuer, settings)
+  let serial = 0
+  const token = ({ privateKey }: IssuerKey, kid: string): string => {
+    const now = Math.floor(Date.now() / 1000)
+    const claims = { iss: provider.issuer, aud: AUDIENCE, sub: 'user-1', exp: now + 3600, jti: String(serial++) }
+    return encodeJws({ alg: 'RS256', kid }, claims, input => sign('sha256', input, privateKey))
+  }
+  const send = async (text: string) => {
+    const answer = await fetch(`${running.url}/api/private`, { headers: { authorization: `Bearer ${text}` } })
+    await answer.arrayBuffer()
+    return { status: answer.status, retryAfter: answer.headers.get('retry-after') }
+  }
+  return {
+    ...running,
+    provider,
+    token: (key, kid = key.kid) => token(key, kid),
+    send,
+    ask: (key, kid = key.kid) => send(token(key, kid)),
+    async ready () {
+      const answer = await fetch(`${running.url}/health/ready`)
+      return { status: answer.status, keys: (await answer.json() as { checks: { keys: unknown } }).checks.keys }
+    },
+    events: () => running.log.filter(({ event }) => event !== undefined).map(({ event }) => event)
+  }
+}
+
+/** Milliseconds by which the clock of the process is ahead. Timers stay as they are. */
+let aheadMs = 0
+const realNow = Date.now
+Date.now = () => realNow() + aheadMs
+
+t.test('Through a rotation under load no good request fails, and the tokens of the old key end with it', async t => {
+  const { provider, ask, send, token } = await start(t, provider => provider.publish(a.jwk))
+  const old = token(a)
+  t.equal((await send(old)).status, 200)
+  let current = [a]
+  const load = { isOn: true }
+  const statuses = new Map<number, number>()
+  const client = async (): Promise<void> => {
+    for (let turn = 0; load.isOn; turn++) {
+      const { status } = await ask(current[turn % current.length]!)
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      await delay(1)
+    }
+  }
+  t.teardown(() => { load.isOn = false })
+  const clients = Promise.all([client(), client()])
+  await delay(100)
+  provider.publish(a.jwk, b.jwk)
+  current = [a, b]
+  await delay(100)
+  current = [b]
+  await delay(50)
+  provider.publish(b.jwk)
+  aheadMs += 10 * 60_000
+  await ask(b)
+  for (let left = 400; provider.fetches < 3 && left > 0; left--) await delay(5)
+  await delay(50)
+  load.isOn = false
+  await clients
+  t.same([...statuses.keys()], [200])
+  t.equal((await send(old)).status, 401, 'a verified token of the key that is gone')
+  t.ok(provider.fetches <= 4, `${provider.fetches} fetches: the start, the new key, the refresh, and one for the token of the old key`)
+})
+
+t.test('A flood of unknown kids causes one fetch each 30 s, and no good request fails', async t => {
+  const { provider, ask, token, send } = await start(t, provider => provider.publish(a.jwk))
+  t.equal((await ask(a)).status, 200)
+  const flood = () => Promise.all(Array.from({ length: 300 }, (_, index) => index % 10 ? ask(b, `unknown-${index}`) : ask(a)))
+  const answers = await flood()
+  t.ok(answers.every(({ status }, index) => status === (index % 10 ? 401 : 200)))
+  t.equal(provider.fetches, 2)
+  for (const claims of [{ aud: 'other' }, { exp: 1 }]) {
+    const text = encodeJws({ alg: 'RS256', kid: 'x' }, { iss: provider.issuer, aud: AUDIENCE, sub: 'u', exp: 9e9, ...claims }, input => sign('sha256', input, b.privateKey))
+    aheadMs += 30_000
+    t.equal((await send(text)).status, 401)
+  }
+  t.equal(provider.fetches, 2, 'tokens that their claims refuse cause none')
+  provider.publish(a.jwk, b.jwk)
+  t.equal((await send(token(b))).status, 200, 'a new key is found at the next fetch that is allowed')
+  t.equal(provider.fetches, 3)
+})
+
+t.test('With no key at hand all who wait share one fetch, and are told when to come back', async t => {
+  const held: ServerResponse[] = []
+  const { provider, ask, ready, url, events } = await start(t, provider => {
+    provider.publish(a.jwk)
+    provider.jwks = (_request, response) => { held.push(response) }
+  })
+  const waiting = Promise.all(Array.from({ length: 50 }, () => ask(a)))
+  while (held.length === 0) await delay(5)
+  t.equal((await fetch(`${url}/api/public`)).status, 200, 'public endpoints answer meanwhile')
+  t.same(await ready(), { status: 503, keys: 'empty' })
+  await delay(50)
+  provider.publish(a.jwk)
+  held[0]!.writeHead(500).end()
+  for (const { status, retryAfter } of await waiting) t.ok(status === 503 && /^[12]$/.test(retryAfter!), `${status} ${retryAfter}`)
+  t.equal(provider.fetches, 1)
+  for (let left = 100; (await ask(a)).status !== 200 && left > 0; left--) await delay(50)
+  t.equal(provider.fetches, 2, 'and the provider is found again without a restart')
+  t.same(await ready(), { status: 200, keys: 'ok' })
+  t.same(events(), ['keys_fetch_failed', 'keys_fetched'])
+})
+
+t.test('While a refresh fails the keys at hand serve on, and readiness says so', async t => {
+  const { provider, ask, ready, events } = await start(t, provider => provider.publish(a.jwk))
+  t.equal((await ask(a)).status, 200)
+  provider.jwks = html(500)
+  t.match(await ask(b), { status: 503, retryAfter: /^[12]$/ }, 'whether there is such a key cannot be told')
+  t.equal((await ask(a)).status, 200)
+  t.same(await ready(), { status: 200, keys: 'stale' })
+  for (let turn = 0; turn < 5; turn++) await ask(b)
+  t.same(events(), ['keys_fetched', 'keys_fetch_failed'], 'one line for the change, none for requests')
+  aheadMs += 24 * 60 * 60_000
+  t.match(await ask(a), { status: 503 })
+  t.same(await ready(), { status: 503, keys: 'expired' })
+})
+
+t.test('The settings of proxies reach the calls to the provider', async t => {
+  const proxy = await startConnectProxy()
+  t.teardown(proxy.close)
+  const direct = await start(t, provider => provider.publish(a.jwk), { HTTP_PROXY: proxy.url, NO_PROXY: '127.0.0.1' })
+  t.equal((await direct.ask(a)).status, 200)
+  t.same(proxy.tunnels, [])
+  const { provider, ask } = await start(t, provider => provider.publish(a.jwk), { HTTP_PROXY: proxy.url })
+  t.equal((await ask(a)).status, 200)
+  t.same([...new Set(proxy.tunnels)], [`127.0.0.1:${provider.port}`])
+})
