@@ -21,7 +21,7 @@ const id = Buffer.alloc(32)
 function nextId (n) {
   ids.copy(id, 0, (n % 2 ** 16) * 32, (n % 2 ** 16) * 32 + 32)
   for (let at = 0; at < 16; at += 4) id.writeInt32LE(id.readInt32LE(at) ^ Math.imul(n, 0x9e3779b1 + at), at)
-  return id
+  return id.toString('binary')
 }
 
 function memory () {

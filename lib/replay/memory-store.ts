@@ -52,17 +52,17 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
     sweeper = (sweeper + 1) % tables.length
   }
 
-  function record (id: Buffer, expiresAt: number): 'first' | 'seen' | 'replay_unavailable' | 'replay_full' {
+  function record (id: string, expiresAt: number): 'first' | 'seen' | 'replay_unavailable' | 'replay_full' {
     if (closed || Number.isNaN(expiresAt)) return 'replay_unavailable'
     counts.moveTo(clock.passed(window))
     const second = counts.round(Math.floor(expiresAt) + 1 + LATE_CLAIM_SECONDS)
     // What died at the horizon is forgotten: after the clock has gone back, its copies look young again.
     if (second <= counts.horizon) return 'replay_unavailable'
 
-    const a = id.readInt32LE(0)
-    const b = id.readInt32LE(4)
-    const c = id.readInt32LE(8)
-    const d = id.readInt32LE(12)
+    const a = readWord(id, 0)
+    const b = readWord(id, 4)
+    const c = readWord(id, 8)
+    const d = readWord(id, 12)
     const hash = hashWords(key, a, b, c, d)
     const table = tables[hash >>> 1 >>> (31 - tableBits)]!
     if (table.crowded) rebuild(table)
@@ -110,6 +110,10 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
       tables.length = 0
     }
   }
+}
+
+function readWord (id: string, at: number): number {
+  return id.charCodeAt(at) | id.charCodeAt(at + 1) << 8 | id.charCodeAt(at + 2) << 16 | id.charCodeAt(at + 3) << 24
 }
 
 function randomKey (random: MemoryStoreOptions['random']): HashKey {

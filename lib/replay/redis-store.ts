@@ -190,7 +190,7 @@ export function createRedisStore ({ open, now, onChange }: RedisStoreOptions): R
         return done(new Refusal('replay_unavailable'))
       }
       const deadlineMs = performance.now() + (usable ? CLAIM_MS : FIRST_CLAIM_MS)
-      const pending: Pending = { key: PREFIX + id.toString('base64url', 0, KEY_BYTES), ttlSeconds, ifAbsent: true, deadlineMs, done, next: null }
+      const pending: Pending = { key: PREFIX + Buffer.from(id.slice(0, KEY_BYTES), 'latin1').toString('base64url'), ttlSeconds, ifAbsent: true, deadlineMs, done, next: null }
       enqueue(pending)
       if (usable) send(pending)
       else waiting!.push(pending)

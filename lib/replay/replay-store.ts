@@ -35,12 +35,12 @@ export interface ReplayStore {
   /**
    * Records an id and tells whether it was the first to do so, in one atomic step.
    *
-   * @param id 32 bytes: the SHA-256 of the key's thumbprint and the `jti`.
+   * @param id the SHA-256 of the key's thumbprint and the `jti`: 32 characters, each of which stands for a byte (latin1, Node's `binary`).
    * @param expiresAt Unix seconds, may be fractional. The record is kept through that moment and at least that long.
    * @param done `(null, true)` first, `(null, false)` seen before, `(refusal)` undecided: `replay_unavailable` or
    *   `replay_full`. Called exactly once; by the memory store before `claim` returns.
    */
-  claim (id: Buffer, expiresAt: number, done: ClaimDone): void
+  claim (id: string, expiresAt: number, done: ClaimDone): void
   state (): ReplayState
   /** Frees what the store holds. Claims made later are refused. */
   close (): Promise<void> | void

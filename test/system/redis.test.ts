@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
@@ -9,7 +9,7 @@ import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { freePort, skipRedis, startRedis } from '../helpers/redis.ts'
 import type { RedisServer } from '../helpers/redis.ts'
 
-const idOf = (name: string | number): Buffer => createHash('sha256').update(String(name)).digest()
+const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
 
 function claim (store: ReplayStore, name: string | number): Promise<string> {
   return new Promise(resolve => store.claim(idOf(name), Date.now() / 1000 + 330, (refusal, first) => {

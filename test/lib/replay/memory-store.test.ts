@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
@@ -11,11 +11,11 @@ import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
 import { createStoreClock } from '../../../lib/replay/store-clock.ts'
 
 const START = 1_800_000_000
-const idOf = (name: string | number): Buffer => createHash('sha256').update(String(name)).digest()
+const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
 
 type Outcome = 'first' | 'seen' | 'replay_full' | 'replay_unavailable'
 
-function claim (store: ReplayStore, id: Buffer, expiresAt: number): Outcome {
+function claim (store: ReplayStore, id: string, expiresAt: number): Outcome {
   let outcome: Outcome | undefined
   store.claim(id, expiresAt, (refusal, first) => {
     outcome = refusal ? (refusal as Refusal).reason as Outcome : first ? 'first' : 'seen'

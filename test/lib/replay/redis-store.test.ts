@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -18,7 +18,8 @@ import type { FakeRedis, Reply } from '../../helpers/fake-redis.ts'
 
 type Outcome = 'first' | 'seen' | 'replay_unavailable'
 
-const idOf = (name: string | number): Buffer => createHash('sha256').update(String(name)).digest()
+const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
+const keyOf = (name: string): string => `holdfast:${Buffer.from(idOf(name), 'binary').toString('base64url', 0, 16)}`
 const inSeconds = (seconds: number): number => Date.now() / 1000 + seconds
 
 function claim (store: ReplayStore, name: string | number, expiresAt = inSeconds(330)): Promise<Outcome> {
@@ -148,7 +149,7 @@ t.test('a claim is one SET with NX and the time that is left, under a hashed key
   t.equal(await claim(store, 'a', inSeconds(100.5)), 'seen')
   t.equal(await claim(store, 'b', inSeconds(1e300)), 'first')
   t.equal(await claim(store, 'c', inSeconds(-LATE_CLAIM_SECONDS + 0.9)), 'first', 'a proof judged in time may be a little late')
-  const key = `holdfast:${idOf('a').subarray(0, 16).toString('base64url')}`
+  const key = keyOf('a')
   const sent = claimsOf(fake)
   t.strictSame(sent.slice(0, 2), [
     ['SET', key, '1', 'EX', String(330 + LATE_CLAIM_SECONDS), 'NX'],
@@ -252,7 +253,7 @@ t.test('a server that hangs costs each claim a fifth of a second, until its conn
   t.match(store.state(), { ready: false, reason: 'timeout', refused: 3 })
   await until('the connection is dropped', () => fake.commands.some(([name], at) => name === 'INFO' && at > 2))
   t.equal(await claim(store, 'd'), 'replay_unavailable')
-  t.notOk(claimsOf(fake).some(([, key]) => key!.endsWith(idOf('d').subarray(0, 16).toString('base64url'))), 'a new connection must answer first')
+  t.notOk(claimsOf(fake).some(([, key]) => key === keyOf('d')), 'a new connection must answer first')
   fake.override = undefined
   await until('it answers again', () => store.state().ready)
   t.equal(await claim(store, 'e'), 'first')
