@@ -1,9 +1,9 @@
+import { tuneEngine } from './lib/engine.ts'
 import { readTextIfThere } from './lib/settings/read-text.ts'
 import { collectSettings } from './lib/settings/sources.ts'
 import { defaultPort } from './lib/settings/settings.ts'
-import { keepTickShape } from './lib/tick-shape.ts'
 
-keepTickShape()
+tuneEngine()
 
 // What `fastify start -c` reads before it loads the app: the command line fixes the port by then, and its default depends
 // on the profile. Settings are not judged here; the app does that, with one message for all of them.

@@ -2,8 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { readProofLine, verifySchemeFits } from './binding.ts'
 import { splitCredentials, verifyOffered, verifyToken68 } from './credentials.ts'
 import type { Credentials, Scheme } from './credentials.ts'
-import { ProofAttempt } from './dpop/proof.ts'
-import type { ProofPolicy, ProofVerifier } from './dpop/proof.ts'
+import type { ProofAttempt, ProofPolicy, ProofVerifier } from './dpop/proof.ts'
 import { readHeaderLines } from './header-lines.ts'
 import type { HeaderLines } from './header-lines.ts'
 import type { KeySource, SigningKey } from './keys/key-source.ts'
@@ -146,14 +145,14 @@ function verifyBinding (
   verifySchemeFits(scheme, token.jkt, lines, options.mode)
   if (scheme === 'Bearer') return done(null, identify(token, scheme, undefined))
 
-  const attempt = new ProofAttempt({
+  const attempt: ProofAttempt = {
     proof: readProofLine(lines),
     method: message.method!,
     tokenHash: token.tokenHash,
     tokenJkt: token.jkt!,
     requestUrl: () => options.resolveUrl(wireOf(message, lines)),
     now
-  })
+  }
   options.verifyProof(attempt, options.proofs, error => {
     if (error) return done(error)
     done(null, identify(token, scheme, nextNonce(options.proofs, attempt)))

@@ -1,12 +1,12 @@
 /** What the guard reads of the header lines as they stood on the wire. */
-export class HeaderLines {
+export interface HeaderLines {
   /** First line of that name, white space at its ends removed by the parser. */
-  authorization: string | undefined = undefined
-  authorizationCount = 0
-  dpop: string | undefined = undefined
-  dpopCount = 0
-  host: string | undefined = undefined
-  hostCount = 0
+  authorization: string | undefined
+  authorizationCount: number
+  dpop: string | undefined
+  dpopCount: number
+  host: string | undefined
+  hostCount: number
 }
 
 /**
@@ -14,7 +14,9 @@ export class HeaderLines {
  * the first for some names and joins them for others, and a repeated line must be seen to be refused.
  */
 export function readHeaderLines (rawHeaders: readonly string[]): HeaderLines {
-  const lines = new HeaderLines()
+  const lines: HeaderLines = {
+    authorization: undefined, authorizationCount: 0, dpop: undefined, dpopCount: 0, host: undefined, hostCount: 0
+  }
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!
     // The length decides for nearly every other header, without a lower-case copy of its name.

@@ -1,16 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 
 /** The three segments of a JWS in compact form (RFC 7515 section 3.1), still encoded. */
-export class CompactJws {
+export interface CompactJws {
   readonly header: string
   readonly payload: string
   readonly signature: string
-
-  constructor (header: string, payload: string, signature: string) {
-    this.header = header
-    this.payload = payload
-    this.signature = signature
-  }
 }
 
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -35,7 +29,7 @@ export function splitCompactJws (text: string): CompactJws | undefined {
   const payload = text.slice(first + 1, second)
   const signature = text.slice(second + 1)
   if (!isCanonicalBase64url(header) || !isCanonicalBase64url(payload) || !isCanonicalBase64url(signature)) return undefined
-  return new CompactJws(header, payload, signature)
+  return { header, payload, signature }
 }
 
 /** Decodes a segment that holds a JSON object in UTF-8. Undefined for anything else. */

@@ -31,8 +31,8 @@ export interface ProofPolicy {
   readonly nonces: Nonces | undefined
 }
 
-/** A proof as it came, and what it must fit. */
-export interface OfferedProof {
+/** A proof on its way through the checks. Each check reads what earlier ones found and adds what it finds. */
+export interface ProofAttempt {
   readonly proof: string
   readonly method: string
   /** base64url SHA-256 of the access token, and the thumbprint that the token is bound to. */
@@ -42,31 +42,12 @@ export interface OfferedProof {
   readonly requestUrl: () => RequestUrl
   /** Unix seconds. */
   readonly now: number
-}
-
-/** A proof on its way through the checks. Each check reads what earlier ones found and adds what it finds. */
-export class ProofAttempt implements OfferedProof {
-  readonly proof: string
-  readonly method: string
-  readonly tokenHash: string
-  readonly tokenJkt: string
-  readonly requestUrl: () => RequestUrl
-  readonly now: number
   jws?: CompactJws
   header?: ProofHeader
   claims?: ProofClaims
   url?: RequestUrl
   /** When this proof would be refused for its age, in Unix seconds. */
   expiresAt?: number
-
-  constructor ({ proof, method, tokenHash, tokenJkt, requestUrl, now }: OfferedProof) {
-    this.proof = proof
-    this.method = method
-    this.tokenHash = tokenHash
-    this.tokenJkt = tokenJkt
-    this.requestUrl = requestUrl
-    this.now = now
-  }
 }
 
 export interface ProofCheck {

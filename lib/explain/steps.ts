@@ -2,7 +2,7 @@ import { createPublicKey } from 'node:crypto'
 import { readProofLine, verifySchemeFits } from '../binding.ts'
 import { parseCredentials } from '../credentials.ts'
 import { ALGORITHMS } from '../dpop/algorithms.ts'
-import { CHECK_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, claimProof, ProofAttempt, verifyProofSignature } from '../dpop/proof.ts'
+import { CHECK_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, claimProof, verifyProofSignature } from '../dpop/proof.ts'
 import type { ProofPolicy } from '../dpop/proof.ts'
 import { verifySignature } from '../dpop/signature.ts'
 import { Refusal } from '../refusal.ts'
@@ -74,7 +74,7 @@ function fitScheme (e: Examination): void {
 
 function takeProof (e: Examination): void {
   const { tokenHash, jkt } = e.verified!
-  e.proof = new ProofAttempt({ proof: readProofLine(e.lines), method: e.request.method, tokenHash, tokenJkt: jkt!, requestUrl: e.resolveUrl, now: e.options.now })
+  e.proof = { proof: readProofLine(e.lines), method: e.request.method, tokenHash, tokenJkt: jkt!, requestUrl: e.resolveUrl, now: e.options.now }
 }
 
 function verifyProofKey (e: Examination): Promise<void> {

@@ -9,7 +9,7 @@ import { readTargetPath } from './path.ts'
 export type { BaseUrl, UrlSettings, WireRequest } from './base-url.ts'
 
 /** The URL that the client used, without query and fragment, in normal form. */
-export class RequestUrl {
+export interface RequestUrl {
   readonly scheme: Scheme
   /** Holds the port where it is not the scheme's default. */
   readonly host: string
@@ -17,13 +17,6 @@ export class RequestUrl {
   readonly path: string
   /** scheme://host and path. */
   readonly href: string
-
-  constructor (base: BaseUrl, path: string) {
-    this.scheme = base.scheme
-    this.host = base.host
-    this.path = base.prefix + path
-    this.href = base.href + path
-  }
 }
 
 function refuseAuthority (cause: string): never {
@@ -67,6 +60,6 @@ export function createRequestUrlResolver (settings: UrlSettings): (wire: WireReq
     const path = wire.target.charCodeAt(0) === 0x2f
       ? readTargetPath(wire.target, 0)
       : readAbsoluteTarget(wire, base, isFixedBase)
-    return new RequestUrl(base, path)
+    return { scheme: base.scheme, host: base.host, path: base.prefix + path, href: base.href + path }
   }
 }

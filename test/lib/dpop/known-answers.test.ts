@@ -5,8 +5,8 @@ import type { DpopAlg } from '../../../lib/dpop/algorithms.ts'
 import { createClientKeys } from '../../../lib/dpop/client-keys.ts'
 import { importPublicJwk, parsePublicJwk, thumbprint } from '../../../lib/dpop/jwk.ts'
 import { createNonces } from '../../../lib/dpop/nonces.ts'
-import { ProofAttempt, verifyProof } from '../../../lib/dpop/proof.ts'
-import type { OfferedProof } from '../../../lib/dpop/proof.ts'
+import { verifyProof } from '../../../lib/dpop/proof.ts'
+import type { ProofAttempt } from '../../../lib/dpop/proof.ts'
 import { encodeDer, verifySignature } from '../../../lib/dpop/signature.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
 import { createOffStore } from '../../../lib/replay/off-store.ts'
@@ -25,8 +25,8 @@ const EXAMPLE = {
     '2oW9RP35yRqzhrtNP86L-Ey71EOptxRimPPToA1plemAgR6pxHF8y6-yqyVnmcw6Fy1dqd-jfxSYoMxhAJpLjA'
 }
 
-function attemptOf (overrides: Partial<OfferedProof> = {}): ProofAttempt {
-  return new ProofAttempt({
+function attemptOf (overrides: Partial<ProofAttempt> = {}): ProofAttempt {
+  return {
     proof: EXAMPLE.proof,
     method: 'GET',
     tokenHash: createHash('sha256').update(EXAMPLE.token).digest('base64url'),
@@ -34,7 +34,7 @@ function attemptOf (overrides: Partial<OfferedProof> = {}): ProofAttempt {
     requestUrl: () => ({ scheme: 'https', host: 'resource.example.org', path: '/protectedresource', href: EXAMPLE.url }),
     now: EXAMPLE.iat,
     ...overrides
-  })
+  }
 }
 
 function outcome (attempt: ProofAttempt): Promise<string> {
@@ -44,7 +44,7 @@ function outcome (attempt: ProofAttempt): Promise<string> {
 
 t.test('The complete example of RFC 9449 section 7.1 passes, and each change of it is refused for its own reason', async t => {
   const url = { scheme: 'https', host: 'resource.example.org', path: '/protectedresource', href: EXAMPLE.url } as const
-  const rows: Array<[title: string, overrides: Partial<OfferedProof>, expected: string]> = [
+  const rows: Array<[title: string, overrides: Partial<ProofAttempt>, expected: string]> = [
     ['as it stands', {}, 'accepted'],
     ['another method', { method: 'POST' }, 'htm_mismatch'],
     ['the method in lower case', { method: 'get' }, 'htm_mismatch'],

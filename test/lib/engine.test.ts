@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { keepTickShape } from '../../lib/tick-shape.ts'
+import { tuneEngine } from '../../lib/engine.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -18,7 +18,7 @@ function ticksOf (run: () => void): Array<WeakRef<object>> {
 }
 
 t.test('A tick is still there after a full collection, and one that nobody keeps is not', async t => {
-  const [kept] = ticksOf(keepTickShape)
+  const [kept] = ticksOf(tuneEngine)
   const [lost] = ticksOf(() => process.nextTick(() => {}))
   await sleep(10)
   collect()
