@@ -1,4 +1,5 @@
 import type { FastifyEnvOptions } from '@fastify/env'
+import { Ajv } from 'ajv'
 import { FORMATS } from './formats.ts'
 import { describeProblems } from './problems.ts'
 import type { SchemaError } from './problems.ts'
@@ -41,15 +42,7 @@ function envOptions (values: RawSettings): FastifyEnvOptions {
     env: false,
     data: structuredClone(values),
     schema: { type: 'object', properties: Object.fromEntries(settingNames.map(name => [name, settingSpec(name).schema])) },
-    ajv: {
-      customOptions (ajv) {
-        ajv.opts.coerceTypes = false
-        // The schema is ours and is used once: to judge and optimize it takes longer than to use it.
-        ajv.opts.validateSchema = false
-        ajv.opts.code.optimize = 0
-        for (const [name, isFormat] of Object.entries(FORMATS)) ajv.addFormat(name, isFormat)
-        return ajv
-      }
-    }
+    // The schema is ours and is used once: to judge and optimize it takes longer than to use it.
+    ajv: new Ajv({ allErrors: true, removeAdditional: true, useDefaults: true, allowUnionTypes: true, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS })
   }
 }
