@@ -5,6 +5,7 @@ import { LOAD_CORE, ourCpuMs, SERVER_CORE } from './processes.js'
 const CONNECTIONS = 64
 const MOST_FOREIGN = 0.05 // of a core, by others or the host, during a round
 const MOST_LOAD = 0.9 // of its core, by the load generator
+const MOST_LATE = 0.01 // of the requests that have a moment to leave at, left over a millisecond after it
 const TRIES = 6
 const LEAST_WARM = 6_000 // requests before a server is measured
 
@@ -58,8 +59,7 @@ export const round = async (bench, server, name, wanted) => {
     })
     for (const stream of value.streams) checkAnswers(name, stream)
     const paced = wanted.some(({ rate }) => rate !== undefined)
-    const late = value.streams.find(({ lateMs }) => lateMs > 5)
-    const limited = paced ? late !== undefined : value.loadShare > MOST_LOAD
+    const limited = paced ? value.streams.some(({ lateShare }) => lateShare > MOST_LATE) : value.loadShare > MOST_LOAD
     if (bench.allowBusy || (foreign < MOST_FOREIGN && !limited)) return figures(server, value, foreign)
     const reason = limited
       ? `the load generator was the limit (${(value.loadShare * 100).toFixed(0)} % of its core)`

@@ -109,9 +109,12 @@ export const saturate = (open, { batch, count, expect }) => new Promise((resolve
   for (const connection of open.list.slice(0, count)) connection.send(batch[sent++ % batch.length], performance.now())
 })
 
+const LATE_MS = 1
+
 /**
  * Open loop: requests leave at random moments (exponential gaps) at `rate` a second however slow the answers are, and a
- * request that finds no free connection has waited since the moment it was due.
+ * request that finds no free connection has waited since the moment it was due. `lateShare` is the share that left late
+ * although a connection was free: the fault of the load generator, not of the server.
  */
 export const pace = (open, { batch, count, rate, expect }) => new Promise((resolve, reject) => {
   const dueMs = new Float64Array(count)
@@ -123,7 +126,8 @@ export const pace = (open, { batch, count, rate, expect }) => new Promise((resol
   let answered = 0
   let wrong = 0
   let sample
-  let lateMs = 0
+  let late = 0
+  let starvedAtMs = started
   open.onLost = reject
   open.onAnswer = (connection, status, text) => {
     const now = performance.now()
@@ -133,13 +137,16 @@ export const pace = (open, { batch, count, rate, expect }) => new Promise((resol
       wrong++
       sample ??= text
     }
-    if (answered === count) resolve({ ...summary(latenciesMs, now - started, wrong, sample), lateMs })
+    if (answered === count) resolve({ ...summary(latenciesMs, now - started, wrong, sample), lateShare: late / count })
   }
   const turn = () => {
     const now = performance.now()
-    let waiting = true
-    while (sent < count && dueMs[sent] <= now && (waiting = free.length > 0)) {
-      lateMs = Math.max(lateMs, waiting ? now - dueMs[sent] : 0)
+    while (sent < count && dueMs[sent] <= now) {
+      if (free.length === 0) {
+        starvedAtMs = now
+        break
+      }
+      if (now - Math.max(dueMs[sent], starvedAtMs) > LATE_MS) late++
       free.pop().send(batch[sent % batch.length], dueMs[sent++])
     }
     if (answered < count) setImmediate(turn)
