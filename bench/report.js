@@ -26,9 +26,9 @@ const targets = (judged) => table(['target', 'bound', 'measured', ''], judged.ma
   one.name, `at ${one.bound} ${one.limit}`, one.value.toFixed(one.value < 20 ? 2 : 0), one.met ? 'met' : '**missed**'
 ]))
 
-const refusalTable = ({ accepted, refused }) => table(
+const refusalTable = ({ refused }) => table(
   ['refused', 'status', 'CPU µs', 'main thread', 'accepting it instead', 'ratio'],
-  refused.map(one => [one.name, one.status, us(one.cpuUs), us(one.mainUs), us(accepted.find(({ name }) => name === one.like).cpuUs), one.ratio.toFixed(2)]))
+  refused.map(one => [one.name, one.status, us(one.cpuUs), us(one.mainUs), us(one.acceptedUs), one.ratio.toFixed(2)]))
 
 const mixedTable = ({ loads }) => table(
   ['beside', 'requests/s', 'core in use', 'p50 ms', 'p99 ms'],
