@@ -10,8 +10,9 @@ export interface Credentials {
   readonly token: string
 }
 
-// RFC 9110 section 11.2.
-const TOKEN68 = /^[A-Za-z0-9\-._~+/]+=*$/
+// RFC 9110 section 11.2: these characters, then padding. Looked for from the other side, so that a long text is gone through once.
+const NOT_TOKEN68 = /[^A-Za-z0-9\-._~+/]/
+const PADDING = /^=+$/
 
 /** The scheme that an Authorization line names, in any case: one of ours, or undefined. */
 export function schemeOf (authorization: string | undefined): Scheme | undefined {
@@ -54,7 +55,8 @@ export function splitCredentials (lines: HeaderLines): Credentials {
 
 /** @throws Refusal authorization_malformed */
 export function verifyToken68 ({ token }: Credentials): void {
-  if (!TOKEN68.test(token)) throw new Refusal('authorization_malformed')
+  const end = token.search(NOT_TOKEN68)
+  if (end === 0 || (end > 0 && !PADDING.test(token.slice(end)))) throw new Refusal('authorization_malformed')
 }
 
 /** @throws Refusal scheme_not_offered */
