@@ -24,7 +24,7 @@ export const refusals = async (bench) => {
   for (const name of names) await round(bench, serverOf(name), name, [{ name, count: bench.quick ? 500 : 5_000 }])
   for (let i = 0; i < (bench.quick ? QUICK_ROUNDS : ROUNDS); i++) {
     await awaitQuiet(bench)
-    const cost = (name) => round(bench, serverOf(name), name, [{ name, count: bench.quick ? 800 : 5_000 }])
+    const cost = (name) => round(bench, serverOf(name), name, [{ name, count: bench.quick ? 500 : 5_000 }])
     // One right after the other: the speed of the machine drifts.
     for (const { name, like } of refused) costs.get(name).push({ accepted: await cost(like), refused: await cost(name) })
   }

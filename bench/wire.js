@@ -110,6 +110,7 @@ export const saturate = (open, { batch, count, expect }) => new Promise((resolve
 })
 
 const LATE_MS = 1
+const WARM_MS = 200 // until this code is compiled
 
 /**
  * Open loop: requests leave at random moments (exponential gaps) at `rate` a second however slow the answers are, and a
@@ -146,7 +147,7 @@ export const pace = (open, { batch, count, rate, expect }) => new Promise((resol
         starvedAtMs = now
         break
       }
-      if (now - Math.max(dueMs[sent], starvedAtMs) > LATE_MS) late++
+      if (now - Math.max(dueMs[sent], starvedAtMs) > LATE_MS && now > started + WARM_MS) late++
       free.pop().send(batch[sent % batch.length], dueMs[sent++])
     }
     if (answered < count) setImmediate(turn)
