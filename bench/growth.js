@@ -1,22 +1,23 @@
 import { residentBytes } from './kernel.js'
 import { startHoldfast } from './holdfast.js'
-import { awaitQuiet, round, summarize, warmUp } from './measure.js'
+import { awaitQuiet, median, round, summarize, warmUp } from './measure.js'
 
 const CHUNK = 20_000
-const ROUNDS = 5
+const ROUNDS = 7
+const FEW = 10
 const KEPT_SECONDS = 330 // A proof is remembered for offset + leeway, both as shipped.
 
 /**
  * Does a request cost more when much is remembered? `fill` is what is sent until the service has seen so many of it as each of the
  * steps says: proofs (each a jti to remember), access tokens, client keys (each with a token of its own). 50,000 tokens and 20,000 keys are
  * kept: at 100,000 both caches have been full for long. At each step ordinary requests of the same few users are
- * measured, which adds `count` x ROUNDS proofs where those are counted. `warm` has the code compiled without leaving
- * anything behind that is counted.
+ * measured, in turn with a service that has seen few: the speed of the machine drifts. That adds `count` x ROUNDS proofs where those are
+ * counted. `warm` has the code compiled without leaving anything behind that is counted.
  */
 const SERIES = [
-  { id: 'remembered jtis', steps: [10, 10_000, 1_000_000], fill: 'dpop', measured: 'dpop', count: 2_000, warm: 'proof signature wrong' },
-  { id: 'access tokens seen', steps: [10, 10_000, 100_000], fill: 'bearer-new', measured: 'bearer', count: 50_000, warm: 'bearer' },
-  { id: 'client keys seen', steps: [10, 10_000, 100_000], fill: 'dpop-new', measured: 'dpop', count: 5_000, warm: 'dpop' }
+  { id: 'remembered jtis', steps: [10_000, 1_000_000], fill: 'dpop', measured: 'dpop', count: 3_000, warm: 'proof signature wrong' },
+  { id: 'access tokens seen', steps: [10_000, 100_000], fill: 'bearer-new', measured: 'bearer', count: 30_000, warm: 'bearer' },
+  { id: 'client keys seen', steps: [10_000, 100_000], fill: 'dpop-new', measured: 'dpop', count: 5_000, warm: 'dpop' }
 ]
 
 /** Sends fresh requests of a kind, unmeasured, until the service has seen `goal` of them; each must be accepted. */
@@ -32,10 +33,29 @@ const feed = async (bench, server, kind, seen, goal) => {
   return seen
 }
 
-const measure = async (bench, server, kind, count) => {
+/** A warm service that has seen few. */
+const startFew = async (bench, { id, fill, warm }) => {
+  const server = await startHoldfast(bench, id)
+  if (server === null) return null
+  await warmUp(bench, server, warm, warm, bench.plan.warmSeconds)
+  await feed(bench, server, fill, 0, FEW)
+  return server
+}
+
+/** The two in turn; the ratio is that of each pair of rounds. */
+const compare = async (bench, few, many, { measured, count }) => {
   const rounds = []
-  for (let i = 0; i < ROUNDS; i++) rounds.push(await round(bench, server, kind, [{ name: kind, count }]))
-  return summarize(rounds)
+  // The first pair is not counted: it compiles what the warm-up left.
+  for (let i = 0; i <= ROUNDS; i++) {
+    const pair = {}
+    for (const [name, server] of [['few', few], ['many', many]]) pair[name] = await round(bench, server, measured, [{ name: measured, count }])
+    if (i > 0) rounds.push(pair)
+  }
+  return {
+    few: summarize(rounds.map(pair => pair.few)),
+    many: summarize(rounds.map(pair => pair.many)),
+    ratio: median(rounds.map(pair => pair.many.cpuUs / pair.few.cpuUs))
+  }
 }
 
 /** The longest wait of a steady trickle of public requests while everything that was remembered is forgotten. */
@@ -55,21 +75,23 @@ const watchForgetting = async (bench, server) => {
 export const growth = async (bench) => {
   const rows = []
   let forgetting
-  for (const { id, steps, fill, measured, count, warm } of SERIES) {
-    const server = await startHoldfast(bench, id)
-    if (server === null) return null
-    await warmUp(bench, server, warm, warm, bench.plan.warmSeconds)
-    let seen = 0
+  for (const series of SERIES) {
+    const { id, steps, fill } = series
+    const many = await startFew(bench, series)
+    if (many === null) return null
+    let seen = FEW
     for (const step of steps) {
+      seen = await feed(bench, many, fill, seen, step)
+      const few = await startFew(bench, series)
       await awaitQuiet(bench)
-      seen = await feed(bench, server, fill, seen, step)
-      const rssBytes = residentBytes(server.pid).now
-      const { cpuUs, mainUs, p99Ms } = await measure(bench, server, measured, count)
-      rows.push({ id, step, cpuUs, mainUs, p99Ms, rssBytes })
-      bench.say(`${id}, ${step}: ${cpuUs.toFixed(1)} µs, ${mainUs.toFixed(1)} on the main thread, ${(rssBytes / 1e6).toFixed(0)} MB`)
+      const rssBytes = residentBytes(many.pid).now
+      const found = await compare(bench, few, many, series)
+      rows.push({ id, step, cpuUs: found.many.cpuUs, mainUs: found.many.mainUs, p99Ms: found.many.p99Ms, rssBytes, fewUs: found.few.cpuUs, ratio: found.ratio })
+      bench.say(`${id}, ${step}: ${found.many.cpuUs.toFixed(1)} µs, ${found.few.cpuUs.toFixed(1)} with ${FEW}, ratio ${found.ratio.toFixed(2)}, ${(rssBytes / 1e6).toFixed(0)} MB`)
+      await few.stop()
     }
-    if (fill === 'dpop') forgetting = await watchForgetting(bench, server)
-    await server.stop()
+    if (fill === 'dpop') forgetting = await watchForgetting(bench, many)
+    await many.stop()
   }
-  return { rows, forgetting }
+  return { few: FEW, rows, forgetting }
 }

@@ -69,7 +69,7 @@ const commands = {
     return { status: Number(sample.slice(9, 12)), text: sample }
   },
 
-  likes: () => Object.entries(kinds.kinds).map(([name, { like, status }]) => ({ name, like, status }))
+  likes: () => Object.entries(kinds.kinds).map(([name, { like, status, fresh }]) => ({ name, like, status, fresh }))
 }
 
 process.on('message', async ({ command, options }) => {

@@ -1,8 +1,10 @@
 import { startHoldfast } from './holdfast.js'
 import { awaitQuiet, median, round, warmUp } from './measure.js'
 
-const QUICK_ROUNDS = 1
 const ROUNDS = 3
+const COUNT = 5_000
+const COUNT_OF_SAME = 20_000 // of requests that may be sent again, which nobody has to sign
+const QUICK = { rounds: 1, count: 500 }
 
 /**
  * What it costs to refuse, for every kind of refusal, beside what it costs to accept the request that differs from it
@@ -17,14 +19,19 @@ export const refusals = async (bench) => {
   const names = [...new Set(refused.map(({ like }) => like)), ...refused.map(({ name }) => name)]
   const serverOf = (name) => name === 'dpop-nonce' || name.startsWith('nonce') ? nonces : plain
 
+  const countOf = (name) => {
+    if (bench.quick) return QUICK.count
+    return all.find(kind => kind.name === name).fresh ? COUNT : COUNT_OF_SAME
+  }
+  const cost = (name) => round(bench, serverOf(name), name, [{ name, count: countOf(name) }])
+
   const costs = new Map(refused.map(({ name }) => [name, []]))
   await warmUp(bench, plain, 'dpop', 'dpop', bench.plan.warmSeconds)
   await warmUp(bench, nonces, 'dpop-nonce', 'dpop-nonce', bench.plan.warmSeconds)
   // Each kind once, unmeasured, so that no path is compiled while it is measured.
-  for (const name of names) await round(bench, serverOf(name), name, [{ name, count: bench.quick ? 500 : 5_000 }])
-  for (let i = 0; i < (bench.quick ? QUICK_ROUNDS : ROUNDS); i++) {
+  for (const name of names) await cost(name)
+  for (let i = 0; i < (bench.quick ? QUICK.rounds : ROUNDS); i++) {
     await awaitQuiet(bench)
-    const cost = (name) => round(bench, serverOf(name), name, [{ name, count: bench.quick ? 500 : 5_000 }])
     // One right after the other: the speed of the machine drifts.
     for (const { name, like } of refused) costs.get(name).push({ accepted: await cost(like), refused: await cost(name) })
   }

@@ -34,9 +34,9 @@ const mixedTable = ({ loads }) => table(
   ['beside', 'requests/s', 'core in use', 'p50 ms', 'p99 ms'],
   loads.map(one => [one.id, count(one.rate), `${(one.serverShare * 100).toFixed(0)} %`, one.p50Ms.toFixed(2), one.p99Ms.toFixed(2)]))
 
-const growthTable = ({ rows }) => table(
-  ['', 'how many', 'CPU µs a request', 'main thread', 'RSS MB'],
-  rows.map(one => [one.id, count(one.step), us(one.cpuUs), us(one.mainUs), mb(one.rssBytes)]))
+const growthTable = ({ few, rows }) => table(
+  ['', 'how many', 'CPU µs a request', `with ${few}`, 'ratio', 'RSS MB'],
+  rows.map(one => [one.id, count(one.step), us(one.cpuUs), us(one.fewUs), one.ratio.toFixed(2), mb(one.rssBytes)]))
 
 const startTable = ({ holdfastMs, worstMs, bareMs }) => table(
   ['', 'median ms', 'worst ms'], [['Holdfast', holdfastMs.toFixed(0), worstMs.toFixed(0)], ['bare Fastify', bareMs.toFixed(0), '']])

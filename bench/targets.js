@@ -9,10 +9,7 @@ const least = (results, scheme, figure) => {
 }
 const ratio = (above, below) => above === undefined || below === undefined ? undefined : above / below
 const load = (results, id) => results.mixed?.loads.find(one => one.id === id)
-const growthOf = (results, id) => {
-  const steps = results.growth?.rows.filter(one => one.id === id)
-  return ratio(steps?.at(-1).cpuUs, steps?.[0].cpuUs)
-}
+const growthOf = (results, id) => results.growth?.rows.findLast(one => one.id === id)?.ratio
 
 const TARGETS = [
   ['Bearer, CPU against bare Fastify', 'most', 1.35, r => ratio(row(r, 'holdfast-bearer')?.cpuUs, row(r, 'bare-bearer')?.cpuUs)],

@@ -65,10 +65,10 @@ export const openConnections = async (port, count) => {
 
 const percentile = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
 
-const summary = (latenciesMs, elapsedMs, wrong, sample) => {
+const summary = (requests, latenciesMs, elapsedMs, wrong, sample) => {
   const sorted = latenciesMs.sort()
   return {
-    requests: sorted.length,
+    requests,
     elapsedMs,
     p50Ms: percentile(sorted, 0.5),
     p99Ms: percentile(sorted, 0.99),
@@ -104,13 +104,13 @@ export const saturate = (open, { batch, count, expect }) => new Promise((resolve
       sample ??= text
     }
     if (sent < count) connection.send(batch[sent++ % batch.length], now)
-    else if (answered === count) resolve(summary(latenciesMs, now - started, wrong, sample))
+    else if (answered === count) resolve(summary(count, latenciesMs, now - started, wrong, sample))
   }
   for (const connection of open.list.slice(0, count)) connection.send(batch[sent++ % batch.length], performance.now())
 })
 
 const LATE_MS = 1
-const WARM_MS = 200 // until this code is compiled
+const WARM_MS = 300 // until this code is compiled; what is due before counts neither as late nor as waiting
 
 /**
  * Open loop: requests leave at random moments (exponential gaps) at `rate` a second however slow the answers are, and a
@@ -128,17 +128,19 @@ export const pace = (open, { batch, count, rate, expect }) => new Promise((resol
   let wrong = 0
   let sample
   let late = 0
+  let timed = 0
   let starvedAtMs = started
   open.onLost = reject
   open.onAnswer = (connection, status, text) => {
     const now = performance.now()
-    latenciesMs[answered++] = now - connection.sentAtMs
+    answered++
+    if (connection.sentAtMs > started + WARM_MS) latenciesMs[timed++] = now - connection.sentAtMs
     free.push(connection)
     if (!isRight(expect, status, text)) {
       wrong++
       sample ??= text
     }
-    if (answered === count) resolve({ ...summary(latenciesMs, now - started, wrong, sample), lateShare: late / count })
+    if (answered === count) resolve({ ...summary(count, latenciesMs.subarray(0, timed), now - started, wrong, sample), lateShare: late / count })
   }
   const turn = () => {
     const now = performance.now()

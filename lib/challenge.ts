@@ -1,7 +1,7 @@
 import { offeredSchemes } from './credentials.ts'
 import type { Scheme } from './credentials.ts'
 import { REFUSALS } from './refusal.ts'
-import type { Refusal, RefusalReason } from './refusal.ts'
+import type { RefusalReason } from './refusal.ts'
 import type { DpopMode } from './settings/settings.ts'
 import type { ScopeRequirement } from './token/scopes.ts'
 
@@ -27,21 +27,40 @@ export interface RefusalContext {
 
 type Parameters = ReadonlyArray<readonly [name: string, value: string]>
 
-/** The headers for a refusal: one WWW-Authenticate line with the challenges of the mode, or Retry-After where the client may send it again. */
-export function refusalHeaders ({ reason }: Pick<Refusal, 'reason'>, policy: ChallengePolicy, context: RefusalContext): RefusalHeaders {
-  const { status, error } = REFUSALS[reason]
-  if (status === 429 || status === 503) return { 'retry-after': String(Math.max(1, Math.ceil(context.retryAfter ?? 1))) }
-  if (error === 'use_dpop_nonce') {
-    // Clients up to now look for this error only in a header that holds one challenge.
-    return { 'www-authenticate': challenge('DPoP', [...errorParameters(reason, context), algsOf(policy)]), 'dpop-nonce': context.nonce! }
+/** Tells the headers for a refusal: one WWW-Authenticate line with the challenges of the mode, or Retry-After where the client may send it again. */
+export type Challenges = (reason: RefusalReason, context: RefusalContext) => RefusalHeaders
+
+/** Each text is made once: there is one for each reason and scheme, and for what a route requires. */
+export function createChallenges (policy: ChallengePolicy): Challenges {
+  const made = new WeakMap<object, Map<string, string>>()
+
+  const textOf = (reason: RefusalReason, context: RefusalContext): string => {
+    const owner = context.requirement ?? policy
+    let texts = made.get(owner)
+    if (!texts) made.set(owner, texts = new Map())
+    const name = `${reason} ${context.scheme}`
+    let text = texts.get(name)
+    if (text === undefined) texts.set(name, text = challengesFor(reason, policy, context))
+    return text
   }
-  return {
-    'www-authenticate': offeredSchemes(policy.mode).map(scheme => challenge(scheme, [
-      ...(error && scheme === context.scheme ? errorParameters(reason, context) : []),
-      ...(policy.resourceMetadataUrl ? [['resource_metadata', policy.resourceMetadataUrl] as const] : []),
-      ...(scheme === 'DPoP' ? [algsOf(policy)] : [])
-    ])).join(', ')
+
+  return function challenges (reason, context): RefusalHeaders {
+    const { status, error } = REFUSALS[reason]
+    if (status === 429 || status === 503) return { 'retry-after': String(Math.max(1, Math.ceil(context.retryAfter ?? 1))) }
+    const text = textOf(reason, context)
+    return error === 'use_dpop_nonce' ? { 'www-authenticate': text, 'dpop-nonce': context.nonce! } : { 'www-authenticate': text }
   }
+}
+
+function challengesFor (reason: RefusalReason, policy: ChallengePolicy, context: RefusalContext): string {
+  const { error } = REFUSALS[reason]
+  // Clients up to now look for this error only in a header that holds one challenge.
+  if (error === 'use_dpop_nonce') return challenge('DPoP', [...errorParameters(reason, context), algsOf(policy)])
+  return offeredSchemes(policy.mode).map(scheme => challenge(scheme, [
+    ...(error && scheme === context.scheme ? errorParameters(reason, context) : []),
+    ...(policy.resourceMetadataUrl ? [['resource_metadata', policy.resourceMetadataUrl] as const] : []),
+    ...(scheme === 'DPoP' ? [algsOf(policy)] : [])
+  ])).join(', ')
 }
 
 function errorParameters (reason: RefusalReason, { requirement }: RefusalContext): Parameters {

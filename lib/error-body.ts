@@ -1,4 +1,6 @@
 import { STATUS_CODES } from 'node:http'
+import { REFUSALS } from './refusal.ts'
+import type { RefusalReason } from './refusal.ts'
 
 export type ErrorBodyForm = 'default' | 'detailed'
 
@@ -17,4 +19,10 @@ export function errorBody (form: ErrorBodyForm, status: number, message?: string
   if (form === 'default') return { statusCode: status, error, message: message ?? error }
   const general = DETAILED_MESSAGES[status]
   return general ? { error, message: general, details: message ?? error } : { detail: message ?? error }
+}
+
+/** The bodies of all refusals, as JSON text. */
+export function refusalBodies (form: ErrorBodyForm): Readonly<Record<RefusalReason, string>> {
+  const texts = Object.entries(REFUSALS).map(([reason, { status, description }]) => [reason, JSON.stringify(errorBody(form, status, description))])
+  return Object.fromEntries(texts)
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { ChallengePolicy } from './challenge.ts'
+import { createChallenges } from './challenge.ts'
+import type { Challenges } from './challenge.ts'
 import { createClientKeys } from './dpop/client-keys.ts'
 import type { ClientKeys } from './dpop/client-keys.ts'
 import { verifyProof } from './dpop/proof.ts'
@@ -27,7 +28,7 @@ import { createRequestUrlResolver } from './url/request-url.ts'
 /** The guard and what stands behind it, made once for each process. */
 export interface GuardParts<Carrier = never> {
   readonly guard: Guard<Carrier>
-  readonly challenges: ChallengePolicy
+  readonly challenges: Challenges
   /** Undefined where the configured domain is unusable. */
   readonly keys: KeySource | undefined
   readonly replay: ReplayStore
@@ -91,7 +92,7 @@ export async function createGuardParts<Carrier> (settings: Settings, { verifySig
 
   return {
     guard,
-    challenges: { mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings.PUBLIC_URL, metadataMount) },
+    challenges: createChallenges({ mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings.PUBLIC_URL, metadataMount) }),
     keys,
     replay,
     nonces,

@@ -2,7 +2,6 @@ import fastifyEnv from '@fastify/env'
 import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import { refusalHeaders } from '../lib/challenge.ts'
 import { schemeOf } from '../lib/credentials.ts'
 import type { Scheme } from '../lib/credentials.ts'
 import type { Identity } from '../lib/guard.ts'
@@ -151,7 +150,7 @@ export default fp<AuthOptions>(async (app, options) => {
     const { reason, detail } = error
     tally?.refused(reason)
     request.log.info({ reason, ...detail }, 'request refused')
-    error.headers = refusalHeaders(error, challenges, {
+    error.headers = challenges(reason, {
       scheme: schemeOf(request.headers.authorization),
       requirement,
       nonce: parts.nonces?.current(Date.now() / 1000),

@@ -2,8 +2,9 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { errorBody } from '../lib/error-body.ts'
+import { errorBody, refusalBodies } from '../lib/error-body.ts'
 import type { ErrorBodyForm } from '../lib/error-body.ts'
+import { Refusal } from '../lib/refusal.ts'
 
 const UNKNOWN = 'There is no such resource.'
 
@@ -13,14 +14,16 @@ const UNKNOWN = 'There is no such resource.'
  */
 export default fp(async (app: FastifyInstance) => {
   const form = app.settings.ERROR_BODY
+  const bodies = refusalBodies(form)
 
-  app.setErrorHandler((error: FastifyError & { headers?: Record<string, string> }, request, reply) => {
+  app.setErrorHandler((error: (FastifyError & { headers?: Record<string, string> }) | Refusal, request, reply) => {
     const status = statusOf(error)
     // What no route takes is unknown, whatever may be wrong with a body that nobody reads. Only one that is too large is not read at all.
     if (request.is404 && status < 500 && status !== 413) return answer(reply, form, 404, UNKNOWN)
     if (error.headers) reply.headers(error.headers)
-    if (status >= 500 && error.name !== 'Refusal') request.log.error({ err: error }, 'request failed')
-    return answer(reply, form, status, status >= 500 && error.name !== 'Refusal' ? undefined : error.message)
+    if (error instanceof Refusal) return send(reply, status, bodies[error.reason])
+    if (status >= 500) request.log.error({ err: error }, 'request failed')
+    answer(reply, form, status, status >= 500 ? undefined : error.message)
   })
 
   app.setNotFoundHandler((_request, reply) => answer(reply, form, 404, UNKNOWN))
@@ -52,6 +55,11 @@ function statusOf ({ statusCode }: { statusCode?: number }): number {
   return statusCode !== undefined && statusCode >= 400 && statusCode <= 599 ? statusCode : 500
 }
 
-function answer (reply: FastifyReply, form: ErrorBodyForm, status: number, message: string | undefined): FastifyReply {
-  return reply.code(status).header('cache-control', 'no-store').send(errorBody(form, status, message))
+function answer (reply: FastifyReply, form: ErrorBodyForm, status: number, message: string | undefined): void {
+  send(reply, status, JSON.stringify(errorBody(form, status, message)))
+}
+
+// The reply is not given back: Fastify would wait for it as for a promise.
+function send (reply: FastifyReply, status: number, json: string): void {
+  reply.code(status).header('content-type', 'application/json; charset=utf-8').header('cache-control', 'no-store').send(json)
 }

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { refusalHeaders } from '../lib/challenge.ts'
 import { clientKey } from '../lib/client-key.ts'
 import { Refusal } from '../lib/refusal.ts'
 
@@ -42,7 +41,7 @@ export default fp<RateLimitOptions>(async (app: FastifyInstance, { maxClients = 
     const refusal = new Refusal('rate_limited')
     tally?.refused(refusal.reason)
     request.log.info({ reason: refusal.reason }, 'request refused')
-    refusal.headers = refusalHeaders(refusal, challenges, { scheme: undefined, retryAfter })
+    refusal.headers = challenges(refusal.reason, { scheme: undefined, retryAfter })
     return refusal
   }
 }, { name: 'rate-limit', dependencies: ['auth', 'route-guard'] })

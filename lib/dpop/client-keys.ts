@@ -25,7 +25,7 @@ export interface ClientKeys {
   readHeader (encoded: string, tokenJkt: string): ProofHeader
   /** @throws Refusal proof_key */
   keyOf (header: ProofHeader): KeyObject
-  /** Called once a proof with that header was accepted. */
+  /** Called once a proof with that header was accepted. While there is no room, a new key takes the place of another only now and then. */
   keep (encoded: string, header: ProofHeader, key: KeyObject): void
   /** Entries kept, and how often one was there. */
   state (): { readonly entries: number, readonly hits: number, readonly misses: number }
@@ -37,13 +37,22 @@ interface KeptHeader extends ProofHeader {
   readonly key: KeyObject
 }
 
-// A key that node:crypto holds takes about 2 KiB, a header with an RSA key of 4096 bits 1 KiB: at most 64 MiB in all.
+// With all that belongs to it a P-256 key takes 7 KB, most of it outside of V8's heap, an RSA key of 4096 bits 9 KB: at most 180 MB in all.
 const MAX_KEYS = 20_000
 const MAX_HEADER_CHARACTERS = 1_200
+// V8 does not see what a key takes outside of its heap: one that was kept stays there until the next full collection, while one that
+// never was is gone with the next small one. So a flood of new keys fills no memory with dead ones; nor does it push out those in use.
+const MS_BETWEEN_REPLACEMENTS = 15
+
+export interface ClientKeysOptions {
+  readonly maxKeys?: number
+  readonly nowMs?: () => number
+}
 
 /** @param algs the values of `alg` that are accepted. */
-export function createClientKeys (algs: readonly DpopAlg[]): ClientKeys {
-  const kept = new LRUCache<string, KeptHeader>({ max: MAX_KEYS })
+export function createClientKeys (algs: readonly DpopAlg[], { maxKeys = MAX_KEYS, nowMs = () => performance.now() }: ClientKeysOptions = {}): ClientKeys {
+  const kept = new LRUCache<string, KeptHeader>({ max: maxKeys })
+  let nextReplacementMs = 0
   let hits = 0
   let misses = 0
 
@@ -64,6 +73,11 @@ export function createClientKeys (algs: readonly DpopAlg[]): ClientKeys {
     keep (encoded, header, key) {
       if (isKept(header)) return
       const { algorithm, jwk, jkt } = header
+      if (kept.size === maxKeys && !kept.has(jkt)) {
+        const now = nowMs()
+        if (now < nextReplacementMs) return
+        nextReplacementMs = now + MS_BETWEEN_REPLACEMENTS
+      }
       kept.set(jkt, { encoded: encoded.length <= MAX_HEADER_CHARACTERS ? flatCopy(encoded) : undefined, algorithm, jwk, jkt, key })
     },
     state: () => ({ entries: kept.size, hits, misses })

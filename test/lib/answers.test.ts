@@ -1,7 +1,8 @@
 import { Socket } from 'node:net'
 import t from 'tap'
-import { refusalHeaders } from '../../lib/challenge.ts'
-import { errorBody } from '../../lib/error-body.ts'
+import { createChallenges } from '../../lib/challenge.ts'
+import { errorBody, refusalBodies } from '../../lib/error-body.ts'
+import { REFUSALS } from '../../lib/refusal.ts'
 import { answerClientError } from '../../plugins/errors.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
@@ -15,20 +16,38 @@ t.test('Error bodies in both forms, with and without a sentence of our own', asy
   t.same(errorBody('default', 499), { statusCode: 499, error: 'Error', message: 'Error' }, 'a status without a name')
   t.same(errorBody('detailed', 401), { error: 'Unauthorized', message: 'A valid access token is needed.', details: 'Unauthorized' })
   t.same(errorBody('detailed', 500), { detail: 'Internal Server Error' })
+  t.same(JSON.parse(refusalBodies('default').scope_missing), { statusCode: 403, error: 'Forbidden', message: REFUSALS.scope_missing.description })
 })
 
 t.test('Challenges name the metadata of the resource where there is an address of it', async t => {
   const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: 'https://api.example/.well-known/oauth-protected-resource' } as const
-  const value = refusalHeaders({ reason: 'credentials_missing' }, policy, { scheme: undefined })['www-authenticate']!
+  const challenges = createChallenges(policy)
+  const value = challenges('credentials_missing', { scheme: undefined })['www-authenticate']!
   t.same(parseChallenges(value).map(({ parameters }) => parameters.resource_metadata), [policy.resourceMetadataUrl, policy.resourceMetadataUrl])
-  const nonce = refusalHeaders({ reason: 'nonce_missing' }, policy, { scheme: 'DPoP', nonce: 'n' })
+  const nonce = challenges('nonce_missing', { scheme: 'DPoP', nonce: 'n' })
   t.same(Object.keys(parseChallenges(nonce['www-authenticate']!)[0]!.parameters), ['error', 'error_description', 'algs'], 'but not the one for a nonce')
+})
+
+t.test('A challenge that was made before is that of its own reason, scheme and requirement', async t => {
+  const challenges = createChallenges({ mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: undefined })
+  const [reader, writer] = [{ scopes: ['read'], any: false }, { scopes: ['write'], any: false }]
+  const asked = [
+    ['token_expired', { scheme: 'Bearer' }, 'Bearer', 'The access token has expired.', undefined],
+    ['token_expired', { scheme: 'DPoP' }, 'DPoP', 'The access token has expired.', undefined],
+    ['token_issuer', { scheme: 'Bearer' }, 'Bearer', 'The access token is of another issuer.', undefined],
+    ['scope_missing', { scheme: 'Bearer', requirement: reader }, 'Bearer', 'The access token lacks a permission that this resource needs.', 'read'],
+    ['scope_missing', { scheme: 'Bearer', requirement: writer }, 'Bearer', 'The access token lacks a permission that this resource needs.', 'write']
+  ] as const
+  for (const [reason, context, scheme, description, scope] of [...asked, ...asked]) {
+    const found = parseChallenges(challenges(reason, context)['www-authenticate']!).filter(({ parameters }) => parameters.error)
+    t.same(found.map(one => [one.scheme, one.parameters.error_description, one.parameters.scope]), [[scheme, description, scope]], `${reason}, ${scheme}`)
+  }
 })
 
 t.test('Retry-After is a whole number of seconds, at least one', async t => {
   const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: undefined } as const
   for (const [retryAfter, expected] of [[undefined, '1'], [0, '1'], [1.2, '2'], [30, '30']] as const) {
-    t.same(refusalHeaders({ reason: 'keys_unavailable' }, policy, { scheme: undefined, retryAfter }), { 'retry-after': expected })
+    t.same(createChallenges(policy)('keys_unavailable', { scheme: undefined, retryAfter }), { 'retry-after': expected })
   }
 })
 

@@ -18,7 +18,7 @@ function ticksOf (run: () => void): Array<WeakRef<object>> {
 }
 
 t.test('A tick is still there after a full collection, and one that nobody keeps is not', async t => {
-  const [kept] = ticksOf(tuneEngine)
+  const [kept] = ticksOf(() => tuneEngine(1))
   const [lost] = ticksOf(() => process.nextTick(() => {}))
   await sleep(10)
   collect()

@@ -102,7 +102,7 @@ t.test('By default nothing is limited, and nothing of it is on the way of a requ
 t.test('A flood of clients takes no more memory than is set aside: the one that was silent for longest starts anew', async t => {
   const app = Fastify()
   app.decorate('settings', { rateLimit: 1 } as Settings)
-  app.decorate('guardParts', { challenges: {}, tally: undefined } as never)
+  app.decorate('guardParts', { challenges: () => ({}), tally: undefined } as never)
   app.decorateRequest('auth', null)
   app.decorateRequest('user')
   const guard: onRequestHookHandler = (request, _reply, done) => {

@@ -3,6 +3,7 @@ import t from 'tap'
 import { ALGORITHMS } from '../../../lib/dpop/algorithms.ts'
 import type { DpopAlg } from '../../../lib/dpop/algorithms.ts'
 import { createClientKeys } from '../../../lib/dpop/client-keys.ts'
+import type { ClientKeys } from '../../../lib/dpop/client-keys.ts'
 import { importPublicJwk, parsePublicJwk, thumbprint } from '../../../lib/dpop/jwk.ts'
 import { createNonces } from '../../../lib/dpop/nonces.ts'
 import { verifyProof } from '../../../lib/dpop/proof.ts'
@@ -196,6 +197,29 @@ t.test('Nonces are made from the secret and the minute', async t => {
   t.equal(createNonces([older]).expiryOf(nonce, start), undefined, 'an instance with another secret does not')
   t.equal(createNonces([older, secret]).expiryOf(nonce, start), start + 300, 'every secret of the list verifies')
   t.equal(createNonces([older, secret]).current(start), createNonces([older]).current(start), 'the first secret of the list makes nonces')
+})
+
+t.test('Where there is no room, a new client key takes the place of another every 15 ms at most', async t => {
+  let nowMs = 1_000
+  const keys = createClientKeys(['ES256'], { maxKeys: 2, nowMs: () => nowMs })
+  const meet = async (keys: ClientKeys): Promise<() => boolean> => {
+    const client = await createDpopClient()
+    const encoded = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: client.jwk })).toString('base64url')
+    const header = keys.readHeader(encoded, client.jkt)
+    keys.keep(encoded, header, keys.keyOf(header))
+    return () => 'key' in keys.readHeader(encoded, client.jkt)
+  }
+  const arrivals = []
+  for (const arrivesAtMs of [1_000, 1_000, 1_000, 1_001, 1_014, 1_015]) {
+    nowMs = arrivesAtMs
+    arrivals.push(await meet(keys))
+  }
+  t.same(arrivals.map(isKept => isKept()), [false, false, true, false, false, true])
+  t.equal(keys.state().entries, 2)
+
+  const ofOne = createClientKeys(['ES256'], { maxKeys: 1 })
+  const [first, second] = [await meet(ofOne), await meet(ofOne)]
+  t.same([first(), second()], [false, true], 'by a clock of its own')
 })
 
 t.test('Client keys', async t => {
