@@ -1,9 +1,9 @@
 import { startHoldfast } from './holdfast.js'
 import { awaitQuiet, median, round, warmUp } from './measure.js'
 
-const ROUNDS = 3
-const COUNT = 5_000
-const COUNT_OF_SAME = 20_000 // of requests that may be sent again, which nobody has to sign
+const ROUNDS = 5
+const COUNT = 3_000
+const COUNT_OF_SAME = 10_000 // of requests that may be sent again, which nobody has to sign
 const QUICK = { rounds: 1, count: 500 }
 
 /**
