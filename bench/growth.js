@@ -1,3 +1,4 @@
+import { fork } from 'node:child_process'
 import { residentBytes } from './kernel.js'
 import { startHoldfast } from './holdfast.js'
 import { awaitQuiet, median, round, summarize, warmUp } from './measure.js'
@@ -5,7 +6,6 @@ import { awaitQuiet, median, round, summarize, warmUp } from './measure.js'
 const CHUNK = 20_000
 const ROUNDS = 7
 const FEW = 10
-const KEPT_SECONDS = 330 // A proof is remembered for offset + leeway, both as shipped.
 
 /**
  * Does a request cost more when much is remembered? `fill` is what is sent until the service has seen so many of it as each of the
@@ -58,23 +58,14 @@ const compare = async (bench, few, many, { measured, count }) => {
   }
 }
 
-/** The longest wait of a steady trickle of public requests while everything that was remembered is forgotten. */
-const watchForgetting = async (bench, server) => {
-  const started = performance.now()
-  const memory = [residentBytes(server.pid).now]
-  const longestMs = []
-  while (performance.now() - started < (KEPT_SECONDS + 20) * 1000) {
-    const { maxMs } = await round(bench, server, 'forgetting', [{ name: 'public', count: 5_000, rate: 500 }])
-    longestMs.push(maxMs)
-    memory.push(residentBytes(server.pid).now)
-    bench.say(`forgetting: longest wait ${maxMs.toFixed(2)} ms, ${(memory.at(-1) / 1e6).toFixed(0)} MB`)
-  }
-  return { longestMs: Math.max(...longestMs), bytesBefore: memory[0], bytesAfter: memory.at(-1) }
-}
+/** The memory store alone, at a million records: in the service, waits for the host and full collections would hide what freeing costs. */
+const measureStore = () => new Promise((resolve, reject) => {
+  const child = fork(new URL('replay.js', import.meta.url), { execArgv: ['--expose-gc'], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  child.once('message', resolve).once('exit', code => reject(new Error(`replay.js ended with ${code}`)))
+})
 
 export const growth = async (bench) => {
   const rows = []
-  let forgetting
   for (const series of SERIES) {
     const { id, steps, fill } = series
     const many = await startFew(bench, series)
@@ -90,8 +81,10 @@ export const growth = async (bench) => {
       bench.say(`${id}, ${step}: ${found.many.cpuUs.toFixed(1)} µs, ${found.few.cpuUs.toFixed(1)} with ${FEW}, ratio ${found.ratio.toFixed(2)}, ${(rssBytes / 1e6).toFixed(0)} MB`)
       await few.stop()
     }
-    if (fill === 'dpop') forgetting = await watchForgetting(bench, many)
     await many.stop()
   }
-  return { few: FEW, rows, forgetting }
+  await awaitQuiet(bench)
+  const store = await measureStore()
+  bench.say(`the memory store: ${store.bytesEach.toFixed(1)} bytes a record, longest pause ${store.longestMs.toFixed(2)} ms, while freeing ${store.freeingMs.toFixed(2)} ms`)
+  return { few: FEW, rows, store }
 }

@@ -28,7 +28,7 @@ const watchCores = async (work) => {
 
 export const awaitQuiet = async (bench, seconds = 60) => {
   for (let waited = 0; ; waited++) {
-    const { foreign } = await watchCores(() => sleep(1000))
+    const { foreign } = await watchCores(() => sleep(bench.quick ? 300 : 1000))
     if (foreign < MOST_FOREIGN) return
     if (bench.allowBusy) return
     if (waited >= seconds) throw new NotReportable(`the machine is busy with something else: ${(foreign * 100).toFixed(0)} % of a core`)

@@ -18,7 +18,7 @@ export const mixed = async (bench) => {
     { id: 'public, as many requests', kind: 'public', rate: dpopMost * SHARE }
   ]
   // Shorter than the time that a connection has for its first request.
-  const seconds = bench.quick ? 3 : 6
+  const seconds = bench.quick ? 2 : 6
   const taken = new Map(loads.map(({ id }) => [id, []]))
   for (let i = 0; i < (bench.quick ? 1 : 7); i++) {
     await awaitQuiet(bench)

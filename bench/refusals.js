@@ -4,7 +4,7 @@ import { awaitQuiet, median, round, warmUp } from './measure.js'
 const ROUNDS = 5
 const COUNT = 3_000
 const COUNT_OF_SAME = 10_000 // of requests that may be sent again, which nobody has to sign
-const QUICK = { rounds: 1, count: 500 }
+const QUICK = { rounds: 1, count: 300 }
 
 /**
  * What it costs to refuse, for every kind of refusal, beside what it costs to accept the request that differs from it

@@ -1,6 +1,7 @@
 /**
  * What the memory store of replays costs: bytes for each record, time of a claim, and the longest pause while it fills, while
- * its records die, and while it fills again. Run: `npm run build && node --expose-gc bench/replay.js [records]`.
+ * its records die, and while it fills again. Run: `npm run build && node --expose-gc bench/replay.js [records]`. As a child process
+ * of the benchmark it sends `{ records, bytesEach, freeingMs, longestMs }`.
  */
 import { randomBytes } from 'node:crypto'
 import { createMemoryStore } from '../dist/lib/replay/memory-store.js'
@@ -31,6 +32,7 @@ function memory () {
 }
 
 const before = memory()
+const pausesMs = []
 const store = createMemoryStore({ max: records, now: () => time, random: randomBytes })
 let made = 0
 
@@ -62,16 +64,20 @@ function run (title, count, seconds) {
     `worst 64 ${(longest / 1e3).toFixed(2)} ms`.padStart(17),
     refused ? `${refused} refused` : ''
   ].join('  '))
+  pausesMs.push(longest / 1e3)
+  return longest / 1e3
 }
 
 run('fill', records, 60)
-console.log(`measured by the process: ${((memory() - before) / records).toFixed(1)} bytes a record, counters and tables of the store included`)
+const bytesEach = (memory() - before) / records
+console.log(`measured by the process: ${bytesEach.toFixed(1)} bytes a record, counters and tables of the store included`)
 run('full: refuses', 10_000, 1)
 time += WINDOW + 10
-run('all dead at once, then a trickle', 2_000, 1)
+const freeingMs = run('all dead at once, then a trickle', 2_000, 1)
 run('refill', records - 2_048, 60)
 time += WINDOW / 2
 run('half a window later: still full', 1_000, 1)
 time += WINDOW / 2
 run('steady flow', records * 3, WINDOW * 3.2)
 store.close()
+process.send?.({ records, bytesEach, freeingMs, longestMs: Math.max(...pausesMs) })

@@ -9,7 +9,7 @@ const PARTS = ['compare', 'refusals', 'mixed', 'start', 'growth']
 const APART = ['tries'] // Only when asked for.
 const PLANS = {
   full: { rounds: 7, seconds: 2, warmSeconds: 4, parts: PARTS },
-  quick: { rounds: 2, seconds: 0.8, warmSeconds: 1, parts: ['compare', 'refusals', 'mixed', 'start'] }
+  quick: { rounds: 2, seconds: 0.5, warmSeconds: 0.5, parts: ['compare', 'refusals', 'mixed', 'start'] }
 }
 
 const { values: args } = parseArgs({

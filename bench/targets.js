@@ -24,7 +24,8 @@ const TARGETS = [
   ['CPU with 1,000,000 remembered jtis against 10', 'most', 1.05, r => growthOf(r, 'remembered jtis')],
   ['CPU with 100,000 access tokens seen against 10', 'most', 1.05, r => growthOf(r, 'access tokens seen')],
   ['CPU with 100,000 client keys seen against 10', 'most', 1.05, r => growthOf(r, 'client keys seen')],
-  ['longest wait while 1,000,000 jtis are forgotten, ms', 'most', 5, r => r.growth?.forgetting?.longestMs],
+  ['bytes for each of 1,000,000 remembered jtis', 'most', 100, r => r.growth?.store?.bytesEach],
+  ['longest pause while 1,000,000 remembered jtis are freed, ms', 'most', 5, r => r.growth?.store?.freeingMs],
   ['ready to answer, ms after the start of the process', 'most', 400, r => r.start?.holdfastMs]
 ]
 
