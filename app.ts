@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyServerOptions } from 'fastify'
 import { holdfast, readSettings, serverOptions } from './holdfast.ts'
-import { hasScheme } from './lib/settings/formats.ts'
 import { readTextIfThere } from './lib/settings/read-text.ts'
 import { collectSettings } from './lib/settings/sources.ts'
 
@@ -15,9 +14,6 @@ const settings = await readSettings(values, faults)
 export const options: FastifyServerOptions = serverOptions(settings)
 
 const app: FastifyPluginAsync = async (fastify: FastifyInstance, _options: object) => {
-  if (settings.IDP_DOMAIN !== undefined && hasScheme(settings.IDP_DOMAIN)) {
-    fastify.log.warn('IDP_DOMAIN carries a scheme, so every token will be refused: write the host alone, without https://')
-  }
   await fastify.register(holdfast, { settings })
 }
 export default app

@@ -18,6 +18,8 @@ import type { RequestUrl, WireRequest } from './url/request-url.ts'
 /** What the guard reads of a request, as it stood on the wire. */
 export type GuardedMessage = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders'> & {
   readonly socket: { readonly encrypted?: boolean, readonly remoteAddress?: string | undefined }
+  /** Where the app rewrites targets, the one that was sent; Fastify keeps it there. */
+  readonly originalUrl?: string | undefined
 }
 
 /** Who sends a request, once token and proof have passed. */
@@ -159,8 +161,8 @@ function verifyBinding (
   })
 }
 
-function wireOf ({ url, headers, socket }: GuardedMessage, { host, hostCount }: HeaderLines): WireRequest {
-  return { target: url!, headers, host, hostCount, encrypted: socket.encrypted === true, remoteAddress: socket.remoteAddress }
+function wireOf ({ url, originalUrl, headers, socket }: GuardedMessage, { host, hostCount }: HeaderLines): WireRequest {
+  return { target: originalUrl ?? url!, headers, host, hostCount, encrypted: socket.encrypted === true, remoteAddress: socket.remoteAddress }
 }
 
 function identify ({ claims, scopes, jkt }: VerifiedToken, scheme: Scheme, nextNonce: string | undefined): Identity {

@@ -24,6 +24,9 @@ export function readHeaderLines (rawHeaders: readonly string[]): HeaderLines {
       const lower = name.toLowerCase()
       if (lower === 'dpop' && lines.dpopCount++ === 0) lines.dpop = rawHeaders[i + 1]
       else if (lower === 'host' && lines.hostCount++ === 0) lines.host = rawHeaders[i + 1]
+    } else if (name === ':authority') {
+      // RFC 9113 section 8.3.1: in HTTP/2 it stands for the Host line.
+      if (lines.hostCount++ === 0) lines.host = rawHeaders[i + 1]
     } else if (name.length === 13 && name.toLowerCase() === 'authorization' && lines.authorizationCount++ === 0) {
       lines.authorization = rawHeaders[i + 1]
     }

@@ -8,6 +8,7 @@ import type { Identity } from '../lib/guard.ts'
 import { createGuardParts } from '../lib/guard-parts.ts'
 import type { GuardEvent, GuardParts } from '../lib/guard-parts.ts'
 import { Refusal } from '../lib/refusal.ts'
+import { hasScheme } from '../lib/settings/formats.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { settingsFromObject } from '../lib/settings/sources.ts'
 import type { SettingValues } from '../lib/settings/specs.ts'
@@ -55,7 +56,7 @@ declare module '@fastify/jwt' {
   }
 }
 
-/** Options in the form of the configuration file; none are needed where the app has settings. */
+/** Options in the form of the configuration file; none are needed where the app has the settings of Holdfast. */
 export interface AuthOptions {
   readonly idp?: object
   readonly dpop?: object
@@ -66,19 +67,25 @@ const WARM_UP_DELAY_MS = 10
 
 const kCandidate = Symbol('holdfast.candidate')
 const kNextNonce = Symbol('holdfast.nextNonce')
+const kAttempt = Symbol('holdfast.attempt')
 
 interface Carrier extends FastifyRequest {
   /** The token and key of the signature that is being verified. */
   [kCandidate]?: { readonly token: string, readonly pem: string }
   [kNextNonce]?: string | undefined
+  /** The attempt of a handler that has not ended yet. */
+  [kAttempt]?: Promise<void> | undefined
 }
 
 export default fp<AuthOptions>(async (app, options) => {
-  const settings = app.settings ?? await readOwnSettings(app, options)
+  const settings = settingsOf(app, options) ?? await readOwnSettings(app, options)
+  if (settings.IDP_DOMAIN !== undefined && hasScheme(settings.IDP_DOMAIN)) {
+    app.log.warn('IDP_DOMAIN carries a scheme, so every token will be refused: write the host alone, without https://')
+  }
   const parts = await createGuardParts<Carrier>(settings, {
     verifySignature,
     onEvent: event => logEvent(app, event),
-    metadataMount: app.settings && app.prefix
+    metadataMount: settings === settingsOf(app, options) ? app.prefix : undefined
   })
   const { guard, challenges, tally } = parts
   app.decorate('guardParts', parts)
@@ -93,11 +100,11 @@ export default fp<AuthOptions>(async (app, options) => {
 
   app.decorateRequest('auth', null)
   app.decorateRequest('authenticate', function (this: FastifyRequest) {
-    return toPromise(done => authenticate(this, done))
+    return attempt(this)
   })
   app.decorateRequest('requireScope', function (this: FastifyRequest, ...scopes: RequiredScopes) {
     const requirement = parseScopeRequirement(...scopes)
-    return toPromise(done => authorize(this, requirement, done))
+    return attempt(this).then(() => toPromise(done => authorize(this, requirement, done)))
   })
   app.decorate('authenticate', guardHook(authenticate, null))
   app.decorate('requireScope', (...scopes: RequiredScopes) => {
@@ -114,6 +121,8 @@ export default fp<AuthOptions>(async (app, options) => {
   }
   let warmUp: NodeJS.Timeout
   app.addHook('onReady', async () => {
+    // Node drops the lines after the 2000th without a word; the guard has to see a second one wherever it stands. Their bytes are bounded.
+    app.server.maxHeadersCount = 0
     // What the first fetch loads would hold up the first requests.
     warmUp = setTimeout(() => parts.start(), WARM_UP_DELAY_MS).unref()
   })
@@ -130,6 +139,16 @@ export default fp<AuthOptions>(async (app, options) => {
       admit(request, identity)
       done()
     })
+  }
+
+  /** For handlers, which may ask several times at once: the proof of a request passes once. */
+  function attempt (request: Carrier): Promise<void> {
+    if (request[kAttempt]) return request[kAttempt]
+    const running = toPromise(done => authenticate(request, done))
+    const over = (): void => { request[kAttempt] = undefined }
+    request[kAttempt] = running
+    running.then(over, over)
+    return running
   }
 
   function authorize (request: Carrier, requirement: ScopeRequirement, done: Done): void {
@@ -195,9 +214,19 @@ function toPromise (run: (done: Done) => void): Promise<void> {
   return new Promise((resolve, reject) => run(error => error ? reject(error) : resolve()))
 }
 
+/** The settings that holdfast.ts has put there. Options go first, and so does an app with settings of its own that gives some. */
+function settingsOf (app: FastifyInstance & { settings?: Settings }, { idp, dpop, server }: AuthOptions): Settings | undefined {
+  return idp ?? dpop ?? server ? undefined : app.settings
+}
+
 function readOwnSettings (app: FastifyInstance, { idp, dpop, server }: AuthOptions): Promise<Settings> {
   return validateSettings(settingsFromObject({ idp, dpop, server }), async options => {
-    await app.register(fastifyEnv, { ...options, confKey: 'holdfastSettings' })
-    return app.getDecorator<SettingValues>('holdfastSettings')
+    let values: SettingValues
+    // In a scope of its own: `getEnvs` of the app stays free for the variables of the app.
+    await app.register(async scope => {
+      await scope.register(fastifyEnv, { ...options, confKey: 'holdfastSettings' })
+      values = scope.getDecorator<SettingValues>('holdfastSettings')
+    })
+    return values!
   })
 }

@@ -22,6 +22,8 @@ export default fp(async (app: FastifyInstance) => {
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     allowedHeaders: ['Authorization', 'DPoP', 'Content-Type'],
     exposedHeaders: ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After'],
-    maxAge: PREFLIGHT_SECONDS
+    maxAge: PREFLIGHT_SECONDS,
+    // For caches of HTTP, as on every answer under /api, whose own hooks preflight does not reach. A browser keeps it by `maxAge` alone.
+    cacheControl: 'no-store'
   })
 }, { name: 'cors' })

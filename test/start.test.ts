@@ -1,9 +1,11 @@
 import { execFile, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { sign } from 'node:crypto'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
@@ -196,6 +198,70 @@ t.test('After SIGTERM a request in flight is answered, new connections are refus
   t.same(await ended, { code: 0, stderr: '' })
 })
 
+/** A connection on which nothing is done after these bytes. It is there when the service has answered a later one. */
+async function openConnection (t: Test, { url, port }: Service, bytes: string): Promise<void> {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {}).resume().write(bytes)
+  t.teardown(() => { socket.destroy() })
+  await once(socket, 'connect')
+  await fetch(`${url}/health/live`)
+}
+
+/** A service that was told to end while a body was still to come. It has nine seconds for that, in which the other tests go on. */
+let unfinished: Service
+const wholeFile = t
+
+t.test('No connection on which no whole request has come keeps the process from ending with exit code 0.', async t => {
+  const service = await startService(t, { ...GOOD, PORT: '0' })
+  unfinished = await startService(wholeFile, { ...GOOD, PORT: '0' })
+  const live = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n'
+  for (const bytes of ['', 'GET /api/public HTTP/1.1\r\nHo', live, `${live}GET /api`]) await openConnection(t, service, bytes)
+  await openConnection(wholeFile, unfinished, 'POST /api/public HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n')
+  unfinished.terminate()
+  service.terminate()
+  const first = await Promise.race([service, unfinished].map(async one => { await one.ended; return one }))
+  t.equal(first, service, 'it ends long before it would have to')
+  t.same(await service.ended, { code: 0, stderr: '' })
+})
+
+/** The clone as it is after an install, with or without the compiler. Not within the clone: npm would find the compiler of that. */
+function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: boolean }): string {
+  const directory = mkdtempSync(join(tmpdir(), 'holdfast-'))
+  t.teardown(() => rmSync(directory, { recursive: true }))
+  mkdirSync(join(directory, 'node_modules/.bin'), { recursive: true })
+  const packages = readdirSync(join(root, 'node_modules')).filter(name => name !== '.bin')
+  const programs = ['fastify', 'tsc'].map(name => join('.bin', name))
+  for (const name of [...packages, ...programs].filter(name => compiler || !/typescript$|tsc$/.test(name))) {
+    symlinkSync(join(root, 'node_modules', name), join(directory, 'node_modules', name))
+  }
+  cpSync(join(root, 'package.json'), join(directory, 'package.json'))
+  writeFileSync(join(directory, 'tsconfig.build.json'), '{ "files": ["app.ts"], "compilerOptions": { "outDir": "dist", "noCheck": true } }')
+  writeFileSync(join(directory, 'app.ts'), '')
+  if (built) cpSync(join(root, 'dist'), join(directory, 'dist'), { recursive: true })
+  return directory
+}
+
+t.test('An install without the compiler keeps what is built, builds nothing, and says how to.', async t => {
+  const ADVICE = 'Not built: the compiler is not installed. npm ci --include=dev installs it and builds.\n'
+  const npm = (cwd: string, ...args: string[]): Promise<Outcome> => run('npm', args, { IDP_DOMAIN: 'tenant.example/' }, cwd)
+  const isBuilt = (directory: string): boolean => existsSync(join(directory, 'dist/app.js'))
+
+  const built = copyInstall(t, { compiler: false, built: true })
+  t.match(await npm(built, 'run', 'prepare'), { code: 0 }, 'what npm ci runs')
+  t.match(await npm(built, 'run', 'build'), { code: 1, stderr: ADVICE })
+  t.match(await npm(built, 'start'), { code: 1, stderr: /The settings are not usable:\n/ }, 'the service itself has started')
+  t.ok(isBuilt(built))
+
+  const bare = copyInstall(t, { compiler: false, built: false })
+  t.match(await npm(bare, 'run', 'prepare'), { code: 0 })
+  t.match(await npm(bare, 'start'), { code: 1, stderr: ADVICE })
+  t.notOk(isBuilt(bare))
+
+  const whole = copyInstall(t, { compiler: true, built: false })
+  t.equal((await npm(whole, 'run', 'prepare')).code, 0)
+  t.ok(isBuilt(whole), 'with the compiler, it builds')
+})
+
 t.test('A certificate of an authority of its own is refused, and accepted with NODE_EXTRA_CA_CERTS.', async t => {
   const provider = await startHostileProvider({ tls: true })
   t.teardown(provider.close)
@@ -242,4 +308,8 @@ t.test('fastify print-routes and fastify print-plugins show the app.', async t =
   t.equal(plugins.code, 0, plugins.stderr)
   t.match(plugins.stdout, /\bholdfast\b/)
   t.match(plugins.stdout, /\bauth\b/)
+})
+
+t.test('A connection whose body does not come is ended in time for exit code 0.', async t => {
+  t.same(await unfinished.ended, { code: 0, stderr: '' })
 })

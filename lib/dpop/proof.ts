@@ -139,9 +139,10 @@ function checkWindow (attempt: ProofAttempt, { iatOffsetSeconds, iatLeewaySecond
   // RFC 9449 section 11.1: a nonce of ours tells the age better than the client's clock does.
   if (nonces) return
   const { iat } = attempt.claims!
-  if (iat < attempt.now - iatOffsetSeconds) throw new Refusal('iat_too_old')
+  // Clients write whole seconds: the last second in which a proof passes counts to its end, or an offset of 0 would refuse them all.
+  if (iat < Math.floor(attempt.now) - iatOffsetSeconds) throw new Refusal('iat_too_old')
   if (iat > attempt.now + iatLeewaySeconds) throw new Refusal('iat_in_future')
-  attempt.expiresAt = iat + iatOffsetSeconds
+  attempt.expiresAt = Math.floor(iat) + iatOffsetSeconds + 1
 }
 
 function checkTokenHash (attempt: ProofAttempt): void {

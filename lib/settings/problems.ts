@@ -58,11 +58,13 @@ function nameOf (name: SettingName): string {
 }
 
 function held (values: RawSettings, name: SettingName): string {
-  return settingSpec(name).secret ? `${nameOf(name)} is not usable (its value is not shown)` : `${nameOf(name)} is ${shown(values[name])}`
+  const { secret, schema } = settingSpec(name)
+  return secret ? `${nameOf(name)} is not usable (its value is not shown)` : `${nameOf(name)} is ${shown(values[name], schema.type === 'array')}`
 }
 
-function shown (value: unknown): string {
-  const isTextList = Array.isArray(value) && value.every(entry => typeof entry === 'string')
+function shown (value: unknown, mayBeList: boolean): string {
+  // As it stands in a variable. Where no list is allowed, that it is one is the fault.
+  const isTextList = mayBeList && Array.isArray(value) && value.length > 0 && value.every(entry => typeof entry === 'string')
   const text = JSON.stringify(isTextList ? value.join(' ') : value)
   // What stands before an @ may be a password.
   const at = text.lastIndexOf('@')

@@ -40,8 +40,8 @@ function readAbsoluteTarget (wire: WireRequest, base: BaseUrl, isFixedBase: bool
   const start = schemeEnd + 3
   const end = findAuthorityEnd(target, start)
   if (!isHostOf(wire, scheme, target.slice(start, end))) refuseAuthority('host')
-  // RFC 9110 section 7.4: https is not to be answered on a connection that is not; PUBLIC_URL settles it otherwise.
-  if (scheme !== base.scheme && !isFixedBase) refuseAuthority('scheme')
+  // RFC 9110 section 7.4: https is not to be answered where the client did not use it; PUBLIC_URL settles it otherwise. A proxy that ends TLS may write http.
+  if (scheme === 'https' && base.scheme === 'http' && !isFixedBase) refuseAuthority('scheme')
   const path = readTargetPath(target, end)
   return path === '' ? '/' : path
 }

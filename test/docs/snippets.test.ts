@@ -131,6 +131,13 @@ t.test('Every TypeScript snippet satisfies the compiler.', async t => {
     const complaints = [...program.getSyntacticDiagnostics(program.getSourceFile(path)), ...program.getSemanticDiagnostics(program.getSourceFile(path))]
     t.same(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], place)
   }
+
+  const guardAlone = ts.createProgram([...snippets.keys()].filter(path => /server\.snippet|claims\.snippet/.test(path)), options, host)
+  const copied = guardAlone.getSourceFiles().filter(({ fileName }) => fileName.startsWith(root) && !fileName.includes('node_modules') && !snippets.has(fileName))
+  const others = copied.map(({ fileName }) => fileName.slice(root.length).replace(/^\//, '')).filter(name => !name.startsWith('lib/') && name !== 'plugins/auth.ts')
+  t.same(others, [], 'the guard in an app of its own needs lib/ and plugins/auth.ts')
+  const complaints = copied.flatMap(file => guardAlone.getSemanticDiagnostics(file))
+  t.same(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], 'and they satisfy the compiler without the rest')
 })
 
 /** The first line of a snippet names its file: `// routes/orders.ts: what it is`. */

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { request as requestPlain } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:http2'
 import { request } from 'node:https'
 import { join } from 'node:path'
@@ -8,6 +10,7 @@ import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
 import type { RawSettings } from '../../lib/settings/sources.ts'
 import { startApp } from './app.ts'
 import type { LogLine, RunningApp } from './app.ts'
+import { parseChallenges } from './challenges.ts'
 import { createDpopClient } from './dpop-client.ts'
 import type { DpopClient } from './dpop-client.ts'
 import { AUDIENCE, startIssuer } from './issuer.ts'
@@ -125,4 +128,29 @@ export async function sendHttp2 (site: Site, requests: Array<{ target: string, h
   }
   await new Promise<void>((resolve) => session.close(resolve))
   return answers
+}
+
+/** One request without credentials, over HTTP/1.1, with TLS or without. */
+function get (url: string, headers: Record<string, string> = {}): Promise<{ status: number, headers: IncomingHttpHeaders, body: string }> {
+  return new Promise((resolve, reject) => {
+    const ask = url.startsWith('https:') ? request : requestPlain
+    ask(url, { ca: CA, agent: false, headers }, (response) => {
+      let body = ''
+      response.on('data', (chunk) => { body += chunk })
+      response.on('end', () => resolve({ status: response.statusCode!, headers: response.headers, body }))
+    }).on('error', reject).end()
+  })
+}
+
+/** Where the challenges for a request without credentials say that the metadata of the resource is (RFC 9728 section 5.1). */
+export async function readPointers (url: string): Promise<Array<string | undefined>> {
+  const { status, headers } = await get(url)
+  if (status !== 401) throw new Error(`${url} was answered with ${status}`)
+  return parseChallenges(headers['www-authenticate']!).map(({ parameters }) => parameters.resource_metadata)
+}
+
+/** The resource that the metadata at an address is about, or the status where there is none. */
+export async function readResource (url: string, extra: Record<string, string> = {}): Promise<string | number> {
+  const { status, body } = await get(url, extra)
+  return status === 200 ? (JSON.parse(body) as { resource: string }).resource : status
 }

@@ -18,12 +18,15 @@ t.test('Preflight is answered before authentication, for the configured origins'
       'access-control-allow-headers': 'Authorization, DPoP, Content-Type',
       'access-control-allow-methods': /GET, HEAD/,
       'access-control-allow-credentials': undefined,
+      'access-control-max-age': '600',
+      'cache-control': 'no-store',
       'www-authenticate': undefined,
       vary: /Origin/
     }], url)
   }
   const other = await app.inject({ method: 'OPTIONS', url: '/api/private', headers: preflight('https://other.example') })
   t.equal(other.headers['access-control-allow-origin'], undefined, 'another origin is not let in')
+  t.equal(other.headers['cache-control'], 'no-store')
   const plain = await app.inject({ method: 'OPTIONS', url: '/api/private' })
   t.same([plain.statusCode, plain.json().error], [404, 'Not Found'], 'OPTIONS that is no preflight is an unknown method')
 })

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect } from 'node:http2'
+import fastifyEnv from '@fastify/env'
 import Fastify from 'fastify'
 import t from 'tap'
 import auth from '../../plugins/auth.ts'
@@ -128,6 +131,79 @@ t.test('The auth plugin in another app, by options instead of environment', asyn
   t.throws(() => app.requireScope(''), TypeError)
   t.throws(() => app.requireScope('a b'), TypeError, 'two scopes in one text would never match')
   t.throws(() => app.requireScope('a"b'), TypeError)
+})
+
+t.test('The auth plugin leaves to another app what is its own', async t => {
+  const issuer = await startIssuer(t)
+  const client = await createDpopClient()
+  const warnings: string[] = []
+  const stream = { write: (line: string) => { warnings.push(JSON.parse(line).msg) } }
+  const app = Fastify({ logger: { level: 'warn', stream }, rewriteUrl: request => request.url!.replace(/^\/old/, '') })
+  t.teardown(() => app.close())
+  app.decorate('settings', { theme: 'dark' } as never)
+  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
+  await app.register(fastifyEnv, { confKey: 'variables', schema: { type: 'object', properties: { COLOUR: { type: 'string', default: 'red' } } } })
+  t.same(app.getEnvs(), { COLOUR: 'red' }, 'its variables')
+  t.same(app.settings, { theme: 'dark' }, 'its settings')
+  app.get('/several', request => Promise.all([request.authenticate(), request.requireScope('a'), request.authenticate()]).then(() => 'ok'))
+  app.get('/again', async request => {
+    await t.rejects(Promise.all([request.authenticate(), request.requireScope('a')]), /needs an access token/)
+    await request.authenticate()
+  })
+
+  const token = issuer.token({ scope: 'a', cnf: { jkt: client.jkt } })
+  const get = (path: string, claims?: object) => app.inject({
+    url: path,
+    headers: { host: 'api.example', authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `http://api.example${path}`, ...claims }) }
+  })
+  t.equal((await get('/several')).statusCode, 200, 'a handler may ask several times at once, though a proof passes once')
+  const twice = client.proof({ token, url: 'http://api.example/several' })
+  const headers = { host: 'api.example', authorization: `DPoP ${token}`, dpop: twice }
+  t.same([(await app.inject({ url: '/several', headers })).statusCode, (await app.inject({ url: '/several', headers })).statusCode], [200, 401], 'but not two requests')
+  t.equal((await app.inject('/again')).statusCode, 401)
+  t.equal((await get('/old/several')).statusCode, 200, 'the URL of the client, not the one that the app makes of it')
+  t.same(warnings, [])
+
+  const mistaken = Fastify({ logger: { level: 'warn', stream } })
+  t.teardown(() => mistaken.close())
+  await mistaken.register(auth, { idp: { domain: 'https://tenant.example', audience: AUDIENCE } })
+  t.match(warnings, [/carries a scheme/])
+})
+
+t.test('The auth plugin in an app that speaks HTTP/2', async t => {
+  const issuer = await startIssuer(t)
+  const client = await createDpopClient()
+  const app = Fastify({ http2: true })
+  t.teardown(() => app.close())
+  await app.register(auth as never, { idp: { issuer: issuer.url, audience: AUDIENCE } } as never)
+  app.get('/', { onRequest: app.authenticate as never }, () => 'ok')
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  const session = connect(url)
+  t.teardown(() => session.destroy())
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const ask = async (proofUrl: string, more = {}): Promise<unknown> => {
+    const stream = session.request({ ':path': '/', authorization: `DPoP ${token}`, dpop: client.proof({ token, url: proofUrl }), ...more })
+    const [headers] = await once(stream, 'response') as [Record<string, unknown>]
+    stream.destroy()
+    return headers[':status']
+  }
+  t.equal(await ask(`${url}/`), 200)
+  t.equal(await ask('http://other.example/'), 401)
+  t.equal(await ask(`${url}/`, { host: 'other.example' }), 401, 'two names for one host')
+})
+
+t.test('A line is seen wherever it stands among the others', async t => {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer, { TRUST_PROXY: 'loopback' })
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const filler = Array<string>(2100).fill('A:')
+  const lines = () => [`Authorization: DPoP ${token}`, `DPoP: ${client.proof({ token, url: `${running.url}/api/private` })}`, ...filler]
+  t.equal((await call(running, { lines: lines() })).status, 200)
+  expectRefusal(t, await call(running, { lines: [...lines(), 'Authorization: Bearer x'] }), 'authorization_repeated', 'DPoP')
+  expectRefusal(t, await call(running, { lines: [...lines(), 'DPoP: x'] }), 'proof_repeated', 'DPoP')
+  expectRefusal(t, await call(running, { lines: [...lines(), 'Host: www.example.com'] }), 'host_repeated', 'DPoP')
+  expectRefusal(t, await call(running, { lines: [...lines(), 'X-Forwarded-Host: www.example.com'] }), 'htu_mismatch', 'DPoP')
 })
 
 t.test('The claims are shared by requests, and cannot be changed by one', async t => {

@@ -3,6 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
+import { parseChallenges } from '../helpers/challenges.ts'
+import type { Challenge } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import type { DpopClient } from '../helpers/dpop-client.ts'
 import { buildService, spawnInstance, startInstance } from '../helpers/instance.ts'
@@ -269,6 +271,11 @@ t.test('Instances that are replaced one by one behind nginx lose no request.', {
     port: site,
     replacements: { 'listen 80;': `listen 127.0.0.1:${site};`, '127.0.0.1:8001': `127.0.0.1:${running[0]!.port}`, '127.0.0.1:8002': `127.0.0.1:${running[1]!.port}` }
   })
+
+  const challenged = await fetch(origin + PATH)
+  await challenged.arrayBuffer()
+  const [{ parameters }] = parseChallenges(challenged.headers.get('www-authenticate')!) as [Challenge]
+  t.match(await (await fetch(parameters.resource_metadata!)).json(), { resource: origin }, 'the metadata is where a challenge points to')
 
   const failures: string[] = []
   let sent = 0

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { nginxProgram } from '../helpers/nginx.ts'
-import { openSite, send, sendHttp2, sendTls, startScoped } from '../helpers/proxied-site.ts'
+import { openSite, readPointers, readResource, send, sendHttp2, sendTls, startScoped } from '../helpers/proxied-site.ts'
 import type { Answer, Site, StartService } from '../helpers/proxied-site.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
@@ -14,6 +14,9 @@ const MISMATCH: Answer = { status: 401, reason: 'htu_mismatch' }
 /** What a client could send to pass for somebody else: all of it must be gone behind nginx. */
 const FORGED = ['X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example', 'X-Forwarded-Port: 1234', 'X-Forwarded-Prefix: /evil',
   'Forwarded: proto=https;host=evil.example', 'X-Forwarded-For: 192.0.2.1', 'X-Forwarded-Proto: javascript', 'X-Forwarded-Host: h/test?']
+
+/** The like by name, for clients that take no lines. */
+const FORGED_FIELDS = { 'x-forwarded-proto': 'http', 'x-forwarded-host': 'evil.example', 'x-forwarded-port': '1234', 'x-forwarded-prefix': '/evil', forwarded: 'proto=http;host=evil.example' }
 
 // Each must come through nginx byte for byte.
 const PATHS: string[] = [
@@ -78,12 +81,27 @@ async function tryMonitoring (t: Test, site: Site, base: string): Promise<void> 
   }
 }
 
+/** Whoever looks for the metadata of the resource that he called finds it, and that of no other (RFC 9728 section 3). */
+async function tryDiscovery (t: Test, site: Site, base: string, { hasPublicUrl }: { hasPublicUrl: boolean }): Promise<void> {
+  const wellKnown = `${site.origin}/.well-known/oauth-protected-resource`
+  // Without PUBLIC_URL a challenge points nowhere, and the client works the address out by itself.
+  const pointer = hasPublicUrl ? wellKnown + base : undefined
+  t.strictSame(await readPointers(`${site.origin}${base}/api/private`), [pointer, pointer])
+
+  t.equal(await readResource(wellKnown + base), site.origin + base)
+  t.equal(await readResource(`${wellKnown}${base}?x=1`), site.origin + base, 'with a query')
+  t.equal(await readResource(wellKnown + base, FORGED_FIELDS), site.origin + base, 'whatever a client says of itself')
+  for (const other of ['/other', `${base}/`, `${base}/other`]) t.equal(await readResource(wellKnown + other), 404, other)
+  if (base !== '') t.equal(await readResource(wellKnown), 404, 'the site around it is another resource')
+}
+
 t.test('Under a prefix that nginx strips', { skip }, async (t) => {
   t.test('with the proxy trusted', async (t) => {
     const site = await openSite(t, 'prefix.conf', () => ({ TRUST_PROXY: '127.0.0.1' }))
     await tryPaths(t, site, '/svc')
     await tryForgeries(t, site, '/svc')
     await tryMonitoring(t, site, '/svc')
+    await tryDiscovery(t, site, '/svc', { hasPublicUrl: false })
     t.strictSame(await send(site, '/svc/api/private', `${site.origin}/api/private`), MISMATCH, 'a proof without the prefix')
     t.strictSame(await send(site, '/svc/api/private', site.origin.replace('http:', 'https:') + '/svc/api/private'), MISMATCH, 'a proof of another scheme')
     t.strictSame(await send(site, '/svc/api/private', 'http://localhost/svc/api/private'), MISMATCH, 'a proof without the port')
@@ -95,6 +113,7 @@ t.test('Under a prefix that nginx strips', { skip }, async (t) => {
   t.test('with PUBLIC_URL alone', async (t) => {
     const site = await openSite(t, 'prefix.conf', (origin) => ({ PUBLIC_URL: `${origin}/svc` }))
     await tryPaths(t, site, '/svc')
+    await tryDiscovery(t, site, '/svc', { hasPublicUrl: true })
     t.strictSame(await send(site, '/svc/api/private', undefined, FORGED), ACCEPTED)
   })
 
@@ -125,15 +144,15 @@ t.test('Under a prefix that nginx keeps', { skip }, async (t) => {
     await tryPaths(t, site, '/svc')
     await tryForgeries(t, site, '/svc')
     await tryMonitoring(t, site, '/svc')
+    await tryDiscovery(t, site, '/svc', { hasPublicUrl: false })
   })
 
   t.test('with PUBLIC_URL alone', async (t) => {
     const site = await openSite(t, 'prefix-kept.conf', (origin) => ({ PUBLIC_URL: origin }), startPrefixed)
     await tryPaths(t, site, '/svc')
+    await tryDiscovery(t, site, '/svc', { hasPublicUrl: true })
   })
 })
-
-const FORGED_FIELDS = { 'x-forwarded-proto': 'http', 'x-forwarded-host': 'evil.example', 'x-forwarded-port': '1234', 'x-forwarded-prefix': '/evil', forwarded: 'proto=http;host=evil.example' }
 
 t.test('With TLS at a name of its own', { skip }, async (t) => {
   t.test('with the proxy trusted, over HTTP/1.1 and HTTP/2', async (t) => {
@@ -154,12 +173,14 @@ t.test('With TLS at a name of its own', { skip }, async (t) => {
       { target: '/api/users/a%2Fb', htu: `${site.origin}/api/users/a/b` },
       { target: '/api/users/x/../y' }
     ]), [ACCEPTED, ACCEPTED, MISMATCH, MISMATCH, { status: 401, reason: 'target_path' }])
+    await tryDiscovery(t, site, '', { hasPublicUrl: false })
   })
 
   t.test('with PUBLIC_URL alone', async (t) => {
     const site = await openSite(t, 'tls.conf', (origin) => ({ PUBLIC_URL: origin }))
     t.strictSame(await sendTls(site, '/api/private', undefined, FORGED_FIELDS), ACCEPTED)
     t.strictSame(await sendHttp2(site, [{ target: '/api/private' }]), [ACCEPTED])
+    await tryDiscovery(t, site, '', { hasPublicUrl: true })
   })
 
   t.test('with neither, the log names the cause', async (t) => {

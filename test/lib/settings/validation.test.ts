@@ -141,7 +141,8 @@ t.test('A message shows what a setting held, as far as it may be shown.', async 
     [{ TRUST_PROXY: 1 }, /^TRUST_PROXY .* is "1"; .* no hop count$/],
     [{ DPOP_ALGS: 'ES256,HS256' }, /is "ES256 HS256"/],
     [{ DPOP_ALGS: [{ alg: 'ES256' }] }, /is \[\{"alg":"ES256"\}\]/],
-    [{ IDP_AUDIENCE: ['a', 'b'] }, /is "a b"/],
+    [{ DPOP_ALGS: [] }, /is \[\]; allowed: list/],
+    [{ IDP_AUDIENCE: ['a', 'b'] }, /is \["a","b"\]/],
     [{ LOG_LEVEL: 'a\nb' }, /is "a\\nb"/],
     [{ LOG_LEVEL: 'x'.repeat(5000) }, /is "x{199}…; allowed/]
   ]

@@ -210,6 +210,8 @@ t.test('An absolute target is compared with Host under its own scheme', async (t
   t.equal(outcome(PLAIN, { target: 'http://api/x', host: undefined, hostCount: 0 }), 'host_invalid host')
   const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'pub' }
   t.equal(outcome(TRUSTING, { target: 'https://inner:8000/x', headers }), 'https://pub/x')
+  t.equal(outcome(TRUSTING, { target: 'http://inner:8000/x', headers }), 'https://pub/x', 'from a proxy that ends TLS')
+  t.equal(outcome(TRUSTING, { target: 'https://inner:8000/x', headers: { ...headers, 'x-forwarded-proto': 'http' } }), 'target_authority scheme')
   t.equal(outcome(TRUSTING, { target: 'https://pub/x', headers }), 'target_authority host')
   t.equal(outcome(TRUSTING, { target: 'https://inner:8000/x', headers, host: 'a?b' }), 'target_authority host')
   const publicUrl = { trustProxy: false, publicUrl: 'https://pub/svc' }
