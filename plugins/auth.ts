@@ -78,14 +78,15 @@ interface Carrier extends FastifyRequest {
 }
 
 export default fp<AuthOptions>(async (app, options) => {
-  const settings = settingsOf(app, options) ?? await readOwnSettings(app, options)
+  const given = settingsOf(app, options)
+  const settings = given ?? await readOwnSettings(app, options)
   if (settings.IDP_DOMAIN !== undefined && hasScheme(settings.IDP_DOMAIN)) {
     app.log.warn('IDP_DOMAIN carries a scheme, so every token will be refused: write the host alone, without https://')
   }
   const parts = await createGuardParts<Carrier>(settings, {
     verifySignature,
     onEvent: event => logEvent(app, event),
-    metadataMount: settings === settingsOf(app, options) ? app.prefix : undefined
+    metadataMount: given && app.prefix
   })
   const { guard, challenges, tally } = parts
   app.decorate('guardParts', parts)
@@ -214,7 +215,7 @@ function toPromise (run: (done: Done) => void): Promise<void> {
   return new Promise((resolve, reject) => run(error => error ? reject(error) : resolve()))
 }
 
-/** The settings that holdfast.ts has put there. Options go first, and so does an app with settings of its own that gives some. */
+/** What holdfast.ts has put there. Options go before it: an app may keep settings of its own under that name. */
 function settingsOf (app: FastifyInstance & { settings?: Settings }, { idp, dpop, server }: AuthOptions): Settings | undefined {
   return idp ?? dpop ?? server ? undefined : app.settings
 }

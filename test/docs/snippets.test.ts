@@ -135,6 +135,7 @@ t.test('Every TypeScript snippet satisfies the compiler.', async t => {
   const guardAlone = ts.createProgram([...snippets.keys()].filter(path => /server\.snippet|claims\.snippet/.test(path)), options, host)
   const copied = guardAlone.getSourceFiles().filter(({ fileName }) => fileName.startsWith(root) && !fileName.includes('node_modules') && !snippets.has(fileName))
   const others = copied.map(({ fileName }) => fileName.slice(root.length).replace(/^\//, '')).filter(name => !name.startsWith('lib/') && name !== 'plugins/auth.ts')
+  t.ok(copied.some(({ fileName }) => fileName.endsWith('plugins/auth.ts')), 'the guard is looked at')
   t.same(others, [], 'the guard in an app of its own needs lib/ and plugins/auth.ts')
   const complaints = copied.flatMap(file => guardAlone.getSemanticDiagnostics(file))
   t.same(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], 'and they satisfy the compiler without the rest')
