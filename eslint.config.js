@@ -18,7 +18,7 @@ const boundary = (folder, allowed, restrictedPackages = []) => ({
 })
 
 const noFastifyAtRunTime = {
-  group: ['fastify', 'fastify-plugin', '@fastify/*', '!@fastify/proxy-addr'],
+  group: ['fastify', 'fastify-plugin', '@fastify/*', '!@fastify/proxy-addr', '!@fastify/jwt'],
   allowTypeImports: true,
   message: 'lib/ is plain TypeScript: Fastify belongs to plugins/ and routes/.'
 }

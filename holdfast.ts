@@ -4,6 +4,7 @@ import fastifyEnv from '@fastify/env'
 import Fastify, { LogController } from 'fastify'
 import type { FastifyServerOptions } from 'fastify'
 import fp from 'fastify-plugin'
+import { guardOf } from './lib/route-guard.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
 import { createRequestIds } from './lib/request-id.ts'
 import type { Settings } from './lib/settings/settings.ts'
@@ -49,7 +50,12 @@ export function serverOptions (settings: Settings): FastifyServerOptions {
 /** The whole service as one plugin: capabilities from plugins/, then routes from routes/ under /api. */
 export const holdfast = fp<{ settings: Settings }>(async (app, { settings }) => {
   app.decorate('settings', settings)
+  let arePluginsLoaded = false
+  app.addHook('onRoute', ({ method, url, ...hooks }) => {
+    if (!arePluginsLoaded && guardOf(hooks)) throw new Error(`${method} ${url} has a guard, but plugins are still being loaded: metrics, OpenAPI and overload protection may not know it. Move the route to routes/.`)
+  })
   await app.register(autoload, { dir: join(import.meta.dirname, 'plugins') })
+  arePluginsLoaded = true
   await app.register(async api => {
     api.addHook('onRequest', (_request, reply, done) => {
       reply.cacheControl('no-store')

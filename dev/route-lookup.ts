@@ -16,7 +16,7 @@ export async function lookUpRoute (method: string, target: string, settings: Set
   const guards = new Map<string, RouteGuard | undefined>()
   const guard = (requirement: ScopeRequirement | null): object => Object.assign(() => {}, { requirement })
   app.decorate('settings', settings)
-  app.decorate('authenticate', guard(null) as never)
+  app.decorate('authenticate', (() => guard(null)) as never)
   app.decorate('requireScope', ((...scopes: Parameters<typeof parseScopeRequirement>) => guard(parseScopeRequirement(...scopes))) as never)
   app.addHook('onRoute', ({ url, onRequest }: RouteOptions) => { guards.set(url, readRouteGuard([onRequest].flat())) })
   let found: FoundRoute = { kind: 'none' }

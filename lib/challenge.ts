@@ -18,11 +18,11 @@ export type RefusalHeaders = Readonly<Record<string, string>>
 export interface RefusalContext {
   /** The scheme that the client used, when it is one of ours. */
   readonly scheme: Scheme | undefined
-  /** What the route needs, for `scope` with insufficient_scope (RFC 6750 section 3). */
+  /** What the route needs. */
   readonly requirement?: ScopeRequirement | undefined
   readonly nonce?: string | undefined
   /** Seconds after which the request may be sent again, where it may. */
-  readonly retryAfter?: number | undefined
+  readonly retryAfterSeconds?: number | undefined
 }
 
 type Parameters = ReadonlyArray<readonly [name: string, value: string]>
@@ -46,7 +46,7 @@ export function createChallenges (policy: ChallengePolicy): Challenges {
 
   return function challenges (reason, context): RefusalHeaders {
     const { status, error } = REFUSALS[reason]
-    if (status === 429 || status === 503) return { 'retry-after': String(Math.max(1, Math.ceil(context.retryAfter ?? 1))) }
+    if (status === 429 || status === 503) return { 'retry-after': String(Math.max(1, Math.ceil(context.retryAfterSeconds ?? 1))) }
     const text = textOf(reason, context)
     return error === 'use_dpop_nonce' ? { 'www-authenticate': text, 'dpop-nonce': context.nonce! } : { 'www-authenticate': text }
   }
@@ -58,16 +58,20 @@ function challengesFor (reason: RefusalReason, policy: ChallengePolicy, context:
   if (error === 'use_dpop_nonce') return challenge('DPoP', [...errorParameters(reason, context), algsOf(policy)])
   return offeredSchemes(policy.mode).map(scheme => challenge(scheme, [
     ...(error && scheme === context.scheme ? errorParameters(reason, context) : []),
+    ...(error ? [] : scopeParameter(context)),
     ...(policy.resourceMetadataUrl ? [['resource_metadata', policy.resourceMetadataUrl] as const] : []),
     ...(scheme === 'DPoP' ? [algsOf(policy)] : [])
   ])).join(', ')
 }
 
-function errorParameters (reason: RefusalReason, { requirement }: RefusalContext): Parameters {
+function errorParameters (reason: RefusalReason, context: RefusalContext): Parameters {
   const { error, description } = REFUSALS[reason]
-  const parameters: Array<readonly [string, string]> = [['error', error!], ['error_description', description]]
-  if (requirement) parameters.push(['scope', requirement.scopes.join(' ')])
-  return parameters
+  return [['error', error!], ['error_description', description], ...(error === 'insufficient_scope' ? scopeParameter(context) : [])]
+}
+
+/** What the route needs (RFC 6750 section 3): also for who has no token yet, so that a client asks for all of it in one go. */
+function scopeParameter ({ requirement }: RefusalContext): Parameters {
+  return requirement ? [['scope', requirement.scopes.join(' ')]] : []
 }
 
 function algsOf ({ algs }: ChallengePolicy): Parameters[number] {

@@ -7,27 +7,29 @@ import { verifyProof } from './dpop/proof.ts'
 import { createNonces } from './dpop/nonces.ts'
 import type { Nonces } from './dpop/nonces.ts'
 import { createGuard } from './guard.ts'
-import type { Guard, GuardOptions } from './guard.ts'
+import type { Guard } from './guard.ts'
 import { createKeySource } from './keys/key-source.ts'
 import type { KeySource, KeySourceEvent } from './keys/key-source.ts'
 import { createTransport } from './keys/transport.ts'
 import { createGuardTally } from './metrics/guard-tally.ts'
 import type { GuardTally } from './metrics/guard-tally.ts'
 import { timeClaims, timeProofs, timeSignatures } from './metrics/timed-parts.ts'
-import type { RefusalReason } from './refusal.ts'
+import { createRateLimit } from './rate-limit.ts'
 import { createReplayStore } from './replay/create-store.ts'
 import type { ReplayStoreEvent } from './replay/create-store.ts'
 import type { ReplayStore } from './replay/replay-store.ts'
 import { metadataUrlOf } from './resource-metadata.ts'
 import type { Settings } from './settings/settings.ts'
 import { createAccessTokenParser } from './token/access-token.ts'
+import { createSignatureVerifier } from './token/jwt-signature.ts'
+import { createJwtVerifier } from './token/jwt-verifier.ts'
 import { createVerifiedTokens } from './token/verified-tokens.ts'
 import type { VerifiedTokens } from './token/verified-tokens.ts'
 import { createRequestUrlResolver } from './url/request-url.ts'
 
 /** The guard and what stands behind it, made once for each process. */
-export interface GuardParts<Carrier = never> {
-  readonly guard: Guard<Carrier>
+export interface GuardParts {
+  readonly guard: Guard
   readonly challenges: Challenges
   /** Undefined where the configured domain is unusable. */
   readonly keys: KeySource | undefined
@@ -40,14 +42,11 @@ export interface GuardParts<Carrier = never> {
   /** Begins to fetch keys, in the background. */
   start (): void
   close (): Promise<void>
-  /** Seconds after which a request refused for that reason is worth sending again; undefined where waiting does not help. */
-  retryAfter (reason: RefusalReason): number | undefined
 }
 
 export type GuardEvent = KeySourceEvent | ReplayStoreEvent | { readonly name: 'nonce_secret_random' }
 
-export interface GuardPartsOptions<Carrier> {
-  readonly verifySignature: GuardOptions<Carrier>['verifySignature']
+export interface GuardPartsOptions {
   /** Told once for each change of state, for the log. */
   readonly onEvent: (event: GuardEvent) => void
   /**
@@ -57,12 +56,10 @@ export interface GuardPartsOptions<Carrier> {
   readonly metadataMount: string | undefined
 }
 
-const RETRY_REPLAY_SECONDS = 1
-
 const nowMs = (): number => performance.now()
 
 /** Builds the guard from settings. */
-export async function createGuardParts<Carrier> (settings: Settings, { verifySignature, onEvent, metadataMount }: GuardPartsOptions<Carrier>): Promise<GuardParts<Carrier>> {
+export async function createGuardParts (settings: Settings, { onEvent, metadataMount }: GuardPartsOptions): Promise<GuardParts> {
   const keys = settings.issuer === undefined ? undefined : createKeys(settings, settings.issuer, onEvent)
   const replay = await createReplayStore(settings, onEvent)
   const nonces = settings.DPOP_NONCE === 'required' ? createNonces(nonceSecrets(settings, onEvent)) : undefined
@@ -71,13 +68,17 @@ export async function createGuardParts<Carrier> (settings: Settings, { verifySig
   const tally = settings.METRICS === 'on' ? createGuardTally() : undefined
   const clockToleranceSeconds = settings.IDP_CLOCK_TOLERANCE_SECONDS
 
-  const guard = createGuard<Carrier>({
-    mode: settings.dpopMode,
-    clockToleranceSeconds,
-    scopeClaims: settings.IDP_SCOPE_CLAIMS,
-    provider: keys && { keys, parseToken: createAccessTokenParser({ issuer: settings.issuer!, audience: settings.IDP_AUDIENCE!, clockToleranceSeconds }) },
+  const verifySignature = createSignatureVerifier()
+  const tokens = createJwtVerifier({
+    provider: keys && { keys, issuer: settings.issuer!, parseToken: createAccessTokenParser({ issuer: settings.issuer!, audience: settings.IDP_AUDIENCE!, clockToleranceSeconds }) },
     verifySignature: tally ? timeSignatures(verifySignature, tally.tokens, nowMs) : verifySignature,
     verified,
+    scopeClaims: settings.IDP_SCOPE_CLAIMS,
+    clockToleranceSeconds
+  })
+  const guard = createGuard({
+    mode: settings.dpopMode,
+    tokens,
     proofs: {
       iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
       iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
@@ -86,6 +87,7 @@ export async function createGuardParts<Carrier> (settings: Settings, { verifySig
       nonces
     },
     verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,
+    rateLimit: settings.rateLimit === undefined ? undefined : createRateLimit({ max: settings.rateLimit, nowMs }),
     resolveUrl: createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL }),
     now: () => Date.now() / 1000
   })
@@ -102,10 +104,6 @@ export async function createGuardParts<Carrier> (settings: Settings, { verifySig
     start: () => keys?.start(),
     async close () {
       await Promise.all([keys?.close(), replay.close()])
-    },
-    retryAfter (reason) {
-      if (reason === 'keys_unavailable') return keys!.retryAfter()
-      return reason === 'replay_unavailable' || reason === 'replay_full' ? RETRY_REPLAY_SECONDS : undefined
     }
   }
 }

@@ -93,10 +93,12 @@ export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly reason: RefusalReason
   readonly detail: RefusalDetail | undefined
+  /** Seconds after which the request is worth sending again, for 429 and 503; undefined when nobody can tell. */
+  readonly retryAfterSeconds: number | undefined
   /** Headers of the answer, added where the settings are known. Fastify sends them along with the error. */
   headers: Readonly<Record<string, string>> | undefined
 
-  constructor (reason: RefusalReason, detail?: RefusalDetail) {
+  constructor (reason: RefusalReason, detail?: RefusalDetail, retryAfterSeconds?: number) {
     // A refusal is an answer, not a fault: without a stack it costs no more than accepting would.
     const limit = Error.stackTraceLimit
     Error.stackTraceLimit = 0
@@ -104,6 +106,7 @@ export class Refusal extends Error {
     Error.stackTraceLimit = limit
     this.reason = reason
     this.detail = detail
+    this.retryAfterSeconds = retryAfterSeconds
   }
 
   get statusCode (): RefusalKind['status'] {

@@ -6,10 +6,20 @@ export interface RouteGuard {
   readonly requirements: readonly ScopeRequirement[]
 }
 
-/**
- * Reads what a route is guarded with from its own hooks: a guard carries `requirement`, null where any valid token passes.
- * Undefined for a route without a guard. A guard that a plugin adds for all of its routes is not among a route's own hooks.
- */
+/** The hooks of a route before its handler: each one function, a list of them, or undefined. */
+export interface RouteHooks {
+  readonly onRequest?: unknown
+  readonly preParsing?: unknown
+  readonly preValidation?: unknown
+  readonly preHandler?: unknown
+}
+
+/** What a route is guarded with. Undefined for a route without a guard of its own: what a plugin adds for all of its routes is not among their hooks. */
+export function guardOf ({ onRequest, preParsing, preValidation, preHandler }: RouteHooks): RouteGuard | undefined {
+  return readRouteGuard([onRequest, preParsing, preValidation, preHandler].flat())
+}
+
+/** The guards among hooks: a guard carries `requirement`, null if any valid token passes. Undefined if there is none. */
 export function readRouteGuard (hooks: readonly unknown[]): RouteGuard | undefined {
   const guards = hooks.filter(isGuard)
   if (guards.length === 0) return undefined

@@ -1,5 +1,4 @@
 import fastifyEnv from '@fastify/env'
-import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { schemeOf } from '../lib/credentials.ts'
@@ -15,7 +14,7 @@ import type { SettingValues } from '../lib/settings/specs.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token.ts'
 import { parseScopeRequirement, verifyScopes } from '../lib/token/scopes.ts'
-import type { ScopeRequirement } from '../lib/token/scopes.ts'
+import type { RequiredScopes, ScopeRequirement } from '../lib/token/scopes.ts'
 
 export type { AccessTokenClaims, ScopeRequirement }
 
@@ -25,18 +24,23 @@ export interface RequestAuth {
   readonly scopes: readonly string[]
   /** RFC 7638 thumbprint of the key that the token is bound to, or undefined. */
   readonly jkt: string | undefined
+  /** The issuer of the token, as the settings have it. */
+  readonly issuer: string
+  /** When the token expires, in Unix seconds. */
+  readonly expiresAt: number
 }
-
-type RequiredScopes = readonly [first: string | { readonly any: readonly string[] }, ...rest: string[]]
 
 /** A guard of a route. What it asks for stands on it, for the API description. */
 export type GuardHook = onRequestHookHandler & { readonly requirement?: ScopeRequirement | null }
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Lets a request pass that carries a valid access token, with a valid proof where the token is bound. */
-    authenticate: GuardHook
-    /** The same, and the token must carry all of the scopes, or any of `{ any: [...] }`. */
+    /**
+     * Makes the guard that lets a request pass if it carries a valid access token, with a valid proof if the token is bound. It is such a
+     * guard itself too; but before this plugin has loaded, calling it throws, while the bare name would be undefined, and so no guard at all.
+     */
+    authenticate: GuardHook & (() => GuardHook)
+    /** The same, and the token must carry all of the scopes, or any one of `{ any: [...] }`. */
     requireScope (...scopes: RequiredScopes): GuardHook
     /** The parts behind the guard, for health and metrics. */
     guardParts: GuardParts
@@ -45,7 +49,6 @@ declare module 'fastify' {
     auth: RequestAuth | null
     authenticate (): Promise<void>
     requireScope (...scopes: RequiredScopes): Promise<void>
-    holdfastJwtVerify (options: undefined, done: (error: Error | null) => void): void
   }
 }
 
@@ -65,13 +68,10 @@ export interface AuthOptions {
 
 const WARM_UP_DELAY_MS = 10
 
-const kCandidate = Symbol('holdfast.candidate')
 const kNextNonce = Symbol('holdfast.nextNonce')
 const kAttempt = Symbol('holdfast.attempt')
 
-interface Carrier extends FastifyRequest {
-  /** The token and key of the signature that is being verified. */
-  [kCandidate]?: { readonly token: string, readonly pem: string }
+interface GuardedRequest extends FastifyRequest {
   [kNextNonce]?: string | undefined
   /** The attempt of a handler that has not ended yet. */
   [kAttempt]?: Promise<void> | undefined
@@ -83,38 +83,44 @@ export default fp<AuthOptions>(async (app, options) => {
   if (settings.IDP_DOMAIN !== undefined && hasScheme(settings.IDP_DOMAIN)) {
     app.log.warn('IDP_DOMAIN carries a scheme, so every token will be refused: write the host alone, without https://')
   }
-  const parts = await createGuardParts<Carrier>(settings, {
-    verifySignature,
+  const parts = await createGuardParts(settings, {
     onEvent: event => logEvent(app, event),
     metadataMount: given && app.prefix
   })
   const { guard, challenges, tally } = parts
   app.decorate('guardParts', parts)
 
-  await app.register(fastifyJwt, {
-    // A name of its own: the plain verifier checks a signature alone, and must not be taken for the guard.
-    namespace: 'holdfast',
-    // Verifies only; the key is the candidate of the request, and claims are the guard's to judge.
-    secret: { public: (request: FastifyRequest, _token: unknown, done: (error: null, key: string) => void) => done(null, (request as Carrier)[kCandidate]!.pem) },
-    verify: { algorithms: ['RS256'], ignoreExpiration: true, ignoreNotBefore: true, extractToken: (request: FastifyRequest) => (request as Carrier)[kCandidate]!.token }
-  } as never)
-
+  if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
   app.decorateRequest('authenticate', function (this: FastifyRequest) {
-    return attempt(this)
+    return attempt(this, undefined)
   })
   app.decorateRequest('requireScope', function (this: FastifyRequest, ...scopes: RequiredScopes) {
     const requirement = parseScopeRequirement(...scopes)
-    return attempt(this).then(() => toPromise(done => authorize(this, requirement, done)))
+    return attempt(this, requirement).then(() => {
+      const refusal = lackOf(this, requirement)
+      if (refusal) throw refusal
+    })
   })
-  app.decorate('authenticate', guardHook(authenticate, null))
+  const anyToken = guardHook((request, done) => authenticate(request, undefined, done), null)
+  app.decorate('authenticate', Object.assign(function (...args: unknown[]) {
+    if (args.length === 0) return anyToken
+    if (typeof args[2] !== 'function') throw new TypeError('authenticate takes no arguments; requireScope takes scopes')
+    return Reflect.apply(anyToken, app, args)
+  }, { requirement: null }) as FastifyInstance['authenticate'])
   app.decorate('requireScope', (...scopes: RequiredScopes) => {
     const requirement = parseScopeRequirement(...scopes)
-    return guardHook((request, done) => authorize(request, requirement, done), requirement)
+    return guardHook((request, done) => {
+      authenticate(request, requirement, error => {
+        const refusal = error ?? lackOf(request, requirement)
+        if (refusal) return done(refusal)
+        done()
+      })
+    }, requirement)
   })
 
   if (parts.nonces) {
-    app.addHook('onSend', (request: Carrier, reply, payload, done) => {
+    app.addHook('onSend', (request: GuardedRequest, reply, payload, done) => {
       const nonce = request[kNextNonce]
       if (nonce !== undefined) reply.header('dpop-nonce', nonce)
       done(null, payload)
@@ -132,49 +138,49 @@ export default fp<AuthOptions>(async (app, options) => {
     await parts.close()
   })
 
-  function authenticate (request: Carrier, done: Done): void {
+  function authenticate (request: GuardedRequest, requirement: ScopeRequirement | undefined, done: Done): void {
     // A proof passes once, so a request that has passed is not asked again.
     if (request.auth) return done()
-    guard(request, request.raw, (error, identity) => {
-      if (!identity) return done(refuse(request, error!))
+    guard(request.raw, (error, identity) => {
+      if (!identity) return done(refuse(request, error!, requirement))
       admit(request, identity)
       done()
     })
   }
 
   /** For handlers, which may ask several times at once: the proof of a request passes once. */
-  function attempt (request: Carrier): Promise<void> {
+  function attempt (request: GuardedRequest, requirement: ScopeRequirement | undefined): Promise<void> {
     if (request[kAttempt]) return request[kAttempt]
-    const running = toPromise(done => authenticate(request, done))
+    const running = new Promise<void>((resolve, reject) => {
+      authenticate(request, requirement, error => error ? reject(error) : resolve())
+    })
     const over = (): void => { request[kAttempt] = undefined }
     request[kAttempt] = running
     running.then(over, over)
     return running
   }
 
-  function authorize (request: Carrier, requirement: ScopeRequirement, done: Done): void {
-    authenticate(request, error => {
-      if (error) return done(error)
-      try {
-        verifyScopes(request.auth!.scopes, requirement)
-      } catch (error) {
-        return done(refuse(request, error as Error, requirement))
-      }
-      done()
-    })
+  /** The refusal of an admitted request whose token lacks a scope. */
+  function lackOf (request: FastifyRequest, requirement: ScopeRequirement): Error | undefined {
+    try {
+      verifyScopes(request.auth!.scopes, requirement)
+      return undefined
+    } catch (error) {
+      return refuse(request, error as Error, requirement)
+    }
   }
 
   /** Gives a refusal its headers and its line in the log. Any other error is a fault, and becomes a 500. */
-  function refuse (request: FastifyRequest, error: Error, requirement?: ScopeRequirement): Error {
+  function refuse (request: FastifyRequest, error: Error, requirement: ScopeRequirement | undefined): Error {
     if (!(error instanceof Refusal)) return error
-    const { reason, detail } = error
+    const { reason, detail, retryAfterSeconds } = error
     tally?.refused(reason)
     request.log.info({ reason, ...detail }, 'request refused')
     error.headers = challenges(reason, {
       scheme: schemeOf(request.headers.authorization),
       requirement,
       nonce: parts.nonces?.current(Date.now() / 1000),
-      retryAfter: parts.retryAfter(reason)
+      retryAfterSeconds
     })
     return error
   }
@@ -188,31 +194,15 @@ function logEvent (app: FastifyInstance, { name, ...detail }: GuardEvent): void 
 
 type Done = (error?: Error) => void
 
-function admit (request: Carrier, { claims, scheme, scopes, jkt, nextNonce }: Identity): void {
+/** The one place where a request is given an identity: nothing undecided ever stands on it. */
+function admit (request: GuardedRequest, { claims, scheme, scopes, jkt, issuer, expiresAt, nextNonce }: Identity): void {
   request.user = claims
-  request.auth = { scheme, scopes, jkt }
+  request.auth = { scheme, scopes, jkt, issuer, expiresAt }
   if (nextNonce !== undefined) request[kNextNonce] = nextNonce
-}
-
-function verifySignature (request: Carrier, token: string, pem: string, done: (isValid: boolean) => void): void {
-  request[kCandidate] = { token, pem }
-  // The plugin's errors are not shown. Without their stacks a wrong signature costs no more than a good one.
-  const limit = Error.stackTraceLimit
-  Error.stackTraceLimit = 0
-  // Without options of the call's own, the plugin keeps one verifier for each key.
-  request.holdfastJwtVerify(undefined, error => {
-    Error.stackTraceLimit = limit
-    done(!error)
-  })
-  Error.stackTraceLimit = limit
 }
 
 function guardHook (run: (request: FastifyRequest, done: Done) => void, requirement: ScopeRequirement | null): GuardHook {
   return Object.assign((request: FastifyRequest, _reply: FastifyReply, done: Done) => run(request, done), { requirement }) as GuardHook
-}
-
-function toPromise (run: (done: Done) => void): Promise<void> {
-  return new Promise((resolve, reject) => run(error => error ? reject(error) : resolve()))
 }
 
 /** What holdfast.ts has put there. Options go before it: an app may keep settings of its own under that name. */

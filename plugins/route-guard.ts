@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { readRouteGuard } from '../lib/route-guard.ts'
+import { guardOf } from '../lib/route-guard.ts'
 import type { RouteGuard } from '../lib/route-guard.ts'
 
 declare module 'fastify' {
@@ -13,7 +13,7 @@ declare module 'fastify' {
 /** Notes on each route what it is guarded with, before another plugin may wrap its hooks. */
 export default fp(async (app: FastifyInstance) => {
   app.addHook('onRoute', route => {
-    const guard = readRouteGuard([route.onRequest, route.preParsing, route.preValidation, route.preHandler].flat())
+    const guard = guardOf(route)
     if (guard) route.config = { ...route.config, guard }
   })
 }, { name: 'route-guard' })

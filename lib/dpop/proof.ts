@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { decodeJsonObject, splitCompactJws } from '../jws.ts'
 import type { CompactJws, JsonObject } from '../jws.ts'
 import { Refusal } from '../refusal.ts'
@@ -71,29 +72,29 @@ export const CHECKS_BEFORE_SIGNATURE: readonly ProofCheck[] = [
   { name: 'jkt', run: checkBinding }
 ]
 
-/** The check that only a proof with a good signature reaches, before the record of its `jti`. */
-export const CHECK_AFTER_SIGNATURE: ProofCheck = { name: 'nonce', run: checkNonce }
+/** The checks that only a proof with a good signature reaches, before the record of its `jti`. */
+export const CHECKS_AFTER_SIGNATURE: readonly ProofCheck[] = [
+  { name: 'nonce', run: checkNonce }
+]
 
 export type ProofVerifier = (attempt: ProofAttempt, policy: ProofPolicy, done: (error: Error | null) => void) => void
 
 /**
- * Runs every check of a proof: those before the signature, the signature on the thread pool, the nonce, and the record of its `jti`.
- * The record comes last, so that a proof refused for any other reason stays unused.
+ * Runs every check of a proof but the record: those before the signature, the signature on the thread pool, and the nonce.
+ * @param done called exactly once, never inside a `try`.
  */
 export function verifyProof (attempt: ProofAttempt, policy: ProofPolicy, done: (error: Error | null) => void): void {
+  const refusal = findRefusal(CHECKS_BEFORE_SIGNATURE, attempt, policy)
+  if (refusal) return done(refusal)
+  verifyProofSignature(attempt, policy, error => done(error ?? findRefusal(CHECKS_AFTER_SIGNATURE, attempt, policy)))
+}
+
+function findRefusal (checks: readonly ProofCheck[], attempt: ProofAttempt, policy: ProofPolicy): Error | null {
   try {
-    for (const check of CHECKS_BEFORE_SIGNATURE) check.run(attempt, policy)
-    verifyProofSignature(attempt, policy, error => {
-      if (error) return done(error)
-      try {
-        CHECK_AFTER_SIGNATURE.run(attempt, policy)
-        claimProof(attempt, policy, done)
-      } catch (error) {
-        done(error as Error)
-      }
-    })
+    for (const check of checks) check.run(attempt, policy)
+    return null
   } catch (error) {
-    done(error as Error)
+    return error as Error
   }
 }
 
@@ -156,7 +157,12 @@ function checkBinding (attempt: ProofAttempt): void {
 /** The signature under the proof's own key, which the binding has just tied to the token. */
 export function verifyProofSignature (attempt: ProofAttempt, { keys }: ProofPolicy, done: (error: Error | null) => void): void {
   const { header, jws } = attempt as Required<ProofAttempt>
-  const key = keys.keyOf(header)
+  let key: KeyObject
+  try {
+    key = keys.keyOf(header)
+  } catch (error) {
+    return done(error as Error)
+  }
   const input = attempt.proof.slice(0, jws.header.length + 1 + jws.payload.length)
   verifySignature(header.algorithm, key, input, jws.signature, isValid => {
     if (!isValid) return done(new Refusal('proof_signature'))
@@ -173,8 +179,11 @@ function checkNonce (attempt: ProofAttempt, { nonces }: ProofPolicy): void {
   if (attempt.expiresAt === undefined) throw new Refusal('nonce_stale')
 }
 
-/** Records the `jti`, which must not have been there: RFC 9449 section 11.1. */
-export function claimProof (attempt: ProofAttempt, { replay }: Pick<ProofPolicy, 'replay'>, done: (error: Error | null) => void): void {
+/**
+ * Records the `jti`, which must not have been there: RFC 9449 section 11.1. It comes last of all, so that a proof that is refused for
+ * any other reason stays unused.
+ */
+export function recordProof (attempt: ProofAttempt, { replay }: Pick<ProofPolicy, 'replay'>, done: (error: Error | null) => void): void {
   // The thumbprint has a fixed length, so the two cannot be mixed up, and no client can burn a jti of another.
   // As text: a Buffer of its own for each hash costs twice as much.
   const id = hash('sha256', attempt.header!.jkt + attempt.claims!.jti, 'binary')

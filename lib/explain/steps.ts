@@ -2,8 +2,8 @@ import { createPublicKey } from 'node:crypto'
 import { readProofLine, verifySchemeFits } from '../binding.ts'
 import { parseCredentials } from '../credentials.ts'
 import { ALGORITHMS } from '../dpop/algorithms.ts'
-import { CHECK_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, claimProof, verifyProofSignature } from '../dpop/proof.ts'
-import type { ProofPolicy } from '../dpop/proof.ts'
+import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyProofSignature } from '../dpop/proof.ts'
+import type { ProofCheck, ProofPolicy } from '../dpop/proof.ts'
 import { verifySignature } from '../dpop/signature.ts'
 import { Refusal } from '../refusal.ts'
 import { TOKEN_CHECKS, unverifiedToken } from '../token/access-token.ts'
@@ -33,7 +33,7 @@ export const STEPS: readonly Step[] = [
   { name: 'proof', ofProof: true, run: takeProof },
   ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => run(e.proof!, e.policy as ProofPolicy) })),
   { name: 'proof.signature', ofProof: true, run: verifyProofKey },
-  { name: `proof.${CHECK_AFTER_SIGNATURE.name}`, ofProof: true, run: judgeNonce },
+  ...CHECKS_AFTER_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => judgeNonce(e, run) })),
   { name: 'proof.replay', ofProof: true, run: claim },
   { name: 'scope', run: judgeScopes }
 ]
@@ -63,7 +63,7 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
     if (isValid) key = candidate
   }
   // Without keys the claims are taken as they stand, so that the steps after this one can be judged.
-  if (key || !e.candidates) e.verified = createVerifiedToken(text, unverifiedToken(e.token!).claims, key ?? { kid: undefined, pem: '' }, e.options.settings.IDP_SCOPE_CLAIMS)
+  if (key || !e.candidates) e.verified = createVerifiedToken({ text, claims: unverifiedToken(e.token!).claims, key: key ?? { kid: undefined, pem: '' }, issuer: e.rules!.issuer, scopeClaims: e.options.settings.IDP_SCOPE_CLAIMS })
   if (!e.candidates) throw new NotChecked('The keys of the provider are not known here.')
   if (!key) throw new Refusal('token_signature')
 }
@@ -81,15 +81,15 @@ function verifyProofKey (e: Examination): Promise<void> {
   return settled(done => verifyProofSignature(e.proof!, e.policy as ProofPolicy, done))
 }
 
-function judgeNonce (e: Examination): void {
-  CHECK_AFTER_SIGNATURE.run(e.proof!, e.policy as ProofPolicy)
+function judgeNonce (e: Examination, run: ProofCheck['run']): void {
+  run(e.proof!, e.policy as ProofPolicy)
   if (e.noncesAreUnknown) throw new NotChecked('The service makes its nonces from a secret that is not configured here (DPOP_NONCE_SECRET).')
 }
 
 async function claim (e: Examination): Promise<void> {
   const { replay } = e.options
   if (!replay) throw new NotChecked('Only the running service knows which proofs it has seen. A captured proof that passed once is refused when it is sent again.')
-  await settled(done => claimProof(e.proof!, { replay }, done))
+  await settled(done => recordProof(e.proof!, { replay }, done))
 }
 
 function judgeScopes (e: Examination): void {

@@ -52,8 +52,6 @@ export interface KeySource {
   /** Whether a key that verified a token earlier still counts: it is in the last set, and that set is at most 24 h old. */
   isTrusted (key: SigningKey): boolean
   state (): KeySourceState
-  /** Seconds after which a request that was refused with `keys_unavailable` is worth trying again: 1 to 60. */
-  retryAfter (): number
   /** Stops for good, and cuts a fetch that is under way. The keys at hand stay usable for requests that are being answered. */
   close (): Promise<void>
 }
@@ -163,9 +161,14 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     await loop.running
     const found = candidates(kid)
     if (found.length === 0 && (loop.closed || loop.lastFailure !== undefined || now() >= trustedUntil)) {
-      throw new Refusal('keys_unavailable', { failure: loop.lastFailure ?? 'closed' })
+      throw new Refusal('keys_unavailable', { failure: loop.lastFailure ?? 'closed' }, retryAfterSeconds())
     }
     return found
+  }
+
+  /** Until the next attempt: 1 to 60. A clock that was set back makes it seem further away than it is. */
+  function retryAfterSeconds (): number {
+    return Math.max(1, Math.ceil(Math.min(loop.nextAt - now(), LONGEST_BACK_OFF_MS) / 1000))
   }
 
   function status (): KeySourceStatus {
@@ -188,8 +191,6 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     fetchCandidates,
     isTrusted: (key) => refreshTime() < trustedUntil && ring.has(key),
     state,
-    // A clock that was set back makes the next attempt seem further away than it is.
-    retryAfter: () => Math.max(1, Math.ceil(Math.min(loop.nextAt - now(), LONGEST_BACK_OFF_MS) / 1000)),
     close: loop.close
   }
 }

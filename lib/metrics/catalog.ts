@@ -76,7 +76,7 @@ export const METRICS: readonly MetricSpec[] = [
   {
     name: 'holdfast_verification_duration_seconds',
     type: 'histogram',
-    help: 'Time to verify the signature of an access token that was not known yet (kind token) and an accepted DPoP proof (kind proof).',
+    help: 'Time to verify the signature of an access token that was not known yet (kind token) and a DPoP proof that passes, without its record (kind proof).',
     read: ({ guard }, name) => [...guard.tokens.samples(name, { kind: 'token' }), ...guard.proofs.samples(name, { kind: 'proof' })]
   },
   {

@@ -9,7 +9,7 @@ export interface GuardTally {
   readonly refusals: Readonly<Record<RefusalReason, number>>
   /** Signatures of access tokens that were not known yet. */
   readonly tokens: Histogram
-  /** Accepted proofs, from the first check to the record of the `jti`. */
+  /** Proofs that pass, from the first check to the last one before the record of the `jti`. */
   readonly proofs: Histogram
   /** Claims at a shared replay store. One in memory takes about a microsecond and is not measured. */
   readonly claims: Histogram

@@ -1,25 +1,22 @@
 import type { ProofVerifier } from '../dpop/proof.ts'
-import type { GuardOptions } from '../guard.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
+import type { SignatureVerifier } from '../token/jwt-signature.ts'
 import type { Histogram } from './histogram.ts'
 
 /** Milliseconds from any start, never set back. */
 export type ClockMs = () => number
 
-type VerifySignature<Carrier> = GuardOptions<Carrier>['verifySignature']
-
 /** The same verifier, with the time that each signature takes. */
-export function timeSignatures<Carrier> (verify: VerifySignature<Carrier>, times: Histogram, nowMs: ClockMs): VerifySignature<Carrier> {
-  return (carrier, token, pem, done) => {
+export function timeSignatures (verify: SignatureVerifier, times: Histogram, nowMs: ClockMs): SignatureVerifier {
+  return (token, pem) => {
     const startedAtMs = nowMs()
-    verify(carrier, token, pem, isValid => {
-      times.observe((nowMs() - startedAtMs) / 1000)
-      done(isValid)
-    })
+    const isValid = verify(token, pem)
+    times.observe((nowMs() - startedAtMs) / 1000)
+    return isValid
   }
 }
 
-/** The same verifier, with the time that each accepted proof takes. */
+/** The same verifier, with the time that each proof takes that passes. */
 export function timeProofs (verify: ProofVerifier, times: Histogram, nowMs: ClockMs): ProofVerifier {
   return (attempt, policy, done) => {
     const startedAtMs = nowMs()

@@ -149,6 +149,8 @@ function checkConfirmation ({ claims }: TokenAttempt): void {
 
 function isThumbprintBinding (cnf: unknown): boolean {
   if (typeof cnf !== 'object' || cnf === null) return false
+  // A token that is bound to a certificate as well (RFC 8705 section 3.1) is not to pass by its key only.
+  if (Object.hasOwn(cnf, 'x5t#S256')) return false
   const { jkt } = cnf as { jkt?: unknown }
   return typeof jkt === 'string' && jkt !== ''
 }

@@ -28,16 +28,23 @@ function addAll (scopes: Set<string>, words: readonly string[]): void {
   for (const word of words) scopes.add(word)
 }
 
+/** The arguments of `requireScope`: scopes that are all needed, or one object with those of which any one is enough. */
+export type RequiredScopes = readonly [string, ...string[]] | readonly [anyOf: { readonly any: readonly string[] }]
+
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/
+
 /**
  * Reads the arguments of `requireScope('a', 'b')` (all of them) and `requireScope({ any: ['a', 'b'] })`.
- * @throws TypeError for an empty or malformed requirement, which would guard nothing (RFC 6749 section 3.3).
+ * @throws TypeError for anything else, so that a route does not ask for less than its author meant, and for what is no scope (RFC 6749 section 3.3).
  */
-export function parseScopeRequirement (first: string | { readonly any: readonly string[] }, ...rest: readonly string[]): ScopeRequirement {
-  const any = typeof first === 'object'
-  const scopes = any ? [...first.any] : [first, ...rest]
-  const isScope = (scope: unknown): boolean => typeof scope === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope)
-  if (scopes.length === 0 || !scopes.every(isScope)) throw new TypeError('requireScope needs one or more scopes')
-  return Object.freeze({ scopes: Object.freeze(scopes), any })
+export function parseScopeRequirement (...args: RequiredScopes): ScopeRequirement {
+  const [first] = args
+  const any = typeof first === 'object' && first !== null && args.length === 1 && Object.keys(first).join() === 'any'
+  const scopes: unknown = any ? first.any : args
+  if (!Array.isArray(scopes) || scopes.length === 0 || !scopes.every(scope => typeof scope === 'string' && SCOPE.test(scope))) {
+    throw new TypeError("requireScope takes one or more scopes, as requireScope('a', 'b') for all of them or requireScope({ any: ['a', 'b'] }) for any one")
+  }
+  return Object.freeze({ scopes: Object.freeze([...scopes]), any })
 }
 
 /** @throws Refusal scope_missing unless the granted scopes meet the requirement. */

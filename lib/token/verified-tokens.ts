@@ -17,17 +17,28 @@ export interface VerifiedToken {
   /** base64url SHA-256 of the token, as `ath` holds it. */
   readonly tokenHash: string
   readonly key: SigningKey
+  /** The issuer as the settings have it. */
+  readonly issuer: string
+  /** Unix seconds. */
+  readonly expiresAt: number
+}
+
+/** What a token was verified with. */
+export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'key' | 'issuer'> {
+  readonly scopeClaims: readonly ScopeClaim[]
 }
 
 /** Takes over what a verified token says. The claims are frozen in place. */
-export function createVerifiedToken (text: string, claims: AccessTokenClaims, key: SigningKey, scopeClaims: readonly ScopeClaim[]): VerifiedToken {
+export function createVerifiedToken ({ text, claims, key, issuer, scopeClaims }: VerifiedTokenParts): VerifiedToken {
   return Object.freeze({
     text,
     claims: deepFreeze(claims),
     scopes: readScopes(claims, scopeClaims),
     jkt: claims.cnf?.jkt,
     tokenHash: hash('sha256', text, 'base64url'),
-    key
+    key,
+    issuer,
+    expiresAt: claims.exp
   })
 }
 

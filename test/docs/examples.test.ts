@@ -1,4 +1,4 @@
-import { createPublicKey, randomBytes, verify } from 'node:crypto'
+import { createPublicKey, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -14,6 +14,8 @@ import { DPOP_ALGS } from '../../lib/settings/specs.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import { createAccessTokenParser } from '../../lib/token/access-token.ts'
 import { readScopes } from '../../lib/token/scopes.ts'
+import { createSignatureVerifier } from '../../lib/token/jwt-signature.ts'
+import { createJwtVerifier } from '../../lib/token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
 import { createRequestUrlResolver } from '../../lib/url/request-url.ts'
 import { startApp } from '../helpers/app.ts'
@@ -55,16 +57,16 @@ function createService (publicUrl = 'https://api.example') {
   const clock = { now: madeAt + 2 }
   const key: SigningKey = { kid: '2026-11', pem: PROVIDER_KEY.export({ format: 'pem', type: 'spki' }) as string }
   const keys = { candidates: () => [key], isTrusted: () => true } as unknown as KeySource
-  const guard: Guard<null> = createGuard<null>({
-    mode: 'ALLOWED',
+  const tokens = createJwtVerifier({
     clockToleranceSeconds: 5,
     scopeClaims: ['scope'],
-    provider: { keys, parseToken: createAccessTokenParser({ issuer: 'https://tenant.example/', audience: 'https://api.example', clockToleranceSeconds: 5 }) },
-    verifySignature: (_carrier, text, pem, done) => {
-      const end = text.lastIndexOf('.')
-      done(verify('sha256', Buffer.from(text.slice(0, end)), pem, Buffer.from(text.slice(end + 1), 'base64url')))
-    },
-    verified: createVerifiedTokens(),
+    provider: { issuer: 'https://tenant.example/', keys, parseToken: createAccessTokenParser({ issuer: 'https://tenant.example/', audience: 'https://api.example', clockToleranceSeconds: 5 }) },
+    verifySignature: createSignatureVerifier(),
+    verified: createVerifiedTokens()
+  })
+  const guard: Guard = createGuard({
+    mode: 'ALLOWED',
+    tokens,
     proofs: {
       iatOffsetSeconds: 300,
       iatLeewaySeconds: 30,
@@ -73,6 +75,7 @@ function createService (publicUrl = 'https://api.example') {
       nonces: undefined
     },
     verifyProof,
+    rateLimit: undefined,
     resolveUrl: createRequestUrlResolver({ trustProxy: false, publicUrl }),
     now: () => clock.now
   })
@@ -80,7 +83,7 @@ function createService (publicUrl = 'https://api.example') {
   const send = (change: Partial<typeof recorded> = {}): Promise<string> => new Promise((resolve, reject) => {
     const { method, target, host, authorization, proof } = { ...recorded, ...change }
     const rawHeaders = ['Host', host, 'Authorization', authorization, ...proof === '' ? [] : ['DPoP', proof]]
-    guard(null, { method, url: target, headers: { host, authorization }, rawHeaders, socket: {} }, (error, identity) => {
+    guard({ method, url: target, headers: { host, authorization }, rawHeaders, socket: {} }, (error, identity) => {
       if (identity) resolve(identity.scopes.join(' '))
       else if (error instanceof Refusal) resolve(error.reason)
       else reject(new Error('no decision', { cause: error }))

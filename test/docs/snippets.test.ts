@@ -213,7 +213,7 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     t.match(await get({ authorization: `DPoP ${bound}`, dpop: client.proof({ token: bound, url: 'https://api.example/orders' }) }), [200, { of: 'user-1' }])
     t.match(await get({ authorization: `Bearer ${token({ scope: 'read' })}` }), [403, /insufficient_scope/])
     t.match(await get({ authorization: `Bearer ${bound}` }), [401, /invalid_token/])
-    t.match(await get({}), [401, /^Bearer, DPoP algs=/])
+    t.match(await get({}), [401, /^Bearer scope="read:orders", DPoP scope="read:orders", algs=/])
   },
   async 'claims.ts' (t, block) {
     const { teamOf } = await load<{ teamOf: (request: object) => string }>(t, block)

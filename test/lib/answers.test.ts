@@ -46,8 +46,8 @@ t.test('A challenge that was made before is that of its own reason, scheme and r
 
 t.test('Retry-After is a whole number of seconds, at least one', async t => {
   const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: undefined } as const
-  for (const [retryAfter, expected] of [[undefined, '1'], [0, '1'], [1.2, '2'], [30, '30']] as const) {
-    t.same(createChallenges(policy)('keys_unavailable', { scheme: undefined, retryAfter }), { 'retry-after': expected })
+  for (const [retryAfterSeconds, expected] of [[undefined, '1'], [0, '1'], [1.2, '2'], [30, '30']] as const) {
+    t.same(createChallenges(policy)('keys_unavailable', { scheme: undefined, retryAfterSeconds }), { 'retry-after': expected })
   }
 })
 

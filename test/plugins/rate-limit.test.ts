@@ -1,14 +1,10 @@
 import { readFileSync } from 'node:fs'
 import Fastify from 'fastify'
-import type { onRequestHookHandler } from 'fastify'
-import fp from 'fastify-plugin'
 import t from 'tap'
-import { clientKey } from '../../lib/client-key.ts'
-import type { Settings } from '../../lib/settings/settings.ts'
-import rateLimit, { MAX_CLIENTS, WINDOW_MS } from '../../plugins/rate-limit.ts'
-import routeGuard from '../../plugins/route-guard.ts'
+import { clientKey, createRateLimit, MAX_CLIENTS, WINDOW_MS } from '../../lib/rate-limit.ts'
+import auth from '../../plugins/auth.ts'
 import { startApp } from '../helpers/app.ts'
-import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
+import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 
@@ -52,43 +48,60 @@ t.test('A bound token is counted by its key, whatever its subject', async t => {
   t.equal((await call(running, { lines: bearerLines(issuer.token({ sub: one.jkt })) })).status, 200, 'a subject that is spelt like a key is not that key')
 })
 
-t.test('Nobody uses up the allowance of another: only a request that passes the guard is counted', async t => {
+t.test('Nobody uses up the allowance of another: only a request whose token and proof pass is counted', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { RATE_LIMIT: '1' })
   const client = await createDpopClient()
   const bound = issuer.token({ cnf: { jkt: client.jkt } })
   const proof = client.proof({ token: bound, url: `${running.url}/api/private` })
-  const strangers: ReadonlyArray<readonly [lines: string[], path?: string]> = [
+  const strangers: ReadonlyArray<readonly [lines: string[]]> = [
     [[]],
     [bearerLines(issuer.token({}, { kid: 'k1' }, makeIssuerKey('other')))],
     [bearerLines(bound)],
-    [[`Authorization: DPoP ${bound}`, `DPoP: ${(await createDpopClient()).proof({ token: bound, url: `${running.url}/api/private` })}`]],
-    [bearerLines(issuer.token()), '/api/private-scoped']
+    [[`Authorization: DPoP ${bound}`, `DPoP: ${(await createDpopClient()).proof({ token: bound, url: `${running.url}/api/private` })}`]]
   ]
-  for (const [lines, path = '/api/private'] of strangers) {
-    for (let i = 0; i < 2; i++) t.ok([401, 403].includes((await call(running, { lines, path })).status))
+  for (const [lines] of strangers) {
+    for (let i = 0; i < 2; i++) t.equal((await call(running, { lines })).status, 401)
   }
   const lines = [`Authorization: DPoP ${bound}`, `DPoP: ${proof}`]
   t.equal((await call(running, { lines })).status, 200, 'the client itself has all of its own')
-  t.equal((await call(running, { lines })).reason, 'proof_replayed', 'a replay is refused as one')
-  t.equal((await call(running, { lines: bearerLines(issuer.token()) })).status, 200)
+  t.equal((await call(running, { lines: bearerLines(issuer.token()), path: '/api/private-scoped' })).status, 403)
+  t.equal((await call(running, { lines: bearerLines(issuer.token()) })).reason, 'rate_limited', 'a request that lacks a scope is the client\'s own, and counts')
 })
 
-t.test('By default nothing is limited, and nothing of it is on the way of a request or in the description', async t => {
+t.test('Whoever catches a request and sends it again uses up nothing of the client that made it', async t => {
   const issuer = await startIssuer(t)
-  const hooks = async (settings: object): Promise<[number, boolean]> => {
-    let count = 0
-    const { app } = await startApp(t, issuer, settings, undefined, app => {
-      app.addHook('onRoute', ({ url, preHandler }) => { if (url === '/api/private') count += [preHandler ?? []].flat().length })
-    })
-    return [count, app.hasDecorator('rateLimit')]
-  }
-  t.same(await hooks({}), [0, false])
-  t.same(await hooks({ RATE_LIMIT: 'off' }), [0, false])
-  t.equal((await hooks({ RATE_LIMIT: '1' }))[1], true)
+  const running = await startApp(t, issuer, { RATE_LIMIT: '2' })
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const fresh = () => dpopLines(token, client.proof({ token, url: `${running.url}/api/private` }))
+  const caught = fresh()
+  t.equal((await call(running, { lines: caught })).status, 200)
+  for (let i = 0; i < 5; i++) t.equal((await call(running, { lines: caught })).reason, 'proof_replayed')
+  t.equal((await call(running, { lines: fresh() })).status, 200)
+  t.equal((await call(running, { lines: fresh() })).reason, 'rate_limited')
+})
 
-  for (const [RATE_LIMIT, status] of [['1', '429'], ['off', undefined]] as const) {
-    const { app } = await startApp(t, issuer, { RATE_LIMIT, METRICS: 'off' })
+t.test('A request that is refused for its rate leaves no record: a limited client cannot fill the replay store', async t => {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer, { RATE_LIMIT: '2', DPOP_REPLAY_MAX: '40' })
+  const [greedy, other] = [await createDpopClient(), await createDpopClient()]
+  const send = (client: typeof greedy) => {
+    const token = issuer.token({ cnf: { jkt: client.jkt } })
+    return call(running, { lines: dpopLines(token, client.proof({ token, url: `${running.url}/api/private` })) })
+  }
+  const recorded = () => running.app.guardParts.replay.state().entries
+  t.same([(await send(greedy)).status, (await send(greedy)).status, recorded()], [200, 200, 2])
+  for (let i = 0; i < 50; i++) t.equal((await send(greedy)).reason, 'rate_limited')
+  t.equal(recorded(), 2)
+  t.equal((await send(other)).status, 200)
+  t.equal(recorded(), 3)
+})
+
+t.test('By default nothing is limited, and nothing of it is in the description', async t => {
+  const issuer = await startIssuer(t)
+  for (const [RATE_LIMIT, status] of [['1', '429'], ['off', undefined], [undefined, undefined]] as const) {
+    const { app } = await startApp(t, issuer, { ...(RATE_LIMIT && { RATE_LIMIT }), METRICS: 'off' })
     const { paths, components } = (await app.inject('/docs/json')).json()
     t.equal(Object.keys(paths['/api/private'].get.responses).find(each => each === '429'), status, `${RATE_LIMIT}: a guarded route`)
     t.equal('TooManyRequests' in components.responses, status !== undefined)
@@ -99,36 +112,45 @@ t.test('By default nothing is limited, and nothing of it is on the way of a requ
   }
 })
 
-t.test('A flood of clients takes no more memory than is set aside: the one that was silent for longest starts anew', async t => {
+t.test('The limit holds wherever the guard stands: also in another app, and for a guard that a handler calls', async t => {
+  const issuer = await startIssuer(t)
   const app = Fastify()
-  app.decorate('settings', { rateLimit: 1 } as Settings)
-  app.decorate('guardParts', { challenges: () => ({}), tally: undefined } as never)
-  app.decorateRequest('auth', null)
-  app.decorateRequest('user')
-  const guard: onRequestHookHandler = (request, _reply, done) => {
-    request.auth = { scheme: 'Bearer', scopes: [], jkt: undefined }
-    request.user = { sub: request.headers['x-sub'] } as never
-    done()
-  }
-  // The limit asks for the real plugin by name.
-  await app.register(fp(async () => {}, { name: 'auth' }))
-  await app.register(routeGuard)
-  await app.register(rateLimit, { maxClients: 100 })
-  app.get('/guarded', { onRequest: Object.assign(guard, { requirement: null }) }, () => 'done')
-  const statusFor = async (sub: string): Promise<number> => (await app.inject({ url: '/guarded', headers: { 'x-sub': sub } })).statusCode
+  t.teardown(() => app.close())
+  await app.register(auth, { idp: { issuer: issuer.url, audience: issuer.audience }, server: { rateLimit: 1 } })
+  app.get('/', async request => {
+    await request.authenticate()
+    await request.requireScope('a')
+    return 'in'
+  })
+  const statusFor = async (sub: string) => (await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token({ sub, scope: 'a' })}` } })).statusCode
+  t.same([await statusFor('one'), await statusFor('one'), await statusFor('two')], [200, 429, 200])
+})
 
-  t.equal(await statusFor('first'), 200)
-  t.equal(await statusFor('first'), 429)
-  for (let i = 0; i < 99; i++) await statusFor(`other-${i}`)
-  t.equal(await statusFor('first'), 429, 'as many as there is room for are all remembered')
-  for (let i = 100; i < 200; i++) await statusFor(`other-${i}`)
-  t.equal(await statusFor('first'), 200, 'one more, and the oldest is not')
-  t.equal(await statusFor('first'), 429)
+t.test('A flood of clients takes no more memory than is set aside: the one that was silent for longest starts anew', async t => {
+  let nowMs = 0
+  const limit = createRateLimit({ max: 1, nowMs: () => nowMs, maxClients: 100 })
+  t.equal(limit.take('first'), undefined)
+  t.equal(limit.take('first'), WINDOW_MS / 1000)
+  for (let i = 0; i < 99; i++) limit.take(`other-${i}`)
+  nowMs = 1500
+  t.equal(limit.take('first'), WINDOW_MS / 1000 - 1.5, 'as many as there is room for are all remembered')
+  for (let i = 100; i < 200; i++) limit.take(`other-${i}`)
+  t.equal(limit.take('first'), undefined, 'one more, and the oldest is not')
+  t.equal(limit.take('first'), WINDOW_MS / 1000)
+  nowMs += WINDOW_MS - 1
+  t.equal(limit.take('first'), 0.001)
+  nowMs++
+  t.equal(limit.take('first'), undefined, 'and after a minute everybody may go on')
+})
 
-  const { now } = Date
-  t.teardown(() => { Date.now = now })
-  Date.now = () => now() + WINDOW_MS
-  t.equal(await statusFor('first'), 200, 'and after a minute everybody may go on')
+t.test('What is given back may be taken again, once, and never more than was taken', async t => {
+  const limit = createRateLimit({ max: 2, nowMs: () => 0 })
+  limit.giveBack('unknown')
+  t.same([limit.take('a'), limit.take('a'), limit.take('a')], [undefined, undefined, 60])
+  limit.giveBack('a')
+  t.same([limit.take('a'), limit.take('a')], [undefined, 60])
+  for (let i = 0; i < 5; i++) limit.giveBack('a')
+  t.same([limit.take('a'), limit.take('a'), limit.take('a')], [undefined, undefined, 60])
 })
 
 t.test('docs/operating.md states what is counted', async t => {

@@ -1,0 +1,84 @@
+import type { KeySource, SigningKey } from '../keys/key-source.ts'
+import { Refusal } from '../refusal.ts'
+import { verifyTokenTimes } from './access-token.ts'
+import type { AccessTokenParser, UnverifiedToken } from './access-token.ts'
+import type { SignatureVerifier } from './jwt-signature.ts'
+import type { ScopeClaim } from './scopes.ts'
+import type { TokenDone, TokenVerifier } from './token-verifier.ts'
+import { createVerifiedToken } from './verified-tokens.ts'
+import type { VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
+
+/** The issuer whose tokens pass: its URL, its keys and the checks that need none of them. */
+export interface JwtIssuer {
+  readonly issuer: string
+  readonly keys: KeySource
+  readonly parseToken: AccessTokenParser
+}
+
+export interface JwtVerifierOptions {
+  /** Undefined if no provider is usable: every token is then refused, and nothing is called. */
+  readonly provider: JwtIssuer | undefined
+  readonly verifySignature: SignatureVerifier
+  readonly verified: VerifiedTokens
+  readonly scopeClaims: readonly ScopeClaim[]
+  readonly clockToleranceSeconds: number
+}
+
+/** Verifies JWT access tokens (RFC 9068): everything that needs no key, then the signature, under a key that the issuer publishes. */
+export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
+  const { provider, verified } = options
+
+  function verifyUnknown (provider: JwtIssuer, text: string, now: number, done: TokenDone): void {
+    let token: UnverifiedToken
+    try {
+      token = provider.parseToken(text, now)
+    } catch (error) {
+      return done(error as Error)
+    }
+    const { keys } = provider
+    const atHand = keys.candidates(token.kid)
+    const found = tryKeys(text, token, provider, atHand)
+    if (found) return done(null, found)
+    // A token that names a key at hand is not signed with it; of one that names none, the provider may have a newer key.
+    if (atHand.length > 0 && token.kid !== undefined) return done(new Refusal('token_signature'))
+    keys.fetchCandidates(token.kid).then(candidates => {
+      // The keys that have been tried already are not tried again: without a kid that would double the cost of a made-up token.
+      const found = candidates === atHand ? undefined : tryKeys(text, token, provider, candidates)
+      if (found) return done(null, found)
+      done(new Refusal(candidates.length === 0 ? 'token_key_unknown' : 'token_signature'))
+    }, done)
+  }
+
+  function tryKeys (text: string, { claims }: UnverifiedToken, { issuer }: JwtIssuer, candidates: readonly SigningKey[]): VerifiedToken | undefined {
+    const key = candidates.find(({ pem }) => options.verifySignature(text, pem))
+    if (!key) return undefined
+    const token = createVerifiedToken({ text, claims, key, issuer, scopeClaims: options.scopeClaims })
+    verified.keep(token)
+    return token
+  }
+
+  return {
+    known: text => verified.get(text),
+    verify (text, known, now, done) {
+      if (!provider) return done(new Refusal('domain_has_scheme'))
+      if (!known) return verifyUnknown(provider, text, now, done)
+      if (!provider.keys.isTrusted(known.key)) {
+        verified.forget(known)
+        return verifyUnknown(provider, text, now, done)
+      }
+      const refusal = timeRefusal(known, now, options.clockToleranceSeconds)
+      if (!refusal) return done(null, known)
+      verified.forget(known)
+      done(refusal)
+    }
+  }
+}
+
+function timeRefusal ({ claims }: VerifiedToken, now: number, toleranceSeconds: number): Error | null {
+  try {
+    verifyTokenTimes(claims, now, toleranceSeconds)
+    return null
+  } catch (error) {
+    return error as Error
+  }
+}

@@ -1,0 +1,228 @@
+import { randomBytes } from 'node:crypto'
+import Fastify from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import t from 'tap'
+import type { Test } from 'tap'
+import { createClientKeys } from '../../lib/dpop/client-keys.ts'
+import { verifyProof } from '../../lib/dpop/proof.ts'
+import type { ProofAttempt, ProofPolicy } from '../../lib/dpop/proof.ts'
+import { createGuard } from '../../lib/guard.ts'
+import type { GuardedMessage } from '../../lib/guard.ts'
+import { Refusal } from '../../lib/refusal.ts'
+import { createMemoryStore } from '../../lib/replay/memory-store.ts'
+import { createVerifiedToken } from '../../lib/token/verified-tokens.ts'
+import auth from '../../plugins/auth.ts'
+import { startApp } from '../helpers/app.ts'
+import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+
+async function startOther (t: Test, issuer: Issuer, more: { dpop?: object } = {}): Promise<FastifyInstance> {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, ...more })
+  return app
+}
+
+t.test('A refused token gives nobody a name: not in a handler that catches, nor in an error handler, nor after the answer', async t => {
+  const issuer = await startIssuer(t)
+  const [victim, thief] = [await createDpopClient(), await createDpopClient()]
+  const url = 'http://api.example/greeting'
+  const bound = (jti: string) => issuer.token({ jti, cnf: { jkt: victim.jkt } })
+  const attacks: Readonly<Record<string, (token: string) => Record<string, string>>> = {
+    'a bound token as Bearer': token => ({ authorization: `Bearer ${token}` }),
+    'a bound token without a proof': token => ({ authorization: `DPoP ${token}` }),
+    'a proof of another key': token => ({ authorization: `DPoP ${token}`, dpop: thief.proof({ token, url }) }),
+    'a proof for another URL': token => ({ authorization: `DPoP ${token}`, dpop: victim.proof({ token, url: 'http://api.example/other' }) })
+  }
+  for (const [name, attack] of Object.entries(attacks)) {
+    const app = await startOther(t, issuer)
+    const seen: unknown[] = []
+    const look = ({ user, auth }: FastifyRequest) => { seen.push([user, auth]) }
+    app.addHook('onError', async request => look(request))
+    app.addHook('onResponse', async request => look(request))
+    app.setErrorHandler((error: Error, request: FastifyRequest, reply: FastifyReply) => {
+      look(request)
+      reply.code(401).send(error.message)
+    })
+    app.get('/greeting', async request => {
+      try { await request.authenticate() } catch { look(request) }
+      return `hello ${request.user?.sub ?? 'guest'}`
+    })
+    app.get('/guarded', { onRequest: app.authenticate() }, () => 'in')
+
+    const token = bound(name)
+    for (const sight of ['first', 'second', 'third']) {
+      t.equal((await app.inject({ url: '/greeting', headers: { host: 'api.example', ...attack(token) } })).body, 'hello guest', `${name}, ${sight} sight`)
+    }
+    t.equal((await app.inject({ url: '/guarded', headers: { host: 'api.example', ...attack(bound(`${name} once more`)) } })).statusCode, 401)
+    t.ok(seen.length >= 9)
+    t.same(seen.filter(([user, auth]: any) => user !== null || auth !== null), [], name)
+
+    const accepted = { host: 'api.example', authorization: `DPoP ${token}`, dpop: victim.proof({ token, url }) }
+    t.equal((await app.inject({ url: '/greeting', headers: accepted })).body, 'hello user-1', `${name}: the client itself`)
+    t.equal((await app.inject({ url: '/greeting', headers: accepted })).body, 'hello guest', 'but not a replay of its request')
+  }
+})
+
+t.test('Whoever lacks a scope is known all the same: the claims stay where the handler can read them', async t => {
+  const issuer = await startIssuer(t)
+  const app = await startOther(t, issuer)
+  app.get('/', async request => {
+    const refusal: unknown = await request.requireScope('b').catch(error => error)
+    return { reason: refusal instanceof Refusal && refusal.reason, sub: request.user.sub, auth: request.auth }
+  })
+  const claims = issuer.claims({ scope: 'a' })
+  t.same((await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token(claims)}` } })).json(), {
+    reason: 'scope_missing', sub: 'user-1', auth: { scheme: 'Bearer', scopes: ['a'], issuer: issuer.url, expiresAt: claims.exp }
+  })
+})
+
+t.test('What throws behind an admission is not taken for a refusal: the guard answers once', async t => {
+  const client = await createDpopClient()
+  const claims = { iss: 'https://tenant.example/', sub: 'user-1', aud: AUDIENCE, exp: 2e9 }
+  const verified = (cnf: object) => createVerifiedToken({ text: 't', claims: { ...claims, ...cnf }, key: { kid: undefined, pem: '' }, issuer: claims.iss, scopeClaims: [] })
+  const policy: ProofPolicy = {
+    iatOffsetSeconds: 300,
+    iatLeewaySeconds: 30,
+    keys: createClientKeys(['ES256']),
+    nonces: undefined,
+    replay: createMemoryStore({ max: 100, now: () => 1e9, random: randomBytes })
+  }
+  const guardOf = (token: ReturnType<typeof verified>) => createGuard({
+    mode: 'ALLOWED',
+    tokens: { known: () => token, verify: (_text, known, _now, done) => done(null, known) },
+    proofs: policy,
+    // The signature is another thread's, and its answer another turn's: here it is there at once.
+    verifyProof: (attempt, _policy, done) => {
+      Object.assign(attempt, { header: { jkt: client.jkt }, claims: { jti: 'one' }, expiresAt: 1e9 + 300 })
+      done(null)
+    },
+    rateLimit: undefined,
+    resolveUrl: () => { throw new Error('not asked') },
+    now: () => 1e9
+  })
+  const message = (...rawHeaders: string[]): GuardedMessage => ({ method: 'GET', url: '/', headers: {}, rawHeaders: ['Host', 'h', ...rawHeaders], socket: {} })
+  const cases = [
+    ['Bearer', guardOf(verified({})), message('Authorization', 'Bearer t'), null],
+    ['DPoP', guardOf(verified({ cnf: { jkt: client.jkt } })), message('Authorization', 'DPoP t', 'DPoP', 'p'), null],
+    ['a replay', guardOf(verified({ cnf: { jkt: client.jkt } })), message('Authorization', 'DPoP t', 'DPoP', 'p'), 'proof_replayed'],
+    ['a refusal', guardOf(verified({})), message(), 'credentials_missing']
+  ] as const
+  for (const [name, guard, request, reason] of cases) {
+    const answers: unknown[] = []
+    t.throws(() => guard(request, error => {
+      answers.push(error && (error as Refusal).reason)
+      throw new Error('a fault behind the guard')
+    }), /a fault behind the guard/, name)
+    t.same(answers, [reason], `${name}: one answer`)
+  }
+
+  const attempt = (proof: string): ProofAttempt => ({ proof, method: 'GET', tokenHash: '', tokenJkt: '', requestUrl: () => { throw new Error('not asked') }, now: 1e9 })
+  const answers: unknown[] = []
+  t.throws(() => verifyProof(attempt('no proof'), policy, error => {
+    answers.push((error as Refusal).reason)
+    throw new Error('a fault behind the proof')
+  }), /a fault behind the proof/)
+  t.same(answers, ['proof_malformed'])
+})
+
+t.test('A guard that is asked for before its plugin has loaded throws, rather than be no hook at all', async t => {
+  const issuer = await startIssuer(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
+  t.throws(() => app.get('/early', { onRequest: app.authenticate() }, () => 'in'), TypeError)
+  await app
+  app.get('/called', { onRequest: app.authenticate() }, request => request.user.sub)
+  app.get('/bare', { onRequest: app.authenticate }, request => request.user.sub)
+  app.get('/both', { onRequest: [app.authenticate, app.authenticate()] }, request => request.user.sub)
+  const headers = { authorization: `Bearer ${issuer.token()}` }
+  for (const url of ['/called', '/bare', '/both']) {
+    t.equal((await app.inject(url)).statusCode, 401, url)
+    t.equal((await app.inject({ url, headers })).body, 'user-1', url)
+  }
+})
+
+t.test('Arguments that say something else throw when the route is made', async t => {
+  const app = await startOther(t, await startIssuer(t))
+  const requireScope = app.requireScope as unknown as (...args: unknown[]) => unknown
+  const bad: unknown[][] = [
+    [], [''], ['a b'], ['a"b'], ['a', ''], [undefined], [null], [1], [['a', 'b']], [{}],
+    [{ any: 'admin' }], [{ any: [] }], [{ any: ['a', ''] }], [{ any: ['a'] }, 'b'], ['b', { any: ['a'] }], [{ any: ['a'], all: ['b'] }], [{ scope: ['a'] }]
+  ]
+  for (const args of bad) t.throws(() => requireScope(...args), /^requireScope takes one or more scopes/, JSON.stringify(args))
+  for (const args of [['a'], ['a', 'b'], [{ any: ['a'] }], [{ any: ['a', 'b'] }]]) t.type(requireScope(...args), 'function', JSON.stringify(args))
+
+  const authenticate = app.authenticate as (...args: unknown[]) => unknown
+  for (const args of [['read:messages'], [{}], [undefined], [{}, {}], [{}, {}, 'done']]) t.throws(() => authenticate(...args), /^authenticate takes no arguments/, JSON.stringify(args))
+})
+
+t.test('The types refuse what would ask for less than it says', async t => {
+  const app = await startOther(t, await startIssuer(t))
+  // @ts-expect-error a text is not a list of scopes
+  t.throws(() => app.requireScope({ any: 'admin' }))
+  // @ts-expect-error what stands beside `any` would be dropped
+  t.throws(() => app.requireScope({ any: ['a'] }, 'b'))
+  // @ts-expect-error no scope at all
+  t.throws(() => app.requireScope())
+})
+
+t.test('A plugin that brings a guarded route stops the start: the plugins that count and describe routes may not know it', async t => {
+  const issuer = await startIssuer(t)
+  const early = (guarded: boolean) => startApp(t, issuer, {}, undefined, app => {
+    // As a file among plugins/ would: after auth, before the others.
+    const decorate = app.decorate.bind(app)
+    app.decorate = ((name: string, value: unknown) => {
+      decorate(name as never, value as never)
+      if (name === 'requireScope') app.get('/early', { onRequest: guarded ? app.requireScope('a') : [] }, () => 'in')
+      return app
+    }) as typeof app.decorate
+  })
+  await t.rejects(early(true), /^GET \/early has a guard, but plugins are still being loaded: .* Move the route to routes\/\.$/)
+  t.equal((await (await early(false)).app.inject('/early')).statusCode, 200)
+})
+
+t.test('Who comes without credentials is told at once which scopes the route needs, on each scheme that is offered', async t => {
+  const running = await startApp(t, await startIssuer(t))
+  const scopes = async (path: string, lines: string[] = []) => {
+    const outcome = await call(running, { path, lines })
+    t.equal(outcome.status, 401)
+    return outcome.challenges.map(({ scheme, parameters }) => [scheme, parameters.scope, parameters.error])
+  }
+  t.same(await scopes('/api/private-scoped'), [['Bearer', 'read:messages', undefined], ['DPoP', 'read:messages', undefined]])
+  t.same(await scopes('/api/users', ['Authorization: Basic dTpw']), [['Bearer', 'read:users write:users', undefined], ['DPoP', 'read:users write:users', undefined]])
+  t.same(await scopes('/api/private'), [['Bearer', undefined, undefined], ['DPoP', undefined, undefined]])
+  t.same(await scopes('/api/private-scoped', ['Authorization: Bearer x']), [['Bearer', undefined, 'invalid_token'], ['DPoP', undefined, undefined]], 'not beside another error')
+})
+
+t.test('A token that is bound to a certificate as well is refused in every mode', async t => {
+  const issuer = await startIssuer(t)
+  const client = await createDpopClient()
+  const x5t = { 'x5t#S256': 'A4DtL2JmUMhAsvJj5tKyn64SqzmuXbMrJa0n761y5v0' }
+  for (const IDP_DPOP_MODE of ['DISABLED', 'ALLOWED', 'REQUIRED'] as const) {
+    const running = await startApp(t, issuer, { IDP_DPOP_MODE })
+    const url = `${running.url}/api/private`
+    const send = (cnf: object) => {
+      const token = issuer.token({ cnf })
+      return call(running, { lines: IDP_DPOP_MODE === 'DISABLED' ? bearerLines(token) : dpopLines(token, client.proof({ token, url })) })
+    }
+    const scheme = IDP_DPOP_MODE === 'DISABLED' ? 'Bearer' : 'DPoP'
+    expectRefusal(t, await send({ jkt: client.jkt, ...x5t }), 'token_binding_unusable', scheme, `${IDP_DPOP_MODE}: both`)
+    expectRefusal(t, await send(x5t), 'token_binding_unusable', scheme, `${IDP_DPOP_MODE}: certificate`)
+    t.equal((await send({ jkt: client.jkt })).status, 200, `${IDP_DPOP_MODE}: key`)
+    t.equal((await send({ jkt: client.jkt, kid: 'of the client' })).status, 200, `${IDP_DPOP_MODE}: a hint beside the key`)
+  }
+})
+
+t.test('An app may have a decorator called user of its own kind', async t => {
+  const issuer = await startIssuer(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(fp(async app => { app.decorateRequest('user', null as never) }))
+  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
+  app.get('/', { onRequest: app.authenticate() }, request => request.user.sub)
+  t.equal((await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token()}` } })).body, 'user-1')
+})
