@@ -5,10 +5,15 @@ function isLoopback (hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname)
 }
 
-/** `https:` anywhere, `http:` only to this machine: over a network it would let anyone on the way choose the keys. */
+/** Whether the URL is `http:` to this machine. Over a network, a proxy included, `http:` would let anyone on the way choose the keys. */
+export function isLoopbackHttp (url: URL): boolean {
+  return url.protocol === 'http:' && isLoopback(url.hostname)
+}
+
+/** `https:` anywhere, `http:` only to this machine. */
 function isSafe (url: URL): boolean {
   if (url.username !== '' || url.password !== '') return false
-  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))
+  return url.protocol === 'https:' || isLoopbackHttp(url)
 }
 
 function parse (text: string): URL | undefined {

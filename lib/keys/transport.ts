@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { ProviderFailure } from './provider-failure.ts'
+import { isLoopbackHttp } from './provider-url.ts'
 
 const require = createRequire(import.meta.url)
 /** Loaded at the first fetch, when the service answers already: it takes longer than all of the code here. */
@@ -24,7 +25,10 @@ export interface Transport {
 }
 
 export interface TransportOptions {
-  /** URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY; without the latter the former serves both. */
+  /**
+   * URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY; without the latter the former serves both. `http:` on loopback is asked
+   * directly, whatever these say.
+   */
   httpProxy?: string | undefined
   httpsProxy?: string | undefined
   /** As NO_PROXY: hosts, optionally with a port, separated by commas or spaces; `*` is all. */
@@ -63,9 +67,10 @@ function failureOf (error: unknown): ProviderFailure {
 const ignore = (): void => {}
 
 /**
- * The way to the identity provider: HTTP proxies, TLS always checked, no redirects, one deadline for the whole exchange
- * that a slow drip cannot stretch, and a limit on decoded bytes. The limit holds against a compressed bomb because
- * nothing compressed is asked for and a `Content-Encoding` is refused before the first byte of the body is read.
+ * The way to the identity provider: HTTP proxies, except for `http:` on loopback, TLS always checked, no redirects, one
+ * deadline for the whole exchange that a slow drip cannot stretch, and a limit on decoded bytes. The limit holds
+ * against a compressed bomb because nothing compressed is asked for and a `Content-Encoding` is refused before the
+ * first byte of the body is read.
  *
  * Each exchange has connections of its own and leaves none behind. So a connection, or a proxy, that hangs cannot
  * hold up the next exchange, and nothing outlives the deadline.
@@ -79,7 +84,11 @@ export function createTransport (options: TransportOptions = {}): Transport {
   const tls = { rejectUnauthorized: true, timeout: deadlineMs, ...(ca === undefined ? {} : { ca }) }
 
   function open (): Exchange {
-    const agent = new (undici().EnvHttpProxyAgent)({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls })
+    const { Agent, EnvHttpProxyAgent } = undici()
+    const agents = {
+      proxied: new EnvHttpProxyAgent({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls }),
+      direct: new Agent({ connect: tls })
+    }
     // A race, since undici heeds an abort signal only once it has a connection: it would wait for a proxy that hangs.
     let end: (reason: ProviderFailure) => void = ignore
     const over = new Promise<never>((_resolve, reject) => { end = reject })
@@ -89,7 +98,7 @@ export function createTransport (options: TransportOptions = {}): Transport {
     function close (): void {
       clearTimeout(timer)
       end(new ProviderFailure('deadline'))
-      agent.destroy().catch(ignore)
+      for (const agent of Object.values(agents)) agent.destroy().catch(ignore)
     }
 
     async function get (url: string): Promise<Answer> {
@@ -102,7 +111,8 @@ export function createTransport (options: TransportOptions = {}): Transport {
 
     async function read (url: string): Promise<Answer> {
       const { statusCode: status, headers, body } = await undici().request(url, {
-        dispatcher: agent,
+        // Without TLS a proxy could answer with keys of its own, and its loopback is another machine's.
+        dispatcher: isLoopbackHttp(new URL(url)) ? agents.direct : agents.proxied,
         headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast' }
       })
       body.on('error', ignore)

@@ -179,7 +179,7 @@ export const SETTINGS = {
   },
   HTTP_PROXY: {
     file: null,
-    about: 'proxy for calls to a provider on http, and on https without the next',
+    about: 'proxy for calls to a provider on https when the next is not set; http on loopback is called directly',
     schema: { type: 'string', format: 'proxy-url' },
     allowed: 'http or https URL',
     unset: 'none',

@@ -1,5 +1,8 @@
 import { sign } from 'node:crypto'
+import { createServer } from 'node:http'
 import type { ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -148,13 +151,46 @@ t.test('While a refresh fails the keys at hand serve on, and readiness says so',
   t.same(await ready(), { status: 503, keys: 'expired' })
 })
 
+/** A proxy that answers as the provider itself, with a key of its own. */
+async function startForgingProxy (t: Test, key: IssuerKey): Promise<{ readonly url: string, readonly requests: readonly string[] }> {
+  const requests: string[] = []
+  let host = ''
+  const server = createServer((request, response) => {
+    requests.push(request.url!)
+    response.end(JSON.stringify({ issuer: `http://${host}/`, jwks_uri: `http://${host}/jwks`, keys: [key.jwk] }))
+  })
+  server.on('connect', (request, client: Duplex) => {
+    host = request.url!
+    client.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+    server.emit('connection', client)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
+}
+
+t.test('A proxy cannot put its own keys in the place of those of a provider on loopback', async t => {
+  const proxy = await startForgingProxy(t, b)
+  const { provider, ask } = await start(t, provider => provider.publish(a.jwk), { HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url })
+  t.equal((await ask(a)).status, 200)
+  t.equal((await ask(b)).status, 401, 'the key of the proxy')
+  t.same(proxy.requests, [])
+  t.ok(provider.fetches > 0)
+})
+
 t.test('The settings of proxies reach the calls to the provider', async t => {
   const proxy = await startConnectProxy()
-  t.teardown(proxy.close)
-  const direct = await start(t, provider => provider.publish(a.jwk), { HTTP_PROXY: proxy.url, NO_PROXY: '127.0.0.1' })
-  t.equal((await direct.ask(a)).status, 200)
-  t.same(proxy.tunnels, [])
-  const { provider, ask } = await start(t, provider => provider.publish(a.jwk), { HTTP_PROXY: proxy.url })
-  t.equal((await ask(a)).status, 200)
-  t.same([...new Set(proxy.tunnels)], [`127.0.0.1:${provider.port}`])
+  const provider = await startHostileProvider({ tls: true, hostname: 'idp.test' })
+  t.teardown(() => Promise.all([proxy.close(), provider.close()]))
+  const tunnel = `idp.test:${provider.port}`
+  for (const [settings, tunnels] of [
+    [{ HTTPS_PROXY: proxy.url, NO_PROXY: 'idp.test' }, []],
+    [{ HTTP_PROXY: proxy.url }, [tunnel]],
+    [{ HTTP_PROXY: 'http://127.0.0.1:9', HTTPS_PROXY: proxy.url }, [tunnel]]
+  ] as const) {
+    proxy.tunnels.length = 0
+    const { log } = await startApp(t, { url: provider.issuer } as Issuer, settings)
+    while (!log.some(({ event }) => event === 'keys_fetch_failed')) await delay(5)
+    t.same(proxy.tunnels, tunnels, 'its certificate is not trusted here, so that the one tunnel is all')
+  }
 })

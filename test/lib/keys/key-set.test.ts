@@ -3,7 +3,7 @@ import t from 'tap'
 import { parseDocument, parseKeySet } from '../../../lib/keys/key-set.ts'
 import { KEY_SOURCE_STATUSES } from '../../../lib/keys/key-source-state.ts'
 import { PROVIDER_FAILURES } from '../../../lib/keys/provider-failure.ts'
-import { parseConfiguredJwksUri, parseDiscoveredJwksUri, parseIssuer } from '../../../lib/keys/provider-url.ts'
+import { isLoopbackHttp, parseConfiguredJwksUri, parseDiscoveredJwksUri, parseIssuer } from '../../../lib/keys/provider-url.ts'
 import { backOffMs, refreshAfterMs } from '../../../lib/keys/refresh-delay.ts'
 import { UNUSABLE_KEYS, usableKey } from '../../../lib/keys/usable-key.ts'
 import { oddNumber } from '../../helpers/rsa-jwk.ts'
@@ -134,6 +134,25 @@ t.test('an issuer is an https URL, or an http one on loopback', async (t) => {
     'tenant.example', '', 'http://tenant.example/', 'http://127.0.0.1.example/', 'http://localhost.example/', 'ftp://localhost/', 'file:///etc/',
     'https://user@tenant.example/', 'https://:secret@tenant.example/', 'https://tenant.example/?a=b', 'https://tenant.example/#a'
   ]) t.throws(() => parseIssuer(text), TypeError, text)
+})
+
+t.test('loopback is 127.0.0.0/8, ::1 and localhost, however the URL writes them, and nothing beside', async (t) => {
+  const loopback = [
+    '127.0.0.0', '127.0.0.1', '127.255.255.255', '127.1', '127.0.0.1.', '0x7f000001', '0177.0.0.1', '2130706433', '%31%32%37.0.0.1', '１２７.0.0.1',
+    'localhost', 'LOCALHOST', 'LocalHost', '[::1]', '[0:0:0:0:0:0:0:1]', '[::0001]'
+  ]
+  const elsewhere = [
+    '126.255.255.255', '128.0.0.0', '0.0.0.0', '10.0.0.1', '169.254.0.1', '127.0.0.1.example', '127.example', 'localhost.', 'localhost.example', 'idp.localhost',
+    'mylocalhost', '[::]', '[::2]', '[1::1]', '[::127.0.0.1]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[fe80::1]'
+  ]
+  for (const [hosts, isLoopback] of [[loopback, true], [elsewhere, false]] as const) {
+    for (const host of hosts) {
+      t.equal(isLoopbackHttp(new URL(`http://${host}:8080/`)), isLoopback, host)
+      t.equal(isLoopbackHttp(new URL(`https://${host}:8080/`)), false, `https ${host}`)
+    }
+  }
+  for (const host of loopback) t.ok(parseIssuer(`http://${host}:8080/`), host)
+  for (const host of elsewhere) t.throws(() => parseIssuer(`http://${host}:8080/`), TypeError, host)
 })
 
 t.test('keys are fetched by https, or by http on loopback when the issuer is there too', async (t) => {

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { createKeySource, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/keys/key-source.ts'
 import { createTransport } from '../../../lib/keys/transport.ts'
+import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
   cutShort, drip, endless, gzipBomb, hang, html, json, redirect, reset, startHostileProvider, text, type Behaviour, type HostileProvider,
   type HostileProviderOptions
@@ -179,6 +180,24 @@ t.test('discovery says where the set is', async (t) => {
     t.same(kids(source), ['b'])
     t.same([provider.requests, elsewhere.requests], [[], ['/jwks']])
   })
+})
+
+t.test('a set on loopback by http is fetched without a proxy, whatever the issuer is', async (t) => {
+  const proxy = await startConnectProxy()
+  const elsewhere = await startHostileProvider()
+  t.teardown(() => Promise.all([proxy.close(), elsewhere.close()]))
+  elsewhere.publish(b)
+  const transport = createTransport({ httpProxy: proxy.url, httpsProxy: proxy.url })
+  const configured = await setUp(t, { issuer: 'https://tenant.example/', jwksUri: elsewhere.jwksUri, transport })
+  configured.source.start()
+  await configured.settled(1)
+  t.same(kids(configured.source), ['b'])
+  const { provider, source, settled } = await setUp(t, { transport })
+  provider.discovery = json({ issuer: provider.issuer, jwks_uri: elsewhere.jwksUri })
+  source.start()
+  await settled(1)
+  t.same(kids(source), ['b'])
+  t.same(proxy.tunnels, [])
 })
 
 t.test('an address from which keys may not be fetched is refused at once', async (t) => {

@@ -107,9 +107,8 @@ t.test('HTTPS_PROXY tunnels to the provider, and the certificate is checked thro
 
 t.test('NO_PROXY goes around the proxy, and without it nothing does', async (t) => {
   const provider = await startHostileProvider({ tls: true })
-  const plain = await startHostileProvider()
   const proxy = await startConnectProxy()
-  t.teardown(() => Promise.all([provider.close(), plain.close(), proxy.close()]))
+  t.teardown(() => Promise.all([provider.close(), proxy.close()]))
   const settings = { httpProxy: proxy.url, httpsProxy: proxy.url, ca: providerCertificate }
 
   t.equal((await get(provider.jwksUri, { ...settings, noProxy: 'other.example, localhost' })).status, 200)
@@ -117,8 +116,26 @@ t.test('NO_PROXY goes around the proxy, and without it nothing does', async (t) 
   t.equal((await get(provider.jwksUri, { ca: providerCertificate, httpsProxy: '' })).status, 200)
   t.same(proxy.tunnels, [])
   t.equal((await get(provider.jwksUri, { ...settings, noProxy: 'other.example' })).status, 200)
-  t.equal((await get(plain.jwksUri, settings)).status, 200)
-  t.same(proxy.tunnels, [`localhost:${provider.port}`, `127.0.0.1:${plain.port}`])
+  t.same(proxy.tunnels, [`localhost:${provider.port}`], 'https on loopback is proven by its certificate, through a proxy too')
+})
+
+t.test('http on loopback is never asked through a proxy, for the proxy could answer with keys of its own', async (t) => {
+  const provider = await startHostileProvider()
+  const proxy = await startConnectProxy()
+  t.teardown(() => Promise.all([provider.close(), proxy.close()]))
+  const { port } = provider
+  const settings: TransportOptions[] = [
+    { httpProxy: proxy.url },
+    { httpsProxy: proxy.url },
+    { httpProxy: proxy.url, httpsProxy: proxy.url, noProxy: 'other.example' }
+  ]
+  const hosts = ['127.0.0.1', 'localhost', 'LocalHost', '127.1', '0x7f.0.0.1', '2130706433', '127.0.0.1.']
+  for (const host of hosts) {
+    for (const setting of settings) t.equal((await get(`http://${host}:${port}/jwks`, setting)).status, 200, `${host} ${Object.keys(setting)}`)
+  }
+  await t.rejects(get(`http://[::1]:${port}/jwks`, settings[0]), { name: 'ProviderFailure', word: 'unreachable' }, 'nobody listens there, and the proxy would lead here')
+  t.same(proxy.tunnels, [])
+  t.equal(provider.requests.length, hosts.length * settings.length)
 })
 
 t.test('the environment of the process is not read', async (t) => {
