@@ -51,7 +51,7 @@ async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange, 
  * @throws ProviderFailure
  */
 export async function fetchKeySet (address: ProviderAddress, exchange: Exchange, known: SigningKeys): Promise<FetchedKeys> {
-  const reader = createSetReader(address.base)
+  const reader = createSetReader()
   const jwksUri = address.jwksUri ?? await discover(address, exchange, reader)
   const answer = await exchange.get(jwksUri)
   expectOk(answer)

@@ -7,6 +7,12 @@ const require = createRequire(import.meta.url)
 const getJwks = (): typeof import('get-jwks') => require('get-jwks')
 const undici = (): typeof import('undici') => require('undici')
 
+/**
+ * The address that get-jwks is told, in the place of the provider's: nothing is ever sent to it. Before fetch asks its dispatcher
+ * it refuses ports that browsers block, such as 10080 and 6000, and a provider may well be on one of those.
+ */
+const NOWHERE = 'https://provider.invalid/'
+
 const nothing = (): void => {}
 
 /** What undici's handlers ask of a request in flight. The answer is complete before it is asked for: nothing can be stopped. */
@@ -51,10 +57,8 @@ export interface SetReader {
  * under its position, which also tells apart keys that have no `kid`.
  *
  * Made anew for each refresh: what an older one remembers it keeps serving after the provider has withdrawn it.
- *
- * @param issuer the address under which the provider's documents are, with a trailing slash
  */
-export function createSetReader (issuer: string): SetReader {
+export function createSetReader (): SetReader {
   let document = ''
   const fetchOptions = { dispatcher: answering(() => document), redirect: 'error' } as object
   const reader = getJwks()({ max: 100, fetchOptions })
@@ -62,12 +66,12 @@ export function createSetReader (issuer: string): SetReader {
   return {
     jwksUri (discovery) {
       document = discovery
-      return reader.getJwksUri(issuer)
+      return reader.getJwksUri(NOWHERE)
     },
     pems (keys) {
       const jwks = keys.map(({ n, e }, position) => ({ kty: 'RSA', alg: 'RS256', kid: String(position), n, e }))
       document = JSON.stringify({ keys: jwks })
-      return Promise.all(jwks.map(({ alg, kid }) => reader.getPublicKey({ domain: issuer, alg, kid })))
+      return Promise.all(jwks.map(({ alg, kid }) => reader.getPublicKey({ domain: NOWHERE, alg, kid })))
     }
   }
 }

@@ -91,6 +91,8 @@ export interface HostileProviderOptions {
   path?: string
   /** The name under which it is known; it listens on loopback whatever the name. */
   hostname?: string
+  /** Where it listens; any free port unless told. */
+  port?: number
 }
 
 /** A provider of keys in this process, on a real socket, that answers as the test says; at first as a good one without keys. */
@@ -100,7 +102,7 @@ export async function startHostileProvider (options: HostileProviderOptions = {}
   const requests: string[] = []
   let connections = 0
   let server: Server
-  let port = 0
+  let { port = 0 } = options
 
   const listener: RequestListener = (request, response) => {
     requests.push(request.url!)

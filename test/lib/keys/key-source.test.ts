@@ -200,6 +200,29 @@ t.test('a set on loopback by http is fetched without a proxy, whatever the issue
   t.same(proxy.tunnels, [])
 })
 
+/** Ports that fetch refuses for the sake of browsers, without those that only root may listen on. https://fetch.spec.whatwg.org/#port-blocking */
+const BLOCKED_PORTS = [10080, 6000, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 4045, 4190, 3659, 2049, 1719, 1720, 1723]
+
+t.test('a provider may be on a port that browsers block', async (t) => {
+  let where: HostileProvider | undefined
+  for (const port of BLOCKED_PORTS) where ??= await startHostileProvider({ port }).catch(() => undefined)
+  t.teardown(() => where!.close())
+  await t.rejects(fetch(where!.issuer), { cause: { message: 'bad port' } }, 'fetch refuses it')
+  where!.publish(a)
+  const byDiscovery = await setUp(t, { issuer: where!.issuer })
+  const configured = await setUp(t, { issuer: where!.issuer, jwksUri: where!.jwksUri })
+  for (const { source, settled } of [byDiscovery, configured]) {
+    source.start()
+    await settled(1)
+    t.match(source.state(), { status: 'fresh', keys: 1, lastFailure: undefined })
+  }
+  const { provider, source, settled } = await setUp(t)
+  provider.discovery = json({ issuer: provider.issuer, jwks_uri: where!.jwksUri })
+  source.start()
+  await settled(1)
+  t.same(kids(source), ['a'], 'when discovery leads there, too')
+})
+
 t.test('an address from which keys may not be fetched is refused at once', async (t) => {
   const transport = createTransport()
   t.throws(() => createKeySource({ issuer: 'http://tenant.example/', transport }), TypeError)
