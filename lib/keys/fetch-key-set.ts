@@ -40,7 +40,7 @@ async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange, 
     throw new ProviderFailure('discovery_malformed')
   }
   if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) throw new ProviderFailure('discovery_issuer')
-  return parseDiscoveredJwksUri(await reader.jwksUri(JSON.stringify(document)), base)
+  return parseDiscoveredJwksUri(await reader.jwksUri(document), base)
 }
 
 /**

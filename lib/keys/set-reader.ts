@@ -43,8 +43,8 @@ function answering (document: () => string): Dispatcher {
 
 /** The reader of one refresh. */
 export interface SetReader {
-  /** `jwks_uri` of a discovery document. */
-  jwksUri (discovery: string): Promise<string>
+  /** `jwks_uri` of a discovery document that is well-formed and of the right issuer. */
+  jwksUri (discovery: Readonly<Record<string, unknown>>): Promise<string>
   /** The keys as PEM (SPKI), in the order given. */
   pems (keys: readonly UsableKey[]): Promise<string[]>
 }
@@ -64,8 +64,9 @@ export function createSetReader (): SetReader {
   const reader = getJwks()({ max: 100, fetchOptions })
 
   return {
-    jwksUri (discovery) {
-      document = discovery
+    jwksUri ({ jwks_uri: jwksUri }) {
+      // Nothing else of the document, for JSON.stringify throws on one that is nested deeply.
+      document = JSON.stringify({ jwks_uri: jwksUri })
       return reader.getJwksUri(NOWHERE)
     },
     pems (keys) {

@@ -223,6 +223,16 @@ t.test('a provider may be on a port that browsers block', async (t) => {
   t.same(kids(source), ['a'], 'when discovery leads there, too')
 })
 
+t.test('a discovery document and a set may be nested as deeply as 1 MiB allows', async (t) => {
+  const { provider, source, settled } = await setUp(t)
+  const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`
+  provider.discovery = text(`{"deep":${deep},"issuer":"${provider.issuer}","jwks_uri":"${provider.jwksUri}"}`)
+  provider.jwks = text(`{"keys":[{"deep":${deep}},${JSON.stringify(a)}],"deep":[]}`)
+  source.start()
+  await settled(1)
+  t.match(source.state(), { status: 'fresh', keys: 1, passedOver: { key_type: 1 }, lastFailure: undefined })
+})
+
 t.test('an address from which keys may not be fetched is refused at once', async (t) => {
   const transport = createTransport()
   t.throws(() => createKeySource({ issuer: 'http://tenant.example/', transport }), TypeError)
