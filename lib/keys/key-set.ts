@@ -34,9 +34,7 @@ export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed
  * What is no set at all is a fault of the provider and says nothing about its keys; likewise a set of things none of which is a
  * JSON object, and one of more than 100 entries, for which keys to drop is not ours to choose.
  *
- * Two different keys under one `kid` are both passed over: a token names its key by `kid`, and which of the two the
- * provider meant cannot be told; trying both would let a mistaken or planted twin sign for the other. The same
- * key twice is one. Keys without `kid` are no twins of each other.
+ * Several keys may have one `kid` (RFC 7517 section 4.5 only says that they should not). The same key twice is one.
  *
  * Throws ProviderFailure `not_json`, `set_malformed`, `set_too_many_keys`.
  */
@@ -48,24 +46,12 @@ export function parseKeySet (body: Uint8Array): KeySet {
   const judged = keys.map(usableKey)
   if (keys.length > 0 && judged.every((verdict) => verdict === 'not_a_key')) throw new ProviderFailure('set_malformed')
   const passedOver: Partial<Record<UnusableKey, number>> = {}
-  const count = (reason: UnusableKey): void => { passedOver[reason] = (passedOver[reason] ?? 0) + 1 }
-
-  const distinct = new Map<string, UsableKey>()
-  const keysOfKid = new Map<string, number>()
+  const usable = new Map<string, UsableKey>()
   for (const verdict of judged) {
-    if (typeof verdict === 'string') {
-      count(verdict)
-    } else if (!distinct.has(keyIdentity(verdict))) {
-      distinct.set(keyIdentity(verdict), verdict)
-      if (verdict.kid !== undefined) keysOfKid.set(verdict.kid, (keysOfKid.get(verdict.kid) ?? 0) + 1)
-    }
+    if (typeof verdict === 'string') passedOver[verdict] = (passedOver[verdict] ?? 0) + 1
+    else usable.set(keyIdentity(verdict), verdict)
   }
-  const usable = [...distinct.values()].filter(({ kid }) => {
-    const alone = kid === undefined || keysOfKid.get(kid) === 1
-    if (!alone) count('key_id_repeated')
-    return alone
-  })
-  return { usable, passedOver }
+  return { usable: [...usable.values()], passedOver }
 }
 
 /** Equal for two keys exactly when their texts are: a number that is written in two ways counts as two. */

@@ -1,7 +1,7 @@
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet, type FetchedKeys, type ProviderAddress, type SigningKey } from './fetch-key-set.ts'
 import { createFetchLoop } from './fetch-loop.ts'
-import { createKeyRing, keyChanges } from './key-ring.ts'
+import { createKeyRing, isSameSet, keyChanges } from './key-ring.ts'
 import type { PassedOver } from './key-set.ts'
 import type { KeySourceEvent, KeySourceState, KeySourceStatus } from './key-source-state.ts'
 import type { ProviderFailure } from './provider-failure.ts'
@@ -38,8 +38,8 @@ export interface KeySource {
   /** Fetches the keys in the background. Never throws and never waits. */
   start (): void
   /**
-   * The keys at hand that may have signed a token with this `kid`; without `kid`, the keys of the set, at most 8. Empty when there is
-   * none at hand. Never waits.
+   * The keys at hand that may have signed a token with this `kid`; without `kid`, the keys of the set. At most 8, and the same array for
+   * as long as the set stays as it is. Empty when there is none at hand. Never waits.
    */
   candidates (kid: string | undefined): readonly SigningKey[]
   /**
@@ -99,7 +99,8 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     const { added, removed } = keyChanges(ring.keys, fetched.keys)
     const news = fetchedAt === undefined || afterFailure || added + removed > 0 ||
       JSON.stringify(passedOver) !== JSON.stringify(fetched.passedOver)
-    ring = createKeyRing(fetched.keys)
+    // A set that stays keeps its ring, so that a token which none of its keys has signed is not tried against them again.
+    if (!isSameSet(ring.keys, fetched.keys)) ring = createKeyRing(fetched.keys)
     passedOver = fetched.passedOver
     fetchedAt = now()
     trustedUntil = fetchedAt + GRACE_MS

@@ -9,7 +9,7 @@ export interface UsableKey {
 
 /** Why an entry of a set is passed over. Stable words, for logs; docs/operating.md explains each. */
 export const UNUSABLE_KEYS = Object.freeze([
-  'not_a_key', 'key_type', 'key_use', 'algorithm', 'key_id', 'private_key', 'modulus', 'exponent', 'key_id_repeated'
+  'not_a_key', 'key_type', 'key_use', 'algorithm', 'key_id', 'private_key', 'modulus', 'exponent'
 ] as const)
 
 export type UnusableKey = (typeof UNUSABLE_KEYS)[number]

@@ -14,17 +14,20 @@ import type { HostileProvider } from '../helpers/hostile-provider.ts'
 import { AUDIENCE, makeIssuerKey } from '../helpers/issuer.ts'
 import type { Issuer, IssuerKey } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
+import { rsaJwk } from '../helpers/rsa-jwk.ts'
 import type { RawSettings } from '../../lib/settings/sources.ts'
 
 const a = makeIssuerKey('a')
 const b = makeIssuerKey('b')
+const c = makeIssuerKey('c')
 
 interface Bench extends RunningApp {
   readonly provider: HostileProvider
   /** Status and Retry-After of a request with a fresh token of this key. */
   ask (key: IssuerKey, kid?: string): Promise<{ status: number, retryAfter: string | null }>
   send (token: string): Promise<{ status: number, retryAfter: string | null }>
-  token (key: IssuerKey, kid?: string): string
+  /** Without a kid of its own it has that of the key; null is none. */
+  token (key: IssuerKey, kid?: string | null): string
   ready (): Promise<{ status: number, keys: unknown }>
   events (): unknown[]
 }
@@ -35,10 +38,10 @@ async function start (t: Test, prepare: (provider: HostileProvider) => void, set
   prepare(provider)
   const running = await startApp(t, { url: provider.issuer } as Issuer, settings)
   let serial = 0
-  const token = ({ privateKey }: IssuerKey, kid: string): string => {
+  const token = ({ privateKey }: IssuerKey, kid: string | null): string => {
     const now = Math.floor(Date.now() / 1000)
     const claims = { iss: provider.issuer, aud: AUDIENCE, sub: 'user-1', exp: now + 3600, jti: String(serial++) }
-    return encodeJws({ alg: 'RS256', kid }, claims, input => sign('sha256', input, privateKey))
+    return encodeJws({ alg: 'RS256', kid: kid ?? undefined }, claims, input => sign('sha256', input, privateKey))
   }
   const send = async (text: string) => {
     const answer = await fetch(`${running.url}/api/private`, { headers: { authorization: `Bearer ${text}` } })
@@ -149,6 +152,47 @@ t.test('While a refresh fails the keys at hand serve on, and readiness says so',
   aheadMs += 24 * 60 * 60_000
   t.match(await ask(a), { status: 503 })
   t.same(await ready(), { status: 503, keys: 'expired' })
+})
+
+t.test('Of several keys under one kid each verifies tokens, and when one goes only its own tokens go with it', async t => {
+  const twin = { ...b, kid: a.kid, jwk: { ...b.jwk, kid: a.kid } }
+  const { provider, ask, send, token, reasons } = await start(t, provider => provider.publish(a.jwk, twin.jwk))
+  const [ofFirst, ofSecond] = [token(a), token(twin)]
+  t.equal((await send(ofFirst)).status, 200)
+  t.equal((await send(ofSecond)).status, 200)
+  t.equal((await ask(c, a.kid)).status, 401, 'a key that is not published')
+  t.same(reasons(), ['token_signature'])
+  t.equal(provider.fetches, 1, 'its kid is known')
+  provider.publish(twin.jwk)
+  await ask(c, 'unknown')
+  t.equal((await send(ofFirst)).status, 401)
+  t.equal((await send(ofSecond)).status, 200)
+  t.same(reasons(), ['token_signature', 'token_key_unknown', 'token_signature'])
+})
+
+t.test('A token costs at most 8 verifications, whatever the provider publishes', async t => {
+  const others = Array.from({ length: 99 }, (_, index) => rsaJwk('many', 0x80 + index))
+  const { provider, url, send, token, reasons } = await start(t, provider => provider.publish(...others.slice(0, 7), b.jwk, ...others.slice(7)))
+  const verifications = async (): Promise<number> => {
+    const text = await (await fetch(`${url}/metrics`)).text()
+    return Number(/^holdfast_verification_duration_seconds_count\{kind="token"\} (\d+)$/m.exec(text)![1])
+  }
+  const cases: Array<[text: string, status: number, reason: string | undefined, cost: number, title: string]> = [
+    [token(b, null), 200, undefined, 8, 'the eighth key, without kid'],
+    [token(a, 'many'), 401, 'token_signature', 8, 'no key of that kid'],
+    [token(b, 'many'), 401, 'token_signature', 8, 'a key of another kid'],
+    [token(a, null), 401, 'token_signature', 8, 'no key, without kid'],
+    [token(b), 200, undefined, 1, 'the key of that kid'],
+    [token(a, 'x'.repeat(10_000)), 401, 'token_key_unknown', 0, 'a long kid of no key'],
+    [token(a, '__proto__'), 401, 'token_key_unknown', 0, 'a kid that objects inherit']
+  ]
+  for (const [text, status, reason, cost, title] of cases) {
+    const before = [await verifications(), reasons().length] as const
+    t.equal((await send(text)).status, status, title)
+    t.same(reasons().slice(before[1]), reason === undefined ? [] : [reason], title)
+    t.equal(await verifications() - before[0], cost, title)
+  }
+  t.equal(provider.fetches, 2, 'the set was asked for once more, for the token without kid')
 })
 
 /** A proxy that answers as the provider itself, with a key of its own. */
