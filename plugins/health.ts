@@ -36,7 +36,9 @@ export default fp(async (app: FastifyInstance) => {
 
   function keysCheck (): string {
     if (!keys) return 'domain_has_scheme'
-    const { status } = keys.state()
+    const { status, keys: usable } = keys.state()
+    // The provider has answered and every token is refused: no instance may take traffic with that.
+    if (usable === 0 && (status === 'fresh' || status === 'stale')) return 'none_usable'
     // Stale keys serve on while the provider is down: that is worth an alarm, and no reason to take the instance away.
     return status === 'fresh' ? 'ok' : status
   }

@@ -154,6 +154,31 @@ t.test('While a refresh fails the keys at hand serve on, and readiness says so',
   t.same(await ready(), { status: 503, keys: 'expired' })
 })
 
+t.test('With none of the published keys usable it is not ready, and tokens are refused, for the provider has answered', async t => {
+  const unusable = { ...a.jwk, use: 'enc' }
+  const { provider, ask, ready, url, reasons } = await start(t, provider => provider.publish(unusable))
+  t.equal((await ask(a)).status, 401)
+  t.same(await ready(), { status: 503, keys: 'none_usable' })
+  t.same((await (await fetch(`${url}/health/ready`)).json()), { status: 'unavailable', checks: { process: 'ok', keys: 'none_usable', replay: 'ok' } })
+  t.equal((await fetch(`${url}/health/live`)).status, 200)
+  t.same(reasons(), ['token_key_unknown'])
+
+  aheadMs += 30_000
+  provider.jwks = html(500)
+  t.equal((await ask(a)).status, 503, 'whether there is a key by now cannot be told')
+  t.same(await ready(), { status: 503, keys: 'none_usable' }, 'a failure afterwards makes it no readier')
+})
+
+t.test('One usable key makes it ready, and an empty set takes that back', async t => {
+  const { provider, ask, ready } = await start(t, provider => provider.publish({ ...a.jwk, use: 'enc' }, b.jwk))
+  t.equal((await ask(b)).status, 200)
+  t.same(await ready(), { status: 200, keys: 'ok' })
+  provider.publish()
+  await ask(a)
+  t.same(await ready(), { status: 503, keys: 'none_usable' })
+  t.equal((await ask(b)).status, 401)
+})
+
 t.test('Of several keys under one kid each verifies tokens, and when one goes only its own tokens go with it', async t => {
   const twin = { ...b, kid: a.kid, jwk: { ...b.jwk, kid: a.kid } }
   const { provider, ask, send, token, reasons } = await start(t, provider => provider.publish(a.jwk, twin.jwk))
