@@ -28,10 +28,14 @@ function isCanonicalBase64url (text: unknown): text is string {
     Buffer.from(text, 'base64url').toString('base64url') === text
 }
 
+function isOdd (text: string): boolean {
+  return Buffer.from(text, 'base64url').at(-1)! % 2 === 1
+}
+
 /**
- * Decides whether one entry of a JWK Set may verify RS256 access tokens (RFC 7517 section 4, RFC 7518 section 6.3): RSA of 2048
- * to 4096 bits, an odd exponent of 3 to 32 bits, and not set aside for encryption, another algorithm or signing alone.
- * An entry that carries private members is passed over, for then anyone can sign with it.
+ * Decides whether one entry of a JWK Set may verify RS256 access tokens (RFC 7517 section 4, RFC 7518 section 6.3): RSA with
+ * an odd modulus of 2048 to 4096 bits and an odd exponent, at least 3, of at most 32 bits, and not set aside for encryption, for another
+ * algorithm or only for signing. An entry that carries private members is passed over, for then anyone can sign with it.
  *
  * Returns the key, or the word for why not. Never throws.
  */
@@ -44,7 +48,8 @@ export function usableKey (entry: unknown): UsableKey | UnusableKey {
   if (alg !== undefined && alg !== 'RS256') return 'algorithm'
   if (kid !== undefined && typeof kid !== 'string') return 'key_id'
   if (PRIVATE_MEMBERS.some((member) => Object.hasOwn(entry, member))) return 'private_key'
-  if (!isCanonicalBase64url(n)) return 'modulus'
+  // An even number is no product of two large primes, and the library takes it until it is to verify something.
+  if (!isCanonicalBase64url(n) || !isOdd(n)) return 'modulus'
   if (!isCanonicalBase64url(e)) return 'exponent'
   // Measured by the library that will verify with the key. It takes any two numbers, so an absent measure is only a type.
   const { modulusLength = 0, publicExponent = 0n } = createPublicKey({ key: { kty, n, e }, format: 'jwk' }).asymmetricKeyDetails!

@@ -9,6 +9,7 @@ import { UNUSABLE_KEYS, usableKey } from '../../../lib/keys/usable-key.ts'
 import { oddNumber } from '../../helpers/rsa-jwk.ts'
 
 const n = oddNumber(2048)
+const evenNumber = Buffer.from(n, 'base64url').fill(0xfe, 255).toString('base64url')
 const good = { kty: 'RSA', kid: 'a', n, e: 'AQAB' }
 const asBytes = (document: unknown): Buffer => Buffer.from(JSON.stringify(document))
 const without = (member: string): object => Object.fromEntries(Object.entries(good).filter(([name]) => name !== member))
@@ -58,6 +59,7 @@ t.test('any other entry is passed over, for a stable reason', async (t) => {
     ['a modulus with padding', { ...good, n: `${n}==` }, 'modulus'],
     ['a modulus in base64', { ...good, n: `${n.slice(0, -2)}+w` }, 'modulus'],
     ['a modulus with stray trailing bits', { ...good, n: `${n.slice(0, -1)}x` }, 'modulus'],
+    ['an even modulus', { ...good, n: evenNumber }, 'modulus'],
     ['a modulus of 512 bits', { ...good, n: oddNumber(512) }, 'modulus'],
     ['a modulus of 2040 bits', { ...good, n: oddNumber(2040) }, 'modulus'],
     ['a modulus of 4104 bits', { ...good, n: oddNumber(4104) }, 'modulus'],
