@@ -56,7 +56,9 @@ const TLS_CODES = ['ERR_TLS_', 'ERR_SSL_', 'CERT_', 'UNABLE_TO_', 'SELF_SIGNED_'
 /** Error codes, not messages: prose changes between versions. */
 function failureOf (error: unknown): ProviderFailure {
   if (error instanceof ProviderFailure) return error
-  const code = String((error as { code?: unknown } | null)?.code)
+  // Some errors of the parser of HTTP have no code.
+  const { code: given, name } = error as Error & { code?: string }
+  const code = given ?? name
   // Nobody but a proxy that refuses the tunnel aborts a request that we did not abort.
   if (code === 'UND_ERR_ABORTED') return new ProviderFailure('proxy')
   if (TLS_CODES.some((prefix) => code.startsWith(prefix))) return new ProviderFailure('tls', code)

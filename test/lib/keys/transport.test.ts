@@ -34,11 +34,12 @@ t.test('a hostile answer is a failure with a stable word', async (t) => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   const mebibyte = 1024 * 1024
-  const cases: [string, Behaviour, { word: string, detail?: number }][] = [
+  const cases: [string, Behaviour, { word: string, detail?: number | string }][] = [
     ['no answer', hang(), { word: 'deadline' }],
     ['a drip that never idles', drip(), { word: 'deadline' }],
     ['a connection that is reset', reset(), { word: 'unreachable' }],
     ['a body that is cut short', cutShort(), { word: 'unreachable' }],
+    ['a length that is no number', (request) => { request.socket.end('HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}') }, { word: 'unreachable', detail: 'HTTPParserError' }],
     ['an answer that is not HTTP', (request) => { request.socket.end('keys') }, { word: 'unreachable' }],
     ['a body without end', endless(), { word: 'too_large' }],
     ['a body that says it is 1 GB', endless(2 ** 30), { word: 'too_large' }],
