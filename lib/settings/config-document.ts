@@ -1,14 +1,22 @@
 import { createRequire } from 'node:module'
 import type { Document, Node, YAMLMap } from 'yaml'
-import type { CollectedSettings, RawSettings } from './sources.ts'
+import { nameThatWasMeant } from './meant.ts'
+import type { RawSettings } from './sources.ts'
 import { settingNames, settingSpec } from './specs.ts'
 
 const require = createRequire(import.meta.url)
 /** Loaded when there is a file to read. */
 const yaml = (): typeof import('yaml') => require('yaml')
 
-const NAMES_BY_KEY = new Map(settingNames.map(name => [settingSpec(name).file, name]))
-const SECTIONS = new Set(settingNames.map(name => settingSpec(name).file?.split('.')[0]))
+/** What a configuration file says, and what is wrong with it. */
+export interface ConfigDocument {
+  readonly values: RawSettings
+  readonly problems: readonly string[]
+  readonly isFileUnread: boolean
+}
+
+const NAMES_BY_KEY = new Map(settingNames.flatMap(name => settingSpec(name).file === null ? [] : [[settingSpec(name).file!, name] as const]))
+const SECTIONS = new Set([...NAMES_BY_KEY.keys()].map(key => key.split('.')[0]!))
 
 /**
  * Reads the text of a configuration file, in YAML or in JSON (as the YAML that it is, so that both have line numbers).
@@ -16,7 +24,7 @@ const SECTIONS = new Set(settingNames.map(name => settingSpec(name).file?.split(
  * Problems name line and key, never a value: it may be a secret. Where the text cannot be read at all, `isFileUnread` is true.
  * @param place the file and a line of it (from 1), in words
  */
-export function parseConfigDocument (text: string, place: (line: number) => string): CollectedSettings {
+export function parseConfigDocument (text: string, place: (line: number) => string): ConfigDocument {
   const { LineCounter, isMap, isScalar, parseDocument } = yaml()
   const lineCounter = new LineCounter()
   // Keys that are there twice are told below, by name: the parser would not name them.
@@ -39,13 +47,18 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
       const tell = (problem: string) => problems.push(`${at((node as Node).range![0])}: ${problem}`)
       if (seen.has(key)) tell(`the key ${JSON.stringify(key)} is there twice`)
       seen.add(key)
-      if (!name && !SECTIONS.has(key)) tell(`unknown key ${JSON.stringify(key)}`)
+      if (!name && !SECTIONS.has(key)) tell(`unknown key ${JSON.stringify(key)}${hint(prefix, key)}`)
       else if (isEmpty(value)) continue
       else if (name) values[name] = (value as Node).toJS(document)
       else if (isMap(value)) readMap(value, `${key}.`)
       else tell(`${key} is a section: expected keys under it`)
     }
   }
+}
+
+function hint (prefix: string, key: string): string {
+  const meant = nameThatWasMeant(key, [...prefix === '' ? SECTIONS : [], ...NAMES_BY_KEY.keys()])
+  return meant === undefined ? '' : `; did you mean ${meant}?`
 }
 
 function syntaxProblems (document: Document.Parsed, at: (offset: number) => string): string[] {

@@ -13,17 +13,20 @@ export interface Settings extends SettingValues {
   readonly rateLimit: number | undefined
   /** Port that the process listens on. */
   readonly port: number
+  /** Variables that look like settings and are none. */
+  readonly unknownVariables: readonly string[]
 }
 
 /** What follows from validated values that lack nothing and do not contradict each other. */
-export function resolveSettings (values: SettingValues): Settings {
+export function resolveSettings (values: SettingValues, unknownVariables: readonly string[]): Settings {
   return Object.freeze({
     ...values,
     issuer: issuerOf(values),
     dpopMode: dpopModeOf(values),
     trustProxy: trustProxyOf(values.TRUST_PROXY),
     rateLimit: values.RATE_LIMIT === 'off' ? undefined : Number(values.RATE_LIMIT),
-    port: values.PORT ?? defaultPort(values.API_PROFILE)
+    port: values.PORT ?? defaultPort(values.API_PROFILE),
+    unknownVariables
   })
 }
 

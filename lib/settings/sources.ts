@@ -1,5 +1,7 @@
 import { parseEnv } from 'node:util'
 import { parseConfigDocument } from './config-document.ts'
+import type { ConfigDocument } from './config-document.ts'
+import { nameThatWasMeant } from './meant.ts'
 import { SettingsError } from './settings-error.ts'
 import { settingNames } from './specs.ts'
 import type { SettingName } from './specs.ts'
@@ -19,15 +21,22 @@ export interface SourceFaults {
   readonly problems: readonly string[]
   /** A file could not be read: what is missing elsewhere may stand in it. */
   readonly isFileUnread: boolean
+  /** Variables that begin as settings do, are none, and are like none: for a warning. */
+  readonly unknownVariables: readonly string[]
 }
 
 export interface CollectedSettings extends SourceFaults {
   readonly values: RawSettings
 }
 
+const LOOKS_LIKE_SETTING = /^(?:idp|dpop)_/i
+
 const CONFIG_FILES = ['config.yaml', 'config.yml', 'config.json'] as const
 
-/** Merges the sources; later wins: configuration file, `.env`, environment. An empty variable counts as unset. It never throws. */
+/**
+ * Merges the sources; later wins: configuration file, `.env`, environment. An empty variable counts as unset. A variable that
+ * is nearly a setting is a problem, as an unknown key of the file is: what it was meant to forbid would be allowed. It never throws.
+ */
 export function collectSettings ({ environment, readFile }: SettingsSources): CollectedSettings {
   const dotenv = readSource('.env', readFile)
   const variables = { ...withoutEmpty(parseEnv(dotenv.text ?? '')), ...withoutEmpty(environment) }
@@ -37,12 +46,25 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Co
     const text = variables[name] ?? (name.endsWith('_PROXY') ? variables[name.toLowerCase()] : undefined)
     if (text !== undefined) values[name] = text
   }
-  return dotenv.problem === undefined
-    ? { values, problems, isFileUnread }
-    : { values, problems: [dotenv.problem, ...problems], isFileUnread: true }
+  const unknown = unknownVariablesOf(variables)
+  const misspelt = unknown.flatMap(({ name, meant }) => meant === undefined ? [] : [`unknown variable ${JSON.stringify(name)}; did you mean ${meant}?`])
+  return {
+    values,
+    problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems, ...misspelt],
+    isFileUnread: isFileUnread || dotenv.problem !== undefined,
+    unknownVariables: unknown.flatMap(({ name, meant }) => meant === undefined ? [name] : [])
+  }
 }
 
-function readConfigFile (path: string | undefined, readFile: SettingsSources['readFile']): CollectedSettings {
+function unknownVariablesOf (variables: Readonly<Record<string, string>>): Array<{ name: string, meant: string | undefined }> {
+  const known: readonly string[] = settingNames
+  return Object.keys(variables)
+    .filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name))
+    .sort()
+    .map(name => ({ name, meant: nameThatWasMeant(name, known) }))
+}
+
+function readConfigFile (path: string | undefined, readFile: SettingsSources['readFile']): ConfigDocument {
   for (const candidate of path ? [path] : CONFIG_FILES) {
     const { text, problem } = readSource(candidate, readFile)
     if (problem !== undefined) return { values: {}, problems: [problem], isFileUnread: true }

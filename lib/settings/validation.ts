@@ -14,7 +14,7 @@ import { typedValues } from './typed-values.ts'
 /** Registers @fastify/env with these options and returns what it decorated: Fastify is the caller's. */
 export type RegisterEnv = (options: FastifyEnvOptions) => Promise<SettingValues>
 
-const NO_FAULTS: SourceFaults = { problems: [], isFileUnread: false }
+const NO_FAULTS: SourceFaults = { problems: [], isFileUnread: false, unknownVariables: [] }
 
 /**
  * Validates settings with @fastify/env and works out what follows from them.
@@ -33,7 +33,7 @@ export async function validateSettings (raw: RawSettings, register: RegisterEnv,
   }
   const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults.isFileUnread)]
   if (problems.length > 0) throw new SettingsError(problems)
-  return resolveSettings(validated!)
+  return resolveSettings(validated!, faults.unknownVariables)
 }
 
 function envOptions (values: RawSettings): FastifyEnvOptions {

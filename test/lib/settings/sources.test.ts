@@ -5,6 +5,7 @@ import { readSettings } from '../../../holdfast.ts'
 import { readTextIfThere } from '../../../lib/settings/read-text.ts'
 import { SettingsError } from '../../../lib/settings/settings-error.ts'
 import { collectSettings, settingsFromObject } from '../../../lib/settings/sources.ts'
+import { settingNames } from '../../../lib/settings/specs.ts'
 
 /** Collects from files that are texts, or that cannot be read for the reason of an error's code. */
 function collect (files: Record<string, string | Error>, environment: Record<string, string> = {}) {
@@ -73,7 +74,7 @@ t.test('A value of the file keeps the text that was written, and a key without a
   t.same(values, {
     IDP_AUDIENCE: '1e3', DPOP_REQUIRED: true, IDP_SCOPE_CLAIMS: ['scope', 'scp'], API_PROFILE: '2', TRUST_PROXY: false, METRICS: 'off', LOG_LEVEL: 'null'
   })
-  for (const empty of ['', '# nothing yet\n', '~', '{}']) t.same(collect({ 'config.yaml': empty }), { values: {}, problems: [], isFileUnread: false })
+  for (const empty of ['', '# nothing yet\n', '~', '{}']) t.same(collect({ 'config.yaml': empty }), { values: {}, problems: [], isFileUnread: false, unknownVariables: [] })
   t.end()
 })
 
@@ -81,13 +82,18 @@ t.test('What is wrong in the file is told with its line and key, never with a va
   const unknown = 'unknown key'
   const cases: Array<[text: string, problems: string[], isFileUnread: boolean]> = [
     ['idp:\n  domain: s3cret.example\n  audience: s3cret', [], false],
-    ['idp:\n  domian: s3cret.example\n  audience: s3cret', [`line 2: ${unknown} "idp.domian"`], false],
-    ['idpp:\n  domain: s3cret', [`line 1: ${unknown} "idpp"`], false],
+    ['idp:\n  domian: s3cret.example\n  audience: s3cret', [`line 2: ${unknown} "idp.domian"; did you mean idp.domain?`], false],
+    ['idpp:\n  domain: s3cret', [`line 1: ${unknown} "idpp"; did you mean idp?`], false],
     ['a: 1\nidp:\n  b: 2\n', [`line 1: ${unknown} "a"`, `line 3: ${unknown} "idp.b"`], false],
-    ['idp:\n  Domain: s3cret', [`line 2: ${unknown} "idp.Domain"`], false],
+    ['idp:\n  Domain: s3cret', [`line 2: ${unknown} "idp.Domain"; did you mean idp.domain?`], false],
+    ['idp:\n  dpop_mode: s3cret', [`line 2: ${unknown} "idp.dpop_mode"; did you mean idp.dpopMode?`], false],
+    ['dpop:\n  mode: s3cret', [`line 2: ${unknown} "dpop.mode"; did you mean idp.dpopMode?`], false],
+    ['trustProxy: s3cret', [`line 1: ${unknown} "trustProxy"; did you mean server.trustProxy?`], false],
+    ['IDP_AUDIENCE: s3cret', [`line 1: ${unknown} "IDP_AUDIENCE"; did you mean idp.audience?`], false],
+    ['"": s3cret', [`line 1: ${unknown} ""`], false],
     ['server:\n  port: 8000', [`line 2: ${unknown} "server.port"`], false],
     ['idp:\n  idp:\n    domain: s3cret', [`line 2: ${unknown} "idp.idp"`], false],
-    ['\n? [idp]\n: s3cret', [`line 2: ${unknown} "[\\"idp\\"]"`], false],
+    ['\n? [idp]\n: s3cret', [`line 2: ${unknown} "[\\"idp\\"]"; did you mean idp?`], false],
     ['null: s3cret', [`line 1: ${unknown} "null"`], false],
     ['__proto__: s3cret\nconstructor: {}', [`line 1: ${unknown} "__proto__"`, `line 2: ${unknown} "constructor"`], false],
     ['{ s3kret }', [`line 1: ${unknown} "s3kret"`], false],
@@ -137,12 +143,13 @@ t.test('A file that cannot be read is told, and nothing is said about what may s
 })
 
 t.test('Every fault of one start is told in one message without a stack.', async t => {
-  const { values, ...faults } = collect({ 'config.yaml': 'idp:\n  domian: a\n  dpopMode: MAYBE' }, { PORT: '70000', DPOP_ENABLED: 'false', DPOP_REQUIRED: 'true' })
+  const { values, ...faults } = collect({ 'config.yaml': 'idp:\n  domian: a\n  dpopMode: MAYBE' }, { PORT: '70000', DPOP_MODE: 's3cret', DPOP_ENABLED: 'false', DPOP_REQUIRED: 'true' })
   const error = await readSettings(values, faults).catch(error => error)
   t.type(error, SettingsError)
   t.same(error.message.split('\n'), [
     'The settings are not usable:',
-    '  - config.yaml, line 2: unknown key "idp.domian"',
+    '  - config.yaml, line 2: unknown key "idp.domian"; did you mean idp.domain?',
+    '  - unknown variable "DPOP_MODE"; did you mean IDP_DPOP_MODE?',
     '  - IDP_DPOP_MODE (idp.dpopMode) is "MAYBE"; allowed: DISABLED, ALLOWED or REQUIRED',
     '  - PORT is 70000; allowed: integer, 0 (any free port) to 65535',
     '  - IDP_DOMAIN (idp.domain) is not set; allowed: host, optionally with :port; no scheme, path or user info',
@@ -150,6 +157,39 @@ t.test('Every fault of one start is told in one message without a stack.', async
     '  - DPOP_ENABLED (idp.dpopEnabled) is false and DPOP_REQUIRED (idp.dpopRequired) is true: they contradict each other'
   ])
   t.equal((await import('node:util')).inspect(error), error.message, 'as a program prints it')
+})
+
+t.test('A variable that is nearly a setting stops the start with the name that was meant, and no setting is taken for one.', async t => {
+  const meant: Array<[variable: string, setting: string]> = [
+    ['IDP_DPOP_MOD', 'IDP_DPOP_MODE'],
+    ['DPOP_MODE', 'IDP_DPOP_MODE'],
+    ['IDP_DPOP_MODES', 'IDP_DPOP_MODE'],
+    ['IDP_DOMIAN', 'IDP_DOMAIN'],
+    ['IDP_AUDIENC', 'IDP_AUDIENCE'],
+    ['DPOP_REQUIERD', 'DPOP_REQUIRED'],
+    ['DPOP_NONE', 'DPOP_NONCE'],
+    ['DPOP_REPLAY_', 'DPOP_REPLAY'],
+    ['DPOP_IAT_OFFSET_SECONDS', 'IDP_DPOP_IAT_OFFSET_SECONDS'],
+    ['idp_dpop_mode', 'IDP_DPOP_MODE']
+  ]
+  for (const [variable, setting] of meant) {
+    const problem = `unknown variable ${JSON.stringify(variable)}; did you mean ${setting}?`
+    t.match(collect({}, { [variable]: 's3cret' }), { problems: [problem], unknownVariables: [] }, variable)
+    t.match(collect({ '.env': `${variable}=s3cret` }), { problems: [problem], unknownVariables: [] }, `${variable} in .env`)
+    t.match(collect({ '.env': `${variable}=` }, { [variable]: '' }), { problems: [], unknownVariables: [] }, `${variable} is empty, as if unset`)
+  }
+  const { problems, unknownVariables } = collect({}, Object.fromEntries(settingNames.map(name => [name, 'x'])))
+  t.same({ problems, unknownVariables }, { problems: [], unknownVariables: [] }, 'every setting is one')
+})
+
+t.test('A variable that begins as settings do, and is like none, is kept for a warning; any other is nobody\'s business.', async t => {
+  const others = { PATH: '/bin', NODE_PORT: '1', HOST: 'x', PUBLIC_URI: 'x', MY_IDP_DOMAIN: 'x', IDPDOMAIN: 'x' }
+  // What Kubernetes sets for a service of the name idp.
+  const strangers = { IDP_SERVICE_HOST: 's3cret', IDP_PORT: 's3cret', DPOP_COLOUR: 's3cret', IDP_: 's3cret' }
+  const found = collect({ '.env': 'IDP_TEAM=s3cret\nDPOP_COLOUR=s3cret' }, { ...others, ...strangers })
+  t.same(found, { values: {}, problems: [], isFileUnread: false, unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM'] })
+  const { values, ...faults } = collect({}, { ...strangers, IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a' })
+  t.same((await readSettings(values, faults)).unknownVariables, Object.keys(strangers).sort())
 })
 
 t.test('Variables of proxies are read in either case, the upper one first.', t => {
@@ -164,7 +204,7 @@ t.test('Settings may be an object in the shape of the file.', t => {
   t.same(settingsFromObject({ idp: { domain: 'tenant.example', dpopRequired: true, jwksUri: undefined, issuer: null }, server: undefined }), {
     IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true
   })
-  t.throws(() => settingsFromObject({ idp: { domian: 'tenant.example' } }), { name: 'SettingsError', problems: ['options: unknown key "idp.domian"'] })
+  t.throws(() => settingsFromObject({ idp: { domian: 'tenant.example' } }), { name: 'SettingsError', problems: ['options: unknown key "idp.domian"; did you mean idp.domain?'] })
   t.end()
 })
 

@@ -45,7 +45,8 @@ t.test('Two settings are enough, and the rest has defaults.', async t => {
     issuer: 'https://tenant.example/',
     dpopMode: 'ALLOWED',
     trustProxy: false,
-    port: 8000
+    port: 8000,
+    unknownVariables: []
   })
 })
 
