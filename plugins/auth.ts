@@ -1,5 +1,5 @@
 import fastifyEnv from '@fastify/env'
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { schemeOf } from '../lib/credentials.ts'
 import type { Scheme } from '../lib/credentials.ts'
@@ -210,8 +210,10 @@ function settingsOf (app: FastifyInstance & { settings?: Settings }, { idp, dpop
   return idp ?? dpop ?? server ? undefined : app.settings
 }
 
-function readOwnSettings (app: FastifyInstance, { idp, dpop, server }: AuthOptions): Promise<Settings> {
-  return validateSettings(settingsFromObject({ idp, dpop, server }), async options => {
+function readOwnSettings (app: FastifyInstance, given: AuthOptions): Promise<Settings> {
+  // What is not Fastify's own is ours, so that a misspelt section stops the start.
+  const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...sections } = given as AuthOptions & RegisterOptions
+  return validateSettings(settingsFromObject(sections), async options => {
     let values: SettingValues
     // In a scope of its own: `getEnvs` of the app stays free for the variables of the app.
     await app.register(async scope => {
