@@ -7,10 +7,10 @@ import type { Identity } from '../lib/guard.ts'
 import { createGuardParts } from '../lib/guard-parts.ts'
 import type { GuardEvent, GuardParts } from '../lib/guard-parts.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { hasScheme } from '../lib/settings/formats.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { settingsFromObject } from '../lib/settings/sources.ts'
 import type { SettingValues } from '../lib/settings/specs.ts'
+import { reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token.ts'
 import { parseScopeRequirement, verifyScopes } from '../lib/token/scopes.ts'
@@ -80,9 +80,7 @@ interface GuardedRequest extends FastifyRequest {
 export default fp<AuthOptions>(async (app, options) => {
   const given = settingsOf(app, options)
   const settings = given ?? await readOwnSettings(app, options)
-  if (settings.IDP_DOMAIN !== undefined && hasScheme(settings.IDP_DOMAIN)) {
-    app.log.warn('IDP_DOMAIN carries a scheme, so every token will be refused: write the host alone, without https://')
-  }
+  logStart(app, settings)
   const parts = await createGuardParts(settings, {
     onEvent: event => logEvent(app, event),
     metadataMount: given && app.prefix
@@ -190,6 +188,11 @@ const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set(['keys_fetch_failed', 
 
 function logEvent (app: FastifyInstance, { name, ...detail }: GuardEvent): void {
   app.log[WARNINGS.has(name) ? 'warn' : 'info']({ event: name, ...detail }, name.replaceAll('_', ' '))
+}
+
+function logStart (app: FastifyInstance, settings: Settings): void {
+  for (const warning of startWarnings(settings)) app.log.warn(warning)
+  app.log.info({ event: 'settings_in_force', ...reportStart(settings) }, 'settings in force')
 }
 
 type Done = (error?: Error) => void

@@ -49,7 +49,7 @@ const fastify = (args: string[], env: Environment, cwd: string): Promise<Outcome
 interface Service {
   readonly url: string
   readonly port: number
-  log (): Array<{ level: number, msg: string }>
+  log (): Array<{ level: number, msg: string, event?: string }>
   terminate (): void
   readonly ended: Promise<{ code: number | null, stderr: string }>
 }
@@ -113,14 +113,16 @@ t.test('A start that cannot use its settings says why and nothing else.', async 
     empty: {},
     unknown: { 'config.yaml': 'idp:\n  domain: tenant.example\n  audiance: x\n' },
     broken: { 'config.json': '{\n  "idp": {\n    "domain": "tenant.example",,\n  }\n}' },
-    dotenv: { '.env': 'IDP_DOMAIN=tenant.example\nDPOP_NONCE_SECRET=s3cret\n' }
+    dotenv: { '.env': 'IDP_DOMAIN=tenant.example\nDPOP_NONCE_SECRET=s3cret\n' },
+    misspelt: { '.env': 'IDP_DPOP_MOD=REQUIRED\n' }
   })
   const cases: Array<[cwd: string, env: Environment, lines: string[]]> = [
     ['empty', { IDP_AUDIENCE: '' }, ['IDP_DOMAIN (idp.domain) is not set; ', 'IDP_AUDIENCE (idp.audience) is not set; ']],
     ['empty', { CONFIG_FILE: '../folder' }, ['../folder cannot be read (EISDIR)']],
-    ['unknown', {}, ['config.yaml, line 3: unknown key "idp.audiance"', 'IDP_AUDIENCE (idp.audience) is not set; ']],
+    ['unknown', {}, ['config.yaml, line 3: unknown key "idp.audiance"; did you mean idp.audience?', 'IDP_AUDIENCE (idp.audience) is not set; ']],
     ['broken', {}, ['config.json, line 3: syntax error (']],
     ['dotenv', {}, ['DPOP_NONCE_SECRET (dpop.nonceSecret) is not usable (its value is not shown); ', 'IDP_AUDIENCE (idp.audience) is not set; ']],
+    ['misspelt', { ...GOOD, DPOP_MODE: 'REQUIRED' }, ['unknown variable "DPOP_MODE"; did you mean IDP_DPOP_MODE?', 'unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE?']],
     ['empty', { ...GOOD, TRUST_PROXY: '1' }, ['TRUST_PROXY (server.trustProxy) is "1"; ']]
   ]
   for (const [cwd, env, lines] of cases) {
@@ -153,13 +155,17 @@ t.test('The port follows from PORT, and without it from the profile, wherever th
 
 t.test('The service starts and serves what is public while the provider is down.', async t => {
   const port = await findFreePort()
-  const { url, ended, terminate, ...service } = await startService(t, { ...GOOD, PORT: String(port) })
+  const { url, ended, terminate, ...service } = await startService(t, { ...GOOD, PORT: String(port), IDP_COLOUR: 's3cret', DPOP_REPLAY: 'redis://:s3cret@127.0.0.1:9' })
   t.equal(service.port, port, 'it listens on PORT')
   const answer = await fetch(`${url}/api/public`)
   t.equal(answer.status, 200)
   t.type((await answer.json() as { message: unknown }).message, 'string')
   t.equal((await fetch(`${url}/health/live`)).status, 200)
   t.equal((await fetch(`${url}/health/ready`)).status, 503)
+  const log = service.log()
+  t.match(log.filter(({ event }) => event === 'settings_in_force'), [{ level: 30, issuers: [GOOD.IDP_ISSUER], audience: AUDIENCE, dpopMode: 'ALLOWED', replay: { kind: 'redis', hosts: ['127.0.0.1:9'] } }])
+  t.match(log.map(({ msg }) => msg).join('\n'), /have no effect: IDP_COLOUR\n/)
+  t.notMatch(JSON.stringify(log), 's3cret')
   terminate()
   t.same(await ended, { code: 0, stderr: '' })
 })
@@ -293,7 +299,7 @@ t.test('A domain with a scheme is warned about, and every token is refused witho
   t.equal(answer.status, 401)
   t.match(answer.headers.get('www-authenticate'), 'error="invalid_token"')
   t.equal((await fetch(`${bad.url}/api/public`)).status, 200)
-  t.match(bad.log().filter(({ level }) => level === 40), [{ msg: /^IDP_DOMAIN carries a scheme, .* without https:\/\/$/ }])
+  t.match(bad.log().filter(({ level }) => level === 40), [{ msg: /^IDP_DOMAIN carries a scheme, .* without https:\/\/$/ }, { msg: /Host is believed/ }])
   bad.terminate()
   t.same(await bad.ended, { code: 0, stderr: '' })
   t.equal(gate.connections(), 1)

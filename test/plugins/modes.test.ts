@@ -141,7 +141,7 @@ t.test('The auth plugin leaves to another app what is its own', async t => {
   const app = Fastify({ logger: { level: 'warn', stream }, rewriteUrl: request => request.url!.replace(/^\/old/, '') })
   t.teardown(() => app.close())
   app.decorate('settings', { theme: 'dark' } as never)
-  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
+  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { trustProxy: ['192.0.2.1'] } })
   await app.register(fastifyEnv, { confKey: 'variables', schema: { type: 'object', properties: { COLOUR: { type: 'string', default: 'red' } } } })
   t.same(app.getEnvs(), { COLOUR: 'red' }, 'its variables')
   t.same(app.settings, { theme: 'dark' }, 'its settings')
@@ -167,7 +167,7 @@ t.test('The auth plugin leaves to another app what is its own', async t => {
   const mistaken = Fastify({ logger: { level: 'warn', stream } })
   t.teardown(() => mistaken.close())
   await mistaken.register(auth, { idp: { domain: 'https://tenant.example', audience: AUDIENCE } })
-  t.match(warnings, [/carries a scheme/])
+  t.match(warnings, [/carries a scheme/, /Host is believed/])
 })
 
 t.test('The auth plugin in an app that speaks HTTP/2', async t => {
@@ -225,4 +225,15 @@ t.test('The auth plugin refuses options that are not usable', async t => {
   await t.rejects(async () => Fastify().register(auth, { idp, dpopp: { nonce: 'required' } } as never), /unknown key "dpopp"; did you mean dpop\?/, 'a section too')
   const options = { idp, dpop: { nonce: 'required' }, prefix: '/svc', logLevel: 'silent', logSerializers: {} } as const
   await t.resolves(async () => Fastify().register(auth, options), 'what is Fastify\'s own is no setting')
+})
+
+t.test('The auth plugin says in one line what holds, in another app too', async t => {
+  const lines: Array<Record<string, unknown>> = []
+  const app = Fastify({ logger: { stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
+  t.teardown(() => app.close())
+  await app.register(auth, { idp: { domain: 'tenant.example', audience: AUDIENCE, dpopMode: 'REQUIRED' }, server: { publicUrl: 'https://api.example' } })
+  const told = lines.filter(({ event }) => event === 'settings_in_force')
+  t.match(told, [{ level: 30, msg: 'settings in force', issuers: ['https://tenant.example/'], audience: AUDIENCE, dpopMode: 'REQUIRED', publicUrl: 'https://api.example' }])
+  t.equal(told.length, 1)
+  t.same(lines.filter(({ level }) => level === 40), [])
 })

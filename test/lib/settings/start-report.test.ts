@@ -1,0 +1,51 @@
+import t from 'tap'
+import { readSettings } from '../../../holdfast.ts'
+import type { RawSettings } from '../../../lib/settings/sources.ts'
+import { reportStart, startWarnings } from '../../../lib/settings/start-report.ts'
+
+const ENOUGH: RawSettings = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
+const PROOFS = ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
+const PLAIN = { issuers: ['https://tenant.example/'], audience: 'https://api.example', dpopMode: 'ALLOWED', tokenAlgs: ['RS256'], proofAlgs: PROOFS, replay: { kind: 'memory' } }
+
+t.test('What holds is told with its values, and what does not hold is left out.', async t => {
+  const { proofAlgs, replay, ...bearer } = PLAIN
+  const cases: Array<[RawSettings, object]> = [
+    [{}, PLAIN],
+    [{ IDP_ISSUER: 'https://tenant.example/realm', IDP_DPOP_MODE: 'REQUIRED', DPOP_ALGS: 'ES256' }, { ...PLAIN, issuers: ['https://tenant.example/realm'], dpopMode: 'REQUIRED', proofAlgs: ['ES256'] }],
+    [{ DPOP_ENABLED: 'false', DPOP_REPLAY: 'redis://cache' }, { ...bearer, dpopMode: 'DISABLED' }],
+    [{ IDP_DOMAIN: 'https://user:s3cret@tenant.example' }, { ...PLAIN, issuers: [] }],
+    [{ PUBLIC_URL: 'https://www.example.com/svc' }, { ...PLAIN, publicUrl: 'https://www.example.com/svc' }],
+    [{ TRUST_PROXY: 'loopback 10.0.0.0/8' }, { ...PLAIN, trustedProxies: ['loopback', '10.0.0.0/8'] }],
+    [{ TRUST_PROXY: 'true' }, { ...PLAIN, trustedProxies: true }],
+    [{ DPOP_REPLAY: 'off' }, { ...PLAIN, replay: { kind: 'off' } }]
+  ]
+  for (const [values, report] of cases) t.same(reportStart(await readSettings({ ...ENOUGH, ...values })), report)
+})
+
+t.test('Of a replay store the hosts are told, never what stands before or after them.', async t => {
+  const cases: Array<[url: string, hosts: string[]]> = [
+    ['rediss://user:s3cret@cache.internal:6380/4', ['cache.internal:6380']],
+    ['redis://:s3cret@[fd00::1]', ['[fd00::1]:6379']],
+    ['redis://:s3cret@a:1,b:2/0?sentinel=main&sentinelUsername=s3cret&sentinelPassword=s3cret', ['a:1', 'b:2']]
+  ]
+  for (const [url, hosts] of cases) t.same(reportStart(await readSettings({ ...ENOUGH, DPOP_REPLAY: url })).replay, { kind: 'redis', hosts })
+})
+
+t.test('An operator is warned of a domain with a scheme, of strange variables and of a Host that is believed.', async t => {
+  const host = /^Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: .* for any other name .* http:\/\/evil\.example .* Set PUBLIC_URL/
+  const cases: Array<[RawSettings, string[], RegExp[]]> = [
+    [{}, [], [host]],
+    [{ IDP_DPOP_MODE: 'REQUIRED' }, [], [host]],
+    [{ IDP_DPOP_MODE: 'DISABLED' }, [], []],
+    [{ PUBLIC_URL: 'https://api.example' }, [], []],
+    [{ TRUST_PROXY: 'loopback' }, [], []],
+    [{ TRUST_PROXY: 'false' }, [], [host]],
+    [{ TRUST_PROXY: 'true' }, ['IDP_COLOUR', 'DPOP_COLOUR'], [/^These variables .* have no effect: IDP_COLOUR, DPOP_COLOUR$/]],
+    [{ PUBLIC_URL: 'https://api.example', IDP_DOMAIN: 'https://tenant.example' }, [], [/^IDP_DOMAIN carries a scheme, so there is no issuer .* without https:\/\/$/]]
+  ]
+  for (const [values, unknownVariables, patterns] of cases) {
+    const warnings = startWarnings(await readSettings({ ...ENOUGH, ...values }, { problems: [], isFileUnread: false, unknownVariables }))
+    t.equal(warnings.length, patterns.length, JSON.stringify(values))
+    warnings.forEach((warning, index) => t.match(warning, patterns[index]))
+  }
+})
