@@ -82,6 +82,7 @@ t.test('compose.yaml', async t => {
     t.same(published, [[new URL(PUBLIC_URL!).port, /^ {4}listen (\d+);$/m.exec(conf)![1]], [new URL(IDP_ISSUER!).port, new URL(IDP_ISSUER!).port]])
     t.ok(provider.ports!.every(mapping => mapping.startsWith('127.0.0.1:')), 'and from this machine alone')
     t.match(conf, `server_name ${new URL(PUBLIC_URL!).hostname};`)
+    t.match(conf, ` ${new URL(PUBLIC_URL!).host} ${new URL(PUBLIC_URL!).host};`, 'nginx takes the authority that clients write')
     const told = provider.command!
     t.same(['--port', '--audience', '--url'].map(name => told[told.indexOf(name) + 1]), [new URL(IDP_ISSUER!).port, IDP_AUDIENCE, PUBLIC_URL])
     t.equal(services[parseReplayUrl(DPOP_REPLAY!).hosts[0]!.host], valkey)

@@ -38,6 +38,7 @@ export async function openSite (
 ): Promise<Site> {
   const port = await findFreePort()
   const isTls = file === 'tls.conf'
+  const name = isTls ? 'api.example.com' : 'www.example.com'
   const origin = `${isTls ? 'https' : 'http'}://localhost:${port}`
   const issuer = await startIssuer(t)
   const running = await startService(t, issuer, settings(origin))
@@ -48,14 +49,15 @@ export async function openSite (
     port,
     replacements: {
       'server 127.0.0.1:8000;': `server ${address ?? new URL(running.url).host};`,
+      // Beside what the file has, the address that is used here.
+      [`${name} ${name};`]: `${name} ${name}; localhost:${port} localhost:${port};`,
       ...(isTls
         ? {
             'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
-            'server_name api.example.com;': 'server_name localhost;',
             '/etc/ssl/certs/api.example.com.pem': join(TLS, 'provider.cert.pem'),
             '/etc/ssl/private/api.example.com.key': join(TLS, 'provider.key.pem')
           }
-        : { 'listen 80;': `listen 127.0.0.1:${port};`, 'server_name www.example.com;': 'server_name localhost;' })
+        : { 'listen 80;': `listen 127.0.0.1:${port};` })
     }
   })
   return { issuer, running, client, token, origin }
@@ -104,7 +106,7 @@ export function sendTls (site: Site, target: string, htu = site.origin + target,
   const before = site.running.reasons().length
   return new Promise((resolve, reject) => {
     const url = new URL(site.origin)
-    const options = { host: url.hostname, port: url.port, path: target, ca: CA, agent: false, headers: { ...dpopHeaders(site, htu), ...extra } }
+    const options = { host: url.hostname, servername: url.hostname, port: url.port, path: target, ca: CA, agent: false, headers: { ...dpopHeaders(site, htu), ...extra } }
     request(options, (response) => {
       response.resume()
       response.on('end', () => resolve(answerOf(site, before, response.statusCode!)))

@@ -269,7 +269,7 @@ t.test('Instances that are replaced one by one behind nginx lose no request.', {
   await startNginx(t, {
     file: 'instances.conf',
     port: site,
-    replacements: { 'listen 80;': `listen 127.0.0.1:${site};`, '127.0.0.1:8001': `127.0.0.1:${running[0]!.port}`, '127.0.0.1:8002': `127.0.0.1:${running[1]!.port}` }
+    replacements: { 'listen 80;': `listen 127.0.0.1:${site};`, 'localhost:8000 localhost:8000;': `localhost:${site} localhost:${site};`, '127.0.0.1:8001': `127.0.0.1:${running[0]!.port}`, '127.0.0.1:8002': `127.0.0.1:${running[1]!.port}` }
   })
 
   const challenged = await fetch(origin + PATH)

@@ -10,6 +10,8 @@ import { sendRaw } from '../helpers/wire.ts'
 const skip = nginxProgram === undefined && 'nginx is not installed'
 const ACCEPTED: Answer = { status: 200, reason: 'accepted' }
 const MISMATCH: Answer = { status: 401, reason: 'htu_mismatch' }
+/** By nginx itself: the service has not seen it. */
+const MISDIRECTED: Answer = { status: 421, reason: 'none' }
 
 /** What a client could send to pass for somebody else: all of it must be gone behind nginx. */
 const FORGED = ['X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example', 'X-Forwarded-Port: 1234', 'X-Forwarded-Prefix: /evil',
@@ -66,9 +68,36 @@ async function tryForgeries (t: Test, site: Site, base: string): Promise<void> {
   for (const htu of forged) t.strictSame(await send(site, path, htu + path, FORGED), MISMATCH, `a proof for ${htu}`)
 
   const port = new URL(site.origin).port
-  t.strictSame(await send(site, path, `http://evil.example:${port}${path}`, [], `evil.example:${port}`), { status: 421, reason: 'none' }, 'another host')
-  t.strictSame(await send(site, `http://localhost:${port}${path}`, `http://evil.example:${port}${path}`, [], `evil.example:${port}`), MISMATCH, 'another host behind an absolute target')
+  t.strictSame(await send(site, path, `http://evil.example:${port}${path}`, [], `evil.example:${port}`), MISDIRECTED, 'another host')
+  t.strictSame(await send(site, `http://localhost:${port}${path}`, `http://evil.example:${port}${path}`, [], `evil.example:${port}`), MISDIRECTED, 'another host behind an absolute target')
   t.strictSame(await send(site, path, undefined, [], `LOCALHOST:${port}`), ACCEPTED, 'the host in upper case')
+}
+
+/** Proofs for any authority but those of the configuration, each sent under that authority: nginx believes none of them. */
+async function tryAuthorities (t: Test, site: Site, base: string): Promise<void> {
+  const name = 'www.example.com'
+  const path = `${base}/api/private`
+  for (const host of [name, `${name}:80`, 'WWW.Example.COM']) t.strictSame(await send(site, path, `http://${name}${path}`, [], host), ACCEPTED, `Host: ${host}`)
+  t.strictSame(await send(site, path, `http://${name}:8443${path}`, [], name), MISMATCH, 'a proof for another port')
+  for (const host of [`${name}:8443`, `${name}:80:8443`, `${name}:8443:80`, `${name}:443`, `${name}:`, `${name}:080`, `${name}.`, 'evil.example', `evil.${name}`, 'localhost', '127.0.0.1']) {
+    t.strictSame(await send(site, path, `http://${host}${path}`, [], host), MISDIRECTED, `Host: ${host}`)
+    // Read leniently, some of them name that port.
+    t.strictSame(await send(site, path, `http://${name}:8443${path}`, [], host), MISDIRECTED, `Host: ${host}, a proof for port 8443`)
+  }
+  for (const host of [`user@${name}`, `${name}, evil.example`, `${name} evil.example`]) t.match(await send(site, path, undefined, [], host), { status: /^4(?:00|21)$/, reason: 'none' }, `Host: ${host}`)
+  t.strictSame(await send(site, path, `http://${name}${path}`, ['Host: evil.example'], name), { status: 400, reason: 'none' }, 'two Host lines')
+  t.equal((await sendRaw(site.origin, [`GET ${path} HTTP/1.0`])).status, 421, 'no Host')
+
+  const targets: Array<[origin: string, host: string, answer: Answer]> = [
+    [`http://${name}`, name, ACCEPTED],
+    [`http://${name}:80`, `${name}:80`, ACCEPTED],
+    [`http://${name}:8443`, name, MISDIRECTED],
+    [`http://${name}`, `${name}:8443`, MISDIRECTED],
+    [`http://${name}:8443`, `${name}:8443`, MISDIRECTED],
+    ['http://evil.example', name, MISDIRECTED],
+    [`https://${name}`, name, MISDIRECTED]
+  ]
+  for (const [origin, host, answer] of targets) t.strictSame(await send(site, origin + path, origin + path, [], host), answer, `${origin} beside Host: ${host}`)
 }
 
 async function tryMonitoring (t: Test, site: Site, base: string): Promise<void> {
@@ -100,6 +129,7 @@ t.test('Under a prefix that nginx strips', { skip }, async (t) => {
     const site = await openSite(t, 'prefix.conf', () => ({ TRUST_PROXY: '127.0.0.1' }))
     await tryPaths(t, site, '/svc')
     await tryForgeries(t, site, '/svc')
+    await tryAuthorities(t, site, '/svc')
     await tryMonitoring(t, site, '/svc')
     await tryDiscovery(t, site, '/svc', { hasPublicUrl: false })
     t.strictSame(await send(site, '/svc/api/private', `${site.origin}/api/private`), MISMATCH, 'a proof without the prefix')
@@ -143,6 +173,7 @@ t.test('Under a prefix that nginx keeps', { skip }, async (t) => {
     const site = await openSite(t, 'prefix-kept.conf', () => ({ TRUST_PROXY: 'loopback' }), startPrefixed)
     await tryPaths(t, site, '/svc')
     await tryForgeries(t, site, '/svc')
+    await tryAuthorities(t, site, '/svc')
     await tryMonitoring(t, site, '/svc')
     await tryDiscovery(t, site, '/svc', { hasPublicUrl: false })
   })
@@ -174,6 +205,27 @@ t.test('With TLS at a name of its own', { skip }, async (t) => {
       { target: '/api/users/x/../y' }
     ]), [ACCEPTED, ACCEPTED, MISMATCH, MISMATCH, { status: 401, reason: 'target_path' }])
     await tryDiscovery(t, site, '', { hasPublicUrl: false })
+  })
+
+  t.test('with an authority that is not configured, over HTTP/1.1 and HTTP/2', async (t) => {
+    const site = await openSite(t, 'tls.conf', () => ({ TRUST_PROXY: '127.0.0.1' }))
+    const name = 'api.example.com'
+    const path = '/api/private'
+    const hosts: Array<[host: string, answer: Answer]> = [
+      [name, ACCEPTED],
+      [`${name}:443`, ACCEPTED],
+      ['API.Example.COM', ACCEPTED],
+      ...[`${name}:8443`, `${name}:443:8443`, `${name}:80`, `${name}:`, `${name}.`, 'evil.example', 'localhost'].map((host): [string, Answer] => [host, MISDIRECTED])
+    ]
+    for (const [host, answer] of hosts) {
+      const htu = answer === ACCEPTED ? `https://${name}${path}` : `https://${host}${path}`
+      t.strictSame(await sendTls(site, path, htu, { host }), answer, `Host: ${host}`)
+      t.strictSame(await sendHttp2(site, [{ target: path, htu, extra: { ':authority': host } }]), [answer], `:authority ${host}`)
+    }
+    for (const host of ['evil.example', `${name}:8443`]) {
+      const [answer] = await sendHttp2(site, [{ target: path, htu: `https://${host}${path}`, extra: { ':authority': name, host } }])
+      t.match(answer, { status: /^4(?:00|21)$/, reason: 'none' }, `:authority ${name} beside Host: ${host}`)
+    }
   })
 
   t.test('with PUBLIC_URL alone', async (t) => {
