@@ -11,7 +11,7 @@ import { startIssuer } from '../helpers/issuer.ts'
 /** The service, and a hand on what it takes for the delay of its event loop. */
 async function start (t: Parameters<typeof startApp>[0], settings = {}) {
   const issuer = await startIssuer(t)
-  const running = await startApp(t, issuer, settings)
+  const running = await startApp(t, issuer, { TRUST_PROXY: '192.0.2.1', ...settings })
   const measure = { eventLoopDelay: 0, rssBytes: 0, heapUsed: 0, eventLoopUtilized: 1 }
   running.app.memoryUsage = () => measure
   return { ...running, issuer, measure }

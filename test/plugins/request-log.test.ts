@@ -202,7 +202,7 @@ t.test('An accepted request writes one line that names route, status and scheme,
 
 t.test('Nor is anything written of a request that no guard sees, or that ends in a fault', async t => {
   const issuer = await startIssuer(t)
-  const { url, log } = await startApp(t, issuer, { LOG_LEVEL: 'trace', CORS_ORIGINS: ['https://app.example'] }, app => {
+  const { url, log } = await startApp(t, issuer, { LOG_LEVEL: 'trace', TRUST_PROXY: '192.0.2.1', CORS_ORIGINS: ['https://app.example'] }, app => {
     app.register(async app => { app.get('/fault', () => { throw new Error('broken') }) })
   })
   const token = issuer.token({ note: MARK })
@@ -249,7 +249,7 @@ t.test('The id of a request is that of a trusted proxy, and our own otherwise', 
 
 t.test('Above info nothing is written for a request', async t => {
   const issuer = await startIssuer(t)
-  const { url, log } = await startApp(t, issuer, { LOG_LEVEL: 'warn' })
+  const { url, log } = await startApp(t, issuer, { LOG_LEVEL: 'warn', TRUST_PROXY: '192.0.2.1' })
   await fetch(`${url}/api/private`)
   t.same(log, [])
 })

@@ -109,7 +109,7 @@ t.test('The service itself reads the variables of its process', async t => {
     else process.env.OTEL_TRACES_EXPORTER = before
   })
   process.env.OTEL_TRACES_EXPORTER = 'none'
-  const { app, log } = await startApp(t, issuer, { LOG_LEVEL: 'warn' })
+  const { app, log } = await startApp(t, issuer, { LOG_LEVEL: 'warn', TRUST_PROXY: '192.0.2.1' })
   t.equal(app.hasPlugin('tracing'), true)
   t.same(log, [])
 })
