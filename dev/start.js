@@ -1,4 +1,5 @@
 // The one file here that is not TypeScript: it compiles the others, where that is not done yet, and starts one.
+import '../check-node.cjs'
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'

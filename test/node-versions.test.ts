@@ -1,0 +1,62 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { satisfies } from 'semver'
+import t from 'tap'
+
+const root = join(import.meta.dirname, '..')
+const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'))
+
+interface Locked {
+  readonly version?: string
+  readonly dev?: boolean
+  readonly engines?: { readonly node?: string }
+  readonly resolved?: string
+  readonly deprecated?: string
+}
+
+const locked = (file: string): Array<[path: string, entry: Locked]> => Object.entries(read(file).packages as Record<string, Locked>)
+
+/** The packages that npm would warn of on that version of Node: the first lines that a newcomer sees. */
+const misfits = (entries: Array<[path: string, entry: Locked]>, version: string): string[] =>
+  entries.filter(([, { engines }]) => !satisfies(version, engines?.node ?? '*')).map(([path, { version, engines }]) => `${path}@${version} wants ${engines!.node}`)
+
+t.test('No package that is installed asks for another Node than we promise, nor is deprecated.', async t => {
+  const promised = read('package.json').engines.node
+  for (const lock of ['package-lock.json', 'bench/package-lock.json']) {
+    const entries = locked(lock)
+    t.ok(entries.length > 50, lock)
+    // neostandard asks for 22.13; what runs in production is content with any 22.
+    for (const version of ['20.19.0', '22.13.0', '24.0.0']) {
+      t.ok(satisfies(version, promised), `${version} is promised`)
+      t.same(misfits(entries, version), [], `${lock} on Node ${version}`)
+    }
+    t.same(entries.filter(([, { deprecated }]) => deprecated !== undefined).map(([path]) => path), [])
+    t.same(entries.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path), [], 'and none is tied to the address of a registry')
+  }
+  const entries = locked('package-lock.json')
+  t.same(misfits(entries.filter(([, { dev }]) => !dev), '22.0.0'), [], 'in production on Node 22.0.0')
+  t.not(misfits(entries, '18.20.8').length, 0, 'the twin: Node 18 would not do')
+})
+
+/** Runs a file of ours in a Node that says it is of that version. */
+function runOn (version: string, args: string[]): Promise<{ code: number | null, stderr: string }> {
+  const disguise = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
+  return new Promise(resolve => {
+    const preload = `data:text/javascript,${encodeURIComponent(disguise)}`
+    const child = execFile(process.execPath, ['--import', preload, ...args], { cwd: root }, (_error, _stdout, stderr) => resolve({ code: child.exitCode, stderr }))
+  })
+}
+
+t.test('A Node that is too old gets one sentence, before anything is loaded.', async t => {
+  const { scripts } = read('package.json') as { scripts: Record<string, string> }
+  for (const name of ['prestart', 'pretest']) t.match(scripts[name], /^node check-node\.cjs\b/, name)
+  for (const name of ['dev', 'call', 'explain']) t.match(scripts[name], /^node dev\/start\.js\b/, name)
+
+  for (const version of ['18.20.8', '20.18.3']) {
+    const sentence = { code: 1, stderr: `Holdfast needs Node 20.19 or newer, and this is Node ${version}.\n` }
+    t.same(await runOn(version, ['check-node.cjs']), sentence)
+    t.same(await runOn(version, ['dev/start.js', 'call', '--help']), sentence)
+  }
+  for (const version of ['20.19.0', '22.0.0', '24.0.0']) t.same(await runOn(version, ['check-node.cjs']), { code: 0, stderr: '' }, version)
+})
