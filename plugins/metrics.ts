@@ -6,6 +6,10 @@ import type { Scheme } from '../lib/credentials.ts'
 import { METRICS } from '../lib/metrics/catalog.ts'
 import type { MetricSources, MetricSpec } from '../lib/metrics/catalog.ts'
 import { createRequestTally } from '../lib/metrics/request-tally.ts'
+import { shareResult } from '../lib/metrics/shared-result.ts'
+
+/** The text is dear to make, and whoever asks is not turned away under overload: within this time everyone gets the same. */
+export const TEXT_MAX_AGE_MS = 1000
 
 /** `/metrics` for Prometheus. Requests are counted in plain numbers; labels and text are made when somebody asks. */
 export default fp(async (app: FastifyInstance) => {
@@ -13,7 +17,8 @@ export default fp(async (app: FastifyInstance) => {
   if (!guard) return
 
   const requests = createRequestTally()
-  let registry: Promise<Registry> | undefined
+  const scrape = shareResult(makeText, TEXT_MAX_AGE_MS, () => performance.now())
+  let registry: Registry | undefined
   let connections = 0
 
   app.addHook('onRoute', route => {
@@ -34,11 +39,15 @@ export default fp(async (app: FastifyInstance) => {
     config: { essential: true },
     schema: { summary: 'Metrics for Prometheus', tags: ['Operation'], produces: ['text/plain'], response: { 200: { type: 'string', description: 'The metrics, in the text format of Prometheus.' } } }
   }, async (_request, reply) => {
-    registry ??= createRegistry(readSources)
-    const made = await registry
-    connections = await countConnections(app)
-    return reply.header('cache-control', 'no-store').type(made.contentType).send(await made.metrics())
+    const { contentType, bytes } = await scrape()
+    return reply.header('cache-control', 'no-store').type(contentType).send(bytes)
   })
+
+  async function makeText (): Promise<{ contentType: string, bytes: Buffer }> {
+    registry ??= await createRegistry(readSources)
+    connections = await countConnections(app)
+    return { contentType: registry.contentType, bytes: Buffer.from(await registry.metrics()) }
+  }
 
   function readSources (): MetricSources {
     const { shed, dropped } = app.pressure

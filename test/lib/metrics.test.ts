@@ -4,6 +4,7 @@ import type { MetricSources } from '../../lib/metrics/catalog.ts'
 import { createGuardTally } from '../../lib/metrics/guard-tally.ts'
 import { createHistogram } from '../../lib/metrics/histogram.ts'
 import { createRequestTally } from '../../lib/metrics/request-tally.ts'
+import { shareResult } from '../../lib/metrics/shared-result.ts'
 import { timeClaims, timeProofs, timeSignatures } from '../../lib/metrics/timed-parts.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { createOffStore } from '../../lib/replay/off-store.ts'
@@ -144,4 +145,33 @@ t.test('What a source cannot tell is absent, not zero', async t => {
   t.same(readAll(sources({ keys: fresh })).holdfast_keys_last_failure, {})
   const unusable = readAll(sources({ keys: undefined }))
   for (const { name } of METRICS.filter(({ name }) => name.startsWith('holdfast_keys'))) t.same(unusable[name], {}, `${name} with an unusable domain`)
+})
+
+t.test('A shared result is made once for all who ask within its time, which begins when it is made', async t => {
+  let now = 0
+  let made = 0
+  const finish: Array<(error?: Error) => void> = []
+  const share = shareResult(() => new Promise<number>((resolve, reject) => { finish.push(error => error ? reject(error) : resolve(++made)) }), 1000, () => now)
+  const end = (error?: Error): void => {
+    finish.shift()!(error)
+  }
+
+  const first = [share(), share()]
+  now = 5000
+  first.push(share())
+  t.equal(finish.length, 1, 'one at a time, however long it takes')
+  end()
+  t.same(await Promise.all(first), [1, 1, 1])
+  now = 5999
+  t.equal(await share(), 1)
+
+  now = 6000
+  const second = [share(), share()]
+  t.equal(finish.length, 1, 'made anew when its time is over')
+  end(new Error('not now'))
+  t.same((await Promise.allSettled(second)).map(({ status }) => status), ['rejected', 'rejected'])
+
+  const third = share()
+  end()
+  t.equal(await third, 2, 'and an error is not kept')
 })

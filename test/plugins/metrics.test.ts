@@ -3,15 +3,21 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { METRICS } from '../../lib/metrics/catalog.ts'
 import type { RawSettings } from '../../lib/settings/sources.ts'
+import { TEXT_MAX_AGE_MS } from '../../plugins/metrics.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
+import { advanceClock } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
 async function start (t: Test, settings: RawSettings = {}, prepare?: Parameters<typeof startApp>[3]): Promise<RunningApp & { issuer: Awaited<ReturnType<typeof startIssuer>>, scrape: () => Promise<string> }> {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, settings, prepare)
-  return { ...running, issuer, scrape: async () => (await fetch(`${running.url}/metrics`)).text() }
+  const scrape = async () => {
+    advanceClock(t, TEXT_MAX_AGE_MS)
+    return (await fetch(`${running.url}/metrics`)).text()
+  }
+  return { ...running, issuer, scrape }
 }
 
 /** The value of one series, or undefined where there is none. */
@@ -92,6 +98,31 @@ t.test('The answer is the text format of Prometheus, for nobody to keep', async 
   t.equal(answer.headers.get('cache-control'), 'no-store')
   const text = await answer.text()
   for (const name of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes', 'process_cpu_seconds_total']) t.ok(text.includes(`\n# TYPE ${name} `), name)
+})
+
+t.test('A flood of scrapes is answered with one text, which is made anew after a second', async t => {
+  const { app } = await start(t)
+  const scrape = async () => (await app.inject('/metrics')).body
+  const PUBLIC = 'holdfast_requests_total{method="GET",route="/api/public",status="200",scheme="none"}'
+
+  const [first, ...others] = await Promise.all(Array.from({ length: 20 }, scrape))
+  await app.inject('/api/public')
+  for (const text of [...others, await scrape()]) t.equal(text, first)
+
+  advanceClock(t, TEXT_MAX_AGE_MS)
+  const later = await scrape()
+  t.equal(valueOf(later, PUBLIC), 1)
+  t.equal(valueOf(first!, PUBLIC), undefined)
+})
+
+t.test('Metrics that could not be made are made for the next who asks', async t => {
+  const { app, log } = await start(t)
+  const { shed } = app.pressure
+  Object.defineProperty(app.pressure, 'shed', { configurable: true, get () { throw new Error('not now') } })
+  t.equal((await app.inject('/metrics')).statusCode, 500)
+  t.match(log.filter(({ level }) => level >= 50), [{ msg: 'request failed', err: { message: 'not now' } }])
+  Object.defineProperty(app.pressure, 'shed', { value: shed })
+  t.equal((await app.inject('/metrics')).statusCode, 200)
 })
 
 t.test('With the provider down metrics answer, and say so', async t => {

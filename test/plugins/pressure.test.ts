@@ -5,7 +5,9 @@ import { connect } from 'node:net'
 import t from 'tap'
 import { serverOptions } from '../../holdfast.ts'
 import { HEADERS_TIMEOUT_MS, MAX_CONNECTIONS, MAX_EVENT_LOOP_DELAY_MS, RETRY_AFTER_SECONDS, SAMPLE_MS } from '../../plugins/pressure.ts'
+import { TEXT_MAX_AGE_MS } from '../../plugins/metrics.ts'
 import { startApp } from '../helpers/app.ts'
+import { advanceClock } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
 /** The service, and a hand on what it takes for the delay of its event loop. */
@@ -48,6 +50,7 @@ t.test('What operators and balancers look at answers under overload', async t =>
   t.match((await app.inject('/health/ready')).json().checks, { process: 'ok' })
   t.match((await app.inject('/metrics')).body, /^holdfast_requests_shed_total 0$/m)
   await app.inject('/api/public')
+  advanceClock(t, TEXT_MAX_AGE_MS)
   t.match((await app.inject('/metrics')).body, /^holdfast_requests_shed_total 1$/m)
 })
 
