@@ -53,7 +53,7 @@ export default fp(async (app: FastifyInstance) => {
     const { shed, dropped } = app.pressure
     return { requests, guard: guard!, parts: app.guardParts, connections: { open: connections, dropped }, shed, nowMs: Date.now() }
   }
-}, { name: 'metrics', dependencies: ['auth', 'openapi', 'pressure'] })
+}, { name: 'metrics', dependencies: ['auth', 'errors', 'openapi', 'pressure'] })
 
 /** Made when somebody asks for the first time: a service that nobody scrapes starts without it. */
 async function createRegistry (readSources: () => MetricSources): Promise<Registry> {

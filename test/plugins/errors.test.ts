@@ -1,0 +1,20 @@
+import t from 'tap'
+import { startApp } from '../helpers/app.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+
+t.test('A fault of any route is answered in the configured form, without its text, and logged', async t => {
+  const issuer = await startIssuer(t)
+  const paths: string[] = []
+  const { app, log } = await startApp(t, issuer, { ERROR_BODY: 'detailed' }, undefined, app => {
+    app.addHook('onRoute', ({ method, url }) => { if (method === 'GET') paths.push(url) })
+    app.addHook('onRequest', (request, _reply, done) => done(request.headers.fault ? new Error('a text for us alone') : undefined))
+  })
+  t.ok(paths.length > 10)
+  for (const path of paths) {
+    const logged = log.filter(({ msg }) => msg === 'request failed').length
+    const answer = await app.inject({ url: path, headers: { fault: 'yes' } })
+    t.same([answer.statusCode, answer.json()], [500, { detail: 'Internal Server Error' }], path)
+    t.equal(log.filter(({ msg }) => msg === 'request failed').length, logged + 1, path)
+  }
+  t.equal((await app.inject('/metrics')).statusCode, 200, 'the twin, without a fault')
+})
