@@ -133,12 +133,21 @@ function checkKeyId ({ header }: TokenAttempt): void {
 const isNumber = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value)
 const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every(entry => typeof entry === 'string')
 
+// What is kept of a token is frozen and serialized by recursion, which ends in a fault at some thousand levels. Claims in use have about ten.
+const MAX_DEPTH = 64
+
+function isDeeper (value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some(member => isDeeper(member, levels - 1))
+}
+
 function checkClaims (attempt: TokenAttempt): void {
   const { iss, sub, aud, exp, nbf, iat } = attempt.claims!
-  const wellTyped = typeof iss === 'string' && typeof sub === 'string' && sub !== '' &&
+  const isUsable = typeof iss === 'string' && typeof sub === 'string' && sub !== '' &&
     (typeof aud === 'string' || isStrings(aud)) && isNumber(exp) &&
-    (nbf === undefined || isNumber(nbf)) && (iat === undefined || isNumber(iat))
-  if (!wellTyped) throw new Refusal('token_claim_invalid')
+    (nbf === undefined || isNumber(nbf)) && (iat === undefined || isNumber(iat)) &&
+    !isDeeper(attempt.claims, MAX_DEPTH)
+  if (!isUsable) throw new Refusal('token_claim_invalid')
 }
 
 function checkConfirmation ({ claims }: TokenAttempt): void {

@@ -154,10 +154,38 @@ t.test('Anything at all in Authorization is answered 401, with a challenge by th
   for (const [title, lines, reason, scheme] of rows) expectRefusal(t, await call(running, { lines }), reason, scheme, title)
   t.equal(issuer.requests.length, calls, 'the provider was not asked')
 
-  const twin = issuer.rawToken('{"alg":"none","alg":"RS256","kid":"k1"}', JSON.stringify(issuer.claims({ a: JSON.parse(deep) })).replace('{', '{"iss":"x",'))
-  t.equal((await call(running, { lines: bearerLines(twin) })).status, 200, 'duplicate members and deep nesting under a good signature')
+  const twin = issuer.rawToken('{"alg":"none","alg":"RS256","kid":"k1"}', JSON.stringify(issuer.claims()).replace('{', '{"iss":"x",'))
+  t.equal((await call(running, { lines: bearerLines(twin) })).status, 200, 'duplicate members under a good signature')
   for (const scheme of ['bearer', 'BEARER', 'Bearer    ']) {
     t.equal((await call(running, { lines: [`Authorization: ${scheme} ${issuer.token()}`] })).status, 200, `the scheme as ${JSON.stringify(scheme)}`)
+  }
+})
+
+t.test('Claims may be nested 64 deep, and whatever they hold is no fault, in either profile', async t => {
+  const issuer = await startIssuer(t)
+  /** The claims themselves are the first level. */
+  const nested = (levels: number, open = '[', close = ']') => JSON.parse(`${open.repeat(levels - 2)}{}${close.repeat(levels - 2)}`)
+  const CUSTOM = 'https://api.test.example/custom'
+  const deep = [nested(65), nested(3000), nested(1000, '{"a":', '}')]
+  for (const API_PROFILE of ['1', '2']) {
+    const running = await startApp(t, issuer, { API_PROFILE, IDP_CUSTOM_CLAIM: CUSTOM })
+    const profile = (token: string) => call(running, { path: '/api/profile', lines: bearerLines(token) })
+    for (const name of [CUSTOM, 'permissions', 'other']) {
+      for (const value of deep) expectRefusal(t, await profile(issuer.token({ [name]: value })), 'token_claim_invalid', 'Bearer', `${name} in profile ${API_PROFILE}`)
+      t.equal((await profile(issuer.token({ [name]: nested(64) }))).status, 200, `${name} in profile ${API_PROFILE}`)
+    }
+    const calls = issuer.requests.length
+    expectRefusal(t, await profile(issuer.token({ [CUSTOM]: nested(65) }, { kid: 'unknown' })), 'token_claim_invalid', 'Bearer', 'before any key is asked for')
+    t.equal(issuer.requests.length, calls)
+
+    const raw = JSON.stringify(issuer.claims()).slice(0, -1)
+    const members = ['"__proto__":{"sub":7}', `"${CUSTOM}":{"__proto__":1,"toJSON":2,"constructor":null}`, '"toJSON":"x"', `"${CUSTOM}":1e999`, '"email":"\\ud800"', '"sub":"\\ud800"', '"scope":"\\u0000"',
+      `"${CUSTOM}":"${'x'.repeat(8000)}"`, `"permissions":[${'"a",'.repeat(2000)}"b"]`, `"aud":[${'"a",'.repeat(2000)}"${AUDIENCE}"]`, '"permissions":{"length":1}', '"cnf":null,"cnf":{"jkt":{"__proto__":[]}}']
+    for (const member of members) {
+      const { status, body } = await profile(issuer.rawToken('{"alg":"RS256","kid":"k1"}', `${raw},${member}}`))
+      t.equal(status, member.includes('cnf') ? 401 : 200, member.slice(0, 60))
+      t.type(body, 'object', 'as JSON')
+    }
   }
 })
 
