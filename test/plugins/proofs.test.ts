@@ -42,6 +42,8 @@ async function prepare (t: Test, values: RawSettings = {}, alg = 'ES256'): Promi
   }
 }
 
+const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
+
 const now = (): number => Math.floor(Date.now() / 1000)
 
 type ProofRow = [check: string, title: string, proof: (bench: Bench) => string, expected: RefusalReason | 'accepted']
@@ -50,6 +52,13 @@ const ROWS: ProofRow[] = [
   ['2', 'a proof with all that is required', b => b.proof(), 'accepted'],
   ['2', 'a proof of 8 KiB', b => fill(b, 8192), 'accepted'],
   ['2', 'a proof of more than 8 KiB', b => fill(b, 8193), 'proof_too_large'],
+  // Nothing walks through what a proof holds, so it may be nested as deeply as 8 KiB allow.
+  ['2', 'claims nested 2,500 deep', b => b.proof({ claims: { other: nested(2500) } }), 'accepted'],
+  ['2', 'a header nested 2,500 deep', b => b.proof({ header: { other: nested(2500) } }), 'accepted'],
+  ['3', 'a jwk with a member nested 2,500 deep', b => b.proof({ header: { jwk: { ...b.client.jwk, other: nested(2500) } } }), 'accepted'],
+  ['3', 'a jwk nested 2,500 deep', b => b.proof({ header: { jwk: nested(2500) } }), 'proof_key'],
+  ['3', 'a coordinate nested 2,500 deep', b => b.proof({ header: { jwk: { ...b.client.jwk, x: nested(2500) } } }), 'proof_key'],
+  ['4', 'a jti nested 2,500 deep', b => b.proof({ claims: { jti: nested(2500) } }), 'proof_claim_invalid'],
   ['2', 'two segments', b => b.proof().split('.').slice(0, 2).join('.'), 'proof_malformed'],
   ['2', 'four segments', b => `${b.proof()}.AAAA`, 'proof_malformed'],
   ['2', 'five segments, as a JWE', b => `${b.proof()}.AAAA.AAAA`, 'proof_malformed'],
