@@ -22,6 +22,11 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cause: 'Bearer where only DPoP is accepted, DPoP where it is switched off, or a scheme that carries no access token, such as Basic.',
     cure: 'Use a scheme that the `WWW-Authenticate` header of the answer names. Which ones there are is decided by `IDP_DPOP_MODE` (or `DPOP_ENABLED` and `DPOP_REQUIRED`).'
   },
+  headers_uncounted: {
+    meaning: 'The request has as many header lines as Node keeps, 1,000 unless the server sets `maxHeadersCount`. It drops those beyond without a word, so a second `Authorization`, `DPoP` or `Host` line, or what a proxy appended, cannot be ruled out.',
+    cause: 'An attempt to hide a line behind the others, or a client that repeats one without end.',
+    cure: 'Send fewer header lines. No client needs more than some dozens.'
+  },
   authorization_repeated: {
     meaning: 'The request has two or more `Authorization` lines. Which of them counts would depend on who reads them.',
     cause: 'A client library and the code around it both add the header, or a gateway adds its own beside that of the client.',

@@ -4,8 +4,8 @@ import { splitCredentials, verifyOffered, verifyToken68 } from './credentials.ts
 import type { Credentials, Scheme } from './credentials.ts'
 import { recordProof } from './dpop/proof.ts'
 import type { ProofAttempt, ProofPolicy, ProofVerifier } from './dpop/proof.ts'
-import { readHeaderLines } from './header-lines.ts'
-import type { HeaderLines } from './header-lines.ts'
+import { readHeaderLines, verifyLinesCounted } from './header-lines.ts'
+import type { HeaderLines, LinedMessage } from './header-lines.ts'
 import { clientKey } from './rate-limit.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { Refusal } from './refusal.ts'
@@ -17,7 +17,7 @@ import type { RequestUrl, WireRequest } from './url/request-url.ts'
 
 /** What the guard reads of a request, as it stood on the wire. */
 export type GuardedMessage = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders'> & {
-  readonly socket: { readonly encrypted?: boolean, readonly remoteAddress?: string | undefined }
+  readonly socket: LinedMessage['socket'] & { readonly encrypted?: boolean, readonly remoteAddress?: string | undefined }
   /** Where the app rewrites targets, the one that was sent; Fastify keeps it there. */
   readonly originalUrl?: string | undefined
 }
@@ -63,6 +63,7 @@ export function createGuard (options: GuardOptions): Guard {
     let credentials: Credentials
     let known: VerifiedToken | undefined
     try {
+      verifyLinesCounted(message)
       lines = readHeaderLines(message.rawHeaders)
       credentials = splitCredentials(lines)
       known = options.tokens.known(credentials.token)

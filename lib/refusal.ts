@@ -19,6 +19,7 @@ export const REFUSALS = Object.freeze({
   // Credentials: RFC 6750 section 3.1, RFC 9110 section 11.
   credentials_missing: kind(401, null, 'This resource needs an access token.'),
   scheme_not_offered: kind(401, null, 'This authorization scheme is not accepted here.'),
+  headers_uncounted: kind(401, 'invalid_request', 'The request has more header lines than are looked at.'),
   authorization_repeated: kind(401, 'invalid_request', 'The request has more than one Authorization header.'),
   authorization_malformed: kind(401, 'invalid_request', 'The Authorization header is not a scheme followed by one token.'),
 

@@ -126,8 +126,6 @@ export default fp<AuthOptions>(async (app, options) => {
   }
   let warmUp: NodeJS.Timeout
   app.addHook('onReady', async () => {
-    // Node drops the lines after the 2000th without a word; the guard has to see a second one wherever it stands. Their bytes are bounded.
-    app.server.maxHeadersCount = 0
     // What the first fetch loads would hold up the first requests.
     warmUp = setTimeout(() => parts.start(), WARM_UP_DELAY_MS).unref()
   })

@@ -5,6 +5,7 @@ import { ALGORITHMS } from '../dpop/algorithms.ts'
 import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyProofSignature } from '../dpop/proof.ts'
 import type { ProofCheck, ProofPolicy } from '../dpop/proof.ts'
 import { verifySignature } from '../dpop/signature.ts'
+import { verifyLinesCounted } from '../header-lines.ts'
 import { Refusal } from '../refusal.ts'
 import { TOKEN_CHECKS, unverifiedToken } from '../token/access-token.ts'
 import { verifyScopes } from '../token/scopes.ts'
@@ -39,6 +40,7 @@ export const STEPS: readonly Step[] = [
 ]
 
 function readCredentials (e: Examination): void {
+  verifyLinesCounted({ rawHeaders: e.request.headers.flat(), socket: {} })
   e.credentials = parseCredentials(e.lines, e.options.settings.dpopMode)
 }
 

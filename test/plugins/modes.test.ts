@@ -4,6 +4,7 @@ import fastifyEnv from '@fastify/env'
 import Fastify from 'fastify'
 import t from 'tap'
 import auth from '../../plugins/auth.ts'
+import { REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import type { DpopMode } from '../../lib/settings/settings.ts'
 import { startApp } from '../helpers/app.ts'
@@ -192,18 +193,50 @@ t.test('The auth plugin in an app that speaks HTTP/2', async t => {
   t.equal(await ask(`${url}/`, { host: 'other.example' }), 401, 'two names for one host')
 })
 
-t.test('A line is seen wherever it stands among the others', async t => {
-  const issuer = await startIssuer(t)
-  const running = await startApp(t, issuer, { TRUST_PROXY: 'loopback' })
+/** Makes the lines of a right DPoP request: `count` in all, with the two that `call` sends before them. */
+async function dpopRequests (issuer: Awaited<ReturnType<typeof startIssuer>>, url: string) {
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const filler = Array<string>(2100).fill('A:')
-  const lines = () => [`Authorization: DPoP ${token}`, `DPoP: ${client.proof({ token, url: `${running.url}/api/private` })}`, ...filler]
-  t.equal((await call(running, { lines: lines() })).status, 200)
-  expectRefusal(t, await call(running, { lines: [...lines(), 'Authorization: Bearer x'] }), 'authorization_repeated', 'DPoP')
-  expectRefusal(t, await call(running, { lines: [...lines(), 'DPoP: x'] }), 'proof_repeated', 'DPoP')
-  expectRefusal(t, await call(running, { lines: [...lines(), 'Host: www.example.com'] }), 'host_repeated', 'DPoP')
-  expectRefusal(t, await call(running, { lines: [...lines(), 'X-Forwarded-Host: www.example.com'] }), 'htu_mismatch', 'DPoP')
+  return (count: number): string[] => [`Authorization: DPoP ${token}`, `DPoP: ${client.proof({ token, url: `${url}/api/private` })}`, ...Array<string>(count - 4).fill('A:')]
+}
+
+t.test('A request with so many header lines that Node may have dropped some is refused, whatever the last of them are', async t => {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer, { TRUST_PROXY: 'loopback' })
+  const lines = await dpopRequests(issuer, running.url)
+  t.equal((await call(running, { lines: lines(999) })).status, 200)
+  expectRefusal(t, await call(running, { lines: lines(1000) }), 'headers_uncounted', 'DPoP')
+  for (const last of ['Authorization: Bearer x', 'DPoP: x', 'Host: www.example.com', 'X-Forwarded-Host: www.example.com']) {
+    expectRefusal(t, await call(running, { lines: [...lines(2500), last] }), 'headers_uncounted', 'DPoP', last)
+  }
+  expectRefusal(t, await call(running, { lines: [...lines(998), 'Authorization: Bearer x'] }), 'authorization_repeated', 'DPoP')
+})
+
+t.test('What else tells the URL of a request does not go by lines that may be not all', async t => {
+  const running = await startApp(t, await startIssuer(t), { TRUST_PROXY: 'loopback' })
+  const ask = (path: string, count: number) => call(running, { path, lines: [...Array<string>(count - 3).fill('A:'), 'X-Forwarded-Host: www.example.com'] })
+  t.equal((await ask('/docs/json', 999)).body.servers[0].url, 'http://www.example.com')
+  t.equal((await ask('/docs/json', 1000)).body.servers[0].url, '/')
+  t.equal((await ask('/.well-known/oauth-protected-resource', 999)).body.resource, 'http://www.example.com')
+  t.match(await ask('/.well-known/oauth-protected-resource', 1000), { status: 400, body: { message: REFUSALS.headers_uncounted.description } })
+})
+
+t.test('In another app the limit is that of its server, and none with 0', async t => {
+  const issuer = await startIssuer(t)
+  for (const [maxHeadersCount, few, many] of [[10, 9, 10], [0, 5000, undefined], [1500, 1499, 1500]] as const) {
+    const reasons: unknown[] = []
+    const app = Fastify({ logger: { stream: { write: line => { reasons.push(JSON.parse(line).reason) } } } })
+    app.server.maxHeadersCount = maxHeadersCount
+    await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
+    app.get('/api/private', { onRequest: app.authenticate }, async () => ({}))
+    const url = await app.listen({ port: 0, host: '127.0.0.1' })
+    t.teardown(() => app.close())
+    const running = { app, url, log: [], reasons: () => reasons.filter(reason => reason !== undefined) }
+    const lines = await dpopRequests(issuer, url)
+    t.equal((await call(running, { lines: lines(few) })).status, 200, `${maxHeadersCount}`)
+    if (many) expectRefusal(t, await call(running, { lines: lines(many) }), 'headers_uncounted', 'DPoP')
+    else expectRefusal(t, await call(running, { lines: [...lines(few), 'Authorization: Bearer x'] }), 'authorization_repeated', 'DPoP')
+  }
 })
 
 t.test('The claims are shared by requests, and cannot be changed by one', async t => {
