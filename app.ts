@@ -1,5 +1,6 @@
-import type { FastifyInstance, FastifyPluginAsync, FastifyServerOptions } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { holdfast, readSettings, serverOptions } from './holdfast.ts'
+import type { ServerOptions } from './holdfast.ts'
 import { readTextIfThere } from './lib/settings/read-text.ts'
 import { collectSettings } from './lib/settings/sources.ts'
 
@@ -11,7 +12,7 @@ const { values, ...faults } = collectSettings({ environment: process.env, readFi
 const settings = await readSettings(values, faults)
 
 /** Server options; fastify-cli takes them with `-o`. */
-export const options: FastifyServerOptions = serverOptions(settings)
+export const options: ServerOptions = serverOptions(settings)
 
 const app: FastifyPluginAsync = async (fastify: FastifyInstance, _options: object) => {
   await fastify.register(holdfast, { settings })

@@ -1,11 +1,13 @@
+import type { ServerOptions as HttpOptions } from 'node:http'
 import { join } from 'node:path'
 import autoload from '@fastify/autoload'
 import fastifyEnv from '@fastify/env'
 import Fastify, { LogController } from 'fastify'
-import type { FastifyServerOptions } from 'fastify'
+import type { FastifyHttpOptions, RawServerDefault } from 'fastify'
 import fp from 'fastify-plugin'
 import { guardOf } from './lib/route-guard.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
+import { QueuedResponse } from './lib/queued-response.ts'
 import { createRequestIds } from './lib/request-id.ts'
 import type { Settings } from './lib/settings/settings.ts'
 import type { RawSettings, SourceFaults } from './lib/settings/sources.ts'
@@ -27,8 +29,10 @@ export function readSettings (values: RawSettings, faults?: SourceFaults): Promi
   }, faults)
 }
 
-/** What the server itself must know before any plugin is there. */
-export function serverOptions (settings: Settings): FastifyServerOptions {
+export type ServerOptions = FastifyHttpOptions<RawServerDefault> & { readonly http: HttpOptions }
+
+/** What the server itself must know before any plugin is there. All of it holds for each server that Fastify makes, as on `localhost` that of `::1`. */
+export function serverOptions (settings: Settings): ServerOptions {
   return {
     logger: { level: settings.LOG_LEVEL },
     // plugins/request-log.ts writes one line for each request.
@@ -41,6 +45,14 @@ export function serverOptions (settings: Settings): FastifyServerOptions {
     bodyLimit: 64 * 1024,
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
+    // Whatever the client owes is due by one of the other limits: this one ends what takes nothing of its answers.
+    connectionTimeout: 30_000,
+    http: {
+      headersTimeout: 10_000,
+      // Node looks at the two times for requests only so often.
+      connectionsCheckingInterval: 1000,
+      ServerResponse: QueuedResponse
+    },
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: answerBadTarget(settings.ERROR_BODY),
     clientErrorHandler: answerClientError(settings.ERROR_BODY)

@@ -6,6 +6,9 @@ import { errorBody, refusalBodies } from '../lib/error-body.ts'
 import type { ErrorBodyForm } from '../lib/error-body.ts'
 import { Refusal } from '../lib/refusal.ts'
 
+/** How long a connection that had such an answer may take to end by itself. Closed at once, it might lose the answer. */
+const LINGER_MS = 1000
+
 const UNKNOWN = 'There is no such resource.'
 
 /**
@@ -48,6 +51,8 @@ export function answerClientError (form: ErrorBodyForm) {
     const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
     const body = JSON.stringify(errorBody(form, status, 'The request is not valid HTTP, too large or too slow.'))
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`)
+    // By now Node looks at no time of it any more, and as long as bytes come it is not idle.
+    setTimeout(() => socket.destroy(), LINGER_MS).unref()
   }
 }
 

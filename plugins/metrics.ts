@@ -19,7 +19,6 @@ export default fp(async (app: FastifyInstance) => {
   const requests = createRequestTally()
   const scrape = shareResult(makeText, TEXT_MAX_AGE_MS, () => performance.now())
   let registry: Registry | undefined
-  let connections = 0
 
   app.addHook('onRoute', route => {
     const tallies = new Map([route.method].flat().map(method => [method, requests.ofRoute(method, route.url)]))
@@ -45,15 +44,14 @@ export default fp(async (app: FastifyInstance) => {
 
   async function makeText (): Promise<{ contentType: string, bytes: Buffer }> {
     registry ??= await createRegistry(readSources)
-    connections = await countConnections(app)
     return { contentType: registry.contentType, bytes: Buffer.from(await registry.metrics()) }
   }
 
   function readSources (): MetricSources {
-    const { shed, dropped } = app.pressure
-    return { requests, guard: guard!, parts: app.guardParts, connections: { open: connections, dropped }, shed, nowMs: Date.now() }
+    const { pressure: { shed }, connections: { open, dropped } } = app
+    return { requests, guard: guard!, parts: app.guardParts, connections: { open: open.size, dropped }, shed, nowMs: Date.now() }
   }
-}, { name: 'metrics', dependencies: ['auth', 'errors', 'openapi', 'pressure'] })
+}, { name: 'metrics', dependencies: ['auth', 'errors', 'openapi', 'pressure', 'connections'] })
 
 /** Made when somebody asks for the first time: a service that nobody scrapes starts without it. */
 async function createRegistry (readSources: () => MetricSources): Promise<Registry> {
@@ -72,8 +70,4 @@ function toMetric ({ name, type, help, read }: MetricSpec, readSources: () => Me
 function schemeUsed ({ auth, headers }: FastifyRequest, { statusCode }: FastifyReply): Scheme | undefined {
   if (auth) return auth.scheme
   return statusCode === 401 || statusCode === 503 ? schemeOf(headers.authorization) : undefined
-}
-
-function countConnections ({ server }: FastifyInstance): Promise<number> {
-  return new Promise(resolve => server.getConnections((_error, count) => resolve(count)))
 }

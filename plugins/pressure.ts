@@ -5,8 +5,8 @@ import { errorBody } from '../lib/error-body.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Since the start: requests turned away because of overload, and connections refused because there were too many. */
-    pressure: { readonly shed: number, readonly dropped: number }
+    /** Since the start: requests turned away because of overload. */
+    pressure: { readonly shed: number }
   }
   interface FastifyContextConfig {
     /** Answers under overload too: what operators and balancers look at. */
@@ -19,21 +19,15 @@ export const MAX_EVENT_LOOP_DELAY_MS = 500
 /** Long enough for a burst of new connections to pass for what it is. */
 export const SAMPLE_MS = 3000
 export const RETRY_AFTER_SECONDS = 3
-export const MAX_CONNECTIONS = 10_000
-export const HEADERS_TIMEOUT_MS = 10_000
 
 /** Answers 503 before the process collapses, so that a balancer goes elsewhere and the requests already taken are finished. */
 export default fp(async (app: FastifyInstance) => {
   // Without limits of its own it only measures: its hook would cost each request more than the check below.
   await app.register(underPressure, { sampleInterval: SAMPLE_MS })
   const body = errorBody(app.settings.ERROR_BODY, 503, 'The service is overloaded.')
-  const pressure = { shed: 0, dropped: 0 }
+  const pressure = { shed: 0 }
   let overloaded = false
   app.decorate('pressure', pressure)
-
-  app.server.maxConnections = MAX_CONNECTIONS
-  app.server.headersTimeout = HEADERS_TIMEOUT_MS
-  app.server.on('drop', () => { pressure.dropped++ })
 
   app.addHook('onRoute', route => {
     // Before the guard, which is what costs.

@@ -22,7 +22,7 @@ export interface RunningApp {
 }
 
 /** The whole service on a socket of loopback, with the settings of a test. It ends with the test. */
-export async function startApp (t: Test, issuer: Issuer, values: RawSettings = {}, prepare?: (app: FastifyInstance) => void, before?: (app: FastifyInstance) => void): Promise<RunningApp> {
+export async function startApp (t: Test, issuer: Issuer, values: RawSettings = {}, prepare?: (app: FastifyInstance) => void, before?: (app: FastifyInstance) => void, host = '127.0.0.1'): Promise<RunningApp> {
   const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
   const log: LogLine[] = []
   const options = serverOptions(settings)
@@ -39,6 +39,6 @@ export async function startApp (t: Test, issuer: Issuer, values: RawSettings = {
     app.server.close()
     return app.close()
   })
-  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  const url = await app.listen({ port: 0, host })
   return { app, url, log, reasons: () => log.filter(line => line.msg === 'request refused').map(({ reason }) => reason) }
 }

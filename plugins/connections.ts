@@ -1,0 +1,72 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { Server } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Connection } from '../lib/queued-response.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Connections of all servers of the app. On `localhost` Fastify listens by one for each address, and `app.server` is only the first. */
+    connections: {
+      readonly servers: ReadonlySet<Server>
+      readonly open: ReadonlySet<Connection>
+      /** Since the start: those refused because there were too many. */
+      readonly dropped: number
+    }
+  }
+}
+
+export const MAX_CONNECTIONS = 10_000
+
+/** Node tells of each connection that any server of the process has accepted. */
+const CHANNEL = 'net.server.socket'
+
+/** What the server options cannot say, for every server of the app: how many connections there may be, in all. */
+export default fp(async (app: FastifyInstance) => {
+  const main = app.server
+  const [handler] = main.listeners('request')
+  const servers = new Set<Server>()
+  const open = new Set<Connection>()
+  const connections = { servers, open, dropped: 0 }
+  app.decorate('connections', connections)
+
+  main.maxConnections = MAX_CONNECTIONS
+  adopt(main)
+  app.addHook('onReady', async () => subscribe(CHANNEL, take))
+  app.addHook('onClose', async () => { unsubscribe(CHANNEL, take) })
+
+  function take (message: unknown): void {
+    const { socket } = message as { socket: Connection & { server: Server } }
+    if (!servers.has(socket.server)) {
+      // Only a server that Fastify has made for this app hands its requests to the same function.
+      if (!socket.server.listeners('request').includes(handler!)) return
+      adopt(socket.server)
+    }
+    if (open.size >= main.maxConnections) {
+      connections.dropped++
+      socket.destroy()
+      return
+    }
+    open.add(socket)
+    socket.once('close', forget)
+  }
+
+  /** From its first connection on, a further server goes by what holds for the main one. */
+  function adopt (server: Server): void {
+    servers.add(server)
+    server.on('drop', () => { connections.dropped++ })
+    if (server === main) return
+    server.maxConnections = main.maxConnections
+    server.maxHeadersCount = main.maxHeadersCount
+    server.keepAliveTimeout = main.keepAliveTimeout
+    // Fastify sets them on the main one only.
+    for (const answer of main.listeners('clientError')) server.on('clientError', answer as () => void)
+    // Fastify passes upgrades on to the main server; where nobody takes them there, nobody would end the connection.
+    if (main.listenerCount('upgrade') === 0) server.removeAllListeners('upgrade')
+    if (!main.listening) server.close()
+  }
+
+  function forget (this: Connection): void {
+    open.delete(this)
+  }
+}, { name: 'connections' })

@@ -1,0 +1,210 @@
+import dns from 'node:dns'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { mock } from 'node:test'
+import type { FastifyInstance } from 'fastify'
+import t from 'tap'
+import type { Test } from 'tap'
+import { MAX_UNANSWERED } from '../../lib/queued-response.ts'
+import { MAX_CONNECTIONS } from '../../plugins/connections.ts'
+import { startApp } from '../helpers/app.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+
+const SLOW = 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n'
+const LIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n'
+const BIG_BYTES = 32 * 1024 * 1024
+
+/** A connection of a client that leaves its own side open whatever the service does, and what it has read. */
+function open (t: Test, port: number, text: string, host = '127.0.0.1') {
+  const socket = connect({ port, host, allowHalfOpen: true })
+  const seen = { text: '', bytes: 0 }
+  socket.on('error', () => {}).on('data', chunk => { seen.bytes += chunk.length; if (seen.bytes < 100_000) seen.text += chunk })
+  socket.write(text)
+  t.teardown(() => { socket.destroy() })
+  const answers = (): number => seen.text.split('HTTP/1.1 200 ').length - 1
+  return Object.assign(seen, { socket, answers, ended: new Promise<void>(resolve => socket.once('end', resolve).once('close', () => resolve())) })
+}
+
+async function until (isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await delay(5)
+}
+
+type Prepare = NonNullable<Parameters<typeof startApp>[4]>
+
+/** The service with a route that answers when it may, and one whose answer no buffer holds. */
+async function start (t: Test, before?: Prepare) {
+  const entered: Array<() => void> = []
+  const { app, url } = await startApp(t, await startIssuer(t), {}, app => {
+    app.get('/slow', async () => {
+      await new Promise<void>(resolve => { entered.push(resolve) })
+      return 'answer'
+    })
+    app.get('/big', () => Buffer.alloc(BIG_BYTES))
+  }, before)
+  return { app, entered, port: Number(new URL(url).port) }
+}
+
+t.test('A connection may have so many unanswered requests, and is ended with one more', async t => {
+  const { port, entered } = await start(t)
+  const patient = open(t, port, SLOW.repeat(MAX_UNANSWERED))
+  await until(() => entered.length === MAX_UNANSWERED)
+  for (const enter of entered) enter()
+  await until(() => patient.answers() === MAX_UNANSWERED)
+  patient.socket.write(LIVE.repeat(MAX_UNANSWERED))
+  await until(() => patient.answers() === MAX_UNANSWERED * 2)
+
+  const rows: ReadonlyArray<readonly [title: string, text: string]> = [
+    ['of a route', SLOW.repeat(MAX_UNANSWERED + 1)],
+    ['that Fastify refuses', SLOW + 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(MAX_UNANSWERED)],
+    ['that Node answers by itself', SLOW + 'GET / HTTP/1.1\r\n\r\n'.repeat(MAX_UNANSWERED)]
+  ]
+  for (const [title, text] of rows) {
+    const greedy = open(t, port, text)
+    await greedy.ended
+    t.equal(greedy.text, '', title)
+  }
+})
+
+t.test('A connection that takes nothing of its answers is ended; one that takes a little now and then gets all of it', async t => {
+  const { app, port } = await start(t, app => { app.server.setTimeout(1500) })
+  const request = 'GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+  const accepted: Socket[] = []
+  app.server.on('connection', socket => accepted.push(socket))
+  const slow = open(t, port, request)
+  slow.socket.pause()
+  await until(() => accepted.length === 1)
+  const deaf = open(t, port, request)
+  deaf.socket.pause()
+  await until(() => accepted.length === 2)
+
+  const ended = once(accepted[1]!, 'close').then(() => true)
+  while (!await Promise.race([ended, delay(20, false)])) {
+    slow.socket.once('data', () => slow.socket.pause())
+    slow.socket.resume()
+  }
+  slow.socket.resume()
+  await slow.ended
+  t.ok(slow.bytes > BIG_BYTES, 'the whole answer')
+})
+
+t.test('What is not whole in time is ended soon after, also if bytes still come and the client never closes', async t => {
+  const { port } = await start(t, app => { app.server.headersTimeout = 100 })
+  const silent = open(t, port, '')
+  const dripping = open(t, port, 'GET / HTTP/1.1\r\nX: ')
+  const drip = setInterval(() => dripping.socket.write('x'), 20)
+  t.teardown(() => clearInterval(drip))
+  const closed = new Promise<void>(resolve => dripping.socket.once('close', () => resolve()))
+  await Promise.all([silent.ended, dripping.ended])
+  t.match(silent.text, /^HTTP\/1\.1 408 /)
+  t.match(dripping.text, /^HTTP\/1\.1 408 /)
+  await closed
+  t.pass('it is not kept')
+})
+
+t.test('Connections are limited, and those beyond are counted', async t => {
+  const { app, port } = await start(t)
+  t.equal(app.server.maxConnections, MAX_CONNECTIONS)
+  app.server.maxConnections = 1
+  const first = open(t, port, LIVE)
+  await until(() => first.answers() === 1)
+  await open(t, port, LIVE).ended
+  t.equal(app.connections.dropped, 1)
+  first.socket.destroy()
+  await until(() => app.connections.open.size === 0)
+  const second = open(t, port, LIVE)
+  await until(() => second.answers() === 1)
+})
+
+const SECOND = '127.0.0.2'
+const addressesOf = (app: FastifyInstance): AddressInfo[] => app.addresses() as AddressInfo[]
+
+/** The service on `localhost`, which here has two addresses; so Fastify makes it two servers. */
+async function startTwice (t: Test, before?: Prepare) {
+  const { lookup } = dns
+  mock.method(dns, 'lookup', (host: string, options: { all?: boolean }, done: (error: null, addresses: object[]) => void) => {
+    if (!options.all) return lookup(host, options as never, done as never)
+    done(null, [{ address: '127.0.0.1', family: 4 }, { address: SECOND, family: 4 }])
+  })
+  t.teardown(() => mock.restoreAll())
+  const entered: Array<() => void> = []
+  const { app } = await startApp(t, await startIssuer(t), {}, app => {
+    app.get('/slow', async () => {
+      await new Promise<void>(resolve => { entered.push(resolve) })
+      return 'answer'
+    })
+  }, before, 'localhost')
+  t.same(addressesOf(app).map(({ address }) => address).sort(), ['127.0.0.1', SECOND])
+  return { app, entered, port: addressesOf(app)[0]!.port }
+}
+
+t.test('Each limit holds on a second server as on the first', async t => {
+  const { app, entered, port } = await startTwice(t, app => { app.server.maxHeadersCount = 20 })
+  const ask = async (text: string) => {
+    const connection = open(t, port, text, SECOND)
+    await connection.ended
+    return connection.text
+  }
+  const first = open(t, port, LIVE)
+  const second = open(t, port, LIVE, SECOND)
+  await until(() => first.answers() + second.answers() === 2)
+  t.equal(app.connections.open.size, 2)
+  const metrics = await app.inject('/metrics')
+  t.match(metrics.body, /^holdfast_connections 2$/m)
+
+  t.equal(await ask(SLOW.repeat(MAX_UNANSWERED + 1)), '')
+  for (const enter of entered) enter()
+  const upgrading = open(t, port, 'GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n', SECOND)
+  await until(() => upgrading.answers() === 1)
+  upgrading.socket.destroy()
+  t.match(await ask('no HTTP\r\n\r\n'), /^HTTP\/1\.1 400 .*The request is not valid HTTP/s)
+  const lines = (count: number): string => `GET /api/private HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'A:\r\n'.repeat(count)}\r\n`
+  t.match(await ask(lines(17)), 'This resource needs an access token.')
+  t.match(await ask(lines(18)), 'The request has more header lines than are looked at.')
+
+  for (const { headersTimeout, requestTimeout, timeout, keepAliveTimeout, maxConnections } of app.connections.servers) {
+    t.same({ headersTimeout, requestTimeout, timeout, keepAliveTimeout, maxConnections }, { headersTimeout: 10_000, requestTimeout: 30_000, timeout: 30_000, keepAliveTimeout: 72_000, maxConnections: MAX_CONNECTIONS })
+  }
+  t.equal(app.connections.servers.size, 2)
+
+  await until(() => app.connections.open.size === 2)
+  app.server.maxConnections = 2
+  await open(t, port, LIVE, SECOND).ended
+  t.equal(app.connections.dropped, 1, 'there are two, one on each')
+  for (const server of app.connections.servers) server.maxConnections = 1
+  await open(t, port, LIVE, SECOND).ended
+  t.equal(app.connections.dropped, 2, 'also those that Node itself refuses')
+})
+
+t.test('Closing answers what is in flight on a second server, takes nothing new, and ends the rest', async t => {
+  const { app, entered, port } = await startTwice(t)
+  const inFlight = open(t, port, SLOW, SECOND)
+  const idle = open(t, port, LIVE, SECOND)
+  const half = open(t, port, 'GET /slow HTTP/1.1\r\nHo', SECOND)
+  await until(() => entered.length === 1 && idle.answers() === 1 && app.connections.open.size === 3)
+  let isClosed = false
+  const closed = app.close().then(() => { isClosed = true })
+  await Promise.all([idle.ended, half.ended])
+  await t.rejects(once(connect(port, SECOND), 'connect'), { code: 'ECONNREFUSED' })
+  t.notOk(isClosed)
+  entered[0]!()
+  await inFlight.ended
+  t.match(inFlight.text, /\r\n\r\nanswer$/)
+  inFlight.socket.destroy()
+  await closed
+})
+
+t.test('A second server on which nobody came before the end takes one connection at most', async t => {
+  const { app, entered, port } = await startTwice(t)
+  const inFlight = open(t, port, SLOW)
+  await until(() => entered.length === 1)
+  const closed = app.close()
+  await until(() => !app.server.listening)
+  const late = open(t, port, LIVE, SECOND)
+  await until(() => late.answers() === 1)
+  await t.rejects(once(connect(port, SECOND), 'connect'), { code: 'ECONNREFUSED' })
+  entered[0]!()
+  await inFlight.ended
+  await closed
+})
