@@ -1,5 +1,6 @@
 import dns from 'node:dns'
 import { once } from 'node:events'
+import { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,7 +8,7 @@ import { mock } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
-import { MAX_UNANSWERED } from '../../lib/queued-response.ts'
+import { MAX_UNANSWERED, QueuedResponse } from '../../lib/queued-response.ts'
 import { MAX_CONNECTIONS } from '../../plugins/connections.ts'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -56,7 +57,7 @@ t.test('A connection may have so many unanswered requests, and is ended with one
   await until(() => patient.answers() === MAX_UNANSWERED * 2)
 
   const rows: ReadonlyArray<readonly [title: string, text: string]> = [
-    ['of a route', SLOW.repeat(MAX_UNANSWERED + 1)],
+    ['of a route', SLOW.repeat(MAX_UNANSWERED + 20)],
     ['that Fastify refuses', SLOW + 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(MAX_UNANSWERED)],
     ['that Node answers by itself', SLOW + 'GET / HTTP/1.1\r\n\r\n'.repeat(MAX_UNANSWERED)]
   ]
@@ -65,6 +66,17 @@ t.test('A connection may have so many unanswered requests, and is ended with one
     await greedy.ended
     t.equal(greedy.text, '', title)
   }
+  t.equal(entered.length, MAX_UNANSWERED + (MAX_UNANSWERED + 1) + 2, 'those beyond the first too many came in the same piece, and to no handler')
+})
+
+t.test('A connection is ended also if Node should come to keep its parser elsewhere', async t => {
+  let isDestroyed = false
+  const socket = { _httpMessage: {}, destroy () { isDestroyed = true } }
+  for (let count = 0; count < MAX_UNANSWERED; count++) {
+    t.notOk(isDestroyed)
+    t.type(new QueuedResponse({ socket, method: 'GET' } as never), ServerResponse)
+  }
+  t.ok(isDestroyed)
 })
 
 t.test('A connection that takes nothing of its answers is ended; one that takes a little now and then gets all of it', async t => {
@@ -175,6 +187,13 @@ t.test('Each limit holds on a second server as on the first', async t => {
   for (const server of app.connections.servers) server.maxConnections = 1
   await open(t, port, LIVE, SECOND).ended
   t.equal(app.connections.dropped, 2, 'also those that Node itself refuses')
+})
+
+t.test('A second server passes upgrades on where the app takes them', async t => {
+  const { port } = await startTwice(t, app => { app.server.on('upgrade', (_request, socket) => socket.end('taken')) })
+  const upgrading = open(t, port, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n', SECOND)
+  await upgrading.ended
+  t.equal(upgrading.text, 'taken')
 })
 
 t.test('Closing answers what is in flight on a second server, takes nothing new, and ends the rest', async t => {
