@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { readFileSync, readdirSync, readlinkSync } from 'node:fs'
 
 /** @typedef {{ totalNs: number, mainNs: number }} CpuTime */
 
@@ -32,6 +32,17 @@ export const residentBytes = (pid) => {
   const field = (name) => Number(status.split(`${name}:`)[1].trim().split(' ', 1)[0]) * 1024
   return { now: field('VmRSS'), peak: field('VmHWM') }
 }
+
+const targetOf = (path) => {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return '' // Closed between the listing and the reading.
+  }
+}
+
+/** How many sockets a process holds open, whatever the other side knows of it. */
+export const openSockets = (pid) => readdirSync(`/proc/${pid}/fd`).filter(fd => targetOf(`/proc/${pid}/fd/${fd}`).startsWith('socket:')).length
 
 export const machine = () => {
   const model = readFileSync('/proc/cpuinfo', 'latin1').split('\n').find(line => line.startsWith('model name'))

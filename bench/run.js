@@ -15,6 +15,7 @@ const PLANS = {
 const { values: args } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
+    hostile: { type: 'boolean', default: false },
     gate: { type: 'boolean', default: false },
     'allow-busy': { type: 'boolean', default: false },
     part: { type: 'string', multiple: true },
@@ -25,9 +26,10 @@ const { values: args } = parseArgs({
 })
 
 if (args.help) {
-  console.log(`npm run bench -- [--quick] [--gate] [--part NAME]... [--only ROW]... [--allow-busy]
+  console.log(`npm run bench -- [--quick] [--hostile] [--gate] [--part NAME]... [--only ROW]... [--allow-busy]
 
   --quick       a minute: fewer contenders and rounds, the same checks; nothing is written
+  --hostile     only what hostile connections cost (bench/hostile.js): some three minutes
   --gate        exit code 1 when a target is missed
   --part        only this part: ${[...PARTS, ...APART].join(', ')}
   --only        only this row of the comparison; nothing is written to the README
@@ -36,6 +38,10 @@ if (args.help) {
   process.exit()
 }
 
+if (args.hostile) {
+  const { status } = spawnSync(process.execPath, [join(ROOT, 'bench/hostile.js')], { stdio: 'inherit' })
+  process.exit(status ?? 1)
+}
 if (process.platform !== 'linux' || spawnSync('taskset', ['-a', '-cp', String(LOAD_CORE), String(process.pid)]).status !== 0) {
   console.error('The benchmark reads the accounts of the Linux kernel and needs taskset and two cores.')
   process.exit(2)
