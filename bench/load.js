@@ -36,12 +36,12 @@ const commands = {
   /** Builds the requests of a run and opens its connections. */
   prepare: async ({ port, wanted }) => {
     streams = []
-    for (const { name, count, connections, rate, anyError } of wanted) {
+    for (const { name, count, connections, rate, anyError, status } of wanted) {
       const kind = kinds.kinds[name]
       if (name.startsWith('dpop-nonce')) await fetchNonce(port)
       const batch = build(kind, count)
-      const expect = { status: kind.status, error: anyError ? undefined : kind.error }
-      if (kind.primed) {
+      const expect = { status: status ?? kind.status, error: anyError ? undefined : kind.error }
+      if (kind.primed && status === undefined) {
         const open = await openConnections(port, 1)
         const { wrong } = await saturate(open, { batch, count: batch.length, expect: { status: 200 } })
         open.close()
@@ -69,7 +69,7 @@ const commands = {
     return { status: Number(sample.slice(9, 12)), text: sample }
   },
 
-  likes: () => Object.entries(kinds.kinds).map(([name, { like, status, fresh }]) => ({ name, like, status, fresh }))
+  likes: () => Object.entries(kinds.kinds).map(([name, { like, status, fresh, large }]) => ({ name, like, status, fresh, large }))
 }
 
 process.on('message', async ({ command, options }) => {

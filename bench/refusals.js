@@ -1,5 +1,6 @@
 import { startHoldfast } from './holdfast.js'
 import { awaitQuiet, median, round, warmUp } from './measure.js'
+import { contender, startServer } from './processes.js'
 
 const ROUNDS = 5
 const COUNT = 3_000
@@ -8,7 +9,7 @@ const QUICK = { rounds: 1, count: 300 }
 
 /**
  * What it costs to refuse, for every kind of refusal, beside what it costs to accept the request that differs from it
- * in one thing. Each answer must have the status and the error that its kind names.
+ * in one thing, and what Node alone spends on the same bytes. Each answer must have the status and the error that its kind names.
  */
 export const refusals = async (bench) => {
   const plain = await startHoldfast(bench, 'refusals')
@@ -23,6 +24,9 @@ export const refusals = async (bench) => {
     if (bench.quick) return QUICK.count
     return all.find(kind => kind.name === name).fresh ? COUNT : COUNT_OF_SAME
   }
+  const node = await startServer(contender('node'))
+  bench.cleanUp(node.stop)
+  const costOfBytes = (name) => round(bench, node, `${name}, bare node:http`, [{ name, count: countOf(name), status: 200, anyError: true }])
   const cost = (name) => round(bench, serverOf(name), name, [{ name, count: countOf(name) }])
 
   const costs = new Map(refused.map(({ name }) => [name, []]))
@@ -30,22 +34,26 @@ export const refusals = async (bench) => {
   await warmUp(bench, nonces, 'dpop-nonce', 'dpop-nonce', bench.plan.warmSeconds)
   // Each kind once, unmeasured, so that no path is compiled while it is measured.
   for (const name of names) await cost(name)
+  for (const { name } of refused) await costOfBytes(name)
   for (let i = 0; i < (bench.quick ? QUICK.rounds : ROUNDS); i++) {
     await awaitQuiet(bench)
     // One right after the other: the speed of the machine drifts.
-    for (const { name, like } of refused) costs.get(name).push({ accepted: await cost(like), refused: await cost(name) })
+    for (const { name, like } of refused) costs.get(name).push({ accepted: await cost(like), refused: await cost(name), bytes: await costOfBytes(name) })
   }
   return {
-    refused: refused.map(({ name, like, status }) => {
+    refused: refused.map(({ name, like, status, large = false }) => {
       const of = (figure) => median(costs.get(name).map(figure))
       return {
         name,
         like,
         status,
+        large,
         cpuUs: of(one => one.refused.cpuUs),
         mainUs: of(one => one.refused.mainUs),
         acceptedUs: of(one => one.accepted.cpuUs),
-        ratio: of(one => one.refused.cpuUs / one.accepted.cpuUs)
+        bytesUs: of(one => one.bytes.cpuUs),
+        ratio: of(one => one.refused.cpuUs / one.accepted.cpuUs),
+        beyondBytes: of(one => (one.refused.cpuUs - one.bytes.cpuUs) / one.accepted.cpuUs)
       }
     })
   }

@@ -27,8 +27,8 @@ const targets = (judged) => table(['target', 'bound', 'measured', ''], judged.ma
 ]))
 
 const refusalTable = ({ refused }) => table(
-  ['refused', 'status', 'CPU µs', 'main thread', 'accepting it instead', 'ratio'],
-  refused.map(one => [one.name, one.status, us(one.cpuUs), us(one.mainUs), us(one.acceptedUs), one.ratio.toFixed(2)]))
+  ['refused', 'status', 'CPU µs', 'main thread', 'its bytes to bare node:http', 'accepting it instead', 'ratio', 'beyond the bytes'],
+  refused.map(one => [one.name, one.status, us(one.cpuUs), us(one.mainUs), us(one.bytesUs), us(one.acceptedUs), one.ratio.toFixed(2), one.beyondBytes.toFixed(2)]))
 
 const mixedTable = ({ loads }) => table(
   ['beside', 'requests/s', 'core in use', 'p50 ms', 'p99 ms'],

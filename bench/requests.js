@@ -5,10 +5,13 @@ const CLIENTS = 8
 const PATH = '/api/private'
 export const HTU = `http://${HOST}${PATH}`
 
-const http = (authorization, proof, path = PATH) => Buffer.from(
+const http = (authorization, proof, path = PATH, more = '') => Buffer.from(
   `GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\nAccept: application/json\r\n` +
   (authorization === undefined ? '' : `Authorization: ${authorization}\r\n`) +
-  (proof === undefined ? '' : `DPoP: ${proof}\r\n`) + '\r\n', 'latin1')
+  (proof === undefined ? '' : `DPoP: ${proof}\r\n`) + more + '\r\n', 'latin1')
+
+/** JSON as deep as it is long. */
+const nested = (bytes) => Buffer.from('['.repeat(bytes / 2) + ']'.repeat(bytes / 2)).toString('base64url')
 
 /**
  * The kinds of request that a run can send. Each has the status and, where Holdfast names one, the error that its
@@ -38,6 +41,8 @@ export const createKinds = (provider) => {
   let nonce
 
   const accepted = (make, more) => ({ status: 200, error: null, fresh: true, make, ...more })
+  // Much larger than what it is compared with: what the bytes themselves cost is Node's.
+  const large = (like, error, make, more) => refused(like, error, make, { ...more, large: true })
   const refused = (like, error, make, more) => ({ status: 401, error, fresh: true, like, make, ...more })
 
   const kinds = {
@@ -79,6 +84,15 @@ export const createKinds = (provider) => {
     }),
     'proof signature wrong': refused('dpop', 'invalid_dpop_proof', i => http(`DPoP ${of(pool.ES256, i).token}`, tamper(proofOf(of(pool.ES256, i))))),
     'proof replayed': refused('dpop', 'invalid_dpop_proof', dpop({}), { fresh: false, primed: true }),
+    '1,200 header lines': large('bearer', 'invalid_request', i => http(`Bearer ${of(plain, i)}`, undefined, PATH, 'a:\r\n'.repeat(1_200)), { fresh: false }),
+    'Authorization of 12 KB': large('bearer-new', 'invalid_token', bearer(() => unique() + 't'.repeat(12_000))),
+    'Authorization of 12 KB, another scheme': large('bearer', null, () => http('x '.repeat(6_000)), { fresh: false }),
+    'token of 12 KB of brackets': large('bearer-new', 'invalid_token', bearer(() => `${nested(9_000)}.${unique()}.`)),
+    'token of 11 KB, signature wrong': large('bearer-new', 'invalid_token', bearer(() => tamper(mint({ pad: 'x'.repeat(7_500) })))),
+    'proof of 8 KB, htu wrong': large('dpop', 'invalid_dpop_proof', dpop({ htu: `${HTU}/other`, pad: 'x'.repeat(5_500) })),
+    'proof of 8 KB, signature wrong': large('dpop', 'invalid_dpop_proof', i => http(`DPoP ${of(pool.ES256, i).token}`, tamper(proofOf(of(pool.ES256, i), { pad: 'x'.repeat(5_500) })))),
+    'proof of 8 KB of brackets': large('dpop', 'invalid_dpop_proof', i => http(`DPoP ${of(pool.ES256, i).token}`, `${nested(5_500)}.${unique()}.`)),
+    'proof of 12 KB': large('dpop', 'invalid_dpop_proof', dpop({ pad: 'x'.repeat(8_500) })),
     'nonce missing': refused('dpop-nonce', 'use_dpop_nonce', dpop({})),
     'nonce stale': refused('dpop-nonce', 'use_dpop_nonce', dpop({ nonce: 'bm90LW9uZS1vZi1vdXJz' }))
   }
