@@ -45,6 +45,7 @@ const now = (): number => Math.floor(Date.now() / 1000)
 const CASES: ReadonlyArray<readonly [reason: RefusalReason, build: Build, settings?: RawSettings]> = [
   ['credentials_missing', () => ({ lines: [] })],
   ['scheme_not_offered', () => ({ lines: [`Authorization: Basic ${MARK}`] })],
+  ['headers_uncounted', ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK })), ...Array<string>(1000).fill('A:'), `X-Note: ${MARK}`] })],
   ['authorization_repeated', ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK })), `Authorization: Bearer ${MARK}`] })],
   ['authorization_malformed', ({ issuer }) => ({ lines: [`${bearer(issuer.token())} ${MARK}`] })],
   ['token_malformed', () => ({ lines: [bearer(MARK)] })],
