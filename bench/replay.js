@@ -1,12 +1,13 @@
 /**
  * What the memory store of replays costs: bytes for each record, time of a claim, and the longest pause while it fills, while
- * its records die, and while it fills again. Run: `npm run build && node --expose-gc bench/replay.js [records]`. As a child process
+ * its records die, and while it fills again. Run: `npm run build && node --expose-gc bench/replay.js [records] [keys]`. As a child process
  * of the benchmark it sends `{ records, bytesEach, freeingMs, longestMs }`.
  */
 import { randomBytes } from 'node:crypto'
 import { createMemoryStore } from '../dist/lib/replay/memory-store.js'
 
 const records = Number(process.argv[2] ?? 1_000_000)
+const keyCount = Number(process.argv[3] ?? Math.max(5, records / 10))
 const WINDOW = 330
 
 if (!globalThis.gc) {
@@ -24,6 +25,9 @@ function nextId (n) {
   for (let at = 0; at < 16; at += 4) id.writeInt32LE(id.readInt32LE(at) ^ Math.imul(n, 0x9e3779b1 + at), at)
   return id.toString('binary')
 }
+
+const keys = Array.from({ length: keyCount }, () => randomBytes(32).toString('base64url'))
+const nextKey = n => keys[n % keyCount]
 
 function memory () {
   globalThis.gc()
@@ -49,7 +53,7 @@ function run (title, count, seconds) {
     const start = process.hrtime.bigint()
     for (let k = 0; k < 64; k++) {
       time += seconds / count
-      store.claim(nextId(made++), time + WINDOW, (refusal, first) => { if (refusal || !first) refused++ })
+      store.claim(nextId(made), nextKey(made++), time + WINDOW, (refusal, first) => { if (refusal || !first) refused++ })
     }
     const took = Number(process.hrtime.bigint() - start) / 1e3
     total += took

@@ -28,6 +28,8 @@ interface Exchange {
 
 /** More than a page sends before the request that it asks about. */
 const MAX_EARLIER = 20
+/** Of the memory of used proofs one key may have a quarter, and a page has one key. */
+const MAX_RECORDS = (MAX_EARLIER + 1) * 4
 
 /** Explains the last exchange of the page by the checks and settings of the service. What it cannot read it notes, and goes on. */
 export async function explainExchange (input: unknown, settings: Settings, keys: ProviderKeys | undefined): Promise<Explanation> {
@@ -49,7 +51,7 @@ export async function explainExchange (input: unknown, settings: Settings, keys:
 /** The service has seen the earlier requests, so their proofs are spent. */
 async function check (earlier: ReadonlyArray<Exchange | undefined>, exchange: Exchange, known: Omit<ExplainOptions, 'now' | 'replay'>): Promise<readonly ExplainedStep[]> {
   const now = (): number => Date.now() / 1000
-  const replay = createMemoryStore({ max: MAX_EARLIER + 1, now, random: randomBytes })
+  const replay = createMemoryStore({ max: MAX_RECORDS, now, random: randomBytes })
   try {
     const options: ExplainOptions = { ...known, now: now(), replay }
     for (const one of earlier) if (one !== undefined) await explainRequest(requestOf(one), options)

@@ -268,6 +268,12 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Clients wait for `Retry-After` seconds. Give programs tokens of their own, or raise `RATE_LIMIT`.'
   },
 
+  replay_share_exceeded: {
+    meaning: 'Token and proof are good, and the key of the client holds a quarter of `DPOP_REPLAY_MAX` in the memory of used proofs: as much as one key may, so that none can fill it for others. Bearer requests and other clients are not concerned.',
+    cause: 'A client that calls without a pause, or many programs with one key: more than `DPOP_REPLAY_MAX` / 4 requests within `IDP_DPOP_IAT_OFFSET_SECONDS` and some seconds, 1,600 each second as both are shipped.',
+    cure: 'Clients slow down, and try again after `Retry-After`: room comes as their proofs expire. Give programs keys of their own, raise `DPOP_REPLAY_MAX`, shorten the offset, or use a Redis, which has no shares. `RATE_LIMIT` sets a lower bound for each client.'
+  },
+
   keys_unavailable: {
     meaning: 'The key that is needed is not at hand, and the provider cannot be reached for it. The request may be good.',
     cause: 'The provider is down, or the way to it is closed: DNS, firewall, proxy, TLS.',

@@ -75,8 +75,9 @@ export const REFUSALS = Object.freeze({
   // Authorization: RFC 6750 section 3.1.
   scope_missing: kind(403, 'insufficient_scope', 'The access token lacks a permission that this resource needs.'),
 
-  // RFC 6585 section 4.
+  // Too many requests of one client: RFC 6585 section 4.
   rate_limited: kind(429, null, 'This client has sent too many requests; it may go on after the time in Retry-After.'),
+  replay_share_exceeded: kind(429, null, 'This client has more recent proofs than its share of the replay store; it may go on when the oldest have expired.'),
 
   // We could not decide; the client may try again.
   keys_unavailable: kind(503, null, 'The keys of the identity provider cannot be reached.'),

@@ -8,8 +8,16 @@ import type { OpenapiDocument, Operation } from '../lib/openapi/document.ts'
 
 /** `app.swagger()`: the OpenAPI document, from the routes' own schemas and guards. plugins/docs.ts serves it. */
 export default fp(async (app: FastifyInstance) => {
-  const { dpopMode, DPOP_ALGS, DPOP_NONCE, ERROR_BODY, rateLimit } = app.settings
-  const policy = { mode: dpopMode, algs: DPOP_ALGS, nonces: dpopMode !== 'DISABLED' && DPOP_NONCE === 'required', errorBody: ERROR_BODY, rateLimit: rateLimit !== undefined }
+  const { dpopMode, DPOP_ALGS, DPOP_NONCE, DPOP_REPLAY, ERROR_BODY, rateLimit } = app.settings
+  const hasProofs = dpopMode !== 'DISABLED'
+  const policy = {
+    mode: dpopMode,
+    algs: DPOP_ALGS,
+    nonces: hasProofs && DPOP_NONCE === 'required',
+    replayShare: hasProofs && DPOP_REPLAY === 'memory',
+    errorBody: ERROR_BODY,
+    rateLimit: rateLimit !== undefined
+  }
   const described = new Map<string, DescribedRoute>()
 
   const options: FastifyDynamicSwaggerOptions = {

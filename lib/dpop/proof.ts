@@ -187,7 +187,7 @@ export function recordProof (attempt: ProofAttempt, { replay }: Pick<ProofPolicy
   // The thumbprint has a fixed length, so the two cannot be mixed up, and no client can burn a jti of another.
   // As text: a Buffer of its own for each hash costs twice as much.
   const id = hash('sha256', attempt.header!.jkt + attempt.claims!.jti, 'binary')
-  replay.claim(id, attempt.expiresAt!, (refusal, first) => {
+  replay.claim(id, attempt.header!.jkt, attempt.expiresAt!, (refusal, first) => {
     done(refusal ?? (first ? null : new Refusal('proof_replayed')))
   })
 }

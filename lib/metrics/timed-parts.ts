@@ -30,9 +30,9 @@ export function timeProofs (verify: ProofVerifier, times: Histogram, nowMs: Cloc
 /** The same store, with the time that each claim takes. */
 export function timeClaims (store: ReplayStore, times: Histogram, nowMs: ClockMs): ReplayStore {
   return {
-    claim (id, expiresAt, done) {
+    claim (id, jkt, expiresAt, done) {
       const startedAtMs = nowMs()
-      store.claim(id, expiresAt, (refusal, first) => {
+      store.claim(id, jkt, expiresAt, (refusal, first) => {
         times.observe((nowMs() - startedAtMs) / 1000)
         done(refusal, first)
       })

@@ -93,7 +93,7 @@ export function describeRoute ({ method, url, guard, schema }: DescribedRoute, {
 }
 
 /** Adds to an operation the answers that stand in front of it, and the proof that goes with a token. */
-export function addGuardAnswers (operation: Operation, { guard, essential }: Pick<DescribedRoute, 'guard' | 'essential'>, { mode, rateLimit }: DescriptionPolicy): void {
+export function addGuardAnswers (operation: Operation, { guard, essential }: Pick<DescribedRoute, 'guard' | 'essential'>, { mode, rateLimit, replayShare }: DescriptionPolicy): void {
   for (const [status, response] of Object.entries(operation.responses as Record<string, Response>)) {
     operation.responses[status] = { ...response, description: describedAs(response, status) }
   }
@@ -101,7 +101,7 @@ export function addGuardAnswers (operation: Operation, { guard, essential }: Pic
   if (guard) {
     answer('401', 'Unauthorized')
     if (guard.requirements.length > 0) answer('403', 'Forbidden')
-    if (rateLimit) answer('429', 'TooManyRequests')
+    if (rateLimit || replayShare) answer('429', 'TooManyRequests')
     if (mode !== 'DISABLED') operation.parameters = [...operation.parameters ?? [], { $ref: '#/components/parameters/DPoP' }]
   }
   if (guard || !essential) answer('503', 'Unavailable')

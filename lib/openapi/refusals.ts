@@ -11,6 +11,8 @@ export interface RefusalPolicy {
   readonly nonces: boolean
   /** Whether requests of one client are limited. */
   readonly rateLimit: boolean
+  /** Whether a client has a share of the store of used proofs, and no more. */
+  readonly replayShare: boolean
   readonly errorBody: ErrorBodyForm
 }
 
@@ -38,7 +40,7 @@ export function refusalResponses (policy: RefusalPolicy): Record<string, Respons
   return {
     Unauthorized: answer(policy, 401, 'No credentials, or credentials that do not pass.', { ...challenges, ...nonce }),
     Forbidden: answer(policy, 403, 'The token is valid and lacks a scope that this resource needs.', challenges),
-    ...(policy.rateLimit && { TooManyRequests: answer(policy, 429, 'The client has sent as many requests as it may in a minute.', retryAfter) }),
+    ...((policy.rateLimit || policy.replayShare) && { TooManyRequests: answer(policy, 429, 'The client has sent as many requests as it may for now.', retryAfter) }),
     Unavailable: answer(policy, 503, 'The request could not be decided, or the service is overloaded. It may be sent again.', retryAfter)
   }
 }
@@ -57,7 +59,9 @@ function answer (policy: RefusalPolicy, status: RefusalKind['status'], descripti
   }
 }
 
-function canOccur (reason: RefusalReason, { mode, nonces }: RefusalPolicy): boolean {
+function canOccur (reason: RefusalReason, { mode, nonces, rateLimit, replayShare }: RefusalPolicy): boolean {
+  if (reason === 'rate_limited') return rateLimit
+  if (reason === 'replay_share_exceeded') return replayShare
   const { error } = REFUSALS[reason]
   if (error === 'use_dpop_nonce') return nonces
   return mode !== 'DISABLED' || error !== 'invalid_dpop_proof'

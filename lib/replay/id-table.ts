@@ -72,6 +72,15 @@ export class IdTable {
     this.#words[at + 4] = second
   }
 
+  /** Tells the last two words of each live record's id, and its second. */
+  forEachLive (horizon: number, tell: (c: number, d: number, second: number) => void): void {
+    const words = this.#words
+    for (let at = 0; at < words.length; at += WORDS) {
+      const second = words[at + 4]! >>> 0
+      if (second > horizon) tell(words[at + 2]!, words[at + 3]!, second)
+    }
+  }
+
   /** Drops dead records and makes the table twice as large as what is left. */
   rebuild (horizon: number): void {
     const old = this.#words

@@ -4,14 +4,17 @@ import type { ReplayStore } from './replay-store.ts'
 import { createExpiryCounts } from './expiry-counts.ts'
 import { hashWords, IdTable } from './id-table.ts'
 import type { HashKey } from './id-table.ts'
+import { createKeyShares } from './key-shares.ts'
 import { createStoreClock } from './store-clock.ts'
 
 /** Records of one table when the store is full: small enough to rebuild between two requests. */
 const TABLE_RECORDS = 4096
 const MOST_TABLE_BITS = 16
+/** One key may hold this part of the store, so that no client alone can fill it for others. */
+const SHARES = 4
 
 export interface MemoryStoreOptions {
-  /** Live records at most. A full store refuses with `replay_full`; it never forgets one. */
+  /** Live records at most. A full store refuses with `replay_full`, and a key that has a quarter of them with `replay_share_exceeded`; it never forgets one. */
   max: number
   /** Unix seconds. */
   now: () => number
@@ -20,6 +23,8 @@ export interface MemoryStoreOptions {
   /** That many random bytes. */
   random: (size: number) => Uint8Array
 }
+
+type Outcome = 'first' | 'seen' | 'replay_unavailable' | 'replay_share_exceeded' | 'replay_full'
 
 /**
  * The replay store of a single instance. Among many, a record costs 27 to 54 bytes; no claim does more than rebuild two tables of a few
@@ -31,6 +36,7 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
   const key = randomKey(random)
   const tableBits = Math.min(MOST_TABLE_BITS, Math.max(0, Math.ceil(Math.log2(max / TABLE_RECORDS))))
   const tables = Array.from({ length: 2 ** tableBits }, () => new IdTable(key, tableBits))
+  const shares = createKeyShares({ share: Math.max(1, Math.floor(max / SHARES)), tables, key })
   let used = 0
   let sweeper = 0
   let window = 0
@@ -52,19 +58,23 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
     sweeper = (sweeper + 1) % tables.length
   }
 
-  function record (id: string, expiresAt: number): 'first' | 'seen' | 'replay_unavailable' | 'replay_full' {
+  function record (id: string, jkt: string, expiresAt: number): Outcome {
     if (closed || Number.isNaN(expiresAt)) return 'replay_unavailable'
     counts.moveTo(clock.passed(window))
     const second = counts.round(Math.floor(expiresAt) + 1 + LATE_CLAIM_SECONDS)
     // What died at the horizon is forgotten: after the clock has gone back, its copies look young again.
     if (second <= counts.horizon) return 'replay_unavailable'
 
+    // Half of what is kept tells the key, so that its records can be counted. 64 bits tell those of one key apart: two that are
+    // alike would only refuse a proof of a client that has searched for them.
     const a = readWord(id, 0)
     const b = readWord(id, 4)
-    const c = readWord(id, 8)
-    const d = readWord(id, 12)
+    const middle = jkt.length >>> 1
+    const c = hashText(key[2], jkt, 0, middle)
+    const d = hashText(key[3], jkt, middle, jkt.length)
     const hash = hashWords(key, a, b, c, d)
-    const table = tables[hash >>> 1 >>> (31 - tableBits)]!
+    const number = hash >>> 1 >>> (31 - tableBits)
+    const table = tables[number]!
     if (table.crowded) rebuild(table)
     const found = table.find(hash, a, b, c, d, counts.horizon)
     if (found >= 0) {
@@ -73,14 +83,17 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
         counts.remove(before)
         counts.add(second)
         table.setSecond(found, second)
+        shares.move(c, d, number, before, second)
       }
       return 'seen'
     }
+    if (shares.isSpent(c, d, counts.horizon)) return 'replay_share_exceeded'
     if (counts.live >= max) return 'replay_full'
     const usedBefore = table.used
     table.put(-1 - found, a, b, c, d, second)
     used += table.used - usedBefore
     counts.add(second)
+    shares.add(c, d, number, second, counts.horizon)
     if (second - clock.wall > window) window = second - clock.wall
     sweep()
     return 'first'
@@ -89,9 +102,9 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
   const bytes = (): number => tables.reduce((sum, table) => sum + table.bytes, 0)
 
   return {
-    claim (id, expiresAt, done) {
+    claim (id, jkt, expiresAt, done) {
       claims++
-      const outcome = record(id, expiresAt)
+      const outcome = record(id, jkt, expiresAt)
       if (outcome === 'first') return done(null, true)
       if (outcome === 'seen') {
         seen++
@@ -114,6 +127,13 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
 
 function readWord (id: string, at: number): number {
   return id.charCodeAt(at) | id.charCodeAt(at + 1) << 8 | id.charCodeAt(at + 2) << 16 | id.charCodeAt(at + 3) << 24
+}
+
+/** FNV-1a with a multiplier that only this process knows, so that no client can look for a key that is counted with another's. */
+function hashText (multiplier: number, text: string, from: number, to: number): number {
+  let word = multiplier
+  for (let at = from; at < to; at++) word = Math.imul(word ^ text.charCodeAt(at), multiplier)
+  return word
 }
 
 function randomKey (random: MemoryStoreOptions['random']): HashKey {

@@ -4,7 +4,7 @@ import type { ReplayStore } from './replay-store.ts'
 export function createOffStore (): ReplayStore {
   let claims = 0
   return {
-    claim (_id, _expiresAt, done) {
+    claim (_id, _jkt, _expiresAt, done) {
       claims++
       done(null, true)
     },

@@ -181,7 +181,7 @@ export function createRedisStore ({ open, now, onChange }: RedisStoreOptions): R
   }
 
   return {
-    claim (id, expiresAt, done) {
+    claim (id, _jkt, expiresAt, done) {
       claims++
       const ttlSeconds = Math.min(Math.ceil(expiresAt - now()) + LATE_CLAIM_SECONDS, LONGEST_TTL_SECONDS)
       const isTaken = usable || (waiting !== null && waiting.length < MOST_WAITING)

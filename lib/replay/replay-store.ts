@@ -36,11 +36,12 @@ export interface ReplayStore {
    * Records an id and tells whether it was the first to do so, in one atomic step.
    *
    * @param id the SHA-256 of the key's thumbprint and the `jti`: 32 characters, each of which stands for a byte (latin1, Node's `binary`).
+   * @param jkt the thumbprint of that key, as base64url text: the store in memory holds each key to its share.
    * @param expiresAt Unix seconds, may be fractional. The record is kept through that moment and at least that long.
-   * @param done `(null, true)` first, `(null, false)` seen before, `(refusal)` undecided: `replay_unavailable` or
-   *   `replay_full`. Called exactly once; by the memory store before `claim` returns.
+   * @param done `(null, true)` first, `(null, false)` seen before, `(refusal)` undecided: `replay_unavailable`,
+   *   `replay_full` or `replay_share_exceeded`. Called exactly once; by the memory store before `claim` returns.
    */
-  claim (id: string, expiresAt: number, done: ClaimDone): void
+  claim (id: string, jkt: string, expiresAt: number, done: ClaimDone): void
   state (): ReplayState
   /** Frees what the store holds. Claims made later are refused. */
   close (): Promise<void> | void

@@ -114,7 +114,7 @@ export const SETTINGS = {
   },
   DPOP_REPLAY_MAX: {
     file: 'dpop.replayMax',
-    about: 'entries that the memory store holds; full of live ones it answers 503',
+    about: 'entries that the memory store holds; full of live ones it answers 503, and a key that has a quarter of them 429',
     schema: { type: 'integer', minimum: 1, maximum: 100_000_000, default: 2_000_000 },
     allowed: 'integer, 1 to 100000000'
   },

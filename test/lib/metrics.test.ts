@@ -81,7 +81,7 @@ t.test('A claim is measured and passed on as it is', async t => {
   const times = createHistogram([])
   const store = createOffStore()
   const timed = timeClaims(store, times, clockOf(0, 2))
-  timed.claim('id', 1, (refusal, first) => t.same([refusal, first], [null, true]))
+  timed.claim('id', 'jkt', 1, (refusal, first) => t.same([refusal, first], [null, true]))
   t.match(times.samples('c').at(-2), { value: 0.002 })
   t.same(timed.state(), store.state())
   t.equal(timed.close(), undefined)

@@ -107,7 +107,9 @@ t.test('Every refusal that can occur is documented, with the body that is served
     [{ DPOP_NONCE: 'required', RATE_LIMIT: '100' }, () => false],
     [{ ERROR_BODY: 'detailed', RATE_LIMIT: '100' }, reason => REFUSALS[reason].error === 'use_dpop_nonce'],
     [{ DPOP_NONCE: 'required' }, reason => reason === 'rate_limited'],
-    [{ IDP_DPOP_MODE: 'DISABLED', DPOP_NONCE: 'required', RATE_LIMIT: '100' }, reason => ['use_dpop_nonce', 'invalid_dpop_proof'].includes(REFUSALS[reason].error ?? '')]
+    [{ DPOP_NONCE: 'required', RATE_LIMIT: '100', DPOP_REPLAY: 'off' }, reason => reason === 'replay_share_exceeded'],
+    [{ DPOP_NONCE: 'required', DPOP_REPLAY: 'off' }, reason => REFUSALS[reason].status === 429],
+    [{ IDP_DPOP_MODE: 'DISABLED', DPOP_NONCE: 'required', RATE_LIMIT: '100' }, reason => reason === 'replay_share_exceeded' || ['use_dpop_nonce', 'invalid_dpop_proof'].includes(REFUSALS[reason].error ?? '')]
   ]
   for (const [settings, isAbsent] of variants) {
     const { document, app, issuer } = await start(t, settings)

@@ -44,6 +44,13 @@ async function prepare (t: Test, values: RawSettings = {}, alg = 'ES256'): Promi
 
 const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
 
+/** The request of a client with a key and a token of its own. */
+async function sendAsAnother ({ issuer, running, target }: Bench): ReturnType<Bench['send']> {
+  const client = await createDpopClient('ES256')
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  return call(running, { lines: dpopLines(token, client.proof({ token, url: target })) })
+}
+
 const now = (): number => Math.floor(Date.now() / 1000)
 
 type ProofRow = [check: string, title: string, proof: (bench: Bench) => string, expected: RefusalReason | 'accepted']
@@ -249,15 +256,28 @@ t.test('12: a full store refuses, and never forgets a proof that still counts', 
   const bench = await prepare(t, { DPOP_REPLAY_MAX: 2, IDP_DPOP_IAT_OFFSET_SECONDS: 2, IDP_DPOP_IAT_LEEWAY_SECONDS: 0 })
   const first = bench.proof({ claims: { iat: now() } })
   t.equal((await bench.send(first)).status, 200)
-  t.equal((await bench.send(bench.proof())).status, 200)
-  const refused = await bench.send(bench.proof())
+  t.equal((await sendAsAnother(bench)).status, 200)
+  const refused = await sendAsAnother(bench)
   expectRefusal(t, refused, 'replay_full')
   t.match(refused.headers, { 'retry-after': /^\d+$/, 'www-authenticate': undefined })
   t.notOk((await bench.send(first)).status === 200, 'the first proof is still known')
   t.equal((await call(bench.running, { lines: bearerLines(bench.issuer.token()) })).status, 200, 'Bearer is untouched')
   const deadline = Date.now() + 20_000
-  while ((await bench.send(bench.proof())).status === 503 && Date.now() < deadline) await new Promise(resolve => setTimeout(resolve, 250))
-  t.equal((await bench.send(bench.proof())).status, 200, 'room again once the proofs are too old to pass')
+  while ((await sendAsAnother(bench)).status === 503 && Date.now() < deadline) await new Promise(resolve => setTimeout(resolve, 250))
+  t.equal((await sendAsAnother(bench)).status, 200, 'room again once the proofs are too old to pass')
+})
+
+t.test('12: a client that would fill the store has a quarter of it, and others have theirs', async t => {
+  const bench = await prepare(t, { DPOP_REPLAY_MAX: 8 })
+  const first = bench.proof()
+  t.same([(await bench.send(first)).status, (await bench.send(bench.proof())).status], [200, 200])
+  const refused = await bench.send(bench.proof())
+  t.equal(refused.status, 429)
+  expectRefusal(t, refused, 'replay_share_exceeded')
+  t.match(refused.headers, { 'retry-after': /^\d+$/, 'www-authenticate': undefined })
+  expectRefusal(t, await bench.send(first), 'proof_replayed', 'DPoP')
+  t.equal((await call(bench.running, { lines: bearerLines(bench.issuer.token()) })).status, 200, 'Bearer is untouched')
+  t.equal((await sendAsAnother(bench)).status, 200)
 })
 
 t.test('12: with the replay store off a proof passes again', async t => {

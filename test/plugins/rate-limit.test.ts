@@ -101,7 +101,7 @@ t.test('A request that is refused for its rate leaves no record: a limited clien
 t.test('By default nothing is limited, and nothing of it is in the description', async t => {
   const issuer = await startIssuer(t)
   for (const [RATE_LIMIT, status] of [['1', '429'], ['off', undefined], [undefined, undefined]] as const) {
-    const { app } = await startApp(t, issuer, { ...(RATE_LIMIT && { RATE_LIMIT }), METRICS: 'off' })
+    const { app } = await startApp(t, issuer, { ...(RATE_LIMIT && { RATE_LIMIT }), METRICS: 'off', DPOP_REPLAY: 'off' })
     const { paths, components } = (await app.inject('/docs/json')).json()
     t.equal(Object.keys(paths['/api/private'].get.responses).find(each => each === '429'), status, `${RATE_LIMIT}: a guarded route`)
     t.equal('TooManyRequests' in components.responses, status !== undefined)

@@ -109,14 +109,16 @@ const CASES: ReadonlyArray<readonly [reason: RefusalReason, build: Build, settin
   ['rate_limited', ofToken({ scope: MARK }), { RATE_LIMIT: '1' }],
   ['keys_unavailable', ofToken({})],
   ['replay_unavailable', accepted, { DPOP_REPLAY: `redis://user:${MARK}@127.0.0.1:1` }],
+  ['replay_share_exceeded', accepted, { DPOP_REPLAY_MAX: '4' }],
   ['replay_full', accepted, { DPOP_REPLAY_MAX: '1' }],
   ['proof_replayed', accepted]
 ]
 
 /** Reasons for which something must have happened before the request. */
-const BEFORE: Partial<Record<RefusalReason, (send: () => Promise<unknown>, again: () => Promise<unknown>) => Promise<unknown>>> = {
+const BEFORE: Partial<Record<RefusalReason, (send: () => Promise<unknown>, again: () => Promise<unknown>, byAnother: () => Promise<unknown>) => Promise<unknown>>> = {
   rate_limited: send => send(),
-  replay_full: (_send, again) => again(),
+  replay_share_exceeded: (_send, again) => again(),
+  replay_full: (_send, _again, byAnother) => byAnother(),
   proof_replayed: send => send()
 }
 
@@ -155,7 +157,7 @@ t.test('No refusal writes a byte of a token, proof, key, query or cookie into th
   // One service for each set of settings, started when first needed.
   const started = new Map<string, Promise<RunningApp & { world: World }>>()
   const worldFor = (reason: RefusalReason, settings: RawSettings | undefined) => {
-    const key = JSON.stringify([settings, reason === 'keys_unavailable', reason === 'replay_full'])
+    const key = JSON.stringify([settings, reason === 'keys_unavailable'])
     if (!started.has(key)) started.set(key, startWorld(t, settings, reason === 'keys_unavailable'))
     return started.get(key)!
   }
@@ -164,7 +166,14 @@ t.test('No refusal writes a byte of a token, proof, key, query or cookie into th
     const { world, url, log } = await worldFor(reason, settings)
     const request = build(world)
     const before = BEFORE[reason]
-    await before?.(() => send(url, request, world.host), () => send(url, accepted(world), world.host))
+    await before?.(
+      () => send(url, request, world.host),
+      () => send(url, accepted(world), world.host),
+      () => {
+        const token = world.issuer.token({ cnf: { jkt: world.other.jkt } })
+        return send(url, { lines: dpop(token, world.other.proof({ token, url: world.url })) }, world.host)
+      }
+    )
 
     const from = log.length
     const answer = await send(url, request, world.host)

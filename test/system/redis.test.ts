@@ -12,7 +12,7 @@ import type { RedisServer } from '../helpers/redis.ts'
 const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
 
 function claim (store: ReplayStore, name: string | number): Promise<string> {
-  return new Promise(resolve => store.claim(idOf(name), Date.now() / 1000 + 330, (refusal, first) => {
+  return new Promise(resolve => store.claim(idOf(name), 'jkt', Date.now() / 1000 + 330, (refusal, first) => {
     resolve(refusal ? (refusal as Refusal).reason : first ? 'first' : 'seen')
   }))
 }

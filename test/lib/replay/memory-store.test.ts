@@ -8,16 +8,18 @@ import { createMemoryStore } from '../../../lib/replay/memory-store.ts'
 import { createOffStore } from '../../../lib/replay/off-store.ts'
 import { LATE_CLAIM_SECONDS } from '../../../lib/replay/replay-store.ts'
 import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
+import { SecondCounts } from '../../../lib/replay/second-counts.ts'
 import { createStoreClock } from '../../../lib/replay/store-clock.ts'
 
 const START = 1_800_000_000
 const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
+const jktOf = (name: string | number): string => hash('sha256', String(name), 'base64url')
 
-type Outcome = 'first' | 'seen' | 'replay_full' | 'replay_unavailable'
+type Outcome = 'first' | 'seen' | 'replay_full' | 'replay_share_exceeded' | 'replay_unavailable'
 
-function claim (store: ReplayStore, id: string, expiresAt: number): Outcome {
+function claim (store: ReplayStore, id: string, jkt: string, expiresAt: number): Outcome {
   let outcome: Outcome | undefined
-  store.claim(id, expiresAt, (refusal, first) => {
+  store.claim(id, jkt, expiresAt, (refusal, first) => {
     outcome = refusal ? (refusal as Refusal).reason as Outcome : first ? 'first' : 'seen'
   })
   return outcome!
@@ -33,7 +35,8 @@ function createWorld (max: number) {
       world.steady += seconds
     },
     store: undefined as unknown as ReplayStore,
-    claim: (name: string | number, expiresAt: number) => claim(world.store, idOf(name), expiresAt)
+    /** By a key of the record's own, unless one is named. */
+    claim: (name: string | number, expiresAt: number, key: string | number = `key of ${name}`) => claim(world.store, idOf(`${key} ${name}`), jktOf(key), expiresAt)
   }
   world.store = createMemoryStore({ max, now: () => world.time, monotonic: () => world.steady, random: randomBytes })
   return world
@@ -86,6 +89,105 @@ t.test('a full store refuses new ids, knows the old ones, and is free as soon as
     t.equal(world.claim('more', START + 400), 'first')
     t.match(world.store.state(), { reason: max === 1 ? 'full' : undefined, entries: 1 })
   }
+})
+
+t.test('a key that alone would fill the store has a quarter of it, and all others have theirs', async (t) => {
+  for (const max of [1, 3, 4, 7, 8, 11, 100, 4096, 20_000]) {
+    const share = Math.max(1, Math.floor(max / 4))
+    const world = createWorld(max)
+    const outcomes = Array.from({ length: share }, (_, n) => world.claim(n, START + 330, 'greedy'))
+    t.ok(outcomes.every(outcome => outcome === 'first'), `${max}: ${share} pass`)
+    t.equal(world.claim('more', START + 330, 'greedy'), 'replay_share_exceeded', `${max}: and no more`)
+    t.equal(world.claim(0, START + 330, 'greedy'), 'seen', `${max}: a replay is one still`)
+    t.match(world.store.state(), { ready: true, entries: share, refused: 1 })
+    if (max === 1) continue
+    t.equal(world.claim('more', START + 330, 'modest'), 'first', `${max}: another key is another matter`)
+    world.pass(330 + LATE_CLAIM_SECONDS)
+    t.equal(world.claim('more', START + 400, 'greedy'), 'replay_share_exceeded', 'the last second counts')
+    world.pass(1)
+    for (let n = 0; n < share; n++) if (world.claim(`new ${n}`, START + 400, 'greedy') !== 'first') return t.fail(`${max}: record ${n} of the second round`)
+    t.equal(world.claim('more', START + 400, 'greedy'), 'replay_share_exceeded', `${max}: free as its records die, and bounded again`)
+  }
+})
+
+t.test('a key at its share goes on as its records die, one for one', async (t) => {
+  const world = createWorld(4000)
+  for (let n = 0; n < 1000; n++) world.claim(n, START + 10 + n, 'greedy')
+  world.pass(10 + LATE_CLAIM_SECONDS)
+  for (let n = 0; n < 1000; n++) {
+    if (world.claim(`early ${n}`, world.time + 1000, 'greedy') !== 'replay_share_exceeded') return t.fail(`before a record dies, ${n}`)
+    world.pass(1)
+    if (world.claim(`late ${n}`, world.time + 1000, 'greedy') !== 'first') return t.fail(`after one has died, ${n}`)
+  }
+  t.equal(world.store.state().entries, 1000)
+})
+
+t.test('a record that lives longer when seen again counts for its key as long', async (t) => {
+  for (const max of [40, 40_000]) {
+    const share = max / 4
+    const world = createWorld(max)
+    for (let n = 0; n < share; n++) {
+      world.claim(n, START + 10, 'greedy')
+      if (n % 2 === 0) world.claim(n, START + 100, 'greedy')
+    }
+    for (let n = 0; n < share; n++) world.claim(n, START + (n % 2 === 0 ? 120 : 10), 'greedy')
+    world.pass(20 + LATE_CLAIM_SECONDS)
+    t.equal(world.store.state().entries, share / 2)
+    for (let n = 0; n < share / 2; n++) if (world.claim(`late ${n}`, START + 200, 'greedy') !== 'first') return t.fail(`${max}: ${n}`)
+    t.equal(world.claim('more', START + 200, 'greedy'), 'replay_share_exceeded')
+  }
+})
+
+t.test('a clock that goes back leaves each key its share, exactly', async (t) => {
+  const world = createWorld(400)
+  for (let n = 0; n < 100; n++) world.claim(n, START + 3800, 'greedy')
+  world.pass(3600)
+  t.equal(world.claim('more', START + 3800, 'greedy'), 'replay_share_exceeded')
+  world.time -= 3600
+  t.equal(world.claim('more', START + 100, 'greedy'), 'replay_share_exceeded')
+  for (let n = 0; n < 100; n++) world.claim(n, START + 20, 'other')
+  world.pass(30 + LATE_CLAIM_SECONDS)
+  t.equal(world.store.state().entries, 100)
+  for (let n = 100; n < 200; n++) if (world.claim(n, START + 200, 'other') !== 'first') return t.fail(`record ${n}`)
+  t.equal(world.claim('more', START + 200, 'other'), 'replay_share_exceeded')
+})
+
+t.test('keys of every size are held to their share and never below it, while others come and go', async (t) => {
+  const MAX = 40_000
+  const world = createWorld(MAX)
+  const live = new Map<string, number[]>()
+  let made = 0
+  let random = 1
+  const pick = (below: number): number => {
+    random = Math.imul(random, 1103515245) + 12345 | 0
+    return (random >>> 8) % below
+  }
+  let total = 0
+  for (let n = 0; n < 200_000; n++) {
+    if (n % 1000 === 0) {
+      world.pass(1)
+      total = 0
+      for (const [key, seconds] of live) {
+        const left = seconds.filter(second => second > world.time)
+        live.set(key, left)
+        total += left.length
+      }
+    }
+    // Three that want all, five that want a little less than they may have, and many small ones.
+    const kind = pick(100)
+    const key = kind < 45 ? `greedy ${kind % 3 + 3 * Math.floor(n / 75_000)}` : kind < 75 ? `middle ${kind % 5}` : `small ${pick(500)}`
+    let seconds = live.get(key)
+    if (!seconds) live.set(key, seconds = [])
+    const ttl = 30 + pick(40)
+    const expected = seconds.length >= MAX / 4 ? 'replay_share_exceeded' : total >= MAX ? 'replay_full' : 'first'
+    const outcome = world.claim(made++, world.time + ttl, key)
+    if (outcome !== expected) return t.equal(outcome, expected, `claim ${n} of ${key} with ${seconds.length}`)
+    if (outcome !== 'first') continue
+    total++
+    seconds.push(world.time + ttl + 1 + LATE_CLAIM_SECONDS)
+  }
+  t.ok(world.store.state().refused > 0, 'some were held back')
+  t.equal(world.store.state().entries, total)
 })
 
 t.test('memory follows the number of live records, down as well as up', async (t) => {
@@ -240,6 +342,7 @@ t.test('the store agrees with a simple one, whatever is claimed and however time
     { weight: 6, arbitrary: fc.record({ kind: fc.constant('claim' as const), name: fc.nat(60), ttl: fc.integer({ min: -10, max: 40 }) }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('pass' as const), name: fc.constant(0), ttl: fc.double({ min: 0, max: 12, noNaN: true }) }) }
   )
+  const keyOf = (name: number): number => Math.floor(Math.sqrt(name))
   fc.assert(fc.property(fc.array(step, { maxLength: 300 }), fc.integer({ min: 1, max: 50 }), (steps, max) => {
     const world = createWorld(max)
     const model = new Map<number, number>()
@@ -252,13 +355,52 @@ t.test('the store agrees with a simple one, whatever is claimed and however time
       for (const [key, second] of model) if (second <= passed) model.delete(key)
       const second = Math.floor(world.time + ttl) + 1 + LATE_CLAIM_SECONDS
       const known = model.get(name)
-      const expected = second <= passed ? 'replay_unavailable' : known !== undefined ? 'seen' : model.size >= max ? 'replay_full' : 'first'
+      const ofKey = [...model.keys()].filter(other => keyOf(other) === keyOf(name)).length
+      const expected = second <= passed
+        ? 'replay_unavailable'
+        : known !== undefined ? 'seen' : ofKey >= Math.max(1, Math.floor(max / 4)) ? 'replay_share_exceeded' : model.size >= max ? 'replay_full' : 'first'
       if (expected === 'first' || expected === 'seen') model.set(name, Math.max(second, known ?? 0))
-      if (world.claim(name, world.time + ttl) !== expected) return false
+      if (world.claim(name, world.time + ttl, keyOf(name)) !== expected) return false
       if (world.store.state().entries !== model.size) return false
     }
     return true
   }), { numRuns: 200 })
+})
+
+t.test('counts of one key agree with a plain list, wherever time goes', async () => {
+  const step = fc.record({ kind: fc.constantFrom('add', 'remove', 'move'), ahead: fc.integer({ min: -20, max: 60 }) })
+  fc.assert(fc.property(fc.array(step, { maxLength: 60 }), steps => {
+    const counts = new SecondCounts(START)
+    let horizon = START
+    let listed: number[] = []
+    for (const { kind, ahead } of steps) {
+      if (kind === 'add') {
+        const second = START + Math.abs(ahead)
+        if (second <= horizon) continue
+        counts.add(second)
+        listed.push(second)
+        if (counts.latest < second) return false
+      } else if (kind === 'remove' && listed.length > 0) counts.remove(listed.pop()!)
+      else if (kind === 'move') {
+        horizon = Math.max(START, horizon + ahead)
+      }
+      listed = listed.filter(second => second > horizon)
+      counts.moveTo(horizon)
+      if (counts.live !== listed.length) return false
+    }
+    return true
+  }), { numRuns: 300 })
+})
+
+t.test('a record that dies before what the counts have passed, as after a clock has gone back, dies as well', async (t) => {
+  const counts = new SecondCounts(START + 100)
+  counts.add(START + 50)
+  counts.add(START + 51)
+  counts.add(START + 200)
+  counts.moveTo(START + 50)
+  t.equal(counts.live, 2)
+  counts.moveTo(START + 51)
+  t.equal(counts.live, 1)
 })
 
 t.test('a table finds what it holds, also around its end, and forgets the dead only when rebuilt', async (t) => {
@@ -283,8 +425,8 @@ t.test('a table finds what it holds, also around its end, and forgets the dead o
 
 t.test('the store that is off lets every claim pass', async (t) => {
   const store = createOffStore()
-  t.equal(claim(store, idOf('a'), START), 'first')
-  t.equal(claim(store, idOf('a'), START), 'first')
+  t.equal(claim(store, idOf('a'), jktOf('a'), START), 'first')
+  t.equal(claim(store, idOf('a'), jktOf('a'), START), 'first')
   t.match(store.state(), { kind: 'off', ready: true, claims: 2, seen: 0, refused: 0 })
   await store.close()
 })

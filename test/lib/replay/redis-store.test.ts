@@ -23,7 +23,7 @@ const keyOf = (name: string): string => `holdfast:${Buffer.from(idOf(name), 'bin
 const inSeconds = (seconds: number): number => Date.now() / 1000 + seconds
 
 function claim (store: ReplayStore, name: string | number, expiresAt = inSeconds(330)): Promise<Outcome> {
-  return new Promise(resolve => store.claim(idOf(name), expiresAt, (refusal, first) => {
+  return new Promise(resolve => store.claim(idOf(name), 'jkt', expiresAt, (refusal, first) => {
     resolve(refusal ? (refusal as Refusal).reason as Outcome : first ? 'first' : 'seen')
   }))
 }
@@ -290,7 +290,7 @@ t.test('an answer that comes too late changes nothing', async (t) => {
   link.listeners.ready()
   link.policies[0]!(new Error('NOPERM this user has no permissions'))
   let answers = 0
-  store.claim(idOf('a'), inSeconds(330), () => { answers++ })
+  store.claim(idOf('a'), 'jkt', inSeconds(330), () => { answers++ })
   await until('the claim is refused', () => store.state().refused === 1)
   for (const { done } of link.sets) done(null, 'OK')
   t.equal(answers, 1)

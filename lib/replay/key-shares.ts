@@ -1,0 +1,153 @@
+import { hashWords } from './id-table.ts'
+import type { HashKey, IdTable } from './id-table.ts'
+import { SecondCounts } from './second-counts.ts'
+
+const BUCKET_BITS = 12
+const BUCKETS = 2 ** BUCKET_BITS
+
+/**
+ * Holds each key to its share of the records, by exact counts of the few keys that come near it.
+ *
+ * Every key belongs to one of 4096 buckets, and a bucket counts what its keys have recorded: at least as much as any one of
+ * them has live. When that reaches half of a share, the tables are read through, one for each later record, and the keys
+ * of the bucket are counted exactly. Those that hold a quarter of a share or more are heavy, and are counted by themselves
+ * from then on. Of these there can be few, so that the many keys with few records cost nothing but their bucket's number.
+ */
+export interface KeyShares {
+  /** Whether a key holds its whole share. */
+  isSpent (c: number, d: number, horizon: number): boolean
+  /** Counts a record that has been put into the table of that number. */
+  add (c: number, d: number, table: number, second: number, horizon: number): void
+  /** Counts anew a live record whose death has been put off. */
+  move (c: number, d: number, table: number, before: number, second: number): void
+}
+
+interface KeyCount {
+  readonly bucket: number
+  readonly seconds: SecondCounts
+}
+
+/** A reading of the tables: those before `next` have been read. */
+interface Reading {
+  next: number
+  readonly isWatched: Uint8Array
+  readonly counts: Map<number, KeyCount>
+}
+
+export interface KeySharesOptions {
+  /** Live records that one key may have, at least 1. Of a store with many tables, well above twice their number. */
+  readonly share: number
+  /** Their ids hold two words of the key, as the third and fourth. */
+  readonly tables: readonly IdTable[]
+  readonly key: HashKey
+}
+
+export function createKeyShares ({ share, tables, key }: KeySharesOptions): KeyShares {
+  const watchAt = Math.max(1, Math.floor(share / 2))
+  const heavy = new Map<number, KeyCount>()
+  // Records are counted in `young`. When all that were counted in `old` are dead, the two change places.
+  let young = new Uint32Array(BUCKETS)
+  let old = new Uint32Array(BUCKETS)
+  let youngLatest = 0
+  let oldLatest = 0
+  let isDue = false
+  let reading: Reading | undefined
+
+  // What these forget of a key makes two of them one by chance only, since the words come from a hash that no client knows.
+  const nameOf = (c: number, d: number): number => (c >>> 0) * 2 ** 21 + (d >>> 11)
+  const bucketOf = (c: number, d: number): number => hashWords(key, 0, 0, c, d) >>> (32 - BUCKET_BITS)
+  const heavyOf = (c: number, d: number): KeyCount | undefined => heavy.size === 0 ? undefined : heavy.get(nameOf(c, d))
+
+  function countInBucket (bucket: number, count: number, second: number): void {
+    young[bucket]! += count
+    if (second > youngLatest) youngLatest = second
+    if (young[bucket]! + old[bucket]! >= watchAt && !reading?.isWatched[bucket]) isDue = true
+  }
+
+  function changePlaces (): void {
+    const dead = old
+    old = young
+    oldLatest = youngLatest
+    young = dead.fill(0)
+    youngLatest = 0
+  }
+
+  /** The count that a reading has for a key, where it has read past the table. */
+  function readCountOf (c: number, d: number, bucket: number, table: number, horizon: number): SecondCounts | undefined {
+    return reading?.isWatched[bucket] && table < reading.next ? countIn(reading.counts, nameOf(c, d), bucket, horizon) : undefined
+  }
+
+  /** Reads one table. A key can become heavy long before its share is spent: two readings take less records than half a share. */
+  function read (horizon: number): void {
+    if (!reading) {
+      if (!isDue) return
+      isDue = false
+      reading = { next: 0, isWatched: new Uint8Array(BUCKETS), counts: new Map() }
+      for (let bucket = 0; bucket < BUCKETS; bucket++) if (young[bucket]! + old[bucket]! >= watchAt) reading.isWatched[bucket] = 1
+    }
+    const { isWatched, counts } = reading
+    tables[reading.next++]!.forEachLive(horizon, (c, d, second) => {
+      const bucket = bucketOf(c, d)
+      if (isWatched[bucket] === 1 && !heavyOf(c, d)) countIn(counts, nameOf(c, d), bucket, horizon).add(second)
+    })
+    if (reading.next < tables.length) return
+    reading = undefined
+    conclude(isWatched, counts, horizon)
+  }
+
+  /** Tells heavy keys from light ones. A bucket then stands for the heaviest of its light keys, and for what comes later. */
+  function conclude (isWatched: Uint8Array, counts: Map<number, KeyCount>, horizon: number): void {
+    for (let bucket = 0; bucket < BUCKETS; bucket++) if (isWatched[bucket]) young[bucket] = old[bucket] = 0
+    for (const [name, { bucket, seconds }] of heavy) {
+      seconds.moveTo(horizon)
+      if (seconds.live >= watchAt / 4) continue
+      heavy.delete(name)
+      countInBucket(bucket, seconds.live, seconds.latest)
+    }
+    const most = new Map<number, number>()
+    for (const [name, count] of counts) {
+      const { bucket, seconds } = count
+      seconds.moveTo(horizon)
+      if (seconds.live >= watchAt / 2) heavy.set(name, count)
+      else {
+        const before = most.get(bucket) ?? 0
+        most.set(bucket, Math.max(before, seconds.live))
+        countInBucket(bucket, Math.max(0, seconds.live - before), seconds.latest)
+      }
+    }
+  }
+
+  return {
+    isSpent (c, d, horizon) {
+      const count = heavyOf(c, d)
+      if (!count) return false
+      count.seconds.moveTo(horizon)
+      return count.seconds.live >= share
+    },
+    add (c, d, table, second, horizon) {
+      if (oldLatest <= horizon) changePlaces()
+      const count = heavyOf(c, d)
+      if (count) count.seconds.add(second)
+      else {
+        const bucket = bucketOf(c, d)
+        readCountOf(c, d, bucket, table, horizon)?.add(second)
+        countInBucket(bucket, 1, second)
+      }
+      read(horizon)
+    },
+    move (c, d, table, before, second) {
+      const count = heavyOf(c, d)
+      const bucket = bucketOf(c, d)
+      const seconds = count?.seconds ?? readCountOf(c, d, bucket, table, before - 1)
+      seconds?.remove(before)
+      seconds?.add(second)
+      if (!count) countInBucket(bucket, 1, second)
+    }
+  }
+}
+
+function countIn (counts: Map<number, KeyCount>, name: number, bucket: number, horizon: number): SecondCounts {
+  let count = counts.get(name)
+  if (!count) counts.set(name, count = { bucket, seconds: new SecondCounts(horizon) })
+  return count.seconds
+}
