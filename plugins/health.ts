@@ -4,6 +4,9 @@ import fp from 'fastify-plugin'
 /** How long requests are still taken after readiness has turned to 503, so that a balancer sees it. */
 const DRAIN_MS = 500
 
+/** States that are worth an alarm, and no reason to take the instance away: keys that serve on while the provider is down, and a store that does not say whether it forgets. */
+const PASSING: ReadonlySet<string> = new Set(['ok', 'stale', 'policy_unknown'])
+
 /** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
 export default fp(async (app: FastifyInstance) => {
   const { keys, replay } = app.guardParts
@@ -29,7 +32,7 @@ export default fp(async (app: FastifyInstance) => {
   }
   app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether tokens and proofs can be decided about', response: { 200: report, 503: report } } }, (_request, reply) => {
     const checks = { process: closing ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck() }
-    const ready = Object.values(checks).every(check => check === 'ok' || check === 'stale')
+    const ready = Object.values(checks).every(check => PASSING.has(check))
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
     return { status: ready ? 'ok' : 'unavailable', checks }
   })
@@ -39,12 +42,11 @@ export default fp(async (app: FastifyInstance) => {
     const { status, keys: usable } = keys.state()
     // The provider has answered and every token is refused: no instance may take traffic with that.
     if (usable === 0 && (status === 'fresh' || status === 'stale')) return 'none_usable'
-    // Stale keys serve on while the provider is down: that is worth an alarm, and no reason to take the instance away.
     return status === 'fresh' ? 'ok' : status
   }
 
   function replayCheck (): string {
     const { ready, reason } = replay.state()
-    return ready ? 'ok' : String(reason)
+    return ready && reason !== 'policy_unknown' ? 'ok' : String(reason)
   }
 }, { name: 'health', dependencies: ['auth', 'openapi', 'pressure', 'metrics'] })

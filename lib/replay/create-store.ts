@@ -4,6 +4,7 @@ import { createMemoryStore } from './memory-store.ts'
 import { createOffStore } from './off-store.ts'
 import type { RedisFault } from './redis-faults.ts'
 import { createRedisStore } from './redis-store.ts'
+import type { StoreTimers } from './redis-store.ts'
 import type { ReplayStore } from './replay-store.ts'
 import { parseReplayUrl } from './replay-url.ts'
 
@@ -11,6 +12,19 @@ import { parseReplayUrl } from './replay-url.ts'
 export type ReplayStoreEvent =
   | { readonly name: 'replay_unavailable', readonly reason: RedisFault }
   | { readonly name: 'replay_available' }
+  /** It is used, though it does not say whether it may forget records. */
+  | { readonly name: 'replay_policy_unknown' }
+
+const TIMERS: StoreTimers = {
+  nowMs: () => performance.now(),
+  after (ms, run) {
+    setTimeout(run, ms)
+  },
+  every (ms, run) {
+    const timer = setInterval(run, ms).unref()
+    return () => clearInterval(timer)
+  }
+}
 
 /**
  * Makes the replay store that the settings name: the memory of this process, a Redis or Valkey shared by many, or none.
@@ -29,6 +43,8 @@ export async function createReplayStore ({ DPOP_REPLAY, DPOP_REPLAY_MAX }: Pick<
   return createRedisStore({
     open: listeners => openRedisLink(target, listeners),
     now,
-    onChange: reason => onEvent(reason === null ? { name: 'replay_available' } : { name: 'replay_unavailable', reason })
+    timers: TIMERS,
+    onChange: reason => onEvent(reason === null ? { name: 'replay_available' } : { name: 'replay_unavailable', reason }),
+    onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown' })
   })
 }

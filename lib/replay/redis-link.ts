@@ -1,6 +1,7 @@
 import { Cluster, Command, Redis } from 'ioredis'
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import { faultOf } from './redis-faults.ts'
+import type { MemoryAnswer } from './redis-policy.ts'
 import type { RedisTarget } from './replay-url.ts'
 
 /** Told of what happens to the connection. Errors come as the client made them. */
@@ -16,8 +17,8 @@ export interface RedisLink {
   readonly ready: boolean
   /** `SET key 1 EX ttl [NX]`. The reply is `OK`, or null when the key was there. Commands of one turn of the event loop leave in one packet. */
   set (key: string, ttlSeconds: number, ifAbsent: boolean, done: (error: Error | null | undefined, reply?: unknown) => void): void
-  /** `INFO memory`, as text. */
-  memoryInfo (done: (error: Error | null | undefined, reply?: unknown) => void): void
+  /** `INFO memory` of the server, or of each master of a cluster. */
+  memoryInfo (done: (answers: readonly MemoryAnswer[]) => void): void
   close (): void
 }
 
@@ -62,7 +63,10 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners): R
       client.sendCommand(new Command('set', args, { replyEncoding: 'utf8' }, done))
     },
     memoryInfo (done) {
-      client.sendCommand(new Command('info', ['memory'], { replyEncoding: 'utf8' }, done))
+      const servers = client instanceof Cluster ? client.nodes('master') : [client]
+      Promise.all(servers.map(server => new Promise<MemoryAnswer>(resolve => {
+        server.sendCommand(new Command('info', ['memory'], { replyEncoding: 'utf8' }, (error, info) => resolve({ error, info })))
+      }))).then(done)
     },
     close () {
       closed = true
@@ -81,10 +85,11 @@ function connectionOptions ({ tls, username, password }: RedisTarget): RedisOpti
     // RESP2 is spoken by every server and proxy, and its answers to SET are all that is read here.
     protocol: 2,
     disableClientInfo: true,
+    // The client would not go on without an answer to INFO, which a server may withhold. The store asks by itself.
+    enableReadyCheck: false,
     connectTimeout: CONNECT_TIMEOUT_MS,
     disconnectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SILENCE_MS,
-    maxLoadingRetryTime: LONGEST_RETRY_MS,
     // A command that was sent may have been recorded; sending it again would call its own proof a replay.
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0
@@ -99,6 +104,9 @@ function sentinelOptions (target: RedisTarget): RedisOptions {
   return {
     ...connectionOptions(target),
     ...mendingOptions(),
+    // Here it tells whether the server is the master by now. Sentinels themselves need INFO.
+    enableReadyCheck: true,
+    maxLoadingRetryTime: LONGEST_RETRY_MS,
     db: target.db,
     name: target.sentinel,
     sentinels: [...target.hosts],

@@ -2,6 +2,8 @@ import { Refusal } from '../refusal.ts'
 import { faultOf } from './redis-faults.ts'
 import type { RedisFault } from './redis-faults.ts'
 import type { LinkListeners, RedisLink } from './redis-link.ts'
+import { policyOf } from './redis-policy.ts'
+import type { MemoryAnswer } from './redis-policy.ts'
 import { LATE_CLAIM_SECONDS } from './replay-store.ts'
 import type { ClaimDone, ReplayStore } from './replay-store.ts'
 
@@ -14,6 +16,8 @@ const MOST_WAITING = 10_000
 /** How often a store that is down is tried; one that is up and idle, every fourth time. */
 const PROBE_MS = 250
 const IDLE_BEATS = 4
+/** The policy of eviction can be changed while the server runs, so it is asked for once a second, idle or not. */
+const POLICY_BEATS = 4
 /** A server that refuses some claims and takes others is called up again when it has refused none for this long. */
 const CALM_MS = 1000
 const PREFIX = 'holdfast:'
@@ -23,13 +27,26 @@ const PROBE_KEY = `${PREFIX}probe`
 const PROBE_TTL_SECONDS = 10
 const LONGEST_TTL_SECONDS = 10 * 366 * 86_400
 
+/** Time as it passes, for waiting. */
+export interface StoreTimers {
+  /** Milliseconds from any start, never set back. */
+  nowMs (): number
+  /** Runs something once. */
+  after (ms: number, run: () => void): void
+  /** Runs something again and again, without keeping the process alive, until what it returns is called. */
+  every (ms: number, run: () => void): () => void
+}
+
 export interface RedisStoreOptions {
   /** Opens the connection; see `openRedisLink`. */
   open: (listeners: LinkListeners) => RedisLink
   /** Unix seconds. */
   now: () => number
+  timers: StoreTimers
   /** Told once for each change: with the fault when the store cannot be used, with null when it can. */
   onChange: (fault: RedisFault | null) => void
+  /** Told when a server does not say any more, or never said, whether it evicts. */
+  onPolicyUnknown: () => void
 }
 
 /** A command on its way, or a claim that waits for the first connection; `done` is gone once answered. */
@@ -46,12 +63,13 @@ interface Pending {
  * The replay store of many instances: one `SET key 1 NX EX ttl` for each claim, on one connection, in batches under load.
  * A claim that gets no clear answer in time is refused with `replay_unavailable`; it may have been recorded, so that the
  * client must come back with a new proof. A server that may evict keys is not used: it would forget records.
+ * One that does not say is used, and readiness tells.
  */
-export function createRedisStore ({ open, now, onChange }: RedisStoreOptions): ReplayStore {
+export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown }: RedisStoreOptions): ReplayStore {
   /** Commands in the order of their deadlines. Those at the head are not answered yet. */
   let head: Pending | null = null
   let tail: Pending | null = null
-  let timer: NodeJS.Timeout | undefined
+  let isTimed = false
   let waiting: Pending[] | null = []
   let usable = false
   let fault: RedisFault | 'connecting' | 'closed' | null = 'connecting'
@@ -59,37 +77,39 @@ export function createRedisStore ({ open, now, onChange }: RedisStoreOptions): R
   let isAnswered = false
   let idleBeats = 0
   let isAsking = false
+  let beatsSinceAsked = 0
+  let isPolicyUnknown = false
   let claims = 0
   let seen = 0
   let refused = 0
 
-  const link = open({ ready: checkPolicy, error: error => fail(faultOf(error)), close: lose })
-  const heart = setInterval(beat, PROBE_MS)
-  heart.unref()
+  const link = open({ ready: askPolicy, error: error => fail(faultOf(error)), close: lose })
+  const stopHeart = timers.every(PROBE_MS, beat)
 
   /** Starts the clock of a command. */
   function enqueue (pending: Pending): void {
     if (tail) tail.next = pending
     else head = pending
     tail = pending
-    timer ??= setTimeout(beforeExpiry, pending.deadlineMs - performance.now())
+    if (!isTimed) expireAt(pending.deadlineMs)
   }
 
   /** After a stall of this process, answers lie unread in the socket: they are read before anything is given up. */
-  function beforeExpiry (): void {
-    timer = setTimeout(expire, GRACE_MS)
+  function expireAt (deadlineMs: number): void {
+    isTimed = true
+    timers.after(deadlineMs - timers.nowMs(), () => timers.after(GRACE_MS, expire))
   }
 
   /** Refuses what has waited too long. Runs once for the deadline of a head, not once for each command. */
   function expire (): void {
-    const nowMs = performance.now()
-    timer = undefined
+    const nowMs = timers.nowMs()
     while (head && head.deadlineMs <= nowMs) {
       const due: Pending = head
       fail('timeout')
       conclude(due, undefined)
     }
-    if (head) timer = setTimeout(beforeExpiry, head.deadlineMs - nowMs)
+    isTimed = false
+    if (head) expireAt(head.deadlineMs)
   }
 
   function send (pending: Pending): void {
@@ -124,31 +144,43 @@ export function createRedisStore ({ open, now, onChange }: RedisStoreOptions): R
     done(null, first)
   }
 
-  /** The last step to a usable connection: whether the server would rather refuse a record than forget one. */
-  function checkPolicy (): void {
+  /** Asks whether the server would rather refuse a record than forget one. */
+  function askPolicy (): void {
     if (isAsking) return
     isAsking = true
-    link.memoryInfo((error, info) => {
+    beatsSinceAsked = 0
+    link.memoryInfo(answers => {
       isAsking = false
-      if (!link.ready || fault === 'closed') return
-      // A server that does not tell is believed.
-      if (!error && evicts(String(info))) return fail('evicts')
-      usable = true
-      probe()
-      const claimsWaiting = waiting
-      waiting = null
-      claimsWaiting?.forEach(send)
+      if (link.ready && fault !== 'closed') judgePolicy(answers)
     })
   }
 
+  /** The last step to a usable connection, and the end of one that was. */
+  function judgePolicy (answers: readonly MemoryAnswer[]): void {
+    const policy = policyOf(answers)
+    if (policy === null) return answers.slice(0, 1).forEach(({ error }) => fail(faultOf(error!)))
+    if (policy === 'evicts') {
+      usable = false
+      return fail('evicts')
+    }
+    if (policy === 'unknown' && !isPolicyUnknown) onPolicyUnknown()
+    isPolicyUnknown = policy === 'unknown'
+    if (usable) return
+    usable = true
+    probe()
+    const claimsWaiting = waiting
+    waiting = null
+    claimsWaiting?.forEach(send)
+  }
+
   function probe (): void {
-    const pending: Pending = { key: PROBE_KEY, ttlSeconds: PROBE_TTL_SECONDS, ifAbsent: false, deadlineMs: performance.now() + CLAIM_MS, done: probed, next: null }
+    const pending: Pending = { key: PROBE_KEY, ttlSeconds: PROBE_TTL_SECONDS, ifAbsent: false, deadlineMs: timers.nowMs() + CLAIM_MS, done: probed, next: null }
     enqueue(pending)
     send(pending)
   }
 
   function probed (refusal: Refusal | null): void {
-    if (refusal || fault === null || fault === 'closed' || performance.now() - faultAt < CALM_MS) return
+    if (refusal || fault === null || fault === 'closed' || timers.nowMs() - faultAt < CALM_MS) return
     fault = null
     onChange(null)
   }
@@ -157,14 +189,14 @@ export function createRedisStore ({ open, now, onChange }: RedisStoreOptions): R
     idleBeats = isAnswered ? 0 : idleBeats + 1
     isAnswered = false
     if (!link.ready) return
-    if (!usable) checkPolicy()
-    else if (fault !== null || idleBeats >= IDLE_BEATS) probe()
+    if (!usable || ++beatsSinceAsked >= POLICY_BEATS) askPolicy()
+    if (usable && (fault !== null || idleBeats >= IDLE_BEATS)) probe()
   }
 
   function fail (reason: RedisFault | null): void {
     // An error without a reason goes before the end of the connection, which is told as well.
     if (fault === 'closed' || reason === null) return
-    if (link.ready) faultAt = performance.now()
+    if (link.ready) faultAt = timers.nowMs()
     const claimsWaiting = waiting
     waiting = null
     claimsWaiting?.forEach(pending => conclude(pending, undefined))
@@ -189,27 +221,20 @@ export function createRedisStore ({ open, now, onChange }: RedisStoreOptions): R
         refused++
         return done(new Refusal('replay_unavailable'))
       }
-      const deadlineMs = performance.now() + (usable ? CLAIM_MS : FIRST_CLAIM_MS)
+      const deadlineMs = timers.nowMs() + (usable ? CLAIM_MS : FIRST_CLAIM_MS)
       const pending: Pending = { key: PREFIX + Buffer.from(id.slice(0, KEY_BYTES), 'latin1').toString('base64url'), ttlSeconds, ifAbsent: true, deadlineMs, done, next: null }
       enqueue(pending)
       if (usable) send(pending)
       else waiting!.push(pending)
     },
-    state: () => ({ kind: 'redis', ready: fault === null, reason: fault ?? undefined, claims, seen, refused }),
+    state: () => ({ kind: 'redis', ready: fault === null, reason: fault ?? (isPolicyUnknown ? 'policy_unknown' : undefined), claims, seen, refused }),
     close () {
       fault = 'closed'
       usable = false
       waiting = null
-      clearInterval(heart)
+      stopHeart()
       while (head) conclude(head, undefined)
       link.close()
     }
   }
-}
-
-/** Reads `INFO memory`: whether the server has a limit and a policy of forgetting keys to stay below it. */
-function evicts (info: string): boolean {
-  const valueOf = (name: string): string | undefined => info.split(`\n${name}:`, 2)[1]?.split('\r', 1)[0]
-  const policy = valueOf('maxmemory_policy')
-  return policy !== undefined && policy !== 'noeviction' && valueOf('maxmemory') !== '0'
 }

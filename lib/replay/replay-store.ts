@@ -14,7 +14,7 @@ export interface ReplayState {
   readonly kind: 'memory' | 'redis' | 'off'
   /** Whether a claim made now would be decided. */
   readonly ready: boolean
-  /** Why not, as a stable word. */
+  /** Why not, as a stable word; or what else is to be known of a store that is ready. */
   readonly reason?: string
   /** Live records, where the store can tell. */
   readonly entries?: number

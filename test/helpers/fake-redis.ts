@@ -7,6 +7,8 @@ export type Reply = string | null | 'close'
 
 export interface FakeRedis {
   readonly port: number
+  /** Taken so far. */
+  readonly connections: number
   /** Commands received, each as its words; the name in capitals. */
   readonly commands: string[][]
   /** Commands in each packet received. */
@@ -28,11 +30,13 @@ const list = (items: string[]): string => `*${items.length}\r\n${items.join('')}
 export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
   const sockets = new Set<Socket>()
   const keys = new Set<string>()
+  let connections = 0
   const server: Server = tls ? createTlsServer(tls) : createTcpServer()
   server.on(tls ? 'secureConnection' : 'connection', serve)
   server.on('tlsClientError', () => {})
 
   function serve (socket: Socket): void {
+    connections++
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket)).on('error', () => socket.destroy())
     if (fake.greeting) socket.write(fake.greeting)
@@ -77,6 +81,7 @@ export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
   const { port } = server.address() as AddressInfo
   const fake: FakeRedis = {
     port,
+    get connections () { return connections },
     commands: [],
     packets: [],
     override: undefined,

@@ -27,7 +27,7 @@ async function until (what: string, isTrue: () => boolean | Promise<boolean>): P
 async function open (t: Test, url: string): Promise<{ store: ReplayStore, changes: string[] }> {
   const changes: string[] = []
   const store = await createReplayStore({ DPOP_REPLAY: url, DPOP_REPLAY_MAX: 1 }, event => {
-    changes.push(event.name === 'replay_available' ? 'available' : event.reason)
+    changes.push('reason' in event ? event.reason : event.name.replace('replay_', ''))
   })
   t.teardown(() => store.close())
   return { store, changes }
@@ -103,6 +103,48 @@ t.test('a server that would evict is not used until it would not', { skip: skipR
   t.equal(await claim(store, 'a'), 'first')
 })
 
+t.test('a server that begins to evict on a standing connection is not used until it stops', { skip: skipRedis }, async (t) => {
+  const changes: ReadonlyArray<readonly [title: string, args: string[], begin: string[], end: string[]]> = [
+    ['another policy', ['--maxmemory', '100mb'], ['maxmemory-policy', 'allkeys-lru'], ['maxmemory-policy', 'noeviction']],
+    ['a limit where there was none', ['--maxmemory-policy', 'volatile-ttl'], ['maxmemory', '100mb'], ['maxmemory', '0']]
+  ]
+  for (const [title, args, begin, end] of changes) {
+    const server = await startRedis(t, args)
+    const { store, changes } = await openReady(t, server)
+    t.equal(await claim(store, 'a'), 'first', title)
+    let n = 0
+    await server.command('CONFIG', 'SET', ...begin)
+    await until(`${title} is noticed under load`, async () => await claim(store, `b${n++}`) === 'replay_unavailable')
+    t.match(store.state(), { ready: false, reason: 'evicts' }, title)
+    await server.command('CONFIG', 'SET', ...end)
+    await until(`${title} is taken back`, isReady(store))
+    t.equal(await claim(store, 'a'), 'seen', title)
+    await server.command('CONFIG', 'SET', ...begin)
+    await until(`${title} is noticed without load`, hasReason(store, 'evicts'))
+    t.strictSame(changes, ['available', 'evicts', 'available', 'evicts'], title)
+  }
+})
+
+t.test('a server that does not say whether it evicts is used, and readiness tells', { skip: skipRedis }, async (t) => {
+  const server = await startRedis(t)
+  await server.command('ACL', 'SETUSER', 'mute', 'on', '>staple', '~holdfast:*', '+set')
+  const renamed = await startRedis(t, ['--rename-command', 'INFO', 'HIDDEN', '--rename-command', 'CONFIG', ''])
+  for (const url of [`redis://mute:staple@127.0.0.1:${server.port}`, `redis://127.0.0.1:${renamed.port}`]) {
+    const { store, changes } = await open(t, url)
+    await until('it is ready', isReady(store))
+    t.equal(await claim(store, url), 'first')
+    t.match(store.state(), { ready: true, reason: 'policy_unknown' })
+    t.strictSame(changes, ['policy_unknown', 'available'])
+  }
+  const { store } = await open(t, `redis://mute:staple@127.0.0.1:${server.port}`)
+  await until('it is ready', isReady(store))
+  await server.command('ACL', 'SETUSER', 'mute', '+info')
+  await until('it says now', () => store.state().reason === undefined)
+  await server.command('ACL', 'SETUSER', 'mute', '-info')
+  await until('it does not any more', hasReason(store, 'policy_unknown'))
+  t.equal(store.state().ready, true)
+})
+
 t.test('a server that becomes a replica is refused until it is a master', { skip: skipRedis }, async (t) => {
   const [master, server] = await Promise.all([startRedis(t), startRedis(t)])
   const { store } = await openReady(t, server)
@@ -169,14 +211,42 @@ t.test('a certificate that nobody vouches for is refused', { skip: skipRedis }, 
   t.equal(await claim(plain.store, 'a'), 'first')
 })
 
-t.test('a cluster spreads the records and outlives a node that comes back', { skip: skipRedis }, async (t) => {
-  const nodes = await Promise.all([0, 1, 2].map(() => startClusterNode(t)))
-  const shares = [['0', '5461'], ['5462', '10922'], ['10923', '16383']] as const
-  for (const [n, node] of nodes.entries()) await node.command('CLUSTER', 'ADDSLOTSRANGE', ...shares[n]!)
-  for (const node of nodes.slice(1)) await node.command('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port))
-  const isWhole = async (): Promise<boolean> => (await Promise.all(nodes.map(node => node.command('SET', 'x', '1').then(() => true, (error: Error) => error.message.includes('MOVED'))))).every(Boolean)
-  await until('the cluster is whole', isWhole)
+t.test('a cluster of which one node evicts is not used, whichever it is', { skip: skipRedis }, async (t) => {
+  const nodes = await startCluster(t)
+  const { store, changes } = await open(t, `redis://127.0.0.1:${nodes[0]!.port}?cluster=true`)
+  await until('the store is ready', isReady(store))
+  for (const [n, node] of nodes.entries()) {
+    await node.command('CONFIG', 'SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
+    await until(`node ${n} is found out`, hasReason(store, 'evicts'))
+    t.strictSame(await Promise.all(Array.from({ length: 20 }, (_, k) => claim(store, `${n} ${k}`))), Array.from({ length: 20 }, () => 'replay_unavailable'), 'whatever the slot')
+    await node.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+    await until(`node ${n} keeps again`, isReady(store))
+  }
+  t.equal(await claim(store, 'a'), 'first')
+  t.strictSame(changes, ['available', 'evicts', 'available', 'evicts', 'available', 'evicts', 'available'])
 
+  await nodes[2]!.command('ACL', 'SETUSER', 'default', '-info')
+  await until('one that does not say is told', hasReason(store, 'policy_unknown'))
+  t.equal(store.state().ready, true)
+})
+
+t.test('a replica of a cluster that is promoted and evicts is found out', { skip: skipRedis }, async (t) => {
+  const nodes = await startCluster(t)
+  const replica = await startClusterNode(t, ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
+  await replica.command('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port))
+  const id = await nodes[2]!.command('CLUSTER', 'MYID')
+  await until('it is a replica', () => replica.command('CLUSTER', 'REPLICATE', id).then(() => true, () => false))
+  const { store } = await open(t, `redis://127.0.0.1:${nodes[0]!.port}?cluster=true`)
+  await until('the store is ready', isReady(store))
+  t.equal(await claim(store, 'a'), 'first', 'a replica forgets nothing by itself')
+  await until('it is promoted', async () => await replica.command('CLUSTER', 'FAILOVER').then(() => false, () => false) || (await replica.command('ROLE')).startsWith('master'))
+  await until('it is found out', hasReason(store, 'evicts'))
+  await replica.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+  await until('it keeps', isReady(store))
+})
+
+t.test('a cluster spreads the records and outlives a node that comes back', { skip: skipRedis }, async (t) => {
+  const nodes = await startCluster(t)
   const { store } = await open(t, `redis://127.0.0.1:${nodes[0]!.port},127.0.0.1:${nodes[1]!.port}?cluster=true`)
   await until('the store is ready', isReady(store))
   for (let n = 0; n < 50; n++) await claim(store, n)
@@ -192,23 +262,30 @@ t.test('a cluster spreads the records and outlives a node that comes back', { sk
   await until('all slots are served', async () => !(await Promise.all(Array.from({ length: 50 }, (_, n) => claim(store, n)))).includes('replay_unavailable'))
 })
 
+t.test('a new master after a failover that evicts is not used', { skip: skipRedis }, async (t) => {
+  const master = await startRedis(t)
+  const replica = await startRedis(t, ['--replicaof', '127.0.0.1', String(master.port), '--maxmemory', '100mb', '--maxmemory-policy', 'volatile-lru'])
+  const { sentinel, failover } = await startSentinel(t, master, replica)
+  const { store } = await open(t, `redis://127.0.0.1:${sentinel.port}?sentinel=main`)
+  await until('the store is ready', isReady(store))
+  await failover()
+  await master.kill()
+  await until('the store has followed', hasReason(store, 'evicts'))
+  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  await replica.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+  await until('the store is ready again', isReady(store))
+  t.equal(await claim(store, 'a'), 'first')
+})
+
 t.test('Sentinels lead to the new master after a failover', { skip: skipRedis }, async (t) => {
   const master = await startRedis(t)
   const replica = await startRedis(t, ['--replicaof', '127.0.0.1', String(master.port)])
-  const sentinel = await startRedis(t, ['--sentinel'])
-  await sentinel.command('SENTINEL', 'MONITOR', 'main', '127.0.0.1', String(master.port), '1')
-  await sentinel.command('SENTINEL', 'SET', 'main', 'down-after-milliseconds', '500')
-  await sentinel.command('SENTINEL', 'SET', 'main', 'failover-timeout', '30000')
-
+  const { sentinel, failover } = await startSentinel(t, master, replica)
   const { store } = await open(t, `redis://127.0.0.1:${sentinel.port}?sentinel=main`)
   await until('the store is ready', isReady(store))
   t.equal(await claim(store, 'a'), 'first')
   await until('the record is replicated', async () => Number(await replica.command('DBSIZE')) >= 1)
-  // Sentinel takes some time to hear of the replica.
-  await until('the failover begins', () => sentinel.command('SENTINEL', 'FAILOVER', 'main').then(() => true, () => false))
-  await until('the replica is the master', () => isMaster(replica))
-  // Killed before Sentinel has seen the end of it, the failover might be given up.
-  await until('Sentinel names it', async () => await sentinel.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'main') === `127.0.0.1 ${replica.port}`)
+  await failover()
   await master.kill()
   let n = 0
   await until('the store has followed', async () => (await claim(store, `b${n++}`)) === 'first')
@@ -227,6 +304,35 @@ async function isMaster (server: RedisServer): Promise<boolean> {
   return server.command('SET', 'x', '1').then(() => true, () => false)
 }
 
-function startClusterNode (t: Test): Promise<RedisServer> {
-  return startRedis(t, ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--cluster-require-full-coverage', 'no'])
+function startClusterNode (t: Test, args: string[] = []): Promise<RedisServer> {
+  return startRedis(t, ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--cluster-require-full-coverage', 'no', ...args])
+}
+
+/** Three masters, each with a third of the slots. */
+async function startCluster (t: Test): Promise<RedisServer[]> {
+  const nodes = await Promise.all([0, 1, 2].map(() => startClusterNode(t)))
+  const shares = [['0', '5461'], ['5462', '10922'], ['10923', '16383']] as const
+  for (const [n, node] of nodes.entries()) await node.command('CLUSTER', 'ADDSLOTSRANGE', ...shares[n]!)
+  for (const node of nodes.slice(1)) await node.command('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port))
+  const isWhole = async (): Promise<boolean> => (await Promise.all(nodes.map(node => node.command('SET', 'x', '1').then(() => true, (error: Error) => error.message.includes('MOVED'))))).every(Boolean)
+  await until('the cluster is whole', isWhole)
+  return nodes
+}
+
+/** A Sentinel of the two, and the way to make the replica the master. */
+async function startSentinel (t: Test, master: RedisServer, replica: RedisServer): Promise<{ sentinel: RedisServer, failover: () => Promise<void> }> {
+  const sentinel = await startRedis(t, ['--sentinel'])
+  await sentinel.command('SENTINEL', 'MONITOR', 'main', '127.0.0.1', String(master.port), '1')
+  await sentinel.command('SENTINEL', 'SET', 'main', 'down-after-milliseconds', '500')
+  await sentinel.command('SENTINEL', 'SET', 'main', 'failover-timeout', '30000')
+  return {
+    sentinel,
+    async failover () {
+      // Sentinel takes some time to hear of the replica.
+      await until('the failover begins', () => sentinel.command('SENTINEL', 'FAILOVER', 'main').then(() => true, () => false))
+      await until('the replica is the master', () => isMaster(replica))
+      // Killed before Sentinel has seen the end of it, the failover might be given up.
+      await until('Sentinel names it', async () => await sentinel.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'main') === `127.0.0.1 ${replica.port}`)
+    }
+  }
 }

@@ -9,6 +9,8 @@ import { createReplayStore } from '../../../lib/replay/create-store.ts'
 import type { ReplayStoreEvent } from '../../../lib/replay/create-store.ts'
 import { faultOf } from '../../../lib/replay/redis-faults.ts'
 import type { LinkListeners } from '../../../lib/replay/redis-link.ts'
+import { policyOf } from '../../../lib/replay/redis-policy.ts'
+import type { EvictionPolicy, MemoryAnswer } from '../../../lib/replay/redis-policy.ts'
 import { createRedisStore } from '../../../lib/replay/redis-store.ts'
 import { LATE_CLAIM_SECONDS } from '../../../lib/replay/replay-store.ts'
 import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
@@ -45,7 +47,7 @@ async function open (t: Test, url: string): Promise<Opened> {
   const events: ReplayStoreEvent[] = []
   const store = await createReplayStore({ DPOP_REPLAY: url, DPOP_REPLAY_MAX: 1 }, event => { events.push(event) })
   t.teardown(() => store.close())
-  return { store, events, reasons: () => events.map(event => event.name === 'replay_available' ? 'available' : event.reason) }
+  return { store, events, reasons: () => events.map(event => 'reason' in event ? event.reason : event.name.replace('replay_', '')) }
 }
 
 async function startFake (t: Test, ...options: Parameters<typeof startFakeRedis>): Promise<FakeRedis> {
@@ -233,25 +235,16 @@ t.test('a claim under way when the connection breaks is refused, and never sent 
   t.equal(await claim(store, 'b'), 'first')
 })
 
-t.test('an answer that came while this process was stalled is not given up', async (t) => {
-  const { store } = await openOnFake(t)
-  const outcome = claim(store, 'a')
-  // Long enough for the packet to leave.
-  await turn()
-  const stalledUntil = performance.now() + 300
-  while (performance.now() < stalledUntil) { /* as a long pause of the collector would */ }
-  t.equal(await outcome, 'first')
-})
-
 t.test('a server that hangs costs each claim a fifth of a second, until its connection is dropped', async (t) => {
   const { store, fake, reasons } = await openOnFake(t)
+  const { connections } = fake
   fake.override = () => null
   const waiting = [claim(store, 'a'), claim(store, 'b')]
   await delay(100)
   waiting.push(claim(store, 'c'))
   t.strictSame(await Promise.all(waiting), ['replay_unavailable', 'replay_unavailable', 'replay_unavailable'])
   t.match(store.state(), { ready: false, reason: 'timeout', refused: 3 })
-  await until('the connection is dropped', () => fake.commands.some(([name], at) => name === 'INFO' && at > 2))
+  await until('the connection is dropped', () => fake.connections > connections)
   t.equal(await claim(store, 'd'), 'replay_unavailable')
   t.notOk(claimsOf(fake).some(([, key]) => key === keyOf('d')), 'a new connection must answer first')
   fake.override = undefined
@@ -260,12 +253,53 @@ t.test('a server that hangs costs each claim a fifth of a second, until its conn
   t.strictSame(reasons(), ['available', 'timeout', 'available'])
 })
 
-/** A store on a link made by hand, whose answers the test gives. */
+/** Time that passes when the test says so. */
+function createTimers () {
+  let now = 0
+  let due: Array<{ at: number, run: () => void }> = []
+  const after = (ms: number, run: () => void): void => { due.push({ at: now + ms, run }) }
+  const timers = {
+    nowMs: () => now,
+    after,
+    every (ms: number, run: () => void) {
+      let stopped = false
+      const again = (): void => {
+        if (stopped) return
+        after(ms, again)
+        run()
+      }
+      after(ms, again)
+      return () => { stopped = true }
+    },
+    /** As when this process stands still: what fell due runs late, and nothing else has happened. */
+    stall (ms: number) {
+      now += ms
+      const late = due.filter(({ at }) => at <= now)
+      due = due.filter(({ at }) => at > now)
+      for (const { run } of late) run()
+    },
+    pass (ms: number) {
+      for (let left = ms; left > 0; left -= 10) timers.stall(10)
+    }
+  }
+  return timers
+}
+
+const KEEPS: MemoryAnswer = { info: '# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:noeviction\r\n' }
+const EVICTS: MemoryAnswer = { info: '# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n' }
+const MUTE: MemoryAnswer = { error: Object.assign(new Error("NOPERM this user has no permissions to run the 'info' command"), { name: 'ReplyError' }) }
+const RENAMED: MemoryAnswer = { error: Object.assign(new Error("ERR unknown command 'INFO'"), { name: 'ReplyError' }) }
+const LOADING: MemoryAnswer = { error: Object.assign(new Error('LOADING Redis is loading the dataset in memory'), { name: 'ReplyError' }) }
+const SILENT: MemoryAnswer = { error: new Error('Connection is closed.') }
+
+/** A store on a link and on timers made by hand: the test gives the answers, and lets time pass. */
 function openOnLink (t: Test) {
+  const timers = createTimers()
+  const changes: string[] = []
   const link = {
     ready: true,
     listeners: undefined as unknown as LinkListeners,
-    policies: [] as Array<(error: Error | null, info?: unknown) => void>,
+    policies: [] as Array<(answers: readonly MemoryAnswer[]) => void>,
     sets: [] as Array<{ ifAbsent: boolean, done: (error: Error | null, reply?: unknown) => void }>
   }
   const store = createRedisStore({
@@ -279,42 +313,172 @@ function openOnLink (t: Test) {
       }
     },
     now: () => Date.now() / 1000,
-    onChange () {}
+    timers,
+    onChange: fault => { changes.push(fault ?? 'available') },
+    onPolicyUnknown: () => { changes.push('policy_unknown') }
   })
   t.teardown(() => store.close())
-  return { store, link }
+  const answerPolicy = (...answers: MemoryAnswer[]): void => link.policies.at(-1)!(answers)
+  /** The answers to all that is under way. */
+  const answerSets = (): void => { for (const { done } of link.sets.splice(0)) done(null, 'OK') }
+  /** Time in which a claim or a probe is answered at once. */
+  const live = (ms: number, each?: () => void): void => {
+    for (let left = ms; left > 0; left -= 10) {
+      timers.pass(10)
+      each?.()
+      answerSets()
+    }
+  }
+  return { store, link, timers, changes, answerPolicy, answerSets, live }
 }
 
 t.test('an answer that comes too late changes nothing', async (t) => {
-  const { store, link } = openOnLink(t)
+  const { store, link, timers, answerPolicy } = openOnLink(t)
   link.listeners.ready()
-  link.policies[0]!(new Error('NOPERM this user has no permissions'))
+  answerPolicy(KEEPS)
   let answers = 0
   store.claim(idOf('a'), 'jkt', inSeconds(330), () => { answers++ })
-  await until('the claim is refused', () => store.state().refused === 1)
+  timers.pass(230)
+  t.equal(store.state().refused, 1)
   for (const { done } of link.sets) done(null, 'OK')
   t.equal(answers, 1)
   t.match(store.state(), { claims: 1, seen: 0, refused: 1 })
 })
 
 t.test('a server is asked for its policy once at a time, and its answer is of use to that connection alone', async (t) => {
-  const { store, link } = openOnLink(t)
-  await delay(600)
+  const { store, link, timers } = openOnLink(t)
+  timers.pass(600)
   t.equal(link.policies.length, 1, 'asked without an answer for two beats')
   link.ready = false
-  link.policies[0]!(null, 'maxmemory_policy:noeviction')
+  link.listeners.close()
+  link.policies[0]!([KEEPS])
   t.equal(await claim(store, 'a'), 'replay_unavailable')
   t.equal(link.sets.length, 0)
   link.ready = true
   link.listeners.ready()
-  link.policies[1]!(null, '')
+  link.policies[1]!([KEEPS])
   t.equal(link.sets.length, 1, 'the probe')
+})
+
+t.test('an answer that came while this process was stalled is not given up, and one that has not come is', async (t) => {
+  for (const isThere of [true, false]) {
+    const { store, link, timers, answerPolicy, answerSets } = openOnLink(t)
+    link.listeners.ready()
+    answerPolicy(KEEPS)
+    answerSets()
+    const outcome = claim(store, 'a')
+    timers.stall(300)
+    // What lies in the socket is read as soon as the timers have run.
+    if (isThere) answerSets()
+    timers.pass(30)
+    t.equal(await outcome, isThere ? 'first' : 'replay_unavailable')
+  }
+})
+
+t.test('claims are refused at their own deadlines, also those that are made while others are', async (t) => {
+  const { store, link, timers, answerPolicy, answerSets } = openOnLink(t)
+  link.listeners.ready()
+  answerPolicy(KEEPS)
+  answerSets()
+  const refusedAt: Record<string, number> = {}
+  const tell = (name: string) => (): void => { refusedAt[name] = timers.nowMs() }
+  store.claim(idOf('a'), 'jkt', inSeconds(330), () => {
+    tell('a')()
+    store.claim(idOf('c'), 'jkt', inSeconds(330), tell('c'))
+  })
+  timers.pass(100)
+  store.claim(idOf('b'), 'jkt', inSeconds(330), tell('b'))
+  timers.pass(1000)
+  t.strictSame(refusedAt, { a: 220, b: 320, c: 440 }, '200 ms each, and 20 for answers that lie unread')
+})
+
+t.test('a server that begins to evict is left within a second, idle or busy, and used again when it has stopped', async (t) => {
+  for (const isBusy of [false, true]) {
+    const { store, link, changes, answerPolicy, answerSets, ...opened } = openOnLink(t)
+    let n = 0
+    const live = (ms: number): void => opened.live(ms, isBusy ? () => { claim(store, n++) } : undefined)
+    link.listeners.ready()
+    answerPolicy(KEEPS)
+    live(1000)
+    t.equal(link.policies.length, 2, 'asked again once, not with each claim')
+    answerPolicy(KEEPS)
+    live(1000)
+    t.equal(link.policies.length, 3)
+    t.equal(store.state().ready, true)
+    answerPolicy(EVICTS)
+    t.match(store.state(), { ready: false, reason: 'evicts' })
+    t.equal(await claim(store, 'a'), 'replay_unavailable')
+    t.equal(link.sets.length, 0, 'nothing is sent there')
+    live(250)
+    answerPolicy(EVICTS)
+    t.equal(await claim(store, 'a'), 'replay_unavailable', 'still')
+    live(250)
+    t.equal(link.policies.length, 5)
+    answerPolicy(KEEPS)
+    answerSets()
+    live(1500)
+    t.equal(store.state().ready, true)
+    t.strictSame(changes, ['available', 'evicts', 'available'])
+  }
+})
+
+t.test('a server that does not say whether it evicts is used, and readiness tells', async (t) => {
+  const { store, link, changes, answerPolicy, answerSets, live } = openOnLink(t)
+  link.listeners.ready()
+  answerPolicy(MUTE)
+  const outcome = claim(store, 'a')
+  answerSets()
+  t.equal(await outcome, 'first')
+  t.match(store.state(), { ready: true, reason: 'policy_unknown' })
+  live(1000)
+  answerPolicy({ info: '# Memory\r\nused_memory:1\r\n' })
+  t.match(store.state(), { ready: true, reason: 'policy_unknown' }, 'an answer without the word')
+  t.strictSame(changes, ['policy_unknown', 'available'], 'told once')
+  live(1000)
+  answerPolicy(KEEPS)
+  t.match(store.state(), { ready: true, reason: undefined })
+})
+
+t.test('of several servers one that evicts is enough, and one that does not answer is no news', async (t) => {
+  const rows: [MemoryAnswer[], EvictionPolicy | null][] = [
+    [[], null],
+    [[SILENT], null],
+    [[LOADING], null],
+    [[{ error: new Error('NOPERM') }], null],
+    [[RENAMED], 'unknown'],
+    [[KEEPS], 'keeps'],
+    [[KEEPS, SILENT], 'keeps'],
+    [[KEEPS, MUTE, KEEPS], 'unknown'],
+    [[KEEPS, MUTE, SILENT, EVICTS], 'evicts'],
+    [[{ info: '# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n' }], 'keeps'],
+    [[{ info: '# Memory\r\nmaxmemory:0\r\n' }], 'keeps'],
+    [[{ info: '# Memory\r\nmaxmemory_policy:allkeys-lru\r\n' }], 'evicts'],
+    [[{ info: '' }], 'unknown']
+  ]
+  for (const [answers, policy] of rows) t.equal(policyOf(answers), policy)
+
+  const { store, link, answerPolicy, answerSets, live } = openOnLink(t)
+  link.listeners.ready()
+  answerPolicy(SILENT)
+  t.equal(link.sets.length, 0, 'not used before it has answered')
+  t.equal(store.state().reason, 'connecting')
+  live(250)
+  answerPolicy(LOADING)
+  t.equal(link.sets.length, 0)
+  t.equal(store.state().reason, 'loading')
+  live(1500)
+  answerPolicy(KEEPS)
+  answerSets()
+  t.equal(store.state().ready, true)
+  live(1000)
+  answerPolicy(SILENT)
+  t.equal(store.state().ready, true)
 })
 
 t.test('a command that cannot be sent on a connection that is there makes the store unreachable', async (t) => {
   const { store, link } = openOnLink(t)
   link.listeners.ready()
-  link.policies[0]!(null, '')
+  link.policies[0]!([KEEPS])
   const outcome = claim(store, 'a')
   link.sets.find(({ ifAbsent }) => ifAbsent)!.done(new Error('Connection is closed.'))
   t.equal(await outcome, 'replay_unavailable')
@@ -350,14 +514,15 @@ t.test('what a server refuses is named, not accepted, and forgotten when it stop
 
 t.test('a server that has become a replica is left for what stands there next, once a second at most', async (t) => {
   const { store, fake } = await openOnFake(t)
-  const connections = (): number => fake.commands.filter(([name]) => name === 'INFO').length
-  const before = connections()
+  const before = fake.connections
+  const startedMs = performance.now()
   fake.override = ([name]) => name === 'SET' ? '-READONLY no\r\n' : undefined
   for (let n = 0; n < 50; n++) {
     await claim(store, n)
     await delay(10)
   }
-  t.equal(connections(), before + 2, 'two questions on one new connection')
+  t.ok(fake.connections > before, 'it is left')
+  t.ok(fake.connections - before <= 1 + (performance.now() - startedMs) / 1000, 'not for each of its refusals')
 })
 
 t.test('a connection that does not come about is named', async (t) => {
@@ -397,6 +562,19 @@ t.test('a policy of eviction does not matter where there is no limit', async (t)
   fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
   t.equal(await claim(store, 'a'), 'first')
+})
+
+t.test('a server on a standing connection that begins to evict is left, and its silence is told', async (t) => {
+  const { store, fake, reasons } = await openOnFake(t)
+  fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:volatile-lru\r\n') : undefined
+  await until('it is found out', () => store.state().reason === 'evicts')
+  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(claimsOf(fake).length, 0)
+  fake.override = ([name]) => name === 'INFO' ? "-ERR unknown command 'INFO'\r\n" : undefined
+  await until('it is used', () => store.state().reason === 'policy_unknown')
+  t.equal(await claim(store, 'a'), 'first')
+  t.strictSame(reasons(), ['available', 'evicts', 'policy_unknown', 'available'])
+  t.equal(fake.connections, 1)
 })
 
 t.test('an idle store is tried now and then, so that readiness knows', async (t) => {

@@ -1,0 +1,26 @@
+import t from 'tap'
+import { startApp } from '../helpers/app.ts'
+import { bulk, startFakeRedis } from '../helpers/fake-redis.ts'
+import type { Reply } from '../helpers/fake-redis.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+
+t.test('Readiness tells by name of a shared store that evicts, and of one that is used without saying', async t => {
+  const policy = (text: string): Reply => bulk(`# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:${text}\r\n`)
+  const rows: ReadonlyArray<readonly [info: Reply, status: number, replay: string, warnings: string[]]> = [
+    [policy('noeviction'), 200, 'ok', []],
+    ["-NOPERM this user has no permissions to run the 'info' command\r\n", 200, 'policy_unknown', ['replay_policy_unknown']],
+    [policy('allkeys-lru'), 503, 'evicts', ['replay_unavailable']]
+  ]
+  const issuer = await startIssuer(t)
+  for (const [info, status, replay, warnings] of rows) {
+    const fake = await startFakeRedis()
+    t.teardown(() => fake.stop())
+    fake.override = ([name]) => name === 'INFO' ? info : undefined
+    const { app, url, log } = await startApp(t, issuer, { LOG_LEVEL: 'warn', DPOP_REPLAY: `redis://127.0.0.1:${fake.port}` })
+    const checks = async (): Promise<Record<string, string>> => (await app.inject('/health/ready')).json().checks
+    for (let left = 500; left > 0 && ((await checks()).replay !== replay || (await checks()).keys !== 'ok'); left--) await new Promise(resolve => setTimeout(resolve, 20))
+    const answer = await fetch(`${url}/health/ready`)
+    t.same([answer.status, await answer.json()], [status, { status: status === 200 ? 'ok' : 'unavailable', checks: { process: 'ok', keys: 'ok', replay } }])
+    t.same(log.filter(({ event }) => String(event).startsWith('replay_')).map(({ level, event }) => [level, event]), warnings.map(event => [40, event]))
+  }
+})
