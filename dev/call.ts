@@ -1,8 +1,6 @@
-import { explainCall } from './call-explanation.ts'
 import { BadUsage } from './arguments.ts'
 import { readCallOptions, USAGE } from './call-options.ts'
 import type { CallOptions } from './call-options.ts'
-import { showCallVerdict } from './call-verdict.ts'
 import { exchange, NoAnswer } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
 import { readTenant } from './places.ts'
@@ -51,6 +49,8 @@ async function run (options: CallOptions, { env, out, tenant }: CallWorld, paint
     show(answer)
   }
   if (answer.status >= 200 && answer.status < 300) return 0
+  // Only a refused call needs the checks of the service, and the time that they take to load.
+  const [{ explainCall }, { showCallVerdict }] = await Promise.all([import('./call-explanation.ts'), import('./call-verdict.ts')])
   out.write(showCallVerdict(answer.status, await explainCall(answer, options, tenant), paint))
   return 1
 

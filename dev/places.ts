@@ -1,14 +1,9 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
-/** The top of the clone: these tools run from their source and from their compiled form below it. */
-export const root = findRoot(dirname(fileURLToPath(import.meta.url)))
+export const root = join(import.meta.dirname, '..')
 
-/** Where the tools are compiled to, beside what a running local tenant leaves for them. */
-export const buildDir = join(root, '.dev')
-
-const tenantFile = join(buildDir, 'tenant.json')
+const tenantFile = join(root, '.dev', 'tenant.json')
 
 /** What `npm run dev` tells `npm run call` and `npm run explain`. */
 export interface Tenant {
@@ -23,6 +18,7 @@ export interface Tenant {
 }
 
 export function writeTenant (tenant: Tenant): void {
+  mkdirSync(dirname(tenantFile), { recursive: true })
   writeFileSync(tenantFile, JSON.stringify(tenant), { mode: 0o600 })
 }
 
@@ -40,11 +36,4 @@ export function readTenant (): Tenant | undefined {
 /** Leaves alone what a second `npm run dev` wrote meanwhile. */
 export function removeTenant (pid: number): void {
   if (readTenant()?.pid === pid) rmSync(tenantFile, { force: true })
-}
-
-function findRoot (directory: string): string {
-  if (existsSync(join(directory, 'package.json'))) return directory
-  const parent = dirname(directory)
-  if (parent === directory) throw new Error('there is no package.json above these tools')
-  return findRoot(parent)
 }

@@ -8,6 +8,9 @@ import type { Settings } from '../lib/settings/settings.ts'
 import { parseScopeRequirement } from '../lib/token/scopes.ts'
 import type { ScopeRequirement } from '../lib/token/scopes.ts'
 
+// The routes are TypeScript here. Autoload does not see by itself that Node can load it when tsx came by --import.
+process.env['FASTIFY_AUTOLOAD_TYPESCRIPT'] ??= '1'
+
 export type FoundRoute = { readonly kind: 'none' | 'open' } | { readonly kind: 'guarded', readonly requirements: readonly ScopeRequirement[] }
 
 /** Asks the routes of the service themselves, by its own router, what guards a request; nothing else of the service is started. */

@@ -1,22 +1,19 @@
 import { parseArgs } from 'node:util'
 import { startProvider } from './provider.ts'
 
-const text = { type: 'string' } as const
-
 /**
  * The local identity provider alone, for services that are started otherwise: deploy/compose.yaml does. Its issuer is on localhost,
  * so whoever verifies its tokens must reach it there.
  */
-export async function main (argv: string[]): Promise<void> {
-  const { values } = parseArgs({ args: argv, options: { port: text, address: text, audience: text, url: text } })
-  const { port = '9000', address, audience = 'https://holdfast.example/api', url = 'http://localhost:8000' } = values
-  const provider = await startProvider({ port: Number(port), address, audience })
-  const call = `--url ${url} --issuer ${provider.issuer} --audience ${audience} --client-id ${provider.clientId}`
-  process.stdout.write([
-    `The local tenant is at ${provider.issuer}`,
-    'A call, from a clone:',
-    `CALL_CLIENT_SECRET=${provider.clientSecret} npm run call -- ${call} --dpop GET /api/private`,
-    ''
-  ].join('\n'))
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => { provider.close().then(() => process.exit(0)) })
-}
+const text = { type: 'string' } as const
+const { values } = parseArgs({ options: { port: text, address: text, audience: text, url: text } })
+const { port = '9000', address, audience = 'https://holdfast.example/api', url = 'http://localhost:8000' } = values
+const provider = await startProvider({ port: Number(port), address, audience })
+const call = `--url ${url} --issuer ${provider.issuer} --audience ${audience} --client-id ${provider.clientId}`
+process.stdout.write([
+  `The local tenant is at ${provider.issuer}`,
+  'A call, from a clone:',
+  `CALL_CLIENT_SECRET=${provider.clientSecret} npm run call -- ${call} --dpop GET /api/private`,
+  ''
+].join('\n'))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => { provider.close().then(() => process.exit(0)) })

@@ -33,8 +33,8 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm ci': ['.ci/run', 'npm cit'],
   'npm cit': ['.ci/run', 'npm cit'],
   'npm run build': ['.ci/run', 'npm run build'],
-  'npm run explain -- captured.txt': ['test/dev/run.test.ts', "start(directory, ['explain', '--', 'captured.txt']"],
-  'npm run dev': ['test/dev/run.test.ts', "start(directory, ['run']"],
+  'npm run explain -- captured.txt': ['test/dev/run.test.ts', "start(directory, ['dev/main.ts', 'explain', '--', 'captured.txt']"],
+  'npm run dev': ['test/dev/run.test.ts', "start(directory, ['dev/run.ts']"],
   'npm start': ['test/start.test.ts', "run('npm', ['start']"]
 }
 

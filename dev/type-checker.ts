@@ -4,16 +4,15 @@ import { fileURLToPath } from 'node:url'
 import { startChild } from './child.ts'
 import { root } from './places.ts'
 
-/** Compiles on every change. `onCompiled` gets what the compiler complained about, if anything. */
-export function startCompiler (onCompiled: (complaints: string[]) => void): ChildProcess {
+/** Checks the types of the service on every change; the API runs whatever they are. `onChecked` gets what the compiler complained about, if anything. */
+export function startTypeChecker (onChecked: (complaints: string[]) => void): ChildProcess {
   const program = fileURLToPath(import.meta.resolve('typescript/bin/tsc'))
-  const args = [program, '-p', 'tsconfig.dev.json', '--watch', '--preserveWatchOutput', '--pretty', 'false']
-  const child = startChild(args, { cwd: root, capture: true })
+  const args = [program, '-p', 'tsconfig.build.json', '--noEmit', '--watch', '--preserveWatchOutput', '--pretty', 'false']
+  const child = startChild(args, root, process.env, 'pipe')
   let complaints: string[] = []
-  const lines = child.stdout === null ? undefined : createInterface({ input: child.stdout })
-  lines?.on('line', (line) => {
+  createInterface({ input: child.stdout! }).on('line', (line) => {
     if (/Found \d+ errors?\. Watching/.test(line)) {
-      onCompiled(complaints)
+      onChecked(complaints)
       complaints = []
     } else if (/^\S.*\(\d+,\d+\): error |^error TS|^\s+\S/.test(line)) {
       complaints.push(line)
