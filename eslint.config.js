@@ -1,15 +1,16 @@
 import neostandard, { resolveIgnoresFromGitignore } from 'neostandard'
 
 /** Who may import whom: each folder names what it must not reach. The message says what to do instead. */
-const folders = ['app', 'lib', 'plugins', 'routes', 'dev', 'bench', 'test']
+const folders = ['lib', 'plugins', 'routes', 'explain', 'cli', 'dev', 'bench', 'test']
+const doors = ['app.ts', 'holdfast.ts', 'start-options.ts']
 const boundary = (folder, allowed, restrictedPackages = []) => ({
-  files: [`${folder}/**/*.ts`],
+  files: [folder === '.' ? '*.ts' : `${folder}/**/*.ts`],
   rules: {
     'no-restricted-imports': ['error', {
       patterns: [
         {
-          group: folders.filter(other => !allowed.includes(other) && other !== folder).flatMap(other => [`**/${other}/**`]).concat('**/app.ts', '**/holdfast.ts', '**/start-options.ts'),
-          message: `${folder}/ may import from ${allowed.join(', ') || 'itself alone'}; reach a plugin through its decorator.`
+          group: folders.filter(other => !allowed.includes(other) && other !== folder).flatMap(other => [`**/${other}/**`]).concat(folder === '.' ? [] : doors.filter(door => !allowed.includes(door)).map(door => `**/${door}`)),
+          message: `${folder === '.' ? 'The service' : `${folder}/`} may import from ${allowed.join(', ') || 'only itself'}; reach a plugin through its decorator.`
         },
         ...restrictedPackages
       ]
@@ -20,25 +21,20 @@ const boundary = (folder, allowed, restrictedPackages = []) => ({
 const noFastifyAtRunTime = {
   group: ['fastify', 'fastify-plugin', '@fastify/*', '!@fastify/proxy-addr', '!@fastify/jwt'],
   allowTypeImports: true,
-  message: 'lib/ is plain TypeScript: Fastify belongs to plugins/ and routes/.'
-}
-
-/** It tells what tokens and proofs hold, so it is for the tools of dev/ alone. tsconfig.build.json leaves it out of dist/. */
-const noExplanation = {
-  group: ['**/lib/explain.ts', '**/lib/explain/**'],
-  message: 'The service explains no request to anyone: lib/explain is for dev/.'
+  message: 'This is plain TypeScript: Fastify belongs to plugins/ and routes/.'
 }
 
 export default [
   ...neostandard({ ts: true, ignores: [...resolveIgnoresFromGitignore(), 'bench/results/**'] }),
+  boundary('.', ['lib', 'plugins', 'routes']),
   boundary('lib', [], [noFastifyAtRunTime]),
-  boundary('plugins', ['lib'], [noExplanation]),
-  boundary('routes', ['lib'], [noExplanation]),
-  { files: ['*.ts'], rules: { 'no-restricted-imports': ['error', { patterns: [noExplanation] }] } },
+  boundary('explain', ['lib'], [noFastifyAtRunTime]),
+  boundary('plugins', ['lib']),
+  boundary('routes', ['lib']),
   {
-    files: ['lib/**/*.ts'],
+    files: ['lib/**/*.ts', 'explain/**/*.ts'],
     rules: {
-      'no-restricted-globals': ['error', { name: 'process', message: 'lib/ is told what it needs: it reads no environment.' }],
+      'no-restricted-globals': ['error', { name: 'process', message: 'This is told what it needs: it reads no environment.' }],
       'no-console': 'error'
     }
   },

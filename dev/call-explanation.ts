@@ -1,6 +1,6 @@
 import { readSettings } from '../holdfast.ts'
-import { explainRefusal, explainRequest } from '../lib/explain.ts'
-import type { CapturedRequest, ExplainedRefusal, Explanation, ExplainOptions } from '../lib/explain.ts'
+import { explainRefusal, explainRequest } from '../explain/explain.ts'
+import type { CapturedRequest, ExplainedRefusal, Explanation, ExplainOptions } from '../explain/explain.ts'
 import { REFUSALS } from '../lib/refusal.ts'
 import type { DpopMode, Settings } from '../lib/settings/settings.ts'
 import type { CallOptions } from './call-options.ts'

@@ -1,4 +1,4 @@
-import type { Explanation } from '../lib/explain.ts'
+import type { Explanation } from '../explain/explain.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 import type { CallExplanation } from './call-explanation.ts'
 import { showAdvice, showStep } from './explain-report.ts'

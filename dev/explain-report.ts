@@ -1,5 +1,5 @@
-import type { Advice } from '../lib/advice.ts'
-import type { CapturedRequest, ExplainedStep, Explanation } from '../lib/explain.ts'
+import type { Advice } from '../explain/advice.ts'
+import type { CapturedRequest, ExplainedStep, Explanation } from '../explain/explain.ts'
 import { indent, printableLine, title } from './show.ts'
 import type { Paint } from './show.ts'
 

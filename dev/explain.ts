@@ -1,6 +1,6 @@
 import { readSettings } from '../holdfast.ts'
-import { explainRequest } from '../lib/explain.ts'
-import type { CapturedRequest, ExplainOptions, Explanation } from '../lib/explain.ts'
+import { explainRequest } from '../explain/explain.ts'
+import type { CapturedRequest, ExplainOptions, Explanation } from '../explain/explain.ts'
 import { readTextIfThere } from '../lib/settings/read-text.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { SettingsError } from '../lib/settings/settings-error.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { explainRefusal, explainRequest } from '../lib/explain.ts'
-import type { CapturedRequest, ExplainedStep, ExplainOptions } from '../lib/explain.ts'
+import { explainRefusal, explainRequest } from '../explain/explain.ts'
+import type { CapturedRequest, ExplainedStep, ExplainOptions } from '../explain/explain.ts'
 import { createMemoryStore } from '../lib/replay/memory-store.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { ProviderKeys } from './provider-keys.ts'

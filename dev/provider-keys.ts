@@ -1,4 +1,4 @@
-import type { ExplainOptions } from '../lib/explain.ts'
+import type { ExplainOptions } from '../explain/explain.ts'
 import { fetchKeySet } from '../lib/keys/fetch-key-set.ts'
 import { createKeyRing } from '../lib/keys/key-ring.ts'
 import { createKeySource } from '../lib/keys/key-source.ts'

@@ -1,4 +1,4 @@
-import type { RefusalReason } from './refusal.ts'
+import type { RefusalReason } from '../lib/refusal.ts'
 
 /** What to know about a refusal, for the people who run or call the service. Never sent in an answer. */
 export interface Advice {

@@ -1,16 +1,16 @@
 import { ADVICE } from './advice.ts'
 import type { Advice } from './advice.ts'
-import { STEP_TEXTS } from './explain/compared.ts'
-import type { Compared } from './explain/compared.ts'
-import { createExamination } from './explain/examination.ts'
-import type { CapturedRequest, Examination, ExplainOptions } from './explain/examination.ts'
-import { NotChecked, STEPS } from './explain/steps.ts'
-import { Refusal, REFUSALS } from './refusal.ts'
-import type { RefusalDetail, RefusalKind, RefusalReason } from './refusal.ts'
-import { HTU_ADVICE } from './url/htu.ts'
-import type { HtuCause } from './url/htu.ts'
+import { STEP_TEXTS } from './compared.ts'
+import type { Compared } from './compared.ts'
+import { createExamination } from './examination.ts'
+import type { CapturedRequest, Examination, ExplainOptions } from './examination.ts'
+import { NotChecked, STEPS } from './steps.ts'
+import { Refusal, REFUSALS } from '../lib/refusal.ts'
+import type { RefusalDetail, RefusalKind, RefusalReason } from '../lib/refusal.ts'
+import { HTU_ADVICE } from '../lib/url/htu.ts'
+import type { HtuCause } from '../lib/url/htu.ts'
 
-export type { CapturedRequest, ExplainOptions, GuardSettings } from './explain/examination.ts'
+export type { CapturedRequest, ExplainOptions, GuardSettings } from './examination.ts'
 
 /** One check. `not reached` comes after a failed one; `not checked` is what cannot be told from the request and what is known here. */
 export interface ExplainedStep {

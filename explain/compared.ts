@@ -1,7 +1,7 @@
-import { offeredSchemes, schemeOf } from '../credentials.ts'
-import { thumbprint } from '../dpop/jwk.ts'
-import { decodeJsonObject } from '../jws.ts'
-import type { JsonObject } from '../jws.ts'
+import { offeredSchemes, schemeOf } from '../lib/credentials.ts'
+import { thumbprint } from '../lib/dpop/jwk.ts'
+import { decodeJsonObject } from '../lib/jws.ts'
+import type { JsonObject } from '../lib/jws.ts'
 import type { Examination } from './examination.ts'
 
 /** What a step compared, in the order in which it is shown. */

@@ -3,12 +3,12 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Test } from 'tap'
 import { readSettings } from '../../holdfast.ts'
-import { ADVICE } from '../../lib/advice.ts'
+import { ADVICE } from '../../explain/advice.ts'
 import { createNonces } from '../../lib/dpop/nonces.ts'
-import { explainRefusal, explainRequest } from '../../lib/explain.ts'
-import type { CapturedRequest, Explanation, ExplainOptions } from '../../lib/explain.ts'
-import { STEP_TEXTS } from '../../lib/explain/compared.ts'
-import { STEPS } from '../../lib/explain/steps.ts'
+import { explainRefusal, explainRequest } from '../../explain/explain.ts'
+import type { CapturedRequest, Explanation, ExplainOptions } from '../../explain/explain.ts'
+import { STEP_TEXTS } from '../../explain/compared.ts'
+import { STEPS } from '../../explain/steps.ts'
 import type { SigningKey } from '../../lib/keys/key-source.ts'
 import { Refusal, REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
@@ -220,7 +220,7 @@ t.test('What is shown is bounded, and any value can be shown', async t => {
 t.test('Every step has a title and says what it compares, even when it is looked at alone', async t => {
   t.same(Object.keys(STEP_TEXTS).sort(), STEPS.map(({ name }) => name).sort())
   const { settings } = (await prepare(t)).running.app
-  const { createExamination } = await import('../../lib/explain/examination.ts')
+  const { createExamination } = await import('../../explain/examination.ts')
   const empty = createExamination({ method: 'GET', target: '/', headers: [], encrypted: false, remoteAddress: undefined }, { settings, now: 0 })
   for (const { name } of STEPS) {
     const { title, compared } = STEP_TEXTS[name]!
