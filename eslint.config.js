@@ -29,6 +29,9 @@ export default [
   boundary('.', ['lib', 'plugins', 'routes']),
   boundary('lib', [], [noFastifyAtRunTime]),
   boundary('explain', ['lib'], [noFastifyAtRunTime]),
+  // They read settings as the service does.
+  boundary('cli', ['lib', 'explain', 'holdfast.ts']),
+  boundary('dev', ['lib', 'explain', 'cli', 'holdfast.ts']),
   boundary('plugins', ['lib']),
   boundary('routes', ['lib']),
   {

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url'
 import type { Settings } from '../lib/settings/settings.ts'
 import { explainExchange } from './explanation.ts'
 import { listen, stop } from './listen.ts'
-import { root } from './places.ts'
+import { root } from '../cli/places.ts'
 import type { LocalProvider } from './provider.ts'
-import { openProviderKeys } from './provider-keys.ts'
+import { openProviderKeys } from '../cli/provider-keys.ts'
 import { PERMISSIONS } from './tenant-configuration.ts'
 
 const MAX_BYTES = 1024 * 1024

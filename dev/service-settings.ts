@@ -6,7 +6,7 @@ import type { Settings } from '../lib/settings/settings.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import { settingNames, settingSpec } from '../lib/settings/specs.ts'
 import type { SettingName } from '../lib/settings/specs.ts'
-import { root } from './places.ts'
+import { root } from '../cli/places.ts'
 import { CUSTOM_CLAIM } from './tenant-configuration.ts'
 
 export interface LocalAddresses {

@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 async function copyProject (): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'holdfast-dev-'))
   const top = (await readdir(root)).filter((name) => /\.ts$|^(?:package|tsconfig.*)\.json$/.test(name))
-  for (const name of [...top, 'lib', 'plugins', 'routes', 'dev']) {
+  for (const name of [...top, 'lib', 'plugins', 'routes', 'explain', 'cli', 'dev']) {
     await cp(join(root, name), join(directory, name), { recursive: true })
   }
   await symlink(join(root, 'node_modules'), join(directory, 'node_modules'), 'dir')
@@ -96,13 +96,13 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   t.equal(replayed.status, 401)
   t.match(replayed.challenge, /has been used before/)
 
-  const called = await finished(start(directory, ['dev/main.ts', 'call', '--dpop', 'GET', '/api/private-scoped', '--scope', 'read:messages']))
+  const called = await finished(start(directory, ['cli/main.ts', 'call', '--dpop', 'GET', '/api/private-scoped', '--scope', 'read:messages']))
   t.equal(called.code, 0, called.code === 0 ? 'a call goes through' : called.output)
 
   const [to = '', ...headers] = partsOf(lines.find((line) => line.includes('DPoP:')) ?? '')
   await rm(join(directory, 'config.yaml'))
   await writeFile(join(directory, 'captured.txt'), [`> GET ${new URL(to).pathname} HTTP/1.1`, `> Host: ${new URL(to).host}`, ...headers.map((header) => `> ${header}`)].join('\n'))
-  const explained = await finished(start(directory, ['dev/main.ts', 'explain', '--', 'captured.txt']))
+  const explained = await finished(start(directory, ['cli/main.ts', 'explain', '--', 'captured.txt']))
   t.equal(explained.code, 0, explained.code === 0 ? 'and is explained' : explained.output)
   t.match(explained.output, /\[token\.signature\] passed[^]*\[proof\.signature\] passed[^]*No check failed/, 'by the keys and settings of the local tenant')
 
@@ -118,7 +118,7 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   dev.child.kill('SIGINT')
   t.equal((await finished(dev)).code, 0)
   await t.rejects(fetch(`${api}/api/public`), 'nothing listens any more')
-  const after = await finished(start(directory, ['dev/main.ts', 'call', '/api/public']))
+  const after = await finished(start(directory, ['cli/main.ts', 'call', '/api/public']))
   t.equal(after.code, 1)
   t.match(after.output, /no local tenant runs/)
 

@@ -10,7 +10,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import ts from 'typescript'
 import { parse as parseYaml } from 'yaml'
-import { call as runCall } from '../../dev/call.ts'
+import { call as runCall } from '../../cli/call.ts'
 import { startProvider } from '../../dev/provider.ts'
 import { readSettings } from '../../holdfast.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
@@ -33,7 +33,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm ci': ['.ci/run', 'npm cit'],
   'npm cit': ['.ci/run', 'npm cit'],
   'npm run build': ['.ci/run', 'npm run build'],
-  'npm run explain -- captured.txt': ['test/dev/run.test.ts', "start(directory, ['dev/main.ts', 'explain', '--', 'captured.txt']"],
+  'npm run explain -- captured.txt': ['test/dev/run.test.ts', "start(directory, ['cli/main.ts', 'explain', '--', 'captured.txt']"],
   'npm run dev': ['test/dev/run.test.ts', "start(directory, ['dev/run.ts']"],
   'npm start': ['test/start.test.ts', "run('npm', ['start']"]
 }
