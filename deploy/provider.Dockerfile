@@ -4,8 +4,8 @@ FROM node:24.21.0-bookworm-slim
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts && npm cache clean --force
-COPY dev dev
+COPY dev/provider dev/provider
 USER node
 EXPOSE 9000
 # This Node runs TypeScript as it is.
-ENTRYPOINT ["node", "dev/tenant.ts"]
+ENTRYPOINT ["node", "dev/provider/tenant.ts"]

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createServer } from 'node:net'
 import t from 'tap'
-import { freePort, listen, stop } from '../../dev/listen.ts'
+import { freePort, listen, stop } from '../../dev/provider/listen.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -73,7 +73,7 @@ t.setTimeout(240_000)
 t.test('npm run dev starts all of it, prints lines that work, reloads on change and stops clean; the tenant starts alone too.', async (t) => {
   const directory = await copyProject()
   t.teardown(() => rm(directory, { recursive: true, force: true }))
-  const unusable = await finished(start(directory, ['dev/run.ts'], { DPOP_NONCE: 'sometimes' }))
+  const unusable = await finished(start(directory, ['dev/serve/run.ts'], { DPOP_NONCE: 'sometimes' }))
   t.equal(unusable.code, 1)
   t.match(unusable.output, /DPOP_NONCE .*"sometimes"; allowed: off or required\n$/, 'nothing is started with settings that are not usable')
   const busy = createServer()
@@ -81,7 +81,7 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   t.teardown(() => stop(busy))
   // What getting-started.md has in its last step: the real service's own must not lead this one away.
   await writeFile(join(directory, 'config.yaml'), 'idp:\n  domain: tenant.example\n  audience: https://api.example\n  jwksUri: https://tenant.example/keys\nserver:\n  publicUrl: https://www.example.com/svc\n')
-  const dev = start(directory, ['dev/run.ts'], { PORT: String(port) })
+  const dev = start(directory, ['dev/serve/run.ts'], { PORT: String(port) })
   t.teardown(() => dev.child.kill('SIGKILL'))
 
   await dev.says(/Bearer token[\s\S]*private-scoped[^\n]*\n/)
@@ -122,7 +122,7 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   t.equal(after.code, 1)
   t.match(after.output, /no local tenant runs/)
 
-  const alone = start(directory, ['dev/tenant.ts', '--port', String(await freePort(24_000)), '--address', '127.0.0.1', '--audience', 'https://api.example', '--url', 'http://localhost:8008'])
+  const alone = start(directory, ['dev/provider/tenant.ts', '--port', String(await freePort(24_000)), '--address', '127.0.0.1', '--audience', 'https://api.example', '--url', 'http://localhost:8008'])
   t.teardown(() => alone.child.kill('SIGKILL'))
   const [, issuer] = await alone.says(/The local tenant is at (\S+)\n/)
   const [, secret] = await alone.says(/CALL_CLIENT_SECRET=(\S+) npm run call -- --url http:\/\/localhost:8008 --issuer \S+ --audience https:\/\/api\.example --client-id holdfast-cli --dpop GET/)

@@ -11,7 +11,7 @@ import type { Test } from 'tap'
 import ts from 'typescript'
 import { parse as parseYaml } from 'yaml'
 import { call as runCall } from '../../cli/call.ts'
-import { startProvider } from '../../dev/provider.ts'
+import { startProvider } from '../../dev/provider/provider.ts'
 import { readSettings } from '../../holdfast.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
@@ -34,7 +34,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm cit': ['.ci/run', 'npm cit'],
   'npm run build': ['.ci/run', 'npm run build'],
   'npm run explain -- captured.txt': ['test/dev/run.test.ts', "start(directory, ['cli/main.ts', 'explain', '--', 'captured.txt']"],
-  'npm run dev': ['test/dev/run.test.ts', "start(directory, ['dev/run.ts']"],
+  'npm run dev': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts']"],
   'npm start': ['test/start.test.ts', "run('npm', ['start']"]
 }
 

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startChild } from './child.ts'
-import { root } from '../cli/places.ts'
+import { root } from '../../cli/places.ts'
 
 /** What tsx watches beside the files that are loaded: a new one is loaded by being there. */
 const FOLDERS = ['lib', 'plugins', 'routes']

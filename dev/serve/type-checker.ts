@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { startChild } from './child.ts'
-import { root } from '../cli/places.ts'
+import { root } from '../../cli/places.ts'
 
 /** Checks the types of the service on every change; the API runs whatever they are. `onChecked` gets what the compiler complained about, if anything. */
 export function startTypeChecker (onChecked: (complaints: string[]) => void): ChildProcess {

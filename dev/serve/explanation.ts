@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { explainRefusal, explainRequest } from '../explain/explain.ts'
-import type { CapturedRequest, ExplainedStep, ExplainOptions } from '../explain/explain.ts'
-import { createMemoryStore } from '../lib/replay/memory-store.ts'
-import type { Settings } from '../lib/settings/settings.ts'
-import type { ProviderKeys } from '../cli/provider-keys.ts'
-import { lookUpRoute } from '../cli/route-lookup.ts'
-import { readTold } from '../cli/told.ts'
+import { explainRefusal, explainRequest } from '../../explain/explain.ts'
+import type { CapturedRequest, ExplainedStep, ExplainOptions } from '../../explain/explain.ts'
+import { createMemoryStore } from '../../lib/replay/memory-store.ts'
+import type { Settings } from '../../lib/settings/settings.ts'
+import type { ProviderKeys } from '../../cli/provider-keys.ts'
+import { lookUpRoute } from '../../cli/route-lookup.ts'
+import { readTold } from '../../cli/told.ts'
 
 /** What the playground shows beside an exchange. */
 export interface Explanation {

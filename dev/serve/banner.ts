@@ -1,8 +1,8 @@
-import { exchange } from '../cli/exchange.ts'
-import type { Tenant } from '../cli/places.ts'
-import { createProof, createProofKey } from '../cli/proof.ts'
-import type { Paint } from '../cli/show.ts'
-import { requestToken } from '../cli/token.ts'
+import { exchange } from '../../cli/exchange.ts'
+import type { Tenant } from '../../cli/places.ts'
+import { createProof, createProofKey } from '../../cli/proof.ts'
+import type { Paint } from '../../cli/show.ts'
+import { requestToken } from '../../cli/token.ts'
 
 export interface Addresses {
   tenant: Tenant

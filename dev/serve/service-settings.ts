@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
-import { readSettings } from '../holdfast.ts'
-import { readTextIfThere } from '../lib/settings/read-text.ts'
-import type { Settings } from '../lib/settings/settings.ts'
-import { collectSettings } from '../lib/settings/sources.ts'
-import { settingNames, settingSpec } from '../lib/settings/specs.ts'
-import type { SettingName } from '../lib/settings/specs.ts'
-import { root } from '../cli/places.ts'
-import { CUSTOM_CLAIM } from './tenant-configuration.ts'
+import { readSettings } from '../../holdfast.ts'
+import { readTextIfThere } from '../../lib/settings/read-text.ts'
+import type { Settings } from '../../lib/settings/settings.ts'
+import { collectSettings } from '../../lib/settings/sources.ts'
+import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
+import type { SettingName } from '../../lib/settings/specs.ts'
+import { root } from '../../cli/places.ts'
+import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
 
 export interface LocalAddresses {
   readonly issuer: string
