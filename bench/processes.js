@@ -1,9 +1,9 @@
 import { fork, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import getPort from 'get-port'
 import { cpuTime } from './kernel.js'
 
 export const ROOT = new URL('../', import.meta.url).pathname
@@ -18,13 +18,6 @@ export const ourCpuMs = (core) => {
   for (const pid of running[core]) sum += cpuTime(pid).totalNs / 1e6
   return sum
 }
-
-const freePort = () => new Promise((resolve) => {
-  const server = createServer().listen(0, '127.0.0.1', () => {
-    const { port } = server.address()
-    server.close(() => resolve(port))
-  })
-})
 
 /** Starts a command on one core; its standard error is kept for when it fails, its standard output thrown away. */
 const startPinned = (core, command, { env, cwd = ROOT }) => {
@@ -63,7 +56,7 @@ const untilUp = async (server, port, startedMs, patienceMs = 20_000) => {
 }
 
 export const startServer = async (command, env) => {
-  const port = await freePort()
+  const port = await getPort()
   const startedMs = performance.now()
   const server = startPinned(SERVER_CORE, command, { env: { NODE_ENV: 'production', ...env, PORT: String(port) } })
   const startMs = await untilUp(server, port, startedMs)
@@ -85,7 +78,7 @@ export const hasRedis = () => spawnSync('redis-server', ['--version']).status ==
 
 /** A Redis of the run's own on the core of the load: nothing is written to disk, nothing is ever evicted. */
 export const startRedis = async () => {
-  const port = await freePort()
+  const port = await getPort()
   const server = startPinned(LOAD_CORE, ['redis-server', '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'], { cwd: mkdtempSync(join(tmpdir(), 'holdfast-bench-')) })
   return { ...server, url: `redis://127.0.0.1:${port}` }
 }

@@ -3,12 +3,13 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, 
 import { sign } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { connect, createServer as createTcpServer } from 'node:net'
+import { connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import getPort from 'get-port'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startHostileProvider } from './helpers/hostile-provider.ts'
@@ -79,14 +80,6 @@ function startService (t: Test, env: Environment, args: string[] = []): Promise<
   })
 }
 
-async function findFreePort (): Promise<number> {
-  const server = createTcpServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
-
 function isRefused (port: number): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect(port, '127.0.0.1')
@@ -154,7 +147,7 @@ t.test('The port follows from PORT, and without it from the profile, wherever th
 })
 
 t.test('The service starts and serves what is public while the provider is down.', async t => {
-  const port = await findFreePort()
+  const port = await getPort()
   const { url, ended, terminate, ...service } = await startService(t, { ...GOOD, PORT: String(port), IDP_COLOUR: 's3cret', DPOP_REPLAY: 'redis://:s3cret@127.0.0.1:9' })
   t.equal(service.port, port, 'it listens on PORT')
   const answer = await fetch(`${url}/api/public`)
@@ -171,7 +164,7 @@ t.test('The service starts and serves what is public while the provider is down.
 })
 
 t.test('The port of the command line beats PORT.', async t => {
-  const port = await findFreePort()
+  const port = await getPort()
   t.equal((await startService(t, { ...GOOD, PORT: '9' }, ['-p', String(port)])).port, port)
 })
 

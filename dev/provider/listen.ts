@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import type { Server } from 'node:net'
 
 /** Listens on loopback alone: what runs here has keys and secrets that are printed. */
@@ -18,25 +17,4 @@ export async function stop (server: Server & { closeAllConnections?: () => void 
   server.close()
   server.closeAllConnections?.()
   await closed
-}
-
-/** The first port from `port` on that is free under both addresses that `localhost` can mean. */
-export async function freePort (port: number): Promise<number> {
-  for (let candidate = port; candidate < port + 200 && candidate < 65_536; candidate++) {
-    if (await isFree(candidate, '127.0.0.1') && await isFree(candidate, '::1')) return candidate
-  }
-  throw new Error(`no free port from ${port} on`)
-}
-
-async function isFree (port: number, host: string): Promise<boolean> {
-  const probe = createServer()
-  try {
-    await listen(probe, port, host)
-    await stop(probe)
-    return true
-  } catch (error) {
-    // A host without IPv6 has no ::1 on which the port could be busy.
-    const { code } = error as NodeJS.ErrnoException
-    return code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT'
-  }
 }

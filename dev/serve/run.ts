@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import getPort, { portNumbers } from 'get-port'
 import { SettingsError } from '../../lib/settings/settings-error.ts'
 import { startApi } from './api.ts'
 import { stopChild } from './child.ts'
-import { freePort } from '../provider/listen.ts'
 import { removeTenant, writeTenant } from '../../cli/places.ts'
 import type { Tenant } from '../../cli/places.ts'
 import { startProvider } from '../provider/provider.ts'
@@ -30,10 +30,10 @@ try {
 
 async function run (): Promise<void> {
   const wanted = Number(env['PORT'] || (env['API_PROFILE'] === '2' ? 8080 : 8000))
-  const port = await freePort(wanted)
+  const port = await portFrom(wanted)
   if (port !== wanted) say(`Port ${wanted} is in use: the API takes ${port}.`)
-  const providerPort = await freePort(port + 1)
-  const playgroundPort = await freePort(providerPort + 1)
+  const providerPort = await portFrom(port + 1)
+  const playgroundPort = await portFrom(providerPort + 1)
   const url = `http://localhost:${port}`
   const playground = `http://localhost:${playgroundPort}`
 
@@ -52,6 +52,11 @@ async function run (): Promise<void> {
   while (!await answers(`${url}/api/public`)) await delay(50)
   say(await banner({ tenant, playground }, paint))
   watchTypes()
+}
+
+/** The first one that is free; 200 are enough. */
+function portFrom (first: number): Promise<number> {
+  return getPort({ port: portNumbers(first, Math.min(first + 199, 65_535)) })
 }
 
 function answers (url: string): Promise<boolean> {

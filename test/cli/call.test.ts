@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import getPort from 'get-port'
 import t from 'tap'
 import { banner } from '../../dev/serve/banner.ts'
 import { call } from '../../cli/call.ts'
-import { freePort } from '../../dev/provider/listen.ts'
 import type { Tenant } from '../../cli/places.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import type { LocalProvider } from '../../dev/provider/provider.ts'
@@ -220,7 +220,7 @@ t.test('What cannot be done is said in a line, without a stack.', async (t) => {
     [['/a', '--param', 'x'], /has no =/, local],
     [['/a', '--dpop', '--alg', 'HS256'], /not an algorithm/, local],
     [['/a', '--dpop', '--no-token'], /fresh key/, local],
-    [['/a'], /No answer\.[\s\S]*ECONNREFUSED/, { ...local, issuer: `http://127.0.0.1:${await freePort(21_000)}` }],
+    [['/a'], /No answer\.[\s\S]*ECONNREFUSED/, { ...local, issuer: `http://127.0.0.1:${await getPort()}` }],
     [['/a'], /answered 404, with no token_endpoint/, { ...local, issuer: local.url }]
   ]
   for (const [argv, says, tenant] of rows) {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import getPort from 'get-port'
 import t from 'tap'
 import { explain, readInput } from '../../cli/explain.ts'
-import { freePort } from '../../dev/provider/listen.ts'
 import type { Tenant } from '../../cli/places.ts'
 import { createProof, createProofKey } from '../../cli/proof.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
@@ -140,7 +140,7 @@ t.test('Keys come from the provider where none are given, and from the local ten
 })
 
 t.test('What is not known is not checked, and the rest is.', async (t) => {
-  const nobody = `http://127.0.0.1:${await freePort(22_000)}`
+  const nobody = `http://127.0.0.1:${await getPort()}`
   const rows: Array<[argv: string[], env: NodeJS.ProcessEnv, note: RegExp]> = [
     [['--offline'], provider, /Notes/],
     [[], { ...provider, IDP_JWKS_URI: `${nobody}/keys` }, /- The keys of http\S+ could not be fetched: \w+/],

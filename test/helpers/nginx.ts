@@ -1,7 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -11,15 +10,6 @@ const CONFIGURATIONS = join(import.meta.dirname, '..', '..', 'deploy', 'nginx')
 /** The nginx of this machine, or undefined. Debian keeps it where the PATH of a user does not look. */
 export const nginxProgram: string | undefined = ['nginx', '/usr/sbin/nginx', '/usr/local/sbin/nginx', '/opt/homebrew/bin/nginx']
   .find((program) => spawnSync(program, ['-v']).status === 0)
-
-/** A port of loopback that was free a moment ago. */
-export async function findFreePort (): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 // Everything that nginx writes stays in its own directory. It runs one worker, so that kept connections can be counted.
 function mainConfiguration (file: string): string {

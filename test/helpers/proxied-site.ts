@@ -5,6 +5,7 @@ import { connect } from 'node:http2'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import Fastify from 'fastify'
+import getPort from 'get-port'
 import type { Test } from 'tap'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
 import type { RawSettings } from '../../lib/settings/sources.ts'
@@ -15,7 +16,7 @@ import { createDpopClient } from './dpop-client.ts'
 import type { DpopClient } from './dpop-client.ts'
 import { AUDIENCE, startIssuer } from './issuer.ts'
 import type { Issuer } from './issuer.ts'
-import { findFreePort, startNginx } from './nginx.ts'
+import { startNginx } from './nginx.ts'
 import { sendRaw } from './wire.ts'
 
 const TLS = join(import.meta.dirname, 'tls')
@@ -36,7 +37,7 @@ export type StartService = (t: Test, issuer: Issuer, values: RawSettings) => Pro
 export async function openSite (
   t: Test, file: string, settings: (origin: string) => RawSettings, startService: StartService = startApp, address?: string
 ): Promise<Site> {
-  const port = await findFreePort()
+  const port = await getPort()
   const isTls = file === 'tls.conf'
   const name = isTls ? 'api.example.com' : 'www.example.com'
   const origin = `${isTls ? 'https' : 'http'}://localhost:${port}`

@@ -1,10 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import getPort from 'get-port'
 import type { Test } from 'tap'
 
 /** Where a program is, if it is installed. */
@@ -16,16 +17,6 @@ export function findProgram (name: string): string | undefined {
     } catch {}
   }
   return undefined
-}
-
-/** A port of loopback on which nobody listens. */
-export async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 const program = findProgram('redis-server')
@@ -50,7 +41,7 @@ export async function startRedis (t: Test, args: string[] = [], port?: number): 
   let current = args
   let child: ChildProcess | undefined
   const server: RedisServer = {
-    port: port ?? await freePort(),
+    port: port ?? await getPort(),
     command: (...words) => sendCommand(server.port, words),
     signal (signal) {
       child!.kill(signal)

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
+import getPort from 'get-port'
 import t from 'tap'
 import type { Test } from 'tap'
 import { parseChallenges } from '../helpers/challenges.ts'
@@ -11,8 +12,8 @@ import { buildService, spawnInstance, startInstance } from '../helpers/instance.
 import type { Environment, Instance } from '../helpers/instance.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
-import { findFreePort, nginxProgram, startNginx } from '../helpers/nginx.ts'
-import { freePort, skipRedis, startRedis } from '../helpers/redis.ts'
+import { nginxProgram, startNginx } from '../helpers/nginx.ts'
+import { skipRedis, startRedis } from '../helpers/redis.ts'
 
 /** Where clients reach the instances: each is in a process of its own, with a real provider of keys, redis-server and nginx. */
 const API = 'https://api.test.example'
@@ -215,7 +216,7 @@ t.test('Nonces', async t => {
 
 t.test('A store that cannot be used from the start', { skip: skipRedis }, async t => {
   const file = (name: string): string => fileURLToPath(new URL(`../helpers/tls/${name}`, import.meta.url))
-  const tlsPort = await freePort()
+  const tlsPort = await getPort()
   const server = await startRedis(t, [
     '--requirepass', 'right', '--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-cert-file', file('provider.cert.pem'),
     '--tls-key-file', file('provider.key.pem'), '--tls-ca-cert-file', file('provider.cert.pem')
@@ -259,12 +260,12 @@ const skipNginx = skipRedis || (nginxProgram === undefined && 'nginx is not inst
 
 t.test('Instances that are replaced one by one behind nginx lose no request.', { skip: skipNginx }, async t => {
   const server = await startRedis(t)
-  const site = await findFreePort()
+  const site = await getPort()
   const origin = `http://localhost:${site}`
   const launch = (port: number): Promise<Instance> =>
     start(t, { PUBLIC_URL: origin, DPOP_REPLAY: `redis://127.0.0.1:${server.port}`, PORT: String(port) })
 
-  const running = await Promise.all([launch(await freePort()), launch(await freePort())])
+  const running = await Promise.all([launch(await getPort()), launch(await getPort())])
   for (const instance of running) await instance.untilReady()
   await startNginx(t, {
     file: 'instances.conf',

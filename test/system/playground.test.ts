@@ -2,9 +2,9 @@ import { accessSync, constants, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { chromium } from 'playwright-core'
 import type { Browser, Page } from 'playwright-core'
+import getPort from 'get-port'
 import t from 'tap'
 import type { Test } from 'tap'
-import { freePort } from '../../dev/provider/listen.ts'
 import { startPlayground } from '../../dev/serve/playground.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import { readSettings } from '../../holdfast.ts'
@@ -46,7 +46,7 @@ t.teardown(() => browser?.close())
 
 /** Provider, API and page, each on an origin of its own, and a browser that knows nothing yet. */
 async function openPlayground (t: Test, values: RawSettings = {}): Promise<{ page: Page, faults: string[] }> {
-  const port = await freePort(26_000)
+  const port = await getPort()
   const origin = `http://localhost:${port}`
   const provider = await startProvider({ audience, redirectUris: [`${origin}/`] })
   const raw: RawSettings = { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: audience, CORS_ORIGINS: origin, ...values }

@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
+import getPort from 'get-port'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Refusal } from '../../lib/refusal.ts'
 import { createReplayStore } from '../../lib/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
-import { freePort, skipRedis, startRedis } from '../helpers/redis.ts'
+import { skipRedis, startRedis } from '../helpers/redis.ts'
 import type { RedisServer } from '../helpers/redis.ts'
 
 const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
@@ -199,7 +200,7 @@ t.test('a database that is not there, or a TLS port, is not ready with the reaso
 
 t.test('a certificate that nobody vouches for is refused', { skip: skipRedis }, async (t) => {
   const file = (name: string): string => fileURLToPath(new URL(`../helpers/tls/${name}`, import.meta.url))
-  const tlsPort = await freePort()
+  const tlsPort = await getPort()
   const server = await startRedis(t, [
     '--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-cert-file', file('provider.cert.pem'), '--tls-key-file', file('provider.key.pem'),
     '--tls-ca-cert-file', file('provider.cert.pem')
