@@ -17,6 +17,7 @@ import { readTenant } from './places.ts'
 import type { Tenant } from './places.ts'
 import { openProviderKeys, readProviderKeys } from './provider-keys.ts'
 import type { ProviderKeys } from './provider-keys.ts'
+import { readAtMost } from './read-at-most.ts'
 import { lookUpRoute } from './route-lookup.ts'
 import { createPaint, printable } from './show.ts'
 import type { Output } from './show.ts'
@@ -159,14 +160,9 @@ const MAX_BYTES = 64 * 1024 * 1024
 
 /** Reads to the end, but not without one. @throws BadUsage */
 export async function readInput (stream: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of stream) {
-    bytes += chunk.length
-    if (bytes > MAX_BYTES) throw new BadUsage('That is more than 64 MiB: save the one request alone.')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
+  const text = await readAtMost(stream, MAX_BYTES)
+  if (text === undefined) throw new BadUsage('That is more than 64 MiB: save the one request alone.')
+  return text
 }
 
 /** The command line: the exit code tells whether a check failed. */

@@ -5,6 +5,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts && npm cache clean --force
 COPY dev/provider dev/provider
+COPY cli/read-at-most.ts cli/
 USER node
 EXPOSE 9000
 # This Node runs TypeScript as it is.

@@ -1,4 +1,5 @@
 import { IncomingMessage } from 'node:http'
+import { readAtMost } from '../../cli/read-at-most.ts'
 
 /** A body that no client of a token endpoint has reason to exceed. */
 const MAX_BYTES = 32 * 1024
@@ -18,7 +19,8 @@ export class BadTokenRequest extends Error {
  * providers also take JSON, and name the API by `audience` where RFC 8707 says `resource`; so does this.
  */
 export async function readTokenRequest (request: IncomingMessage): Promise<IncomingMessage> {
-  const text = await readText(request)
+  const text = await readAtMost(request, MAX_BYTES)
+  if (text === undefined) throw new BadTokenRequest('the body is too large', 413)
   const form = isJson(request) ? formOfJson(text) : new URLSearchParams(text)
   nameResource(form)
   return withBody(request, form.toString())
@@ -34,17 +36,6 @@ export function nameResource (parameters: URLSearchParams): void {
 function isJson (request: IncomingMessage): boolean {
   const type = request.headers['content-type'] ?? ''
   return type.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
-}
-
-async function readText (request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of request) {
-    bytes += chunk.length
-    if (bytes > MAX_BYTES) throw new BadTokenRequest('the body is too large', 413)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
 }
 
 function formOfJson (text: string): URLSearchParams {

@@ -1,0 +1,11 @@
+/** The text of a stream, or undefined when it has more bytes than that; it is not read to its end then. */
+export async function readAtMost (stream: AsyncIterable<Buffer>, maxBytes: number): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of stream) {
+    bytes += chunk.length
+    if (bytes > maxBytes) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
