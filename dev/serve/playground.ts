@@ -1,23 +1,16 @@
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Settings } from '../../lib/settings/settings.ts'
-import { explainExchange } from './explanation.ts'
-import { listen, stop } from '../provider/listen.ts'
+import Fastify from 'fastify'
+import type { FastifyError } from 'fastify'
 import { root } from '../../cli/places.ts'
-import type { LocalProvider } from '../provider/provider.ts'
 import { openProviderKeys } from '../../cli/provider-keys.ts'
+import type { Settings } from '../../lib/settings/settings.ts'
+import type { LocalProvider } from '../provider/provider.ts'
 import { PERMISSIONS } from '../provider/tenant-configuration.ts'
+import { explainExchange } from './explanation.ts'
 
-const MAX_BYTES = 1024 * 1024
-
-const TYPES: Record<string, string> = {
-  html: 'text/html; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  js: 'text/javascript; charset=utf-8'
-}
+const TYPES: Readonly<Record<string, string>> = { html: 'text/html', css: 'text/css', js: 'text/javascript' }
 
 export interface PlaygroundOptions {
   port: number
@@ -36,65 +29,40 @@ export interface Playground {
 /** Serves the page on an origin of its own: every call that it makes is cross-origin, as in real life. */
 export async function startPlayground ({ port, api, provider, settings }: PlaygroundOptions): Promise<Playground> {
   const { issuer, audience, browserClientId: clientId } = provider
+  const url = `http://localhost:${port}`
   const keys = openProviderKeys(settings, () => {})
-  const server = createServer((request, response) => {
-    answer(request, response).catch((error: Error) => send(response, 500, 'text/plain', error.message))
+  const headers = {
+    'content-security-policy': `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${api} ${issuer}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store'
+  }
+  const server = Fastify({ forceCloseConnections: true })
+  server.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
+  server.addHook('onClose', async () => keys?.close())
+  // Whatever the body is, the explanation says what cannot be read.
+  server.removeAllContentTypeParsers()
+  server.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, parse(body as string)))
+  server.setErrorHandler<FastifyError>((error, _request, reply) => {
+    const note = error.statusCode === 413 ? 'That is more than 1 MiB.' : error.message
+    return reply.code(error.statusCode ?? 500).send({ checks: [], notes: [note] })
   })
-  const url = `http://localhost:${await listen(server, port)}`
-  const config = JSON.stringify({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS })
-  const policy = `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${api} ${issuer}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
-  return { url, close }
-
-  async function close (): Promise<void> {
-    await stop(server)
-    await keys?.close()
-  }
-
-  async function answer (request: IncomingMessage, response: ServerResponse): Promise<void> {
-    response.setHeader('content-security-policy', policy)
-    response.setHeader('x-content-type-options', 'nosniff')
-    response.setHeader('referrer-policy', 'no-referrer')
-    response.setHeader('cache-control', 'no-store')
-    const path = (request.url ?? '').split('?', 1)[0] ?? ''
-    if (path === '/explain' && request.method === 'POST') return explain(request, response)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'text/plain', 'GET only')
-    if (path === '/config.json') return send(response, 200, 'application/json', config)
-    const file = fileFor(path)
+  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS }))
+  server.post('/explain', (request) => explainExchange(request.body, settings, keys))
+  server.get('/*', async ({ params }, reply) => {
+    const file = fileFor((params as { '*': string })['*'])
     const content = file === undefined ? undefined : await readFile(file).catch(() => undefined)
-    if (file === undefined || content === undefined) return send(response, 404, 'text/plain', 'not here')
-    send(response, 200, TYPES[file.slice(file.lastIndexOf('.') + 1)] ?? 'text/plain', content)
-  }
-
-  async function explain (request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const text = await readText(request)
-    if (text === undefined) {
-      response.setHeader('connection', 'close')
-      return send(response, 413, 'application/json', JSON.stringify({ checks: [], notes: ['That is more than 1 MiB.'] }))
-    }
-    send(response, 200, 'application/json', JSON.stringify(await explainExchange(parse(text), settings, keys)))
-  }
+    if (file === undefined || content === undefined) return reply.callNotFound()
+    return reply.type(`${TYPES[file.slice(file.lastIndexOf('.') + 1)]}; charset=utf-8`).send(content)
+  })
+  await server.listen({ port, host: '127.0.0.1' })
+  return { url, close: () => server.close() }
 }
 
 /** The few files that there are; the library comes from node_modules as it is. */
 function fileFor (path: string): string | undefined {
-  if (path === '/vendor/oauth4webapi.js') return fileURLToPath(import.meta.resolve('oauth4webapi'))
-  if (path === '/') return join(root, 'dev', 'playground', 'index.html')
-  return /^\/[a-z]+\.(?:js|css)$/.test(path) ? join(root, 'dev', 'playground', path) : undefined
-}
-
-/** Undefined where there is more than we read. What is sent beyond is let through unread, so that the answer arrives. */
-async function readText (request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  return new Promise((resolve, reject) => {
-    request.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
-      if (bytes <= MAX_BYTES) chunks.push(chunk)
-      else resolve(undefined)
-    })
-    request.once('end', () => resolve(Buffer.concat(chunks).toString()))
-    request.once('error', reject)
-  })
+  if (path === 'vendor/oauth4webapi.js') return fileURLToPath(import.meta.resolve('oauth4webapi'))
+  return /^(?:|[a-z]+\.(?:js|css))$/.test(path) ? join(root, 'dev', 'playground', path || 'index.html') : undefined
 }
 
 function parse (text: string): unknown {
@@ -103,8 +71,4 @@ function parse (text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-function send (response: ServerResponse, status: number, type: string, body: string | Buffer): void {
-  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) }).end(body)
 }
