@@ -4,6 +4,7 @@ import type { CapturedRequest, ExplainedRefusal, Explanation, ExplainOptions } f
 import { REFUSALS } from '../lib/refusal.ts'
 import type { DpopMode, Settings } from '../lib/settings/settings.ts'
 import type { CallOptions } from './call-options.ts'
+import { capturedRequest } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
 import type { Tenant } from './places.ts'
 import { openProviderKeys } from './provider-keys.ts'
@@ -34,7 +35,7 @@ export async function explainCall (exchange: Exchange, options: CallOptions, ten
   if (exchange.status !== 401 && told.reason === undefined) return { told, explanation: undefined, refusal: undefined }
   // With 429 and 503 nothing is wrong with the request.
   if (told.reason !== undefined && REFUSALS[told.reason].status > 403) return { told, explanation: undefined, refusal: explainRefusal({ reason: told.reason, detail: undefined }) }
-  const request = requestOf(exchange)
+  const request = capturedRequest(exchange.method, new URL(exchange.url), Object.entries(exchange.requestHeaders))
   const isLocal = tenant !== undefined && new URL(exchange.url).origin === new URL(tenant.url).origin
   const { settings, requirements, unknown } = isLocal ? await localView(request, tenant) : await foreignView(options, told)
   const keys = unknown.includes('token.iss') ? undefined : openKeys(settings)
@@ -45,17 +46,6 @@ export async function explainCall (exchange: Exchange, options: CallOptions, ten
     return { told, explanation, refusal }
   } finally {
     await keys?.close()
-  }
-}
-
-function requestOf ({ method, url, requestHeaders }: Exchange): CapturedRequest {
-  const { host, protocol, pathname, search } = new URL(url)
-  return {
-    method,
-    target: pathname + search,
-    headers: [['Host', host], ...Object.entries(requestHeaders)],
-    encrypted: protocol === 'https:',
-    remoteAddress: '127.0.0.1'
   }
 }
 

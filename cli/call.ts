@@ -1,7 +1,7 @@
 import { BadUsage } from './arguments.ts'
 import { readCallOptions, USAGE } from './call-options.ts'
 import type { CallOptions } from './call-options.ts'
-import { exchange, NoAnswer } from './exchange.ts'
+import { exchange, exchangeWithNonce, NoAnswer } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
 import { readTenant } from './places.ts'
 import type { Tenant } from './places.ts'
@@ -40,26 +40,21 @@ async function run (options: CallOptions, { env, out, tenant }: CallWorld, paint
   const key = options.dpop ? await proofKey(options.alg) : undefined
   const token = await obtainToken(options, key, env, out, paint)
   if (token === undefined) return 1
-  let answer = await callApi(options, token, key, undefined, env)
-  show(answer)
-  const nonce = answer.headers.get('dpop-nonce')
-  if (key !== undefined && nonce !== null && /error="use_dpop_nonce"/.test(answer.headers.get('www-authenticate') ?? '')) {
-    out.write(`\n${paint('yellow', 'The service wants its nonce in the proof: once more, with it.')}\n`)
-    answer = await callApi(options, token, key, nonce, env)
-    show(answer)
+  const send = async (nonce?: string): Promise<Exchange> => {
+    if (nonce !== undefined) out.write(`\n${paint('yellow', 'The service wants its nonce in the proof: once more, with it.')}\n`)
+    const shown = await callApi(options, token, key, nonce, env)
+    const proof = shown.requestHeaders['DPoP']
+    if (proof !== undefined) out.write(title(paint, 'Proof') + showJwt(paint, proof, seconds()))
+    out.write(title(paint, 'Request') + showRequest(paint, shown, options.full))
+    out.write(title(paint, 'Answer') + showAnswer(paint, shown))
+    return shown
   }
+  const { answer } = key === undefined ? { answer: await send() } : await exchangeWithNonce(send)
   if (answer.status >= 200 && answer.status < 300) return 0
   // Only a refused call needs the checks of the service, and the time that they take to load.
   const [{ explainCall }, { showCallVerdict }] = await Promise.all([import('./call-explanation.ts'), import('./call-verdict.ts')])
   out.write(showCallVerdict(answer.status, await explainCall(answer, options, tenant), paint))
   return 1
-
-  function show (shown: Exchange): void {
-    const proof = shown.requestHeaders['DPoP']
-    if (proof !== undefined) out.write(title(paint, 'Proof') + showJwt(paint, proof, seconds()))
-    out.write(title(paint, 'Request') + showRequest(paint, shown, options.full))
-    out.write(title(paint, 'Answer') + showAnswer(paint, shown))
-  }
 }
 
 /** The token to send, null for none, undefined when the provider gave none and that has been shown. */

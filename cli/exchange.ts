@@ -1,3 +1,5 @@
+import type { CapturedRequest } from '../explain/explain.ts'
+
 /** One request and its answer, as they are shown. */
 export interface Exchange {
   readonly method: string
@@ -39,6 +41,29 @@ export async function exchange ({ method, url, headers = {}, body }: Outgoing, e
   } catch (error) {
     throw new NoAnswer(`${method} ${url}: ${reasonOf(error as Error)}`)
   }
+}
+
+/** Sends, and once more when the answer asks for its nonce (RFC 9449 sections 8 and 9). `nonce` is the one that was asked for. */
+export async function exchangeWithNonce (send: (nonce?: string) => Promise<Exchange>): Promise<{ answer: Exchange, nonce: string | undefined }> {
+  const answer = await send()
+  const nonce = answer.headers.get('dpop-nonce') ?? undefined
+  const challenge = answer.headers.get('www-authenticate') ?? ''
+  const isAsked = nonce !== undefined && (/error="use_dpop_nonce"/.test(challenge) || readObject(answer)['error'] === 'use_dpop_nonce')
+  return isAsked ? { answer: await send(nonce), nonce } : { answer, nonce: undefined }
+}
+
+/** The members of the body, none if it is no JSON. */
+export function readObject ({ body }: Exchange): Record<string, unknown> {
+  try {
+    return JSON.parse(body) ?? {}
+  } catch {
+    return {}
+  }
+}
+
+/** The request as a service sees it that nobody stands in front of. */
+export function capturedRequest (method: string, url: URL, headers: CapturedRequest['headers']): CapturedRequest {
+  return { method, target: url.pathname + url.search, headers: [['Host', url.host], ...headers], encrypted: url.protocol === 'https:', remoteAddress: '127.0.0.1' }
 }
 
 /** The built-in fetch of Node 20 and 22 knows nothing of proxies. */

@@ -1,4 +1,4 @@
-import { exchange, NoAnswer } from './exchange.ts'
+import { exchange, exchangeWithNonce, NoAnswer, readObject } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
 import { createProof } from './proof.ts'
 import type { ProofKey } from './proof.ts'
@@ -39,10 +39,8 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
   headers['content-type'] = input.body === 'json' ? 'application/json' : 'application/x-www-form-urlencoded'
   const body = input.body === 'json' ? JSON.stringify(parameters) : String(new URLSearchParams(parameters))
   const url = discovery.token_endpoint
-  let answer = await send()
-  const nonce = answer.headers.get('dpop-nonce')
-  if (answer.status === 400 && nonce !== null && read(answer)['error'] === 'use_dpop_nonce') answer = await send(nonce)
-  const token = read(answer)['access_token']
+  const { answer } = await exchangeWithNonce(send)
+  const token = readObject(answer)['access_token']
   delete parameters['client_secret']
   return { exchange: answer, parameters, ...answer.status === 200 && typeof token === 'string' && { token } }
 
@@ -55,7 +53,7 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
 async function discover (issuer: string, env: NodeJS.ProcessEnv): Promise<Discovery & { token_endpoint: string }> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
   const answer = await exchange({ method: 'GET', url }, env)
-  const document = read(answer) as Discovery
+  const document = readObject(answer) as Discovery
   if (answer.status !== 200 || typeof document.token_endpoint !== 'string' || !URL.canParse(document.token_endpoint)) {
     throw new NoAnswer(`GET ${url}: answered ${answer.status}, with no token_endpoint`)
   }
@@ -82,12 +80,4 @@ function usesBasic (discovery: Discovery, input: TokenInput): boolean {
 function basic ({ clientId, clientSecret }: TokenInput): string {
   const encode = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)
   return Buffer.from(`${encode(clientId)}:${encode(clientSecret)}`).toString('base64')
-}
-
-function read (answer: Exchange): Record<string, unknown> {
-  try {
-    return JSON.parse(answer.body) ?? {}
-  } catch {
-    return {}
-  }
 }

@@ -1,4 +1,4 @@
-import { exchange } from '../../cli/exchange.ts'
+import { exchange, exchangeWithNonce } from '../../cli/exchange.ts'
 import type { Tenant } from '../../cli/places.ts'
 import { createProof, createProofKey } from '../../cli/proof.ts'
 import type { Paint } from '../../cli/show.ts'
@@ -36,26 +36,16 @@ async function dpopLines (tenant: Tenant, paint: Paint): Promise<string[]> {
   const url = `${tenant.url}/api/private`
   const key = await createProofKey()
   const token = await tokenFor(tenant, undefined, key)
-  const send = async (nonce?: string): Promise<{ headers: Record<string, string>, status: number, nonce: string | undefined }> => {
-    const headers = { Authorization: `DPoP ${token}`, DPoP: await createProof(key, { method: 'GET', url, token, nonce }) }
-    const answer = await exchange({ method: 'GET', url, headers }, {})
-    return { headers, status: answer.status, nonce: answer.headers.get('dpop-nonce') ?? undefined }
-  }
-  let tried = await send()
-  let nonce: string | undefined
-  if (tried.status === 401 && tried.nonce !== undefined) {
-    nonce = tried.nonce
-    tried = await send(nonce)
-  }
-  if (tried.status !== 200) return [paint('dim', '  DPoP is switched off.'), '']
+  const headersWith = async (nonce?: string): Promise<Record<string, string>> => ({ Authorization: `DPoP ${token}`, DPoP: await createProof(key, { method: 'GET', url, token, nonce }) })
+  const { answer, nonce } = await exchangeWithNonce(async (nonce) => exchange({ method: 'GET', url, headers: await headersWith(nonce) }, {}))
+  if (answer.status !== 200) return [paint('dim', '  DPoP is switched off.'), '']
   // The proof that was tried is spent: the line needs one of its own.
-  const proof = await createProof(key, { method: 'GET', url, token, nonce })
   return [
     paint('bold', 'With DPoP: a token that is worth nothing without its key'),
     '  npm run call -- --dpop GET /api/private',
     '  npm run call -- --dpop GET /api/private-scoped --scope read:messages',
     paint('dim', '  By hand. A proof is good for one request: paste this twice and the second is refused as a replay.'),
-    `  ${curl(url, { ...tried.headers, DPoP: proof })}`,
+    `  ${curl(url, await headersWith(nonce))}`,
     ''
   ]
 }

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { explainRefusal, explainRequest } from '../../explain/explain.ts'
-import type { CapturedRequest, ExplainedStep, ExplainOptions } from '../../explain/explain.ts'
+import type { ExplainedStep, ExplainOptions } from '../../explain/explain.ts'
 import { createMemoryStore } from '../../lib/replay/memory-store.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
+import { capturedRequest } from '../../cli/exchange.ts'
 import { lookUpRoute } from '../../cli/route-lookup.ts'
 import { readTold } from '../../cli/told.ts'
 
@@ -54,15 +55,11 @@ async function check (earlier: ReadonlyArray<Exchange | undefined>, exchange: Ex
   const replay = createMemoryStore({ max: MAX_RECORDS, now, random: randomBytes })
   try {
     const options: ExplainOptions = { ...known, now: now(), replay }
-    for (const one of earlier) if (one !== undefined) await explainRequest(requestOf(one), options)
-    return (await explainRequest(requestOf(exchange), options)).steps
+    for (const one of earlier) if (one !== undefined) await explainRequest(capturedRequest(one.method, one.url, one.sent), options)
+    return (await explainRequest(capturedRequest(exchange.method, exchange.url, exchange.sent), options)).steps
   } finally {
     await replay.close()
   }
-}
-
-function requestOf ({ method, url, sent }: Exchange): CapturedRequest {
-  return { method, target: url.pathname + url.search, headers: [['Host', url.host], ...sent], encrypted: url.protocol === 'https:', remoteAddress: '127.0.0.1' }
 }
 
 function readExchange (value: unknown, name: string, notes: string[]): Exchange | undefined {
