@@ -15,7 +15,8 @@ export type ReplayStoreEvent =
   /** It is used, though it does not say whether it may forget records. */
   | { readonly name: 'replay_policy_unknown' }
 
-const TIMERS: StoreTimers = {
+/** The timers of the process. */
+export const processTimers: StoreTimers = {
   nowMs: () => performance.now(),
   after (ms, run) {
     setTimeout(run, ms)
@@ -31,7 +32,7 @@ const TIMERS: StoreTimers = {
  *
  * @throws Error, without any part of the URL but the names of its parameters, where the URL cannot be used.
  */
-export async function createReplayStore ({ DPOP_REPLAY, DPOP_REPLAY_MAX }: Pick<Settings, 'DPOP_REPLAY' | 'DPOP_REPLAY_MAX'>, onEvent: (event: ReplayStoreEvent) => void): Promise<ReplayStore> {
+export async function createReplayStore ({ DPOP_REPLAY, DPOP_REPLAY_MAX }: Pick<Settings, 'DPOP_REPLAY' | 'DPOP_REPLAY_MAX'>, onEvent: (event: ReplayStoreEvent) => void, timers = processTimers): Promise<ReplayStore> {
   const now = (): number => Date.now() / 1000
   if (DPOP_REPLAY === 'off') return createOffStore()
   if (DPOP_REPLAY === 'memory') {
@@ -43,7 +44,7 @@ export async function createReplayStore ({ DPOP_REPLAY, DPOP_REPLAY_MAX }: Pick<
   return createRedisStore({
     open: listeners => openRedisLink(target, listeners),
     now,
-    timers: TIMERS,
+    timers,
     onChange: reason => onEvent(reason === null ? { name: 'replay_available' } : { name: 'replay_unavailable', reason }),
     onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown' })
   })

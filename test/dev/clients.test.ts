@@ -26,7 +26,7 @@ const statuses = ({ log }: RunningApp): unknown[] => log.filter(({ msg }) => msg
 
 /** The log line of a request is written once its answer has been sent. */
 async function expectStatuses (t: Test, running: RunningApp, expected: number[]): Promise<void> {
-  for (let tries = 0; statuses(running).length < expected.length && tries < 200; tries++) await new Promise(resolve => setTimeout(resolve, 5))
+  for (let tries = 0; statuses(running).length < expected.length && tries < 6000; tries++) await new Promise(resolve => setTimeout(resolve, 5))
   t.same(statuses(running), expected, `the service answered ${expected.join(', then ')}`)
 }
 

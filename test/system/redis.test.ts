@@ -7,6 +7,7 @@ import type { Test } from 'tap'
 import type { Refusal } from '../../lib/refusal.ts'
 import { createReplayStore } from '../../lib/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
+import { patientTimers } from '../helpers/patient-timers.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
 import type { RedisServer } from '../helpers/redis.ts'
 
@@ -29,7 +30,7 @@ async function open (t: Test, url: string): Promise<{ store: ReplayStore, change
   const changes: string[] = []
   const store = await createReplayStore({ DPOP_REPLAY: url, DPOP_REPLAY_MAX: 1 }, event => {
     changes.push('reason' in event ? event.reason : event.name.replace('replay_', ''))
-  })
+  }, patientTimers)
   t.teardown(() => store.close())
   return { store, changes }
 }

@@ -63,7 +63,7 @@ t.test('a hostile answer is a failure with a stable word', async (t) => {
 t.test('one deadline is for all requests of an exchange', async (t) => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
-  const exchange = createTransport({ deadlineMs: 500 }).open()
+  const exchange = createTransport({ deadlineMs: 2000 }).open()
   t.equal((await exchange.get(provider.jwksUri)).status, 200)
   provider.jwks = drip()
   await t.rejects(exchange.get(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
-import { createReplayStore } from '../../../lib/replay/create-store.ts'
+import { createReplayStore, processTimers } from '../../../lib/replay/create-store.ts'
 import type { ReplayStoreEvent } from '../../../lib/replay/create-store.ts'
 import { faultOf } from '../../../lib/replay/redis-faults.ts'
 import type { LinkListeners } from '../../../lib/replay/redis-link.ts'
@@ -17,6 +17,7 @@ import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
 import { parseReplayUrl } from '../../../lib/replay/replay-url.ts'
 import { bulk, startFakeRedis } from '../../helpers/fake-redis.ts'
 import type { FakeRedis, Reply } from '../../helpers/fake-redis.ts'
+import { patientTimers } from '../../helpers/patient-timers.ts'
 
 type Outcome = 'first' | 'seen' | 'replay_unavailable'
 
@@ -43,9 +44,9 @@ interface Opened {
   reasons: () => string[]
 }
 
-async function open (t: Test, url: string): Promise<Opened> {
+async function open (t: Test, url: string, timers = patientTimers): Promise<Opened> {
   const events: ReplayStoreEvent[] = []
-  const store = await createReplayStore({ DPOP_REPLAY: url, DPOP_REPLAY_MAX: 1 }, event => { events.push(event) })
+  const store = await createReplayStore({ DPOP_REPLAY: url, DPOP_REPLAY_MAX: 1 }, event => { events.push(event) }, timers)
   t.teardown(() => store.close())
   return { store, events, reasons: () => events.map(event => 'reason' in event ? event.reason : event.name.replace('replay_', '')) }
 }
@@ -57,9 +58,9 @@ async function startFake (t: Test, ...options: Parameters<typeof startFakeRedis>
 }
 
 /** A store that is up, on a fake server of its own. */
-async function openOnFake (t: Test, parameters = ''): Promise<Opened & { fake: FakeRedis }> {
+async function openOnFake (t: Test, parameters = '', timers = patientTimers): Promise<Opened & { fake: FakeRedis }> {
   const fake = await startFake(t)
-  const opened = await open(t, `redis://127.0.0.1:${fake.port}${parameters}`)
+  const opened = await open(t, `redis://127.0.0.1:${fake.port}${parameters}`, timers)
   await until('the store is ready', () => opened.store.state().ready)
   return { ...opened, fake }
 }
@@ -192,7 +193,7 @@ t.test('the first claims wait for the connection that is still being made', asyn
 t.test('they wait no longer than a client would, and not in any number', async (t) => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'INFO' ? null : undefined
-  const { store, reasons } = await open(t, `redis://127.0.0.1:${fake.port}`)
+  const { store, reasons } = await open(t, `redis://127.0.0.1:${fake.port}`, processTimers)
   const outcomes = Array.from({ length: 10_000 }, (_, n) => claim(store, n))
   await turn()
   t.equal(await claim(store, 'one more'), 'replay_unavailable')
@@ -236,7 +237,7 @@ t.test('a claim under way when the connection breaks is refused, and never sent 
 })
 
 t.test('a server that hangs costs each claim a fifth of a second, until its connection is dropped', async (t) => {
-  const { store, fake, reasons } = await openOnFake(t)
+  const { store, fake, reasons } = await openOnFake(t, '', processTimers)
   const { connections } = fake
   fake.override = () => null
   const waiting = [claim(store, 'a'), claim(store, 'b')]
