@@ -25,6 +25,8 @@ export interface SettingSpec {
   readonly about: string
   /** The values it takes, in words: for the documentation and for the message about a bad one. */
   readonly allowed: string
+  /** A value to show if the schema has no default. A secret has none: whoever copied it would share it with everybody. */
+  readonly example?: string | number | boolean | readonly string[]
   /** What holds when it is not set and the schema has no default. */
   readonly unset?: string
   /** Its value is never shown. */

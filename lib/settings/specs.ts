@@ -12,6 +12,7 @@ export const SETTINGS = {
     about: 'tenant of the identity provider: where keys come from, and the issuer of tokens',
     schema: { type: 'string', format: 'domain' },
     allowed: 'host, optionally with :port; no scheme, path or user info',
+    example: 'tenant.example',
     unset: 'required, unless IDP_ISSUER is set'
   },
   IDP_AUDIENCE: {
@@ -19,6 +20,7 @@ export const SETTINGS = {
     about: 'identifier of this API at the provider; tokens must be made for exactly it',
     schema: { type: 'string', minLength: 1 },
     allowed: 'any non-empty string',
+    example: 'https://api.example',
     unset: 'required'
   },
   IDP_ISSUER: {
@@ -26,6 +28,7 @@ export const SETTINGS = {
     about: 'for a provider whose issuer is not its bare domain',
     schema: { type: 'string', format: 'issuer-url' },
     allowed: 'https URL (http for a loopback host) without user info, query or fragment',
+    example: 'https://tenant.example/',
     unset: 'https://{domain}/'
   },
   IDP_JWKS_URI: {
@@ -33,6 +36,7 @@ export const SETTINGS = {
     about: 'address of the signing keys; skips discovery',
     schema: { type: 'string', format: 'provider-url' },
     allowed: 'https URL (http for a loopback host) without user info',
+    example: 'https://tenant.example/.well-known/jwks.json',
     unset: 'by discovery'
   },
   IDP_SCOPE_CLAIMS: {
@@ -46,6 +50,7 @@ export const SETTINGS = {
     about: 'claim that the profile endpoint returns',
     schema: { type: 'string', format: 'namespaced-claim' },
     allowed: 'name with a namespace, such as https://example.com/team',
+    example: 'https://api.example/team',
     unset: 'none: custom_claim is null'
   },
   IDP_CLOCK_TOLERANCE_SECONDS: {
@@ -71,6 +76,7 @@ export const SETTINGS = {
     about: 'false is mode DISABLED',
     schema: { type: 'boolean' },
     allowed: 'true or false',
+    example: true,
     unset: 'true'
   },
   DPOP_REQUIRED: {
@@ -78,6 +84,7 @@ export const SETTINGS = {
     about: 'true is mode REQUIRED',
     schema: { type: 'boolean' },
     allowed: 'true or false',
+    example: false,
     unset: 'false'
   },
   IDP_DPOP_MODE: {
@@ -85,6 +92,7 @@ export const SETTINGS = {
     about: 'whether proofs are off, accepted or a must',
     schema: { type: 'string', enum: ['DISABLED', 'ALLOWED', 'REQUIRED'] },
     allowed: 'DISABLED, ALLOWED or REQUIRED',
+    example: 'ALLOWED',
     unset: 'ALLOWED'
   },
   IDP_DPOP_IAT_OFFSET_SECONDS: {
@@ -143,6 +151,7 @@ export const SETTINGS = {
     about: 'address under which clients reach this service; no header is read for it',
     schema: { type: 'string', format: 'public-url' },
     allowed: 'http or https URL, optionally with a plain path',
+    example: 'https://api.example',
     unset: 'none: read from each request'
   },
   CORS_ORIGINS: {
@@ -150,6 +159,7 @@ export const SETTINGS = {
     about: 'browser applications that may call',
     schema: { type: 'array', minItems: 1, items: { type: 'string', format: 'origin' } },
     allowed: 'list of origins (scheme://host[:port], no path), or *',
+    example: ['https://app.example'],
     unset: 'none: CORS off'
   },
   RATE_LIMIT: {
@@ -175,6 +185,7 @@ export const SETTINGS = {
     about: 'port to listen on',
     schema: { type: 'integer', minimum: 0, maximum: 65535 },
     allowed: 'integer, 0 (any free port) to 65535',
+    example: 8000,
     unset: '8000 in profile 1, 8080 in profile 2'
   },
   HTTP_PROXY: {
@@ -182,6 +193,7 @@ export const SETTINGS = {
     about: 'proxy for calls to a provider on https when the next is not set; http on loopback is called directly',
     schema: { type: 'string', format: 'proxy-url' },
     allowed: 'http or https URL',
+    example: 'http://proxy.example:3128',
     unset: 'none',
     secret: true
   },
@@ -190,6 +202,7 @@ export const SETTINGS = {
     about: 'proxy for calls to a provider on https',
     schema: { type: 'string', format: 'proxy-url' },
     allowed: 'http or https URL',
+    example: 'http://proxy.example:3128',
     unset: 'none',
     secret: true
   },
@@ -198,6 +211,7 @@ export const SETTINGS = {
     about: 'hosts that are called without a proxy',
     schema: { type: 'string' },
     allowed: 'hosts, separated by commas, or *',
+    example: 'localhost,internal.example',
     unset: 'none'
   }
 } as const satisfies Record<string, SettingSpec>

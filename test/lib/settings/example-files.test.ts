@@ -1,0 +1,134 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Ajv } from 'ajv'
+import t from 'tap'
+import { parse } from 'yaml'
+import { readSettings } from '../../../holdfast.ts'
+import type { SettingsError } from '../../../lib/settings/settings-error.ts'
+import type { Settings } from '../../../lib/settings/settings.ts'
+import { collectSettings } from '../../../lib/settings/sources.ts'
+import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
+import type { SettingName } from '../../../lib/settings/specs.ts'
+import { root } from '../../helpers/documents.ts'
+import { IN_FORCE, makeConfigExample, makeConfigSchema, makeEnvExample } from '../../helpers/settings-files.ts'
+
+const MADE: Readonly<Record<string, () => string>> = {
+  '.env.example': makeEnvExample,
+  'config.example.yaml': makeConfigExample,
+  'config.schema.json': makeConfigSchema
+}
+
+const read = (file: string): string => readFileSync(join(root, file), 'utf8')
+
+t.test('The example files and the schema are those that the code makes.', async t => {
+  for (const [file, make] of Object.entries(MADE)) {
+    if (process.env.TAP_SNAPSHOT === '1') writeFileSync(join(root, file), make())
+    else t.equal(read(file), make(), `${file}: npx tap --snapshot test/lib/settings/example-files.test.ts writes it anew`)
+  }
+})
+
+/** What the service makes of one file in its working directory. @throws SettingsError */
+function start (file: '.env' | 'config.yaml', text: string): Promise<Settings> {
+  const { values, ...faults } = collectSettings({ environment: {}, readFile: name => name === file ? text : undefined })
+  return readSettings(values, faults)
+}
+
+/** A line that sets something once its # is away. A remark has a space behind it. */
+const COMMENTED = /^( *)#(\w+)[=:]/
+
+for (const [file, example] of [['.env', '.env.example'], ['config.yaml', 'config.example.yaml']] as const) {
+  t.test(`${example} is accepted as ${file}, and what it shows are the defaults.`, async t => {
+    const bare = await start('.env', 'IDP_DOMAIN=tenant.example\nIDP_AUDIENCE=https://api.example')
+    const lines = read(example).split('\n')
+    t.same(await start(file, read(example)), bare)
+    t.same(await start(file, lines.filter(line => !line.trimStart().startsWith('#')).join('\n')), bare, 'without the comments')
+
+    const forFile = (name: SettingName): string | undefined => file === '.env' ? name : settingSpec(name).file?.split('.').at(-1)
+    const commented = lines.flatMap((line, at) => COMMENTED.test(line) ? [{ at, key: COMMENTED.exec(line)![2]! }] : [])
+    t.same(commented.map(({ key }) => key), [...file === '.env' ? ['CONFIG_FILE'] : [], ...settingsInOrder(file).filter(name => !IN_FORCE.includes(name)).map(forFile)], 'every setting is there')
+    for (const { at, key } of commented) {
+      const changed = lines.with(at, lines[at]!.replace('#', '')).join('\n')
+      await t.resolves(start(file, changed), `${key} is accepted when its # is away`)
+      const name = settingsInOrder(file).find(name => forFile(name) === key)
+      if (name && 'default' in settingSpec(name).schema) t.same(await start(file, changed), bare, `${key} shows its default`)
+    }
+    for (const name of IN_FORCE) {
+      const without = lines.filter(line => !new RegExp(`^ *${forFile(name)}[=:]`).test(line))
+      t.equal(without.length, lines.length - 1)
+      await t.rejects(start(file, without.join('\n')), { message: new RegExp(`${name} .* is not set`) }, `${name} must be there`)
+    }
+  })
+}
+
+const sectionOf = (name: SettingName): string | undefined => settingSpec(name).file?.split('.')[0]
+
+/** The file has them in sections. */
+function settingsInOrder (file: '.env' | 'config.yaml'): readonly SettingName[] {
+  if (file === '.env') return settingNames
+  const sections = [...new Set(settingNames.flatMap(name => sectionOf(name) ?? []))]
+  return sections.flatMap(section => settingNames.filter(name => sectionOf(name) === section))
+}
+
+t.test('No example is a secret that somebody might keep.', async t => {
+  const secrets = settingNames.filter(name => settingSpec(name).secret)
+  t.ok(secrets.includes('DPOP_NONCE_SECRET'))
+  for (const text of [read('.env.example'), read('config.example.yaml')]) t.match(text, /^ *#(?:DPOP_NONCE_SECRET=|nonceSecret:)$/m)
+  for (const name of secrets) t.notMatch(String(settingSpec(name).example), '@', name)
+})
+
+const isValid = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true }).compile(JSON.parse(read('config.schema.json')) as object)
+
+/** What an editor says that knows the schema: the paths and words of its complaints. */
+function judge (text: string): string[] {
+  return isValid(parse(text)) ? [] : isValid.errors!.map(({ instancePath, message, params }) => `${instancePath} ${message} ${params.additionalProperty ?? ''}`.trim())
+}
+
+t.test('The schema is named in the first line of the example, and lets it pass.', async t => {
+  t.equal(read('config.example.yaml').split('\n')[0], '# yaml-language-server: $schema=config.schema.json')
+  t.same(judge(read('config.example.yaml')), [])
+  t.same(judge(''), [])
+  t.same(judge('idp:'), [])
+})
+
+t.test('The schema refuses an unknown key, a wrong word and a number that is too large.', async t => {
+  const NO_SUCH_KEY = 'must NOT have additional properties'
+  t.same(judge('idp: { domain: a, audience: b }'), [])
+  t.same(judge('idp: { domian: a, audience: b }'), [`/idp ${NO_SUCH_KEY} domian`])
+  t.same(judge('idq: {}'), [`${NO_SUCH_KEY} idq`])
+  t.same(judge('idp.domian: a'), [`${NO_SUCH_KEY} idp.domian`])
+  t.same(judge('api: { profile: 2 }'), [])
+  t.not(judge('api: { profile: 3 }').length, 0)
+  t.same(judge('idp: { clockToleranceSeconds: 300 }'), [])
+  t.not(judge('idp: { clockToleranceSeconds: 301 }').length, 0)
+  t.same(judge('idp: { scopeClaims: "scope, scp" }'), [])
+  t.not(judge('idp: { scopeClaims: scopes }').length, 0)
+})
+
+/** Values as they may be written; each is tried for every setting. */
+const WRITTEN = ['', '~', '0', '1', '2', '5', '007', '301', '1.5', '0x10', '1e2', 'true', 'True', 'FALSE', 'tRue', '"off"', '"1"', '"300"', '[]', '{}', '[1]', '[true]', 'a b', 'a.example', 'off on',
+  'https://a.example', 'https://a.example https://b.example:8443', '[loopback, 10.0.0.0/8]', 'https://a.example/team', `[${'A'.repeat(43)}]`, `${'A'.repeat(43)} ${'B'.repeat(43)}`]
+
+/** The file keys of the settings that the service takes with this value, which all of them have at once. */
+async function keysThatTake (value: string): Promise<string[]> {
+  const keys = settingNames.flatMap(name => settingSpec(name).file ?? [])
+  const problems = await start('config.yaml', keys.map(key => `${key}: ${value}`).join('\n')).then(() => [], ({ problems }: SettingsError) => problems)
+  const refused = problems.map(problem => /^\w+ \((\S+)\) is [^]*; (?:allowed:|must stand alone)/.exec(problem)?.[1])
+  return keys.filter(key => !refused.includes(key))
+}
+
+t.test('The schema lets pass whatever the service accepts.', async t => {
+  const words = settingNames.flatMap(name => {
+    const { schema } = settingSpec(name)
+    const list = schema.type === 'array' ? schema.items.enum ?? [] : []
+    return [...schema.type === 'array' ? [] : schema.enum ?? [], ...list, list.join(' '), list.join(','), `[${list.join(', ')}]`]
+  })
+  const taken = new Set<string>()
+  for (const value of new Set([...WRITTEN, ...words])) {
+    for (const key of await keysThatTake(value)) {
+      if (value !== '' && value !== '~') taken.add(key)
+      const [section, last] = key.split('.')
+      for (const line of [`${key}: ${value}`, `${section}:\n  ${last}: ${value}`]) t.same(judge(line), [], line)
+    }
+  }
+  t.same([...taken].sort(), settingNames.flatMap(name => settingSpec(name).file ?? []).sort(), 'each setting took a value')
+})
