@@ -233,7 +233,7 @@ function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: 
   for (const name of [...packages, ...programs].filter(name => compiler || !/typescript$|tsc$/.test(name))) {
     symlinkSync(join(root, 'node_modules', name), join(directory, 'node_modules', name))
   }
-  cpSync(join(root, 'package.json'), join(directory, 'package.json'))
+  for (const file of ['package.json', 'check-node.cjs']) cpSync(join(root, file), join(directory, file))
   writeFileSync(join(directory, 'tsconfig.build.json'), '{ "files": ["app.ts"], "compilerOptions": { "outDir": "dist", "noCheck": true } }')
   writeFileSync(join(directory, 'app.ts'), '')
   if (built) cpSync(join(root, 'dist'), join(directory, 'dist'), { recursive: true })
