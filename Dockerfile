@@ -21,6 +21,10 @@ WORKDIR /app
 COPY --from=production /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY package.json ./
+# docker build --build-arg COMMIT="$(git rev-parse HEAD)": what /health/live tells.
+ARG COMMIT=""
+ENV HOLDFAST_COMMIT=$COMMIT
+LABEL org.opencontainers.image.revision=$COMMIT
 USER node
 EXPOSE 8000 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \

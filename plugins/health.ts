@@ -1,5 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { readBuild } from '../lib/build.ts'
+import { readTextIfThere } from '../lib/settings/read-text.ts'
 
 /** How long requests are still taken after readiness has turned to 503, so that a balancer sees it. */
 const DRAIN_MS = 500
@@ -18,9 +20,14 @@ export default fp(async (app: FastifyInstance) => {
     await new Promise(resolve => setTimeout(resolve, app.server.listening ? DRAIN_MS : 0))
   })
 
-  app.get('/health/live', { config, schema: { tags: ['Operation'], summary: 'Whether the process answers', response: { 200: { type: 'object', properties: { status: { type: 'string' } } } } } }, (_request, reply) => {
+  const alive = { status: 'ok', ...readBuild(import.meta.dirname, readTextIfThere, process.env.HOLDFAST_COMMIT) }
+  const aliveSchema = {
+    type: 'object',
+    properties: { status: { type: 'string' }, version: { type: 'string' }, commit: { type: 'string', description: 'What it was built from, if the build says so.' } }
+  }
+  app.get('/health/live', { config, schema: { tags: ['Operation'], summary: 'Whether the process answers, and which build it is', response: { 200: aliveSchema } } }, (_request, reply) => {
     reply.header('cache-control', 'no-store')
-    return { status: 'ok' }
+    return alive
   })
 
   const report = {

@@ -202,7 +202,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the process answers */
+        /** Whether the process answers, and which build it is */
         get: operations["getHealthLive"];
         put?: never;
         post?: never;
@@ -626,6 +626,9 @@ export interface operations {
                 content: {
                     "application/json": {
                         status?: string;
+                        version?: string;
+                        /** @description What it was built from, if the build says so. */
+                        commit?: string;
                     };
                 };
             };

@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { startApp } from '../helpers/app.ts'
+import { root } from '../helpers/documents.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 
@@ -103,10 +106,21 @@ t.test('Health', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer)
   const { app } = running
-  t.same((await app.inject('/health/live')).json(), { status: 'ok' })
+  t.equal((await app.inject('/health/live')).json().status, 'ok')
   t.equal((await app.inject('/health/live')).headers['cache-control'], 'no-store')
   while ((await app.inject('/health/ready')).statusCode !== 200) await new Promise(resolve => setTimeout(resolve, 20))
   t.same((await app.inject('/health/ready')).json(), { status: 'ok', checks: { process: 'ok', keys: 'ok', replay: 'ok' } })
+})
+
+t.test('Health tells the version, and the commit if the build has left one.', async t => {
+  const issuer = await startIssuer(t)
+  t.teardown(() => { delete process.env.HOLDFAST_COMMIT })
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  for (const [commit, told] of [['', {}], ['4f2a1c9', { commit: '4f2a1c9' }]] as const) {
+    process.env.HOLDFAST_COMMIT = commit
+    const { app } = await startApp(t, issuer)
+    t.same((await app.inject('/health/live')).json(), { status: 'ok', version, ...told })
+  }
 })
 
 t.test('While the process drains it is not ready and still answers', async t => {

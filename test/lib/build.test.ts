@@ -1,0 +1,16 @@
+import t from 'tap'
+import { readBuild } from '../../lib/build.ts'
+
+const reader = (files: Readonly<Record<string, string>>) => (path: string): string | undefined => files[path]
+
+t.test('The version is that of the nearest package.json that has one.', async t => {
+  const readFile = reader({ '/app/package.json': '{ "version": "1.2.3" }', '/app/dist/package.json': '{ "type": "module" }', '/package.json': '{ "version": "9.9.9" }' })
+  for (const folder of ['/app', '/app/dist', '/app/dist/plugins']) t.same(readBuild(folder, readFile, undefined), { version: '1.2.3', commit: undefined }, folder)
+  t.same(readBuild('/app/dist', reader({}), undefined), { version: 'unknown', commit: undefined }, 'without any, the search ends')
+})
+
+t.test('The commit is a plain word, or none.', async t => {
+  const commitOf = (text: string | undefined): string | undefined => readBuild('/', reader({}), text).commit
+  for (const commit of ['4f2a1c9', 'a'.repeat(64), 'v0.1.0-3-g4f2a1c9-dirty']) t.equal(commitOf(commit), commit)
+  for (const text of [undefined, '', 'a b', 'a'.repeat(65), '4f2a1c9\n', '$(git rev-parse HEAD)']) t.equal(commitOf(text), undefined, String(text))
+})
