@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { parseEnv } from 'node:util'
 import { DCLinter } from 'dclint'
 import { validate as lintDockerfile } from 'dockerfile-utils'
 import { Deployment } from 'kubernetes-models/apps/v1'
@@ -120,9 +121,28 @@ t.test('compose.yaml', async t => {
 const KINDS = { Deployment, Service, HorizontalPodAutoscaler, PodDisruptionBudget, NetworkPolicy }
 type Kind = keyof typeof KINDS
 
+/** As far as ours go. Kustomize itself refuses a field that it does not know, so that a test without it must. */
+interface Kustomization {
+  readonly resources: readonly string[]
+  readonly images: ReadonlyArray<{ readonly name: string, readonly newName: string, readonly newTag: string }>
+  readonly configMapGenerator: ReadonlyArray<{ readonly name: string, readonly envs: readonly string[] }>
+  readonly patches: ReadonlyArray<{ readonly target: { readonly kind: Kind, readonly name: string }, readonly patch: string }>
+}
+
+const KUSTOMIZATION_FIELDS = ['apiVersion', 'kind', 'namespace', 'resources', 'images', 'configMapGenerator', 'patches']
+
+function readKustomization (folder: string): Kustomization {
+  const kustomization = parse(read(`kubernetes/${folder}/kustomization.yaml`)) as Kustomization
+  const unknown = Object.keys(kustomization).filter(field => !KUSTOMIZATION_FIELDS.includes(field))
+  if (unknown.length > 0) throw new Error(`${folder}: unknown ${unknown.join(', ')}`)
+  return kustomization
+}
+
 t.test('kubernetes/', async t => {
-  const objects = new Map<Kind, any>(readdirSync(join(root, 'deploy/kubernetes')).map(file => {
-    const object = parse(read(`kubernetes/${file}`)) as { kind: Kind }
+  const base = readKustomization('base')
+  const overlay = readKustomization('overlays/example')
+  const objects = new Map<Kind, any>(base.resources.map(file => {
+    const object = parse(read(`kubernetes/base/${file}`)) as { kind: Kind }
     t.equal(file, `${object.kind.toLowerCase()}.yaml`, 'a file is named for what it holds')
     return [object.kind, object]
   }))
@@ -157,6 +177,24 @@ t.test('kubernetes/', async t => {
     const complaints = [...program.getSyntacticDiagnostics(), ...program.getSemanticDiagnostics()].map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
     t.equal(complaints.length, 1, complaints.join('\n'))
     t.match(complaints[0], /readOnlyRootFileSystem/, 'the twin alone')
+  })
+
+  t.test('The base names every file of its folder, and what the overlay changes is in the base.', async t => {
+    t.same([...base.resources, 'kustomization.yaml'].sort(), readdirSync(join(root, 'deploy/kubernetes/base')).sort())
+    t.same(overlay.resources, ['../../base'])
+    t.match(parse(read('kubernetes/base/kustomization.yaml')), { apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization' })
+    t.match(parse(read('kubernetes/overlays/example/kustomization.yaml')), { apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization' })
+    t.same(overlay.images.map(({ name }) => name), [container.image.split(':')[0]])
+    t.same(overlay.configMapGenerator.map(({ name }) => name), container.envFrom.map(({ configMapRef }: { configMapRef: { name: string } }) => configMapRef.name))
+    for (const { target: { kind, name }, patch } of overlay.patches) {
+      t.equal(objects.get(kind).metadata.name, name)
+      for (const { op, path, value } of parse(patch) as Array<{ op: string, path: string, value: unknown }>) {
+        const present = path.split('/').slice(1).reduce((at, key) => at?.[key], objects.get(kind))
+        t.equal(op, 'replace')
+        t.equal(typeof value, typeof present, path)
+      }
+    }
+    t.match(read('README.md'), /^kubectl apply -k deploy\/kubernetes\/overlays\/example$/m)
   })
 
   t.test('Ports, labels and probes fit together and the service.', async t => {
@@ -198,7 +236,7 @@ t.test('kubernetes/', async t => {
     t.match(container.securityContext, { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
     t.equal(container.resources.requests.cpu, '1')
     t.equal(container.resources.requests.memory, container.resources.limits.memory)
-    t.notMatch(container.image, /:latest$|^[^:]+$/)
+    for (const { newTag } of overlay.images) t.match(newTag, /^\d/, 'a pinned image')
   })
 
   t.test('The settings are accepted, and secrets are named, not written.', async t => {
@@ -208,8 +246,10 @@ t.test('kubernetes/', async t => {
     for (const { name, value, valueFrom } of entries) {
       t.equal(valueFrom !== undefined, isSecret(name), name)
       t.equal(value === undefined, isSecret(name), name)
-      if (valueFrom) t.match(manual, new RegExp(`generic ${valueFrom.secretKeyRef.name} .*--from-literal=${valueFrom.secretKeyRef.key}=`), 'the manual makes it')
+      if (valueFrom) t.match(manual, new RegExp(`-n holdfast create secret generic ${valueFrom.secretKeyRef.name} .*--from-literal=${valueFrom.secretKeyRef.key}=`), 'the manual makes it')
     }
-    await expectSettings(t, Object.fromEntries(entries.map(({ name, value }) => [name, value ?? filling[name]!])))
+    const settings = overlay.configMapGenerator.flatMap(({ envs }) => envs).map(file => parseEnv(read(`kubernetes/overlays/example/${file}`)) as Record<string, string>)
+    t.same(settings.flatMap(Object.keys).filter(isSecret), [])
+    await expectSettings(t, Object.assign({}, ...settings, Object.fromEntries(entries.map(({ name, value }) => [name, value ?? filling[name]!]))))
   })
 })
