@@ -1,6 +1,8 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { validate } from 'dockerfile-utils'
 import t from 'tap'
+import { closeGraceDelay } from '../../start-options.ts'
+import { parseCommand, readBlocks } from '../helpers/documents.ts'
 
 const text = readFileSync('Dockerfile', 'utf8')
 const scripts = JSON.parse(readFileSync('package.json', 'utf8')).scripts as Record<string, string>
@@ -26,4 +28,24 @@ t.test('The build context holds what the build copies', async t => {
   t.equal(ignored[0], '*')
   const copied = [...text.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, files]) => files!.split(' '))
   for (const file of copied) t.ok(ignored.includes(`!${file}`), file)
+})
+
+t.test('The manual builds this image and runs it with no more than it needs', async t => {
+  const lines = readBlocks('docs/operating.md').flatMap(({ text }) => text.split('\n')).filter(line => line.startsWith('docker '))
+  const [build = [], run = []] = lines.map(line => parseCommand(line).words)
+  const after = (words: readonly string[], option: string): string | undefined => words[words.indexOf(option) + 1]
+
+  t.equal(build.slice(0, 2).join(' '), 'docker build')
+  t.match(text, `ARG ${after(build, '--build-arg')!.split('=')[0]}=`, 'the argument is one of the Dockerfile')
+  t.match(text, 'ENV HOLDFAST_COMMIT=$COMMIT')
+  t.equal(build.at(-1), '.')
+
+  t.equal(run.slice(0, 2).join(' '), 'docker run')
+  t.equal(run.at(-1), after(build, '--tag'), 'it runs what was built')
+  t.ok(run.includes('--read-only'))
+  t.same([after(run, '--cap-drop'), after(run, '--security-opt')], ['ALL', 'no-new-privileges'])
+  t.ok(Number(after(run, '--stop-timeout')) * 1000 > closeGraceDelay)
+  t.equal(after(run, '--publish'), '127.0.0.1:8000:8000')
+  t.match(lineOf('EXPOSE').split(' '), ['EXPOSE', '8000'])
+  t.ok(existsSync(`${after(run, '--env-file')}.example`))
 })
