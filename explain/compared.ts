@@ -1,4 +1,4 @@
-import { offeredSchemes, schemeOf } from '../lib/credentials.ts'
+import { offeredSchemes, schemeOf } from '../lib/guard/credentials.ts'
 import { thumbprint } from '../lib/dpop/jwk.ts'
 import { decodeJsonObject } from '../lib/jws.ts'
 import type { JsonObject } from '../lib/jws.ts'

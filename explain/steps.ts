@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto'
-import { readProofLine, verifySchemeFits } from '../lib/binding.ts'
-import { parseCredentials } from '../lib/credentials.ts'
+import { readProofLine, verifySchemeFits } from '../lib/guard/binding.ts'
+import { parseCredentials } from '../lib/guard/credentials.ts'
 import { ALGORITHMS } from '../lib/dpop/algorithms.ts'
 import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyProofSignature } from '../lib/dpop/proof.ts'
 import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'

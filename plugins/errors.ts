@@ -2,8 +2,8 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { errorBody, refusalBodies } from '../lib/error-body.ts'
-import type { ErrorBodyForm } from '../lib/error-body.ts'
+import { errorBody, refusalBodies } from '../lib/guard/error-body.ts'
+import type { ErrorBodyForm } from '../lib/guard/error-body.ts'
 import { Refusal } from '../lib/refusal.ts'
 
 /** How long a connection that had such an answer may take to end by itself. Closed at once, it might lose the answer. */

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { Refusal } from '../lib/refusal.ts'
 import { describeResource, METADATA_PATH, mountedAt } from '../lib/resource-metadata.ts'
-import { scopesOf } from '../lib/route-guard.ts'
+import { scopesOf } from '../lib/guard/requirement.ts'
 
 const string = { type: 'string' } as const
 const strings = { type: 'array', items: string } as const

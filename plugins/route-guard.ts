@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { guardOf } from '../lib/route-guard.ts'
-import type { RouteGuard } from '../lib/route-guard.ts'
+import { guardOf } from '../lib/guard/requirement.ts'
+import type { RouteGuard } from '../lib/guard/requirement.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

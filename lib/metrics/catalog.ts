@@ -1,4 +1,4 @@
-import type { GuardParts } from '../guard-parts.ts'
+import type { GuardParts } from '../guard/create-guard.ts'
 import { KEY_SOURCE_STATUSES } from '../keys/key-source-state.ts'
 import type { KeySourceState } from '../keys/key-source-state.ts'
 import type { GuardTally } from './guard-tally.ts'

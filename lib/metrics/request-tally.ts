@@ -1,4 +1,4 @@
-import type { Scheme } from '../credentials.ts'
+import type { Scheme } from '../guard/credentials.ts'
 import { createHistogram } from './histogram.ts'
 import type { Sample } from './sample.ts'
 

@@ -1,5 +1,5 @@
-import { errorBody } from '../error-body.ts'
-import type { ErrorBodyForm } from '../error-body.ts'
+import { errorBody } from '../guard/error-body.ts'
+import type { ErrorBodyForm } from '../guard/error-body.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalKind, RefusalReason } from '../refusal.ts'
 import type { DpopMode } from '../settings/settings.ts'

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { OpenapiDocument } from '../../lib/openapi/document.ts'
 import { renderPage } from '../../lib/openapi/page.ts'
-import { readRouteGuard, scopeAlternatives, scopesOf } from '../../lib/route-guard.ts'
+import { readRouteGuard, scopeAlternatives, scopesOf } from '../../lib/guard/requirement.ts'
 
 const base: OpenapiDocument = {
   openapi: '3.1.0',

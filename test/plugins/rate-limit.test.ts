@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import Fastify from 'fastify'
 import t from 'tap'
-import { clientKey, createRateLimit, MAX_CLIENTS, WINDOW_MS } from '../../lib/rate-limit.ts'
+import { clientKey, createRateLimit, MAX_CLIENTS, WINDOW_MS } from '../../lib/guard/rate-limit.ts'
 import auth from '../../plugins/auth.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'

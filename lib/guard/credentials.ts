@@ -1,6 +1,6 @@
-import type { HeaderLines } from './header-lines.ts'
-import { Refusal } from './refusal.ts'
-import type { DpopMode } from './settings/settings.ts'
+import type { HeaderLines } from '../header-lines.ts'
+import { Refusal } from '../refusal.ts'
+import type { DpopMode } from '../settings/settings.ts'
 
 /** The two schemes that carry an access token here: RFC 6750 section 2.1 and RFC 9449 section 7.1. */
 export type Scheme = 'Bearer' | 'DPoP'

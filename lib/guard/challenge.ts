@@ -1,9 +1,9 @@
 import { offeredSchemes } from './credentials.ts'
 import type { Scheme } from './credentials.ts'
-import { REFUSALS } from './refusal.ts'
-import type { RefusalReason } from './refusal.ts'
-import type { DpopMode } from './settings/settings.ts'
-import type { ScopeRequirement } from './token/scopes.ts'
+import { REFUSALS } from '../refusal.ts'
+import type { RefusalReason } from '../refusal.ts'
+import type { DpopMode } from '../settings/settings.ts'
+import type { ScopeRequirement } from '../token/scopes.ts'
 
 export interface ChallengePolicy {
   readonly mode: DpopMode

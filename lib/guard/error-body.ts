@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
-import { REFUSALS } from './refusal.ts'
-import type { RefusalReason } from './refusal.ts'
+import { REFUSALS } from '../refusal.ts'
+import type { RefusalReason } from '../refusal.ts'
 
 export type ErrorBodyForm = 'default' | 'detailed'
 

@@ -1,4 +1,4 @@
-import type { ScopeRequirement } from './token/scopes.ts'
+import type { ScopeRequirement } from '../token/scopes.ts'
 
 /** What the guards of a route ask for together, beyond a valid access token. */
 export interface RouteGuard {
