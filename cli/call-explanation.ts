@@ -69,7 +69,7 @@ async function foreignView ({ issuer, audience }: CallOptions, told: Told): Prom
     DPOP_ALGS: told.algs as Settings['DPOP_ALGS'] | undefined ?? defaults.DPOP_ALGS
   }
   const unknown = [...issuer === '' ? ['token.iss'] : [], ...audience === undefined ? ['token.aud'] : []]
-  return { settings, requirements: told.scopes && [{ scopes: told.scopes, any: false }], unknown }
+  return { settings, requirements: told.scopes && [{ scope: told.scopes }], unknown }
 }
 
 function modeOf ({ schemes, error }: Told): DpopMode {

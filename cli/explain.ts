@@ -142,7 +142,7 @@ function withoutPrefix ({ target = '/', headers, byClient, notes }: Capture, { P
 }
 
 async function requirementsOf ({ method, target }: CapturedRequest, { scopes }: ExplainArguments, settings: Settings, notes: string[]): Promise<ExplainOptions['requirements']> {
-  if (scopes !== undefined) return scopes.length === 0 ? [] : [{ scopes, any: false }]
+  if (scopes !== undefined) return scopes.length === 0 ? [] : [{ scope: scopes }]
   const route = await lookUpRoute(method, target, settings)
   if (route.kind === 'guarded') return route.requirements
   notes.push(route.kind === 'open' ? 'This route has no guard: it is served whatever the checks below say.' : 'The service has no such route: it answers 404. The checks below are those of a guarded one (--scope says what it needs).')

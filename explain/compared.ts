@@ -112,7 +112,7 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
     title: 'The token has the permissions that the route needs',
     compared: e => [
       ['granted', show(e.verified?.scopes.join(' ') || undefined)],
-      ['needed', show(e.options.requirements?.map(({ scopes, any }) => scopes.join(any ? ' or ' : ' and ')).join('; ') || undefined)],
+      ['needed', show(e.options.requirements?.map(({ scope = [], anyScope = [] }) => [...scope, anyScope.join(' or ')].filter(Boolean).join(' and ')).filter(Boolean).join('; ') || undefined)],
       ['read from', e.options.settings.IDP_SCOPE_CLAIMS.join(', ')]
     ]
   }

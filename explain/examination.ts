@@ -11,7 +11,7 @@ import type { ReplayStore } from '../lib/replay/replay-store.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { createTokenRules } from '../lib/token/access-token.ts'
 import type { TokenAttempt, TokenRules } from '../lib/token/access-token.ts'
-import type { ScopeRequirement } from '../lib/token/scopes.ts'
+import type { Requirement } from '../lib/guard/requirement.ts'
 import type { VerifiedToken } from '../lib/token/verified-tokens.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
 import type { RequestUrl } from '../lib/url/request-url.ts'
@@ -39,7 +39,7 @@ export interface ExplainOptions {
   /** The keys of the provider that may have signed a token with that `kid`. Undefined where they are not known: signatures of tokens are then not checked. */
   readonly candidates?: ((kid: string | undefined) => Promise<readonly SigningKey[]> | readonly SigningKey[]) | undefined
   /** What the route needs; empty for any valid token, undefined where that is not known. */
-  readonly requirements?: readonly ScopeRequirement[] | undefined
+  readonly requirements?: readonly Requirement[] | undefined
   /** What proofs have passed before. Undefined where that is not known: a replay is then not looked for. */
   readonly replay?: ReplayStore | undefined
   /** Names of checks on the token's claims that are left out, because what the service wants there is not known. */

@@ -8,7 +8,7 @@ import { verifySignature } from '../lib/dpop/signature.ts'
 import { verifyLinesCounted } from '../lib/header-lines.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { TOKEN_CHECKS, unverifiedToken } from '../lib/token/access-token.ts'
-import { verifyScopes } from '../lib/token/scopes.ts'
+import { verifyRequirement } from '../lib/guard/requirement.ts'
 import { createVerifiedToken } from '../lib/token/verified-tokens.ts'
 import type { Examination } from './examination.ts'
 
@@ -96,7 +96,7 @@ async function claim (e: Examination): Promise<void> {
 
 function judgeScopes (e: Examination): void {
   if (!e.options.requirements) throw new NotChecked('What the route needs is not known here.')
-  for (const requirement of e.options.requirements) verifyScopes(e.verified!.scopes, requirement)
+  for (const requirement of e.options.requirements) verifyRequirement(e.verified!, requirement)
 }
 
 function settled (run: (done: (error: Error | null) => void) => void): Promise<void> {

@@ -6,6 +6,8 @@ import type { Scheme } from '../lib/guard/credentials.ts'
 import type { Identity } from '../lib/guard/guard.ts'
 import { createGuardParts } from '../lib/guard/create-guard.ts'
 import type { GuardEvent, GuardParts } from '../lib/guard/create-guard.ts'
+import { ANY_TOKEN, parseRequiredScopes, verifyRequirement } from '../lib/guard/requirement.ts'
+import type { RequiredScopes, Requirement } from '../lib/guard/requirement.ts'
 import { Refusal } from '../lib/refusal.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { settingsFromObject } from '../lib/settings/sources.ts'
@@ -13,10 +15,8 @@ import type { SettingValues } from '../lib/settings/specs.ts'
 import { reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token.ts'
-import { parseScopeRequirement, verifyScopes } from '../lib/token/scopes.ts'
-import type { RequiredScopes, ScopeRequirement } from '../lib/token/scopes.ts'
 
-export type { AccessTokenClaims, ScopeRequirement }
+export type { AccessTokenClaims, Requirement }
 
 /** How a request proved who sends it. */
 export interface RequestAuth {
@@ -31,7 +31,7 @@ export interface RequestAuth {
 }
 
 /** A guard of a route. What it asks for stands on it, for the API description. */
-export type GuardHook = onRequestHookHandler & { readonly requirement?: ScopeRequirement | null }
+export type GuardHook = onRequestHookHandler & { readonly requirement: Requirement }
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -91,23 +91,23 @@ export default fp<AuthOptions>(async (app, options) => {
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
   app.decorateRequest('authenticate', function (this: FastifyRequest) {
-    return attempt(this, undefined)
+    return attempt(this, ANY_TOKEN)
   })
   app.decorateRequest('requireScope', function (this: FastifyRequest, ...scopes: RequiredScopes) {
-    const requirement = parseScopeRequirement(...scopes)
+    const requirement = parseRequiredScopes(...scopes)
     return attempt(this, requirement).then(() => {
       const refusal = lackOf(this, requirement)
       if (refusal) throw refusal
     })
   })
-  const anyToken = guardHook((request, done) => authenticate(request, undefined, done), null)
+  const anyToken = guardHook((request, done) => authenticate(request, ANY_TOKEN, done), ANY_TOKEN)
   app.decorate('authenticate', Object.assign(function (...args: unknown[]) {
     if (args.length === 0) return anyToken
     if (typeof args[2] !== 'function') throw new TypeError('authenticate takes no arguments; requireScope takes scopes')
     return Reflect.apply(anyToken, app, args)
-  }, { requirement: null }) as FastifyInstance['authenticate'])
+  }, { requirement: ANY_TOKEN }) as FastifyInstance['authenticate'])
   app.decorate('requireScope', (...scopes: RequiredScopes) => {
-    const requirement = parseScopeRequirement(...scopes)
+    const requirement = parseRequiredScopes(...scopes)
     return guardHook((request, done) => {
       authenticate(request, requirement, error => {
         const refusal = error ?? lackOf(request, requirement)
@@ -134,7 +134,7 @@ export default fp<AuthOptions>(async (app, options) => {
     await parts.close()
   })
 
-  function authenticate (request: GuardedRequest, requirement: ScopeRequirement | undefined, done: Done): void {
+  function authenticate (request: GuardedRequest, requirement: Requirement, done: Done): void {
     // A proof passes once, so a request that has passed is not asked again.
     if (request.auth) return done()
     guard(request.raw, (error, identity) => {
@@ -145,7 +145,7 @@ export default fp<AuthOptions>(async (app, options) => {
   }
 
   /** For handlers, which may ask several times at once: the proof of a request passes once. */
-  function attempt (request: GuardedRequest, requirement: ScopeRequirement | undefined): Promise<void> {
+  function attempt (request: GuardedRequest, requirement: Requirement): Promise<void> {
     if (request[kAttempt]) return request[kAttempt]
     const running = new Promise<void>((resolve, reject) => {
       authenticate(request, requirement, error => error ? reject(error) : resolve())
@@ -157,9 +157,9 @@ export default fp<AuthOptions>(async (app, options) => {
   }
 
   /** The refusal of an admitted request whose token lacks a scope. */
-  function lackOf (request: FastifyRequest, requirement: ScopeRequirement): Error | undefined {
+  function lackOf (request: FastifyRequest, requirement: Requirement): Error | undefined {
     try {
-      verifyScopes(request.auth!.scopes, requirement)
+      verifyRequirement(request.auth!, requirement)
       return undefined
     } catch (error) {
       return refuse(request, error as Error, requirement)
@@ -167,7 +167,7 @@ export default fp<AuthOptions>(async (app, options) => {
   }
 
   /** Gives a refusal its headers and its line in the log. Any other error is a fault, and becomes a 500. */
-  function refuse (request: FastifyRequest, error: Error, requirement: ScopeRequirement | undefined): Error {
+  function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
     if (!(error instanceof Refusal)) return error
     const { reason, detail, retryAfterSeconds } = error
     tally?.refused(reason)
@@ -202,7 +202,7 @@ function admit (request: GuardedRequest, { claims, scheme, scopes, jkt, issuer, 
   if (nextNonce !== undefined) request[kNextNonce] = nextNonce
 }
 
-function guardHook (run: (request: FastifyRequest, done: Done) => void, requirement: ScopeRequirement | null): GuardHook {
+function guardHook (run: (request: FastifyRequest, done: Done) => void, requirement: Requirement): GuardHook {
   return Object.assign((request: FastifyRequest, _reply: FastifyReply, done: Done) => run(request, done), { requirement }) as GuardHook
 }
 

@@ -36,7 +36,7 @@ export default fp(async (app: FastifyInstance) => {
   const scopes = new Set<string>()
 
   app.addHook('onRoute', ({ config }) => {
-    if (config?.guard) for (const scope of scopesOf(config.guard)) scopes.add(scope)
+    if (config?.guard) for (const scope of config.guard.requirements.flatMap(scopesOf)) scopes.add(scope)
   })
 
   app.get(METADATA_PATH, {

@@ -3,7 +3,8 @@ import type { Scheme } from './credentials.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import type { DpopMode } from '../settings/settings.ts'
-import type { ScopeRequirement } from '../token/scopes.ts'
+import { scopesOf } from './requirement.ts'
+import type { Requirement } from './requirement.ts'
 
 export interface ChallengePolicy {
   readonly mode: DpopMode
@@ -19,7 +20,7 @@ export interface RefusalContext {
   /** The scheme that the client used, when it is one of ours. */
   readonly scheme: Scheme | undefined
   /** What the route needs. */
-  readonly requirement?: ScopeRequirement | undefined
+  readonly requirement: Requirement
   readonly nonce?: string | undefined
   /** Seconds after which the request may be sent again, where it may. */
   readonly retryAfterSeconds?: number | undefined
@@ -35,9 +36,8 @@ export function createChallenges (policy: ChallengePolicy): Challenges {
   const made = new WeakMap<object, Map<string, string>>()
 
   const textOf = (reason: RefusalReason, context: RefusalContext): string => {
-    const owner = context.requirement ?? policy
-    let texts = made.get(owner)
-    if (!texts) made.set(owner, texts = new Map())
+    let texts = made.get(context.requirement)
+    if (!texts) made.set(context.requirement, texts = new Map())
     const name = `${reason} ${context.scheme}`
     let text = texts.get(name)
     if (text === undefined) texts.set(name, text = challengesFor(reason, policy, context))
@@ -71,7 +71,8 @@ function errorParameters (reason: RefusalReason, context: RefusalContext): Param
 
 /** What the route needs (RFC 6750 section 3): also for who has no token yet, so that a client asks for all of it in one go. */
 function scopeParameter ({ requirement }: RefusalContext): Parameters {
-  return requirement ? [['scope', requirement.scopes.join(' ')]] : []
+  const scopes = scopesOf(requirement)
+  return scopes.length === 0 ? [] : [['scope', scopes.join(' ')]]
 }
 
 function algsOf ({ algs }: ChallengePolicy): Parameters[number] {

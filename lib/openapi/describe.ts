@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { offeredSchemes } from '../guard/credentials.ts'
-import { scopeAlternatives } from '../guard/requirement.ts'
+import { ANY_TOKEN, scopeAlternatives } from '../guard/requirement.ts'
 import type { RouteGuard } from '../guard/requirement.ts'
 import { errorSchemas, refusalResponses } from './refusals.ts'
 import type { RefusalPolicy } from './refusals.ts'
@@ -100,7 +100,7 @@ export function addGuardAnswers (operation: Operation, { guard, essential }: Pic
   const answer = (status: string, name: string): void => { operation.responses[status] = { $ref: `#/components/responses/${name}` } }
   if (guard) {
     answer('401', 'Unauthorized')
-    if (guard.requirements.length > 0) answer('403', 'Forbidden')
+    if (guard.requirements.some(requirement => requirement !== ANY_TOKEN)) answer('403', 'Forbidden')
     if (rateLimit || replayShare) answer('429', 'TooManyRequests')
     if (mode !== 'DISABLED') operation.parameters = [...operation.parameters ?? [], { $ref: '#/components/parameters/DPoP' }]
   }

@@ -2,6 +2,7 @@ import { Socket } from 'node:net'
 import t from 'tap'
 import { createChallenges } from '../../lib/guard/challenge.ts'
 import { errorBody, refusalBodies } from '../../lib/guard/error-body.ts'
+import { ANY_TOKEN } from '../../lib/guard/requirement.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { answerClientError } from '../../plugins/errors.ts'
 import { startApp } from '../helpers/app.ts'
@@ -22,19 +23,19 @@ t.test('Error bodies in both forms, with and without a sentence of our own', asy
 t.test('Challenges name the metadata of the resource where there is an address of it', async t => {
   const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: 'https://api.example/.well-known/oauth-protected-resource' } as const
   const challenges = createChallenges(policy)
-  const value = challenges('credentials_missing', { scheme: undefined })['www-authenticate']!
+  const value = challenges('credentials_missing', { scheme: undefined, requirement: ANY_TOKEN })['www-authenticate']!
   t.same(parseChallenges(value).map(({ parameters }) => parameters.resource_metadata), [policy.resourceMetadataUrl, policy.resourceMetadataUrl])
-  const nonce = challenges('nonce_missing', { scheme: 'DPoP', nonce: 'n' })
+  const nonce = challenges('nonce_missing', { scheme: 'DPoP', requirement: ANY_TOKEN, nonce: 'n' })
   t.same(Object.keys(parseChallenges(nonce['www-authenticate']!)[0]!.parameters), ['error', 'error_description', 'algs'], 'but not the one for a nonce')
 })
 
 t.test('A challenge that was made before is that of its own reason, scheme and requirement', async t => {
   const challenges = createChallenges({ mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: undefined })
-  const [reader, writer] = [{ scopes: ['read'], any: false }, { scopes: ['write'], any: false }]
+  const [reader, writer] = [{ scope: ['read'] }, { scope: ['write'] }]
   const asked = [
-    ['token_expired', { scheme: 'Bearer' }, 'Bearer', 'The access token has expired.', undefined],
-    ['token_expired', { scheme: 'DPoP' }, 'DPoP', 'The access token has expired.', undefined],
-    ['token_issuer', { scheme: 'Bearer' }, 'Bearer', 'The access token is of another issuer.', undefined],
+    ['token_expired', { scheme: 'Bearer', requirement: ANY_TOKEN }, 'Bearer', 'The access token has expired.', undefined],
+    ['token_expired', { scheme: 'DPoP', requirement: ANY_TOKEN }, 'DPoP', 'The access token has expired.', undefined],
+    ['token_issuer', { scheme: 'Bearer', requirement: ANY_TOKEN }, 'Bearer', 'The access token is of another issuer.', undefined],
     ['scope_missing', { scheme: 'Bearer', requirement: reader }, 'Bearer', 'The access token lacks a permission that this resource needs.', 'read'],
     ['scope_missing', { scheme: 'Bearer', requirement: writer }, 'Bearer', 'The access token lacks a permission that this resource needs.', 'write']
   ] as const
@@ -47,7 +48,7 @@ t.test('A challenge that was made before is that of its own reason, scheme and r
 t.test('Retry-After is a whole number of seconds, at least one', async t => {
   const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: undefined } as const
   for (const [retryAfterSeconds, expected] of [[undefined, '1'], [0, '1'], [1.2, '2'], [30, '30']] as const) {
-    t.same(createChallenges(policy)('keys_unavailable', { scheme: undefined, retryAfterSeconds }), { 'retry-after': expected })
+    t.same(createChallenges(policy)('keys_unavailable', { scheme: undefined, requirement: ANY_TOKEN, retryAfterSeconds }), { 'retry-after': expected })
   }
 })
 

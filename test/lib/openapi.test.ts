@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { OpenapiDocument } from '../../lib/openapi/document.ts'
 import { renderPage } from '../../lib/openapi/page.ts'
-import { readRouteGuard, scopeAlternatives, scopesOf } from '../../lib/guard/requirement.ts'
+import { ANY_TOKEN, guardOf, scopeAlternatives, scopesOf } from '../../lib/guard/requirement.ts'
 
 const base: OpenapiDocument = {
   openapi: '3.1.0',
@@ -50,12 +50,13 @@ t.test('A document without tags and operations is a page all the same', async t 
 
 t.test('The guards of a route are read from its hooks', async t => {
   const guard = (requirement: unknown) => Object.assign(() => {}, { requirement })
-  const all = { scopes: ['a', 'b'], any: false }
-  const any = { scopes: ['b', 'c'], any: true }
-  t.equal(readRouteGuard([undefined, () => {}, guard(undefined), { requirement: null }]), undefined, 'no guard among other hooks')
-  t.same(scopeAlternatives(readRouteGuard([guard(null)])!), [[]], 'any valid token')
-  t.same(scopeAlternatives(readRouteGuard([guard(all)])!), [['a', 'b']])
-  t.same(scopeAlternatives(readRouteGuard([guard(any)])!), [['b'], ['c']])
-  t.same(scopeAlternatives(readRouteGuard([guard(null), guard(all), guard(any)])!), [['a', 'b'], ['a', 'b', 'c']], 'several guards add up')
-  t.same(scopesOf(readRouteGuard([guard(all), guard(any)])!), ['a', 'b', 'b', 'c'])
+  const [all, any] = [guard({ scope: ['a', 'b'] }), guard({ anyScope: ['b', 'c'] })]
+  t.equal(guardOf({ onRequest: [() => {}, guard(undefined), { requirement: {} }] }), undefined, 'no guard among other hooks')
+  t.equal(guardOf({}), undefined)
+  t.same(scopeAlternatives(guardOf({ onRequest: guard(ANY_TOKEN) })!), [[]], 'any valid token')
+  t.same(scopeAlternatives(guardOf({ preParsing: all })!), [['a', 'b']])
+  t.same(scopeAlternatives(guardOf({ preValidation: [any] })!), [['b'], ['c']])
+  t.same(scopeAlternatives(guardOf({ onRequest: [guard(ANY_TOKEN), all], preHandler: any })!), [['a', 'b'], ['a', 'b', 'c']], 'several guards add up')
+  t.same(scopeAlternatives(guardOf({ onRequest: guard({ scope: ['a'], anyScope: ['b', 'c'] }) })!), [['a', 'b'], ['a', 'c']])
+  t.same(guardOf({ onRequest: [all, any] })!.requirements.flatMap(scopesOf), ['a', 'b', 'b', 'c'])
 })
