@@ -5,10 +5,9 @@ import { originOf, parseWireAuthority } from './authority.ts'
 import { readForwardedUrl } from './forwarded.ts'
 import { parseHttpUrl } from './http-url.ts'
 import { memoize } from './memo.ts'
-import { escapeNonAscii } from './path.ts'
+import { escapeNonAscii, parsePrefix } from './path.ts'
 import type { TrustProxy } from './peer-trust.ts'
 import { createPeerTrust } from './peer-trust.ts'
-import { parsePrefix } from './prefix.ts'
 
 /** What decides where scheme, host and prefix come from. */
 export interface UrlSettings {

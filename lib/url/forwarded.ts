@@ -4,7 +4,7 @@ import type { Authority, Scheme } from './authority.ts'
 import { parsePort, parseScheme, parseWireAuthority } from './authority.ts'
 import { parseForwarded } from './forwarded-header.ts'
 import { memoize } from './memo.ts'
-import { parsePrefixList } from './prefix.ts'
+import { parsePrefixList } from './path.ts'
 
 /** What a trusted proxy says of the URL that the client used; undefined where it says nothing. */
 export interface ForwardedUrl {
