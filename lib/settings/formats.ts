@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { parseConfiguredJwksUri, parseIssuer } from '../keys/provider-url.ts'
 import { parseReplayUrl } from '../replay/replay-url.ts'
-import { parseAuthority } from '../url/authority.ts'
+import { parseAuthority } from '../url/http-url.ts'
 import { parsePublicUrl } from '../url/base-url.ts'
 import { createPeerTrust } from '../url/peer-trust.ts'
 

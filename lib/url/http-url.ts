@@ -1,6 +1,117 @@
-import type { Authority, Scheme } from './authority.ts'
-import { parseAuthority, parseScheme } from './authority.ts'
+import { isIPv6 } from 'node:net'
+import { domainToASCII } from 'node:url'
 import { escapeNonAscii, normalizeEscapes, removeDotSegments } from './path.ts'
+
+/** The schemes under which this service can be reached. */
+export type Scheme = 'http' | 'https'
+
+/** The two parts of an authority without user info (RFC 3986 section 3.2), in normal form. */
+export interface Authority {
+  /** Lower case, IDN as punycode, IPv6 canonical and in brackets. */
+  readonly host: string
+  /** 1 to 65535, or undefined where the text names none. */
+  readonly port: number | undefined
+}
+
+/** Scheme and authority of a URL; `host` holds the port where it is not the scheme's default. */
+export interface Origin {
+  readonly scheme: Scheme
+  readonly host: string
+  /** scheme://host */
+  readonly href: string
+}
+
+const DEFAULT_PORTS: Readonly<Record<Scheme, number>> = { http: 80, https: 443 }
+
+// A name of DNS has at most 253 characters; escaped or in another script the same name is longer.
+const MAX_HOST_CHARS = 255
+const MAX_TEXT_CHARS = 1024
+
+const HOST_CHARS = /^[A-Za-z0-9._~-]+$/
+const HOST_CHARS_OR_IDN = /^[A-Za-z0-9._~\u0080-\uffff-]+$/
+
+/** `http` or `https` in any case (RFC 3986 section 3.1), or undefined. */
+export function parseScheme (text: string): Scheme | undefined {
+  if (text === 'https' || text === 'http') return text
+  if (text.length > 5) return undefined
+  const scheme = text.toLowerCase()
+  return scheme === 'https' || scheme === 'http' ? scheme : undefined
+}
+
+/** A decimal port from 1 to 65535, or undefined. */
+export function parsePort (text: string): number | undefined {
+  if (!/^[0-9]{1,5}$/.test(text)) return undefined
+  const port = Number(text)
+  return port >= 1 && port <= 65535 ? port : undefined
+}
+
+function decodeHost (text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+// A registered name may hold sub-delims by RFC 3986 section 3.2.2; no name that resolves does, and a
+// comma, say, has a meaning of its own in a forwarded header. They are refused.
+function parseName (text: string): string | undefined {
+  if (HOST_CHARS.test(text)) return text.toLowerCase()
+  const name = text.includes('%') ? decodeHost(text) : text
+  // domainToASCII stops at the first delimiter that it finds, so that nothing but a name may reach it.
+  if (name === undefined || !HOST_CHARS_OR_IDN.test(name)) return undefined
+  const ascii = domainToASCII(name)
+  return HOST_CHARS.test(ascii) ? ascii.toLowerCase() : undefined
+}
+
+function parseBracketed (text: string): string | undefined {
+  const address = text.slice(1, -1)
+  // A zone (RFC 6874) means something on one machine only.
+  if (!isIPv6(address) || address.includes('%')) return undefined
+  return domainToASCII(text)
+}
+
+/**
+ * Reads host and port: a registered name (also IDN or percent-encoded), IPv4 or bracketed IPv6, then an
+ * optional port, which may be empty (RFC 3986 section 6.2.3). Undefined for everything else, user info included.
+ */
+export function parseAuthority (text: string): Authority | undefined {
+  if (text.length > MAX_TEXT_CHARS) return undefined
+  const bracketed = text.charCodeAt(0) === 0x5b
+  const colon = text.indexOf(':', bracketed ? text.indexOf(']') + 1 : 0)
+  const hostEnd = colon === -1 ? text.length : colon
+  const hostText = text.slice(0, hostEnd)
+  const host = bracketed ? parseBracketed(hostText) : parseName(hostText)
+  if (host === undefined || host.length > MAX_HOST_CHARS) return undefined
+  const portText = text.slice(hostEnd + 1)
+  if (portText === '') return { host, port: undefined }
+  const port = parsePort(portText)
+  return port === undefined ? undefined : { host, port }
+}
+
+/**
+ * The same for bytes of a header, which reach us one character a byte: those outside ASCII are read as UTF-8.
+ */
+export function parseWireAuthority (text: string): Authority | undefined {
+  if (!/[\u0080-\u00ff]/.test(text)) return parseAuthority(text)
+  try {
+    return parseAuthority(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(text, 'latin1')))
+  } catch {
+    return undefined
+  }
+}
+
+/** The port, or undefined where it is the default one of the scheme (RFC 3986 section 6.2.3). */
+export function portBeyondDefault (scheme: Scheme, port: number | undefined): number | undefined {
+  return port === DEFAULT_PORTS[scheme] ? undefined : port
+}
+
+/** Puts scheme and authority together, without a default port. */
+export function originOf (scheme: Scheme, authority: Authority): Origin {
+  const port = portBeyondDefault(scheme, authority.port)
+  const host = port === undefined ? authority.host : `${authority.host}:${port}`
+  return { scheme, host, href: `${scheme}://${host}` }
+}
 
 /** An absolute http or https URL without query and fragment, in normal form. */
 export interface HttpUrl extends Authority {

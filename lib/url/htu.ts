@@ -1,7 +1,6 @@
 import { Refusal } from '../refusal.ts'
-import { portBeyondDefault } from './authority.ts'
+import { portBeyondDefault, parseHttpUrl } from './http-url.ts'
 import type { HttpUrl } from './http-url.ts'
-import { parseHttpUrl } from './http-url.ts'
 import type { RequestUrl } from './request-url.ts'
 
 /** Where `htu` and the URL of the request part ways: a stable word for logs and for the advice. */

@@ -1,9 +1,8 @@
 import { Refusal } from '../refusal.ts'
-import type { Scheme } from './authority.ts'
-import { parseScheme, parseWireAuthority, portBeyondDefault } from './authority.ts'
+import type { Scheme } from './http-url.ts'
+import { parseScheme, parseWireAuthority, portBeyondDefault, findAuthorityEnd } from './http-url.ts'
 import type { BaseUrl, UrlSettings, WireRequest } from './base-url.ts'
 import { createBaseUrlResolver, readHost } from './base-url.ts'
-import { findAuthorityEnd } from './http-url.ts'
 import { readTargetPath } from './path.ts'
 
 export type { BaseUrl, UrlSettings, WireRequest } from './base-url.ts'
