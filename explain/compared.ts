@@ -1,7 +1,7 @@
 import { offeredSchemes, schemeOf } from '../lib/guard/credentials.ts'
-import { thumbprint } from '../lib/dpop/jwk.ts'
-import { decodeJsonObject } from '../lib/jws.ts'
-import type { JsonObject } from '../lib/jws.ts'
+import { thumbprint } from '../lib/jose/public-key.ts'
+import { decodeJsonObject } from '../lib/jose/jws.ts'
+import type { JsonObject } from '../lib/jose/jws.ts'
 import type { Examination } from './examination.ts'
 
 /** What a step compared, in the order in which it is shown. */

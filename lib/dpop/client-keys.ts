@@ -1,11 +1,11 @@
 import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { decodeJsonObject, isMediaType } from '../jws.ts'
+import { decodeJsonObject, isMediaType } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
-import { ALGORITHMS } from './algorithms.ts'
-import type { AlgorithmSpec, DpopAlg } from './algorithms.ts'
-import { importPublicJwk, parsePublicJwk, thumbprint } from './jwk.ts'
-import type { CanonicalJwk } from './jwk.ts'
+import { ALGORITHMS } from '../jose/algorithms.ts'
+import type { AlgorithmSpec, DpopAlg } from '../jose/algorithms.ts'
+import { importPublicJwk, parsePublicJwk, thumbprint } from '../jose/public-key.ts'
+import type { CanonicalJwk } from '../jose/public-key.ts'
 
 /** The header of a proof: its algorithm and its key (RFC 9449 section 4.2). */
 export interface ProofHeader {

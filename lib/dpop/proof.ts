@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
-import { decodeJsonObject, splitCompactJws } from '../jws.ts'
-import type { CompactJws, JsonObject } from '../jws.ts'
+import { decodeJsonObject, splitCompactJws } from '../jose/jws.ts'
+import type { CompactJws, JsonObject } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
 import { compareHtu } from '../url/htu.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 import type { ClientKeys, ProofHeader } from './client-keys.ts'
 import type { Nonces } from './nonces.ts'
-import { verifySignature } from './signature.ts'
+import { verifySignature } from '../jose/signature.ts'
 
 /** The claims of a proof (RFC 9449 section 4.2). Times in Unix seconds. */
 export interface ProofClaims {

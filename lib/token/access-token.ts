@@ -1,5 +1,5 @@
-import { decodeJsonObject, isMediaType, splitCompactJws } from '../jws.ts'
-import type { CompactJws, JsonObject } from '../jws.ts'
+import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
+import type { CompactJws, JsonObject } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
 
 /** The verified claims of an access token (RFC 9068 section 2.2). Extend it by declaration merging for claims of your own. */

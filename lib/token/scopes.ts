@@ -1,4 +1,4 @@
-import type { JsonObject } from '../jws.ts'
+import type { JsonObject } from '../jose/jws.ts'
 
 export type ScopeClaim = 'scope' | 'scp' | 'permissions'
 
