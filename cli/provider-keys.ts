@@ -1,9 +1,9 @@
 import type { ExplainOptions } from '../explain/explain.ts'
-import { fetchKeySet } from '../lib/keys/fetch-key-set.ts'
-import { createKeyRing } from '../lib/keys/key-ring.ts'
-import { createKeySource } from '../lib/keys/key-source.ts'
-import { ProviderFailure } from '../lib/keys/provider-failure.ts'
-import { createTransport } from '../lib/keys/transport.ts'
+import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
+import { createKeyRing } from '../lib/provider/key-ring.ts'
+import { createKeySource } from '../lib/provider/key-source.ts'
+import { ProviderFailure } from '../lib/provider/provider-failure.ts'
+import { createTransport } from '../lib/provider/transport.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 
 /** Where the keys of the provider are taken from to explain a request. */

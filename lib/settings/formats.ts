@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { parseConfiguredJwksUri, parseIssuer } from '../keys/provider-url.ts'
+import { parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
 import { parseReplayUrl } from '../replay/replay-url.ts'
 import { parseAuthority } from '../url/http-url.ts'
 import { parsePublicUrl } from '../url/base-url.ts'

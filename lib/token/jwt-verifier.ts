@@ -1,4 +1,4 @@
-import type { KeySource, SigningKey } from '../keys/key-source.ts'
+import type { KeySource, SigningKey } from '../provider/key-source.ts'
 import { Refusal } from '../refusal.ts'
 import { verifyTokenTimes } from './access-token.ts'
 import type { AccessTokenParser, UnverifiedToken } from './access-token.ts'

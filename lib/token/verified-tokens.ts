@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { SigningKey } from '../keys/key-source.ts'
+import type { SigningKey } from '../provider/key-source.ts'
 import type { AccessTokenClaims } from './access-token.ts'
 import { readScopes } from './scopes.ts'
 import type { ScopeClaim } from './scopes.ts'

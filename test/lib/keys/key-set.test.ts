@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { parseDocument, parseKeySet } from '../../../lib/keys/key-set.ts'
-import { KEY_SOURCE_STATUSES } from '../../../lib/keys/key-source-state.ts'
-import { PROVIDER_FAILURES } from '../../../lib/keys/provider-failure.ts'
-import { isLoopbackHttp, parseConfiguredJwksUri, parseDiscoveredJwksUri, parseIssuer } from '../../../lib/keys/provider-url.ts'
-import { backOffMs, refreshAfterMs } from '../../../lib/keys/refresh-delay.ts'
-import { UNUSABLE_KEYS, usableKey } from '../../../lib/keys/usable-key.ts'
+import { parseDocument, parseKeySet } from '../../../lib/provider/key-set.ts'
+import { KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source-state.ts'
+import { PROVIDER_FAILURES } from '../../../lib/provider/provider-failure.ts'
+import { isLoopbackHttp, parseConfiguredJwksUri, parseDiscoveredJwksUri, parseIssuer } from '../../../lib/provider/provider-url.ts'
+import { backOffMs, refreshAfterMs } from '../../../lib/provider/refresh-delay.ts'
+import { UNUSABLE_KEYS, usableKey } from '../../../lib/provider/usable-key.ts'
 import { oddNumber } from '../../helpers/rsa-jwk.ts'
 
 const n = oddNumber(2048)

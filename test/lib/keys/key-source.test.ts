@@ -1,8 +1,8 @@
 import { createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { createKeySource, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/keys/key-source.ts'
-import { createTransport } from '../../../lib/keys/transport.ts'
+import { createKeySource, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/provider/key-source.ts'
+import { createTransport } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
   cutShort, drip, endless, gzipBomb, hang, html, json, redirect, reset, startHostileProvider, text, type Behaviour, type HostileProvider,

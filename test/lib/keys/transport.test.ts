@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createTransport, type Answer, type TransportOptions } from '../../../lib/keys/transport.ts'
+import { createTransport, type Answer, type TransportOptions } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
   cutShort, drip, endless, gzipBomb, hang, html, json, providerCertificate, redirect, reset, startHostileProvider, text, type Behaviour
