@@ -1,6 +1,6 @@
 import type { ExplainOptions } from '../explain/explain.ts'
 import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
-import { createKeyRing } from '../lib/provider/key-ring.ts'
+import { createKeyRing } from '../lib/provider/key-set.ts'
 import { createKeySource } from '../lib/provider/key-source.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import { createTransport } from '../lib/provider/transport.ts'

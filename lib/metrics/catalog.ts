@@ -1,6 +1,6 @@
 import type { GuardParts } from '../guard/create-guard.ts'
-import { KEY_SOURCE_STATUSES } from '../provider/key-source-state.ts'
-import type { KeySourceState } from '../provider/key-source-state.ts'
+import { KEY_SOURCE_STATUSES } from '../provider/key-source.ts'
+import type { KeySourceState } from '../provider/key-source.ts'
 import type { GuardTally } from './guard-tally.ts'
 import type { RequestTally } from './request-tally.ts'
 import type { Sample } from './sample.ts'

@@ -1,5 +1,64 @@
+import { createPublicKey } from 'node:crypto'
+import type { SigningKey, SigningKeys } from './fetch-key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
-import { usableKey, type UnusableKey, type UsableKey } from './usable-key.ts'
+
+/** An RSA key of the provider that may verify access tokens, with no more of the JWK than that takes. */
+export interface UsableKey {
+  readonly kid: string | undefined
+  readonly n: string
+  readonly e: string
+}
+
+/** Why an entry of a set is passed over. Stable words, for logs; docs/operating.md explains each. */
+export const UNUSABLE_KEYS = Object.freeze([
+  'not_a_key', 'key_type', 'key_use', 'algorithm', 'key_id', 'private_key', 'modulus', 'exponent'
+] as const)
+
+export type UnusableKey = (typeof UNUSABLE_KEYS)[number]
+
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+
+/** 4096 bits take 683 characters; the slack is for leading zeros. A longer text is not worth decoding. */
+const MAX_MODULUS_CHARACTERS = 700
+const MIN_MODULUS_BITS = 2048
+const MAX_MODULUS_BITS = 4096
+const MAX_EXPONENT = 2n ** 32n - 1n
+
+/** One text for one number of bytes: no padding, no foreign alphabet, no stray trailing bits (RFC 4648 section 3.5). */
+function isCanonicalBase64url (text: unknown): text is string {
+  return typeof text === 'string' && text !== '' && text.length <= MAX_MODULUS_CHARACTERS &&
+    Buffer.from(text, 'base64url').toString('base64url') === text
+}
+
+function isOdd (text: string): boolean {
+  return Buffer.from(text, 'base64url').at(-1)! % 2 === 1
+}
+
+/**
+ * Decides whether one entry of a JWK Set may verify RS256 access tokens (RFC 7517 section 4, RFC 7518 section 6.3): RSA with
+ * an odd modulus of 2048 to 4096 bits and an odd exponent, at least 3, of at most 32 bits, and not set aside for encryption, for another
+ * algorithm or only for signing. An entry that carries private members is passed over, for then anyone can sign with it.
+ *
+ * Returns the key, or the word for why not. Never throws.
+ */
+export function usableKey (entry: unknown): UsableKey | UnusableKey {
+  if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return 'not_a_key'
+  const { kty, use, key_ops: keyOps, alg, kid, n, e } = entry as Record<string, unknown>
+  if (kty !== 'RSA') return 'key_type'
+  if (use !== undefined && use !== 'sig') return 'key_use'
+  if (keyOps !== undefined && !(Array.isArray(keyOps) && keyOps.includes('verify'))) return 'key_use'
+  if (alg !== undefined && alg !== 'RS256') return 'algorithm'
+  if (kid !== undefined && typeof kid !== 'string') return 'key_id'
+  if (PRIVATE_MEMBERS.some((member) => Object.hasOwn(entry, member))) return 'private_key'
+  // An even number is no product of two large primes, and the library takes it until it is to verify something.
+  if (!isCanonicalBase64url(n) || !isOdd(n)) return 'modulus'
+  if (!isCanonicalBase64url(e)) return 'exponent'
+  // Measured by the library that will verify with the key. It takes any two numbers, so an absent measure is only a type.
+  const { modulusLength = 0, publicExponent = 0n } = createPublicKey({ key: { kty, n, e }, format: 'jwk' }).asymmetricKeyDetails!
+  if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS) return 'modulus'
+  if (publicExponent < 3n || publicExponent > MAX_EXPONENT || publicExponent % 2n === 0n) return 'exponent'
+  return { kid, n, e }
+}
 
 /** Far above what a provider publishes, and low enough that judging all of them takes a few milliseconds. */
 const MAX_ENTRIES = 100
@@ -57,4 +116,50 @@ export function parseKeySet (body: Uint8Array): KeySet {
 /** Equal for two keys exactly when their texts are: a number that is written in two ways counts as two. */
 export function keyIdentity ({ kid, n, e }: UsableKey): string {
   return JSON.stringify([n, e, kid])
+}
+
+/** A token is tried against no more keys than this, so that it costs a bounded number of verifications. */
+const MAX_CANDIDATES = 8
+
+const NONE: readonly SigningKey[] = Object.freeze([])
+
+/** The keys of one fetched set, laid out for the request path. Never changes: the next set is another ring. */
+export interface KeyRing {
+  readonly keys: SigningKeys
+  /** The keys that may have signed a token: the first 8 of the set that have this `kid`, or without `kid` the first 8 of all. */
+  candidates (kid: string | undefined): readonly SigningKey[]
+  /** Whether this very object is in the set. */
+  has (key: SigningKey): boolean
+}
+
+/** @param keys the usable keys of a set */
+export function createKeyRing (keys: SigningKeys): KeyRing {
+  const all = [...keys.values()]
+  const members = new Set(all)
+  // A token that names no key may be signed with any of them, one that names a key only with such (RFC 7515 section 4.1.4).
+  const byKid = new Map<string | undefined, readonly SigningKey[]>([[undefined, Object.freeze(all.slice(0, MAX_CANDIDATES))]])
+  for (const key of all) {
+    if (key.kid === undefined) continue
+    const namesakes = byKid.get(key.kid) ?? NONE
+    if (namesakes.length < MAX_CANDIDATES) byKid.set(key.kid, Object.freeze([...namesakes, key]))
+  }
+
+  return {
+    keys,
+    candidates: (kid) => byKid.get(kid) ?? NONE,
+    has: (key) => members.has(key)
+  }
+}
+
+/** Whether two sets hold the same keys in the same order. */
+export function isSameSet (older: SigningKeys, newer: SigningKeys): boolean {
+  const identities = newer.keys()
+  return older.size === newer.size && [...older.keys()].every((identity) => identity === identities.next().value)
+}
+
+/** How many keys the newer set has that the older had not, and the other way round. */
+export function keyChanges (older: SigningKeys, newer: SigningKeys): { added: number, removed: number } {
+  let stayed = 0
+  for (const identity of newer.keys()) if (older.has(identity)) stayed++
+  return { added: newer.size - stayed, removed: older.size - stayed }
 }

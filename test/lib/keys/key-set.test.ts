@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { parseDocument, parseKeySet } from '../../../lib/provider/key-set.ts'
-import { KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source-state.ts'
+import { parseDocument, parseKeySet, UNUSABLE_KEYS, usableKey } from '../../../lib/provider/key-set.ts'
+import { KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
 import { PROVIDER_FAILURES } from '../../../lib/provider/provider-failure.ts'
 import { isLoopbackHttp, parseConfiguredJwksUri, parseDiscoveredJwksUri, parseIssuer } from '../../../lib/provider/provider-url.ts'
-import { backOffMs, refreshAfterMs } from '../../../lib/provider/refresh-delay.ts'
-import { UNUSABLE_KEYS, usableKey } from '../../../lib/provider/usable-key.ts'
+import { backOffMs, refreshAfterMs } from '../../../lib/provider/fetch-loop.ts'
 import { oddNumber } from '../../helpers/rsa-jwk.ts'
 
 const n = oddNumber(2048)
