@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { explainRefusal, explainRequest } from '../../explain/explain.ts'
 import type { ExplainedStep, ExplainOptions } from '../../explain/explain.ts'
-import { createMemoryStore } from '../../lib/replay/memory-store.ts'
+import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
 import { capturedRequest } from '../../cli/exchange.ts'

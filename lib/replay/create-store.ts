@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { Settings } from '../settings/settings.ts'
-import { createMemoryStore } from './memory-store.ts'
-import { createOffStore } from './off-store.ts'
-import type { RedisFault } from './redis-faults.ts'
-import { createRedisStore } from './redis-store.ts'
-import type { StoreTimers } from './redis-store.ts'
+import { createMemoryStore } from './memory/memory-store.ts'
+import type { RedisFault } from './redis/redis-faults.ts'
+import { createRedisStore } from './redis/redis-store.ts'
+import type { StoreTimers } from './redis/redis-store.ts'
+import { parseReplayUrl } from './redis/replay-url.ts'
 import type { ReplayStore } from './replay-store.ts'
-import { parseReplayUrl } from './replay-url.ts'
 
 /** A store that could be used and cannot, or the other way round. */
 export type ReplayStoreEvent =
@@ -40,7 +39,7 @@ export async function createReplayStore ({ DPOP_REPLAY, DPOP_REPLAY_MAX }: Pick<
   }
   const target = parseReplayUrl(DPOP_REPLAY)
   // The Redis client is loaded only where there is a Redis.
-  const { openRedisLink } = await import('./redis-link.ts')
+  const { openRedisLink } = await import('./redis/redis-link.ts')
   return createRedisStore({
     open: listeners => openRedisLink(target, listeners),
     now,
@@ -48,4 +47,17 @@ export async function createReplayStore ({ DPOP_REPLAY, DPOP_REPLAY_MAX }: Pick<
     onChange: reason => onEvent(reason === null ? { name: 'replay_available' } : { name: 'replay_unavailable', reason }),
     onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown' })
   })
+}
+
+/** The store of a service that does not look for replays: every claim is the first. RFC 9449 section 11.1 then rests on the age of a proof alone. */
+export function createOffStore (): ReplayStore {
+  let claims = 0
+  return {
+    claim (_id, _jkt, _expiresAt, done) {
+      claims++
+      done(null, true)
+    },
+    state: () => ({ kind: 'off', ready: true, claims, seen: 0, refused: 0 }),
+    close () {}
+  }
 }

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
-import { parseReplayUrl } from '../replay/replay-url.ts'
+import { parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { parseAuthority } from '../url/http-url.ts'
 import { parsePublicUrl } from '../url/base-url.ts'
 import { createPeerTrust } from '../url/peer-trust.ts'

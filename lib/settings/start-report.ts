@@ -1,4 +1,4 @@
-import { parseReplayUrl } from '../replay/replay-url.ts'
+import { parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
 

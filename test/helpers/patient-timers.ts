@@ -1,4 +1,4 @@
-import type { StoreTimers } from '../../lib/replay/redis-store.ts'
+import type { StoreTimers } from '../../lib/replay/redis/redis-store.ts'
 
 /** How many times longer than in service a claim may take, so that no test depends on the speed of the machine. */
 const PATIENCE = 20

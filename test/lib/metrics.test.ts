@@ -7,7 +7,7 @@ import { createRequestTally } from '../../lib/metrics/request-tally.ts'
 import { shareResult } from '../../lib/metrics/shared-result.ts'
 import { timeClaims, timeProofs, timeSignatures } from '../../lib/metrics/timed-parts.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
-import { createOffStore } from '../../lib/replay/off-store.ts'
+import { createOffStore } from '../../lib/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
 

@@ -10,7 +10,7 @@ import { verifyProof } from '../../../lib/dpop/proof.ts'
 import type { ProofAttempt } from '../../../lib/dpop/proof.ts'
 import { encodeDer, verifySignature } from '../../../lib/jose/signature.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
-import { createOffStore } from '../../../lib/replay/off-store.ts'
+import { createOffStore } from '../../../lib/replay/create-store.ts'
 import { DPOP_ALGS } from '../../../lib/settings/specs.ts'
 import { createDpopClient } from '../../helpers/dpop-client.ts'
 

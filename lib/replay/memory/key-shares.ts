@@ -1,6 +1,6 @@
 import { hashWords } from './id-table.ts'
 import type { HashKey, IdTable } from './id-table.ts'
-import { SecondCounts } from './second-counts.ts'
+import { SecondCounts } from './expiry-counts.ts'
 
 const BUCKET_BITS = 12
 const BUCKETS = 2 ** BUCKET_BITS

@@ -1,11 +1,9 @@
-import { Refusal } from '../refusal.ts'
-import { faultOf } from './redis-faults.ts'
-import type { RedisFault } from './redis-faults.ts'
+import { Refusal } from '../../refusal.ts'
+import { faultOf, policyOf } from './redis-faults.ts'
+import type { RedisFault, MemoryAnswer } from './redis-faults.ts'
 import type { LinkListeners, RedisLink } from './redis-link.ts'
-import { policyOf } from './redis-policy.ts'
-import type { MemoryAnswer } from './redis-policy.ts'
-import { LATE_CLAIM_SECONDS } from './replay-store.ts'
-import type { ClaimDone, ReplayStore } from './replay-store.ts'
+import { LATE_CLAIM_SECONDS } from '../replay-store.ts'
+import type { ClaimDone, ReplayStore } from '../replay-store.ts'
 
 /** A claim is decided or refused after this long, whatever the server does. */
 const CLAIM_MS = 200

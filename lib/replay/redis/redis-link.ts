@@ -1,7 +1,7 @@
 import { Cluster, Command, Redis } from 'ioredis'
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import { faultOf } from './redis-faults.ts'
-import type { MemoryAnswer } from './redis-policy.ts'
+import type { MemoryAnswer } from './redis-faults.ts'
 import type { RedisTarget } from './replay-url.ts'
 
 /** Told of what happens to the connection. Errors come as the client made them. */
