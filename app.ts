@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { holdfast, readSettings, serverOptions } from './holdfast.ts'
 import type { ServerOptions } from './holdfast.ts'
-import { readTextIfThere } from './lib/settings/read-text.ts'
-import { collectSettings } from './lib/settings/sources.ts'
+import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
 
 /**
  * The door that fastify-cli opens: `fastify start -o app.js`. It reads the settings while this module loads,

@@ -1,6 +1,5 @@
 import { tuneEngine } from './lib/engine.ts'
-import { readTextIfThere } from './lib/settings/read-text.ts'
-import { collectSettings } from './lib/settings/sources.ts'
+import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
 import { defaultPort } from './lib/settings/settings.ts'
 
 tuneEngine()

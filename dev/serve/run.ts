@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import getPort, { portNumbers } from 'get-port'
-import { SettingsError } from '../../lib/settings/settings-error.ts'
+import { SettingsError } from '../../lib/settings/problems.ts'
 import { startApi } from './api.ts'
 import { stopChild } from './child.ts'
 import { removeTenant, writeTenant } from '../../cli/places.ts'

@@ -1,6 +1,22 @@
-import type { RawSettings } from './sources.ts'
+import { inspect } from 'node:util'
 import { settingSpec } from './specs.ts'
-import type { SettingName } from './specs.ts'
+import type { RawSettings, SettingName } from './specs.ts'
+
+/** Bad settings: one message with a line for each of them. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError'
+  readonly problems: readonly string[]
+
+  constructor (problems: readonly string[]) {
+    super(`The settings are not usable:\n${problems.map(problem => `  - ${problem}`).join('\n')}`)
+    this.problems = problems
+  }
+
+  /** fastify-cli prints the error as it is. Its reader is an operator, and the fault is not in the code: no stack. */
+  [inspect.custom] (): string {
+    return this.message
+  }
+}
 
 /** One error of the schema's validator (Ajv's `ErrorObject`, as far as it is read). */
 export interface SchemaError {

@@ -223,6 +223,9 @@ export type SettingValues = {
   readonly [K in SettingName]: ValueOf<(typeof SETTINGS)[K]['schema']> | Presence<(typeof SETTINGS)[K]['schema']>
 }
 
+/** Settings by their environment names, as found and not validated yet. */
+export type RawSettings = Partial<Record<SettingName, unknown>>
+
 export const settingNames = Object.keys(SETTINGS) as SettingName[]
 
 /** A setting's description without its literal types, for code that walks over all of them. */

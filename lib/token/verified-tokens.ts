@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { SigningKey } from '../provider/key-source.ts'
-import type { AccessTokenClaims } from './access-token.ts'
+import type { AccessTokenClaims } from './jwt-checks.ts'
 import { readScopes } from './scopes.ts'
 import type { ScopeClaim } from './scopes.ts'
 

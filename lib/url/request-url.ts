@@ -1,9 +1,85 @@
 import { Refusal } from '../refusal.ts'
-import type { Scheme } from './http-url.ts'
-import { parseScheme, parseWireAuthority, portBeyondDefault, findAuthorityEnd } from './http-url.ts'
-import type { BaseUrl, UrlSettings, WireRequest } from './base-url.ts'
 import { createBaseUrlResolver, readHost } from './base-url.ts'
+import type { BaseUrl, UrlSettings, WireRequest } from './base-url.ts'
+import { findAuthorityEnd, parseHttpUrl, parseScheme, parseWireAuthority, portBeyondDefault } from './http-url.ts'
+import type { HttpUrl, Scheme } from './http-url.ts'
 import { readTargetPath } from './path.ts'
+
+/** Where `htu` and the URL of the request part ways: a stable word for logs and for the advice. */
+export type HtuCause =
+  | 'scheme' | 'host' | 'port' | 'prefix' | 'prefix_extra' | 'trailing_slash' | 'path_case' | 'path_rewritten' | 'path'
+
+/** What to do about each cause, in words for the person who runs or calls the service. */
+export const HTU_ADVICE: Readonly<Record<HtuCause, string>> = Object.freeze({
+  scheme: 'The schemes differ. Where TLS ends at a proxy, set PUBLIC_URL to the address that clients use, or set TRUST_PROXY and have the proxy send X-Forwarded-Proto.',
+  host: 'The hosts differ. Behind a proxy set PUBLIC_URL to the address that clients use, or have the proxy pass the Host header on unchanged, or set TRUST_PROXY and have it send X-Forwarded-Host.',
+  port: 'The ports differ. Behind a proxy set PUBLIC_URL with the port that clients use, or have the proxy pass Host on with its port (in nginx $http_host, not $host), or set TRUST_PROXY and have it send X-Forwarded-Port.',
+  prefix: 'The service does not see a path prefix that the client uses. Where a proxy strips it, put it into PUBLIC_URL, or set TRUST_PROXY and have the proxy send X-Forwarded-Prefix.',
+  prefix_extra: 'The service adds a path prefix that the client does not use. Check the path of PUBLIC_URL and X-Forwarded-Prefix: they name what the proxy strips, and nothing else.',
+  trailing_slash: 'The paths differ in a slash at the end, which counts. Make the proof for the very URL that is requested, after redirects, and keep the proxy from adding or dropping the slash.',
+  path_case: 'The paths differ in upper and lower case, which counts. Make the proof for the very URL that is requested.',
+  path_rewritten: 'The paths are the same resource written in two ways: escapes were decoded or slashes merged on the way. Have the proxy pass the path on as it came (in nginx no URI part in proxy_pass).',
+  path: 'The paths differ. Make the proof for the very URL that is requested, after redirects; if a proxy rewrites the path, the service must be told what the client used.'
+})
+
+const MAX_LOGGED_CHARS = 512
+
+function shorten (url: string): string {
+  return url.length <= MAX_LOGGED_CHARS ? url : url.slice(0, MAX_LOGGED_CHARS - 3) + '...'
+}
+
+function hostWithPort (htu: HttpUrl): string {
+  const port = portBeyondDefault(htu.scheme, htu.port)
+  return port === undefined ? htu.host : `${htu.host}:${port}`
+}
+
+function withoutPort (host: string): string {
+  return host.replace(/:[0-9]+$/, '')
+}
+
+// Escapes are well-formed here, but may be no UTF-8; then there is nothing to compare further.
+function rewritten (path: string): string {
+  const merged = path.replace(/\/+/g, '/')
+  try {
+    return decodeURIComponent(merged).replace(/\/+/g, '/')
+  } catch {
+    return merged
+  }
+}
+
+function findPathCause (htu: string, path: string): HtuCause {
+  if (htu === path + '/' || path === htu + '/') return 'trailing_slash'
+  if (htu.toLowerCase() === path.toLowerCase()) return 'path_case'
+  if (rewritten(htu) === rewritten(path)) return 'path_rewritten'
+  if (htu.endsWith(path)) return 'prefix'
+  if (path.endsWith(htu)) return 'prefix_extra'
+  return 'path'
+}
+
+function findCause (htu: HttpUrl, htuHost: string, url: RequestUrl): HtuCause {
+  if (htu.scheme !== url.scheme) return 'scheme'
+  if (htuHost !== url.host) return htu.host === withoutPort(url.host) ? 'port' : 'host'
+  return findPathCause(htu.path, url.path)
+}
+
+/**
+ * Compares the `htu` of a proof with the URL of the request (RFC 9449 section 4.3 check 9), both in normal form by
+ * syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3). Equal strings decide at once. Query and fragment of `htu`
+ * do not count. Throws `htu_invalid` with its `cause` where it is no absolute http or https URL or holds user info, and
+ * `htu_mismatch` with the two URLs (bounded, without query) and the `cause` where it is another one.
+ */
+export function compareHtu (htu: string, url: RequestUrl): void {
+  if (htu === url.href) return
+  const parsed = parseHttpUrl(htu)
+  if (typeof parsed === 'string') throw new Refusal('htu_invalid', { cause: parsed })
+  const host = hostWithPort(parsed)
+  if (parsed.scheme === url.scheme && host === url.host && parsed.path === url.path) return
+  throw new Refusal('htu_mismatch', {
+    htu: shorten(`${parsed.scheme}://${host}${parsed.path}`),
+    url: shorten(url.href),
+    cause: findCause(parsed, host, url)
+  })
+}
 
 export type { BaseUrl, UrlSettings, WireRequest } from './base-url.ts'
 

@@ -10,10 +10,10 @@ import { startProvider } from '../../dev/provider/provider.ts'
 import type { LocalProvider } from '../../dev/provider/provider.ts'
 import { ADVICE } from '../../explain/advice.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
-import { HTU_ADVICE } from '../../lib/url/htu.ts'
+import { HTU_ADVICE } from '../../lib/url/request-url.ts'
 import { startApp } from '../helpers/app.ts'
 import type { Issuer } from '../helpers/issuer.ts'
-import type { RawSettings } from '../../lib/settings/sources.ts'
+import type { RawSettings } from '../../lib/settings/specs.ts'
 
 const audience = 'https://holdfast.example/api'
 const provider = await startProvider({ audience })

@@ -6,7 +6,7 @@ import { ADVICE } from '../../explain/advice.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { settingNames } from '../../lib/settings/specs.ts'
-import { HTU_ADVICE } from '../../lib/url/htu.ts'
+import { HTU_ADVICE } from '../../lib/url/request-url.ts'
 
 const path = join(import.meta.dirname, '../../docs/errors.md')
 const page = readFileSync(path, 'utf8')

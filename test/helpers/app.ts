@@ -2,7 +2,7 @@ import Fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
-import type { RawSettings } from '../../lib/settings/sources.ts'
+import type { RawSettings } from '../../lib/settings/specs.ts'
 import { AUDIENCE } from './issuer.ts'
 import type { Issuer } from './issuer.ts'
 

@@ -15,7 +15,7 @@ import { AUDIENCE, makeIssuerKey } from '../helpers/issuer.ts'
 import type { Issuer, IssuerKey } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { rsaJwk } from '../helpers/rsa-jwk.ts'
-import type { RawSettings } from '../../lib/settings/sources.ts'
+import type { RawSettings } from '../../lib/settings/specs.ts'
 
 const a = makeIssuerKey('a')
 const b = makeIssuerKey('b')

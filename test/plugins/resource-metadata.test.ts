@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { holdfast, readSettings } from '../../holdfast.ts'
 import auth from '../../plugins/auth.ts'
-import type { RawSettings } from '../../lib/settings/sources.ts'
+import type { RawSettings } from '../../lib/settings/specs.ts'
 import { startApp } from '../helpers/app.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 

@@ -10,7 +10,7 @@ import { startProvider } from '../../dev/provider/provider.ts'
 import { readSettings } from '../../holdfast.ts'
 import { STEPS } from '../../explain/steps.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
-import type { RawSettings } from '../../lib/settings/sources.ts'
+import type { RawSettings } from '../../lib/settings/specs.ts'
 import { startApp } from '../helpers/app.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 

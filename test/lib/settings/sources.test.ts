@@ -2,9 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
-import { readTextIfThere } from '../../../lib/settings/read-text.ts'
-import { SettingsError } from '../../../lib/settings/settings-error.ts'
-import { collectSettings, settingsFromObject } from '../../../lib/settings/sources.ts'
+import { readTextIfThere, collectSettings, settingsFromObject } from '../../../lib/settings/sources.ts'
+import { SettingsError } from '../../../lib/settings/problems.ts'
 import { settingNames } from '../../../lib/settings/specs.ts'
 
 /** Collects from files that are texts, or that cannot be read for the reason of an error's code. */

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
-import type { RawSettings } from '../../../lib/settings/sources.ts'
+import type { RawSettings } from '../../../lib/settings/specs.ts'
 import { reportStart, startWarnings } from '../../../lib/settings/start-report.ts'
 
 const ENOUGH: RawSettings = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }

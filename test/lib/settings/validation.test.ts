@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
-import { SettingsError } from '../../../lib/settings/settings-error.ts'
+import { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
-import type { RawSettings } from '../../../lib/settings/sources.ts'
+import type { RawSettings, SettingName } from '../../../lib/settings/specs.ts'
 import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
-import type { SettingName } from '../../../lib/settings/specs.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
 
 const ENOUGH: RawSettings = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }

@@ -2,10 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
-import type { HtuCause } from '../../../lib/url/htu.ts'
-import { compareHtu, HTU_ADVICE } from '../../../lib/url/htu.ts'
-import { createRequestUrlResolver } from '../../../lib/url/request-url.ts'
-import type { RequestUrl } from '../../../lib/url/request-url.ts'
+import type { HtuCause, RequestUrl } from '../../../lib/url/request-url.ts'
+import { compareHtu, HTU_ADVICE, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
 
 /** The URL of a request to `target` of `base`, as the service makes it. */
 function urlOf (base: string, target: string): RequestUrl {

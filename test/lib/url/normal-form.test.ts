@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
-import { compareHtu } from '../../../lib/url/htu.ts'
+import { compareHtu, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
 import { parseHttpUrl } from '../../../lib/url/http-url.ts'
 import type { HttpUrl } from '../../../lib/url/http-url.ts'
-import { createRequestUrlResolver } from '../../../lib/url/request-url.ts'
 import type { RequestUrl } from '../../../lib/url/request-url.ts'
 
 const SEED = Number(process.env['FC_SEED'] ?? 9449)

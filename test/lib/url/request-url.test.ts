@@ -1,9 +1,8 @@
 import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
 import { createBaseUrlResolver, parsePublicUrl } from '../../../lib/url/base-url.ts'
-import { compareHtu } from '../../../lib/url/htu.ts'
+import { compareHtu, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
 import { createPeerTrust } from '../../../lib/url/peer-trust.ts'
-import { createRequestUrlResolver } from '../../../lib/url/request-url.ts'
 import type { UrlSettings, WireRequest } from '../../../lib/url/request-url.ts'
 
 type Headers = Record<string, string>
