@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Connection } from '../lib/queued-response.ts'
+import type { Connection } from '../lib/server/queued-response.ts'
 
 /** How long, once nothing new is taken, a connection may still bring the rest of a request. */
 const QUIET_MS = 500

@@ -5,7 +5,7 @@ import { schemeOf } from '../lib/guard/credentials.ts'
 import type { Scheme } from '../lib/guard/credentials.ts'
 import { METRICS } from '../lib/metrics/catalog.ts'
 import type { MetricSources, MetricSpec } from '../lib/metrics/catalog.ts'
-import { createRequestTally } from '../lib/metrics/request-tally.ts'
+import { createRequestTally } from '../lib/metrics/tallies.ts'
 import { shareResult } from '../lib/metrics/shared-result.ts'
 
 /** The text is dear to make, and whoever asks is not turned away under overload: within this time everyone gets the same. */

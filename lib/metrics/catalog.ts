@@ -1,9 +1,8 @@
 import type { GuardParts } from '../guard/create-guard.ts'
 import { KEY_SOURCE_STATUSES } from '../provider/key-source.ts'
 import type { KeySourceState } from '../provider/key-source.ts'
-import type { GuardTally } from './guard-tally.ts'
-import type { RequestTally } from './request-tally.ts'
-import type { Sample } from './sample.ts'
+import type { GuardTally, RequestTally } from './tallies.ts'
+import type { Sample } from './histogram.ts'
 
 /** Where the values of the metrics come from, at the moment of a scrape. */
 export interface MetricSources {

@@ -1,5 +1,3 @@
-import type { Sample } from './sample.ts'
-
 /** Durations counted by size. Counting one is a few comparisons: labels are put on when somebody asks. */
 export interface Histogram {
   observe (seconds: number): void
@@ -28,4 +26,12 @@ export function createHistogram (bounds: readonly number[]): Histogram {
       return [...buckets, { metricName: `${name}_sum`, labels, value: sum }, { metricName: `${name}_count`, labels, value: count }]
     }
   }
+}
+
+/** One value of a metric, with the labels that tell it from the others. */
+export interface Sample {
+  readonly labels: Readonly<Record<string, string | number>>
+  readonly value: number
+  /** The name with its suffix, for the series of a histogram. */
+  readonly metricName?: string
 }
