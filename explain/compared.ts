@@ -39,18 +39,18 @@ const proofHeader = ({ proof }: Examination): JsonObject | undefined => proof?.j
 const proofClaims = ({ proof }: Examination): JsonObject | undefined => proof?.jws && decodeJsonObject(proof.jws.payload)
 const formOf = (text: string | undefined): Compared => [['characters', show(text?.length)], ['segments (3 are needed)', show(text?.split('.').length)]]
 
-function requestUrl ({ proof, request, lines, options }: Examination): Compared {
+function requestUrl ({ proof, request, message, options }: Examination): Compared {
   if (proof?.url) return [['URL of the request', proof.url.href]]
-  return [['request target', show(request.target)], ['Host', show(lines.host)], ['PUBLIC_URL', show(options.settings.PUBLIC_URL)]]
+  return [['request target', show(request.target)], ['Host', show(message.host)], ['PUBLIC_URL', show(options.settings.PUBLIC_URL)]]
 }
 
 /** A title for each step and what it compares; the names are those of the checks. */
 export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   credentials: {
     title: 'One Authorization header, of a scheme that is accepted',
-    compared: ({ lines, options }) => [
-      ['Authorization lines', show(lines.authorizationCount)],
-      ['scheme', show(schemeOf(lines.authorization) ?? lines.authorization?.split(' ', 1)[0])],
+    compared: ({ message, options }) => [
+      ['Authorization lines', show(message.authorizationCount)],
+      ['scheme', show(schemeOf(message.authorization) ?? message.authorization?.split(' ', 1)[0])],
       ['accepted schemes', offeredSchemes(options.settings.dpopMode).join(', ')]
     ]
   },
@@ -77,9 +77,9 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   'token.signature': { title: 'Its signature is by that key', compared: e => showMembers(tokenHeader(e), ['alg', 'kid']) },
   scheme: {
     title: 'The scheme fits the token: a bound token goes with DPoP, an unbound one with Bearer',
-    compared: e => [['scheme', show(e.credentials?.scheme)], ['cnf.jkt', show(e.verified?.jkt)], ['DPoP lines', show(e.lines.dpopCount)]]
+    compared: e => [['scheme', show(e.credentials?.scheme)], ['cnf.jkt', show(e.verified?.jkt)], ['DPoP lines', show(e.message.dpopCount)]]
   },
-  proof: { title: 'There is one proof', compared: ({ lines }) => [['DPoP lines', show(lines.dpopCount)], ['characters', show(lines.dpop?.length)]] },
+  proof: { title: 'There is one proof', compared: ({ lines }) => [['DPoP lines', show(message.dpopCount)], ['characters', show(message.dpop?.length)]] },
   'proof.form': { title: 'The proof is a signed JWT of at most 8 KiB', compared: ({ proof }) => formOf(proof?.proof) },
   'proof.header': {
     title: 'Its header names an accepted algorithm and a public key for it',

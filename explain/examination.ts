@@ -4,8 +4,7 @@ import { createClientKeys } from '../lib/dpop/client-keys.ts'
 import { createNonces, NONCE_LIFETIME_SECONDS } from '../lib/dpop/nonces.ts'
 import type { Nonces } from '../lib/dpop/nonces.ts'
 import type { ProofAttempt, ProofPolicy } from '../lib/dpop/proof.ts'
-import { readHeaderLines } from '../lib/header-lines.ts'
-import type { HeaderLines } from '../lib/header-lines.ts'
+import { Message } from '../lib/message.ts'
 import type { SigningKey } from '../lib/provider/key-source.ts'
 import type { ReplayStore } from '../lib/replay/replay-store.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -50,7 +49,7 @@ export interface ExplainOptions {
 export interface Examination {
   readonly request: CapturedRequest
   readonly options: ExplainOptions
-  readonly lines: HeaderLines
+  readonly message: Message
   /** Undefined where the configured domain is unusable. */
   readonly rules: TokenRules | undefined
   readonly policy: Omit<ProofPolicy, 'replay'>
@@ -68,14 +67,13 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
   const { settings } = options
   // As the parser of HTTP does, which the request may not have gone through.
   const headers = request.headers.map(([name, value]) => [name, value.replace(/^[ \t]+|[ \t]+$/g, '')] as const)
-  const lines = readHeaderLines(headers.flat())
   const resolve = createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL })
-  const { target, encrypted, remoteAddress } = request
-  const wire = { target, headers: joinLines(headers), host: lines.host, hostCount: lines.hostCount, encrypted, remoteAddress }
+  const { method, target, encrypted, remoteAddress } = request
+  const message = new Message({ method, url: target, headers: joinLines(headers), rawHeaders: headers.flat(), socket: { encrypted, remoteAddress } })
   return {
     request,
     options,
-    lines,
+    message,
     rules: settings.issuer === undefined
       ? undefined
       : createTokenRules({ issuer: settings.issuer, audience: settings.IDP_AUDIENCE!, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS }),
@@ -85,7 +83,7 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
       keys: createClientKeys(settings.DPOP_ALGS),
       nonces: noncesOf(settings)
     },
-    resolveUrl: () => resolve(wire),
+    resolveUrl: () => resolve(message),
     noncesAreUnknown: settings.DPOP_NONCE === 'required' && settings.DPOP_NONCE_SECRET === undefined
   }
 }

@@ -5,7 +5,7 @@ import { ALGORITHMS } from '../lib/jose/algorithms.ts'
 import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyProofSignature } from '../lib/dpop/proof.ts'
 import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'
 import { verifySignature } from '../lib/jose/signature.ts'
-import { verifyLinesCounted } from '../lib/header-lines.ts'
+import { verifyLinesCounted } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
 import { verifyRequirement } from '../lib/guard/requirement.ts'
@@ -40,8 +40,8 @@ export const STEPS: readonly Step[] = [
 ]
 
 function readCredentials (e: Examination): void {
-  verifyLinesCounted({ rawHeaders: e.request.headers.flat(), socket: {} })
-  e.credentials = parseCredentials(e.lines, e.options.settings.dpopMode)
+  verifyLinesCounted(e.message.received)
+  e.credentials = parseCredentials(e.message, e.options.settings.dpopMode)
 }
 
 function requireProvider (e: Examination): void {
@@ -71,12 +71,12 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
 }
 
 function fitScheme (e: Examination): void {
-  verifySchemeFits(e.credentials!.scheme, e.verified!.jkt, e.lines, e.options.settings.dpopMode)
+  verifySchemeFits(e.credentials!.scheme, e.verified!.jkt, e.message, e.options.settings.dpopMode)
 }
 
 function takeProof (e: Examination): void {
   const { tokenHash, jkt } = e.verified!
-  e.proof = { proof: readProofLine(e.lines), method: e.request.method, tokenHash, tokenJkt: jkt!, requestUrl: e.resolveUrl, now: e.options.now }
+  e.proof = { proof: readProofLine(e.message), method: e.request.method, tokenHash, tokenJkt: jkt!, requestUrl: e.resolveUrl, now: e.options.now }
 }
 
 function verifyProofKey (e: Examination): Promise<void> {

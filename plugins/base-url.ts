@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { createBaseUrlResolver } from '../lib/url/base-url.ts'
 import type { BaseUrl } from '../lib/url/base-url.ts'
-import { readWireRequest } from '../lib/url/wire-request.ts'
+import { readMessage } from '../lib/message.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -15,5 +15,5 @@ declare module 'fastify' {
 export default fp(async (app: FastifyInstance) => {
   const { trustProxy, PUBLIC_URL } = app.settings
   const resolve = createBaseUrlResolver({ trustProxy, publicUrl: PUBLIC_URL })
-  app.decorate('baseUrlOf', request => resolve(readWireRequest(request.raw)))
+  app.decorate('baseUrlOf', request => resolve(readMessage(request.raw)))
 }, { name: 'base-url' })

@@ -1,5 +1,5 @@
 import type { Scheme } from './credentials.ts'
-import type { HeaderLines } from '../header-lines.ts'
+import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import type { DpopMode } from '../settings/settings.ts'
 
@@ -8,17 +8,17 @@ import type { DpopMode } from '../settings/settings.ts'
  * @param jkt the thumbprint that the token is bound to, or undefined
  * @throws Refusal token_unbound, token_bound, proof_beside_bearer
  */
-export function verifySchemeFits (scheme: Scheme, jkt: string | undefined, lines: HeaderLines, mode: DpopMode): void {
+export function verifySchemeFits (scheme: Scheme, jkt: string | undefined, { dpopCount }: Message, mode: DpopMode): void {
   if (scheme === 'DPoP') {
     if (jkt === undefined) throw new Refusal('token_unbound')
   } else if (mode !== 'DISABLED') {
     if (jkt !== undefined) throw new Refusal('token_bound')
-    if (lines.dpopCount > 0) throw new Refusal('proof_beside_bearer')
+    if (dpopCount > 0) throw new Refusal('proof_beside_bearer')
   }
 }
 
 /** The one proof of a request (RFC 9449 section 4.3, check 1). @throws Refusal proof_missing, proof_repeated */
-export function readProofLine ({ dpop, dpopCount }: HeaderLines): string {
+export function readProofLine ({ dpop, dpopCount }: Message): string {
   if (!dpop) throw new Refusal('proof_missing')
   // RFC 9110 section 5.3: an intermediary may have joined two lines by a comma.
   if (dpopCount > 1 || dpop.includes(',')) throw new Refusal('proof_repeated')

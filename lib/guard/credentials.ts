@@ -1,4 +1,4 @@
-import type { HeaderLines } from '../header-lines.ts'
+import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import type { DpopMode } from '../settings/settings.ts'
 
@@ -32,23 +32,22 @@ export function offeredSchemes (mode: DpopMode): readonly Scheme[] {
  * The shape is judged first, then what the mode offers.
  * @throws Refusal authorization_repeated, credentials_missing, authorization_malformed, scheme_not_offered
  */
-export function parseCredentials (lines: HeaderLines, mode: DpopMode): Credentials {
-  const credentials = splitCredentials(lines)
+export function parseCredentials (message: Message, mode: DpopMode): Credentials {
+  const credentials = splitCredentials(message)
   verifyToken68(credentials)
   verifyOffered(credentials, mode)
   return credentials
 }
 
 /** The scheme and what stands after it, whatever that is. @throws Refusal authorization_repeated, credentials_missing, scheme_not_offered */
-export function splitCredentials (lines: HeaderLines): Credentials {
-  if (lines.authorizationCount > 1) throw new Refusal('authorization_repeated')
-  const line = lines.authorization
-  if (!line) throw new Refusal('credentials_missing')
-  const scheme = schemeOf(line)
+export function splitCredentials ({ authorization, authorizationCount }: Message): Credentials {
+  if (authorizationCount > 1) throw new Refusal('authorization_repeated')
+  if (!authorization) throw new Refusal('credentials_missing')
+  const scheme = schemeOf(authorization)
   if (!scheme) throw new Refusal('scheme_not_offered')
   let start = scheme.length
-  while (line.charCodeAt(start) === 0x20) start++
-  const token = line.slice(start)
+  while (authorization.charCodeAt(start) === 0x20) start++
+  const token = authorization.slice(start)
   if (token === '') throw new Refusal('credentials_missing')
   return { scheme, token }
 }

@@ -1,11 +1,10 @@
-import type { IncomingMessage } from 'node:http'
 import { readProofLine, verifySchemeFits } from './binding.ts'
 import { splitCredentials, verifyOffered, verifyToken68 } from './credentials.ts'
 import type { Credentials, Scheme } from './credentials.ts'
 import { recordProof } from '../dpop/proof.ts'
 import type { ProofAttempt, ProofPolicy, ProofVerifier } from '../dpop/proof.ts'
-import { readHeaderLines, verifyLinesCounted } from '../header-lines.ts'
-import type { HeaderLines, LinedMessage } from '../header-lines.ts'
+import { readMessage } from '../message.ts'
+import type { Message, ReceivedRequest } from '../message.ts'
 import { clientKey } from './rate-limit.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { Refusal } from '../refusal.ts'
@@ -13,14 +12,7 @@ import type { DpopMode } from '../settings/settings.ts'
 import type { AccessTokenClaims } from '../token/jwt-checks.ts'
 import type { TokenVerifier } from '../token/token-verifier.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
-import type { RequestUrl, WireRequest } from '../url/request-url.ts'
-
-/** What the guard reads of a request, as it stood on the wire. */
-export type GuardedMessage = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders'> & {
-  readonly socket: LinedMessage['socket'] & { readonly encrypted?: boolean, readonly remoteAddress?: string | undefined }
-  /** Where the app rewrites targets, the one that was sent; Fastify keeps it there. */
-  readonly originalUrl?: string | undefined
-}
+import type { RequestUrl } from '../url/request-url.ts'
 
 /** Who sends a request, once token and proof have passed. */
 export interface Identity {
@@ -43,7 +35,7 @@ export interface GuardOptions {
   readonly proofs: ProofPolicy
   /** `verifyProof`, or the same with its time measured. */
   readonly verifyProof: ProofVerifier
-  readonly resolveUrl: (wire: WireRequest) => RequestUrl
+  readonly resolveUrl: (message: Message) => RequestUrl
   /** Undefined when clients are not limited. */
   readonly rateLimit: RateLimit | undefined
   /** Unix seconds. */
@@ -54,18 +46,17 @@ export interface GuardOptions {
 export type GuardDone = (error: Error | null, identity?: Identity) => void
 
 /** Decides who sends a request: credentials, then the token, then the proof that goes with it. Errors are of the type Refusal. */
-export type Guard = (message: GuardedMessage, done: GuardDone) => void
+export type Guard = (request: ReceivedRequest, done: GuardDone) => void
 
 export function createGuard (options: GuardOptions): Guard {
-  return function authenticate (message, done) {
+  return function authenticate (request, done) {
     const now = options.now()
-    let lines: HeaderLines
+    let message: Message
     let credentials: Credentials
     let known: VerifiedToken | undefined
     try {
-      verifyLinesCounted(message)
-      lines = readHeaderLines(message.rawHeaders)
-      credentials = splitCredentials(lines)
+      message = readMessage(request)
+      credentials = splitCredentials(message)
       known = options.tokens.known(credentials.token)
       // The text of a token that was verified is a token68.
       if (!known) verifyToken68(credentials)
@@ -75,20 +66,20 @@ export function createGuard (options: GuardOptions): Guard {
     }
     options.tokens.verify(credentials.token, known, now, (error, token) => {
       if (!token) return done(error)
-      verifyBinding(options, message, lines, credentials, token, now, done)
+      verifyBinding(options, message, credentials, token, now, done)
     })
   }
 }
 
 /** The checks that tie the request to the token's key, if it has one. */
 function verifyBinding (
-  options: GuardOptions, message: GuardedMessage, lines: HeaderLines, { scheme }: Credentials,
+  options: GuardOptions, message: Message, { scheme }: Credentials,
   token: VerifiedToken, now: number, done: GuardDone
 ): void {
   let attempt: ProofAttempt | undefined
   try {
-    verifySchemeFits(scheme, token.jkt, lines, options.mode)
-    if (scheme === 'DPoP') attempt = proofAttempt(options, message, lines, token, now)
+    verifySchemeFits(scheme, token.jkt, message, options.mode)
+    if (scheme === 'DPoP') attempt = proofAttempt(options, message, token, now)
   } catch (error) {
     return done(error as Error)
   }
@@ -99,13 +90,13 @@ function verifyBinding (
 }
 
 /** @throws Refusal proof_missing, proof_repeated */
-function proofAttempt (options: GuardOptions, message: GuardedMessage, lines: HeaderLines, token: VerifiedToken, now: number): ProofAttempt {
+function proofAttempt (options: GuardOptions, message: Message, token: VerifiedToken, now: number): ProofAttempt {
   return {
-    proof: readProofLine(lines),
-    method: message.method!,
+    proof: readProofLine(message),
+    method: message.method,
     tokenHash: token.tokenHash,
     tokenJkt: token.jkt!,
-    requestUrl: () => options.resolveUrl(wireOf(message, lines)),
+    requestUrl: () => options.resolveUrl(message),
     now
   }
 }
@@ -132,10 +123,6 @@ function limited ({ rateLimit }: GuardOptions, token: VerifiedToken): Refusal | 
 
 function clientOf ({ jkt, claims }: VerifiedToken): string {
   return clientKey(jkt, claims.sub)
-}
-
-function wireOf ({ url, originalUrl, headers, socket }: GuardedMessage, { host, hostCount }: HeaderLines): WireRequest {
-  return { target: originalUrl ?? url!, headers, host, hostCount, encrypted: socket.encrypted === true, remoteAddress: socket.remoteAddress }
 }
 
 function identify ({ claims, scopes, jkt, issuer, expiresAt }: VerifiedToken, scheme: Scheme, nextNonce: string | undefined): Identity {

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import type { Authority, Origin, Scheme } from './http-url.ts'
 import { originOf, parseWireAuthority, parseHttpUrl } from './http-url.ts'
@@ -12,22 +12,6 @@ import { createPeerTrust } from './peer-trust.ts'
 export interface UrlSettings {
   readonly trustProxy: TrustProxy
   readonly publicUrl: string | undefined
-}
-
-/** A request as it came in, as far as its URL goes. */
-export interface WireRequest {
-  /** The raw request target (RFC 9112 section 3.2). */
-  readonly target: string
-  /** Names in lower case; several lines of one name joined by ', '. */
-  readonly headers: IncomingHttpHeaders
-  /** The Host header; undefined or empty where there is none. */
-  readonly host: string | undefined
-  /** Host lines on the wire. */
-  readonly hostCount: number
-  /** TLS ends in this process. */
-  readonly encrypted: boolean
-  /** Undefined for a unix socket. */
-  readonly remoteAddress: string | undefined
 }
 
 /** The address of the service as the client sees it: everything of a URL that stands before our own path. */
@@ -58,19 +42,19 @@ function baseOf (scheme: Scheme, authority: Authority, prefix: string): BaseUrl 
   return { scheme, host: origin.host, prefix, href: origin.href + prefix }
 }
 
-function readHostOrRefuse (wire: WireRequest): HostEntry {
-  return readHost(wire.host ?? '') ?? refuseHost()
+function readHostOrRefuse (message: Message): HostEntry {
+  return readHost(message.host ?? '') ?? refuseHost()
 }
 
 function refuseHost (): never {
   throw new Refusal('host_invalid', { header: 'host' })
 }
 
-function readBehindProxy (wire: WireRequest): BaseUrl {
+function readBehindProxy (message: Message): BaseUrl {
   // The Host header is not used, and so not looked at closely, where a forwarded header names the host.
-  const entry = readHost(wire.host ?? '')
-  const forwarded = readForwardedUrl(wire.headers, entry?.authority.port !== undefined)
-  const scheme = forwarded.scheme ?? (wire.encrypted ? 'https' : 'http')
+  const entry = readHost(message.host ?? '')
+  const forwarded = readForwardedUrl(message.headers, entry?.authority.port !== undefined)
+  const scheme = forwarded.scheme ?? (message.encrypted ? 'https' : 'http')
   const authority = forwarded.authority ?? entry?.authority ?? refuseHost()
   const port = authority.port ?? forwarded.port
   return baseOf(scheme, { host: authority.host, port }, forwarded.prefix)
@@ -95,16 +79,16 @@ export function parsePublicUrl (text: string): BaseUrl | undefined {
  * the forwarded headers of a trusted peer, else the connection and Host. It throws a Refusal (`host_repeated`,
  * `host_invalid`, `forwarded_invalid`) where that cannot be told. A bad setting throws TypeError at once.
  */
-export function createBaseUrlResolver (settings: UrlSettings): (wire: WireRequest) => BaseUrl {
+export function createBaseUrlResolver (settings: UrlSettings): (message: Message) => BaseUrl {
   const publicBase = settings.publicUrl === undefined ? undefined : parsePublicUrl(settings.publicUrl)
   if (settings.publicUrl !== undefined && publicBase === undefined) throw new TypeError('publicUrl is not an absolute http or https URL with a plain path')
   const isTrusted = createPeerTrust(settings.trustProxy)
-  return (wire) => {
+  return (message) => {
     // Hops disagree on which of two lines counts (RFC 9112 section 3.2), whatever we take the host from.
-    if (wire.hostCount > 1) throw new Refusal('host_repeated')
+    if (message.hostCount > 1) throw new Refusal('host_repeated')
     if (publicBase !== undefined) return publicBase
-    if (isTrusted(wire.remoteAddress)) return readBehindProxy(wire)
-    const entry = readHostOrRefuse(wire)
-    return wire.encrypted ? entry.https : entry.http
+    if (isTrusted(message.remoteAddress)) return readBehindProxy(message)
+    const entry = readHostOrRefuse(message)
+    return message.encrypted ? entry.https : entry.http
   }
 }

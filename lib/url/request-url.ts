@@ -1,6 +1,7 @@
+import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import { createBaseUrlResolver, readHost } from './base-url.ts'
-import type { BaseUrl, UrlSettings, WireRequest } from './base-url.ts'
+import type { BaseUrl, UrlSettings } from './base-url.ts'
 import { findAuthorityEnd, parseHttpUrl, parseScheme, parseWireAuthority, portBeyondDefault } from './http-url.ts'
 import type { HttpUrl, Scheme } from './http-url.ts'
 import { readTargetPath } from './path.ts'
@@ -81,7 +82,7 @@ export function compareHtu (htu: string, url: RequestUrl): void {
   })
 }
 
-export type { BaseUrl, UrlSettings, WireRequest } from './base-url.ts'
+export type { BaseUrl, UrlSettings } from './base-url.ts'
 
 /** The URL that the client used, without query and fragment, in normal form. */
 export interface RequestUrl {
@@ -99,22 +100,22 @@ function refuseAuthority (cause: string): never {
 }
 
 // Both are read under the scheme of the target, so that a default port may be left out of either.
-function isHostOf (wire: WireRequest, scheme: Scheme, authorityText: string): boolean {
+function isHostOf (message: Message, scheme: Scheme, authorityText: string): boolean {
   const target = parseWireAuthority(authorityText)
-  const host = readHost(wire.host ?? '')?.authority
+  const host = readHost(message.host ?? '')?.authority
   if (target === undefined || host === undefined) return false
   return target.host === host.host && portBeyondDefault(scheme, target.port) === portBeyondDefault(scheme, host.port)
 }
 
 // `http://host/path`, RFC 9112 section 3.2.2. The asterisk and a bare authority name no resource of ours.
-function readAbsoluteTarget (wire: WireRequest, base: BaseUrl, isFixedBase: boolean): string {
-  const { target } = wire
+function readAbsoluteTarget (message: Message, base: BaseUrl, isFixedBase: boolean): string {
+  const { target } = message
   const schemeEnd = target.indexOf('://')
   const scheme = schemeEnd === -1 ? undefined : parseScheme(target.slice(0, schemeEnd))
   if (scheme === undefined) throw new Refusal('target_path', { cause: 'form' })
   const start = schemeEnd + 3
   const end = findAuthorityEnd(target, start)
-  if (!isHostOf(wire, scheme, target.slice(start, end))) refuseAuthority('host')
+  if (!isHostOf(message, scheme, target.slice(start, end))) refuseAuthority('host')
   // RFC 9110 section 7.4: https is not to be answered where the client did not use it; PUBLIC_URL settles it otherwise. A proxy that ends TLS may write http.
   if (scheme === 'https' && base.scheme === 'http' && !isFixedBase) refuseAuthority('scheme')
   const path = readTargetPath(target, end)
@@ -127,14 +128,14 @@ function readAbsoluteTarget (wire: WireRequest, base: BaseUrl, isFixedBase: bool
  * target. It throws a Refusal (`host_repeated`, `host_invalid`, `forwarded_invalid`, `target_authority`,
  * `target_path`) rather than guess. A bad setting throws TypeError at once.
  */
-export function createRequestUrlResolver (settings: UrlSettings): (wire: WireRequest) => RequestUrl {
+export function createRequestUrlResolver (settings: UrlSettings): (message: Message) => RequestUrl {
   const resolveBase = createBaseUrlResolver(settings)
   const isFixedBase = settings.publicUrl !== undefined
-  return (wire) => {
-    const base = resolveBase(wire)
-    const path = wire.target.charCodeAt(0) === 0x2f
-      ? readTargetPath(wire.target, 0)
-      : readAbsoluteTarget(wire, base, isFixedBase)
+  return (message) => {
+    const base = resolveBase(message)
+    const path = message.target.charCodeAt(0) === 0x2f
+      ? readTargetPath(message.target, 0)
+      : readAbsoluteTarget(message, base, isFixedBase)
     return { scheme: base.scheme, host: base.host, path: base.prefix + path, href: base.href + path }
   }
 }

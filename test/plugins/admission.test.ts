@@ -8,7 +8,7 @@ import { createClientKeys } from '../../lib/dpop/client-keys.ts'
 import { verifyProof } from '../../lib/dpop/proof.ts'
 import type { ProofAttempt, ProofPolicy } from '../../lib/dpop/proof.ts'
 import { createGuard } from '../../lib/guard/guard.ts'
-import type { GuardedMessage } from '../../lib/guard/guard.ts'
+import type { ReceivedRequest } from '../../lib/message.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
 import { createVerifiedToken } from '../../lib/token/verified-tokens.ts'
@@ -104,7 +104,7 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
     resolveUrl: () => { throw new Error('not asked') },
     now: () => 1e9
   })
-  const message = (...rawHeaders: string[]): GuardedMessage => ({ method: 'GET', url: '/', headers: {}, rawHeaders: ['Host', 'h', ...rawHeaders], socket: {} })
+  const message = (...rawHeaders: string[]): ReceivedRequest => ({ method: 'GET', url: '/', headers: {}, rawHeaders: ['Host', 'h', ...rawHeaders], socket: {} })
   const cases = [
     ['Bearer', guardOf(verified({})), message('Authorization', 'Bearer t'), null],
     ['DPoP', guardOf(verified({ cnf: { jkt: client.jkt } })), message('Authorization', 'DPoP t', 'DPoP', 'p'), null],

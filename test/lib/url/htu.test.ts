@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Message } from '../../../lib/message.ts'
 import { Refusal } from '../../../lib/refusal.ts'
 import type { HtuCause, RequestUrl } from '../../../lib/url/request-url.ts'
 import { compareHtu, HTU_ADVICE, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
@@ -8,7 +9,7 @@ import { compareHtu, HTU_ADVICE, createRequestUrlResolver } from '../../../lib/u
 /** The URL of a request to `target` of `base`, as the service makes it. */
 function urlOf (base: string, target: string): RequestUrl {
   const resolve = createRequestUrlResolver({ trustProxy: false, publicUrl: base })
-  return resolve({ target, headers: {}, host: undefined, hostCount: 0, encrypted: false, remoteAddress: undefined })
+  return resolve({ target, headers: {}, host: undefined, hostCount: 0, encrypted: false, remoteAddress: undefined } as Message)
 }
 
 function refusalOf (act: () => unknown): Refusal {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
+import type { Message } from '../../../lib/message.ts'
 import { Refusal } from '../../../lib/refusal.ts'
 import { compareHtu, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
 import { parseHttpUrl } from '../../../lib/url/http-url.ts'
@@ -13,7 +14,7 @@ t.comment(`seed ${SEED}`)
 /** The URL of a request, as the service makes it out of Host and target. */
 function urlOf (host: string, target: string): RequestUrl {
   const resolve = createRequestUrlResolver({ trustProxy: false, publicUrl: undefined })
-  return resolve({ target, headers: {}, host, hostCount: 1, encrypted: false, remoteAddress: undefined })
+  return resolve({ target, headers: {}, host, hostCount: 1, encrypted: false, remoteAddress: undefined } as Message)
 }
 
 function reasonOf (act: () => unknown): string {

@@ -3,7 +3,8 @@ import { Refusal } from '../../../lib/refusal.ts'
 import { createBaseUrlResolver, parsePublicUrl } from '../../../lib/url/base-url.ts'
 import { compareHtu, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
 import { createPeerTrust } from '../../../lib/url/peer-trust.ts'
-import type { UrlSettings, WireRequest } from '../../../lib/url/request-url.ts'
+import type { UrlSettings } from '../../../lib/url/request-url.ts'
+import type { Message } from '../../../lib/message.ts'
 
 type Headers = Record<string, string>
 
@@ -11,12 +12,12 @@ const PLAIN: UrlSettings = { trustProxy: false, publicUrl: undefined }
 const TRUSTING: UrlSettings = { trustProxy: ['127.0.0.1'], publicUrl: undefined }
 
 /** A request as it comes in; what the row does not name is plain and accepted. */
-function wireOf (part: Partial<WireRequest> = {}): WireRequest {
-  return { target: '/api', headers: {}, host: 'inner:8000', hostCount: 1, encrypted: false, remoteAddress: '127.0.0.1', ...part }
+function wireOf (part: Partial<Message> = {}): Message {
+  return { target: '/api', headers: {}, host: 'inner:8000', hostCount: 1, encrypted: false, remoteAddress: '127.0.0.1', ...part } as Message
 }
 
 /** The URL, or the reason of the refusal and its detail's word. */
-function outcome (settings: UrlSettings, part: Partial<WireRequest>): string {
+function outcome (settings: UrlSettings, part: Partial<Message>): string {
   try {
     return createRequestUrlResolver(settings)(wireOf(part)).href
   } catch (error) {
@@ -492,7 +493,7 @@ t.test('The parts of the URL are those of its href', async (t) => {
 
 t.test('No bad input turns the proof of one resource into that of another', async (t) => {
   const proofOfTest = 'http://inner:8000/test'
-  const hostile: Array<Partial<WireRequest>> = [
+  const hostile: Array<Partial<Message>> = [
     { host: 'inner:8000/test?' }, { host: 'inner:8000/test#' }, { host: 'x@inner:8000/test?' }, { target: '/test/../other' },
     { target: '/test#/other' }, { target: '/test\\..\\other' }, { target: 'http://inner:8000/test?/../other', host: 'inner:8000/test?' },
     { headers: { 'x-forwarded-host': 'inner:8000/test?' } }, { headers: { 'x-forwarded-prefix': '/test?' } },
