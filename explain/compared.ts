@@ -79,7 +79,7 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
     title: 'The scheme fits the token: a bound token goes with DPoP, an unbound one with Bearer',
     compared: e => [['scheme', show(e.credentials?.scheme)], ['cnf.jkt', show(e.verified?.jkt)], ['DPoP lines', show(e.message.dpopCount)]]
   },
-  proof: { title: 'There is one proof', compared: ({ lines }) => [['DPoP lines', show(message.dpopCount)], ['characters', show(message.dpop?.length)]] },
+  proof: { title: 'There is one proof', compared: ({ message }) => [['DPoP lines', show(message.dpopCount)], ['characters', show(message.dpop?.length)]] },
   'proof.form': { title: 'The proof is a signed JWT of at most 8 KiB', compared: ({ proof }) => formOf(proof?.proof) },
   'proof.header': {
     title: 'Its header names an accepted algorithm and a public key for it',

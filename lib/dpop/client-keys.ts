@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { decodeJsonObject, isMediaType } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
 import { ALGORITHMS } from '../jose/algorithms.ts'
-import type { AlgorithmSpec, DpopAlg } from '../jose/algorithms.ts'
+import type { AlgorithmSpec, JwsAlg } from '../jose/algorithms.ts'
 import { importPublicJwk, parsePublicJwk, thumbprint } from '../jose/public-key.ts'
 import type { CanonicalJwk } from '../jose/public-key.ts'
 
@@ -50,7 +50,7 @@ export interface ClientKeysOptions {
 }
 
 /** @param algs the values of `alg` that are accepted. */
-export function createClientKeys (algs: readonly DpopAlg[], { maxKeys = MAX_KEYS, nowMs = () => performance.now() }: ClientKeysOptions = {}): ClientKeys {
+export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS, nowMs = () => performance.now() }: ClientKeysOptions = {}): ClientKeys {
   const kept = new LRUCache<string, KeptHeader>({ max: maxKeys })
   let nextReplacementMs = 0
   let hits = 0
@@ -89,7 +89,7 @@ function isKept (header: ProofHeader | KeptHeader): header is KeptHeader {
 }
 
 /** @throws Refusal proof_malformed, proof_type, proof_algorithm, proof_critical, proof_key */
-export function parseProofHeader (encoded: string, algs: readonly DpopAlg[]): ProofHeader {
+export function parseProofHeader (encoded: string, algs: readonly JwsAlg[]): ProofHeader {
   const header = decodeJsonObject(encoded)
   if (!header) throw new Refusal('proof_malformed')
   if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')

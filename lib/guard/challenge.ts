@@ -2,7 +2,7 @@ import { offeredSchemes } from './credentials.ts'
 import type { Scheme } from './credentials.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
-import type { DpopMode } from '../settings/settings.ts'
+import type { DpopMode } from './credentials.ts'
 import { scopesOf } from './requirement.ts'
 import type { Requirement } from './requirement.ts'
 

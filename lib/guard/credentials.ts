@@ -1,9 +1,11 @@
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
-import type { DpopMode } from '../settings/settings.ts'
 
 /** The two schemes that carry an access token here: RFC 6750 section 2.1 and RFC 9449 section 7.1. */
 export type Scheme = 'Bearer' | 'DPoP'
+
+/** DISABLED: Bearer validation only. ALLOWED: both schemes. REQUIRED: DPoP only. */
+export type DpopMode = 'DISABLED' | 'ALLOWED' | 'REQUIRED'
 
 export interface Credentials {
   readonly scheme: Scheme

@@ -1,8 +1,10 @@
 import { constants } from 'node:crypto'
 import type { SigningOptions } from 'node:crypto'
-import type { DPOP_ALGS } from '../settings/specs.ts'
 
-export type DpopAlg = (typeof DPOP_ALGS)[number]
+/** The values of `alg` that are known here (RFC 7518 section 3.1, RFC 8037, RFC 9864). */
+export const JWS_ALGS = ['ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512', 'EdDSA', 'Ed25519'] as const
+
+export type JwsAlg = (typeof JWS_ALGS)[number]
 
 /** What a JWS algorithm asks of a key, and how node:crypto is told to verify with it (RFC 7518 section 3.1, RFC 8037, RFC 9864). */
 export interface AlgorithmSpec {
@@ -22,7 +24,7 @@ const rsa = (digest: string): AlgorithmSpec => ({ kty: 'RSA', crvs: [], digest }
 const pss = (digest: string, saltLength: number): AlgorithmSpec =>
   ({ kty: 'RSA', crvs: [], digest, signing: { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength } })
 
-export const ALGORITHMS: Readonly<Record<DpopAlg, AlgorithmSpec>> = {
+export const ALGORITHMS: Readonly<Record<JwsAlg, AlgorithmSpec>> = {
   ES256: ec('P-256', 'sha256', 64),
   ES384: ec('P-384', 'sha384', 96),
   ES512: ec('P-521', 'sha512', 132),

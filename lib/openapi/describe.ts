@@ -6,7 +6,7 @@ import { ANY_TOKEN, scopeAlternatives } from '../guard/requirement.ts'
 import type { RouteGuard } from '../guard/requirement.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalKind, RefusalReason } from '../refusal.ts'
-import type { DpopMode } from '../settings/settings.ts'
+import type { DpopMode } from '../guard/credentials.ts'
 import type { Components, JsonSchema, OpenapiDocument, Operation, Response } from './document.ts'
 
 /** A route as it was registered. */

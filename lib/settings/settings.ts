@@ -1,7 +1,6 @@
+import type { DpopMode } from '../guard/credentials.ts'
 import { hasScheme } from './formats.ts'
 import type { SettingValues } from './specs.ts'
-
-export type DpopMode = 'DISABLED' | 'ALLOWED' | 'REQUIRED'
 
 /** The validated values and what follows from them. */
 export interface Settings extends SettingValues {

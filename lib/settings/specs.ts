@@ -1,6 +1,5 @@
+import { JWS_ALGS } from '../jose/algorithms.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
-
-export const DPOP_ALGS = ['ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512', 'EdDSA', 'Ed25519'] as const
 
 /**
  * Every setting, written once: its names, its JSON schema, what it allows in words, and its default.
@@ -110,8 +109,8 @@ export const SETTINGS = {
   DPOP_ALGS: {
     file: 'dpop.algs',
     about: 'signature algorithms of proofs',
-    schema: { type: 'array', minItems: 1, items: { type: 'string', enum: DPOP_ALGS }, default: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] },
-    allowed: `list out of ${DPOP_ALGS.join(', ')}`
+    schema: { type: 'array', minItems: 1, items: { type: 'string', enum: JWS_ALGS }, default: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] },
+    allowed: `list out of ${JWS_ALGS.join(', ')}`
   },
   DPOP_REPLAY: {
     file: 'dpop.replay',

@@ -10,7 +10,7 @@ import type { Guard } from '../../lib/guard/guard.ts'
 import type { KeySource, SigningKey } from '../../lib/provider/key-source.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
-import { DPOP_ALGS } from '../../lib/settings/specs.ts'
+import { JWS_ALGS } from '../../lib/jose/algorithms.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import { createAccessTokenParser } from '../../lib/token/jwt-checks.ts'
 import { readScopes } from '../../lib/token/scopes.ts'
@@ -70,7 +70,7 @@ function createService (publicUrl = 'https://api.example') {
     proofs: {
       iatOffsetSeconds: 300,
       iatLeewaySeconds: 30,
-      keys: createClientKeys(DPOP_ALGS),
+      keys: createClientKeys(JWS_ALGS),
       replay: createMemoryStore({ max: 100, now: () => clock.now, random: randomBytes }),
       nonces: undefined
     },

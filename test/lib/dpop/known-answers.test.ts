@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, sign, verify } from 'node:crypto'
 import t from 'tap'
 import { ALGORITHMS } from '../../../lib/jose/algorithms.ts'
-import type { DpopAlg } from '../../../lib/jose/algorithms.ts'
+import type { JwsAlg } from '../../../lib/jose/algorithms.ts'
 import { createClientKeys } from '../../../lib/dpop/client-keys.ts'
 import type { ClientKeys } from '../../../lib/dpop/client-keys.ts'
 import { importPublicJwk, parsePublicJwk, thumbprint } from '../../../lib/jose/public-key.ts'
@@ -11,7 +11,7 @@ import type { ProofAttempt } from '../../../lib/dpop/proof.ts'
 import { encodeDer, verifySignature } from '../../../lib/jose/signature.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
 import { createOffStore } from '../../../lib/replay/create-store.ts'
-import { DPOP_ALGS } from '../../../lib/settings/specs.ts'
+import { JWS_ALGS } from '../../../lib/jose/algorithms.ts'
 import { createDpopClient } from '../../helpers/dpop-client.ts'
 
 // RFC 9449 section 7.1: the request for a protected resource, and section 6.1: the thumbprint that its token holds.
@@ -39,7 +39,7 @@ function attemptOf (overrides: Partial<ProofAttempt> = {}): ProofAttempt {
 }
 
 function outcome (attempt: ProofAttempt): Promise<string> {
-  const policy = { iatOffsetSeconds: 300, iatLeewaySeconds: 30, keys: createClientKeys(DPOP_ALGS), replay: createOffStore(), nonces: undefined }
+  const policy = { iatOffsetSeconds: 300, iatLeewaySeconds: 30, keys: createClientKeys(JWS_ALGS), replay: createOffStore(), nonces: undefined }
   return new Promise(resolve => verifyProof(attempt, policy, error => resolve(error ? (error as Refusal).reason : 'accepted')))
 }
 
@@ -76,7 +76,7 @@ t.test('Thumbprints are those of RFC 7638 section 3.1 and RFC 8037 appendix A.3'
 })
 
 t.test('A signature verifies under each algorithm with the key that made it, and under no other', async t => {
-  for (const alg of DPOP_ALGS) {
+  for (const alg of JWS_ALGS) {
     const [client, other] = [await createDpopClient(alg), await createDpopClient(alg)]
     const algorithm = ALGORITHMS[alg]
     const signature = client.sign(Buffer.from('header.payload')).toString('base64url')
@@ -92,7 +92,7 @@ t.test('A signature verifies under each algorithm with the key that made it, and
 })
 
 t.test('ECDSA signatures become the DER that node:crypto itself writes, for every length of r and s', async t => {
-  const curves: Array<[curve: string, alg: DpopAlg]> = [['P-256', 'ES256'], ['P-384', 'ES384'], ['P-521', 'ES512']]
+  const curves: Array<[curve: string, alg: JwsAlg]> = [['P-256', 'ES256'], ['P-384', 'ES384'], ['P-521', 'ES512']]
   for (const [namedCurve, alg] of curves) {
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve })
     const { digest, signatureBytes } = ALGORITHMS[alg]
@@ -123,7 +123,7 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
     bytes[0] = 0xff >> (bytes.length * 8 - bits)
     return bytes.toString('base64url')
   }
-  const rows: Array<[title: string, alg: DpopAlg, jwk: unknown, accepted: boolean]> = [
+  const rows: Array<[title: string, alg: JwsAlg, jwk: unknown, accepted: boolean]> = [
     ['P-256 for ES256', 'ES256', ec, true],
     ['P-256 for ES384', 'ES384', ec, false],
     ['P-384 for ES384', 'ES384', p384, true],
