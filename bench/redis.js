@@ -44,7 +44,7 @@ function drive (claim, count, inFlight) {
       if (left === 0) return open === 0 ? resolve() : undefined
       left--
       open++
-      verify('sha256', input, keys.publicKey, signature, () => claim(error => {
+      verify('sha256', input, keys.publicKey, signature, () => record(error => {
         if (error) return reject(error)
         open--
         next()
@@ -72,7 +72,7 @@ const newKey = () => `holdfast:${randomBytes(16).toString('base64url')}`
 
 for (const inFlight of [8, 64, 256]) {
   await measure('signature alone', done => done(), inFlight)
-  await measure('the store', done => store.claim(randomBytes(32).toString('binary'), 'jkt', Date.now() / 1000 + WINDOW, done), inFlight)
+  await measure('the store', done => store.record(randomBytes(32).toString('binary'), 'jkt', Date.now() / 1000 + WINDOW, done), inFlight)
   await measure('ioredis, a packet for each command', done => single.set(newKey(), 1, 'EX', WINDOW, 'NX', done), inFlight)
   await measure('ioredis, automatic pipelines', done => piped.set(newKey(), 1, 'EX', WINDOW, 'NX', done), inFlight)
 }
@@ -84,7 +84,7 @@ const [server, start] = [await serverCpuUs(), performance.now()]
 let done = 0
 for (let n = 0; n < RECORDS; n += 1000) {
   await Promise.all(Array.from({ length: 1000 }, () => new Promise((resolve, reject) => {
-    store.claim(randomBytes(32).toString('binary'), 'jkt', Date.now() / 1000 + 86_400, (refusal, first) => refusal || !first ? reject(refusal) : resolve(done++))
+    store.record(randomBytes(32).toString('binary'), 'jkt', Date.now() / 1000 + 86_400, (refusal, first) => refusal || !first ? reject(refusal) : resolve(done++))
   })))
 }
 console.log(`claims alone, 1,000 in flight: ${Math.round(RECORDS / (performance.now() - start) * 1e3)} a second, ${((await serverCpuUs() - server) / RECORDS).toFixed(2)} us server each`)

@@ -3,13 +3,13 @@ import type { Credentials } from '../lib/guard/credentials.ts'
 import { createClientKeys } from '../lib/dpop/client-keys.ts'
 import { createNonces, NONCE_LIFETIME_SECONDS } from '../lib/dpop/nonces.ts'
 import type { Nonces } from '../lib/dpop/nonces.ts'
-import type { ProofAttempt, ProofPolicy } from '../lib/dpop/proof.ts'
+import type { PresentedProof, ProofPolicy } from '../lib/dpop/proof.ts'
 import { Message } from '../lib/message.ts'
 import type { SigningKey } from '../lib/provider/key-source.ts'
 import type { ReplayStore } from '../lib/replay/replay-store.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { createTokenRules } from '../lib/token/jwt-checks.ts'
-import type { TokenAttempt, TokenRules } from '../lib/token/jwt-checks.ts'
+import type { PresentedToken, TokenRules } from '../lib/token/jwt-checks.ts'
 import type { Requirement } from '../lib/guard/requirement.ts'
 import type { VerifiedToken } from '../lib/token/verified-tokens.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
@@ -57,10 +57,10 @@ export interface Examination {
   /** Nonces are required, and how they are made is not known here. */
   readonly noncesAreUnknown: boolean
   credentials?: Credentials
-  token?: TokenAttempt
+  token?: PresentedToken
   candidates?: readonly SigningKey[]
   verified?: VerifiedToken
-  proof?: ProofAttempt
+  proof?: PresentedProof
 }
 
 export function createExamination (request: CapturedRequest, options: ExplainOptions): Examination {

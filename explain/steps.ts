@@ -35,7 +35,7 @@ export const STEPS: readonly Step[] = [
   ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => run(e.proof!, e.policy as ProofPolicy) })),
   { name: 'proof.signature', ofProof: true, run: verifyProofKey },
   ...CHECKS_AFTER_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => judgeNonce(e, run) })),
-  { name: 'proof.replay', ofProof: true, run: claim },
+  { name: 'proof.replay', ofProof: true, run: record },
   { name: 'scope', run: judgeScopes }
 ]
 
@@ -88,7 +88,7 @@ function judgeNonce (e: Examination, run: ProofCheck['run']): void {
   if (e.noncesAreUnknown) throw new NotChecked('The service makes its nonces from a secret that is not configured here (DPOP_NONCE_SECRET).')
 }
 
-async function claim (e: Examination): Promise<void> {
+async function record (e: Examination): Promise<void> {
   const { replay } = e.options
   if (!replay) throw new NotChecked('Only the running service knows which proofs it has seen. A captured proof that passed once is refused when it is sent again.')
   await settled(done => recordProof(e.proof!, { replay }, done))

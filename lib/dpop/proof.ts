@@ -33,7 +33,7 @@ export interface ProofPolicy {
 }
 
 /** A proof on its way through the checks. Each check reads what earlier ones found and adds what it finds. */
-export interface ProofAttempt {
+export interface PresentedProof {
   readonly proof: string
   readonly method: string
   /** base64url SHA-256 of the access token, and the thumbprint that the token is bound to. */
@@ -54,7 +54,7 @@ export interface ProofAttempt {
 export interface ProofCheck {
   readonly name: string
   /** @throws Refusal */
-  readonly run: (attempt: ProofAttempt, policy: ProofPolicy) => void
+  readonly run: (presented: PresentedProof, policy: ProofPolicy) => void
 }
 
 const MAX_PROOF_CHARACTERS = 8192
@@ -77,47 +77,47 @@ export const CHECKS_AFTER_SIGNATURE: readonly ProofCheck[] = [
   { name: 'nonce', run: checkNonce }
 ]
 
-export type ProofVerifier = (attempt: ProofAttempt, policy: ProofPolicy, done: (error: Error | null) => void) => void
+export type ProofVerifier = (presented: PresentedProof, policy: ProofPolicy, done: (error: Error | null) => void) => void
 
 /**
  * Runs every check of a proof but the record: those before the signature, the signature on the thread pool, and the nonce.
  * @param done called exactly once, never inside a `try`.
  */
-export function verifyProof (attempt: ProofAttempt, policy: ProofPolicy, done: (error: Error | null) => void): void {
-  const refusal = findRefusal(CHECKS_BEFORE_SIGNATURE, attempt, policy)
+export function verifyProof (presented: PresentedProof, policy: ProofPolicy, done: (error: Error | null) => void): void {
+  const refusal = findRefusal(CHECKS_BEFORE_SIGNATURE, presented, policy)
   if (refusal) return done(refusal)
-  verifyProofSignature(attempt, policy, error => done(error ?? findRefusal(CHECKS_AFTER_SIGNATURE, attempt, policy)))
+  verifyProofSignature(presented, policy, error => done(error ?? findRefusal(CHECKS_AFTER_SIGNATURE, presented, policy)))
 }
 
-function findRefusal (checks: readonly ProofCheck[], attempt: ProofAttempt, policy: ProofPolicy): Error | null {
+function findRefusal (checks: readonly ProofCheck[], presented: PresentedProof, policy: ProofPolicy): Error | null {
   try {
-    for (const check of checks) check.run(attempt, policy)
+    for (const check of checks) check.run(presented, policy)
     return null
   } catch (error) {
     return error as Error
   }
 }
 
-function checkForm (attempt: ProofAttempt): void {
-  if (attempt.proof.length > MAX_PROOF_CHARACTERS) throw new Refusal('proof_too_large')
-  attempt.jws = splitCompactJws(attempt.proof)
-  if (!attempt.jws) throw new Refusal('proof_malformed')
+function checkForm (presented: PresentedProof): void {
+  if (presented.proof.length > MAX_PROOF_CHARACTERS) throw new Refusal('proof_too_large')
+  presented.jws = splitCompactJws(presented.proof)
+  if (!presented.jws) throw new Refusal('proof_malformed')
 }
 
-function checkHeader (attempt: ProofAttempt, { keys }: ProofPolicy): void {
-  attempt.header = keys.readHeader(attempt.jws!.header, attempt.tokenJkt)
+function checkHeader (presented: PresentedProof, { keys }: ProofPolicy): void {
+  presented.header = keys.readHeader(presented.jws!.header, presented.tokenJkt)
 }
 
 const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
 
-function checkClaims (attempt: ProofAttempt, { iatLeewaySeconds }: ProofPolicy): void {
-  const claims = decodeJsonObject(attempt.jws!.payload)
+function checkClaims (presented: PresentedProof, { iatLeewaySeconds }: ProofPolicy): void {
+  const claims = decodeJsonObject(presented.jws!.payload)
   if (!claims) throw new Refusal('proof_malformed')
   if (!areProofClaims(claims)) throw new Refusal('proof_claim_invalid')
-  attempt.claims = claims
+  presented.claims = claims
   const { exp, nbf } = claims
-  if (exp !== undefined && attempt.now >= exp + iatLeewaySeconds) throw new Refusal('proof_expired')
-  if (nbf !== undefined && attempt.now < nbf - iatLeewaySeconds) throw new Refusal('proof_not_yet_valid')
+  if (exp !== undefined && presented.now >= exp + iatLeewaySeconds) throw new Refusal('proof_expired')
+  if (nbf !== undefined && presented.now < nbf - iatLeewaySeconds) throw new Refusal('proof_not_yet_valid')
 }
 
 function areProofClaims (claims: JsonObject): claims is JsonObject & ProofClaims {
@@ -127,43 +127,43 @@ function areProofClaims (claims: JsonObject): claims is JsonObject & ProofClaims
     (exp === undefined || isTime(exp)) && (nbf === undefined || isTime(nbf))
 }
 
-function checkMethod (attempt: ProofAttempt): void {
-  if (attempt.claims!.htm !== attempt.method) throw new Refusal('htm_mismatch')
+function checkMethod (presented: PresentedProof): void {
+  if (presented.claims!.htm !== presented.method) throw new Refusal('htm_mismatch')
 }
 
-function checkUrl (attempt: ProofAttempt): void {
-  attempt.url = attempt.requestUrl()
-  compareHtu(attempt.claims!.htu, attempt.url)
+function checkUrl (presented: PresentedProof): void {
+  presented.url = presented.requestUrl()
+  compareHtu(presented.claims!.htu, presented.url)
 }
 
-function checkWindow (attempt: ProofAttempt, { iatOffsetSeconds, iatLeewaySeconds, nonces }: ProofPolicy): void {
+function checkWindow (presented: PresentedProof, { iatOffsetSeconds, iatLeewaySeconds, nonces }: ProofPolicy): void {
   // RFC 9449 section 11.1: a nonce of ours tells the age better than the client's clock does.
   if (nonces) return
-  const { iat } = attempt.claims!
+  const { iat } = presented.claims!
   // Clients write whole seconds: the last second in which a proof passes counts to its end, or an offset of 0 would refuse them all.
-  if (iat < Math.floor(attempt.now) - iatOffsetSeconds) throw new Refusal('iat_too_old')
-  if (iat > attempt.now + iatLeewaySeconds) throw new Refusal('iat_in_future')
-  attempt.expiresAt = Math.floor(iat) + iatOffsetSeconds + 1
+  if (iat < Math.floor(presented.now) - iatOffsetSeconds) throw new Refusal('iat_too_old')
+  if (iat > presented.now + iatLeewaySeconds) throw new Refusal('iat_in_future')
+  presented.expiresAt = Math.floor(iat) + iatOffsetSeconds + 1
 }
 
-function checkTokenHash (attempt: ProofAttempt): void {
-  if (attempt.claims!.ath !== attempt.tokenHash) throw new Refusal('ath_mismatch')
+function checkTokenHash (presented: PresentedProof): void {
+  if (presented.claims!.ath !== presented.tokenHash) throw new Refusal('ath_mismatch')
 }
 
-function checkBinding (attempt: ProofAttempt): void {
-  if (attempt.header!.jkt !== attempt.tokenJkt) throw new Refusal('jkt_mismatch')
+function checkBinding (presented: PresentedProof): void {
+  if (presented.header!.jkt !== presented.tokenJkt) throw new Refusal('jkt_mismatch')
 }
 
 /** The signature under the proof's own key, which the binding has just tied to the token. */
-export function verifyProofSignature (attempt: ProofAttempt, { keys }: ProofPolicy, done: (error: Error | null) => void): void {
-  const { header, jws } = attempt as Required<ProofAttempt>
+export function verifyProofSignature (presented: PresentedProof, { keys }: ProofPolicy, done: (error: Error | null) => void): void {
+  const { header, jws } = presented as Required<PresentedProof>
   let key: KeyObject
   try {
     key = keys.keyOf(header)
   } catch (error) {
     return done(error as Error)
   }
-  const input = attempt.proof.slice(0, jws.header.length + 1 + jws.payload.length)
+  const input = presented.proof.slice(0, jws.header.length + 1 + jws.payload.length)
   verifySignature(header.algorithm, key, input, jws.signature, isValid => {
     if (!isValid) return done(new Refusal('proof_signature'))
     keys.keep(jws.header, header, key)
@@ -171,23 +171,23 @@ export function verifyProofSignature (attempt: ProofAttempt, { keys }: ProofPoli
   })
 }
 
-function checkNonce (attempt: ProofAttempt, { nonces }: ProofPolicy): void {
+function checkNonce (presented: PresentedProof, { nonces }: ProofPolicy): void {
   if (!nonces) return
-  const { nonce } = attempt.claims!
+  const { nonce } = presented.claims!
   if (typeof nonce !== 'string') throw new Refusal('nonce_missing')
-  attempt.expiresAt = nonces.expiryOf(nonce, attempt.now)
-  if (attempt.expiresAt === undefined) throw new Refusal('nonce_stale')
+  presented.expiresAt = nonces.expiryOf(nonce, presented.now)
+  if (presented.expiresAt === undefined) throw new Refusal('nonce_stale')
 }
 
 /**
  * Records the `jti`, which must not have been there: RFC 9449 section 11.1. It comes last of all, so that a proof that is refused for
  * any other reason stays unused.
  */
-export function recordProof (attempt: ProofAttempt, { replay }: Pick<ProofPolicy, 'replay'>, done: (error: Error | null) => void): void {
+export function recordProof (presented: PresentedProof, { replay }: Pick<ProofPolicy, 'replay'>, done: (error: Error | null) => void): void {
   // The thumbprint has a fixed length, so the two cannot be mixed up, and no client can burn a jti of another.
   // As text: a Buffer of its own for each hash costs twice as much.
-  const id = hash('sha256', attempt.header!.jkt + attempt.claims!.jti, 'binary')
-  replay.claim(id, attempt.header!.jkt, attempt.expiresAt!, (refusal, first) => {
+  const id = hash('sha256', presented.header!.jkt + presented.claims!.jti, 'binary')
+  replay.record(id, presented.header!.jkt, presented.expiresAt!, (refusal, first) => {
     done(refusal ?? (first ? null : new Refusal('proof_replayed')))
   })
 }

@@ -13,7 +13,7 @@ import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { createTransport } from '../provider/transport.ts'
 import { createGuardTally } from '../metrics/tallies.ts'
 import type { GuardTally } from '../metrics/tallies.ts'
-import { timeClaims, timeProofs, timeSignatures } from '../metrics/timed-parts.ts'
+import { timeRecords, timeProofs, timeSignatures } from '../metrics/timed-parts.ts'
 import { createRateLimit } from './rate-limit.ts'
 import { createReplayStore } from '../replay/create-store.ts'
 import type { ReplayStoreEvent } from '../replay/create-store.ts'
@@ -61,7 +61,7 @@ const nowMs = (): number => performance.now()
 /** Builds the guard from settings. */
 export async function createGuardParts (settings: Settings, { onEvent, metadataMount }: GuardPartsOptions): Promise<GuardParts> {
   const keys = settings.issuer === undefined ? undefined : createKeys(settings, settings.issuer, onEvent)
-  const replay = await createReplayStore(settings, onEvent)
+  const replay = await createReplayStore({ store: settings.DPOP_REPLAY, maxRecords: settings.DPOP_REPLAY_MAX, onEvent })
   const nonces = settings.DPOP_NONCE === 'required' ? createNonces(nonceSecrets(settings, onEvent)) : undefined
   const clientKeys = createClientKeys(settings.DPOP_ALGS)
   const verified = createVerifiedTokens()
@@ -83,7 +83,7 @@ export async function createGuardParts (settings: Settings, { onEvent, metadataM
       iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
       iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
       keys: clientKeys,
-      replay: tally && replay.state().kind === 'redis' ? timeClaims(replay, tally.claims, nowMs) : replay,
+      replay: tally && replay.state().kind === 'redis' ? timeRecords(replay, tally.claims, nowMs) : replay,
       nonces
     },
     verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,

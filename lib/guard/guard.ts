@@ -2,7 +2,7 @@ import { readProofLine, verifySchemeFits } from './binding.ts'
 import { splitCredentials, verifyOffered, verifyToken68 } from './credentials.ts'
 import type { Credentials, Scheme } from './credentials.ts'
 import { recordProof } from '../dpop/proof.ts'
-import type { ProofAttempt, ProofPolicy, ProofVerifier } from '../dpop/proof.ts'
+import type { PresentedProof, ProofPolicy, ProofVerifier } from '../dpop/proof.ts'
 import { readMessage } from '../message.ts'
 import type { Message, ReceivedRequest } from '../message.ts'
 import { clientKey } from './rate-limit.ts'
@@ -76,21 +76,21 @@ function verifyBinding (
   options: GuardOptions, message: Message, { scheme }: Credentials,
   token: VerifiedToken, now: number, done: GuardDone
 ): void {
-  let attempt: ProofAttempt | undefined
+  let proof: PresentedProof | undefined
   try {
     verifySchemeFits(scheme, token.jkt, message, options.mode)
-    if (scheme === 'DPoP') attempt = proofAttempt(options, message, token, now)
+    if (scheme === 'DPoP') proof = presentProof(options, message, token, now)
   } catch (error) {
     return done(error as Error)
   }
-  if (attempt) return verifyProof(options, attempt, token, done)
+  if (proof) return verifyProof(options, proof, token, done)
   const refusal = limited(options, token)
   if (refusal) return done(refusal)
   done(null, identify(token, scheme, undefined))
 }
 
 /** @throws Refusal proof_missing, proof_repeated */
-function proofAttempt (options: GuardOptions, message: Message, token: VerifiedToken, now: number): ProofAttempt {
+function presentProof (options: GuardOptions, message: Message, token: VerifiedToken, now: number): PresentedProof {
   return {
     proof: readProofLine(message),
     method: message.method,
@@ -102,13 +102,13 @@ function proofAttempt (options: GuardOptions, message: Message, token: VerifiedT
 }
 
 /** The client is counted once the proof is known to be its own, and before the record: a client that is limited leaves none. */
-function verifyProof (options: GuardOptions, attempt: ProofAttempt, token: VerifiedToken, done: GuardDone): void {
+function verifyProof (options: GuardOptions, proof: PresentedProof, token: VerifiedToken, done: GuardDone): void {
   const { proofs, rateLimit } = options
-  options.verifyProof(attempt, proofs, error => {
+  options.verifyProof(proof, proofs, error => {
     const refusal = error ?? limited(options, token)
     if (refusal) return done(refusal)
-    recordProof(attempt, proofs, error => {
-      if (!error) return done(null, identify(token, 'DPoP', nextNonce(proofs, attempt)))
+    recordProof(proof, proofs, error => {
+      if (!error) return done(null, identify(token, 'DPoP', nextNonce(proofs, proof)))
       // Whoever caught a request and sends it again must not use up what the client may send.
       rateLimit?.giveBack(clientOf(token))
       done(error)
@@ -129,7 +129,7 @@ function identify ({ claims, scopes, jkt, issuer, expiresAt }: VerifiedToken, sc
   return { claims, scheme, scopes, jkt, issuer, expiresAt, nextNonce }
 }
 
-function nextNonce ({ nonces }: ProofPolicy, { claims, now }: ProofAttempt): string | undefined {
+function nextNonce ({ nonces }: ProofPolicy, { claims, now }: PresentedProof): string | undefined {
   const newest = nonces?.current(now)
   return newest === claims!.nonce ? undefined : newest
 }

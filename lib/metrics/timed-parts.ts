@@ -18,9 +18,9 @@ export function timeSignatures (verify: SignatureVerifier, times: Histogram, now
 
 /** The same verifier, with the time that each proof takes that passes. */
 export function timeProofs (verify: ProofVerifier, times: Histogram, nowMs: ClockMs): ProofVerifier {
-  return (attempt, policy, done) => {
+  return (proof, policy, done) => {
     const startedAtMs = nowMs()
-    verify(attempt, policy, error => {
+    verify(proof, policy, error => {
       if (!error) times.observe((nowMs() - startedAtMs) / 1000)
       done(error)
     })
@@ -28,11 +28,11 @@ export function timeProofs (verify: ProofVerifier, times: Histogram, nowMs: Cloc
 }
 
 /** The same store, with the time that each claim takes. */
-export function timeClaims (store: ReplayStore, times: Histogram, nowMs: ClockMs): ReplayStore {
+export function timeRecords (store: ReplayStore, times: Histogram, nowMs: ClockMs): ReplayStore {
   return {
-    claim (id, jkt, expiresAt, done) {
+    record (id, jkt, expiresAt, done) {
       const startedAtMs = nowMs()
-      store.claim(id, jkt, expiresAt, (refusal, first) => {
+      store.record(id, jkt, expiresAt, (refusal, first) => {
         times.observe((nowMs() - startedAtMs) / 1000)
         done(refusal, first)
       })

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import type { Settings } from '../settings/settings.ts'
 import { createMemoryStore } from './memory/memory-store.ts'
 import type { RedisFault } from './redis/redis-faults.ts'
 import { createRedisStore } from './redis/redis-store.ts'
@@ -26,18 +25,27 @@ export const processTimers: StoreTimers = {
   }
 }
 
+export interface ReplayStoreOptions {
+  /** `memory`, `off`, or the URL of a Redis: see `parseReplayUrl`. */
+  readonly store: string
+  /** The most live records that the memory store holds. */
+  readonly maxRecords: number
+  readonly onEvent: (event: ReplayStoreEvent) => void
+  readonly timers?: StoreTimers
+}
+
 /**
- * Makes the replay store that the settings name: the memory of this process, a Redis or Valkey shared by many, or none.
+ * Makes a replay store: the memory of this process, a Redis or Valkey shared by many, or none.
  *
  * @throws Error, without any part of the URL but the names of its parameters, where the URL cannot be used.
  */
-export async function createReplayStore ({ DPOP_REPLAY, DPOP_REPLAY_MAX }: Pick<Settings, 'DPOP_REPLAY' | 'DPOP_REPLAY_MAX'>, onEvent: (event: ReplayStoreEvent) => void, timers = processTimers): Promise<ReplayStore> {
+export async function createReplayStore ({ store, maxRecords, onEvent, timers = processTimers }: ReplayStoreOptions): Promise<ReplayStore> {
   const now = (): number => Date.now() / 1000
-  if (DPOP_REPLAY === 'off') return createOffStore()
-  if (DPOP_REPLAY === 'memory') {
-    return createMemoryStore({ max: DPOP_REPLAY_MAX, now, monotonic: () => performance.now() / 1000, random: randomBytes })
+  if (store === 'off') return createOffStore()
+  if (store === 'memory') {
+    return createMemoryStore({ max: maxRecords, now, monotonic: () => performance.now() / 1000, random: randomBytes })
   }
-  const target = parseReplayUrl(DPOP_REPLAY)
+  const target = parseReplayUrl(store)
   // The Redis client is loaded only where there is a Redis.
   const { openRedisLink } = await import('./redis/redis-link.ts')
   return createRedisStore({
@@ -49,11 +57,11 @@ export async function createReplayStore ({ DPOP_REPLAY, DPOP_REPLAY_MAX }: Pick<
   })
 }
 
-/** The store of a service that does not look for replays: every claim is the first. RFC 9449 section 11.1 then rests on the age of a proof alone. */
+/** The store of a service that does not look for replays: every record is the first. RFC 9449 section 11.1 then rests on the age of a proof alone. */
 export function createOffStore (): ReplayStore {
   let claims = 0
   return {
-    claim (_id, _jkt, _expiresAt, done) {
+    record (_id, _jkt, _expiresAt, done) {
       claims++
       done(null, true)
     },

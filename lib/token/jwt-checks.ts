@@ -34,7 +34,7 @@ export interface TokenPolicy {
 }
 
 /** A token on its way through the checks that need no key. Each check reads what earlier ones found and adds what it finds. */
-export interface TokenAttempt {
+export interface PresentedToken {
   readonly text: string
   /** Unix seconds. */
   readonly now: number
@@ -51,7 +51,7 @@ export interface TokenRules extends TokenPolicy {
 export interface TokenCheck {
   readonly name: string
   /** @throws Refusal token_* */
-  readonly run: (attempt: TokenAttempt, rules: TokenRules) => void
+  readonly run: (presented: PresentedToken, rules: TokenRules) => void
 }
 
 /** Everything of an access token that needs no key, in order: RFC 7519 section 4.1, RFC 9068 section 4, RFC 8725. */
@@ -84,14 +84,14 @@ export function createAccessTokenParser (policy: TokenPolicy): AccessTokenParser
   const rules = createTokenRules(policy)
 
   return (token, now) => {
-    const attempt: TokenAttempt = { text: token, now }
-    for (const check of TOKEN_CHECKS) check.run(attempt, rules)
-    return unverifiedToken(attempt)
+    const presented: PresentedToken = { text: token, now }
+    for (const check of TOKEN_CHECKS) check.run(presented, rules)
+    return unverifiedToken(presented)
   }
 }
 
 /** What a token says that has passed TOKEN_CHECKS. */
-export function unverifiedToken ({ header, claims }: TokenAttempt): UnverifiedToken {
+export function unverifiedToken ({ header, claims }: PresentedToken): UnverifiedToken {
   return { kid: header!.kid as string | undefined, claims: claims as AccessTokenClaims }
 }
 
@@ -101,32 +101,32 @@ export function verifyTokenTimes (claims: AccessTokenClaims, now: number, tolera
   if (claims.nbf !== undefined && now < claims.nbf - toleranceSeconds) throw new Refusal('token_not_yet_valid')
 }
 
-function checkForm (attempt: TokenAttempt): void {
-  const { text } = attempt
-  attempt.jws = splitCompactJws(text)
-  attempt.header = attempt.jws && decodeJsonObject(attempt.jws.header)
-  attempt.claims = attempt.header && decodeJsonObject(attempt.jws!.payload)
-  if (!attempt.claims) throw new Refusal('token_malformed')
+function checkForm (presented: PresentedToken): void {
+  const { text } = presented
+  presented.jws = splitCompactJws(text)
+  presented.header = presented.jws && decodeJsonObject(presented.jws.header)
+  presented.claims = presented.header && decodeJsonObject(presented.jws!.payload)
+  if (!presented.claims) throw new Refusal('token_malformed')
 }
 
-function checkAlgorithm ({ header }: TokenAttempt): void {
+function checkAlgorithm ({ header }: PresentedToken): void {
   if (header!.alg !== 'RS256') throw new Refusal('token_algorithm')
 }
 
-function checkType ({ header }: TokenAttempt): void {
+function checkType ({ header }: PresentedToken): void {
   // RFC 9068 section 2.1; a plain JWT is let through because many providers issue no other.
   const { typ } = header!
   if (typ !== undefined && !isMediaType(typ, 'at+jwt') && !(typeof typ === 'string' && typ.toLowerCase() === 'jwt')) throw new Refusal('token_type')
 }
 
-function checkCritical ({ header }: TokenAttempt): void {
+function checkCritical ({ header }: PresentedToken): void {
   // RFC 7515 section 4.1.11: no extension is understood here, so any crit is one too many.
   if (header!.crit !== undefined) throw new Refusal('token_critical')
   // RFC 7797: an unencoded payload is only ever announced together with crit.
   if (header!.b64 !== undefined) throw new Refusal('token_critical')
 }
 
-function checkKeyId ({ header }: TokenAttempt): void {
+function checkKeyId ({ header }: PresentedToken): void {
   if (header!.kid !== undefined && typeof header!.kid !== 'string') throw new Refusal('token_malformed')
 }
 
@@ -141,16 +141,16 @@ function isDeeper (value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some(member => isDeeper(member, levels - 1))
 }
 
-function checkClaims (attempt: TokenAttempt): void {
-  const { iss, sub, aud, exp, nbf, iat } = attempt.claims!
+function checkClaims (presented: PresentedToken): void {
+  const { iss, sub, aud, exp, nbf, iat } = presented.claims!
   const isUsable = typeof iss === 'string' && typeof sub === 'string' && sub !== '' &&
     (typeof aud === 'string' || isStrings(aud)) && isNumber(exp) &&
     (nbf === undefined || isNumber(nbf)) && (iat === undefined || isNumber(iat)) &&
-    !isDeeper(attempt.claims, MAX_DEPTH)
+    !isDeeper(presented.claims, MAX_DEPTH)
   if (!isUsable) throw new Refusal('token_claim_invalid')
 }
 
-function checkConfirmation ({ claims }: TokenAttempt): void {
+function checkConfirmation ({ claims }: PresentedToken): void {
   // RFC 7800 section 3.1: a confirmation that cannot be checked must not be ignored.
   const { cnf } = claims!
   if (cnf !== undefined && !isThumbprintBinding(cnf)) throw new Refusal('token_binding_unusable')
@@ -164,15 +164,15 @@ function isThumbprintBinding (cnf: unknown): boolean {
   return typeof jkt === 'string' && jkt !== ''
 }
 
-function checkIssuer ({ claims }: TokenAttempt, { issuers }: TokenRules): void {
+function checkIssuer ({ claims }: PresentedToken, { issuers }: TokenRules): void {
   if (!issuers.includes(claims!.iss as string)) throw new Refusal('token_issuer')
 }
 
-function checkAudience ({ claims }: TokenAttempt, { audience }: TokenRules): void {
+function checkAudience ({ claims }: PresentedToken, { audience }: TokenRules): void {
   const { aud } = claims!
   if (aud !== audience && !(Array.isArray(aud) && aud.includes(audience))) throw new Refusal('token_audience')
 }
 
-function checkTimes ({ claims, now }: TokenAttempt, { clockToleranceSeconds }: TokenRules): void {
+function checkTimes ({ claims, now }: PresentedToken, { clockToleranceSeconds }: TokenRules): void {
   verifyTokenTimes(claims as AccessTokenClaims, now, clockToleranceSeconds)
 }

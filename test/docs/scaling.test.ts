@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { LATE_CLAIM_SECONDS } from '../../lib/replay/replay-store.ts'
+import { LATE_RECORD_SECONDS } from '../../lib/replay/replay-store.ts'
 import { settingSpec } from '../../lib/settings/specs.ts'
 import { readSection, readTable, root } from '../helpers/documents.ts'
 
@@ -26,7 +26,7 @@ const number = (value: number): string => value.toLocaleString('en-US')
 const size = (bytes: number): string => bytes < 1e9 ? `${Math.ceil(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`
 const traffic = (bits: number): string => bits < 1e9 ? `${(bits / 1e6).toFixed(1)} Mbit/s` : `${(bits / 1e9).toFixed(1)} Gbit/s`
 /** To the end of the last second in which the proof could pass, and the time for a claim that comes late. */
-const lifetime = (window: number): number => window + 1 + LATE_CLAIM_SECONDS
+const lifetime = (window: number): number => window + 1 + LATE_RECORD_SECONDS
 /** With room for the table that is doubled while it grows. */
 const memory = (rate: number, window: number): number => rate * lifetime(window) * recordBytes * 1.5
 

@@ -4,7 +4,7 @@ import type { MetricSources } from '../../lib/metrics/catalog.ts'
 import { createGuardTally, createRequestTally } from '../../lib/metrics/tallies.ts'
 import { createHistogram } from '../../lib/metrics/histogram.ts'
 import { shareResult } from '../../lib/metrics/shared-result.ts'
-import { timeClaims, timeProofs, timeSignatures } from '../../lib/metrics/timed-parts.ts'
+import { timeRecords, timeProofs, timeSignatures } from '../../lib/metrics/timed-parts.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { createOffStore } from '../../lib/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
@@ -79,8 +79,8 @@ t.test('The time of a proof that passes is measured, that of a refused one is no
 t.test('A claim is measured and passed on as it is', async t => {
   const times = createHistogram([])
   const store = createOffStore()
-  const timed = timeClaims(store, times, clockOf(0, 2))
-  timed.claim('id', 'jkt', 1, (refusal, first) => t.same([refusal, first], [null, true]))
+  const timed = timeRecords(store, times, clockOf(0, 2))
+  timed.record('id', 'jkt', 1, (refusal, first) => t.same([refusal, first], [null, true]))
   t.match(times.samples('c').at(-2), { value: 0.002 })
   t.same(timed.state(), store.state())
   t.equal(timed.close(), undefined)

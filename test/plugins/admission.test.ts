@@ -6,7 +6,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { createClientKeys } from '../../lib/dpop/client-keys.ts'
 import { verifyProof } from '../../lib/dpop/proof.ts'
-import type { ProofAttempt, ProofPolicy } from '../../lib/dpop/proof.ts'
+import type { PresentedProof, ProofPolicy } from '../../lib/dpop/proof.ts'
 import { createGuard } from '../../lib/guard/guard.ts'
 import type { ReceivedRequest } from '../../lib/message.ts'
 import { Refusal } from '../../lib/refusal.ts'
@@ -120,7 +120,7 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
     t.same(answers, [reason], `${name}: one answer`)
   }
 
-  const attempt = (proof: string): ProofAttempt => ({ proof, method: 'GET', tokenHash: '', tokenJkt: '', requestUrl: () => { throw new Error('not asked') }, now: 1e9 })
+  const attempt = (proof: string): PresentedProof => ({ proof, method: 'GET', tokenHash: '', tokenJkt: '', requestUrl: () => { throw new Error('not asked') }, now: 1e9 })
   const answers: unknown[] = []
   t.throws(() => verifyProof(attempt('no proof'), policy, error => {
     answers.push((error as Refusal).reason)

@@ -13,8 +13,8 @@ import type { RedisServer } from '../helpers/redis.ts'
 
 const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
 
-function claim (store: ReplayStore, name: string | number): Promise<string> {
-  return new Promise(resolve => store.claim(idOf(name), 'jkt', Date.now() / 1000 + 330, (refusal, first) => {
+function record (store: ReplayStore, name: string | number): Promise<string> {
+  return new Promise(resolve => store.record(idOf(name), 'jkt', Date.now() / 1000 + 330, (refusal, first) => {
     resolve(refusal ? (refusal as Refusal).reason : first ? 'first' : 'seen')
   }))
 }
@@ -28,9 +28,12 @@ async function until (what: string, isTrue: () => boolean | Promise<boolean>): P
 
 async function open (t: Test, url: string): Promise<{ store: ReplayStore, changes: string[] }> {
   const changes: string[] = []
-  const store = await createReplayStore({ DPOP_REPLAY: url, DPOP_REPLAY_MAX: 1 }, event => {
-    changes.push('reason' in event ? event.reason : event.name.replace('replay_', ''))
-  }, patientTimers)
+  const store = await createReplayStore({
+    store: url,
+    maxRecords: 1,
+    onEvent: event => { changes.push('reason' in event ? event.reason : event.name.replace('replay_', '')) },
+    timers: patientTimers
+  })
   t.teardown(() => store.close())
   return { store, changes }
 }
@@ -47,24 +50,24 @@ const hasReason = (store: ReplayStore, reason: string) => () => store.state().re
 t.test('of 1,000 copies over two stores at the same moment exactly one passes', { skip: skipRedis }, async (t) => {
   const server = await startRedis(t)
   const stores = await Promise.all([open(t, `redis://127.0.0.1:${server.port}/1`), open(t, `redis://127.0.0.1:${server.port}/1`)])
-  const outcomes = await Promise.all(Array.from({ length: 1000 }, (_, n) => claim(stores[n % 2]!.store, 'a')))
+  const outcomes = await Promise.all(Array.from({ length: 1000 }, (_, n) => record(stores[n % 2]!.store, 'a')))
   t.equal(outcomes.filter(outcome => outcome === 'first').length, 1)
   t.equal(outcomes.filter(outcome => outcome === 'seen').length, 999)
   const other = await open(t, `redis://127.0.0.1:${server.port}/2`)
-  t.equal(await claim(other.store, 'a'), 'first', 'another database is another memory')
+  t.equal(await record(other.store, 'a'), 'first', 'another database is another memory')
 })
 
 t.test('a server that is killed is refused, and used again when it is started', { skip: skipRedis }, async (t) => {
   const server = await startRedis(t)
   const { store, changes } = await openReady(t, server)
-  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'first')
   await server.kill()
-  t.equal(await claim(store, 'b'), 'replay_unavailable')
-  t.equal(await claim(store, 'b'), 'replay_unavailable')
+  t.equal(await record(store, 'b'), 'replay_unavailable')
+  t.equal(await record(store, 'b'), 'replay_unavailable')
   await until('it is named', hasReason(store, 'unreachable'))
   await server.start()
   await until('it is back', isReady(store))
-  t.equal(await claim(store, 'b'), 'first')
+  t.equal(await record(store, 'b'), 'first')
   t.strictSame(changes, ['available', 'unreachable', 'available'])
 })
 
@@ -72,14 +75,14 @@ t.test('a server that is stopped in its tracks is refused, and used again when i
   const server = await startRedis(t)
   const { store } = await openReady(t, server)
   server.signal('SIGSTOP')
-  t.strictSame(await Promise.all([claim(store, 'a'), claim(store, 'b')]), ['replay_unavailable', 'replay_unavailable'])
+  t.strictSame(await Promise.all([record(store, 'a'), record(store, 'b')]), ['replay_unavailable', 'replay_unavailable'])
   t.match(store.state(), { ready: false, reason: 'timeout' })
   await delay(1000)
-  t.equal(await claim(store, 'c'), 'replay_unavailable')
+  t.equal(await record(store, 'c'), 'replay_unavailable')
   server.signal('SIGCONT')
   await until('it is back', isReady(store))
-  t.equal(await claim(store, 'a'), 'seen', 'the server had received what was refused: the client needs a new proof')
-  t.equal(await claim(store, 'd'), 'first')
+  t.equal(await record(store, 'a'), 'seen', 'the server had received what was refused: the client needs a new proof')
+  t.equal(await record(store, 'd'), 'first')
 })
 
 t.test('a server that is full and may not evict refuses, and nothing is accepted unrecorded', { skip: skipRedis }, async (t) => {
@@ -87,22 +90,22 @@ t.test('a server that is full and may not evict refuses, and nothing is accepted
   const { store } = await openReady(t, server)
   await fill(server)
   let accepted = 0
-  while (await claim(store, accepted) === 'first') accepted++
+  while (await record(store, accepted) === 'first') accepted++
   t.match(store.state(), { ready: false, reason: 'oom', refused: 1 })
   await server.command('DEL', 'ballast:50000:0', 'ballast:50000:1')
   await until('it has room again', isReady(store))
-  const again = await Promise.all(Array.from({ length: accepted + 1 }, (_, n) => claim(store, n)))
+  const again = await Promise.all(Array.from({ length: accepted + 1 }, (_, n) => record(store, n)))
   t.strictSame(again, [...again.slice(1).map(() => 'seen'), 'first'], `${accepted} were accepted`)
 })
 
 t.test('a server that would evict is not used until it would not', { skip: skipRedis }, async (t) => {
   const server = await startRedis(t, ['--maxmemory', '100mb', '--maxmemory-policy', 'volatile-ttl'])
   const { store } = await open(t, `redis://127.0.0.1:${server.port}`)
-  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(await record(store, 'a'), 'replay_unavailable')
   t.match(store.state(), { ready: false, reason: 'evicts' })
   await server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
   await until('it is used', isReady(store))
-  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'first')
 })
 
 t.test('a server that begins to evict on a standing connection is not used until it stops', { skip: skipRedis }, async (t) => {
@@ -113,14 +116,14 @@ t.test('a server that begins to evict on a standing connection is not used until
   for (const [title, args, begin, end] of changes) {
     const server = await startRedis(t, args)
     const { store, changes } = await openReady(t, server)
-    t.equal(await claim(store, 'a'), 'first', title)
+    t.equal(await record(store, 'a'), 'first', title)
     let n = 0
     await server.command('CONFIG', 'SET', ...begin)
-    await until(`${title} is noticed under load`, async () => await claim(store, `b${n++}`) === 'replay_unavailable')
+    await until(`${title} is noticed under load`, async () => await record(store, `b${n++}`) === 'replay_unavailable')
     t.match(store.state(), { ready: false, reason: 'evicts' }, title)
     await server.command('CONFIG', 'SET', ...end)
     await until(`${title} is taken back`, isReady(store))
-    t.equal(await claim(store, 'a'), 'seen', title)
+    t.equal(await record(store, 'a'), 'seen', title)
     await server.command('CONFIG', 'SET', ...begin)
     await until(`${title} is noticed without load`, hasReason(store, 'evicts'))
     t.strictSame(changes, ['available', 'evicts', 'available', 'evicts'], title)
@@ -134,7 +137,7 @@ t.test('a server that does not say whether it evicts is used, and readiness tell
   for (const url of [`redis://mute:staple@127.0.0.1:${server.port}`, `redis://127.0.0.1:${renamed.port}`]) {
     const { store, changes } = await open(t, url)
     await until('it is ready', isReady(store))
-    t.equal(await claim(store, url), 'first')
+    t.equal(await record(store, url), 'first')
     t.match(store.state(), { ready: true, reason: 'policy_unknown' })
     t.strictSame(changes, ['policy_unknown', 'available'])
   }
@@ -151,11 +154,11 @@ t.test('a server that becomes a replica is refused until it is a master', { skip
   const [master, server] = await Promise.all([startRedis(t), startRedis(t)])
   const { store } = await openReady(t, server)
   await server.command('REPLICAOF', '127.0.0.1', String(master.port))
-  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(await record(store, 'a'), 'replay_unavailable')
   t.match(store.state(), { ready: false, reason: 'readonly' })
   await server.command('REPLICAOF', 'NO', 'ONE')
   await until('it takes writes', isReady(store))
-  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'first')
 })
 
 t.test('users, passwords and rights', { skip: skipRedis }, async (t) => {
@@ -176,12 +179,12 @@ t.test('users, passwords and rights', { skip: skipRedis }, async (t) => {
   ]
   for (const [userInfo, expected] of rows) {
     const { store } = await open(t, `redis://${userInfo}@127.0.0.1:${server.port}`)
-    const outcome = await claim(store, 'a')
+    const outcome = await record(store, 'a')
     t.equal(outcome === 'replay_unavailable' ? store.state().reason : outcome, expected, userInfo)
     t.notMatch(JSON.stringify(store.state()), /secret/)
   }
   const { store } = await open(t, `redis://127.0.0.1:${server.port}`)
-  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(await record(store, 'a'), 'replay_unavailable')
   await until('it is named', hasReason(store, 'auth'))
 })
 
@@ -194,7 +197,7 @@ t.test('a database that is not there, or a TLS port, is not ready with the reaso
   ]
   for (const [url, reason] of rows) {
     const { store } = await open(t, url)
-    t.equal(await claim(store, 'a'), 'replay_unavailable', url)
+    t.equal(await record(store, 'a'), 'replay_unavailable', url)
     await until(`${url}: ${reason}, not ${store.state().reason}`, hasReason(store, reason))
   }
 })
@@ -207,10 +210,10 @@ t.test('a certificate that nobody vouches for is refused', { skip: skipRedis }, 
     '--tls-ca-cert-file', file('provider.cert.pem')
   ])
   const { store } = await open(t, `rediss://127.0.0.1:${tlsPort}`)
-  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(await record(store, 'a'), 'replay_unavailable')
   await until('it is named', hasReason(store, 'tls'))
   const plain = await open(t, `redis://127.0.0.1:${server.port}`)
-  t.equal(await claim(plain.store, 'a'), 'first')
+  t.equal(await record(plain.store, 'a'), 'first')
 })
 
 t.test('a cluster of which one node evicts is not used, whichever it is', { skip: skipRedis }, async (t) => {
@@ -220,11 +223,11 @@ t.test('a cluster of which one node evicts is not used, whichever it is', { skip
   for (const [n, node] of nodes.entries()) {
     await node.command('CONFIG', 'SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
     await until(`node ${n} is found out`, hasReason(store, 'evicts'))
-    t.strictSame(await Promise.all(Array.from({ length: 20 }, (_, k) => claim(store, `${n} ${k}`))), Array.from({ length: 20 }, () => 'replay_unavailable'), 'whatever the slot')
+    t.strictSame(await Promise.all(Array.from({ length: 20 }, (_, k) => record(store, `${n} ${k}`))), Array.from({ length: 20 }, () => 'replay_unavailable'), 'whatever the slot')
     await node.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
     await until(`node ${n} keeps again`, isReady(store))
   }
-  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'first')
   t.strictSame(changes, ['available', 'evicts', 'available', 'evicts', 'available', 'evicts', 'available'])
 
   await nodes[2]!.command('ACL', 'SETUSER', 'default', '-info')
@@ -240,7 +243,7 @@ t.test('a replica of a cluster that is promoted and evicts is found out', { skip
   await until('it is a replica', () => replica.command('CLUSTER', 'REPLICATE', id).then(() => true, () => false))
   const { store } = await open(t, `redis://127.0.0.1:${nodes[0]!.port}?cluster=true`)
   await until('the store is ready', isReady(store))
-  t.equal(await claim(store, 'a'), 'first', 'a replica forgets nothing by itself')
+  t.equal(await record(store, 'a'), 'first', 'a replica forgets nothing by itself')
   await until('it is promoted', async () => await replica.command('CLUSTER', 'FAILOVER').then(() => false, () => false) || (await replica.command('ROLE')).startsWith('master'))
   await until('it is found out', hasReason(store, 'evicts'))
   await replica.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
@@ -251,17 +254,17 @@ t.test('a cluster spreads the records and outlives a node that comes back', { sk
   const nodes = await startCluster(t)
   const { store } = await open(t, `redis://127.0.0.1:${nodes[0]!.port},127.0.0.1:${nodes[1]!.port}?cluster=true`)
   await until('the store is ready', isReady(store))
-  for (let n = 0; n < 50; n++) await claim(store, n)
-  t.strictSame(await Promise.all(Array.from({ length: 50 }, (_, n) => claim(store, n))), Array.from({ length: 50 }, () => 'seen'))
+  for (let n = 0; n < 50; n++) await record(store, n)
+  t.strictSame(await Promise.all(Array.from({ length: 50 }, (_, n) => record(store, n))), Array.from({ length: 50 }, () => 'seen'))
   for (const node of nodes) t.ok(Number(await node.command('DBSIZE')) > 5)
 
   nodes[2]!.signal('SIGSTOP')
-  const outcomes = await Promise.all(Array.from({ length: 50 }, (_, n) => claim(store, `b${n}`)))
+  const outcomes = await Promise.all(Array.from({ length: 50 }, (_, n) => record(store, `b${n}`)))
   t.ok(outcomes.includes('replay_unavailable'), 'the slots of that node')
   t.ok(outcomes.includes('first'), 'and the others')
   nodes[2]!.signal('SIGCONT')
   await until('the store is ready again', isReady(store))
-  await until('all slots are served', async () => !(await Promise.all(Array.from({ length: 50 }, (_, n) => claim(store, n)))).includes('replay_unavailable'))
+  await until('all slots are served', async () => !(await Promise.all(Array.from({ length: 50 }, (_, n) => record(store, n)))).includes('replay_unavailable'))
 })
 
 t.test('a new master after a failover that evicts is not used', { skip: skipRedis }, async (t) => {
@@ -273,10 +276,10 @@ t.test('a new master after a failover that evicts is not used', { skip: skipRedi
   await failover()
   await master.kill()
   await until('the store has followed', hasReason(store, 'evicts'))
-  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(await record(store, 'a'), 'replay_unavailable')
   await replica.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
   await until('the store is ready again', isReady(store))
-  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'first')
 })
 
 t.test('Sentinels lead to the new master after a failover', { skip: skipRedis }, async (t) => {
@@ -285,13 +288,13 @@ t.test('Sentinels lead to the new master after a failover', { skip: skipRedis },
   const { sentinel, failover } = await startSentinel(t, master, replica)
   const { store } = await open(t, `redis://127.0.0.1:${sentinel.port}?sentinel=main`)
   await until('the store is ready', isReady(store))
-  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'first')
   await until('the record is replicated', async () => Number(await replica.command('DBSIZE')) >= 1)
   await failover()
   await master.kill()
   let n = 0
-  await until('the store has followed', async () => (await claim(store, `b${n++}`)) === 'first')
-  t.equal(await claim(store, 'a'), 'seen', 'the new master knows what was replicated')
+  await until('the store has followed', async () => (await record(store, `b${n++}`)) === 'first')
+  t.equal(await record(store, 'a'), 'seen', 'the new master knows what was replicated')
 })
 
 /** Fills a server with a limit until it takes not even a small key; some room comes back when these connections end. */

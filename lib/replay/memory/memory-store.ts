@@ -1,5 +1,5 @@
 import { Refusal } from '../../refusal.ts'
-import { LATE_CLAIM_SECONDS } from '../replay-store.ts'
+import { LATE_RECORD_SECONDS } from '../replay-store.ts'
 import type { ReplayStore } from '../replay-store.ts'
 import { createExpiryCounts } from './expiry-counts.ts'
 import { hashWords, IdTable } from './id-table.ts'
@@ -27,7 +27,7 @@ export interface MemoryStoreOptions {
 type Outcome = 'first' | 'seen' | 'replay_unavailable' | 'replay_share_exceeded' | 'replay_full'
 
 /**
- * The replay store of a single instance. Among many, a record costs 27 to 54 bytes; no claim does more than rebuild two tables of a few
+ * The replay store of a single instance. Among many, a record costs 27 to 54 bytes; no record does more than rebuild two tables of a few
  * thousand records, and nothing runs between claims.
  */
 export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreOptions): ReplayStore {
@@ -51,7 +51,7 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
     used += table.used
   }
 
-  /** Gives memory back, one table for each claim, once more than half of the records are dead. */
+  /** Gives memory back, one table for each record, once more than half of the records are dead. */
   function sweep (): void {
     if (used <= counts.live * 2 + tables.length * 8) return
     rebuild(tables[sweeper]!)
@@ -61,7 +61,7 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
   function record (id: string, jkt: string, expiresAt: number): Outcome {
     if (closed || Number.isNaN(expiresAt)) return 'replay_unavailable'
     counts.moveTo(clock.passed(window))
-    const second = counts.round(Math.floor(expiresAt) + 1 + LATE_CLAIM_SECONDS)
+    const second = counts.round(Math.floor(expiresAt) + 1 + LATE_RECORD_SECONDS)
     // What died at the horizon is forgotten: after the clock has gone back, its copies look young again.
     if (second <= counts.horizon) return 'replay_unavailable'
 
@@ -102,7 +102,7 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
   const bytes = (): number => tables.reduce((sum, table) => sum + table.bytes, 0)
 
   return {
-    claim (id, jkt, expiresAt, done) {
+    record (id, jkt, expiresAt, done) {
       claims++
       const outcome = record(id, jkt, expiresAt)
       if (outcome === 'first') return done(null, true)

@@ -23,7 +23,7 @@ export interface RedisLink {
 }
 
 const CONNECT_TIMEOUT_MS = 500
-/** A connection on which a command waits this long for any byte is dropped. Longer than a claim may take: a stall costs no reconnection. */
+/** A connection on which a command waits this long for any byte is dropped. Longer than a record may take: a stall costs no reconnection. */
 const SILENCE_MS = 500
 const LONGEST_RETRY_MS = 500
 const READONLY_RECONNECT_MS = 1000

@@ -2,13 +2,13 @@ import { Refusal } from '../../refusal.ts'
 import { faultOf, policyOf } from './redis-faults.ts'
 import type { RedisFault, MemoryAnswer } from './redis-faults.ts'
 import type { LinkListeners, RedisLink } from './redis-link.ts'
-import { LATE_CLAIM_SECONDS } from '../replay-store.ts'
-import type { ClaimDone, ReplayStore } from '../replay-store.ts'
+import { LATE_RECORD_SECONDS } from '../replay-store.ts'
+import type { RecordDone, ReplayStore } from '../replay-store.ts'
 
-/** A claim is decided or refused after this long, whatever the server does. */
-const CLAIM_MS = 200
-/** The same for a claim that finds the very first connection still being made. */
-const FIRST_CLAIM_MS = 250
+/** A record is decided or refused after this long, whatever the server does. */
+const RECORD_MS = 200
+/** The same for a record that finds the very first connection still being made. */
+const FIRST_RECORD_MS = 250
 const GRACE_MS = 20
 const MOST_WAITING = 10_000
 /** How often a store that is down is tried; one that is up and idle, every fourth time. */
@@ -47,19 +47,19 @@ export interface RedisStoreOptions {
   onPolicyUnknown: () => void
 }
 
-/** A command on its way, or a claim that waits for the first connection; `done` is gone once answered. */
+/** A command on its way, or a record that waits for the first connection; `done` is gone once answered. */
 interface Pending {
   readonly key: string
   readonly ttlSeconds: number
   readonly ifAbsent: boolean
   readonly deadlineMs: number
-  done: ClaimDone | null
+  done: RecordDone | null
   next: Pending | null
 }
 
 /**
- * The replay store of many instances: one `SET key 1 NX EX ttl` for each claim, on one connection, in batches under load.
- * A claim that gets no clear answer in time is refused with `replay_unavailable`; it may have been recorded, so that the
+ * The replay store of many instances: one `SET key 1 NX EX ttl` for each record, on one connection, in batches under load.
+ * A record that gets no clear answer in time is refused with `replay_unavailable`; it may have been recorded, so that the
  * client must come back with a new proof. A server that may evict keys is not used: it would forget records.
  * One that does not say is used, and readiness tells.
  */
@@ -172,7 +172,7 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
   }
 
   function probe (): void {
-    const pending: Pending = { key: PROBE_KEY, ttlSeconds: PROBE_TTL_SECONDS, ifAbsent: false, deadlineMs: timers.nowMs() + CLAIM_MS, done: probed, next: null }
+    const pending: Pending = { key: PROBE_KEY, ttlSeconds: PROBE_TTL_SECONDS, ifAbsent: false, deadlineMs: timers.nowMs() + RECORD_MS, done: probed, next: null }
     enqueue(pending)
     send(pending)
   }
@@ -211,15 +211,15 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
   }
 
   return {
-    claim (id, _jkt, expiresAt, done) {
+    record (id, _jkt, expiresAt, done) {
       claims++
-      const ttlSeconds = Math.min(Math.ceil(expiresAt - now()) + LATE_CLAIM_SECONDS, LONGEST_TTL_SECONDS)
+      const ttlSeconds = Math.min(Math.ceil(expiresAt - now()) + LATE_RECORD_SECONDS, LONGEST_TTL_SECONDS)
       const isTaken = usable || (waiting !== null && waiting.length < MOST_WAITING)
       if (!isTaken || !(ttlSeconds > 0)) {
         refused++
         return done(new Refusal('replay_unavailable'))
       }
-      const deadlineMs = timers.nowMs() + (usable ? CLAIM_MS : FIRST_CLAIM_MS)
+      const deadlineMs = timers.nowMs() + (usable ? RECORD_MS : FIRST_RECORD_MS)
       const pending: Pending = { key: PREFIX + Buffer.from(id.slice(0, KEY_BYTES), 'latin1').toString('base64url'), ttlSeconds, ifAbsent: true, deadlineMs, done, next: null }
       enqueue(pending)
       if (usable) send(pending)

@@ -7,7 +7,7 @@ import type { ClientKeys } from '../../../lib/dpop/client-keys.ts'
 import { importPublicJwk, parsePublicJwk, thumbprint } from '../../../lib/jose/public-key.ts'
 import { createNonces } from '../../../lib/dpop/nonces.ts'
 import { verifyProof } from '../../../lib/dpop/proof.ts'
-import type { ProofAttempt } from '../../../lib/dpop/proof.ts'
+import type { PresentedProof } from '../../../lib/dpop/proof.ts'
 import { encodeDer, verifySignature } from '../../../lib/jose/signature.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
 import { createOffStore } from '../../../lib/replay/create-store.ts'
@@ -26,7 +26,7 @@ const EXAMPLE = {
     '2oW9RP35yRqzhrtNP86L-Ey71EOptxRimPPToA1plemAgR6pxHF8y6-yqyVnmcw6Fy1dqd-jfxSYoMxhAJpLjA'
 }
 
-function attemptOf (overrides: Partial<ProofAttempt> = {}): ProofAttempt {
+function attemptOf (overrides: Partial<PresentedProof> = {}): PresentedProof {
   return {
     proof: EXAMPLE.proof,
     method: 'GET',
@@ -38,14 +38,14 @@ function attemptOf (overrides: Partial<ProofAttempt> = {}): ProofAttempt {
   }
 }
 
-function outcome (attempt: ProofAttempt): Promise<string> {
+function outcome (attempt: PresentedProof): Promise<string> {
   const policy = { iatOffsetSeconds: 300, iatLeewaySeconds: 30, keys: createClientKeys(JWS_ALGS), replay: createOffStore(), nonces: undefined }
   return new Promise(resolve => verifyProof(attempt, policy, error => resolve(error ? (error as Refusal).reason : 'accepted')))
 }
 
 t.test('The complete example of RFC 9449 section 7.1 passes, and each change of it is refused for its own reason', async t => {
   const url = { scheme: 'https', host: 'resource.example.org', path: '/protectedresource', href: EXAMPLE.url } as const
-  const rows: Array<[title: string, overrides: Partial<ProofAttempt>, expected: string]> = [
+  const rows: Array<[title: string, overrides: Partial<PresentedProof>, expected: string]> = [
     ['as it stands', {}, 'accepted'],
     ['another method', { method: 'POST' }, 'htm_mismatch'],
     ['the method in lower case', { method: 'get' }, 'htm_mismatch'],

@@ -6,7 +6,7 @@ import { createExpiryCounts, SecondCounts } from '../../../lib/replay/memory/exp
 import { hashWords, IdTable } from '../../../lib/replay/memory/id-table.ts'
 import { createMemoryStore } from '../../../lib/replay/memory/memory-store.ts'
 import { createOffStore } from '../../../lib/replay/create-store.ts'
-import { LATE_CLAIM_SECONDS } from '../../../lib/replay/replay-store.ts'
+import { LATE_RECORD_SECONDS } from '../../../lib/replay/replay-store.ts'
 import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
 import { createStoreClock } from '../../../lib/replay/memory/store-clock.ts'
 
@@ -16,9 +16,9 @@ const jktOf = (name: string | number): string => hash('sha256', String(name), 'b
 
 type Outcome = 'first' | 'seen' | 'replay_full' | 'replay_share_exceeded' | 'replay_unavailable'
 
-function claim (store: ReplayStore, id: string, jkt: string, expiresAt: number): Outcome {
+function record (store: ReplayStore, id: string, jkt: string, expiresAt: number): Outcome {
   let outcome: Outcome | undefined
-  store.claim(id, jkt, expiresAt, (refusal, first) => {
+  store.record(id, jkt, expiresAt, (refusal, first) => {
     outcome = refusal ? (refusal as Refusal).reason as Outcome : first ? 'first' : 'seen'
   })
   return outcome!
@@ -35,41 +35,41 @@ function createWorld (max: number) {
     },
     store: undefined as unknown as ReplayStore,
     /** By a key of the record's own, unless one is named. */
-    claim: (name: string | number, expiresAt: number, key: string | number = `key of ${name}`) => claim(world.store, idOf(`${key} ${name}`), jktOf(key), expiresAt)
+    record: (name: string | number, expiresAt: number, key: string | number = `key of ${name}`) => record(world.store, idOf(`${key} ${name}`), jktOf(key), expiresAt)
   }
   world.store = createMemoryStore({ max, now: () => world.time, monotonic: () => world.steady, random: randomBytes })
   return world
 }
 
-t.test('the first claim of an id passes, and no other until its proof is too old', async (t) => {
+t.test('the first record of an id passes, and no other until its proof is too old', async (t) => {
   const world = createWorld(10)
-  t.equal(world.claim('a', START + 330.5), 'first')
-  t.equal(world.claim('b', START + 330.5), 'first', 'another id is another matter')
+  t.equal(world.record('a', START + 330.5), 'first')
+  t.equal(world.record('b', START + 330.5), 'first', 'another id is another matter')
   for (const seconds of [0, 1, 329, 0.5]) {
     world.pass(seconds)
-    t.equal(world.claim('a', START + 330.5), 'seen', `${world.time - START} seconds later`)
+    t.equal(world.record('a', START + 330.5), 'seen', `${world.time - START} seconds later`)
   }
   t.match(world.store.state(), { kind: 'memory', ready: true, reason: undefined, entries: 2, max: 10, claims: 6, seen: 4, refused: 0 })
-  world.pass(1 + LATE_CLAIM_SECONDS)
+  world.pass(1 + LATE_RECORD_SECONDS)
   t.equal(world.store.state().entries, 0, 'both are dead')
-  t.equal(world.claim('a', world.time + 1), 'first', 'the id is free again')
+  t.equal(world.record('a', world.time + 1), 'first', 'the id is free again')
 })
 
 t.test('a record that is seen with a later expiry lives until the later one, and never the shorter', async (t) => {
   const world = createWorld(10)
-  world.claim('a', START + 10)
-  t.equal(world.claim('a', START + 100), 'seen')
-  t.equal(world.claim('a', START + 20), 'seen')
+  world.record('a', START + 10)
+  t.equal(world.record('a', START + 100), 'seen')
+  t.equal(world.record('a', START + 20), 'seen')
   t.equal(world.store.state().entries, 1)
   world.pass(100)
-  t.equal(world.claim('a', START + 100), 'seen')
-  world.pass(1 + LATE_CLAIM_SECONDS)
+  t.equal(world.record('a', START + 100), 'seen')
+  world.pass(1 + LATE_RECORD_SECONDS)
   t.equal(world.store.state().entries, 0)
 })
 
 t.test('of 1,000 copies at the same moment exactly one passes', async (t) => {
   const world = createWorld(10)
-  const outcomes = Array.from({ length: 1000 }, () => world.claim('a', START + 330))
+  const outcomes = Array.from({ length: 1000 }, () => world.record('a', START + 330))
   t.equal(outcomes.filter(outcome => outcome === 'first').length, 1)
   t.equal(outcomes.filter(outcome => outcome === 'seen').length, 999)
 })
@@ -77,15 +77,15 @@ t.test('of 1,000 copies at the same moment exactly one passes', async (t) => {
 t.test('a full store refuses new ids, knows the old ones, and is free as soon as they die', async (t) => {
   for (const max of [1, 3, 10_000]) {
     const world = createWorld(max)
-    const outcomes = Array.from({ length: max }, (_, n) => world.claim(n, START + 330))
+    const outcomes = Array.from({ length: max }, (_, n) => world.record(n, START + 330))
     t.ok(outcomes.every(outcome => outcome === 'first'))
-    t.equal(world.claim('more', START + 330), 'replay_full', `${max} records`)
-    t.equal(world.claim(0, START + 330), 'seen')
+    t.equal(world.record('more', START + 330), 'replay_full', `${max} records`)
+    t.equal(world.record(0, START + 330), 'seen')
     t.match(world.store.state(), { ready: true, reason: 'full', entries: max, refused: 1 })
-    world.pass(330 + LATE_CLAIM_SECONDS)
-    t.equal(world.claim('more', START + 400), 'replay_full', 'the last second counts')
+    world.pass(330 + LATE_RECORD_SECONDS)
+    t.equal(world.record('more', START + 400), 'replay_full', 'the last second counts')
     world.pass(1)
-    t.equal(world.claim('more', START + 400), 'first')
+    t.equal(world.record('more', START + 400), 'first')
     t.match(world.store.state(), { reason: max === 1 ? 'full' : undefined, entries: 1 })
   }
 })
@@ -94,29 +94,29 @@ t.test('a key that alone would fill the store has a quarter of it, and all other
   for (const max of [1, 3, 4, 7, 8, 11, 100, 4096, 20_000]) {
     const share = Math.max(1, Math.floor(max / 4))
     const world = createWorld(max)
-    const outcomes = Array.from({ length: share }, (_, n) => world.claim(n, START + 330, 'greedy'))
+    const outcomes = Array.from({ length: share }, (_, n) => world.record(n, START + 330, 'greedy'))
     t.ok(outcomes.every(outcome => outcome === 'first'), `${max}: ${share} pass`)
-    t.equal(world.claim('more', START + 330, 'greedy'), 'replay_share_exceeded', `${max}: and no more`)
-    t.equal(world.claim(0, START + 330, 'greedy'), 'seen', `${max}: a replay is one still`)
+    t.equal(world.record('more', START + 330, 'greedy'), 'replay_share_exceeded', `${max}: and no more`)
+    t.equal(world.record(0, START + 330, 'greedy'), 'seen', `${max}: a replay is one still`)
     t.match(world.store.state(), { ready: true, entries: share, refused: 1 })
     if (max === 1) continue
-    t.equal(world.claim('more', START + 330, 'modest'), 'first', `${max}: another key is another matter`)
-    world.pass(330 + LATE_CLAIM_SECONDS)
-    t.equal(world.claim('more', START + 400, 'greedy'), 'replay_share_exceeded', 'the last second counts')
+    t.equal(world.record('more', START + 330, 'modest'), 'first', `${max}: another key is another matter`)
+    world.pass(330 + LATE_RECORD_SECONDS)
+    t.equal(world.record('more', START + 400, 'greedy'), 'replay_share_exceeded', 'the last second counts')
     world.pass(1)
-    for (let n = 0; n < share; n++) if (world.claim(`new ${n}`, START + 400, 'greedy') !== 'first') return t.fail(`${max}: record ${n} of the second round`)
-    t.equal(world.claim('more', START + 400, 'greedy'), 'replay_share_exceeded', `${max}: free as its records die, and bounded again`)
+    for (let n = 0; n < share; n++) if (world.record(`new ${n}`, START + 400, 'greedy') !== 'first') return t.fail(`${max}: record ${n} of the second round`)
+    t.equal(world.record('more', START + 400, 'greedy'), 'replay_share_exceeded', `${max}: free as its records die, and bounded again`)
   }
 })
 
 t.test('a key at its share goes on as its records die, one for one', async (t) => {
   const world = createWorld(4000)
-  for (let n = 0; n < 1000; n++) world.claim(n, START + 10 + n, 'greedy')
-  world.pass(10 + LATE_CLAIM_SECONDS)
+  for (let n = 0; n < 1000; n++) world.record(n, START + 10 + n, 'greedy')
+  world.pass(10 + LATE_RECORD_SECONDS)
   for (let n = 0; n < 1000; n++) {
-    if (world.claim(`early ${n}`, world.time + 1000, 'greedy') !== 'replay_share_exceeded') return t.fail(`before a record dies, ${n}`)
+    if (world.record(`early ${n}`, world.time + 1000, 'greedy') !== 'replay_share_exceeded') return t.fail(`before a record dies, ${n}`)
     world.pass(1)
-    if (world.claim(`late ${n}`, world.time + 1000, 'greedy') !== 'first') return t.fail(`after one has died, ${n}`)
+    if (world.record(`late ${n}`, world.time + 1000, 'greedy') !== 'first') return t.fail(`after one has died, ${n}`)
   }
   t.equal(world.store.state().entries, 1000)
 })
@@ -126,29 +126,29 @@ t.test('a record that lives longer when seen again counts for its key as long', 
     const share = max / 4
     const world = createWorld(max)
     for (let n = 0; n < share; n++) {
-      world.claim(n, START + 10, 'greedy')
-      if (n % 2 === 0) world.claim(n, START + 100, 'greedy')
+      world.record(n, START + 10, 'greedy')
+      if (n % 2 === 0) world.record(n, START + 100, 'greedy')
     }
-    for (let n = 0; n < share; n++) world.claim(n, START + (n % 2 === 0 ? 120 : 10), 'greedy')
-    world.pass(20 + LATE_CLAIM_SECONDS)
+    for (let n = 0; n < share; n++) world.record(n, START + (n % 2 === 0 ? 120 : 10), 'greedy')
+    world.pass(20 + LATE_RECORD_SECONDS)
     t.equal(world.store.state().entries, share / 2)
-    for (let n = 0; n < share / 2; n++) if (world.claim(`late ${n}`, START + 200, 'greedy') !== 'first') return t.fail(`${max}: ${n}`)
-    t.equal(world.claim('more', START + 200, 'greedy'), 'replay_share_exceeded')
+    for (let n = 0; n < share / 2; n++) if (world.record(`late ${n}`, START + 200, 'greedy') !== 'first') return t.fail(`${max}: ${n}`)
+    t.equal(world.record('more', START + 200, 'greedy'), 'replay_share_exceeded')
   }
 })
 
 t.test('a clock that goes back leaves each key its share, exactly', async (t) => {
   const world = createWorld(400)
-  for (let n = 0; n < 100; n++) world.claim(n, START + 3800, 'greedy')
+  for (let n = 0; n < 100; n++) world.record(n, START + 3800, 'greedy')
   world.pass(3600)
-  t.equal(world.claim('more', START + 3800, 'greedy'), 'replay_share_exceeded')
+  t.equal(world.record('more', START + 3800, 'greedy'), 'replay_share_exceeded')
   world.time -= 3600
-  t.equal(world.claim('more', START + 100, 'greedy'), 'replay_share_exceeded')
-  for (let n = 0; n < 100; n++) world.claim(n, START + 20, 'other')
-  world.pass(30 + LATE_CLAIM_SECONDS)
+  t.equal(world.record('more', START + 100, 'greedy'), 'replay_share_exceeded')
+  for (let n = 0; n < 100; n++) world.record(n, START + 20, 'other')
+  world.pass(30 + LATE_RECORD_SECONDS)
   t.equal(world.store.state().entries, 100)
-  for (let n = 100; n < 200; n++) if (world.claim(n, START + 200, 'other') !== 'first') return t.fail(`record ${n}`)
-  t.equal(world.claim('more', START + 200, 'other'), 'replay_share_exceeded')
+  for (let n = 100; n < 200; n++) if (world.record(n, START + 200, 'other') !== 'first') return t.fail(`record ${n}`)
+  t.equal(world.record('more', START + 200, 'other'), 'replay_share_exceeded')
 })
 
 t.test('keys of every size are held to their share and never below it, while others come and go', async (t) => {
@@ -179,11 +179,11 @@ t.test('keys of every size are held to their share and never below it, while oth
     if (!seconds) live.set(key, seconds = [])
     const ttl = 30 + pick(40)
     const expected = seconds.length >= MAX / 4 ? 'replay_share_exceeded' : total >= MAX ? 'replay_full' : 'first'
-    const outcome = world.claim(made++, world.time + ttl, key)
-    if (outcome !== expected) return t.equal(outcome, expected, `claim ${n} of ${key} with ${seconds.length}`)
+    const outcome = world.record(made++, world.time + ttl, key)
+    if (outcome !== expected) return t.equal(outcome, expected, `record ${n} of ${key} with ${seconds.length}`)
     if (outcome !== 'first') continue
     total++
-    seconds.push(world.time + ttl + 1 + LATE_CLAIM_SECONDS)
+    seconds.push(world.time + ttl + 1 + LATE_RECORD_SECONDS)
   }
   t.ok(world.store.state().refused > 0, 'some were held back')
   t.equal(world.store.state().entries, total)
@@ -192,32 +192,32 @@ t.test('keys of every size are held to their share and never below it, while oth
 t.test('memory follows the number of live records, down as well as up', async (t) => {
   const world = createWorld(100_000)
   const empty = world.store.state().bytes!
-  for (let n = 0; n < 100_000; n++) world.claim(n, START + 330)
+  for (let n = 0; n < 100_000; n++) world.record(n, START + 330)
   const full = world.store.state().bytes!
   t.ok(full / 100_000 < 60, `${full / 100_000} bytes a record`)
   world.pass(400)
-  for (let n = 0; n < 64; n++) world.claim(`late ${n}`, world.time + 330)
-  t.ok(world.store.state().bytes! <= empty * 2, 'a claim for each table is enough to give it back')
+  for (let n = 0; n < 64; n++) world.record(`late ${n}`, world.time + 330)
+  t.ok(world.store.state().bytes! <= empty * 2, 'a record for each table is enough to give it back')
   t.equal(world.store.state().entries, 64)
 })
 
-t.test('a claim whose time is not one, or that comes too late, is not decided', async (t) => {
+t.test('a record whose time is not one, or that comes too late, is not decided', async (t) => {
   const world = createWorld(10)
-  for (const expiresAt of [Number.NaN, -Infinity, 0, START - LATE_CLAIM_SECONDS - 1]) {
-    t.equal(world.claim('a', expiresAt), 'replay_unavailable', String(expiresAt))
+  for (const expiresAt of [Number.NaN, -Infinity, 0, START - LATE_RECORD_SECONDS - 1]) {
+    t.equal(world.record('a', expiresAt), 'replay_unavailable', String(expiresAt))
   }
   t.equal(world.store.state().entries, 0)
-  t.equal(world.claim('a', START - LATE_CLAIM_SECONDS), 'first', 'a proof judged in time may be a little late')
-  t.equal(world.claim('a', START - LATE_CLAIM_SECONDS), 'seen')
+  t.equal(world.record('a', START - LATE_RECORD_SECONDS), 'first', 'a proof judged in time may be a little late')
+  t.equal(world.record('a', START - LATE_RECORD_SECONDS), 'seen')
 })
 
 t.test('an expiry beyond all measure is kept as long as can be', async (t) => {
   for (const expiresAt of [Infinity, 1e308, 2 ** 53, 2 ** 32, START + 3e8]) {
     const world = createWorld(10)
-    t.equal(world.claim('a', expiresAt), 'first', String(expiresAt))
+    t.equal(world.record('a', expiresAt), 'first', String(expiresAt))
     world.pass(2e8)
-    t.equal(world.claim('a', expiresAt), 'seen')
-    t.equal(world.claim('b', world.time + 10), 'first', 'and does not disturb others')
+    t.equal(world.record('a', expiresAt), 'seen')
+    t.equal(world.record('b', world.time + 10), 'first', 'and does not disturb others')
     world.pass(20)
     t.equal(world.store.state().entries, 1)
   }
@@ -225,10 +225,10 @@ t.test('an expiry beyond all measure is kept as long as can be', async (t) => {
 
 t.test('windows of days are counted as well', async (t) => {
   const world = createWorld(1000)
-  for (let n = 0; n < 1000; n++) world.claim(n, START + n * 3600)
+  for (let n = 0; n < 1000; n++) world.record(n, START + n * 3600)
   t.equal(world.store.state().entries, 1000)
   for (let n = 0; n < 1000; n += 50) {
-    t.ok(world.claim(n, START + n * 3600) === 'seen')
+    t.ok(world.record(n, START + n * 3600) === 'seen')
     world.pass(50 * 3600)
     const { entries } = world.store.state()
     t.ok(entries! >= 1000 - n - 51 && entries! <= 1000 - n - 50 + 37, `${entries} after ${n + 50} hours: at most 36 hours too many`)
@@ -239,23 +239,23 @@ t.test('windows of days are counted as well', async (t) => {
 
 t.test('a closed store decides nothing', async (t) => {
   const world = createWorld(10)
-  world.claim('a', START + 330)
+  world.record('a', START + 330)
   await world.store.close()
-  t.equal(world.claim('a', START + 330), 'replay_unavailable')
-  t.equal(world.claim('b', START + 330), 'replay_unavailable')
+  t.equal(world.record('a', START + 330), 'replay_unavailable')
+  t.equal(world.record('b', START + 330), 'replay_unavailable')
   t.match(world.store.state(), { ready: false, reason: 'closed', bytes: 0 })
 })
 
 t.test('a clock that goes back brings no dead record back to life', async (t) => {
   const world = createWorld(10)
-  world.claim('a', START + 10)
-  world.claim('b', START + 330)
+  world.record('a', START + 10)
+  world.record('b', START + 330)
   world.pass(20)
   t.equal(world.store.state().entries, 1)
   world.time -= 15
-  t.equal(world.claim('a', START + 10), 'replay_unavailable', 'its record is forgotten, so its copies cannot be told')
-  t.equal(world.claim('b', START + 330), 'seen')
-  t.equal(world.claim('c', START + 330), 'first', 'younger proofs are not touched')
+  t.equal(world.record('a', START + 10), 'replay_unavailable', 'its record is forgotten, so its copies cannot be told')
+  t.equal(world.record('b', START + 330), 'seen')
+  t.equal(world.record('c', START + 330), 'first', 'younger proofs are not touched')
   t.equal(world.store.state().reason, 'clock_went_back')
   world.pass(15)
   t.equal(world.store.state().reason, undefined)
@@ -263,40 +263,40 @@ t.test('a clock that goes back brings no dead record back to life', async (t) =>
 
 t.test('a clock that goes back before any record has died costs nothing', async (t) => {
   const world = createWorld(10)
-  world.claim('a', START + 330)
+  world.record('a', START + 330)
   world.time -= 3600
-  t.equal(world.claim('b', world.time + 330), 'first')
-  t.equal(world.claim('b', world.time + 330), 'seen')
-  t.equal(world.claim('a', START + 330), 'seen')
-  world.pass(330 + LATE_CLAIM_SECONDS + 1)
+  t.equal(world.record('b', world.time + 330), 'first')
+  t.equal(world.record('b', world.time + 330), 'seen')
+  t.equal(world.record('a', START + 330), 'seen')
+  world.pass(330 + LATE_RECORD_SECONDS + 1)
   t.equal(world.store.state().entries, 1)
   world.time -= 2 ** 17
-  t.equal(world.claim('c', world.time + 330), 'replay_unavailable', 'unless by more than the counters span')
+  t.equal(world.record('c', world.time + 330), 'replay_unavailable', 'unless by more than the counters span')
 })
 
 t.test('a clock that leaps forwards and back in time has killed nothing', async (t) => {
   const world = createWorld(10)
-  world.claim('a', START + 330)
+  world.record('a', START + 330)
   world.pass(10)
   world.time += 3600
-  t.equal(world.claim('b', world.time + 330), 'first')
+  t.equal(world.record('b', world.time + 330), 'first')
   world.pass(200)
-  t.equal(world.claim('a', START + 330), 'seen', 'the leap is not believed yet')
+  t.equal(world.record('a', START + 330), 'seen', 'the leap is not believed yet')
   world.time -= 3600
-  t.equal(world.claim('a', START + 330), 'seen')
-  t.equal(world.claim('c', world.time + 330), 'first')
+  t.equal(world.record('a', START + 330), 'seen')
+  t.equal(world.record('c', world.time + 330), 'first')
 })
 
 t.test('a clock that leaps forwards and stays there is believed after one window', async (t) => {
   const world = createWorld(10)
-  world.claim('a', START + 330)
+  world.record('a', START + 330)
   world.time += 3600
   t.equal(world.store.state().entries, 1)
   world.pass(100)
   t.equal(world.store.state().entries, 1)
   world.pass(240)
   t.equal(world.store.state().entries, 0)
-  t.equal(world.claim('a', world.time + 330), 'first')
+  t.equal(world.record('a', world.time + 330), 'first')
 })
 
 t.test('without a monotonic clock every leap is believed', async (t) => {
@@ -338,7 +338,7 @@ t.test('counters agree with a plain list of what they counted, wherever time goe
 
 t.test('the store agrees with a simple one, whatever is claimed and however time passes', async () => {
   const step = fc.oneof(
-    { weight: 6, arbitrary: fc.record({ kind: fc.constant('claim' as const), name: fc.nat(60), ttl: fc.integer({ min: -10, max: 40 }) }) },
+    { weight: 6, arbitrary: fc.record({ kind: fc.constant('record' as const), name: fc.nat(60), ttl: fc.integer({ min: -10, max: 40 }) }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('pass' as const), name: fc.constant(0), ttl: fc.double({ min: 0, max: 12, noNaN: true }) }) }
   )
   const keyOf = (name: number): number => Math.floor(Math.sqrt(name))
@@ -352,14 +352,14 @@ t.test('the store agrees with a simple one, whatever is claimed and however time
       }
       const passed = Math.floor(world.time)
       for (const [key, second] of model) if (second <= passed) model.delete(key)
-      const second = Math.floor(world.time + ttl) + 1 + LATE_CLAIM_SECONDS
+      const second = Math.floor(world.time + ttl) + 1 + LATE_RECORD_SECONDS
       const known = model.get(name)
       const ofKey = [...model.keys()].filter(other => keyOf(other) === keyOf(name)).length
       const expected = second <= passed
         ? 'replay_unavailable'
         : known !== undefined ? 'seen' : ofKey >= Math.max(1, Math.floor(max / 4)) ? 'replay_share_exceeded' : model.size >= max ? 'replay_full' : 'first'
       if (expected === 'first' || expected === 'seen') model.set(name, Math.max(second, known ?? 0))
-      if (world.claim(name, world.time + ttl, keyOf(name)) !== expected) return false
+      if (world.record(name, world.time + ttl, keyOf(name)) !== expected) return false
       if (world.store.state().entries !== model.size) return false
     }
     return true
@@ -422,10 +422,10 @@ t.test('a table finds what it holds, also around its end, and forgets the dead o
   t.ok(table.find(hashWords(key, 4, 0, 0, 0), 4, 0, 0, 0, START + 4) < 0)
 })
 
-t.test('the store that is off lets every claim pass', async (t) => {
+t.test('the store that is off lets every record pass', async (t) => {
   const store = createOffStore()
-  t.equal(claim(store, idOf('a'), jktOf('a'), START), 'first')
-  t.equal(claim(store, idOf('a'), jktOf('a'), START), 'first')
+  t.equal(record(store, idOf('a'), jktOf('a'), START), 'first')
+  t.equal(record(store, idOf('a'), jktOf('a'), START), 'first')
   t.match(store.state(), { kind: 'off', ready: true, claims: 2, seen: 0, refused: 0 })
   await store.close()
 })

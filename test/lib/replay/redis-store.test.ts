@@ -11,7 +11,7 @@ import { faultOf, policyOf } from '../../../lib/replay/redis/redis-faults.ts'
 import type { LinkListeners } from '../../../lib/replay/redis/redis-link.ts'
 import type { EvictionPolicy, MemoryAnswer } from '../../../lib/replay/redis/redis-faults.ts'
 import { createRedisStore } from '../../../lib/replay/redis/redis-store.ts'
-import { LATE_CLAIM_SECONDS } from '../../../lib/replay/replay-store.ts'
+import { LATE_RECORD_SECONDS } from '../../../lib/replay/replay-store.ts'
 import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
 import { parseReplayUrl } from '../../../lib/replay/redis/replay-url.ts'
 import { bulk, startFakeRedis } from '../../helpers/fake-redis.ts'
@@ -24,8 +24,8 @@ const idOf = (name: string | number): string => hash('sha256', String(name), 'bi
 const keyOf = (name: string): string => `holdfast:${Buffer.from(idOf(name), 'binary').toString('base64url', 0, 16)}`
 const inSeconds = (seconds: number): number => Date.now() / 1000 + seconds
 
-function claim (store: ReplayStore, name: string | number, expiresAt = inSeconds(330)): Promise<Outcome> {
-  return new Promise(resolve => store.claim(idOf(name), 'jkt', expiresAt, (refusal, first) => {
+function record (store: ReplayStore, name: string | number, expiresAt = inSeconds(330)): Promise<Outcome> {
+  return new Promise(resolve => store.record(idOf(name), 'jkt', expiresAt, (refusal, first) => {
     resolve(refusal ? (refusal as Refusal).reason as Outcome : first ? 'first' : 'seen')
   }))
 }
@@ -45,7 +45,7 @@ interface Opened {
 
 async function open (t: Test, url: string, timers = patientTimers): Promise<Opened> {
   const events: ReplayStoreEvent[] = []
-  const store = await createReplayStore({ DPOP_REPLAY: url, DPOP_REPLAY_MAX: 1 }, event => { events.push(event) }, timers)
+  const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: event => { events.push(event) }, timers })
   t.teardown(() => store.close())
   return { store, events, reasons: () => events.map(event => 'reason' in event ? event.reason : event.name.replace('replay_', '')) }
 }
@@ -78,9 +78,9 @@ t.test('a client that has given up is started anew', async (t) => {
   // As it does when its connection is dropped at a bad moment, such as in the middle of a failover.
   clients[0]!.disconnect()
   await until('the store is not ready', () => !store.state().ready)
-  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(await record(store, 'a'), 'replay_unavailable')
   await until('the store is ready again', () => store.state().ready)
-  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'first')
 })
 
 t.test('settings name the store', async (t) => {
@@ -89,8 +89,8 @@ t.test('settings name the store', async (t) => {
     t.equal(store.state().kind, kind)
   }
   const { store } = await open(t, 'memory')
-  t.equal(await claim(store, 'a'), 'first')
-  t.equal(await claim(store, 'a'), 'seen')
+  t.equal(await record(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'seen')
   await t.rejects(open(t, 'redis://:hunter2@a:b:c'), /cannot be used: a host is malformed/)
 })
 
@@ -145,17 +145,17 @@ t.test('a URL that cannot be meant is refused, and not repeated', async (t) => {
   }
 })
 
-t.test('a claim is one SET with NX and the time that is left, under a hashed key', async (t) => {
+t.test('a record is one SET with NX and the time that is left, under a hashed key', async (t) => {
   const { store, fake, reasons } = await openOnFake(t, '/3')
-  t.equal(await claim(store, 'a', inSeconds(330)), 'first')
-  t.equal(await claim(store, 'a', inSeconds(100.5)), 'seen')
-  t.equal(await claim(store, 'b', inSeconds(1e300)), 'first')
-  t.equal(await claim(store, 'c', inSeconds(-LATE_CLAIM_SECONDS + 0.9)), 'first', 'a proof judged in time may be a little late')
+  t.equal(await record(store, 'a', inSeconds(330)), 'first')
+  t.equal(await record(store, 'a', inSeconds(100.5)), 'seen')
+  t.equal(await record(store, 'b', inSeconds(1e300)), 'first')
+  t.equal(await record(store, 'c', inSeconds(-LATE_RECORD_SECONDS + 0.9)), 'first', 'a proof judged in time may be a little late')
   const key = keyOf('a')
   const sent = claimsOf(fake)
   t.strictSame(sent.slice(0, 2), [
-    ['SET', key, '1', 'EX', String(330 + LATE_CLAIM_SECONDS), 'NX'],
-    ['SET', key, '1', 'EX', String(101 + LATE_CLAIM_SECONDS), 'NX']
+    ['SET', key, '1', 'EX', String(330 + LATE_RECORD_SECONDS), 'NX'],
+    ['SET', key, '1', 'EX', String(101 + LATE_RECORD_SECONDS), 'NX']
   ])
   t.equal(sent[2]![4], String(10 * 366 * 86_400), 'at most ten years')
   t.equal(sent[3]![4], '1')
@@ -164,10 +164,10 @@ t.test('a claim is one SET with NX and the time that is left, under a hashed key
   t.strictSame(reasons(), ['available'])
 })
 
-t.test('a claim whose time is not one, or that comes too late, is not sent', async (t) => {
+t.test('a record whose time is not one, or that comes too late, is not sent', async (t) => {
   const { store, fake } = await openOnFake(t)
-  for (const expiresAt of [Number.NaN, -Infinity, inSeconds(-LATE_CLAIM_SECONDS - 1)]) {
-    t.equal(await claim(store, 'a', expiresAt), 'replay_unavailable', String(expiresAt))
+  for (const expiresAt of [Number.NaN, -Infinity, inSeconds(-LATE_RECORD_SECONDS - 1)]) {
+    t.equal(await record(store, 'a', expiresAt), 'replay_unavailable', String(expiresAt))
   }
   t.equal(claimsOf(fake).length, 0)
   t.match(store.state(), { ready: true, claims: 3, refused: 3 })
@@ -176,7 +176,7 @@ t.test('a claim whose time is not one, or that comes too late, is not sent', asy
 t.test('of 250 copies at the same moment exactly one passes, and they travel together', async (t) => {
   const { store, fake } = await openOnFake(t)
   fake.packets.length = 0
-  const outcomes = await Promise.all(Array.from({ length: 250 }, () => claim(store, 'a')))
+  const outcomes = await Promise.all(Array.from({ length: 250 }, () => record(store, 'a')))
   t.equal(outcomes.filter(outcome => outcome === 'first').length, 1)
   t.equal(outcomes.filter(outcome => outcome === 'seen').length, 249)
   t.ok(fake.packets.length < 20, `${fake.packets.length} packets`)
@@ -186,23 +186,23 @@ t.test('the first claims wait for the connection that is still being made', asyn
   const fake = await startFake(t)
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
   t.match(store.state(), { ready: false, reason: 'connecting' })
-  t.strictSame(await Promise.all([claim(store, 'a'), claim(store, 'a'), claim(store, 'b')]), ['first', 'seen', 'first'])
+  t.strictSame(await Promise.all([record(store, 'a'), record(store, 'a'), record(store, 'b')]), ['first', 'seen', 'first'])
 })
 
 t.test('they wait no longer than a client would, and not in any number', async (t) => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'INFO' ? null : undefined
   const { store, reasons } = await open(t, `redis://127.0.0.1:${fake.port}`, processTimers)
-  const outcomes = Array.from({ length: 10_000 }, (_, n) => claim(store, n))
+  const outcomes = Array.from({ length: 10_000 }, (_, n) => record(store, n))
   await turn()
-  t.equal(await claim(store, 'one more'), 'replay_unavailable')
+  t.equal(await record(store, 'one more'), 'replay_unavailable')
   t.equal(store.state().refused, 1, 'that one at once')
   t.ok((await Promise.all(outcomes)).every(outcome => outcome === 'replay_unavailable'))
   t.match(store.state(), { ready: false, reason: 'timeout', refused: 10_001 })
   t.equal(claimsOf(fake).length, 0)
   fake.override = undefined
   await until('it comes up', () => store.state().ready)
-  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'first')
   t.strictSame(reasons(), ['timeout', 'available'])
 })
 
@@ -210,46 +210,46 @@ t.test('a store that is away refuses at once, and is used again when it is back'
   const fake = await startFake(t)
   await fake.stop()
   const { store, reasons } = await open(t, `redis://:hunter2@127.0.0.1:${fake.port}`)
-  t.equal(await claim(store, 'a'), 'replay_unavailable', 'as soon as the first connection has failed')
-  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(await record(store, 'a'), 'replay_unavailable', 'as soon as the first connection has failed')
+  t.equal(await record(store, 'a'), 'replay_unavailable')
   t.match(store.state(), { ready: false, reason: 'unreachable', claims: 2, refused: 2 })
   await fake.restart()
   await until('it is back', () => store.state().ready)
-  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'first')
   await fake.stop()
   await until('its loss is noticed', () => !store.state().ready)
-  t.equal(await claim(store, 'b'), 'replay_unavailable')
+  t.equal(await record(store, 'b'), 'replay_unavailable')
   await fake.restart()
   await until('it is back again', () => store.state().ready)
-  t.equal(await claim(store, 'a'), 'seen')
+  t.equal(await record(store, 'a'), 'seen')
   t.strictSame(reasons(), ['unreachable', 'available', 'unreachable', 'available'], 'each change is told once')
 })
 
-t.test('a claim under way when the connection breaks is refused, and never sent twice', async (t) => {
+t.test('a record under way when the connection breaks is refused, and never sent twice', async (t) => {
   const { store, fake } = await openOnFake(t)
   fake.override = ([name, ...words]) => name === 'SET' && words.includes('NX') ? 'close' : undefined
-  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(await record(store, 'a'), 'replay_unavailable')
   fake.override = undefined
   await until('it is back', () => store.state().ready)
   t.equal(claimsOf(fake).length, 1)
-  t.equal(await claim(store, 'b'), 'first')
+  t.equal(await record(store, 'b'), 'first')
 })
 
-t.test('a server that hangs costs each claim a fifth of a second, until its connection is dropped', async (t) => {
+t.test('a server that hangs costs each record a fifth of a second, until its connection is dropped', async (t) => {
   const { store, fake, reasons } = await openOnFake(t, '', processTimers)
   const { connections } = fake
   fake.override = () => null
-  const waiting = [claim(store, 'a'), claim(store, 'b')]
+  const waiting = [record(store, 'a'), record(store, 'b')]
   await delay(100)
-  waiting.push(claim(store, 'c'))
+  waiting.push(record(store, 'c'))
   t.strictSame(await Promise.all(waiting), ['replay_unavailable', 'replay_unavailable', 'replay_unavailable'])
   t.match(store.state(), { ready: false, reason: 'timeout', refused: 3 })
   await until('the connection is dropped', () => fake.connections > connections)
-  t.equal(await claim(store, 'd'), 'replay_unavailable')
+  t.equal(await record(store, 'd'), 'replay_unavailable')
   t.notOk(claimsOf(fake).some(([, key]) => key === keyOf('d')), 'a new connection must answer first')
   fake.override = undefined
   await until('it answers again', () => store.state().ready)
-  t.equal(await claim(store, 'e'), 'first')
+  t.equal(await record(store, 'e'), 'first')
   t.strictSame(reasons(), ['available', 'timeout', 'available'])
 })
 
@@ -321,7 +321,7 @@ function openOnLink (t: Test) {
   const answerPolicy = (...answers: MemoryAnswer[]): void => link.policies.at(-1)!(answers)
   /** The answers to all that is under way. */
   const answerSets = (): void => { for (const { done } of link.sets.splice(0)) done(null, 'OK') }
-  /** Time in which a claim or a probe is answered at once. */
+  /** Time in which a record or a probe is answered at once. */
   const live = (ms: number, each?: () => void): void => {
     for (let left = ms; left > 0; left -= 10) {
       timers.pass(10)
@@ -337,7 +337,7 @@ t.test('an answer that comes too late changes nothing', async (t) => {
   link.listeners.ready()
   answerPolicy(KEEPS)
   let answers = 0
-  store.claim(idOf('a'), 'jkt', inSeconds(330), () => { answers++ })
+  store.record(idOf('a'), 'jkt', inSeconds(330), () => { answers++ })
   timers.pass(230)
   t.equal(store.state().refused, 1)
   for (const { done } of link.sets) done(null, 'OK')
@@ -352,7 +352,7 @@ t.test('a server is asked for its policy once at a time, and its answer is of us
   link.ready = false
   link.listeners.close()
   link.policies[0]!([KEEPS])
-  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(await record(store, 'a'), 'replay_unavailable')
   t.equal(link.sets.length, 0)
   link.ready = true
   link.listeners.ready()
@@ -366,7 +366,7 @@ t.test('an answer that came while this process was stalled is not given up, and 
     link.listeners.ready()
     answerPolicy(KEEPS)
     answerSets()
-    const outcome = claim(store, 'a')
+    const outcome = record(store, 'a')
     timers.stall(300)
     // What lies in the socket is read as soon as the timers have run.
     if (isThere) answerSets()
@@ -382,12 +382,12 @@ t.test('claims are refused at their own deadlines, also those that are made whil
   answerSets()
   const refusedAt: Record<string, number> = {}
   const tell = (name: string) => (): void => { refusedAt[name] = timers.nowMs() }
-  store.claim(idOf('a'), 'jkt', inSeconds(330), () => {
+  store.record(idOf('a'), 'jkt', inSeconds(330), () => {
     tell('a')()
-    store.claim(idOf('c'), 'jkt', inSeconds(330), tell('c'))
+    store.record(idOf('c'), 'jkt', inSeconds(330), tell('c'))
   })
   timers.pass(100)
-  store.claim(idOf('b'), 'jkt', inSeconds(330), tell('b'))
+  store.record(idOf('b'), 'jkt', inSeconds(330), tell('b'))
   timers.pass(1000)
   t.strictSame(refusedAt, { a: 220, b: 320, c: 440 }, '200 ms each, and 20 for answers that lie unread')
 })
@@ -396,22 +396,22 @@ t.test('a server that begins to evict is left within a second, idle or busy, and
   for (const isBusy of [false, true]) {
     const { store, link, changes, answerPolicy, answerSets, ...opened } = openOnLink(t)
     let n = 0
-    const live = (ms: number): void => opened.live(ms, isBusy ? () => { claim(store, n++) } : undefined)
+    const live = (ms: number): void => opened.live(ms, isBusy ? () => { record(store, n++) } : undefined)
     link.listeners.ready()
     answerPolicy(KEEPS)
     live(1000)
-    t.equal(link.policies.length, 2, 'asked again once, not with each claim')
+    t.equal(link.policies.length, 2, 'asked again once, not with each record')
     answerPolicy(KEEPS)
     live(1000)
     t.equal(link.policies.length, 3)
     t.equal(store.state().ready, true)
     answerPolicy(EVICTS)
     t.match(store.state(), { ready: false, reason: 'evicts' })
-    t.equal(await claim(store, 'a'), 'replay_unavailable')
+    t.equal(await record(store, 'a'), 'replay_unavailable')
     t.equal(link.sets.length, 0, 'nothing is sent there')
     live(250)
     answerPolicy(EVICTS)
-    t.equal(await claim(store, 'a'), 'replay_unavailable', 'still')
+    t.equal(await record(store, 'a'), 'replay_unavailable', 'still')
     live(250)
     t.equal(link.policies.length, 5)
     answerPolicy(KEEPS)
@@ -426,7 +426,7 @@ t.test('a server that does not say whether it evicts is used, and readiness tell
   const { store, link, changes, answerPolicy, answerSets, live } = openOnLink(t)
   link.listeners.ready()
   answerPolicy(MUTE)
-  const outcome = claim(store, 'a')
+  const outcome = record(store, 'a')
   answerSets()
   t.equal(await outcome, 'first')
   t.match(store.state(), { ready: true, reason: 'policy_unknown' })
@@ -479,7 +479,7 @@ t.test('a command that cannot be sent on a connection that is there makes the st
   const { store, link } = openOnLink(t)
   link.listeners.ready()
   link.policies[0]!([KEEPS])
-  const outcome = claim(store, 'a')
+  const outcome = record(store, 'a')
   link.sets.find(({ ifAbsent }) => ifAbsent)!.done(new Error('Connection is closed.'))
   t.equal(await outcome, 'replay_unavailable')
   t.match(store.state(), { ready: false, reason: 'unreachable' })
@@ -500,14 +500,14 @@ t.test('what a server refuses is named, not accepted, and forgotten when it stop
   await Promise.all(rows.map(async ([reply, reason]) => {
     const { store, fake, reasons } = await openOnFake(t)
     fake.override = ([name]) => name === 'SET' ? reply : undefined
-    t.equal(await claim(store, 'a'), 'replay_unavailable', reason)
+    t.equal(await record(store, 'a'), 'replay_unavailable', reason)
     t.match(store.state(), { ready: false, reason })
     await delay(600)
-    await claim(store, 'a')
+    await record(store, 'a')
     t.match(store.state(), { ready: false, reason }, 'still')
     fake.override = undefined
     await until('it takes writes again', () => store.state().ready)
-    t.equal(await claim(store, 'b'), 'first')
+    t.equal(await record(store, 'b'), 'first')
     t.strictSame(reasons(), ['available', reason, 'available'])
   }))
 })
@@ -518,7 +518,7 @@ t.test('a server that has become a replica is left for what stands there next, o
   const startedMs = performance.now()
   fake.override = ([name]) => name === 'SET' ? '-READONLY no\r\n' : undefined
   for (let n = 0; n < 50; n++) {
-    await claim(store, n)
+    await record(store, n)
     await delay(10)
   }
   t.ok(fake.connections > before, 'it is left')
@@ -542,16 +542,16 @@ t.test('a connection that does not come about is named', async (t) => {
     const fake = await startFake(t)
     prepare(fake)
     const { store, reasons } = await open(t, `redis://me:hunter2@127.0.0.1:${fake.port}/3`)
-    t.equal(await claim(store, 'a'), 'replay_unavailable', title)
+    t.equal(await record(store, 'a'), 'replay_unavailable', title)
     await until(`${title} is ${reason}, not ${store.state().reason}`, () => store.state().reason === reason)
     await delay(600)
-    t.equal(await claim(store, 'a'), 'replay_unavailable', title)
+    t.equal(await record(store, 'a'), 'replay_unavailable', title)
     t.match(store.state(), { ready: false, reason }, title)
     t.equal(claimsOf(fake).length, 0, title)
     fake.override = undefined
     fake.greeting = ''
     await until(`${title} is mended`, () => store.state().ready)
-    t.equal(await claim(store, 'a'), 'first', title)
+    t.equal(await record(store, 'a'), 'first', title)
     t.strictSame(reasons(), [reason, 'available'], title)
     t.notMatch(JSON.stringify([store.state(), reasons()]), /hunter2/)
   }))
@@ -561,18 +561,18 @@ t.test('a policy of eviction does not matter where there is no limit', async (t)
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
-  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'first')
 })
 
 t.test('a server on a standing connection that begins to evict is left, and its silence is told', async (t) => {
   const { store, fake, reasons } = await openOnFake(t)
   fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:volatile-lru\r\n') : undefined
   await until('it is found out', () => store.state().reason === 'evicts')
-  t.equal(await claim(store, 'a'), 'replay_unavailable')
+  t.equal(await record(store, 'a'), 'replay_unavailable')
   t.equal(claimsOf(fake).length, 0)
   fake.override = ([name]) => name === 'INFO' ? "-ERR unknown command 'INFO'\r\n" : undefined
   await until('it is used', () => store.state().reason === 'policy_unknown')
-  t.equal(await claim(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'first')
   t.strictSame(reasons(), ['available', 'evicts', 'policy_unknown', 'available'])
   t.equal(fake.connections, 1)
 })
@@ -593,7 +593,7 @@ t.test('TLS that does not match is named, and never gone without', async (t) => 
   const untrusted = await open(t, `rediss://127.0.0.1:${secure.port}`)
   const needless = await open(t, `rediss://127.0.0.1:${plain.port}`)
   const missing = await open(t, `redis://127.0.0.1:${secure.port}`)
-  for (const { store } of [untrusted, needless, missing]) t.equal(await claim(store, 'a'), 'replay_unavailable')
+  for (const { store } of [untrusted, needless, missing]) t.equal(await record(store, 'a'), 'replay_unavailable')
   await until('the certificate is refused', () => untrusted.store.state().reason === 'tls')
   await until('the handshake is not answered', () => needless.store.state().reason === 'timeout')
   t.equal(missing.store.state().ready, false)
@@ -603,46 +603,46 @@ t.test('TLS that does not match is named, and never gone without', async (t) => 
 t.test('a cluster is reached by any of its nodes', async (t) => {
   const fake = await startFake(t)
   const { store, reasons } = await open(t, `redis://127.0.0.1:1,127.0.0.1:${fake.port}?cluster=true`)
-  t.equal(await claim(store, 'a'), 'first')
-  t.equal(await claim(store, 'a'), 'seen')
+  t.equal(await record(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'seen')
   await until('it is ready', () => store.state().ready)
   fake.override = ([name]) => name === 'SET' ? '-CLUSTERDOWN The cluster is down\r\n' : undefined
-  t.equal(await claim(store, 'b'), 'replay_unavailable')
+  t.equal(await record(store, 'b'), 'replay_unavailable')
   t.equal(store.state().reason, 'cluster')
   fake.override = undefined
   await until('the cluster is up', () => store.state().ready)
   await fake.stop()
   await until('it is gone', () => !store.state().ready)
-  t.equal(await claim(store, 'c'), 'replay_unavailable')
+  t.equal(await record(store, 'c'), 'replay_unavailable')
   await fake.restart()
   await until('it is back', () => store.state().ready)
-  t.equal(await claim(store, 'a'), 'seen')
+  t.equal(await record(store, 'a'), 'seen')
   t.strictSame(reasons(), ['available', 'cluster', 'available', 'unreachable', 'available'])
 })
 
 t.test('Sentinels lead to the master', async (t) => {
   const fake = await startFake(t)
   const { store } = await open(t, `redis://127.0.0.1:1,127.0.0.1:${fake.port}?sentinel=main`)
-  t.equal(await claim(store, 'a'), 'first')
-  t.equal(await claim(store, 'a'), 'seen')
+  t.equal(await record(store, 'a'), 'first')
+  t.equal(await record(store, 'a'), 'seen')
   t.match(fake.commands.find(([name]) => name === 'SENTINEL'), ['SENTINEL', 'get-master-addr-by-name', 'main'])
   const tls = await open(t, `rediss://127.0.0.1:${fake.port}?sentinel=main`)
-  t.equal(await claim(tls.store, 'b'), 'replay_unavailable', 'with TLS, the Sentinels need it as well')
+  t.equal(await record(tls.store, 'b'), 'replay_unavailable', 'with TLS, the Sentinels need it as well')
 })
 
 t.test('closing refuses what is under way or waits, and all that comes later', async (t) => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'SET' ? null : undefined
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
-  const early = claim(store, 'a')
-  await until('the claim is sent', () => claimsOf(fake).length === 1)
-  const late = claim(store, 'b')
+  const early = record(store, 'a')
+  await until('the record is sent', () => claimsOf(fake).length === 1)
+  const late = record(store, 'b')
   await store.close()
-  t.strictSame(await Promise.all([early, late, claim(store, 'c')]), ['replay_unavailable', 'replay_unavailable', 'replay_unavailable'])
+  t.strictSame(await Promise.all([early, late, record(store, 'c')]), ['replay_unavailable', 'replay_unavailable', 'replay_unavailable'])
   t.match(store.state(), { ready: false, reason: 'closed', claims: 3, refused: 3 })
 
   const unready = await open(t, `redis://127.0.0.1:${fake.port}`)
-  const waiting = claim(unready.store, 'a')
+  const waiting = record(unready.store, 'a')
   await unready.store.close()
   t.equal(await waiting, 'replay_unavailable')
 })
