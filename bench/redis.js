@@ -44,7 +44,7 @@ function drive (claim, count, inFlight) {
       if (left === 0) return open === 0 ? resolve() : undefined
       left--
       open++
-      verify('sha256', input, keys.publicKey, signature, () => record(error => {
+      verify('sha256', input, keys.publicKey, signature, () => claim(error => {
         if (error) return reject(error)
         open--
         next()
