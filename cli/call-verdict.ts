@@ -5,7 +5,7 @@ import { showAdvice, showStep } from './explain-report.ts'
 import { indent, title } from './show.ts'
 import type { Paint } from './show.ts'
 
-/** Which option of the call has to do with a reason. What the reason means stands in lib/advice.ts. */
+/** Which option of the call has to do with a reason. What the reason means stands in explain/advice.ts. */
 const OPTIONS: Partial<Record<RefusalReason, string>> = {
   credentials_missing: '--no-token leaves the token out.',
   scheme_not_offered: '--dpop sends a bound token with a proof; without it a Bearer token is sent.',

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { readBuild } from '../lib/build.ts'
-import { readTextIfThere } from '../lib/settings/read-text.ts'
+import { readTextIfThere } from '../lib/settings/sources.ts'
 
 /** How long requests are still taken after readiness has turned to 503, so that a balancer sees it. */
 const DRAIN_MS = 500
