@@ -13,34 +13,34 @@ export interface Advice {
 /** One entry for each reason. From here come docs/errors.md and the words of the tools that explain a refusal. */
 export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   credentials_missing: {
-    meaning: 'There is no `Authorization` header, or a scheme stands in it with nothing after it.',
-    cause: 'The client called without a token; or a proxy or a redirect to another host dropped the header.',
-    cure: 'Send `Authorization: DPoP <token>` (or `Bearer <token>`). If the client does send it, look at what the proxy passes on.'
+    meaning: 'There is no `Authorization` header, or it holds a scheme with nothing after it.',
+    cause: 'The client called without a token. Or a proxy dropped the header, or a redirect to another host did.',
+    cure: 'Send `Authorization: DPoP <token>` (or `Bearer <token>`). If the client does send it, check what the proxy passes on.'
   },
   scheme_not_offered: {
-    meaning: 'The scheme of the `Authorization` header is not one that this service accepts.',
-    cause: 'Bearer where only DPoP is accepted, DPoP where it is switched off, or a scheme that carries no access token, such as Basic.',
-    cure: 'Use a scheme that the `WWW-Authenticate` header of the answer names. Which ones there are is decided by `IDP_DPOP_MODE` (or `DPOP_ENABLED` and `DPOP_REQUIRED`).'
+    meaning: 'This service does not accept the scheme of the `Authorization` header.',
+    cause: 'The client used Bearer although only DPoP is accepted, or DPoP although it is switched off, or a scheme that carries no access token, such as Basic.',
+    cure: 'Use a scheme that the `WWW-Authenticate` header of the answer names. `IDP_DPOP_MODE` (or `DPOP_ENABLED` and `DPOP_REQUIRED`) decides which schemes are accepted.'
   },
   headers_uncounted: {
-    meaning: 'The request has as many header lines as Node keeps, 1,000 unless the server sets `maxHeadersCount`. It drops those beyond without a word, so a second `Authorization`, `DPoP` or `Host` line, or what a proxy appended, cannot be ruled out.',
-    cause: 'An attempt to hide a line behind the others, or a client that repeats one without end.',
-    cure: 'Send fewer header lines. No client needs more than some dozens.'
+    meaning: 'The request has as many header lines as Node keeps: 1,000 unless the server sets `maxHeadersCount`. Node silently drops the others. They could hide a second `Authorization`, `DPoP` or `Host` line, or a header that a proxy appended.',
+    cause: 'Someone tries to hide a line behind the others, or a client repeats a header again and again.',
+    cure: 'Send fewer header lines. No client needs more than a few dozen.'
   },
   authorization_repeated: {
-    meaning: 'The request has two or more `Authorization` lines. Which of them counts would depend on who reads them.',
-    cause: 'A client library and the code around it both add the header, or a gateway adds its own beside that of the client.',
-    cure: 'Send the header once. Have a gateway replace the header, not add to it.'
+    meaning: 'The request has two or more `Authorization` lines. Two programs that read it could each use a different one.',
+    cause: 'A client library and the code around it both add the header, or a gateway adds another one to that of the client.',
+    cure: 'Send the header once. A gateway must replace the header, not add another one.'
   },
   authorization_malformed: {
-    meaning: 'After the scheme there is something else than one token of the characters that a token can have.',
-    cause: 'Quotes or white space around the token, two tokens, a line break that came along with the token from a file, or an undefined variable.',
+    meaning: 'What follows the scheme is not one single token, or it has characters that no token can have.',
+    cause: 'There are quotes or white space around the token, there are two tokens, a line break was read from a file together with the token, or a variable was undefined.',
     cure: 'Send the scheme, one space and the bare token.'
   },
 
   token_malformed: {
-    meaning: 'The token is not three segments of base64url, of which the first two hold JSON objects.',
-    cause: 'The provider issued an opaque or encrypted token, as many do when no API is named in the token request; or the token was cut or padded on its way.',
+    meaning: 'The token is not three segments of base64url, or its first two segments are not JSON objects.',
+    cause: 'The provider issued an opaque or encrypted token, as many do when the token request names no API. Or the token was cut or padded on its way.',
     cure: 'Name the API in the token request (`audience` or `resource`), and have the provider issue signed JWTs for it.'
   },
   token_algorithm: {
@@ -54,119 +54,119 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Send the access token: `access_token` of the token response.'
   },
   token_critical: {
-    meaning: 'The header of the token names extensions (`crit` or `b64`) that must be understood, and none is.',
+    meaning: 'The header of the token names extensions that the reader must understand (`crit` or `b64`). This service understands none.',
     cause: 'The provider is set to add an extension to the tokens of this API.',
     cure: 'Switch the extension off for this API at the provider.'
   },
   token_claim_invalid: {
-    meaning: 'One of `iss`, `sub`, `aud` and `exp` is missing, or one of them, `nbf` or `iat` is of the wrong type.',
-    cause: 'The provider leaves a claim out (`sub`, for tokens without a user), or a rule at the provider rewrites one.',
-    cure: 'Decode the token and compare its claims with RFC 9068 section 2.2; have the provider issue what is missing.'
+    meaning: '`iss`, `sub`, `aud` or `exp` is missing; or one of these, `nbf` or `iat` has the wrong type; or claims are nested more than 64 deep.',
+    cause: 'The provider leaves out a claim (such as `sub` in tokens without a user), or a rule at the provider rewrites one.',
+    cure: 'Decode the token and compare its claims with RFC 9068 section 2.2. Have the provider issue what is missing.'
   },
   token_issuer: {
     meaning: 'The `iss` of the token is not the configured issuer. A slash at the end makes no difference.',
-    cause: 'The token is of another tenant or environment, or the provider has an issuer with a path, or a domain of its own.',
-    cure: 'Compare `iss` with the issuer in the discovery document of the provider; set `IDP_DOMAIN`, or `IDP_ISSUER` where the issuer is not the bare domain.'
+    cause: 'The token comes from another tenant or environment. Or the issuer of the provider has a path or a custom domain.',
+    cure: 'Compare `iss` with the issuer in the discovery document of the provider. Set `IDP_DOMAIN`, or `IDP_ISSUER` if the issuer is not `https://{domain}/`.'
   },
   token_audience: {
-    meaning: 'The `aud` of the token is not the configured audience, and does not hold it.',
-    cause: 'The token was requested for another API or for none; or the two differ in a slash at the end, in case or in the scheme.',
+    meaning: 'The `aud` of the token is not the configured audience, and is no list that contains it.',
+    cause: 'The token was requested for another API or for none. Or the two values differ in a slash at the end, in case or in the scheme.',
     cure: 'Compare `aud` with `IDP_AUDIENCE` character by character, and name exactly that API in the token request.'
   },
   token_expired: {
-    meaning: 'The `exp` of the token is in the past, the tolerance included.',
-    cause: 'The client keeps a token longer than it lives; or the clock of this service is ahead.',
-    cure: 'Get a new token before the old one ends (`expires_in` of the token response). If tokens are new, compare the clocks; `IDP_CLOCK_TOLERANCE_SECONDS` is for seconds, not for minutes.'
+    meaning: 'The `exp` of the token is in the past, even with the tolerance added.',
+    cause: 'The client keeps a token after it has expired, or the clock of this service is ahead.',
+    cure: 'Get a new token before the old one expires (see `expires_in` in the token response). If tokens are new, compare the clocks. `IDP_CLOCK_TOLERANCE_SECONDS` is for seconds, not for minutes.'
   },
   token_not_yet_valid: {
-    meaning: 'The `nbf` of the token is in the future, the tolerance included.',
+    meaning: 'The `nbf` of the token is in the future, even with the tolerance subtracted.',
     cause: 'The clock of this service is behind that of the provider.',
     cure: 'Set the clock right (NTP).'
   },
   token_binding_unusable: {
-    meaning: 'The token has a `cnf` claim that is not `{ "jkt": "..." }`. It is bound to something that cannot be checked here, and to ignore that would let a thief use it.',
+    meaning: 'The token has a `cnf` claim that is not `{ "jkt": "..." }`. It is bound to something that this service cannot check. Ignoring the binding would let a thief use the token.',
     cause: 'The provider binds tokens to client certificates (`x5t#S256`), or a rule at the provider writes its own `cnf`.',
     cure: 'Have the provider bind the tokens of this API by DPoP, or not at all.'
   },
   token_key_unknown: {
     meaning: 'The key that the token names by `kid` is not among the usable keys of the provider.',
-    cause: 'The token is of another environment, its key was withdrawn, or the key is not a usable one (RSA, 2048 to 4096 bits, for signing).',
-    cure: 'Get a new token. If that does not help, look for the `kid` in the key set of the provider (`jwks_uri` of its discovery document), and at `IDP_JWKS_URI`.'
+    cause: 'The token comes from another environment, its key was withdrawn, or its key cannot be used here (it must be RSA, 2048 to 4096 bits, for signing).',
+    cure: 'Get a new token. If that does not help, look for the `kid` in the key set of the provider (`jwks_uri` in its discovery document), and check `IDP_JWKS_URI`.'
   },
   token_signature: {
-    meaning: 'The signature of the token is not by the key of the provider.',
-    cause: 'The token was changed after it was signed; or another provider uses the same `kid`.',
-    cure: 'Send the token exactly as the provider gave it. Seen often, it is worth a look at who sends it.'
+    meaning: 'The signature of the token was not made with the key of the provider.',
+    cause: 'The token was changed after it was signed, or another provider uses the same `kid`.',
+    cure: 'Send the token exactly as the provider issued it. If this happens often, find out who sends such tokens.'
   },
   token_bound: {
-    meaning: 'The token is bound to a key (`cnf.jkt`) and came with the Bearer scheme. Without the proof anyone who found the token could use it.',
-    cause: 'A client that asked for a DPoP token calls with plain Bearer code; or a bound token was stolen.',
+    meaning: 'The token is bound to a key (`cnf.jkt`) but was sent with the Bearer scheme. If that were accepted, anyone who found the token could use it.',
+    cause: 'A client asked for a DPoP token but sends it with plain Bearer code. Or a bound token was stolen.',
     cure: 'Send `Authorization: DPoP <token>` with a fresh proof in the `DPoP` header.'
   },
   token_unbound: {
-    meaning: 'The token is not bound to a key (it has no `cnf.jkt`) and came with the DPoP scheme.',
-    cause: 'DPoP is not switched on at the provider for this client or API, so that it issued a Bearer token although a proof came with the token request; or none came.',
-    cure: 'Look at `token_type` of the token response: it must be `DPoP`. Switch DPoP on at the provider, and send a proof to its token endpoint.'
+    meaning: 'The token is not bound to a key (it has no `cnf.jkt`) but was sent with the DPoP scheme.',
+    cause: 'DPoP is not switched on at the provider for this client or API, so the provider issued a Bearer token in spite of the proof in the token request. Or the token request had no proof.',
+    cure: 'Look at `token_type` in the token response: it must be `DPoP`. Switch DPoP on at the provider, and send a proof to its token endpoint.'
   },
   domain_has_scheme: {
-    meaning: 'The service cannot verify any token, because its `IDP_DOMAIN` begins with a scheme.',
-    cause: '`IDP_DOMAIN` was copied from the address line of a browser.',
-    cure: 'Write the host alone: `tenant.example`, not `https://tenant.example/`. A provider with a path needs `IDP_ISSUER`.'
+    meaning: 'The service cannot verify any token, because its `IDP_DOMAIN` starts with a scheme.',
+    cause: '`IDP_DOMAIN` was copied from the address bar of a browser.',
+    cure: 'Write only the host: `tenant.example`, not `https://tenant.example/`. A provider with a path needs `IDP_ISSUER`.'
   },
 
   proof_beside_bearer: {
-    meaning: 'A `DPoP` header came beside a Bearer token that is not bound to a key. It proves nothing, and the client believes that it does.',
-    cause: 'The client makes proofs, but the provider gave it a Bearer token; or the scheme in `Authorization` was left at Bearer.',
-    cure: 'Look at `token_type` of the token response. For `DPoP` use the DPoP scheme; for `Bearer` switch DPoP on at the provider, or leave the proof out.'
+    meaning: 'A `DPoP` header was sent with a Bearer token that is not bound to a key. The proof protects nothing, and the client believes that it does.',
+    cause: 'The client makes proofs, but the provider issued a Bearer token. Or the client still writes Bearer in `Authorization`.',
+    cure: 'Look at `token_type` in the token response. If it is `DPoP`, use the DPoP scheme. If it is `Bearer`, switch DPoP on at the provider or leave the proof out.'
   },
   proof_missing: {
     meaning: 'The DPoP scheme was used without a `DPoP` header, or with an empty one.',
-    cause: 'The client replaced `Bearer` by `DPoP` and nothing else; or a proxy, or a CORS preflight, did not let the header through.',
-    cure: 'Send a fresh proof with each request. Have proxies pass the `DPoP` header on; for browsers list their origins in `CORS_ORIGINS`.'
+    cause: 'The client only replaced `Bearer` with `DPoP`. Or a proxy or a CORS preflight did not let the header through.',
+    cure: 'Send a fresh proof with each request. Have proxies pass on the `DPoP` header. For browser applications, list their origins in `CORS_ORIGINS`.'
   },
   proof_repeated: {
-    meaning: 'There are two proofs, on two lines or joined by a comma.',
-    cause: 'A retry adds a header where it should replace the first one; or two layers of the client make proofs.',
+    meaning: 'The request has two or more proofs, on separate lines or joined by a comma.',
+    cause: 'A retry adds a header instead of replacing the first one, or two layers of the client both make proofs.',
     cure: 'Send exactly one proof.'
   },
   proof_malformed: {
-    meaning: 'The proof is not three segments of base64url without padding, of which the first two hold JSON objects.',
-    cause: 'Padding, the alphabet of plain base64, a JWT library in another serialisation, or text cut on its way.',
+    meaning: 'The proof is not three segments of base64url without padding, or its first two segments are not JSON objects.',
+    cause: 'The proof has padding, uses the alphabet of plain base64, was made in another serialisation of JWS, or was cut on its way.',
     cure: 'Make the proof with a library for DPoP or for compact JWS.'
   },
   proof_too_large: {
     meaning: 'The proof is longer than 8 KiB.',
     cause: 'Claims of the application, or a whole token, were put into the proof.',
-    cure: 'Keep to the claims of RFC 9449 section 4.2.'
+    cure: 'Send only the claims of RFC 9449 section 4.2.'
   },
   proof_type: {
     meaning: 'The `typ` in the header of the proof is not `dpop+jwt`.',
-    cause: 'The JWT library wrote its default `JWT`; or the access token was sent in the place of the proof.',
+    cause: 'The JWT library wrote its default `JWT`, or the access token was sent instead of the proof.',
     cure: 'Set `typ` to `dpop+jwt`.'
   },
   proof_algorithm: {
-    meaning: 'The `alg` of the proof is not one that is accepted.',
-    cause: 'The key of the client is of another kind, or the algorithm is symmetric or `none`.',
-    cure: 'Use one of `algs` in the `WWW-Authenticate` header of the answer; ES256 always works unless `DPOP_ALGS` says otherwise.'
+    meaning: 'This service does not accept the `alg` of the proof.',
+    cause: 'The client has a key of another kind, or the algorithm is symmetric or `none`.',
+    cure: 'Use one of the algorithms that `algs` lists in the `WWW-Authenticate` header of the answer. ES256 is accepted unless `DPOP_ALGS` says otherwise.'
   },
   proof_critical: {
-    meaning: 'The header of the proof names extensions (`crit` or `b64`) that must be understood, and none is.',
-    cause: 'The client signs with a profile of its own.',
-    cure: 'Leave the extension out.'
+    meaning: 'The header of the proof names extensions that the reader must understand (`crit` or `b64`). This service understands none.',
+    cause: 'The client signs with a custom profile.',
+    cure: 'Leave out the extension.'
   },
   proof_key: {
     meaning: 'The `jwk` of the proof is missing, or is not a public key of the type, curve and size that `alg` needs.',
-    cause: 'The private key was exported with it, coordinates have lost a leading zero, the `alg` goes with another curve, or an RSA key is not of 2048 to 4096 bits.',
-    cure: 'Put the public JWK alone into the header: `kty`, `crv`, `x`, `y` (EC), `kty`, `crv`, `x` (OKP) or `kty`, `n`, `e` (RSA). A key that was sent with its private half must not be used any more.'
+    cause: 'The JWK includes the private key, a coordinate has lost a leading zero, the `alg` belongs to another curve, or an RSA key does not have 2048 to 4096 bits.',
+    cure: 'Put only the public JWK into the header: `kty`, `crv`, `x`, `y` (EC), `kty`, `crv`, `x` (OKP) or `kty`, `n`, `e` (RSA). Stop using a key whose private half was sent.'
   },
   proof_claim_invalid: {
-    meaning: 'One of `jti`, `htm`, `htu`, `iat` and `ath` is missing or of the wrong type, `jti` is longer than 512 characters, or `exp` or `nbf` is no number.',
-    cause: 'The proof was made for the token endpoint, where `ath` is not needed; or `iat` is text.',
+    meaning: '`jti`, `htm`, `htu`, `iat` or `ath` is missing or has the wrong type; or `jti` is longer than 512 characters; or `exp` or `nbf` is not a number.',
+    cause: 'The proof was made for the token endpoint, which needs no `ath`. Or `iat` is text.',
     cure: 'Make a proof for this request, with `ath`: the base64url SHA-256 of the access token.'
   },
   proof_expired: {
     meaning: 'The `exp` of the proof is in the past.',
-    cause: 'The proof was made ahead of time, or the clock of the client is behind.',
+    cause: 'The proof was made too early, or the clock of the client is behind.',
     cure: 'Make the proof just before the request. A proof needs no `exp`.'
   },
   proof_not_yet_valid: {
@@ -180,113 +180,113 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Make a proof for each request, with its method in upper case.'
   },
   htu_invalid: {
-    meaning: 'The `htu` of the proof is not an absolute http or https URL, or holds a user name.',
-    cause: 'A path alone was put into `htu`, or a URL with credentials.',
+    meaning: 'The `htu` of the proof is not an absolute http or https URL, or it contains a user name.',
+    cause: 'The client put only the path into `htu`, or a URL with credentials.',
     cure: 'Put the whole URL of the request into `htu`, without query and fragment.'
   },
   htu_mismatch: {
-    meaning: 'The `htu` of the proof is not the URL that the client used, as this service makes it out. The log line holds both URLs and where they part ways.',
-    cause: 'A proxy in front changes scheme, host, port or path, and the service was not told; or the proof was made before a redirect, or for another endpoint.',
-    cure: 'Behind a proxy set `PUBLIC_URL`, or `TRUST_PROXY` with the `X-Forwarded-*` headers: docs/behind-a-proxy.md. Otherwise make the proof for the very URL that is requested.'
+    meaning: 'The `htu` of the proof is not the URL that the client used, as this service sees it. The log line holds both URLs and says where they differ.',
+    cause: 'A proxy changes scheme, host, port or path, and the service was not told. Or the proof was made before a redirect, or for another endpoint.',
+    cure: 'Behind a proxy, set `PUBLIC_URL`, or `TRUST_PROXY` with the `X-Forwarded-*` headers: docs/behind-a-proxy.md. Otherwise make the proof for exactly the URL that is requested.'
   },
   iat_too_old: {
     meaning: 'The `iat` of the proof is further in the past than `IDP_DPOP_IAT_OFFSET_SECONDS`.',
-    cause: 'A proof was kept and used again, the request waited in a queue, or the clock of the client is behind.',
-    cure: 'Make the proof just before the request, and set the clock right. For clients whose clocks cannot be trusted switch nonces on: `DPOP_NONCE=required`.'
+    cause: 'A proof was kept for later, the request waited in a queue, or the clock of the client is behind.',
+    cure: 'Make the proof just before the request, and set the clock right. If the clocks of clients cannot be trusted, switch nonces on: `DPOP_NONCE=required`.'
   },
   iat_in_future: {
     meaning: 'The `iat` of the proof is further in the future than `IDP_DPOP_IAT_LEEWAY_SECONDS`.',
     cause: 'The clock of the client is ahead, or `iat` is in milliseconds.',
-    cure: 'Write `iat` in seconds, and set the clock right. For clients whose clocks cannot be trusted switch nonces on: `DPOP_NONCE=required`.'
+    cure: 'Write `iat` in seconds, and set the clock right. If the clocks of clients cannot be trusted, switch nonces on: `DPOP_NONCE=required`.'
   },
   ath_mismatch: {
     meaning: 'The `ath` of the proof is not the hash of the token in the `Authorization` header.',
-    cause: 'The token was renewed after the proof was made; or `ath` is in hex, padded, or the hash of something else.',
-    cure: 'Make `ath` as the base64url SHA-256, without padding, of the very token that is sent.'
+    cause: 'The client renewed the token after it made the proof. Or `ath` is in hex, has padding, or is the hash of something else.',
+    cure: 'Set `ath` to the SHA-256 of exactly the token that is sent, in base64url without padding.'
   },
   jkt_mismatch: {
-    meaning: 'The proof is by another key than the one that the token is bound to: the thumbprint of its `jwk` is not `cnf.jkt`.',
-    cause: 'The client made a new key after it got the token; two clients share a store of tokens; or the token was stolen, and this is DPoP at work.',
-    cure: 'Keep the key as long as the token, and get a new token with a new key. Seen from unknown places, take it for a stolen token.'
+    meaning: 'The token is bound to a key, and the proof was made with another one: the thumbprint of its `jwk` is not `cnf.jkt`.',
+    cause: 'The client made a new key after it got the token, or two clients share a store of tokens. Or the token was stolen, and DPoP has just stopped the thief.',
+    cure: 'Keep the key as long as the token. A new key needs a new token. If such requests come from unknown places, assume that the token was stolen.'
   },
   proof_signature: {
-    meaning: 'The signature of the proof is not by the key in its header.',
-    cause: 'An ECDSA signature in DER where r and s side by side are needed, another key or digest than the header says, or a proof changed on its way.',
-    cure: 'Sign with a library for JWS, by the private half of the `jwk`.'
+    meaning: 'The signature of the proof was not made with the key in its header.',
+    cause: 'An ECDSA signature is in DER, but JWS needs r and s one after the other. Or the key or digest is not the one that the header names, or the proof was changed on its way.',
+    cure: 'Sign with a library for JWS, with the private half of the `jwk`.'
   },
   nonce_missing: {
-    meaning: 'Nonces are required, and the proof has none. The answer brings one in `DPoP-Nonce`.',
-    cause: 'The first request of a client, as a rule: it cannot have a nonce yet.',
-    cure: 'Make a new proof with the nonce of the answer and send the request once more; keep the newest `DPoP-Nonce` for the next. Most libraries do so by themselves.'
+    meaning: 'Nonces are required, and the proof has none. The answer provides one in `DPoP-Nonce`.',
+    cause: 'Usually this is the first request of a client, which cannot have a nonce yet.',
+    cure: 'Make a new proof with the nonce from the answer and send the request again. Keep the newest `DPoP-Nonce` for the next request. Most libraries do this by themselves.'
   },
   nonce_stale: {
-    meaning: 'The nonce of the proof was not made by this service, or more than five minutes ago.',
-    cause: 'The client was idle; it uses a nonce of the token endpoint here; or two instances have different secrets.',
-    cure: 'Take the nonce of the answer and send the request once more, with a new proof. Give every instance the same `DPOP_NONCE_SECRET`.'
+    meaning: 'This service did not make the nonce of the proof, or made it more than five minutes ago.',
+    cause: 'The client was idle, it sent a nonce from the token endpoint, or two instances have different secrets.',
+    cure: 'Make a new proof with the nonce from the answer and send the request again. Give every instance the same `DPOP_NONCE_SECRET`.'
   },
   proof_replayed: {
-    meaning: 'A proof with this key and `jti` has passed before.',
-    cause: 'The client or a proxy sent the same request twice (a retry after a timeout), the client keeps its proofs, or someone recorded the request and plays it back.',
-    cure: 'Make a proof, with a new `jti`, for every request and every retry. Have proxies not retry by themselves.'
+    meaning: 'A proof with this key and `jti` was accepted before.',
+    cause: 'The client or a proxy sent the same request twice (such as a retry after a timeout), the client reuses its proofs, or someone recorded the request and sent it again.',
+    cure: 'Make a proof with a new `jti` for every request and every retry. Do not let proxies retry by themselves.'
   },
 
   host_invalid: {
-    meaning: 'The URL that the client used cannot be told, because the `Host` header is missing or is not a host.',
-    cause: 'A client of HTTP/1.0, a proxy that sets `Host` to a name of its own with characters that no host has, or an attempt to confuse.',
+    meaning: 'The service cannot tell which URL the client used, because the `Host` header is missing or is not a host.',
+    cause: 'The client speaks HTTP/1.0, a proxy sets `Host` to a name with characters that no host can have, or someone tries to confuse the service.',
     cure: 'Have the proxy pass the `Host` header on, or set `PUBLIC_URL`.'
   },
   host_repeated: {
-    meaning: 'The request has two or more `Host` lines. Which of them counts would depend on who reads them.',
-    cause: 'A proxy adds `Host` where it should replace it, or an attempt to confuse.',
+    meaning: 'The request has two or more `Host` lines. Two programs that read it could each use a different one.',
+    cause: 'A proxy adds `Host` instead of replacing it, or someone tries to confuse the service.',
     cure: 'Have the proxy set `Host` once.'
   },
   target_authority: {
-    meaning: 'The request line holds a whole URL, and its host or scheme is not that of the `Host` header and the connection.',
-    cause: 'A client takes this service for a forward proxy, or an attempt to confuse.',
-    cure: 'Send the path alone in the request line.'
+    meaning: 'The request line holds a whole URL. Its host is not that of the `Host` header, or its scheme is https although the client used http.',
+    cause: 'A client uses this service as a forward proxy, or someone tries to confuse the service.',
+    cure: 'Send only the path in the request line.'
   },
   target_path: {
-    meaning: 'The path of the request can be read in two ways: it holds dot segments, back-slashes, control characters, a fragment, bytes outside ASCII or a broken escape.',
-    cause: 'A client that does not normalise its URLs, or an attempt to reach another resource than the proof is for.',
-    cure: 'Send the path in its normal form: dot segments resolved, other bytes as `%xx`.'
+    meaning: 'The path of the request can be read in two ways: it contains dot segments, backslashes, control characters, a fragment, bytes outside ASCII or a broken escape.',
+    cause: 'The client does not normalise its URLs, or someone tries to reach a resource that the proof is not for.',
+    cure: 'Send the path in its normal form: resolve dot segments, and write other bytes as `%xx`.'
   },
   forwarded_invalid: {
-    meaning: 'A forwarded header of the trusted proxy (`X-Forwarded-Proto`, `-Host`, `-Port`, `-Prefix` or `Forwarded`) holds what is no scheme, host, port or path. The log line names the header.',
-    cause: 'A proxy set to send an empty value or a variable that it does not know; or one that passes on what clients send.',
+    meaning: 'A forwarded header of the trusted proxy (`X-Forwarded-Proto`, `-Host`, `-Port`, `-Prefix` or `Forwarded`) is not a valid scheme, host, port or path. The log line names the header.',
+    cause: 'The proxy is set to send an empty value or a variable that it does not know. Or it passes on what clients send.',
     cure: 'Have the proxy set the header itself, to the value that the client used: docs/behind-a-proxy.md.'
   },
 
   scope_missing: {
-    meaning: 'Token and proof are good, and the token lacks a permission that the route needs. The `scope` of the challenge names it.',
-    cause: 'The client did not ask for the permission, was not granted it, or the provider writes permissions to another claim.',
-    cure: 'Ask for the scope in the token request and grant it at the provider. Where permissions stand in `scp` or `permissions`, set `IDP_SCOPE_CLAIMS`.'
+    meaning: 'Token and proof are good, but the token lacks a permission that the route needs. The `scope` of the challenge names the permission.',
+    cause: 'The client did not ask for the permission, did not get it, or the provider writes permissions into another claim.',
+    cure: 'Ask for the scope in the token request and grant it at the provider. If permissions are in `scp` or `permissions`, set `IDP_SCOPE_CLAIMS`.'
   },
 
   rate_limited: {
-    meaning: 'Token and proof are good, and the client has used up its requests for this minute, as `RATE_LIMIT` sets them. A client is the key of a bound token, and the `sub` of another.',
-    cause: 'A loop or a retry without a pause; several users or programs behind one `sub`; or a limit that is too low for an honest client.',
-    cure: 'Clients wait for `Retry-After` seconds. Give programs tokens of their own, or raise `RATE_LIMIT`.'
+    meaning: 'Token and proof are good, but the client has already sent as many requests this minute as `RATE_LIMIT` allows. A client is counted by the key that its token is bound to, or by `sub` if the token is unbound.',
+    cause: 'A program loops or retries without a pause, several users or programs share one `sub`, or the limit is too low for an honest client.',
+    cure: 'The client must wait for `Retry-After` seconds. Give each program its own token, or raise `RATE_LIMIT`.'
   },
 
   replay_share_exceeded: {
-    meaning: 'Token and proof are good, and the key of the client holds a quarter of `DPOP_REPLAY_MAX` in the memory of used proofs: as much as one key may, so that none can fill it for others. Bearer requests and other clients are not concerned.',
-    cause: 'A client that calls without a pause, or many programs with one key: more than `DPOP_REPLAY_MAX` / 4 requests within `IDP_DPOP_IAT_OFFSET_SECONDS` and some seconds, 1,600 each second as both are shipped.',
-    cure: 'Clients slow down, and try again after `Retry-After`: room comes as their proofs expire. Give programs keys of their own, raise `DPOP_REPLAY_MAX`, shorten the offset, or use a Redis, which has no shares. `RATE_LIMIT` sets a lower bound for each client.'
+    meaning: 'Token and proof are good, but the key of this client already has a quarter of all `DPOP_REPLAY_MAX` records in the replay store in memory. One key may not have more, so that it cannot fill the store for others. Bearer requests and other clients are not affected.',
+    cause: 'One key made more than `DPOP_REPLAY_MAX` / 4 requests within `IDP_DPOP_IAT_OFFSET_SECONDS` and a few seconds more (with the defaults: 1,600 requests per second). A client calls without a pause, or many programs share one key.',
+    cure: 'The client must slow down and try again after `Retry-After` seconds, when some of its proofs have expired. Give each program its own key, raise `DPOP_REPLAY_MAX`, shorten the offset, or use a Redis, which has no such share. `RATE_LIMIT` can set a lower limit for each client.'
   },
 
   keys_unavailable: {
-    meaning: 'The key that is needed is not at hand, and the provider cannot be reached for it. The request may be good.',
-    cause: 'The provider is down, or the way to it is closed: DNS, firewall, proxy, TLS.',
-    cure: 'Clients try again after `Retry-After`. The log and the metric `holdfast_keys_last_failure` name the failure: docs/operating.md.'
+    meaning: 'The service does not have the key that it needs, and cannot get it from the provider. The request may be good.',
+    cause: 'The provider is down, or something blocks the way to it: DNS, firewall, proxy or TLS.',
+    cure: 'The client can try again after `Retry-After` seconds. The log and the metric `holdfast_keys_last_failure` name the failure: docs/operating.md.'
   },
   replay_unavailable: {
-    meaning: 'Whether the proof was used before cannot be told, because the shared replay store does not answer. The request may be good.',
-    cause: 'Redis is down, slow, full, or refuses the service.',
-    cure: 'Clients try again after `Retry-After`. `/health/ready` and the log name the failure: docs/operating.md.'
+    meaning: 'The service cannot tell whether the proof was used before, because the shared replay store does not answer. The request may be good.',
+    cause: 'Redis is down, slow or full, or it refuses the service.',
+    cure: 'The client can try again after `Retry-After` seconds. `/health/ready` and the log name the failure: docs/operating.md.'
   },
   replay_full: {
-    meaning: 'The memory of used proofs is full of ones that still count, and none is ever forgotten early.',
-    cause: 'More requests with DPoP within `IDP_DPOP_IAT_OFFSET_SECONDS` than `DPOP_REPLAY_MAX` entries; under attack, by a client that has a token.',
-    cure: 'Raise `DPOP_REPLAY_MAX` (about 100 bytes each), shorten the offset, or share a Redis between instances.'
+    meaning: 'The replay store in memory is full. It never forgets a proof that could still be used, so it cannot record a new one.',
+    cause: 'There were more DPoP requests within `IDP_DPOP_IAT_OFFSET_SECONDS` than `DPOP_REPLAY_MAX` allows entries. In an attack, they come from a client that has a token.',
+    cure: 'Raise `DPOP_REPLAY_MAX` (about 50 bytes each), shorten the offset, or use a Redis.'
   }
 })

@@ -47,7 +47,7 @@ function requestUrl ({ proof, request, message, options }: Examination): Compare
 /** A title for each step and what it compares; the names are those of the checks. */
 export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   credentials: {
-    title: 'One Authorization header, of a scheme that is accepted',
+    title: 'There is one Authorization header, and its scheme is accepted',
     compared: ({ message, options }) => [
       ['Authorization lines', show(message.authorizationCount)],
       ['scheme', show(schemeOf(message.authorization) ?? message.authorization?.split(' ', 1)[0])],
@@ -59,10 +59,10 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   'token.alg': { title: 'The token is signed with RS256', compared: e => showMembers(tokenHeader(e), ['alg']) },
   'token.typ': { title: 'It is an access token', compared: e => showMembers(tokenHeader(e), ['typ']) },
   'token.crit': { title: 'Its header asks for no extension', compared: e => showMembers(tokenHeader(e), ['crit', 'b64']) },
-  'token.kid': { title: 'It names its key by text, if at all', compared: e => showMembers(tokenHeader(e), ['kid']) },
+  'token.kid': { title: 'If it names its key (kid), the name is text', compared: e => showMembers(tokenHeader(e), ['kid']) },
   'token.claims': { title: 'Its claims are there and of the right types', compared: e => showMembers(tokenClaims(e), ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat']) },
-  'token.cnf': { title: 'It is bound in a way that can be checked, if at all', compared: e => showMembers(tokenClaims(e), ['cnf']) },
-  'token.iss': { title: 'It is of the configured issuer', compared: e => [...showMembers(tokenClaims(e), ['iss']), ['configured issuer', show(e.options.settings.issuer)]] },
+  'token.cnf': { title: 'If it is bound, the service can check the binding', compared: e => showMembers(tokenClaims(e), ['cnf']) },
+  'token.iss': { title: 'It was issued by the configured issuer', compared: e => [...showMembers(tokenClaims(e), ['iss']), ['configured issuer', show(e.options.settings.issuer)]] },
   'token.aud': { title: 'It is meant for this API', compared: e => [...showMembers(tokenClaims(e), ['aud']), ['configured audience', show(e.options.settings.IDP_AUDIENCE)]] },
   'token.time': {
     title: 'It is valid now',
@@ -74,9 +74,9 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
     ]
   },
   'token.key': { title: 'Its issuer publishes the key', compared: e => [...showMembers(tokenHeader(e), ['kid']), ['keys that may have signed it', show(e.candidates?.length)]] },
-  'token.signature': { title: 'Its signature is by that key', compared: e => showMembers(tokenHeader(e), ['alg', 'kid']) },
+  'token.signature': { title: 'Its signature was made with that key', compared: e => showMembers(tokenHeader(e), ['alg', 'kid']) },
   scheme: {
-    title: 'The scheme fits the token: a bound token goes with DPoP, an unbound one with Bearer',
+    title: 'The scheme fits the token: DPoP for a bound token, Bearer for an unbound one',
     compared: e => [['scheme', show(e.credentials?.scheme)], ['cnf.jkt', show(e.verified?.jkt)], ['DPoP lines', show(e.message.dpopCount)]]
   },
   proof: { title: 'There is one proof', compared: ({ message }) => [['DPoP lines', show(message.dpopCount)], ['characters', show(message.dpop?.length)]] },
@@ -100,13 +100,13 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
     compared: e => [
       ['iat', showTime(proofClaims(e)?.iat, e.options.now)],
       ['judged at', nowOf(e)],
-      ['accepted', e.policy.nonces ? 'any time: the nonce tells the age' : `from ${e.policy.iatOffsetSeconds} s ago to ${e.policy.iatLeewaySeconds} s ahead`]
+      ['accepted', e.policy.nonces ? 'any time, because the nonce tells the age' : `from ${e.policy.iatOffsetSeconds} s ago to ${e.policy.iatLeewaySeconds} s ahead`]
     ]
   },
   'proof.ath': { title: 'It was made for this token', compared: e => [...showMembers(proofClaims(e), ['ath']), ['hash of the token', show(e.verified?.tokenHash)]] },
   'proof.jkt': { title: 'Its key is the one that the token is bound to', compared: e => [['thumbprint of jwk', show(e.proof?.header?.jkt)], ['cnf.jkt of the token', show(e.verified?.jkt)]] },
-  'proof.signature': { title: 'Its signature is by that key', compared: e => showMembers(proofHeader(e), ['alg']) },
-  'proof.nonce': { title: 'Its nonce is a recent one of this service, if one is needed', compared: e => [...showMembers(proofClaims(e), ['nonce']), ['DPOP_NONCE', e.options.settings.DPOP_NONCE]] },
+  'proof.signature': { title: 'Its signature was made with that key', compared: e => showMembers(proofHeader(e), ['alg']) },
+  'proof.nonce': { title: 'If nonces are required, it has a recent one from this service', compared: e => [...showMembers(proofClaims(e), ['nonce']), ['DPOP_NONCE', e.options.settings.DPOP_NONCE]] },
   'proof.replay': { title: 'It was not used before', compared: e => showMembers(proofClaims(e), ['jti']) },
   scope: {
     title: 'The token has the permissions that the route needs',

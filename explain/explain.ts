@@ -51,7 +51,7 @@ export async function explainRequest (request: CapturedRequest, options: Explain
       steps.push({ name, title, outcome: 'not reached', compared: [] })
       continue
     }
-    const error = options.unknown?.includes(name) ? new NotChecked('What the service wants is not known here.') : await errorOf(() => run(examination))
+    const error = options.unknown?.includes(name) ? new NotChecked('This tool does not know what the service expects.') : await errorOf(() => run(examination))
     if (error instanceof Refusal && REFUSALS[error.reason].status !== 503) refusal = error
     const outcome = refusal ? 'failed' : error ? 'not checked' : 'passed'
     steps.push({ name, title, outcome, compared: compared(examination), ...(error && { note: error.message }) })

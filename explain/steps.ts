@@ -51,7 +51,7 @@ function requireProvider (e: Examination): void {
 
 async function findKeys (e: Examination): Promise<void> {
   const { candidates } = e.options
-  if (!candidates) throw new NotChecked('The keys of the provider are not known here.')
+  if (!candidates) throw new NotChecked('This tool does not have the keys of the provider.')
   e.candidates = await candidates(unverifiedToken(e.token!).kid)
   if (e.candidates.length === 0) throw new Refusal('token_key_unknown')
 }
@@ -66,7 +66,7 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
   }
   // Without keys the claims are taken as they stand, so that the steps after this one can be judged.
   if (key || !e.candidates) e.verified = createVerifiedToken({ text, claims: unverifiedToken(e.token!).claims, key: key ?? { kid: undefined, pem: '' }, issuer: e.rules!.issuer, scopeClaims: e.options.settings.IDP_SCOPE_CLAIMS })
-  if (!e.candidates) throw new NotChecked('The keys of the provider are not known here.')
+  if (!e.candidates) throw new NotChecked('This tool does not have the keys of the provider.')
   if (!key) throw new Refusal('token_signature')
 }
 
@@ -85,17 +85,17 @@ function verifyProofKey (e: Examination): Promise<void> {
 
 function judgeNonce (e: Examination, run: ProofCheck['run']): void {
   run(e.proof!, e.policy as ProofPolicy)
-  if (e.noncesAreUnknown) throw new NotChecked('The service makes its nonces from a secret that is not configured here (DPOP_NONCE_SECRET).')
+  if (e.noncesAreUnknown) throw new NotChecked('The service makes its nonces from a secret that this tool does not have (DPOP_NONCE_SECRET).')
 }
 
 async function record (e: Examination): Promise<void> {
   const { replay } = e.options
-  if (!replay) throw new NotChecked('Only the running service knows which proofs it has seen. A captured proof that passed once is refused when it is sent again.')
+  if (!replay) throw new NotChecked('Only the running service knows which proofs it has seen. A captured proof that was accepted once is refused if it is sent again.')
   await settled(done => recordProof(e.proof!, { replay }, done))
 }
 
 function judgeScopes (e: Examination): void {
-  if (!e.options.requirements) throw new NotChecked('What the route needs is not known here.')
+  if (!e.options.requirements) throw new NotChecked('This tool does not know what the route needs.')
   for (const requirement of e.options.requirements) verifyRequirement(e.verified!, requirement)
 }
 

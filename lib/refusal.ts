@@ -19,17 +19,17 @@ export const REFUSALS = Object.freeze({
   // Credentials: RFC 6750 section 3.1, RFC 9110 section 11.
   credentials_missing: kind(401, null, 'This resource needs an access token.'),
   scheme_not_offered: kind(401, null, 'This authorization scheme is not accepted here.'),
-  headers_uncounted: kind(401, 'invalid_request', 'The request has more header lines than are looked at.'),
+  headers_uncounted: kind(401, 'invalid_request', 'The request has too many header lines.'),
   authorization_repeated: kind(401, 'invalid_request', 'The request has more than one Authorization header.'),
   authorization_malformed: kind(401, 'invalid_request', 'The Authorization header is not a scheme followed by one token.'),
 
   // Access tokens: RFC 7519, RFC 9068, RFC 9449 section 6.
   token_malformed: kind(401, 'invalid_token', 'The access token is not a well-formed JWT.'),
   token_algorithm: kind(401, 'invalid_token', 'The access token is not signed with RS256.'),
-  token_type: kind(401, 'invalid_token', 'The typ of the access token is not that of an access token.'),
+  token_type: kind(401, 'invalid_token', 'The access token has a typ that is not accepted here.'),
   token_critical: kind(401, 'invalid_token', 'The access token names a critical header that is not understood here.'),
   token_claim_invalid: kind(401, 'invalid_token', 'A claim of the access token is missing or of the wrong type.'),
-  token_issuer: kind(401, 'invalid_token', 'The access token is of another issuer.'),
+  token_issuer: kind(401, 'invalid_token', 'The access token was issued by another issuer.'),
   token_audience: kind(401, 'invalid_token', 'The access token is meant for another audience.'),
   token_expired: kind(401, 'invalid_token', 'The access token has expired.'),
   token_not_yet_valid: kind(401, 'invalid_token', 'The access token is not valid yet.'),
@@ -38,17 +38,17 @@ export const REFUSALS = Object.freeze({
   token_signature: kind(401, 'invalid_token', 'The signature of the access token is wrong.'),
   token_bound: kind(401, 'invalid_token', 'The access token is bound to a key and must be sent with the DPoP scheme.'),
   token_unbound: kind(401, 'invalid_token', 'The access token is not bound to a key and must be sent with the Bearer scheme.'),
-  domain_has_scheme: kind(401, 'invalid_token', 'No access token can be verified: the configured domain carries a scheme.'),
+  domain_has_scheme: kind(401, 'invalid_token', 'No access token can be verified, because the configured domain starts with a scheme.'),
 
   // The proof beside the token: RFC 9449 sections 4.3 and 7.
-  proof_beside_bearer: kind(401, 'invalid_request', 'A DPoP proof does not go with the Bearer scheme.'),
+  proof_beside_bearer: kind(401, 'invalid_request', 'A DPoP proof cannot be used with the Bearer scheme.'),
   proof_missing: kind(401, 'invalid_request', 'The DPoP scheme needs a DPoP header with a proof.'),
   proof_repeated: kind(401, 'invalid_request', 'The request has more than one DPoP header.'),
   proof_malformed: kind(401, 'invalid_dpop_proof', 'The DPoP proof is not a well-formed JWT.'),
   proof_too_large: kind(401, 'invalid_dpop_proof', 'The DPoP proof is larger than 8 KiB.'),
   proof_type: kind(401, 'invalid_dpop_proof', 'The typ of the DPoP proof is not dpop+jwt.'),
   proof_algorithm: kind(401, 'invalid_dpop_proof', 'The DPoP proof is signed with an algorithm that is not accepted here.'),
-  proof_critical: kind(401, 'invalid_dpop_proof', 'The DPoP proof names critical headers.'),
+  proof_critical: kind(401, 'invalid_dpop_proof', 'The DPoP proof names critical headers, and none is accepted here.'),
   proof_key: kind(401, 'invalid_dpop_proof', 'The jwk of the DPoP proof is not a public key of the kind that its algorithm needs.'),
   proof_claim_invalid: kind(401, 'invalid_dpop_proof', 'A claim of the DPoP proof is missing or of the wrong type.'),
   proof_expired: kind(401, 'invalid_dpop_proof', 'The DPoP proof has expired.'),
@@ -59,16 +59,16 @@ export const REFUSALS = Object.freeze({
   iat_too_old: kind(401, 'invalid_dpop_proof', 'The iat of the DPoP proof is too far in the past.'),
   iat_in_future: kind(401, 'invalid_dpop_proof', 'The iat of the DPoP proof is too far in the future.'),
   ath_mismatch: kind(401, 'invalid_dpop_proof', 'The ath of the DPoP proof is not the hash of the access token.'),
-  jkt_mismatch: kind(401, 'invalid_token', 'The access token is bound to another key than that of the DPoP proof.'),
+  jkt_mismatch: kind(401, 'invalid_token', 'The access token is not bound to the key of the DPoP proof.'),
   proof_signature: kind(401, 'invalid_dpop_proof', 'The signature of the DPoP proof is wrong.'),
-  nonce_missing: kind(401, 'use_dpop_nonce', 'The DPoP proof needs a nonce of this server.'),
-  nonce_stale: kind(401, 'use_dpop_nonce', 'The nonce of the DPoP proof is not a recent one of this server.'),
+  nonce_missing: kind(401, 'use_dpop_nonce', 'The DPoP proof needs a nonce from this server.'),
+  nonce_stale: kind(401, 'use_dpop_nonce', 'The nonce of the DPoP proof is not a recent one from this server.'),
   proof_replayed: kind(401, 'invalid_dpop_proof', 'The DPoP proof has been used before.'),
 
   // The URL that the client used cannot be told (RFC 9110 section 7.1).
-  host_invalid: kind(401, 'invalid_request', 'The host of the request is not a valid one.'),
+  host_invalid: kind(401, 'invalid_request', 'The host of the request is not valid.'),
   host_repeated: kind(401, 'invalid_request', 'The request has more than one Host header.'),
-  target_authority: kind(401, 'invalid_request', 'The request target names another authority than the Host header.'),
+  target_authority: kind(401, 'invalid_request', 'The request target does not agree with the Host header and the connection.'),
   target_path: kind(401, 'invalid_request', 'The path of the request cannot be compared with a DPoP proof.'),
   forwarded_invalid: kind(401, 'invalid_request', 'A forwarded header of the request is not valid.'),
 
@@ -76,8 +76,8 @@ export const REFUSALS = Object.freeze({
   scope_missing: kind(403, 'insufficient_scope', 'The access token lacks a permission that this resource needs.'),
 
   // Too many requests of one client: RFC 6585 section 4.
-  rate_limited: kind(429, null, 'This client has sent too many requests; it may go on after the time in Retry-After.'),
-  replay_share_exceeded: kind(429, null, 'This client has more recent proofs than its share of the replay store; it may go on when the oldest have expired.'),
+  rate_limited: kind(429, null, 'This client has sent too many requests. It may continue after the time in Retry-After.'),
+  replay_share_exceeded: kind(429, null, 'This client has more recent proofs than its share of the replay store. It may continue when the oldest have expired.'),
 
   // We could not decide; the client may try again.
   keys_unavailable: kind(503, null, 'The keys of the identity provider cannot be reached.'),

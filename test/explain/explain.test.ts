@@ -167,7 +167,7 @@ t.test('What cannot be told is said to be not checked, and what comes after it i
   const accepted = await bench.explain(linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: 'whose' })] }), blind)
   t.match(accepted, { verdict: 'accepted', notChecked: ['token.key', 'token.signature', 'proof.nonce', 'proof.replay', 'scope'] })
   t.match(step(accepted, 'proof.nonce').note, /DPOP_NONCE_SECRET/)
-  t.match(step(accepted, 'proof.iat').compared.at(-1), ['accepted', 'any time: the nonce tells the age'])
+  t.match(step(accepted, 'proof.iat').compared.at(-1), ['accepted', 'any time, because the nonce tells the age'])
   t.equal((await bench.explain(linesOf(good), blind)).refusal?.reason, 'nonce_missing', 'that there is none can be told')
   t.equal((await bench.explain(linesOf(good, { dpop: [] }), blind)).refusal?.reason, 'proof_missing')
 
@@ -183,7 +183,7 @@ t.test('A check whose settings are not known is left out, and nothing else', asy
   t.equal((await bench.explain(elsewhere)).refusal?.reason, 'token_issuer')
   const explanation = await bench.explain(elsewhere, { unknown: ['token.iss'] })
   t.match(explanation, { verdict: 'accepted', notChecked: ['token.iss'] })
-  t.match(step(explanation, 'token.iss').note, /not known here/)
+  t.match(step(explanation, 'token.iss').note, /does not know/)
   t.equal((await bench.explain(linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ aud: 'other' })}`], dpop: [] }), { unknown: ['token.iss'] })).refusal?.reason, 'token_audience')
 })
 

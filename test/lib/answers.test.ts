@@ -35,7 +35,7 @@ t.test('A challenge that was made before is that of its own reason, scheme and r
   const asked = [
     ['token_expired', { scheme: 'Bearer', requirement: ANY_TOKEN }, 'Bearer', 'The access token has expired.', undefined],
     ['token_expired', { scheme: 'DPoP', requirement: ANY_TOKEN }, 'DPoP', 'The access token has expired.', undefined],
-    ['token_issuer', { scheme: 'Bearer', requirement: ANY_TOKEN }, 'Bearer', 'The access token is of another issuer.', undefined],
+    ['token_issuer', { scheme: 'Bearer', requirement: ANY_TOKEN }, 'Bearer', 'The access token was issued by another issuer.', undefined],
     ['scope_missing', { scheme: 'Bearer', requirement: reader }, 'Bearer', 'The access token lacks a permission that this resource needs.', 'read'],
     ['scope_missing', { scheme: 'Bearer', requirement: writer }, 'Bearer', 'The access token lacks a permission that this resource needs.', 'write']
   ] as const
@@ -105,7 +105,7 @@ t.test('A fault in the guard is a 500, and nobody passes', async t => {
 
 t.test('A request that is too slow to arrive is a 408', async t => {
   const sent: string[] = []
-  const socket = { writable: true, end: (text: string) => { sent.push(text) }, destroy: () => {} } as unknown as Socket
+  const socket = { writable: true, end: (text: string) => { sent.push(text) } } as unknown as Socket
   answerClientError('default')(Object.assign(new Error('slow'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket)
   t.match(sent, [/^HTTP\/1\.1 408 Request Timeout\r\n/])
 })

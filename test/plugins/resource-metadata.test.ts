@@ -76,7 +76,7 @@ t.test('An address that cannot be told is a bad request, not a demand for creden
   t.equal((await ask()).statusCode, 200)
   const answer = await ask(PATH, { host: 'a?b' })
   t.equal(answer.statusCode, 400)
-  t.same(answer.json(), { statusCode: 400, error: 'Bad Request', message: 'The host of the request is not a valid one.' })
+  t.same(answer.json(), { statusCode: 400, error: 'Bad Request', message: 'The host of the request is not valid.' })
   t.equal(answer.headers['www-authenticate'], undefined)
 })
 
