@@ -292,7 +292,7 @@ t.test('A domain with a scheme is warned about, and every token is refused witho
   t.equal(answer.status, 401)
   t.match(answer.headers.get('www-authenticate'), 'error="invalid_token"')
   t.equal((await fetch(`${bad.url}/api/public`)).status, 200)
-  t.match(bad.log().filter(({ level }) => level === 40), [{ msg: /^IDP_DOMAIN carries a scheme, .* without https:\/\/$/ }, { msg: /Host is believed/ }])
+  t.match(bad.log().filter(({ level }) => level === 40), [{ msg: /^IDP_DOMAIN starts with a scheme, .* without https:\/\/$/ }, { msg: /Host is believed/ }])
   bad.terminate()
   t.same(await bad.ended, { code: 0, stderr: '' })
   t.equal(gate.connections(), 1)

@@ -64,7 +64,7 @@ function wordsThatStandAlone (values: RawSettings): string[] {
   return lonely.flatMap(([name, words]) => {
     const list = values[name]
     const isMixed = Array.isArray(list) && list.length > 1 && list.some(entry => words.includes(entry))
-    return isMixed ? [`${held(values, name)}; ${words.join(' and ')} must stand alone`] : []
+    return isMixed ? [`${held(values, name)}; ${words.join(' and ')} cannot be combined with other values`] : []
   })
 }
 

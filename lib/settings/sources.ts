@@ -48,7 +48,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
       const key = prefix + String(isScalar(node) ? node.value : node)
       const name = NAMES_BY_KEY.get(key)
       const tell = (problem: string) => problems.push(`${at((node as Node).range![0])}: ${problem}`)
-      if (seen.has(key)) tell(`the key ${JSON.stringify(key)} is there twice`)
+      if (seen.has(key)) tell(`the key ${JSON.stringify(key)} appears twice`)
       seen.add(key)
       if (!name && !SECTIONS.has(key)) tell(`unknown key ${JSON.stringify(key)}${hint(prefix, key)}`)
       else if (isEmpty(value)) continue

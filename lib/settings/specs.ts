@@ -8,7 +8,7 @@ import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
 export const SETTINGS = {
   IDP_DOMAIN: {
     file: 'idp.domain',
-    about: 'tenant of the identity provider: where keys come from, and the issuer of tokens',
+    about: 'host of the identity provider; it issues the tokens and publishes the keys',
     schema: { type: 'string', format: 'domain' },
     allowed: 'host, optionally with :port; no scheme, path or user info',
     example: 'tenant.example',
@@ -16,7 +16,7 @@ export const SETTINGS = {
   },
   IDP_AUDIENCE: {
     file: 'idp.audience',
-    about: 'identifier of this API at the provider; tokens must be made for exactly it',
+    about: 'identifier of this API at the provider; the `aud` of a token must match it exactly',
     schema: { type: 'string', minLength: 1 },
     allowed: 'any non-empty string',
     example: 'https://api.example',
@@ -24,7 +24,7 @@ export const SETTINGS = {
   },
   IDP_ISSUER: {
     file: 'idp.issuer',
-    about: 'for a provider whose issuer is not its bare domain',
+    about: 'issuer of the tokens, if it is not https://{domain}/',
     schema: { type: 'string', format: 'issuer-url' },
     allowed: 'https URL (http for a loopback host) without user info, query or fragment',
     example: 'https://tenant.example/',
@@ -32,17 +32,17 @@ export const SETTINGS = {
   },
   IDP_JWKS_URI: {
     file: 'idp.jwksUri',
-    about: 'address of the signing keys; skips discovery',
+    about: 'address of the signing keys; if it is set, there is no discovery',
     schema: { type: 'string', format: 'provider-url' },
     allowed: 'https URL (http for a loopback host) without user info',
     example: 'https://tenant.example/.well-known/jwks.json',
-    unset: 'by discovery'
+    unset: 'found by discovery'
   },
   IDP_SCOPE_CLAIMS: {
     file: 'idp.scopeClaims',
     about: 'claims that grant scopes',
     schema: { type: 'array', minItems: 1, items: { type: 'string', enum: ['scope', 'scp', 'permissions'] }, default: ['scope'] },
-    allowed: 'list out of scope, scp, permissions'
+    allowed: 'list of scope, scp, permissions'
   },
   IDP_CUSTOM_CLAIM: {
     file: 'idp.customClaim',
@@ -54,25 +54,25 @@ export const SETTINGS = {
   },
   IDP_CLOCK_TOLERANCE_SECONDS: {
     file: 'idp.clockToleranceSeconds',
-    about: 'leeway for exp and nbf of tokens',
+    about: 'tolerance for exp and nbf of tokens',
     schema: { type: 'integer', minimum: 0, maximum: 300, default: 5 },
     allowed: 'integer, 0 to 300'
   },
   API_PROFILE: {
     file: 'api.profile',
-    about: 'shape of the answers, and the default port',
+    about: 'which answers are given and which port is the default',
     schema: { type: 'string', enum: ['1', '2'], default: '1' },
     allowed: '1 or 2'
   },
   ERROR_BODY: {
     file: 'api.errorBody',
-    about: 'shape of the error bodies',
+    about: 'form of the bodies of errors',
     schema: { type: 'string', enum: ['default', 'detailed'], default: 'default' },
     allowed: 'default or detailed'
   },
   DPOP_ENABLED: {
     file: 'idp.dpopEnabled',
-    about: 'false is mode DISABLED',
+    about: 'false means mode DISABLED',
     schema: { type: 'boolean' },
     allowed: 'true or false',
     example: true,
@@ -80,7 +80,7 @@ export const SETTINGS = {
   },
   DPOP_REQUIRED: {
     file: 'idp.dpopRequired',
-    about: 'true is mode REQUIRED',
+    about: 'true means mode REQUIRED',
     schema: { type: 'boolean' },
     allowed: 'true or false',
     example: false,
@@ -88,7 +88,7 @@ export const SETTINGS = {
   },
   IDP_DPOP_MODE: {
     file: 'idp.dpopMode',
-    about: 'whether proofs are off, accepted or a must',
+    about: 'whether DPoP is switched off, accepted or required',
     schema: { type: 'string', enum: ['DISABLED', 'ALLOWED', 'REQUIRED'] },
     allowed: 'DISABLED, ALLOWED or REQUIRED',
     example: 'ALLOWED',
@@ -108,62 +108,62 @@ export const SETTINGS = {
   },
   DPOP_ALGS: {
     file: 'dpop.algs',
-    about: 'signature algorithms of proofs',
+    about: 'accepted signature algorithms of proofs',
     schema: { type: 'array', minItems: 1, items: { type: 'string', enum: JWS_ALGS }, default: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] },
-    allowed: `list out of ${JWS_ALGS.join(', ')}`
+    allowed: `list of ${JWS_ALGS.join(', ')}`
   },
   DPOP_REPLAY: {
     file: 'dpop.replay',
-    about: 'where used proofs are remembered; several instances share a Redis',
+    about: 'where used proofs are recorded; several instances must share a Redis',
     schema: { type: 'string', format: 'replay-store', default: 'memory' },
     allowed: 'memory, off, or a redis:// or rediss:// URL',
     secret: true
   },
   DPOP_REPLAY_MAX: {
     file: 'dpop.replayMax',
-    about: 'entries that the memory store holds; full of live ones it answers 503, and a key that has a quarter of them 429',
+    about: 'most used proofs that the memory store holds; if it is full, requests get 503; if one key has a quarter of them, its requests get 429',
     schema: { type: 'integer', minimum: 1, maximum: 100_000_000, default: 2_000_000 },
     allowed: 'integer, 1 to 100000000'
   },
   DPOP_NONCE: {
     file: 'dpop.nonce',
-    about: 'whether proofs need a nonce of ours',
+    about: 'whether a proof needs a nonce from this service',
     schema: { type: 'string', enum: ['off', 'required'], default: 'off' },
     allowed: 'off or required'
   },
   DPOP_NONCE_SECRET: {
     file: 'dpop.nonceSecret',
-    about: 'the first makes nonces, all verify them; the same on every instance',
+    about: 'the first secret makes nonces, all of them verify nonces; every instance needs the same list',
     schema: { type: 'array', minItems: 1, items: { type: 'string', format: 'nonce-secret' } },
-    allowed: 'list of one or more, each 32 bytes or more in base64url',
+    allowed: 'list of one or more secrets, each at least 32 bytes in base64url',
     unset: 'random at start, with a warning',
     secret: true
   },
   TRUST_PROXY: {
     file: 'server.trustProxy',
-    about: 'peers whose forwarded headers count',
+    about: 'peers whose forwarded headers are believed',
     schema: { type: 'array', minItems: 1, items: { type: 'string', format: 'trusted-peer' }, default: ['false'] },
-    allowed: 'false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; no hop count'
+    allowed: 'false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops'
   },
   PUBLIC_URL: {
     file: 'server.publicUrl',
-    about: 'address under which clients reach this service; no header is read for it',
+    about: 'address under which clients reach this service; if it is set, no header can change it',
     schema: { type: 'string', format: 'public-url' },
     allowed: 'http or https URL, optionally with a plain path',
     example: 'https://api.example',
-    unset: 'none: read from each request'
+    unset: 'none: taken from each request'
   },
   CORS_ORIGINS: {
     file: 'server.corsOrigins',
-    about: 'browser applications that may call',
+    about: 'origins of browser applications that may call this API',
     schema: { type: 'array', minItems: 1, items: { type: 'string', format: 'origin' } },
     allowed: 'list of origins (scheme://host[:port], no path), or *',
     example: ['https://app.example'],
-    unset: 'none: CORS off'
+    unset: 'none: CORS is off'
   },
   RATE_LIMIT: {
     file: 'server.rateLimit',
-    about: 'guarded requests a minute that one client may send; each instance counts its own',
+    about: 'most requests per minute of one client to guarded routes; each instance counts for itself',
     schema: { type: 'string', format: 'rate-limit', default: 'off' },
     allowed: 'off, or an integer, 1 or more'
   },
@@ -175,7 +175,7 @@ export const SETTINGS = {
   },
   LOG_LEVEL: {
     file: 'server.logLevel',
-    about: 'the least level that is logged',
+    about: 'lowest level that is logged',
     schema: { type: 'string', enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], default: 'info' },
     allowed: 'fatal, error, warn, info, debug, trace or silent'
   },
@@ -189,7 +189,7 @@ export const SETTINGS = {
   },
   HTTP_PROXY: {
     file: null,
-    about: 'proxy for calls to a provider on https when the next is not set; http on loopback is called directly',
+    about: 'proxy for calls to an https provider if HTTPS_PROXY is not set; an http provider (on loopback) is called directly',
     schema: { type: 'string', format: 'proxy-url' },
     allowed: 'http or https URL',
     example: 'http://proxy.example:3128',
@@ -198,7 +198,7 @@ export const SETTINGS = {
   },
   HTTPS_PROXY: {
     file: null,
-    about: 'proxy for calls to a provider on https',
+    about: 'proxy for calls to an https provider',
     schema: { type: 'string', format: 'proxy-url' },
     allowed: 'http or https URL',
     example: 'http://proxy.example:3128',

@@ -41,14 +41,14 @@ export function startWarnings (settings: Settings): string[] {
   const { IDP_DOMAIN, dpopMode, trustProxy, PUBLIC_URL, unknownVariables } = settings
   const warnings: string[] = []
   if (IDP_DOMAIN !== undefined && hasScheme(IDP_DOMAIN)) {
-    warnings.push('IDP_DOMAIN carries a scheme, so there is no issuer and every token will be refused: write the host alone, without https://')
+    warnings.push('IDP_DOMAIN starts with a scheme, so there is no issuer and every token will be refused. Write only the host, without https://')
   }
   if (unknownVariables.length > 0) {
-    warnings.push(`These variables begin as settings do, are none and have no effect: ${unknownVariables.join(', ')}`)
+    warnings.push(`These variables look like settings but are not, and have no effect: ${unknownVariables.join(', ')}`)
   }
   if (dpopMode !== 'DISABLED' && trustProxy === false && PUBLIC_URL === undefined) {
-    warnings.push('Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: a DPoP proof that was made for any other name passes if it comes with that name as Host. ' +
-      'Whoever gets a client to call http://evil.example can use its token and unused proofs here. Set PUBLIC_URL to the address that clients use')
+    warnings.push('Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: a DPoP proof that was made for another name is accepted if the request has that name as its Host. ' +
+      'An attacker who gets a client to call http://evil.example can use its token and its unused proofs here. Set PUBLIC_URL to the address that clients use')
   }
   return warnings
 }

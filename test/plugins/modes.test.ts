@@ -168,7 +168,7 @@ t.test('The auth plugin leaves to another app what is its own', async t => {
   const mistaken = Fastify({ logger: { level: 'warn', stream } })
   t.teardown(() => mistaken.close())
   await mistaken.register(auth, { idp: { domain: 'https://tenant.example', audience: AUDIENCE } })
-  t.match(warnings, [/carries a scheme/, /Host is believed/])
+  t.match(warnings, [/starts with a scheme/, /Host is believed/])
 })
 
 t.test('The auth plugin in an app that speaks HTTP/2', async t => {

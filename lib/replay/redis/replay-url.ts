@@ -34,8 +34,8 @@ export function parseReplayUrl (text: string): RedisTarget {
   if (parameters.has('cluster') && !cluster) refuse('cluster must be true')
   if (parameters.has('sentinel') && !sentinel) refuse('sentinel must name a master')
   if (!sentinel && (parameters.has('sentinelUsername') || parameters.has('sentinelPassword'))) refuse('sentinelUsername and sentinelPassword need sentinel')
-  if (sentinel && cluster) refuse('sentinel and cluster exclude each other')
-  if (cluster && db !== 0) refuse('a cluster has database 0 alone')
+  if (sentinel && cluster) refuse('sentinel and cluster cannot be combined')
+  if (cluster && db !== 0) refuse('a cluster has only database 0')
   if (hosts.length > 1 && !sentinel && !cluster) refuse('several hosts need sentinel or cluster')
 
   return {
@@ -57,7 +57,7 @@ function refuse (why: string): never {
 function readUserInfo (text: string | undefined): { username: string | undefined, password: string | undefined } {
   if (!text) return { username: undefined, password: undefined }
   const colon = text.indexOf(':')
-  if (colon < 0) refuse('a user without a password')
+  if (colon < 0) refuse('it names a user without a password')
   return { username: decode(text.slice(0, colon)) || undefined, password: decode(text.slice(colon + 1)) || refuse('the password is empty') }
 }
 
@@ -76,7 +76,7 @@ function readDatabase (path = ''): number {
 function readParameters (query = ''): URLSearchParams {
   const parameters = new URLSearchParams(query)
   for (const name of parameters.keys()) {
-    if (!PARAMETERS.includes(name)) refuse(`unknown parameter, known are ${PARAMETERS.join(', ')}`)
+    if (!PARAMETERS.includes(name)) refuse(`there is an unknown parameter; the known ones are ${PARAMETERS.join(', ')}`)
   }
   return parameters
 }
@@ -85,6 +85,6 @@ function decode (text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    return refuse('a percent sign stands for itself only as %25')
+    return refuse('a percent sign must be written as %25')
   }
 }

@@ -138,7 +138,7 @@ t.test('A message shows what a setting held, as far as it may be shown.', async 
   const cases: Array<[RawSettings, RegExp]> = [
     [{ IDP_DOMAIN: 'tenant.example/x' }, /^IDP_DOMAIN \(idp\.domain\) is "tenant\.example\/x"; allowed: host, /],
     [{ PORT: 'http' }, /^PORT is "http"; allowed: /],
-    [{ TRUST_PROXY: 1 }, /^TRUST_PROXY .* is "1"; .* no hop count$/],
+    [{ TRUST_PROXY: 1 }, /^TRUST_PROXY .* is "1"; .* not a number of hops$/],
     [{ DPOP_ALGS: 'ES256,HS256' }, /is "ES256 HS256"/],
     [{ DPOP_ALGS: [{ alg: 'ES256' }] }, /is \[\{"alg":"ES256"\}\]/],
     [{ DPOP_ALGS: [] }, /is \[\]; allowed: list/],
@@ -221,11 +221,11 @@ t.test('The mode of DPoP follows from three settings, which must not contradict 
   t.match(await problemsOf({ DPOP_ENABLED: false, IDP_DPOP_MODE: 'REQUIRED' }), [/"REQUIRED": they contradict each other/], 'values of the file count the same')
 })
 
-t.test('Words that mean everything or nothing stand alone in a list.', async t => {
+t.test('A word that means everything or nothing must be the only one in a list.', async t => {
   t.same(await problemsOf({ TRUST_PROXY: 'loopback 10.0.0.0/8' }), [])
-  t.match(await problemsOf({ TRUST_PROXY: 'true 10.0.0.0/8' }), [/^TRUST_PROXY .* is "true 10\.0\.0\.0\/8"; true and false must stand alone$/])
-  t.match(await problemsOf({ TRUST_PROXY: ['loopback', false] }), [/true and false must stand alone$/])
-  t.match(await problemsOf({ CORS_ORIGINS: 'https://app.example *' }), [/^CORS_ORIGINS .*; \* must stand alone$/])
+  t.match(await problemsOf({ TRUST_PROXY: 'true 10.0.0.0/8' }), [/^TRUST_PROXY .* is "true 10\.0\.0\.0\/8"; true and false cannot be combined with other values$/])
+  t.match(await problemsOf({ TRUST_PROXY: ['loopback', false] }), [/true and false cannot be combined with other values$/])
+  t.match(await problemsOf({ CORS_ORIGINS: 'https://app.example *' }), [/^CORS_ORIGINS .*; \* cannot be combined with other values$/])
 })
 
 t.test('Trust and port follow from what is set.', async t => {
