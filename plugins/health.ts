@@ -37,7 +37,7 @@ export default fp(async (app: FastifyInstance) => {
       checks: { type: 'object', additionalProperties: { type: 'string' } }
     }
   }
-  app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether tokens and proofs can be decided about', response: { 200: report, 503: report } } }, (_request, reply) => {
+  app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether the service can decide about tokens and proofs', response: { 200: report, 503: report } } }, (_request, reply) => {
     const checks = { process: closing ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck() }
     const ready = Object.values(checks).every(check => PASSING.has(check))
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')

@@ -9,7 +9,7 @@ const strings = { type: 'array', items: string } as const
 
 const metadataSchema = {
   type: 'object',
-  description: 'Metadata of this protected resource, as RFC 9728 has it.',
+  description: 'Metadata of this protected resource (RFC 9728).',
   required: ['resource', 'bearer_methods_supported', 'dpop_bound_access_tokens_required'],
   properties: {
     resource: string,

@@ -30,7 +30,7 @@ export default fp<TracingOptions>(async (app: FastifyInstance, { environment = p
   const packages = await loadPackages(load)
   if (packages instanceof Error) {
     // Such variables are often set for a whole cluster: that must not keep the service from starting.
-    app.log.warn({ event: 'tracing_unavailable', cause: packages.message }, `OpenTelemetry variables are set, but there will be no traces: npm install ${TRACING_PACKAGES.join(' ')}`)
+    app.log.warn({ event: 'tracing_unavailable', cause: packages.message }, `OpenTelemetry variables are set, but its packages cannot be loaded, so there will be no traces. To install them: npm install ${TRACING_PACKAGES.join(' ')}`)
     return
   }
   const [{ FastifyOtelInstrumentation }, { NodeSDK }] = packages

@@ -63,7 +63,7 @@ export const METRICS: readonly MetricSpec[] = [
   {
     name: 'holdfast_connections_dropped_total',
     type: 'counter',
-    help: 'Connections refused because as many as allowed were open.',
+    help: 'Connections refused because the most that are allowed were already open.',
     read: ({ connections }) => value(connections.dropped)
   },
   {
@@ -75,13 +75,13 @@ export const METRICS: readonly MetricSpec[] = [
   {
     name: 'holdfast_verification_duration_seconds',
     type: 'histogram',
-    help: 'Time to verify the signature of an access token that was not known yet (kind token) and a DPoP proof that passes, without its record (kind proof).',
+    help: 'Kind token: time to verify the signature of an access token that was not in the cache. Kind proof: time for all checks of a good DPoP proof, without the record of its jti.',
     read: ({ guard }, name) => [...guard.tokens.samples(name, { kind: 'token' }), ...guard.proofs.samples(name, { kind: 'proof' })]
   },
   {
     name: 'holdfast_cache_entries',
     type: 'gauge',
-    help: 'Entries of the caches of verified tokens and of client keys.',
+    help: 'Entries in the caches of verified tokens and of client keys.',
     read: sources => caches(sources, 'entries')
   },
   {
@@ -93,13 +93,13 @@ export const METRICS: readonly MetricSpec[] = [
   {
     name: 'holdfast_cache_misses_total',
     type: 'counter',
-    help: 'Look-ups that found none, by cache.',
+    help: 'Look-ups that found no entry, by cache.',
     read: sources => caches(sources, 'misses')
   },
   {
     name: 'holdfast_replay_ready',
     type: 'gauge',
-    help: 'Whether the replay store would decide a claim made now (1) or not (0), by kind of store.',
+    help: '1 if the replay store could decide a claim now, 0 if not, by kind of store.',
     read: ({ parts }) => {
       const { kind, ready } = parts.replay.state()
       return [{ labels: { kind }, value: ready ? 1 : 0 }]
@@ -108,25 +108,25 @@ export const METRICS: readonly MetricSpec[] = [
   {
     name: 'holdfast_replay_entries',
     type: 'gauge',
-    help: 'Live records of the replay store, where it can tell.',
+    help: 'Live records in the replay store; absent if the store cannot tell.',
     read: ({ parts }) => value(parts.replay.state().entries)
   },
   {
     name: 'holdfast_replay_max_entries',
     type: 'gauge',
-    help: 'The most live records that the replay store holds, where it has a limit.',
+    help: 'Most live records that the replay store can hold; absent if it has no limit.',
     read: ({ parts }) => value(parts.replay.state().max)
   },
   {
     name: 'holdfast_replay_bytes',
     type: 'gauge',
-    help: 'Memory that the records of the replay store take, where it can tell.',
+    help: 'Memory in bytes that the records of the replay store take; absent if the store cannot tell.',
     read: ({ parts }) => value(parts.replay.state().bytes)
   },
   {
     name: 'holdfast_replay_claims_total',
     type: 'counter',
-    help: 'Claims at the replay store by outcome: first use, seen before, undecided.',
+    help: 'Claims at the replay store, by outcome: first (first use), seen (a replay), undecided (503, or 429 for a key beyond its share).',
     read: ({ parts }) => {
       const { claims, seen, refused } = parts.replay.state()
       return Object.entries({ first: claims - seen - refused, seen, undecided: refused }).map(([outcome, value]) => ({ labels: { outcome }, value }))
@@ -135,13 +135,13 @@ export const METRICS: readonly MetricSpec[] = [
   {
     name: 'holdfast_replay_claim_duration_seconds',
     type: 'histogram',
-    help: 'Time of a claim at a shared replay store; empty with the store in memory.',
+    help: 'Time of a claim at a shared replay store; empty if the store is in memory.',
     read: ({ guard }, name) => guard.claims.samples(name)
   },
   {
     name: 'holdfast_keys',
     type: 'gauge',
-    help: 'Signing keys of the provider that tokens are verified with now.',
+    help: 'Signing keys of the provider that are in use now.',
     read: sources => keys(sources, state => value(state.keys))
   },
   {
@@ -153,19 +153,19 @@ export const METRICS: readonly MetricSpec[] = [
   {
     name: 'holdfast_keys_status',
     type: 'gauge',
-    help: 'State of the signing keys: 1 for the one that holds (empty, fresh, stale, expired), 0 for the others.',
+    help: 'State of the signing keys (empty, fresh, stale, expired): 1 for the current one, 0 for the others.',
     read: sources => keys(sources, state => KEY_SOURCE_STATUSES.map(status => ({ labels: { status }, value: status === state.status ? 1 : 0 })))
   },
   {
     name: 'holdfast_keys_age_seconds',
     type: 'gauge',
-    help: 'Time since the last key set was fetched; absent until there is one.',
+    help: 'Time since the last key set was fetched; absent until the first one.',
     read: sources => keys(sources, ({ fetchedAt }) => value(fetchedAt === undefined ? undefined : (sources.nowMs - fetchedAt) / 1000))
   },
   {
     name: 'holdfast_keys_fetches_total',
     type: 'counter',
-    help: 'Fetches of the key set that were begun.',
+    help: 'Fetches of the key set that were started.',
     read: sources => keys(sources, state => value(state.fetches))
   },
   {
@@ -177,7 +177,7 @@ export const METRICS: readonly MetricSpec[] = [
   {
     name: 'holdfast_keys_last_failure',
     type: 'gauge',
-    help: 'Why the last fetch of the key set failed; absent when it did not.',
+    help: '1 for the reason why the last fetch of the key set failed; absent if it succeeded.',
     read: sources => keys(sources, ({ lastFailure }) => lastFailure === undefined ? [] : [{ labels: { failure: lastFailure }, value: 1 }])
   }
 ]

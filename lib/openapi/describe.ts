@@ -33,11 +33,11 @@ const CONTRACT_VERSION = '1.0.0'
 const UNDESCRIBED = 'Default Response'
 
 const SCHEMES: Record<'Bearer' | 'DPoP', (algs: readonly string[]) => Components['securitySchemes'][string]> = {
-  Bearer: () => ({ type: 'http', scheme: 'bearer', description: 'A JWT access token of the identity provider (RFC 6750).' }),
+  Bearer: () => ({ type: 'http', scheme: 'bearer', description: 'A JWT access token from the identity provider (RFC 6750).' }),
   DPoP: algs => ({
     type: 'http',
     scheme: 'DPoP',
-    description: `An access token that is bound to a key of the client, with a proof of that key in the DPoP header (RFC 9449). Proofs are signed with one of ${algs.join(', ')}.`
+    description: `An access token that is bound to a key of the client, with a proof made with that key in the DPoP header (RFC 9449). Accepted algorithms of proofs: ${algs.join(', ')}.`
   })
 }
 
@@ -50,12 +50,12 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
       title: 'Holdfast',
       version: CONTRACT_VERSION,
       license: { name: 'MIT', identifier: 'MIT' },
-      description: 'A small JSON API whose protected resources accept only access tokens of one identity provider. Scopes stand beside each security scheme; HEAD works wherever GET does.'
+      description: 'A small JSON API whose protected resources accept only access tokens of one identity provider. Each security scheme lists the scopes that it needs. HEAD works wherever GET does.'
     },
     tags: [
       { name: 'API', description: 'Resources, public and protected.' },
-      { name: 'Discovery', description: 'What clients find out by themselves.' },
-      { name: 'Operation', description: 'What balancers and operators look at.' }
+      { name: 'Discovery', description: 'What clients can find out by themselves.' },
+      { name: 'Operation', description: 'For load balancers and operators.' }
     ],
     paths: {},
     components: {
@@ -67,7 +67,7 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
               name: 'DPoP',
               in: 'header',
               required: policy.mode === 'REQUIRED',
-              description: 'A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4).',
+              description: 'A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4).',
               schema: { type: 'string', maxLength: 8192 }
             }
           },
@@ -152,19 +152,19 @@ export function errorSchemas (form: ErrorBodyForm): Record<'Refusal' | 'Failure'
 /** The answers that any guarded route may give instead of its own, with an example for each reason that can occur. */
 export function refusalResponses (policy: RefusalPolicy): Record<string, Response> {
   const challenges = {
-    'WWW-Authenticate': { description: 'The challenges of the schemes that are accepted, in one line (RFC 6750, RFC 9449 section 7.1).', required: true, schema: string }
+    'WWW-Authenticate': { description: 'The challenges of the accepted schemes, in one line (RFC 6750, RFC 9449 section 7.1).', required: true, schema: string }
   }
   const nonce = policy.nonces && {
-    'DPoP-Nonce': { description: 'The nonce that the next proof must hold; present with the error use_dpop_nonce (RFC 9449 section 8).', schema: string }
+    'DPoP-Nonce': { description: 'The nonce that the next proof must contain. Sent with the error use_dpop_nonce (RFC 9449 section 8).', schema: string }
   }
   const retryAfter = {
-    'Retry-After': { description: 'Seconds to wait.', required: true, schema: { type: 'integer', minimum: 1 } }
+    'Retry-After': { description: 'Seconds to wait before the next try.', required: true, schema: { type: 'integer', minimum: 1 } }
   }
   return {
-    Unauthorized: answer(policy, 401, 'No credentials, or credentials that do not pass.', { ...challenges, ...nonce }),
-    Forbidden: answer(policy, 403, 'The token is valid and lacks a scope that this resource needs.', challenges),
+    Unauthorized: answer(policy, 401, 'The credentials are missing or were refused.', { ...challenges, ...nonce }),
+    Forbidden: answer(policy, 403, 'The token is valid, but it lacks a scope that this resource needs.', challenges),
     ...((policy.rateLimit || policy.replayShare) && { TooManyRequests: answer(policy, 429, 'The client has sent as many requests as it may for now.', retryAfter) }),
-    Unavailable: answer(policy, 503, 'The request could not be decided, or the service is overloaded. It may be sent again.', retryAfter)
+    Unavailable: answer(policy, 503, 'The service could not decide about the request, or it is overloaded. The client can send the request again.', retryAfter)
   }
 }
 

@@ -31,7 +31,7 @@ export function renderPage (document: OpenapiDocument): string {
 <header>
 <h1>${escape(info.title)}</h1>
 <p>${prose(info.description)}</p>
-<p>The same for programs: <a href="docs/json">OpenAPI ${escape(document.openapi)} document</a>.</p>
+<p>For programs: <a href="docs/json">OpenAPI ${escape(document.openapi)} document</a>.</p>
 </header>
 <main>
 <h2 id="credentials">Credentials</h2>

@@ -219,7 +219,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether tokens and proofs can be decided about */
+        /** Whether the service can decide about tokens and proofs */
         get: operations["getHealthReady"];
         put?: never;
         post?: never;
@@ -262,10 +262,10 @@ export interface components {
         };
     };
     responses: {
-        /** @description No credentials, or credentials that do not pass. */
+        /** @description The credentials are missing or were refused. */
         Unauthorized: {
             headers: {
-                /** @description The challenges of the schemes that are accepted, in one line (RFC 6750, RFC 9449 section 7.1). */
+                /** @description The challenges of the accepted schemes, in one line (RFC 6750, RFC 9449 section 7.1). */
                 "WWW-Authenticate": string;
                 [name: string]: unknown;
             };
@@ -273,10 +273,10 @@ export interface components {
                 "application/json": components["schemas"]["Refusal"];
             };
         };
-        /** @description The token is valid and lacks a scope that this resource needs. */
+        /** @description The token is valid, but it lacks a scope that this resource needs. */
         Forbidden: {
             headers: {
-                /** @description The challenges of the schemes that are accepted, in one line (RFC 6750, RFC 9449 section 7.1). */
+                /** @description The challenges of the accepted schemes, in one line (RFC 6750, RFC 9449 section 7.1). */
                 "WWW-Authenticate": string;
                 [name: string]: unknown;
             };
@@ -287,7 +287,7 @@ export interface components {
         /** @description The client has sent as many requests as it may for now. */
         TooManyRequests: {
             headers: {
-                /** @description Seconds to wait. */
+                /** @description Seconds to wait before the next try. */
                 "Retry-After": number;
                 [name: string]: unknown;
             };
@@ -295,10 +295,10 @@ export interface components {
                 "application/json": components["schemas"]["Failure"];
             };
         };
-        /** @description The request could not be decided, or the service is overloaded. It may be sent again. */
+        /** @description The service could not decide about the request, or it is overloaded. The client can send the request again. */
         Unavailable: {
             headers: {
-                /** @description Seconds to wait. */
+                /** @description Seconds to wait before the next try. */
                 "Retry-After": number;
                 [name: string]: unknown;
             };
@@ -308,7 +308,7 @@ export interface components {
         };
     };
     parameters: {
-        /** @description A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4). */
+        /** @description A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4). */
         DPoP: string;
     };
     requestBodies: never;
@@ -326,7 +326,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Metadata of this protected resource, as RFC 9728 has it. */
+            /** @description Metadata of this protected resource (RFC 9728). */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -350,7 +350,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4). */
+                /** @description A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4). */
                 DPoP?: components["parameters"]["DPoP"];
             };
             path?: never;
@@ -379,7 +379,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4). */
+                /** @description A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4). */
                 DPoP?: components["parameters"]["DPoP"];
             };
             path: {
@@ -411,7 +411,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4). */
+                /** @description A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4). */
                 DPoP?: components["parameters"]["DPoP"];
             };
             path?: never;
@@ -440,7 +440,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4). */
+                /** @description A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4). */
                 DPoP?: components["parameters"]["DPoP"];
             };
             path?: never;
@@ -470,7 +470,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4). */
+                /** @description A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4). */
                 DPoP?: components["parameters"]["DPoP"];
             };
             path?: never;
@@ -501,7 +501,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4). */
+                /** @description A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4). */
                 DPoP?: components["parameters"]["DPoP"];
             };
             path?: never;
@@ -552,7 +552,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4). */
+                /** @description A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4). */
                 DPoP?: components["parameters"]["DPoP"];
             };
             path?: never;
@@ -581,7 +581,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A fresh proof for this very request, beside a token of the DPoP scheme (RFC 9449 section 4). */
+                /** @description A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4). */
                 DPoP?: components["parameters"]["DPoP"];
             };
             path: {
