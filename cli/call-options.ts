@@ -14,17 +14,17 @@ export const USAGE = `Gets an access token, calls the API with it, and shows wha
   --issuer URL           the identity provider                       CALL_ISSUER
   --audience URI         the identifier of the API                   CALL_AUDIENCE
   --client-id ID         the client, for its client credentials      CALL_CLIENT_ID
-  --client-secret TEXT   better from the environment                 CALL_CLIENT_SECRET
-  --body form|json       how the token request is sent; form unless told
-  --param NAME=VALUE     one more parameter of the token request, such as resource=URI
-  --alg ALG              of the proof: ES256 unless told
+  --client-secret TEXT   its secret; better set CALL_CLIENT_SECRET   CALL_CLIENT_SECRET
+  --body form|json       how the token request is sent (default: form)
+  --param NAME=VALUE     another parameter for the token request, such as resource=URI
+  --alg ALG              the algorithm of the proof (default: ES256)
   --htu URL              sign the proof for this URL instead of the one called
-  --header "NAME: VALUE" one more header of the call
+  --header "NAME: VALUE" another header for the call
   --no-token             call without a token
-  --full                 show tokens and proofs whole
+  --full                 show tokens and proofs in full
 
-A token that you have already is taken from CALL_TOKEN. Where nothing is said, the local tenant that
-\`npm run dev\` runs is asked. Exit code: 0 when the API answered 2xx, else 1.
+If you already have a token, set CALL_TOKEN. Without these options, the local tenant of \`npm run dev\` is used.
+Exit code: 0 if the API answered 2xx, else 1.
 `
 
 export interface CallOptions {
@@ -97,7 +97,7 @@ export function readCallOptions (argv: readonly string[], env: NodeJS.ProcessEnv
     parameters: (values.param ?? []).map((pair) => split(pair, '=', '--param'))
   }
   if (token === undefined) requireProvider(options)
-  if (token !== undefined && options.dpop) throw new BadUsage('--dpop needs a token bound to a fresh key: it goes with neither CALL_TOKEN nor --no-token')
+  if (token !== undefined && options.dpop) throw new BadUsage('--dpop gets a new token bound to a fresh key, so it cannot be combined with CALL_TOKEN or --no-token')
   return options
 }
 
@@ -111,8 +111,8 @@ function target (positionals: readonly string[]): { method: string, path: string
 
 function join (base: string | undefined, path: string): string {
   if (/^https?:\/\//i.test(path)) return checkedUrl(path)
-  if (!path.startsWith('/')) throw new BadUsage(`"${path}" is neither a path from / on nor a URL`)
-  if (base === undefined) throw new BadUsage('no local tenant runs (npm run dev starts one): say where the API is with --url')
+  if (!path.startsWith('/')) throw new BadUsage(`"${path}" is neither a path that starts with / nor a URL`)
+  if (base === undefined) throw new BadUsage('no local tenant is running (npm run dev starts one): say with --url where the API is')
   return checkedUrl(base.replace(/\/$/, '') + path)
 }
 
@@ -122,7 +122,7 @@ function checkedUrl (url: string): string {
 }
 
 function requireProvider ({ issuer, clientId, clientSecret }: CallOptions): void {
-  if (issuer === '') throw new BadUsage('no local tenant runs (npm run dev starts one): name a provider with --issuer, or call with --no-token')
+  if (issuer === '') throw new BadUsage('no local tenant is running (npm run dev starts one): name a provider with --issuer, or call with --no-token')
   if (!/^https?:\/\//i.test(issuer)) throw new BadUsage(`the issuer is a URL with its scheme, such as https://${issuer}/`)
   checkedUrl(issuer)
   if (clientId === '') throw new BadUsage('which client asks for the token? --client-id or CALL_CLIENT_ID')
@@ -137,6 +137,6 @@ function bodyForm (value: string | undefined): 'form' | 'json' {
 
 function split (pair: string, mark: string, name: string): [string, string] {
   const at = pair.indexOf(mark)
-  if (at < 1) throw new BadUsage(`${name} "${pair}" has no ${mark} in it`)
+  if (at < 1) throw new BadUsage(`${name} "${pair}" has no ${mark}`)
   return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()]
 }

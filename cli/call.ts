@@ -41,7 +41,7 @@ async function run (options: CallOptions, { env, out, tenant }: CallWorld, paint
   const token = await obtainToken(options, key, env, out, paint)
   if (token === undefined) return 1
   const send = async (nonce?: string): Promise<Exchange> => {
-    if (nonce !== undefined) out.write(`\n${paint('yellow', 'The service wants its nonce in the proof: once more, with it.')}\n`)
+    if (nonce !== undefined) out.write(`\n${paint('yellow', 'The service wants its nonce in the proof. Trying again with it.')}\n`)
     const shown = await callApi(options, token, key, nonce, env)
     const proof = shown.requestHeaders['DPoP']
     if (proof !== undefined) out.write(title(paint, 'Proof') + showJwt(paint, proof, seconds()))

@@ -28,7 +28,7 @@ export function readCapture (text: string): Capture {
   const capture = read(text.replace(/^\ufeff/, ''))
   const { notes, headers } = capture
   if (notes.length > MAX_NOTES) notes.splice(MAX_NOTES, Infinity, `${notes.length - MAX_NOTES} more like these could not be read.`)
-  if (headers.length === MAX_HEADERS) notes.push(`There are ${MAX_HEADERS} header lines or more: the rest is left out.`)
+  if (headers.length === MAX_HEADERS) notes.push(`There are ${MAX_HEADERS} header lines or more; the others are left out.`)
   return capture
 }
 
@@ -37,7 +37,7 @@ function read (text: string): Capture {
   const json = /^\s*[{[]/.test(text) ? readJson(text) : undefined
   if (json !== undefined) return readHar(json)
   const capture = lines.some((line) => /^> ?[!-~]+ \S+ HTTP\/|^\* \[HTTP\/[23]\]/.test(line)) ? readCurl(lines) : readLines(lines)
-  if (/^\s*[{[]/.test(text)) capture.notes.unshift('It begins like JSON, and is none: it was read as header lines.')
+  if (/^\s*[{[]/.test(text)) capture.notes.unshift('It starts like JSON but is not valid JSON, so it was read as header lines.')
   return capture
 }
 
@@ -112,7 +112,7 @@ function readCurl (lines: readonly string[]): Capture {
     capture.scheme = isEncrypted ? 'https' : 'http'
   }
   if (requests > 1) capture.notes.push(`There are ${requests} requests: the last one is explained.`)
-  if (requests === 0) capture.notes.push('There are lines of curl -v, and no request among them.')
+  if (requests === 0) capture.notes.push('There are lines of curl -v, but no request among them.')
   return capture
 }
 
@@ -141,7 +141,7 @@ function readLine (capture: Capture, line: string): void {
     return
   }
   const [, name, value] = /^(:?[!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
-  if (name === undefined || value === undefined) capture.notes.push(`A line is no header: ${quote(line)}`)
+  if (name === undefined || value === undefined) capture.notes.push(`A line is not a header: ${quote(line)}`)
   else addHeader(capture, name, value)
 }
 
@@ -152,7 +152,7 @@ function addHeader (capture: Capture, name: string, value: string): void {
   else if (name === ':path') capture.target = value
   else if (name === ':scheme') capture.scheme = value === 'https' ? 'https' : 'http'
   else if (name === ':authority') capture.headers.push(['Host', capture.authority = value])
-  else if (name.startsWith(':')) capture.notes.push(`A field is not known: ${quote(name)}`)
+  else if (name.startsWith(':')) capture.notes.push(`A field is unknown: ${quote(name)}`)
   else if (name.toLowerCase() !== 'host' || value !== capture.authority) capture.headers.push([name, value])
 }
 

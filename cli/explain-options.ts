@@ -7,21 +7,21 @@ export const USAGE = `Explains a captured request: what each check of the servic
 
   curl -v https://api.example/api/private -H 'Authorization: DPoP ...' -H 'DPoP: ...' 2>&1 | npm run explain
 
-FILE holds the output of curl -v, a HAR file or one entry of it, or the request line and the header lines.
+FILE contains the output of curl -v, a HAR file, one entry of a HAR file, or a request line and header lines.
 
-  --keys FILE        the key set of the provider (JWKS): nothing is fetched then
-  --offline          fetch nothing; signatures of tokens are then not checked
-  --at TIME          the time to judge at: a date, Unix seconds, or now. Unless told: when the capture was
-                     made, where it says so, else now
-  --set NAME=VALUE   a setting, such as IDP_AUDIENCE=https://api.example; others are read as the service does
-  --scope "A B"      the permissions that the route needs; those of the service's own routes are known
-  --url URL          where the request was sent, where the capture does not tell
-  --method METHOD    how
-  --peer ADDRESS     who connected to the service, for TRUST_PROXY
+  --keys FILE        the key set of the provider (JWKS); then nothing is fetched
+  --offline          fetch nothing; then signatures of tokens are not checked
+  --at TIME          the time at which to check: a date, Unix seconds, or now. Default: the time of the
+                     capture if the capture says it, else now
+  --set NAME=VALUE   a setting, such as IDP_AUDIENCE=https://api.example; the others come from where the service reads them
+  --scope "A B"      the permissions that the route needs; not needed for the service's own routes
+  --url URL          where the request was sent, if the capture does not say
+  --method METHOD    the method of the request, if the capture does not say
+  --peer ADDRESS     the address that connected to the service, for TRUST_PROXY
   --json             the report as JSON
 
-Where no setting names a provider, the local tenant that \`npm run dev\` runs is taken. Tokens and proofs stay
-on this machine; only the provider's keys are asked for. Exit code: 0 when no check failed, else 1.
+If no setting names a provider, the local tenant of \`npm run dev\` is used. Tokens and proofs stay on this
+machine; only the provider's keys are fetched. Exit code: 0 if no check failed, else 1.
 `
 
 export interface ExplainArguments {
@@ -58,7 +58,7 @@ const FLAGS = {
 export function readExplainArguments (argv: readonly string[], now: number): ExplainArguments | null {
   const { values, positionals } = splitArguments(argv, FLAGS)
   if (values.help === true) return null
-  if (positionals.length > 1) throw new BadUsage('One file at a time.')
+  if (positionals.length > 1) throw new BadUsage('Give only one file.')
   if (values.url !== undefined && !/^https?:/i.test(URL.canParse(values.url) ? values.url : '')) throw new BadUsage(`--url ${values.url} is not an absolute http or https URL`)
   return {
     file: positionals[0],

@@ -18,7 +18,7 @@ const MARKS = { passed: ['green', '\u2713'], failed: ['red', '\u2717'], 'not rea
 export function showReport ({ request, judgedAt, notes, explanation }: Report, paint: Paint): string {
   const { method, target, headers, encrypted } = request
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
-  const lines = [`${paint('bold', printableLine(`${method} ${target}`))}`, `${encrypted ? 'https' : 'http'}, Host ${printableLine(host ?? '(none)')}`, `judged at ${new Date(judgedAt * 1000).toISOString()}`]
+  const lines = [`${paint('bold', printableLine(`${method} ${target}`))}`, `${encrypted ? 'https' : 'http'}, Host ${printableLine(host ?? '(none)')}`, `checked as of ${new Date(judgedAt * 1000).toISOString()}`]
   return [
     title(paint, 'Request') + indent(lines.join('\n')) + '\n',
     notes.length === 0 ? '' : title(paint, 'Notes') + indent(notes.map((note) => `- ${printableLine(note)}`).join('\n')) + '\n',
@@ -51,7 +51,7 @@ function showVerdict ({ refusal, notChecked }: Explanation, paint: Paint): strin
 export function showAdvice ({ meaning, cause, cure }: Advice, paint: Paint): string {
   return [
     `${paint('cyan', 'What it means')}   ${meaning}`,
-    `${paint('cyan', 'Why, as a rule')}  ${cause}`,
+    `${paint('cyan', 'Usual cause')}     ${cause}`,
     `${paint('cyan', 'What to do')}      ${cure}`
   ].join('\n')
 }

@@ -60,7 +60,7 @@ async function makeReport (options: ExplainArguments, world: ExplainWorld): Prom
   const request = requestOf(capture, options, settings)
   const judgedAt = options.at ?? capture.at ?? world.now
   const { notes } = capture
-  if (options.at === undefined && capture.at !== undefined) notes.push('Judged at the time of the capture: --at now judges as if it were sent now.')
+  if (options.at === undefined && capture.at !== undefined) notes.push('Checked as of the time of the capture. With --at now it is checked as if it were sent now.')
   const keys = await keysOf(options, settings, world, notes)
   try {
     const requirements = await requirementsOf(request, options, settings, notes)
@@ -81,8 +81,8 @@ function withoutSignatures (report: Report): Report {
 function noteAnswer ({ status, challenge = '', notes }: Capture, { refusal }: Explanation): void {
   if (status === undefined) return
   const { reason } = readTold(challenge)
-  notes.push(`The capture says that it was answered ${status}${reason === undefined ? '' : `, which tells the reason ${reason}`}.`)
-  if (reason !== undefined && reason !== refusal?.reason) notes.push('The checks below come to another end: the service has other settings (--set), another clock, or saw another request.')
+  notes.push(`The capture says that the answer was ${status}${reason === undefined ? '' : `, with the reason ${reason}`}.`)
+  if (reason !== undefined && reason !== refusal?.reason) notes.push('The checks below come to another result. The service may have other settings (--set) or another clock, or it got a different request.')
 }
 
 /** As the service reads them; a flag wins over all, and what the local tenant's API goes by stands in where nothing names a provider. */
@@ -95,7 +95,7 @@ async function settingsOf ({ settings }: ExplainArguments, { env, readFile, tena
 async function readText (file: string | undefined, { readFile, readInput }: ExplainWorld): Promise<string> {
   if (file === undefined) return readInput()
   const text = tryRead(file, readFile)
-  if (text === undefined) throw new BadUsage(`There is no file ${file} that can be read.`)
+  if (text === undefined) throw new BadUsage(`The file ${file} does not exist or cannot be read.`)
   return text
 }
 
@@ -116,10 +116,10 @@ function requestOf (capture: Capture, { url, method, peer }: ExplainArguments, s
     if (target !== undefined) capture.target = target
     if (!has(capture, 'host')) capture.headers.push(['Host', new URL(url).host])
   }
-  if (capture.method === undefined && method === undefined) notes.push('No method was found: GET is assumed (--method).')
-  if (capture.target === undefined) notes.push('No path was found: / is assumed (--url).')
-  if (capture.headers.length === 0) notes.push('No header was found.')
-  if (capture.scheme === undefined && settings.PUBLIC_URL === undefined) notes.push('Whether it was http or https is not told: http is assumed (--url).')
+  if (capture.method === undefined && method === undefined) notes.push('There is no method; GET is assumed. To set it: --method.')
+  if (capture.target === undefined) notes.push('There is no path; / is assumed. To set it: --url.')
+  if (capture.headers.length === 0) notes.push('There are no headers.')
+  if (capture.scheme === undefined && settings.PUBLIC_URL === undefined) notes.push('The capture does not say whether it was http or https; http is assumed. To set it: --url.')
   return {
     method: method ?? capture.method ?? 'GET',
     target: withoutPrefix(capture, settings),
@@ -136,7 +136,7 @@ function withoutPrefix ({ target = '/', headers, byClient, notes }: Capture, { P
   const prefix = pathname.replace(/\/$/, '')
   const isThere = headers.some(([name, value]) => name.toLowerCase() === 'host' && value.toLowerCase() === host)
   if (prefix === '' || !isThere || !target.startsWith(`${prefix}/`)) return target
-  notes.push(`The prefix ${prefix} of PUBLIC_URL is taken off the path, as the proxy does.`)
+  notes.push(`The prefix ${prefix} of PUBLIC_URL is removed from the path, as the proxy does.`)
   return target.slice(prefix.length)
 }
 
@@ -144,14 +144,14 @@ async function requirementsOf ({ method, target }: CapturedRequest, { scopes }: 
   if (scopes !== undefined) return scopes.length === 0 ? [] : [{ scope: scopes }]
   const route = await lookUpRoute(method, target, settings)
   if (route.kind === 'guarded') return route.requirements
-  notes.push(route.kind === 'open' ? 'This route has no guard: it is served whatever the checks below say.' : 'The service has no such route: it answers 404. The checks below are those of a guarded one (--scope says what it needs).')
+  notes.push(route.kind === 'open' ? 'This route has no guard. It answers whatever the checks below say.' : 'The service has no such route and answers 404. The checks below are those of a guarded route (--scope says what it needs).')
   return undefined
 }
 
 async function keysOf ({ keysFile, offline }: ExplainArguments, settings: Settings, { readFile }: ExplainWorld, notes: string[]): Promise<ProviderKeys | undefined> {
   if (keysFile === undefined) return offline ? undefined : openProviderKeys(settings, (sentence) => notes.push(sentence))
   const keys = await readProviderKeys(tryRead(keysFile, readFile) ?? '')
-  if (keys === undefined) notes.push(`${keysFile} holds no key set that can be read: signatures of tokens are not checked.`)
+  if (keys === undefined) notes.push(`${keysFile} contains no readable key set, so signatures of tokens are not checked.`)
   return keys
 }
 
@@ -160,7 +160,7 @@ const MAX_BYTES = 64 * 1024 * 1024
 /** Reads to the end, but not without one. @throws BadUsage */
 export async function readInput (stream: AsyncIterable<Buffer>): Promise<string> {
   const text = await readAtMost(stream, MAX_BYTES)
-  if (text === undefined) throw new BadUsage('That is more than 64 MiB: save the one request alone.')
+  if (text === undefined) throw new BadUsage('That is more than 64 MiB. Save only the one request.')
   return text
 }
 

@@ -58,7 +58,7 @@ const SHOWN = new Set(['www-authenticate', 'dpop-nonce', 'retry-after', 'content
 /** Header and claims of a JWT, its times beside what they mean. Nothing is verified. */
 export function showJwt (paint: Paint, jwt: string, nowSeconds: number): string {
   const [header, claims] = jwt.split('.', 2).map(decode)
-  if (header === undefined || claims === undefined) return indent(paint('yellow', 'not a JWT: nothing to decode')) + '\n'
+  if (header === undefined || claims === undefined) return indent(paint('yellow', 'not a JWT, so there is nothing to decode')) + '\n'
   return indent(`${paint('dim', 'header')} ${printable(JSON.stringify(header, null, 2))}`) + '\n' +
     indent(`${paint('dim', 'claims')} ${withTimes(paint, claims, nowSeconds)}`) + '\n'
 }

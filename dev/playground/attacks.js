@@ -19,65 +19,65 @@ export const ATTACKS = [
   {
     id: 'replay',
     title: 'Replay the proof',
-    story: 'A whole request was caught, token and proof. It is sent again as it was.',
-    lesson: 'Each proof has a jti of its own, and the service remembers it: the second use is refused.',
+    story: 'The attacker has recorded a whole request, token and proof, and sends it again unchanged.',
+    lesson: 'Each proof has its own jti, and the service records it. It refuses the second use.',
     claims: ['jti'],
     run: (world, log) => steal(world, log, (headers) => send(log, world.target, headers))
   },
   {
     id: 'bearer',
     title: 'Use the token as Bearer',
-    story: 'The token was stolen from a log or a proxy. It is sent alone, as Bearer tokens are.',
-    lesson: 'The token names the key that it is bound to (cnf.jkt): without a proof by that key it is worth nothing.',
+    story: 'The token was stolen from a log or a proxy. The attacker sends it without a proof, as a Bearer token.',
+    lesson: 'The token names the key that it is bound to (cnf.jkt). It is useless without a proof made with that key.',
     claims: ['cnf'],
     run: (world, log) => send(log, world.target, { authorization: `Bearer ${world.token}` })
   },
   {
     id: 'key',
     title: 'Use another key',
-    story: 'The token was stolen, and the thief signs a perfect proof with a key of their own.',
-    lesson: 'The thumbprint of the key in the proof is not the cnf.jkt in the token. The right key cannot be stolen: it never leaves the browser.',
+    story: 'The token was stolen. The thief signs a perfect proof, but with another key.',
+    lesson: 'The thumbprint of the key in the proof is not the cnf.jkt in the token. The right key cannot be stolen, because it never leaves the browser.',
     claims: ['jwk', 'cnf'],
     run: async (world, log) => call(log, world.target, world.token, oauth.DPoP(world.client, await oauth.generateKeyPair('ES256')))
   },
   {
     id: 'method',
     title: 'Change the method',
-    story: 'A caught request for GET is sent with the method HEAD.',
-    lesson: 'The proof says for which method it was made (htm).',
+    story: 'The attacker has recorded a GET request and sends it with the method HEAD.',
+    lesson: 'The proof names the method that it was made for (htm).',
     claims: ['htm'],
     run: (world, log) => steal(world, log, (headers) => send(log, world.target, headers, 'HEAD'))
   },
   {
     id: 'url',
     title: 'Change the URL',
-    story: 'A caught request is sent to another endpoint of the same API.',
-    lesson: 'The proof says for which URL it was made (htu).',
+    story: 'The attacker sends a recorded request to another endpoint of the same API.',
+    lesson: 'The proof names the URL that it was made for (htu).',
     claims: ['htu'],
     run: (world, log) => steal(world, log, (headers) => send(log, world.elsewhere, headers))
   },
   {
     id: 'time',
     title: 'Change the time',
-    story: 'A proof was made an hour ago, for later. It was never used, so its jti is new.',
-    lesson: 'A proof is good for minutes: by the time in it (iat), or, where the service asks for nonces, by the age of the nonce.',
+    story: 'A proof was made an hour ago and kept for later. It was never used, so its jti is new.',
+    lesson: 'A proof is good for a few minutes. Its age comes from the time in it (iat) or, if the service requires nonces, from its nonce.',
     claims: ['iat', 'nonce'],
     run: (world, log) => callOnce(log, world.target, world.token, forge(world, (claims) => { claims.iat -= HOUR }))
   },
   {
     id: 'ath',
     title: 'Drop ath',
-    story: 'A proof that was not made for any token is put beside the stolen one.',
-    lesson: 'The proof holds the hash of the one token that it goes with (ath).',
+    story: 'The attacker sends the stolen token with a proof that was not made for any token.',
+    lesson: 'A proof must contain the hash of the token that it is used with (ath).',
     claims: ['ath'],
     run: (world, log) => call(log, world.target, world.token, forge(world, (claims) => { delete claims.ath }))
   },
   {
     id: 'nonce',
     title: 'Send no nonce',
-    story: 'The proof was made without asking the service for anything first.',
-    lesson: 'With DPOP_NONCE=required the service refuses a proof without its nonce, so none can be made in advance.',
-    passed: 'This service asks for no nonces, so nothing was wrong with the proof. Start it with DPOP_NONCE=required npm run dev to see the difference.',
+    story: 'The attacker made the proof without asking the service for a nonce first.',
+    lesson: 'With DPOP_NONCE=required the service refuses a proof without its nonce, so nobody can make proofs in advance.',
+    passed: 'This service does not require nonces, so nothing was wrong with the proof. To see the difference, start it with DPOP_NONCE=required npm run dev.',
     claims: ['nonce'],
     run: (world, log) => callOnce(log, world.target, world.token, forge(world, (claims) => { delete claims.nonce }))
   }

@@ -9,8 +9,8 @@ export function recorder (log) {
     try {
       response = await fetch(url, { method, headers, body, signal, cache: 'no-store' })
     } catch {
-      log.push({ method, url: String(url), sent, status: 0, statusText: 'No answer that this page may read', received: {}, body: '' })
-      throw new Error('the API did not answer, or did not let this origin read its answer')
+      log.push({ method, url: String(url), sent, status: 0, statusText: 'This page got no answer that it may read', received: {}, body: '' })
+      throw new Error('the API did not answer, or did not allow this page to read its answer')
     }
     log.push({
       method,

@@ -14,7 +14,7 @@ let dpop
 let keys
 
 const ENDPOINTS = [
-  ['/api/public', 'open to all'],
+  ['/api/public', 'open to everyone'],
   ['/api/private', 'a token'],
   ['/api/private-scoped', 'read:messages'],
   ['/api/protected', 'a token'],
@@ -39,7 +39,7 @@ async function begin () {
     await forget()
     await showSession(undefined)
     byId('login').focus()
-    announce('Token and key are forgotten.')
+    announce('Token and key are deleted.')
   })
   try {
     await showSession(await finishLogin(config))
@@ -87,15 +87,15 @@ async function showSession (next) {
   dpop = session === undefined ? undefined : oauth.DPoP(client, keys)
   const isIn = session !== undefined
   byId('login-state').replaceChildren(...isIn
-    ? ['Logged in. The token is bound to the key ', element('code', {}, session.thumbprint), ', which this browser keeps and cannot give away.']
-    : ['Nobody is logged in. The key is made here, and its private half cannot be read, not even by this page.'])
+    ? ['Logged in. The token is bound to the key ', element('code', {}, session.thumbprint), '. This browser keeps the key and cannot give it away.']
+    : ['Nobody is logged in. The key is made in this browser. Nobody can read its private half, not even this page.'])
   byId('login').textContent = isIn ? 'Log in again' : 'Log in'
   byId('logout').hidden = !isIn
   byId('token-details').hidden = !isIn
   byId('token').replaceChildren(...isIn ? [jwtView(session.token, ['cnf'])] : [])
   byId('attack-note').textContent = isIn
-    ? 'Against GET /api/private. Each differs from a good request in one thing.'
-    : 'Log in first: what an attacker does starts with a stolen token.'
+    ? 'Each attack goes to GET /api/private and differs from a good request in one thing.'
+    : 'Log in first: each attack starts with a stolen token.'
   for (const button of byId('attacks').querySelectorAll('button')) button.disabled = !isIn
 }
 
@@ -116,7 +116,7 @@ async function show (what, run) {
     turnToResult()
     announce(`${what.title}. ${byId('verdict').textContent}`)
   } catch (error) {
-    fail(`${what.title}: this page could not go on.`, error)
+    fail(`${what.title}: this page could not continue.`, error)
   } finally {
     document.body.removeAttribute('aria-busy')
   }

@@ -4,7 +4,7 @@ import { decodeJwt, describeTime } from './jwt.js'
 /** A JWT as two lists, header and claims; those named in `marked` stand out. */
 export function jwtView (text, marked = []) {
   const jwt = decodeJwt(text)
-  if (jwt === undefined) return element('p', { className: 'quiet' }, 'Not a JWT: there is nothing to decode.')
+  if (jwt === undefined) return element('p', { className: 'quiet' }, 'Not a JWT, so there is nothing to decode.')
   return element('div', { className: 'jwt' }, members('Header', jwt.header, marked), members('Claims', jwt.claims, marked))
 }
 
@@ -13,7 +13,7 @@ function members (title, object, marked) {
     const isMarked = marked.includes(name)
     const time = describeTime(name, value)
     return element('div', { className: isMarked ? 'marked' : '' },
-      element('dt', {}, name, isMarked ? element('span', { className: 'visually-hidden' }, ' (what this is about)') : undefined),
+      element('dt', {}, name, isMarked ? element('span', { className: 'visually-hidden' }, ' (this is what counts here)') : undefined),
       element('dd', {}, element('code', {}, typeof value === 'string' ? value : JSON.stringify(value, null, 1)),
         time === undefined ? undefined : element('span', { className: 'note' }, ` ${time}`)))
   })
@@ -67,7 +67,7 @@ function checksView ({ checks = [], notes = [] } = {}) {
   return element('section', { className: showsValues ? 'checks with-values' : 'checks', id: 'checks', 'aria-labelledby': 'checks-title' },
     element('div', { className: 'checks-head' },
       element('h4', { id: 'checks-title' }, checks.length === 0 ? 'The checks' : `The checks, in order: ${countsOf(checks)}`),
-      checks.some(({ outcome }) => outcome === 'failed') ? element('a', { href: '#failed-check' }, 'To the one that failed') : undefined,
+      checks.some(({ outcome }) => outcome === 'failed') ? element('a', { href: '#failed-check' }, 'Go to the check that failed') : undefined,
       reached.length === 0 ? undefined : valuesChoice()),
     notes.map((note) => element('p', { className: 'note' }, note)),
     reached.length === 0
@@ -86,7 +86,7 @@ const countsOf = (checks) => Object.keys(MARKS)
 function valuesChoice () {
   return element('label', {},
     element('input', { type: 'checkbox', id: 'show-values', checked: showsValues, change: ({ target }) => { showsValues = target.checked; target.closest('.checks').classList.toggle('with-values', showsValues) } }),
-    ' Show what each compared')
+    ' Show what each check compared')
 }
 
 const mark = (outcome) => element('span', { className: 'mark', 'aria-hidden': 'true' }, MARKS[outcome])

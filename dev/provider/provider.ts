@@ -84,7 +84,7 @@ async function createHandler (issuer: string, settings: TenantSettings): Promise
     const oidc = await import('oidc-provider')
     const policy = oidc.interactionPolicy.base()
     policy.remove('consent')
-    const refuse = (): never => { throw new oidc.errors.InvalidTarget('no such API at this tenant') }
+    const refuse = (): never => { throw new oidc.errors.InvalidTarget('this tenant does not know that API') }
     return new oidc.Provider(issuer, await configuration(settings, policy, refuse))
   })
   provider.use((context, next) => logInUnasked(provider, context, next))

@@ -12,7 +12,7 @@ const provider = await startProvider({ port: Number(port), address, audience })
 const call = `--url ${url} --issuer ${provider.issuer} --audience ${audience} --client-id ${provider.clientId}`
 process.stdout.write([
   `The local tenant is at ${provider.issuer}`,
-  'A call, from a clone:',
+  'To call the API, run this in a clone:',
   `CALL_CLIENT_SECRET=${provider.clientSecret} npm run call -- ${call} --dpop GET /api/private`,
   ''
 ].join('\n'))

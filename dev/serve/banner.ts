@@ -22,7 +22,7 @@ export async function banner ({ tenant, playground }: Addresses, paint: Paint): 
   const addresses = rows.flatMap(([name, text]) => text === undefined ? [] : [`  ${name.padEnd(12)}${paint('cyan', text)}`])
   return [
     '',
-    `${paint('green', 'Holdfast is running.')} It reloads when you change the code; Ctrl-C stops all of it.`,
+    `${paint('green', 'Holdfast is running.')} It reloads when you change the code; Ctrl-C stops everything.`,
     '',
     ...addresses,
     '',
@@ -41,17 +41,17 @@ async function dpopLines (tenant: Tenant, paint: Paint): Promise<string[]> {
   if (answer.status !== 200) return [paint('dim', '  DPoP is switched off.'), '']
   // The proof that was tried is spent: the line needs one of its own.
   return [
-    paint('bold', 'With DPoP: a token that is worth nothing without its key'),
+    paint('bold', 'With DPoP: a token that is useless without its key'),
     '  npm run call -- --dpop GET /api/private',
     '  npm run call -- --dpop GET /api/private-scoped --scope read:messages',
-    paint('dim', '  By hand. A proof is good for one request: paste this twice and the second is refused as a replay.'),
+    paint('dim', '  By hand. A proof is good for one request: if you paste this twice, the second request is refused as a replay.'),
     `  ${curl(url, await headersWith(nonce))}`,
     ''
   ]
 }
 
 async function bearerLines (tenant: Tenant, paint: Paint): Promise<string[]> {
-  const lines = [paint('bold', 'With a Bearer token: whoever holds it may use it, for a day'), `  ${curl(`${tenant.url}/api/public`, {})}`]
+  const lines = [paint('bold', 'With a Bearer token: anyone who has it can use it, for one day'), `  ${curl(`${tenant.url}/api/public`, {})}`]
   for (const [path, scope] of [['/api/private', undefined], ['/api/private-scoped', 'read:messages']] as const) {
     const url = tenant.url + path
     const headers = { Authorization: `Bearer ${await tokenFor(tenant, scope)}` }

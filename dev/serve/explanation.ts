@@ -65,7 +65,7 @@ async function check (earlier: ReadonlyArray<Exchange | undefined>, exchange: Ex
 function readExchange (value: unknown, name: string, notes: string[]): Exchange | undefined {
   const { method, url, sent, received, body } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
   if (typeof method !== 'string' || typeof url !== 'string' || !URL.canParse(url)) {
-    notes.push(`${name} cannot be read: it has no method, or no URL.`)
+    notes.push(`${name} cannot be read: it has no method or no URL.`)
     return undefined
   }
   return {
@@ -80,6 +80,6 @@ function readExchange (value: unknown, name: string, notes: string[]): Exchange 
 function readHeaders (value: unknown, name: string, notes: string[]): Array<[string, string]> {
   const headers = Object.entries(typeof value === 'object' && value !== null ? value : {})
   const good = headers.filter((header): header is [string, string] => typeof header[1] === 'string')
-  if (good.length < headers.length) notes.push(`${name} is no text.`)
+  if (good.length < headers.length) notes.push(`${name} is not text.`)
   return good
 }

@@ -31,7 +31,7 @@ try {
 async function run (): Promise<void> {
   const wanted = Number(env['PORT'] || (env['API_PROFILE'] === '2' ? 8080 : 8000))
   const port = await portFrom(wanted)
-  if (port !== wanted) say(`Port ${wanted} is in use: the API takes ${port}.`)
+  if (port !== wanted) say(`Port ${wanted} is in use, so the API uses ${port}.`)
   const providerPort = await portFrom(port + 1)
   const playgroundPort = await portFrom(providerPort + 1)
   const url = `http://localhost:${port}`
@@ -69,7 +69,7 @@ function watchTypes (): void {
   const checker = startTypeChecker((complaints) => {
     if (!isWatching) say(paint('dim', 'Watching the code for changes.'))
     isWatching = true
-    if (complaints.length > 0) say(`\n${paint('yellow', 'The compiler complains:')}\n${complaints.join('\n')}\n`)
+    if (complaints.length > 0) say(`\n${paint('yellow', 'The compiler reports:')}\n${complaints.join('\n')}\n`)
   })
   stops.push(() => stopChild(checker))
 }

@@ -74,7 +74,7 @@ t.test('Where the service and the provider want nonces, both get theirs.', async
   const service = await startService({ DPOP_NONCE: 'required' }, strict)
   const { code, text } = await run(service, ['--dpop', '/api/private'])
   t.equal(code, 0)
-  t.match(text, /error="use_dpop_nonce"[\s\S]*once more[\s\S]*"nonce": "[\s\S]*200 OK/)
+  t.match(text, /error="use_dpop_nonce"[\s\S]*Trying again[\s\S]*"nonce": "[\s\S]*200 OK/)
 })
 
 t.test('A refusal gives exit code 1, the checks, the reason and what to do about it.', async (t) => {
@@ -98,7 +98,7 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
     const { code, text } = await run(tenant, argv)
     t.equal(code, 1, title)
     t.match(text, `\n  ${status} `, title)
-    t.match(text, /Checks, as seen from here\n {2}[\u2713\u2717] One Authorization header/, title)
+    t.match(text, /Checks, as seen from here\n {2}[\u2713\u2717] There is one Authorization header/, title)
     t.same(failedChecks(text), [failed], `${title}: the check that failed is named`)
     t.equal(verdict(text), `${reason}: ${cure}`, title)
     t.match(text.slice(text.indexOf('\nWhy')), option, title)
@@ -123,11 +123,11 @@ t.test('Of a service whose settings are not known the checks say what can be tol
   const bound = await startService({ DPOP_REQUIRED: 'true' })
   const shifted = await startService({ PUBLIC_URL: 'https://www.holdfast.example' })
   const rows: Array<[title: string, service: Tenant, argv: string[], env: NodeJS.ProcessEnv, failed: string[], verdict: string, says: RegExp]> = [
-    ['its audience is another', elsewhere, [], {}, [], `token_audience: ${ADVICE.token_audience.cure}`, /Seen from here no check fails/],
-    ['its URL is another', shifted, ['--dpop'], {}, [], `htu_mismatch: ${ADVICE.htu_mismatch.cure}`, /Seen from here no check fails/],
+    ['its audience is another', elsewhere, [], {}, [], `token_audience: ${ADVICE.token_audience.cure}`, /No check fails here/],
+    ['its URL is another', shifted, ['--dpop'], {}, [], `htu_mismatch: ${ADVICE.htu_mismatch.cure}`, /No check fails here/],
     ['the proof is for another URL', local, ['--dpop', '--htu', 'http://127.0.0.1:1/api/private'], {}, ['proof.htu'], `htu_mismatch: ${HTU_ADVICE.port}`, /URL of the request/],
     ['it takes DPoP alone', bound, [], {}, ['credentials'], `scheme_not_offered: ${ADVICE.scheme_not_offered.cure}`, /accepted schemes +DPoP\n/],
-    ['a token of unknown origin', local, [], { CALL_ISSUER: '', CALL_AUDIENCE: '', CALL_TOKEN: unsignedToken }, [], `token_issuer: ${ADVICE.token_issuer.cure}`, /\[token\.iss\] not checked\n +What the service wants is not known here/]
+    ['a token of unknown origin', local, [], { CALL_ISSUER: '', CALL_AUDIENCE: '', CALL_TOKEN: unsignedToken }, [], `token_issuer: ${ADVICE.token_issuer.cure}`, /\[token\.iss\] not checked\n +This tool does not know what the service expects/]
   ]
   for (const [title, { url }, argv, more, failed, expected, says] of rows) {
     const { code, text } = await run(undefined, [`${url}/api/private`, ...argv], { ...env, ...more })

@@ -144,8 +144,8 @@ t.test('What is not known is not checked, and the rest is.', async (t) => {
   const rows: Array<[argv: string[], env: NodeJS.ProcessEnv, note: RegExp]> = [
     [['--offline'], provider, /Notes/],
     [[], { ...provider, IDP_JWKS_URI: `${nobody}/keys` }, /- The keys of http\S+ could not be fetched: \w+/],
-    [['--keys', 'nothing.json'], provider, /- nothing\.json holds no key set that can be read/],
-    [['--keys', 'captured.txt'], provider, /- captured\.txt holds no key set that can be read/]
+    [['--keys', 'nothing.json'], provider, /- nothing\.json contains no readable key set/],
+    [['--keys', 'captured.txt'], provider, /- captured\.txt contains no readable key set/]
   ]
   for (const [argv, env, note] of rows) {
     const { code, text } = await run(argv, { input: curl('1.1', bearer()), env, files: { 'captured.txt': 'GET / HTTP/1.1' } })
@@ -158,7 +158,7 @@ t.test('What is not known is not checked, and the rest is.', async (t) => {
 
 t.test('It judges at the time of the capture, or at that which is said.', async (t) => {
   const input = curl('1.1', dpop())
-  t.match((await run(OFFLINE, { input })).text, 'Judged at the time of the capture')
+  t.match((await run(OFFLINE, { input })).text, 'Checked as of the time of the capture')
   const late = String(now + 400)
   t.equal(reason((await run([...OFFLINE, '--at', late], { input })).text), 'iat_too_old')
   t.equal(reason((await run([...OFFLINE, '--at', new Date((now + 400) * 1000).toISOString()], { input })).text), 'iat_too_old')
@@ -170,7 +170,7 @@ t.test('What the answer tells is held against what the checks say.', async (t) =
   const challenge = `Bearer error="invalid_token", error_description="${REFUSALS.token_audience.description}", DPoP algs="ES256"`
   for (const form of [har, (parts: Partial<Sent>) => curl('1.1', parts), (parts: Partial<Sent>) => curl('2', parts)]) {
     const other = await run(OFFLINE, { input: form({ ...bearer(), answered: [401, challenge] }) })
-    t.match(other.text, /answered 401, which tells the reason token_audience\.\n.*come to another end/)
+    t.match(other.text, /answer was 401, with the reason token_audience\.\n.*come to another result/)
     const same = await run([...OFFLINE, '--set', 'IDP_AUDIENCE=other'], { input: form({ ...bearer(), answered: [401, challenge] }) })
     t.match(same.text, 'the reason token_audience.')
     t.notMatch(same.text, 'another end')
@@ -185,9 +185,9 @@ t.test('Route, proxy and public address are taken into account.', async (t) => {
   const svc = 'https://api.example/svc/api/private'
   const prefixed = await run([...OFFLINE, '--set', 'PUBLIC_URL=https://api.example/svc'], { input: curl('2', { ...dpop({ htu: svc }), url: svc }) })
   t.equal(reason(prefixed.text), undefined)
-  t.match(prefixed.text, /The prefix \/svc of PUBLIC_URL is taken off/)
-  t.match((await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/api/public' }) })).text, /no guard: it is served whatever/)
-  t.match((await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/nothing' }) })).text, /no such route: it answers 404/)
+  t.match(prefixed.text, /The prefix \/svc of PUBLIC_URL is removed/)
+  t.match((await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/api/public' }) })).text, /no guard\. It answers whatever/)
+  t.match((await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/nothing' }) })).text, /no such route and answers 404/)
   const posted = await run([...OFFLINE, '--method', 'POST', '--url', url, '--scope', ''], { input: dpop({ htm: 'POST' }).lines.map((line) => line.join(':')).join('\n') })
   t.equal(posted.code, 0, 'header lines alone, and the rest by options')
 })
@@ -195,18 +195,18 @@ t.test('Route, proxy and public address are taken into account.', async (t) => {
 t.test('Given nonsense it says what it could not read, and goes on.', async (t) => {
   const [name, value] = bearer().lines[0]!
   const rows: Array<[title: string, input: string, says: RegExp, reason?: RefusalReason]> = [
-    ['nothing', '', /No method was found[^]*No path was found[^]*No header was found/],
-    ['bytes', randomBytes(3000).toString('latin1'), /A line is no header: "/],
-    ['lines around a header', `what is this\n${name}: ${value}\nGET / HTTP/1.1\n\u0000`, /A line is no header: "GET \/ HTTP\/1\.1"/, undefined],
-    ['an HTML page', '<!doctype html><title>401</title>', /A line is no header: "<!doctype/],
-    ['broken JSON', '{"log": {', /begins like JSON, and is none/],
+    ['nothing', '', /There is no method;[^]*There is no path;[^]*There are no headers/],
+    ['bytes', randomBytes(3000).toString('latin1'), /A line is not a header: "/],
+    ['lines around a header', `what is this\n${name}: ${value}\nGET / HTTP/1.1\n\u0000`, /A line is not a header: "GET \/ HTTP\/1\.1"/, undefined],
+    ['an HTML page', '<!doctype html><title>401</title>', /A line is not a header: "<!doctype/],
+    ['broken JSON', '{"log": {', /starts like JSON but is not valid JSON/],
     ['JSON of another kind', '{"a": 1}', /no request with an absolute URL/],
     ['JSON of no kind', '[null, 5, [], "x"]', /There are 4 entries[^]*no request with an absolute URL/],
     ['a HAR file without entries', '{"log":{"entries":"none"}}', /no request with an absolute URL/],
     ['a HAR file without credentials', har({ lines: [] }), /No Authorization header: browsers leave it out/],
     ['a HAR file with odd headers', JSON.stringify({ request: { url, headers: [5, null, { name: 'a' }] }, response: { status: 'x', headers: [null] } }), /A header is not a name and a value: "5"/],
     ['curl without a request', '* [HTTP/2] [1] OPENED stream\n* Could not resolve host', /no request among them/],
-    ['fields that are not known', ':method: GET\n:path: /api/private\n:scheme: https\n:authority: api.example\n:odd: 1', /A field is not known: ":odd"/]
+    ['fields that are not known', ':method: GET\n:path: /api/private\n:scheme: https\n:authority: api.example\n:odd: 1', /A field is unknown: ":odd"/]
   ]
   for (const [title, input, says, expected = 'credentials_missing'] of rows) {
     const { code, text } = await run(OFFLINE, { input })
@@ -246,8 +246,8 @@ t.test('The report holds no signature, and nothing that steers a terminal or pas
 
 t.test('What cannot be done is said in a line, without a stack.', async (t) => {
   const rows: Array<[argv: string[], says: RegExp]> = [
-    [['one', 'two'], /One file at a time/],
-    [['nothing.txt'], /There is no file nothing\.txt that can be read/],
+    [['one', 'two'], /Give only one file/],
+    [['nothing.txt'], /The file nothing\.txt does not exist or cannot be read/],
     [['--nonsense'], /nonsense/],
     [['--at', 'soon'], /neither a date nor Unix seconds/],
     [['--at', '99999999999999'], /neither a date nor Unix seconds/],

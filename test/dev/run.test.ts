@@ -112,7 +112,7 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   await writeFile(route, "import type { FastifyPluginAsync } from 'fastify'\nconst fresh: FastifyPluginAsync = async (app) => { app.get('/fresh', async () => ({ message: 1 as string })) }\nexport default fresh\n")
   await until(async () => (await fetch(`${api}/api/fresh`).catch(() => undefined))?.status === 200)
   t.match(dev.output(), /\[tsx\] .*routes\/fresh\.ts/)
-  await dev.says(/The compiler complains:\nroutes\/fresh\.ts/)
+  await dev.says(/The compiler reports:\nroutes\/fresh\.ts/)
   await rm(route)
   await until(async () => (await fetch(`${api}/api/fresh`).catch(() => undefined))?.status === 404)
 
@@ -121,7 +121,7 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   await t.rejects(fetch(`${api}/api/public`), 'nothing listens any more')
   const after = await finished(start(directory, ['cli/main.ts', 'call', '/api/public']))
   t.equal(after.code, 1)
-  t.match(after.output, /no local tenant runs/)
+  t.match(after.output, /no local tenant is running/)
 
   const alone = start(directory, ['dev/provider/tenant.ts', '--port', String(await getPort()), '--address', '127.0.0.1', '--audience', 'https://api.example', '--url', 'http://localhost:8008'])
   t.teardown(() => alone.child.kill('SIGKILL'))
