@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# The local identity provider of compose.yaml: for trying out, never for production.
+# The local identity provider of compose.yaml: only for trying things out, never for production.
 FROM node:24.21.0-bookworm-slim
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -8,5 +8,5 @@ COPY dev/provider dev/provider
 COPY cli/read-at-most.ts cli/
 USER node
 EXPOSE 9000
-# This Node runs TypeScript as it is.
+# This version of Node runs TypeScript directly.
 ENTRYPOINT ["node", "dev/provider/tenant.ts"]
