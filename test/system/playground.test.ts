@@ -219,11 +219,11 @@ t.test('What cannot be read is said, and the rest is explained.', { skip }, asyn
     return { status: answer.status, ...await answer.json() as object }
   }
   for (const nonsense of ['', 'nonsense', 'null', '[]', '{"exchange":5}', '{"exchange":{"method":"GET","url":"/api/private"}}']) {
-    t.same(await post(nonsense), { status: 200, checks: [], notes: ['The request cannot be read: it has no method, or no URL.'] }, nonsense)
+    t.same(await post(nonsense), { status: 200, checks: [], notes: ['The request cannot be read: it has no method or no URL.'] }, nonsense)
   }
   const exchange = { method: 'GET', url: 'http://localhost/api/private', sent: { authorization: 'Bearer a.b.c', odd: 5 }, received: null, body: {} }
   const partly = await post(JSON.stringify({ exchange, before: [null, 'x'] }))
-  t.match(partly.notes, [/^The request: a header that was sent is no text/, /^Request 1 cannot be read/, /^Request 2 cannot be read/])
+  t.match(partly.notes, [/^The request: a header that was sent is not text/, /^Request 1 cannot be read/, /^Request 2 cannot be read/])
   t.match(partly.checks, [{ name: 'credentials', outcome: 'passed' }, { name: 'domain', outcome: 'passed' }, { name: 'token.form', outcome: 'failed' }])
   const large = await post(JSON.stringify({ exchange: { ...exchange, body: 'x'.repeat(2_000_000) } }))
   t.match(large, { status: 413, notes: [/1 MiB/] })
