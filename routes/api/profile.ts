@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { claimsSchema, profileSchema, stringOrNull, stringsOrEmpty } from '../schemas/answers.ts'
+import { claimsSchema, profileSchema, stringOrNull, stringsOrEmpty } from '../../schemas/answers.ts'
 
 const routes: FastifyPluginAsync = async (app) => {
   const { API_PROFILE, IDP_CUSTOM_CLAIM } = app.settings

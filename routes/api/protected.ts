@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { messageSchema } from '../schemas/answers.ts'
+import { messageSchema } from '../../schemas/answers.ts'
 
 const routes: FastifyPluginAsync = async (app) => {
   app.get('/protected', { onRequest: app.authenticate(), schema: { response: { 200: messageSchema } } }, () => ({

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { subjectSchema } from '../schemas/answers.ts'
+import { subjectSchema } from '../../schemas/answers.ts'
 
 const routes: FastifyPluginAsync = async (app) => {
   app.get('/private-scoped', { onRequest: app.requireScope('read:messages'), schema: { response: { 200: subjectSchema } } }, request => ({

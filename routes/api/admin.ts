@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { messageSchema } from '../schemas/answers.ts'
+import { messageSchema } from '../../schemas/answers.ts'
 
 const routes: FastifyPluginAsync = async (app) => {
   const guarded = { onRequest: app.requireScope('admin'), schema: { response: { 200: messageSchema } } }

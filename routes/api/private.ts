@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { principalSchema, subjectSchema } from '../schemas/answers.ts'
+import { principalSchema, subjectSchema } from '../../schemas/answers.ts'
 
 const message = 'Whoever reads this has a valid access token.'
 
