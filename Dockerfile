@@ -7,6 +7,7 @@ COPY tsconfig.json tsconfig.build.json app.ts holdfast.ts start-options.ts ./
 COPY lib lib
 COPY plugins plugins
 COPY routes routes
+COPY schemas schemas
 RUN npm run build
 
 FROM node:24.21.0-bookworm-slim AS production

@@ -1,7 +1,7 @@
 import neostandard, { resolveIgnoresFromGitignore } from 'neostandard'
 
 /** Who may import whom: each folder names what it must not reach. The message says what to do instead. */
-const folders = ['lib', 'plugins', 'routes', 'explain', 'cli', 'dev', 'bench', 'test']
+const folders = ['lib', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'dev', 'bench', 'test']
 const doors = ['app.ts', 'holdfast.ts', 'start-options.ts']
 const boundary = (folder, allowed, restrictedPackages = []) => ({
   files: [folder === '.' ? '*.ts' : `${folder}/**/*.ts`],
@@ -24,28 +24,66 @@ const noFastifyAtRunTime = {
   message: 'This is plain TypeScript: Fastify belongs to plugins/ and routes/.'
 }
 
+const PASSED_IN = 'This is told what it needs: clock, random numbers and environment are passed in.'
+
+const DYNAMIC_IMPORT_UPWARDS = {
+  selector: 'ImportExpression[source.value=/^\\.\\.\\/\\.\\.\\/|(plugins|routes|schemas|explain|cli|dev|bench|test)\\//]',
+  message: 'lib/ may import from only itself, also at run time.'
+}
+
 export default [
   ...neostandard({ ts: true, ignores: [...resolveIgnoresFromGitignore(), 'bench/results/**'] }),
   boundary('.', ['lib', 'plugins', 'routes']),
+  boundary('schemas', []),
   boundary('lib', [], [noFastifyAtRunTime]),
   boundary('explain', ['lib'], [noFastifyAtRunTime]),
   // They read settings as the service does.
   boundary('cli', ['lib', 'explain', 'holdfast.ts']),
   boundary('dev', ['lib', 'explain', 'cli', 'holdfast.ts']),
   boundary('plugins', ['lib']),
-  boundary('routes', ['lib']),
+  boundary('routes', ['lib', 'schemas']),
   {
     files: ['lib/**/*.ts', 'explain/**/*.ts'],
+    // The room where the process is looked at, so that it can be passed in elsewhere.
+    ignores: ['lib/server/**'],
     rules: {
-      'no-restricted-globals': ['error', { name: 'process', message: 'This is told what it needs: it reads no environment.' }],
+      'no-restricted-globals': ['error', ...['process', 'performance'].map(name => ({ name, message: PASSED_IN }))],
+      'no-restricted-properties': ['error',
+        { object: 'globalThis', property: 'process', message: PASSED_IN },
+        { object: 'Date', property: 'now', message: PASSED_IN },
+        { object: 'Math', property: 'random', message: PASSED_IN }
+      ],
+      'no-restricted-syntax': ['error',
+        { selector: 'ImportDeclaration[source.value=/^(node:)?process$/]', message: PASSED_IN },
+        { selector: 'ImportSpecifier[imported.name=/^(randomBytes|randomUUID|randomInt|getRandomValues)$/]', message: PASSED_IN },
+        { selector: 'NewExpression[callee.name="Date"][arguments.length=0]', message: PASSED_IN },
+        DYNAMIC_IMPORT_UPWARDS
+      ],
       'no-console': 'error'
+    }
+  },
+  {
+    files: ['lib/server/**/*.ts'],
+    rules: { 'no-restricted-syntax': ['error', DYNAMIC_IMPORT_UPWARDS], 'no-console': 'error' }
+  },
+  {
+    // What the guard asks. They take plain values: settings know them, and not the other way round.
+    files: ['token', 'jose', 'dpop', 'replay', 'provider', 'url'].map(topic => `lib/${topic}/**/*.ts`),
+    rules: {
+      'no-restricted-imports': ['error', {
+        patterns: [
+          noFastifyAtRunTime,
+          { group: ['plugins', 'routes', 'schemas', 'explain', 'cli', 'dev', 'bench', 'test'].map(folder => `**/${folder}/**`), message: 'lib/ may import from only itself.' },
+          { group: ['settings', 'metrics', 'openapi'].map(folder => `**/${folder}/**`), message: 'A topic takes plain values and knows no settings.' }
+        ]
+      }]
     }
   },
   {
     files: ['plugins/*.ts'],
     rules: {
       'no-restricted-syntax': ['error', {
-        selector: 'ImportDeclaration[source.value=/^\\.\\//]',
+        selector: 'ImportDeclaration[source.value=/^\\.\\/|^\\.\\.\\/plugins\\//]',
         message: 'A plugin reaches another through its decorator.'
       }]
     }

@@ -60,20 +60,23 @@ export function serverOptions (settings: Settings): ServerOptions {
   }
 }
 
-/** The whole service as one plugin: capabilities from plugins/, then routes from routes/ under /api. */
+/** The whole service as one plugin: capabilities from plugins/, then every path from routes/, so that no order among plugins decides what holds for a route. */
 export const holdfast = fp<{ settings: Settings }>(async (app, { settings }) => {
+  const directory = import.meta.dirname
   app.decorate('settings', settings)
   let arePluginsLoaded = false
   app.addHook('onRoute', ({ method, url, ...hooks }) => {
-    if (!arePluginsLoaded && guardOf(hooks)) throw new Error(`${method} ${url} has a guard, but plugins are still being loaded: metrics, OpenAPI and overload protection may not know it. Move the route to routes/.`)
+    if (!arePluginsLoaded && guardOf(hooks)) throw new Error(`${method} ${url} has a guard, but plugins are still being loaded: metrics, OpenAPI and overload protection may not know it. Move the route to routes/api/.`)
   })
-  await app.register(autoload, { dir: join(import.meta.dirname, 'plugins') })
+  await app.register(autoload, { dir: join(directory, 'plugins') })
   arePluginsLoaded = true
+
+  await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0 })
   await app.register(async api => {
     api.addHook('onRequest', (_request, reply, done) => {
       reply.cacheControl('no-store')
       done()
     })
-    await api.register(autoload, { dir: join(import.meta.dirname, 'routes') })
+    await api.register(autoload, { dir: join(directory, 'routes', 'api') })
   }, { prefix: '/api' })
 }, { name: 'holdfast', fastify: '5.x' })

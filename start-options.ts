@@ -12,5 +12,5 @@ const { PORT, API_PROFILE } = collectSettings({ environment: process.env, readFi
 export const port = String(PORT ?? defaultPort(API_PROFILE))
 /** Server options come from the app. */
 export const options = true
-/** Milliseconds: a second more than closing takes at most, which is the drain and what `plugins/last-connections.ts` gives requests in flight. */
+/** Milliseconds: a second more than closing takes at most, which is the drain and what `plugins/closing.ts` gives requests in flight. */
 export const closeGraceDelay = 10_500

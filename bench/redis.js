@@ -8,6 +8,7 @@ import { randomBytes, generateKeyPairSync, sign, verify } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { processSurroundings } from '../dist/lib/server/surroundings.js'
 import { createReplayStore } from '../dist/lib/replay/create-store.js'
 
 const PORT = 7379
@@ -63,7 +64,7 @@ async function measure (title, claim, inFlight) {
   console.log(`${title.padEnd(40)} ${String(inFlight).padStart(4)} in flight  ${perClaim(mainThreadUs() - main)} us main thread  ${perClaim(await serverCpuUs() - server)} us server  ${Math.round(CLAIMS / seconds)} a second`)
 }
 
-const store = await createReplayStore({ DPOP_REPLAY: url, DPOP_REPLAY_MAX: 1 }, () => {})
+const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: () => {}, surroundings: processSurroundings })
 while (!store.state().ready) await delay(10)
 const single = new Redis(url, { protocol: 2, commandTimeout: 5000 })
 const piped = new Redis(url, { protocol: 2, commandTimeout: 5000, enableAutoPipelining: true })

@@ -1,3 +1,4 @@
+import { processSurroundings } from '../lib/server/surroundings.ts'
 import type { ExplainOptions } from '../explain/explain.ts'
 import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
 import { createKeyRing } from '../lib/provider/key-set.ts'
@@ -20,6 +21,9 @@ export function openProviderKeys ({ issuer, IDP_JWKS_URI: jwksUri, HTTP_PROXY: h
   const source = createKeySource({
     issuer,
     jwksUri,
+    now: processSurroundings.wallMs,
+    random: processSurroundings.random,
+    schedule: (run, ms) => processSurroundings.after(ms, run),
     transport: createTransport({ httpProxy, httpsProxy, noProxy }),
     onEvent: (event) => { if (event.name === 'keys_fetch_failed') onFailure(`The keys of ${issuer} could not be fetched: ${event.failure}.`) }
   })

@@ -28,7 +28,7 @@ export async function lookUpRoute (method: string, target: string, settings: Set
     }
     return reply.send()
   })
-  await app.register(autoload, { dir: join(import.meta.dirname, '..', 'routes'), options: { prefix: '/api' } })
+  await app.register(autoload, { dir: join(import.meta.dirname, '..', 'routes', 'api'), options: { prefix: '/api' } })
   try {
     await app.inject({ method: method as HTTPMethods, url: target })
     return found

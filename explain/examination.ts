@@ -80,7 +80,7 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
     policy: {
       iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
       iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
-      keys: createClientKeys(settings.DPOP_ALGS),
+      keys: createClientKeys(settings.DPOP_ALGS, { nowMs: () => 0 }),
       nonces: noncesOf(settings)
     },
     resolveUrl: () => resolve(message),

@@ -9,6 +9,7 @@ import type { GuardEvent, GuardParts } from '../lib/guard/create-guard.ts'
 import { ANY_TOKEN, parseRequiredScopes, verifyRequirement } from '../lib/guard/requirement.ts'
 import type { RequiredScopes, Requirement } from '../lib/guard/requirement.ts'
 import { Refusal } from '../lib/refusal.ts'
+import { processSurroundings } from '../lib/server/surroundings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { settingsFromObject } from '../lib/settings/sources.ts'
 import type { SettingValues } from '../lib/settings/specs.ts'
@@ -82,6 +83,7 @@ export default fp<AuthOptions>(async (app, options) => {
   const settings = given ?? await readOwnSettings(app, options)
   logStart(app, settings)
   const parts = await createGuardParts(settings, {
+    surroundings: processSurroundings,
     onEvent: event => logEvent(app, event),
     metadataMount: given && app.prefix
   })

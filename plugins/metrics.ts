@@ -11,7 +11,19 @@ import { shareResult } from '../lib/metrics/shared-result.ts'
 /** The text is dear to make, and whoever asks is not turned away under overload: within this time everyone gets the same. */
 export const TEXT_MAX_AGE_MS = 1000
 
-/** `/metrics` for Prometheus. Requests are counted in plain numbers; labels and text are made when somebody asks. */
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The metrics in the text format of Prometheus; undefined if `METRICS` is off. */
+    metricsText?: () => Promise<MetricsText>
+  }
+}
+
+export interface MetricsText {
+  readonly contentType: string
+  readonly bytes: Buffer
+}
+
+/** Counts requests in plain numbers; labels and text are made when somebody asks. routes/metrics.ts serves them. */
 export default fp(async (app: FastifyInstance) => {
   const { tally: guard } = app.guardParts
   if (!guard) return
@@ -34,15 +46,9 @@ export default fp(async (app: FastifyInstance) => {
     done()
   })
 
-  app.get('/metrics', {
-    config: { essential: true },
-    schema: { summary: 'Metrics for Prometheus', tags: ['Operation'], produces: ['text/plain'], response: { 200: { type: 'string', description: 'The metrics, in the text format of Prometheus.' } } }
-  }, async (_request, reply) => {
-    const { contentType, bytes } = await scrape()
-    return reply.header('cache-control', 'no-store').type(contentType).send(bytes)
-  })
+  app.decorate('metricsText', scrape)
 
-  async function makeText (): Promise<{ contentType: string, bytes: Buffer }> {
+  async function makeText (): Promise<MetricsText> {
     registry ??= await createRegistry(readSources)
     return { contentType: registry.contentType, bytes: Buffer.from(await registry.metrics()) }
   }
@@ -51,7 +57,7 @@ export default fp(async (app: FastifyInstance) => {
     const { pressure: { shed }, connections: { open, dropped } } = app
     return { requests, guard: guard!, parts: app.guardParts, connections: { open: open.size, dropped }, shed, nowMs: Date.now() }
   }
-}, { name: 'metrics', dependencies: ['auth', 'errors', 'openapi', 'pressure', 'connections'] })
+}, { name: 'metrics', dependencies: ['auth', 'pressure', 'connections'] })
 
 /** Made when somebody asks for the first time: a service that nobody scrapes starts without it. */
 async function createRegistry (readSources: () => MetricSources): Promise<Registry> {

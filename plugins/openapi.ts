@@ -6,7 +6,7 @@ import { addGuardAnswers, describeRoute, describeService } from '../lib/openapi/
 import type { DescribedRoute } from '../lib/openapi/describe.ts'
 import type { OpenapiDocument, Operation } from '../lib/openapi/document.ts'
 
-/** `app.swagger()`: the OpenAPI document, from the routes' own schemas and guards. plugins/docs.ts serves it. */
+/** `app.swagger()`: the OpenAPI document, from the routes' own schemas and guards. routes/docs.ts serves it. */
 export default fp(async (app: FastifyInstance) => {
   const { dpopMode, DPOP_ALGS, DPOP_NONCE, DPOP_REPLAY, ERROR_BODY, rateLimit } = app.settings
   const hasProofs = dpopMode !== 'DISABLED'

@@ -1,19 +1,28 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { guardOf } from '../lib/guard/requirement.ts'
+import { guardOf, scopesOf } from '../lib/guard/requirement.ts'
 import type { RouteGuard } from '../lib/guard/requirement.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the route's guards ask for; absent where it has none. */
+    /** What the route's guards ask for; absent if it has none. */
     guard?: RouteGuard
+  }
+  interface FastifyInstance {
+    /** Every scope that a guard of any route names. */
+    guardedScopes: ReadonlySet<string>
   }
 }
 
 /** Notes on each route what it is guarded with, before another plugin may wrap its hooks. */
 export default fp(async (app: FastifyInstance) => {
+  const guardedScopes = new Set<string>()
+  app.decorate('guardedScopes', guardedScopes)
+
   app.addHook('onRoute', route => {
     const guard = guardOf(route)
-    if (guard) route.config = { ...route.config, guard }
+    if (!guard) return
+    route.config = { ...route.config, guard }
+    for (const scope of guard.requirements.flatMap(scopesOf)) guardedScopes.add(scope)
   })
 }, { name: 'route-guard' })

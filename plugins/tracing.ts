@@ -8,6 +8,7 @@ interface Instrumentation { plugin (): FastifyPluginCallback }
 interface InstrumentationOptions {
   recordExceptions: boolean
   instrumentHooks: boolean
+  ignorePaths: (route: { readonly url: string }) => boolean
   requestHook: (span: Span, request: FastifyRequest) => void
 }
 interface OtelPackages {
@@ -39,6 +40,8 @@ export default fp<TracingOptions>(async (app: FastifyInstance, { environment = p
     recordExceptions: false,
     // One span for the request and one for its handler: what lies between them is the guard.
     instrumentHooks: false,
+    // What balancers and operators look at all the time would drown the rest.
+    ignorePaths: ({ url }) => !url.startsWith(`${app.prefix}/api/`),
     // A query may hold what no trace should.
     requestHook: (span, request) => span.setAttribute('url.path', request.url.split('?', 1)[0]!)
   })
@@ -49,7 +52,7 @@ export default fp<TracingOptions>(async (app: FastifyInstance, { environment = p
   await app.register(instrumentation.plugin())
   app.addHook('onClose', () => sdk.shutdown())
   // It wraps the hooks of routes, and what their guards ask for is read from those before.
-}, { name: 'tracing', dependencies: ['route-guard', 'resource-metadata', 'docs', 'health'] })
+}, { name: 'tracing', dependencies: ['route-guard'] })
 
 async function loadPackages (load: LoadPackage) {
   try {

@@ -1,44 +1,41 @@
 import { createHash } from 'node:crypto'
 import helmet from '@fastify/helmet'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { OpenapiDocument } from '../lib/openapi/document.ts'
 import { PAGE_STYLE, renderPage } from '../lib/openapi/page.ts'
 import { Refusal } from '../lib/refusal.ts'
 
 /** `/docs`: the reference as one page without scripts, and `/docs/json`: the OpenAPI document. */
-export default fp(async (app: FastifyInstance) => {
+const routes: FastifyPluginAsync = async (app) => {
   let texts: { readonly page: string, readonly json: string } | undefined
 
-  // A scope of their own: the headers of pages, and what they cost, are nothing to the API.
-  await app.register(async pages => {
-    await pages.register(helmet, {
-      contentSecurityPolicy: {
-        useDefaults: false,
-        directives: {
-          defaultSrc: ["'none'"],
-          styleSrc: [`'sha256-${createHash('sha256').update(PAGE_STYLE).digest('base64')}'`],
-          baseUri: ["'none'"],
-          formAction: ["'none'"],
-          frameAncestors: ["'none'"]
-        }
-      },
-      frameguard: { action: 'deny' },
-      // Whether the host is to be reached by https alone is for whoever ends TLS to say.
-      strictTransportSecurity: false,
-      // Browser applications and tools of other origins may read the document.
-      crossOriginResourcePolicy: { policy: 'cross-origin' }
-    })
-    const options = { config: { essential: true }, schema: { hide: true } }
-
-    pages.get('/docs', options, (_request, reply) => reply.type('text/html; charset=utf-8').send(documents().page))
-
-    pages.get('/docs/json', options, (request, reply) => reply
-      .header('cache-control', 'no-store')
-      .type('application/json; charset=utf-8')
-      // All but the address is the same for everyone, and made once.
-      .send(`{"servers":${JSON.stringify([{ url: addressFor(request) }])},${documents().json.slice(1)}`))
+  // A route file is a scope of its own, so that the API does not pay for page headers.
+  await app.register(helmet, {
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'none'"],
+        styleSrc: [`'sha256-${createHash('sha256').update(PAGE_STYLE).digest('base64')}'`],
+        baseUri: ["'none'"],
+        formAction: ["'none'"],
+        frameAncestors: ["'none'"]
+      }
+    },
+    frameguard: { action: 'deny' },
+    // Whether the host is to be reached by https alone is for whoever ends TLS to say.
+    strictTransportSecurity: false,
+    // Browser applications and tools of other origins may read the document.
+    crossOriginResourcePolicy: { policy: 'cross-origin' }
   })
+  const options = { config: { essential: true }, schema: { hide: true } }
+
+  app.get('/docs', options, (_request, reply) => reply.type('text/html; charset=utf-8').send(documents().page))
+
+  app.get('/docs/json', options, (request, reply) => reply
+    .header('cache-control', 'no-store')
+    .type('application/json; charset=utf-8')
+    // All but the address is the same for everyone, and made once.
+    .send(`{"servers":${JSON.stringify([{ url: addressFor(request) }])},${documents().json.slice(1)}`))
 
   function documents () {
     if (!texts) {
@@ -57,4 +54,5 @@ export default fp(async (app: FastifyInstance) => {
       return '/'
     }
   }
-}, { name: 'docs', dependencies: ['openapi', 'base-url', 'pressure', 'metrics'] })
+}
+export default routes

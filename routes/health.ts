@@ -1,44 +1,24 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
-import { readBuild } from '../lib/build.ts'
+import type { FastifyPluginAsync } from 'fastify'
+import { readBuild } from '../lib/server/build.ts'
 import { readTextIfThere } from '../lib/settings/sources.ts'
-
-/** How long requests are still taken after readiness has turned to 503, so that a balancer sees it. */
-const DRAIN_MS = 500
+import { aliveSchema, readySchema } from '../schemas/operation.ts'
 
 /** States that are worth an alarm, and no reason to take the instance away: keys that serve on while the provider is down, and a store that does not say whether it forgets. */
 const PASSING: ReadonlySet<string> = new Set(['ok', 'stale', 'policy_unknown'])
 
 /** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
-export default fp(async (app: FastifyInstance) => {
+const routes: FastifyPluginAsync = async (app) => {
   const { keys, replay } = app.guardParts
   const config = { essential: true }
-  let closing = false
-
-  app.addHook('preClose', async () => {
-    closing = true
-    await new Promise(resolve => setTimeout(resolve, app.server.listening ? DRAIN_MS : 0))
-  })
-
   const alive = { status: 'ok', ...readBuild(import.meta.dirname, readTextIfThere, process.env.HOLDFAST_COMMIT) }
-  const aliveSchema = {
-    type: 'object',
-    properties: { status: { type: 'string' }, version: { type: 'string' }, commit: { type: 'string', description: 'What it was built from, if the build says so.' } }
-  }
+
   app.get('/health/live', { config, schema: { tags: ['Operation'], summary: 'Whether the process answers, and which build it is', response: { 200: aliveSchema } } }, (_request, reply) => {
     reply.header('cache-control', 'no-store')
     return alive
   })
 
-  const report = {
-    type: 'object',
-    properties: {
-      status: { type: 'string' },
-      checks: { type: 'object', additionalProperties: { type: 'string' } }
-    }
-  }
-  app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether the service can decide about tokens and proofs', response: { 200: report, 503: report } } }, (_request, reply) => {
-    const checks = { process: closing ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck() }
+  app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether the service can decide about tokens and proofs', response: { 200: readySchema, 503: readySchema } } }, (_request, reply) => {
+    const checks = { process: app.closing.hasBegun ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck() }
     const ready = Object.values(checks).every(check => PASSING.has(check))
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
     return { status: ready ? 'ok' : 'unavailable', checks }
@@ -56,4 +36,5 @@ export default fp(async (app: FastifyInstance) => {
     const { ready, reason } = replay.state()
     return ready && reason !== 'policy_unknown' ? 'ok' : String(reason)
   }
-}, { name: 'health', dependencies: ['auth', 'openapi', 'pressure', 'metrics'] })
+}
+export default routes

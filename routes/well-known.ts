@@ -1,27 +1,7 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
-import { describeResource, METADATA_PATH, mountedAt } from '../lib/resource-metadata.ts'
-import { scopesOf } from '../lib/guard/requirement.ts'
-
-const string = { type: 'string' } as const
-const strings = { type: 'array', items: string } as const
-
-const metadataSchema = {
-  type: 'object',
-  description: 'Metadata of this protected resource (RFC 9728).',
-  required: ['resource', 'bearer_methods_supported', 'dpop_bound_access_tokens_required'],
-  properties: {
-    resource: string,
-    authorization_servers: strings,
-    scopes_supported: strings,
-    bearer_methods_supported: strings,
-    resource_name: string,
-    resource_documentation: string,
-    dpop_bound_access_tokens_required: { type: 'boolean' },
-    dpop_signing_alg_values_supported: strings
-  }
-} as const
+import { describeResource, METADATA_PATH, mountedAt } from '../lib/guard/resource-metadata.ts'
+import { resourceMetadataSchema } from '../schemas/operation.ts'
 
 const FRESH_SECONDS = 300
 
@@ -31,23 +11,18 @@ function prefixAskedFor (target: string): string {
 }
 
 /** `/.well-known/oauth-protected-resource` (RFC 9728): tells a client that knows the address alone where to get tokens, and which. */
-export default fp(async (app: FastifyInstance) => {
-  const { settings } = app
-  const scopes = new Set<string>()
-
-  app.addHook('onRoute', ({ config }) => {
-    if (config?.guard) for (const scope of config.guard.requirements.flatMap(scopesOf)) scopes.add(scope)
-  })
+const routes: FastifyPluginAsync = async (app) => {
+  const { settings, guardedScopes } = app
 
   app.get(METADATA_PATH, {
     config: { essential: true },
-    schema: { summary: 'Metadata of the protected resource', tags: ['Discovery'], response: { 200: metadataSchema } }
+    schema: { summary: 'Metadata of the protected resource', tags: ['Discovery'], response: { 200: resourceMetadataSchema } }
   }, (request, reply) => answer(request, reply, undefined))
 
   // RFC 9728 section 3.1: a resource whose address has a path is described at the well-known path with that path after it.
   app.get(`${METADATA_PATH}/*`, {
     config: { essential: true },
-    schema: { hide: true, response: { 200: metadataSchema } }
+    schema: { hide: true, response: { 200: resourceMetadataSchema } }
   }, (request, reply) => answer(request, reply, prefixAskedFor(request.url)))
 
   function answer (request: FastifyRequest, reply: FastifyReply, prefix: string | undefined) {
@@ -56,7 +31,7 @@ export default fp(async (app: FastifyInstance) => {
     if (prefix !== undefined && prefix !== base.prefix) return reply.callNotFound()
     // Without PUBLIC_URL the answer follows from headers of this request, and is nobody else's.
     reply.header('cache-control', settings.PUBLIC_URL === undefined ? 'no-store' : `max-age=${FRESH_SECONDS}`)
-    return reply.send(describeResource(base, [...scopes].sort(), settings))
+    return reply.send(describeResource(base, [...guardedScopes].sort(), settings))
   }
 
   function baseUrlOf (request: FastifyRequest) {
@@ -67,4 +42,5 @@ export default fp(async (app: FastifyInstance) => {
       throw error instanceof Refusal ? app.httpErrors.badRequest(error.message) : error
     }
   }
-}, { name: 'resource-metadata', dependencies: ['route-guard', 'base-url', 'sensible', 'openapi', 'pressure', 'metrics'] })
+}
+export default routes

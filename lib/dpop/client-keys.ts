@@ -46,11 +46,12 @@ const MS_BETWEEN_REPLACEMENTS = 15
 
 export interface ClientKeysOptions {
   readonly maxKeys?: number
-  readonly nowMs?: () => number
+  /** Milliseconds from any start, never set back. */
+  readonly nowMs: () => number
 }
 
 /** @param algs the values of `alg` that are accepted. */
-export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS, nowMs = () => performance.now() }: ClientKeysOptions = {}): ClientKeys {
+export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS, nowMs }: ClientKeysOptions): ClientKeys {
   const kept = new LRUCache<string, KeptHeader>({ max: maxKeys })
   let nextReplacementMs = 0
   let hits = 0

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { createChallenges } from './challenge.ts'
 import type { Challenges } from './challenge.ts'
 import { createClientKeys } from '../dpop/client-keys.ts'
@@ -15,10 +14,11 @@ import { createGuardTally } from '../metrics/tallies.ts'
 import type { GuardTally } from '../metrics/tallies.ts'
 import { timeRecords, timeProofs, timeSignatures } from '../metrics/timed-parts.ts'
 import { createRateLimit } from './rate-limit.ts'
+import type { Surroundings } from '../server/surroundings.ts'
 import { createReplayStore } from '../replay/create-store.ts'
 import type { ReplayStoreEvent } from '../replay/create-store.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
-import { metadataUrlOf } from '../resource-metadata.ts'
+import { metadataUrlOf } from './resource-metadata.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createAccessTokenParser } from '../token/jwt-checks.ts'
 import { createSignatureVerifier } from '../token/jwt-signature.ts'
@@ -47,6 +47,7 @@ export interface GuardParts {
 export type GuardEvent = KeySourceEvent | ReplayStoreEvent | { readonly name: 'nonce_secret_random' }
 
 export interface GuardPartsOptions {
+  readonly surroundings: Surroundings
   /** Told once for each change of state, for the log. */
   readonly onEvent: (event: GuardEvent) => void
   /**
@@ -56,14 +57,13 @@ export interface GuardPartsOptions {
   readonly metadataMount: string | undefined
 }
 
-const nowMs = (): number => performance.now()
-
 /** Builds the guard from settings. */
-export async function createGuardParts (settings: Settings, { onEvent, metadataMount }: GuardPartsOptions): Promise<GuardParts> {
-  const keys = settings.issuer === undefined ? undefined : createKeys(settings, settings.issuer, onEvent)
-  const replay = await createReplayStore({ store: settings.DPOP_REPLAY, maxRecords: settings.DPOP_REPLAY_MAX, onEvent })
-  const nonces = settings.DPOP_NONCE === 'required' ? createNonces(nonceSecrets(settings, onEvent)) : undefined
-  const clientKeys = createClientKeys(settings.DPOP_ALGS)
+export async function createGuardParts (settings: Settings, { surroundings, onEvent, metadataMount }: GuardPartsOptions): Promise<GuardParts> {
+  const { wallMs, steadyMs: nowMs } = surroundings
+  const keys = settings.issuer === undefined ? undefined : createKeys(settings, settings.issuer, surroundings, onEvent)
+  const replay = await createReplayStore({ store: settings.DPOP_REPLAY, maxRecords: settings.DPOP_REPLAY_MAX, surroundings, onEvent })
+  const nonces = settings.DPOP_NONCE === 'required' ? createNonces(nonceSecrets(settings, surroundings, onEvent)) : undefined
+  const clientKeys = createClientKeys(settings.DPOP_ALGS, { nowMs })
   const verified = createVerifiedTokens()
   const tally = settings.METRICS === 'on' ? createGuardTally() : undefined
   const clockToleranceSeconds = settings.IDP_CLOCK_TOLERANCE_SECONDS
@@ -89,7 +89,7 @@ export async function createGuardParts (settings: Settings, { onEvent, metadataM
     verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,
     rateLimit: settings.rateLimit === undefined ? undefined : createRateLimit({ max: settings.rateLimit, nowMs }),
     resolveUrl: createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL }),
-    now: () => Date.now() / 1000
+    now: () => wallMs() / 1000
   })
 
   return {
@@ -108,12 +108,12 @@ export async function createGuardParts (settings: Settings, { onEvent, metadataM
   }
 }
 
-function createKeys (settings: Settings, issuer: string, onEvent: (event: GuardEvent) => void): KeySource {
+function createKeys (settings: Settings, issuer: string, { wallMs, random, after }: Surroundings, onEvent: (event: GuardEvent) => void): KeySource {
   const transport = createTransport({ httpProxy: settings.HTTP_PROXY, httpsProxy: settings.HTTPS_PROXY, noProxy: settings.NO_PROXY })
-  return createKeySource({ issuer, jwksUri: settings.IDP_JWKS_URI, transport, onEvent })
+  return createKeySource({ issuer, jwksUri: settings.IDP_JWKS_URI, transport, now: wallMs, random, schedule: (run, ms) => after(ms, run), onEvent })
 }
 
-function nonceSecrets ({ DPOP_NONCE_SECRET }: Settings, onEvent: (event: GuardEvent) => void): Buffer[] {
+function nonceSecrets ({ DPOP_NONCE_SECRET }: Settings, { randomBytes }: Surroundings, onEvent: (event: GuardEvent) => void): Buffer[] {
   if (DPOP_NONCE_SECRET) return DPOP_NONCE_SECRET.map(text => Buffer.from(text, 'base64url'))
   onEvent({ name: 'nonce_secret_random' })
   return [randomBytes(32)]

@@ -57,11 +57,11 @@ export interface KeySourceOptions {
   jwksUri?: string | undefined
   transport: Transport
   /** Milliseconds since the epoch. */
-  now?: () => number
+  now: () => number
   /** At least 0, less than 1: spreads the fetches of many instances. */
-  random?: () => number
+  random: () => number
   /** Runs `callback` once, later; returns what cancels it. */
-  schedule?: (callback: () => void, delayMs: number) => () => void
+  schedule: (callback: () => void, delayMs: number) => () => void
   onEvent?: (event: KeySourceEvent) => void
 }
 
@@ -87,12 +87,6 @@ export interface KeySource {
   close (): Promise<void>
 }
 
-/** The timer does not keep the process alive. */
-function scheduleTimer (callback: () => void, delayMs: number): () => void {
-  const timer = setTimeout(callback, delayMs).unref()
-  return () => clearTimeout(timer)
-}
-
 /**
  * The signing keys of one identity provider: at hand without waiting, refreshed in the background, gone at once when a fetched
  * set no longer has them, and there for 24 h when the provider is not. At most one fetch runs at a time. Requests cause one only
@@ -101,7 +95,7 @@ function scheduleTimer (callback: () => void, delayMs: number): () => void {
  * Throws TypeError for an issuer or jwksUri from which keys may not be fetched.
  */
 export function createKeySource (options: KeySourceOptions): KeySource {
-  const { transport, now = () => Date.now(), random = Math.random, schedule = scheduleTimer, onEvent = () => {} } = options
+  const { transport, now, random, schedule, onEvent = () => {} } = options
   const address: ProviderAddress = {
     issuer: options.issuer,
     base: parseIssuer(options.issuer),

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import type { Surroundings } from '../server/surroundings.ts'
 import { createMemoryStore } from './memory/memory-store.ts'
 import type { RedisFault } from './redis/redis-faults.ts'
 import { createRedisStore } from './redis/redis-store.ts'
@@ -13,24 +13,14 @@ export type ReplayStoreEvent =
   /** It is used, though it does not say whether it may forget records. */
   | { readonly name: 'replay_policy_unknown' }
 
-/** The timers of the process. */
-export const processTimers: StoreTimers = {
-  nowMs: () => performance.now(),
-  after (ms, run) {
-    setTimeout(run, ms)
-  },
-  every (ms, run) {
-    const timer = setInterval(run, ms).unref()
-    return () => clearInterval(timer)
-  }
-}
-
 export interface ReplayStoreOptions {
   /** `memory`, `off`, or the URL of a Redis: see `parseReplayUrl`. */
   readonly store: string
   /** The most live records that the memory store holds. */
   readonly maxRecords: number
   readonly onEvent: (event: ReplayStoreEvent) => void
+  readonly surroundings: Surroundings
+  /** Those of a shared store; by default those of the surroundings. */
   readonly timers?: StoreTimers
 }
 
@@ -39,22 +29,27 @@ export interface ReplayStoreOptions {
  *
  * @throws Error, without any part of the URL but the names of its parameters, where the URL cannot be used.
  */
-export async function createReplayStore ({ store, maxRecords, onEvent, timers = processTimers }: ReplayStoreOptions): Promise<ReplayStore> {
-  const now = (): number => Date.now() / 1000
+export async function createReplayStore ({ store, maxRecords, onEvent, surroundings, timers = timersOf(surroundings) }: ReplayStoreOptions): Promise<ReplayStore> {
+  const { wallMs, steadyMs, randomBytes: random } = surroundings
+  const now = (): number => wallMs() / 1000
   if (store === 'off') return createOffStore()
   if (store === 'memory') {
-    return createMemoryStore({ max: maxRecords, now, monotonic: () => performance.now() / 1000, random: randomBytes })
+    return createMemoryStore({ max: maxRecords, now, monotonic: () => steadyMs() / 1000, random })
   }
   const target = parseReplayUrl(store)
   // The Redis client is loaded only where there is a Redis.
   const { openRedisLink } = await import('./redis/redis-link.ts')
   return createRedisStore({
-    open: listeners => openRedisLink(target, listeners),
+    open: listeners => openRedisLink(target, listeners, timers.nowMs),
     now,
     timers,
     onChange: reason => onEvent(reason === null ? { name: 'replay_available' } : { name: 'replay_unavailable', reason }),
     onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown' })
   })
+}
+
+function timersOf ({ steadyMs, after, every }: Surroundings): StoreTimers {
+  return { nowMs: steadyMs, after, every }
 }
 
 /** The store of a service that does not look for replays: every record is the first. RFC 9449 section 11.1 then rests on the age of a proof alone. */

@@ -211,7 +211,7 @@ t.test('kubernetes/', async t => {
     t.same(objects.get('NetworkPolicy').spec.podSelector.matchLabels, LABELS)
     t.match(objects.get('HorizontalPodAutoscaler').spec.scaleTargetRef, { apiVersion: deployment.apiVersion, kind: deployment.kind, name: deployment.metadata.name })
 
-    const routes = readFileSync(join(root, 'plugins/health.ts'), 'utf8')
+    const routes = readFileSync(join(root, 'routes/health.ts'), 'utf8')
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
       t.match(routes, `app.get('${container[probe].httpGet.path}'`, probe)
       t.equal(container[probe].httpGet.port, name)

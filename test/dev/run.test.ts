@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 async function copyProject (): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'holdfast-dev-'))
   const top = (await readdir(root)).filter((name) => /\.ts$|^(?:package|tsconfig.*)\.json$/.test(name))
-  for (const name of [...top, 'lib', 'plugins', 'routes', 'explain', 'cli', 'dev']) {
+  for (const name of [...top, 'lib', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'dev']) {
     await cp(join(root, name), join(directory, name), { recursive: true })
   }
   await symlink(join(root, 'node_modules'), join(directory, 'node_modules'), 'dir')
@@ -108,7 +108,7 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   t.match(explained.output, /\[token\.signature\] passed[^]*\[proof\.signature\] passed[^]*No check failed/, 'by the keys and settings of the local tenant')
 
   await dev.says(/Watching the code/)
-  const route = join(directory, 'routes', 'fresh.ts')
+  const route = join(directory, 'routes', 'api', 'fresh.ts')
   await writeFile(route, "import type { FastifyPluginAsync } from 'fastify'\nconst fresh: FastifyPluginAsync = async (app) => { app.get('/fresh', async () => ({ message: 1 as string })) }\nexport default fresh\n")
   await until(async () => (await fetch(`${api}/api/fresh`).catch(() => undefined))?.status === 200)
   t.match(dev.output(), /\[tsx\] .*routes\/fresh\.ts/)

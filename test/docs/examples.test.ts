@@ -70,7 +70,7 @@ function createService (publicUrl = 'https://api.example') {
     proofs: {
       iatOffsetSeconds: 300,
       iatLeewaySeconds: 30,
-      keys: createClientKeys(JWS_ALGS),
+      keys: createClientKeys(JWS_ALGS, { nowMs: () => 0 }),
       replay: createMemoryStore({ max: 100, now: () => clock.now, random: randomBytes }),
       nonces: undefined
     },

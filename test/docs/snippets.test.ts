@@ -260,7 +260,7 @@ async function startPrefixProxy (t: Test, target: string): Promise<string> {
 t.test('Every call that is shown ends as its remark says.', async t => {
   const provider = await startProvider({ audience })
   t.teardown(() => provider.close())
-  const drafts = await loadRoute(t, routeSnippets.find(block => nameOf(block) === 'routes/drafts.ts')!)
+  const drafts = await loadRoute(t, routeSnippets.find(block => nameOf(block) === 'routes/api/drafts.ts')!)
   const settings = { IDP_AUDIENCE: audience, TRUST_PROXY: 'loopback', LOG_LEVEL: 'silent' }
   const { url } = await startApp(t, { url: provider.issuer } as Issuer, settings, app => { app.register(drafts, { prefix: '/api' }) })
   const tenant = { ...provider, pid: process.pid, url, settings: { IDP_ISSUER: provider.issuer, ...settings } }

@@ -87,7 +87,7 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
   const policy: ProofPolicy = {
     iatOffsetSeconds: 300,
     iatLeewaySeconds: 30,
-    keys: createClientKeys(['ES256']),
+    keys: createClientKeys(['ES256'], { nowMs: () => 0 }),
     nonces: undefined,
     replay: createMemoryStore({ max: 100, now: () => 1e9, random: randomBytes })
   }
@@ -181,7 +181,7 @@ t.test('A plugin that brings a guarded route stops the start: the plugins that c
       return app
     }) as typeof app.decorate
   })
-  await t.rejects(early(true), /^GET \/early has a guard, but plugins are still being loaded: .* Move the route to routes\/\.$/)
+  await t.rejects(early(true), /^GET \/early has a guard, but plugins are still being loaded: .* Move the route to routes\/api\/\.$/)
   t.equal((await (await early(false)).app.inject('/early')).statusCode, 200)
 })
 

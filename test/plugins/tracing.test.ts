@@ -29,7 +29,7 @@ async function register (t: { teardown: (end: () => unknown) => void }, options:
   const log: Array<Record<string, unknown>> = []
   const app = Fastify({ logger: { stream: { write: (line: string) => { log.push(JSON.parse(line)) } } } })
   t.teardown(() => app.close())
-  for (const name of ['route-guard', 'resource-metadata', 'docs', 'health']) app.register(fp(async () => {}, { name }))
+  for (const name of ['route-guard']) app.register(fp(async () => {}, { name }))
   await app.register(tracing, options)
   await app.ready()
   return { app, log }

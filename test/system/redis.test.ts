@@ -6,6 +6,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { Refusal } from '../../lib/refusal.ts'
 import { createReplayStore } from '../../lib/replay/create-store.ts'
+import { processSurroundings } from '../../lib/server/surroundings.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { patientTimers } from '../helpers/patient-timers.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
@@ -32,6 +33,7 @@ async function open (t: Test, url: string): Promise<{ store: ReplayStore, change
     store: url,
     maxRecords: 1,
     onEvent: event => { changes.push('reason' in event ? event.reason : event.name.replace('replay_', '')) },
+    surroundings: processSurroundings,
     timers: patientTimers
   })
   t.teardown(() => store.close())

@@ -29,10 +29,10 @@ const LONGEST_RETRY_MS = 500
 const READONLY_RECONNECT_MS = 1000
 
 /** Opens a link with ioredis. Returns while the connection is still being made. */
-export function openRedisLink (target: RedisTarget, listeners: LinkListeners): RedisLink {
+export function openRedisLink (target: RedisTarget, listeners: LinkListeners, nowMs: () => number): RedisLink {
   const client = target.cluster
     ? new Cluster([...target.hosts], clusterOptions(target))
-    : new Redis(target.sentinel ? sentinelOptions(target) : serverOptions(target))
+    : new Redis(target.sentinel ? sentinelOptions(target, nowMs) : serverOptions(target, nowMs))
   client.on('ready', () => listeners.ready())
   client.on('error', (error: Error) => {
     listeners.error(error)
@@ -96,14 +96,14 @@ function connectionOptions ({ tls, username, password }: RedisTarget): RedisOpti
   }
 }
 
-function serverOptions (target: RedisTarget): RedisOptions {
-  return { ...connectionOptions(target), ...target.hosts[0]!, db: target.db, ...mendingOptions() }
+function serverOptions (target: RedisTarget, nowMs: () => number): RedisOptions {
+  return { ...connectionOptions(target), ...target.hosts[0]!, db: target.db, ...mendingOptions(nowMs) }
 }
 
-function sentinelOptions (target: RedisTarget): RedisOptions {
+function sentinelOptions (target: RedisTarget, nowMs: () => number): RedisOptions {
   return {
     ...connectionOptions(target),
-    ...mendingOptions(),
+    ...mendingOptions(nowMs),
     // Here it tells whether the server is the master by now. Sentinels themselves need INFO.
     enableReadyCheck: true,
     maxLoadingRetryTime: LONGEST_RETRY_MS,
@@ -135,14 +135,14 @@ function clusterOptions (target: RedisTarget): ClusterOptions {
 }
 
 /** Reconnects for ever; also away from a server that has become a replica, though not for each of its refusals. */
-function mendingOptions (): RedisOptions {
+function mendingOptions (nowMs: () => number): RedisOptions {
   let leftAt = 0
   return {
     enableOfflineQueue: false,
     retryStrategy: retryAfterMs,
     reconnectOnError (error) {
-      if (!error.message.startsWith('READONLY') || performance.now() - leftAt < READONLY_RECONNECT_MS) return false
-      leftAt = performance.now()
+      if (!error.message.startsWith('READONLY') || nowMs() - leftAt < READONLY_RECONNECT_MS) return false
+      leftAt = nowMs()
       return true
     }
   }

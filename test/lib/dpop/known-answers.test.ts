@@ -39,7 +39,7 @@ function attemptOf (overrides: Partial<PresentedProof> = {}): PresentedProof {
 }
 
 function outcome (attempt: PresentedProof): Promise<string> {
-  const policy = { iatOffsetSeconds: 300, iatLeewaySeconds: 30, keys: createClientKeys(JWS_ALGS), replay: createOffStore(), nonces: undefined }
+  const policy = { iatOffsetSeconds: 300, iatLeewaySeconds: 30, keys: createClientKeys(JWS_ALGS, { nowMs: () => 0 }), replay: createOffStore(), nonces: undefined }
   return new Promise(resolve => verifyProof(attempt, policy, error => resolve(error ? (error as Refusal).reason : 'accepted')))
 }
 
@@ -217,14 +217,14 @@ t.test('Where there is no room, a new client key takes the place of another ever
   t.same(arrivals.map(isKept => isKept()), [false, false, true, false, false, true])
   t.equal(keys.state().entries, 2)
 
-  const ofOne = createClientKeys(['ES256'], { maxKeys: 1 })
+  const ofOne = createClientKeys(['ES256'], { maxKeys: 1, nowMs: () => performance.now() })
   const [first, second] = [await meet(ofOne), await meet(ofOne)]
   t.same([first(), second()], [false, true], 'by a clock of its own')
 })
 
 t.test('Client keys', async t => {
   const client = await createDpopClient()
-  const keys = createClientKeys(['ES256'])
+  const keys = createClientKeys(['ES256'], { nowMs: () => 0 })
   const encoded = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: client.jwk })).toString('base64url')
   const header = keys.readHeader(encoded, client.jkt)
   t.not(keys.readHeader(encoded, client.jkt), keys.readHeader(encoded, client.jkt), 'a header that was read and not accepted is not kept')

@@ -1,6 +1,7 @@
 import { createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
+import { processSurroundings } from '../../../lib/server/surroundings.ts'
 import { createKeySource, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/provider/key-source.ts'
 import { createTransport } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
@@ -55,6 +56,9 @@ interface Bench {
   /** Lets the next planned fetch begin, and waits for its end. */
   next (): Promise<void>
 }
+
+/** Clock, random numbers and timers as in service. */
+const ofProcess = { now: processSurroundings.wallMs, random: processSurroundings.random, schedule: (run: () => void, ms: number) => processSurroundings.after(ms, run) }
 
 async function setUp (t: { teardown (callback: () => unknown): unknown }, options: Partial<KeySourceOptions> = {}, where: HostileProviderOptions = {}): Promise<Bench> {
   const provider = await startHostileProvider(where)
@@ -267,9 +271,9 @@ t.test('a discovery document and a set may be nested as deeply as 1 MiB allows',
 
 t.test('an address from which keys may not be fetched is refused at once', async (t) => {
   const transport = createTransport()
-  t.throws(() => createKeySource({ issuer: 'http://tenant.example/', transport }), TypeError)
-  t.throws(() => createKeySource({ issuer: 'https://tenant.example/', jwksUri: 'http://tenant.example/', transport }), TypeError)
-  t.ok(createKeySource({ issuer: 'https://tenant.example/', jwksUri: 'https://tenant.example/', transport }))
+  t.throws(() => createKeySource({ issuer: 'http://tenant.example/', transport, ...ofProcess }), TypeError)
+  t.throws(() => createKeySource({ issuer: 'https://tenant.example/', jwksUri: 'http://tenant.example/', transport, ...ofProcess }), TypeError)
+  t.ok(createKeySource({ issuer: 'https://tenant.example/', jwksUri: 'https://tenant.example/', transport, ...ofProcess }))
 })
 
 /** Hostile answers, and the failure that each is. */
@@ -719,11 +723,11 @@ t.test('a fault of our own is a failure too, and does not end the fetching', asy
   t.same(kids(source), ['a'])
 })
 
-t.test('without a clock, timers and listener of its own it uses those of the process', async (t) => {
+t.test('with the clock and timers of the process, and without a listener, it works as well', async (t) => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   provider.publish(a)
-  const source = createKeySource({ issuer: provider.issuer, transport: createTransport() })
+  const source = createKeySource({ issuer: provider.issuer, transport: createTransport(), ...ofProcess })
   const before = Date.now()
   source.start()
   t.equal((await source.fetchCandidates('a')).length, 1)

@@ -5,7 +5,9 @@ import { Redis } from 'ioredis'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
-import { createReplayStore, processTimers } from '../../../lib/replay/create-store.ts'
+import { createReplayStore } from '../../../lib/replay/create-store.ts'
+import type { StoreTimers } from '../../../lib/replay/redis/redis-store.ts'
+import { processSurroundings } from '../../../lib/server/surroundings.ts'
 import type { ReplayStoreEvent } from '../../../lib/replay/create-store.ts'
 import { faultOf, policyOf } from '../../../lib/replay/redis/redis-faults.ts'
 import type { LinkListeners } from '../../../lib/replay/redis/redis-link.ts'
@@ -22,6 +24,9 @@ type Outcome = 'first' | 'seen' | 'replay_unavailable'
 
 const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
 const keyOf = (name: string): string => `holdfast:${Buffer.from(idOf(name), 'binary').toString('base64url', 0, 16)}`
+/** Those of the process: the store waits no longer than in service. */
+const hastyTimers: StoreTimers = { nowMs: processSurroundings.steadyMs, after: processSurroundings.after, every: processSurroundings.every }
+
 const inSeconds = (seconds: number): number => Date.now() / 1000 + seconds
 
 function record (store: ReplayStore, name: string | number, expiresAt = inSeconds(330)): Promise<Outcome> {
@@ -45,7 +50,7 @@ interface Opened {
 
 async function open (t: Test, url: string, timers = patientTimers): Promise<Opened> {
   const events: ReplayStoreEvent[] = []
-  const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: event => { events.push(event) }, timers })
+  const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: event => { events.push(event) }, surroundings: processSurroundings, timers })
   t.teardown(() => store.close())
   return { store, events, reasons: () => events.map(event => 'reason' in event ? event.reason : event.name.replace('replay_', '')) }
 }
@@ -192,7 +197,7 @@ t.test('the first claims wait for the connection that is still being made', asyn
 t.test('they wait no longer than a client would, and not in any number', async (t) => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'INFO' ? null : undefined
-  const { store, reasons } = await open(t, `redis://127.0.0.1:${fake.port}`, processTimers)
+  const { store, reasons } = await open(t, `redis://127.0.0.1:${fake.port}`, hastyTimers)
   const outcomes = Array.from({ length: 10_000 }, (_, n) => record(store, n))
   await turn()
   t.equal(await record(store, 'one more'), 'replay_unavailable')
@@ -236,7 +241,7 @@ t.test('a record under way when the connection breaks is refused, and never sent
 })
 
 t.test('a server that hangs costs each record a fifth of a second, until its connection is dropped', async (t) => {
-  const { store, fake, reasons } = await openOnFake(t, '', processTimers)
+  const { store, fake, reasons } = await openOnFake(t, '', hastyTimers)
   const { connections } = fake
   fake.override = () => null
   const waiting = [record(store, 'a'), record(store, 'b')]

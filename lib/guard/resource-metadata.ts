@@ -1,6 +1,6 @@
-import { parsePublicUrl } from './url/base-url.ts'
-import type { BaseUrl } from './url/base-url.ts'
-import type { Settings } from './settings/settings.ts'
+import { parsePublicUrl } from '../url/base-url.ts'
+import type { BaseUrl } from '../url/base-url.ts'
+import type { Settings } from '../settings/settings.ts'
 
 /** RFC 9728 section 3. */
 export const METADATA_PATH = '/.well-known/oauth-protected-resource'

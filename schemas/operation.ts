@@ -1,0 +1,36 @@
+/** The bodies of the endpoints that balancers and operators look at, and of the metadata for clients. */
+const string = { type: 'string' } as const
+const strings = { type: 'array', items: string } as const
+
+export const aliveSchema = {
+  type: 'object',
+  properties: {
+    status: string,
+    version: string,
+    commit: { type: 'string', description: 'What it was built from, if the build says so.' }
+  }
+} as const
+
+export const readySchema = {
+  type: 'object',
+  properties: { status: string, checks: { type: 'object', additionalProperties: string } }
+} as const
+
+export const metricsSchema = { type: 'string', description: 'The metrics, in the text format of Prometheus.' } as const
+
+/** RFC 9728 section 2. */
+export const resourceMetadataSchema = {
+  type: 'object',
+  description: 'Metadata of this protected resource (RFC 9728).',
+  required: ['resource', 'bearer_methods_supported', 'dpop_bound_access_tokens_required'],
+  properties: {
+    resource: string,
+    authorization_servers: strings,
+    scopes_supported: strings,
+    bearer_methods_supported: strings,
+    resource_name: string,
+    resource_documentation: string,
+    dpop_bound_access_tokens_required: { type: 'boolean' },
+    dpop_signing_alg_values_supported: strings
+  }
+} as const
