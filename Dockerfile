@@ -8,6 +8,7 @@ COPY lib lib
 COPY plugins plugins
 COPY routes routes
 COPY schemas schemas
+COPY server server
 RUN npm run build
 
 FROM node:24.21.0-bookworm-slim AS production

@@ -1,4 +1,4 @@
-import { tuneEngine } from './lib/server/engine.ts'
+import { tuneEngine } from './server/engine.ts'
 import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
 import { defaultPort } from './lib/settings/settings.ts'
 

@@ -1,4 +1,4 @@
-import { processSurroundings } from '../lib/server/surroundings.ts'
+import { processSurroundings } from '../server/surroundings.ts'
 import type { ExplainOptions } from '../explain/explain.ts'
 import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
 import { createKeyRing } from '../lib/provider/key-set.ts'

@@ -1,4 +1,4 @@
-import { offeredSchemes, schemeOf } from '../lib/guard/credentials.ts'
+import { offeredSchemes, schemeOf } from '../lib/scheme.ts'
 import { thumbprint } from '../lib/jose/public-key.ts'
 import { decodeJsonObject } from '../lib/jose/jws.ts'
 import type { JsonObject } from '../lib/jose/jws.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Connection } from '../lib/server/queued-response.ts'
+import type { Connection } from '../server/queued-response.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Server } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Connection } from '../lib/server/queued-response.ts'
+import type { Connection } from '../server/queued-response.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

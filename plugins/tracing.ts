@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { isTracingAsked, TRACING_PACKAGES } from '../lib/server/tracing.ts'
+import { isTracingAsked, TRACING_PACKAGES } from '../server/tracing.ts'
 
 /** As much of the optional packages as is used: they are not there where nobody traces. */
 interface Span { setAttribute (name: string, value: string): void }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import helmet from '@fastify/helmet'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { OpenapiDocument } from '../lib/openapi/document.ts'
-import { PAGE_STYLE, renderPage } from '../lib/openapi/page.ts'
+import { PAGE_STYLE, renderPage } from '../schemas/docs-page.ts'
 import { Refusal } from '../lib/refusal.ts'
 
 /** `/docs`: the reference as one page without scripts, and `/docs/json`: the OpenAPI document. */

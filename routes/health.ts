@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { readBuild } from '../lib/server/build.ts'
+import { readBuild } from '../server/build.ts'
 import { readTextIfThere } from '../lib/settings/sources.ts'
 import { aliveSchema, readySchema } from '../schemas/operation.ts'
 

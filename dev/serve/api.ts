@@ -5,7 +5,7 @@ import { startChild } from './child.ts'
 import { root } from '../../cli/places.ts'
 
 /** What tsx watches beside the files that are loaded: a new one is loaded by being there. */
-const FOLDERS = ['lib', 'plugins', 'routes', 'schemas']
+const FOLDERS = ['lib', 'plugins', 'routes', 'schemas', 'server']
 
 /** The real service: fastify-cli on the sources, in a process of its own, which tsx starts anew on every change. `isPretty`: logs for people instead of JSON lines. */
 export function startApi (env: NodeJS.ProcessEnv, isPretty: boolean): ChildProcess {

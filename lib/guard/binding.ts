@@ -1,7 +1,7 @@
-import type { Scheme } from './credentials.ts'
+import type { Scheme } from '../scheme.ts'
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
-import type { DpopMode } from './credentials.ts'
+import type { DpopMode } from '../scheme.ts'
 
 /**
  * The scheme must fit the token: RFC 9449 section 7.1, and section 7.2 against the downgrade of a bound token.

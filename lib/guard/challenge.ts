@@ -1,8 +1,8 @@
-import { offeredSchemes } from './credentials.ts'
-import type { Scheme } from './credentials.ts'
+import { offeredSchemes } from '../scheme.ts'
+import type { Scheme } from '../scheme.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
-import type { DpopMode } from './credentials.ts'
+import type { DpopMode } from '../scheme.ts'
 import { scopesOf } from './requirement.ts'
 import type { Requirement } from './requirement.ts'
 

@@ -1,11 +1,7 @@
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
-
-/** The two schemes that carry an access token here: RFC 6750 section 2.1 and RFC 9449 section 7.1. */
-export type Scheme = 'Bearer' | 'DPoP'
-
-/** DISABLED: Bearer validation only. ALLOWED: both schemes. REQUIRED: DPoP only. */
-export type DpopMode = 'DISABLED' | 'ALLOWED' | 'REQUIRED'
+import { schemeOf } from '../scheme.ts'
+import type { DpopMode, Scheme } from '../scheme.ts'
 
 export interface Credentials {
   readonly scheme: Scheme
@@ -15,19 +11,6 @@ export interface Credentials {
 // RFC 9110 section 11.2: these characters, then padding. Looked for from the other side, so that a long text is gone through once.
 const NOT_TOKEN68 = /[^A-Za-z0-9\-._~+/]/
 const PADDING = /^=+$/
-
-/** The scheme that an Authorization line names, in any case: one of ours, or undefined. */
-export function schemeOf (authorization: string | undefined): Scheme | undefined {
-  if (authorization === undefined) return undefined
-  const end = authorization.indexOf(' ')
-  const name = (end === -1 ? authorization : authorization.slice(0, end)).toLowerCase()
-  return name === 'bearer' ? 'Bearer' : name === 'dpop' ? 'DPoP' : undefined
-}
-
-/** The schemes that a mode offers, in the order in which they are announced. */
-export function offeredSchemes (mode: DpopMode): readonly Scheme[] {
-  return mode === 'DISABLED' ? ['Bearer'] : mode === 'REQUIRED' ? ['DPoP'] : ['Bearer', 'DPoP']
-}
 
 /**
  * Reads the credentials: exactly one Authorization line, with a scheme, one or more spaces, a token68 and nothing after it.

@@ -1,7 +1,7 @@
 import { createPublicKey, hash } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { Refusal } from '../refusal.ts'
-import type { AlgorithmSpec } from './algorithms.ts'
+import type { AlgorithmSpec } from './signature.ts'
 import { isCanonicalBase64url } from './jws.ts'
 import type { JsonObject } from './jws.ts'
 

@@ -1,6 +1,8 @@
-import type { GuardParts } from '../guard/create-guard.ts'
 import { KEY_SOURCE_STATUSES } from '../provider/key-source.ts'
-import type { KeySourceState } from '../provider/key-source.ts'
+import type { KeySource, KeySourceState } from '../provider/key-source.ts'
+import type { ClientKeys } from '../dpop/client-keys.ts'
+import type { ReplayStore } from '../replay/replay-store.ts'
+import type { VerifiedTokens } from '../token/verified-tokens.ts'
 import type { GuardTally, RequestTally } from './tallies.ts'
 import type { Sample } from './histogram.ts'
 
@@ -8,7 +10,13 @@ import type { Sample } from './histogram.ts'
 export interface MetricSources {
   readonly requests: RequestTally
   readonly guard: GuardTally
-  readonly parts: Pick<GuardParts, 'keys' | 'replay' | 'verified' | 'clientKeys'>
+  /** What the guard asks. `keys` is undefined if the configured domain is unusable. */
+  readonly parts: {
+    readonly keys: Pick<KeySource, 'state'> | undefined
+    readonly replay: Pick<ReplayStore, 'state'>
+    readonly verified: Pick<VerifiedTokens, 'state'>
+    readonly clientKeys: Pick<ClientKeys, 'state'>
+  }
   readonly connections: { readonly open: number, readonly dropped: number }
   /** Requests turned away while the process was overloaded. */
   readonly shed: number

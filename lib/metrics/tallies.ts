@@ -1,6 +1,9 @@
-import type { Scheme } from '../guard/credentials.ts'
+import type { ProofVerifier } from '../dpop/proof.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
+import type { ReplayStore } from '../replay/replay-store.ts'
+import type { Scheme } from '../scheme.ts'
+import type { SignatureVerifier } from '../token/jwt-signature.ts'
 import { createHistogram } from './histogram.ts'
 import type { Histogram, Sample } from './histogram.ts'
 
@@ -87,5 +90,44 @@ function createRouteTally (method: string, route: string) {
       return { labels: { method, route, status, scheme: SCHEMES[key % SCHEMES.length]! }, value }
     }),
     durations: (name: string): Sample[] => answers.size === 0 ? [] : times.samples(name, { method, route })
+  }
+}
+
+/** Milliseconds from any start, never set back. */
+export type ClockMs = () => number
+
+/** The same verifier, with the time that each signature takes. */
+export function timeSignatures (verify: SignatureVerifier, times: Histogram, nowMs: ClockMs): SignatureVerifier {
+  return (token, pem) => {
+    const startedAtMs = nowMs()
+    const isValid = verify(token, pem)
+    times.observe((nowMs() - startedAtMs) / 1000)
+    return isValid
+  }
+}
+
+/** The same verifier, with the time that each proof takes that passes. */
+export function timeProofs (verify: ProofVerifier, times: Histogram, nowMs: ClockMs): ProofVerifier {
+  return (proof, policy, done) => {
+    const startedAtMs = nowMs()
+    verify(proof, policy, error => {
+      if (!error) times.observe((nowMs() - startedAtMs) / 1000)
+      done(error)
+    })
+  }
+}
+
+/** The same store, with the time that each claim takes. */
+export function timeRecords (store: ReplayStore, times: Histogram, nowMs: ClockMs): ReplayStore {
+  return {
+    record (id, jkt, expiresAt, done) {
+      const startedAtMs = nowMs()
+      store.record(id, jkt, expiresAt, (refusal, first) => {
+        times.observe((nowMs() - startedAtMs) / 1000)
+        done(refusal, first)
+      })
+    },
+    state: () => store.state(),
+    close: () => store.close()
   }
 }

@@ -1,12 +1,12 @@
 import { STATUS_CODES } from 'node:http'
-import { offeredSchemes } from '../guard/credentials.ts'
+import { offeredSchemes } from '../scheme.ts'
 import { errorBody } from '../guard/error-body.ts'
 import type { ErrorBodyForm } from '../guard/error-body.ts'
 import { ANY_TOKEN, scopeAlternatives } from '../guard/requirement.ts'
 import type { RouteGuard } from '../guard/requirement.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalKind, RefusalReason } from '../refusal.ts'
-import type { DpopMode } from '../guard/credentials.ts'
+import type { DpopMode } from '../scheme.ts'
 import type { Components, JsonSchema, OpenapiDocument, Operation, Response } from './document.ts'
 
 /** A route as it was registered. */

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type { Dispatcher } from 'undici'
 import { keyIdentity, parseDocument, parseKeySet } from './key-set.ts'
-import type { PassedOver, UsableKey } from './key-set.ts'
+import type { PassedOver, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import { parseDiscoveredJwksUri, withoutTrailingSlash } from './provider-url.ts'
 import type { Answer, Exchange } from './transport.ts'
@@ -80,16 +80,6 @@ export function createSetReader (): SetReader {
     }
   }
 }
-
-/** A key of the provider. The same object for as long as the key stays in the set unchanged, so that caches may hold on to it. */
-export interface SigningKey {
-  readonly kid: string | undefined
-  /** SPKI in PEM. */
-  readonly pem: string
-}
-
-/** The usable keys of one fetched set, by identity. */
-export type SigningKeys = ReadonlyMap<string, SigningKey>
 
 export interface FetchedKeys {
   readonly keys: SigningKeys

@@ -1,6 +1,15 @@
 import { createPublicKey } from 'node:crypto'
-import type { SigningKey, SigningKeys } from './fetch-key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
+
+/** A key of the provider. The same object for as long as the key stays in the set unchanged, so that caches may hold on to it. */
+export interface SigningKey {
+  readonly kid: string | undefined
+  /** SPKI in PEM. */
+  readonly pem: string
+}
+
+/** The usable keys of one fetched set, by identity. */
+export type SigningKeys = ReadonlyMap<string, SigningKey>
 
 /** An RSA key of the provider that may verify access tokens, with no more of the JWK than that takes. */
 export interface UsableKey {

@@ -1,9 +1,9 @@
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
-import type { FetchedKeys, ProviderAddress, SigningKey } from './fetch-key-set.ts'
+import type { FetchedKeys, ProviderAddress } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
 import { createKeyRing, isSameSet, keyChanges } from './key-set.ts'
-import type { PassedOver } from './key-set.ts'
+import type { PassedOver, SigningKey } from './key-set.ts'
 import type { ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import { parseConfiguredJwksUri, parseIssuer } from './provider-url.ts'
 import type { Transport } from './transport.ts'
@@ -41,7 +41,7 @@ export type KeySourceEvent =
   /** 24 h without a set: no key is trusted any more. */
   | { readonly name: 'keys_expired', readonly failure: ProviderFailureWord, readonly keys: number }
 
-export type { SigningKey } from './fetch-key-set.ts'
+export type { SigningKey } from './key-set.ts'
 
 /** Keys are never served without a refresh under way once they are this old. */
 const MAX_AGE_MS = 10 * 60_000

@@ -1,4 +1,4 @@
-import type { Surroundings } from '../server/surroundings.ts'
+import type { Surroundings } from '../surroundings.ts'
 import { createMemoryStore } from './memory/memory-store.ts'
 import type { RedisFault } from './redis/redis-faults.ts'
 import { createRedisStore } from './redis/redis-store.ts'

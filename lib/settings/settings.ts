@@ -1,4 +1,4 @@
-import type { DpopMode } from '../guard/credentials.ts'
+import type { DpopMode } from '../scheme.ts'
 import { hasScheme } from './formats.ts'
 import type { SettingValues } from './specs.ts'
 

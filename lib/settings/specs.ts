@@ -1,4 +1,4 @@
-import { JWS_ALGS } from '../jose/algorithms.ts'
+import { JWS_ALGS } from '../jose/signature.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
 
 /**

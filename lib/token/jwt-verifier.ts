@@ -3,10 +3,9 @@ import { Refusal } from '../refusal.ts'
 import { verifyTokenTimes } from './jwt-checks.ts'
 import type { AccessTokenParser, UnverifiedToken } from './jwt-checks.ts'
 import type { SignatureVerifier } from './jwt-signature.ts'
-import type { ScopeClaim } from './scopes.ts'
+import type { ScopeClaim, VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
 import type { TokenDone, TokenVerifier } from './token-verifier.ts'
 import { createVerifiedToken } from './verified-tokens.ts'
-import type { VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
 
 /** The issuer whose tokens pass: its URL, its keys and the checks that need none of them. */
 export interface JwtIssuer {

@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 async function copyProject (): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'holdfast-dev-'))
   const top = (await readdir(root)).filter((name) => /\.ts$|^(?:package|tsconfig.*)\.json$/.test(name))
-  for (const name of [...top, 'lib', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'dev']) {
+  for (const name of [...top, 'lib', 'plugins', 'routes', 'schemas', 'server', 'explain', 'cli', 'dev']) {
     await cp(join(root, name), join(directory, name), { recursive: true })
   }
   await symlink(join(root, 'node_modules'), join(directory, 'node_modules'), 'dir')

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readBuild } from '../../lib/server/build.ts'
+import { readBuild } from '../../server/build.ts'
 
 const reader = (files: Readonly<Record<string, string>>) => (path: string): string | undefined => files[path]
 

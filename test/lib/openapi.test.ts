@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { OpenapiDocument } from '../../lib/openapi/document.ts'
-import { renderPage } from '../../lib/openapi/page.ts'
+import { renderPage } from '../../schemas/docs-page.ts'
 import { ANY_TOKEN, guardOf, scopeAlternatives, scopesOf } from '../../lib/guard/requirement.ts'
 
 const base: OpenapiDocument = {

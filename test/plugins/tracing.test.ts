@@ -1,7 +1,7 @@
 import Fastify from 'fastify'
 import fp from 'fastify-plugin'
 import t from 'tap'
-import { isTracingAsked, TRACING_PACKAGES } from '../../lib/server/tracing.ts'
+import { isTracingAsked, TRACING_PACKAGES } from '../../server/tracing.ts'
 import tracing from '../../plugins/tracing.ts'
 import type { LoadPackage, TracingOptions } from '../../plugins/tracing.ts'
 import { startApp } from '../helpers/app.ts'

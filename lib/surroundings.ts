@@ -1,8 +1,6 @@
-import { randomBytes } from 'node:crypto'
-
 /**
  * What decisions take from the process: clocks, random numbers and timers. They are passed in everywhere, so that a test may have
- * others, and only this folder reads those of the process.
+ * others; `server/` has those of the process.
  */
 export interface Surroundings {
   /** Milliseconds since the epoch, by a clock that may be set. */
@@ -16,19 +14,4 @@ export interface Surroundings {
   readonly after: (ms: number, run: () => void) => () => void
   /** Runs `run` again and again; returns what ends it. The timer does not keep the process alive. */
   readonly every: (ms: number, run: () => void) => () => void
-}
-
-export const processSurroundings: Surroundings = {
-  wallMs: () => Date.now(),
-  steadyMs: () => performance.now(),
-  random: () => Math.random(),
-  randomBytes,
-  after (ms, run) {
-    const timer = setTimeout(run, ms).unref()
-    return () => clearTimeout(timer)
-  },
-  every (ms, run) {
-    const timer = setInterval(run, ms).unref()
-    return () => clearInterval(timer)
-  }
 }

@@ -1,5 +1,5 @@
-import type { JsonSchema, OpenapiDocument, Operation, Parameter, Response } from './document.ts'
-import { resolveReference } from './document.ts'
+import type { JsonSchema, OpenapiDocument, Operation, Parameter, Response } from '../lib/openapi/document.ts'
+import { resolveReference } from '../lib/openapi/document.ts'
 
 /** The style of the page, whole, so that a Content-Security-Policy can name its hash. */
 export const PAGE_STYLE = `

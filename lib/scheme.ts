@@ -1,0 +1,18 @@
+/** The two schemes that carry an access token here: RFC 6750 section 2.1 and RFC 9449 section 7.1. */
+export type Scheme = 'Bearer' | 'DPoP'
+
+/** DISABLED: Bearer validation only. ALLOWED: both schemes. REQUIRED: DPoP only. */
+export type DpopMode = 'DISABLED' | 'ALLOWED' | 'REQUIRED'
+
+/** The scheme that an Authorization line names, in any case: one of ours, or undefined. */
+export function schemeOf (authorization: string | undefined): Scheme | undefined {
+  if (authorization === undefined) return undefined
+  const end = authorization.indexOf(' ')
+  const name = (end === -1 ? authorization : authorization.slice(0, end)).toLowerCase()
+  return name === 'bearer' ? 'Bearer' : name === 'dpop' ? 'DPoP' : undefined
+}
+
+/** The schemes that a mode offers, in the order in which they are announced. */
+export function offeredSchemes (mode: DpopMode): readonly Scheme[] {
+  return mode === 'DISABLED' ? ['Bearer'] : mode === 'REQUIRED' ? ['DPoP'] : ['Bearer', 'DPoP']
+}
