@@ -77,7 +77,7 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   'token.signature': { title: 'Its signature was made with that key', compared: e => showMembers(tokenHeader(e), ['alg', 'kid']) },
   scheme: {
     title: 'The scheme fits the token: DPoP for a bound token, Bearer for an unbound one',
-    compared: e => [['scheme', show(e.credentials?.scheme)], ['cnf.jkt', show(e.verified?.jkt)], ['DPoP lines', show(e.message.dpopCount)]]
+    compared: e => [['scheme', show(e.credentials?.scheme)], ['cnf.jkt', show(e.verified?.binding.jkt)], ['DPoP lines', show(e.message.dpopCount)]]
   },
   proof: { title: 'There is one proof', compared: ({ message }) => [['DPoP lines', show(message.dpopCount)], ['characters', show(message.dpop?.length)]] },
   'proof.form': { title: 'The proof is a signed JWT of at most 8 KiB', compared: ({ proof }) => formOf(proof?.proof) },
@@ -104,7 +104,7 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
     ]
   },
   'proof.ath': { title: 'It was made for this token', compared: e => [...showMembers(proofClaims(e), ['ath']), ['hash of the token', show(e.verified?.tokenHash)]] },
-  'proof.jkt': { title: 'Its key is the one that the token is bound to', compared: e => [['thumbprint of jwk', show(e.proof?.header?.jkt)], ['cnf.jkt of the token', show(e.verified?.jkt)]] },
+  'proof.jkt': { title: 'Its key is the one that the token is bound to', compared: e => [['thumbprint of jwk', show(e.proof?.header?.jkt)], ['cnf.jkt of the token', show(e.verified?.binding.jkt)]] },
   'proof.signature': { title: 'Its signature was made with that key', compared: e => showMembers(proofHeader(e), ['alg']) },
   'proof.nonce': { title: 'If nonces are required, it has a recent one from this service', compared: e => [...showMembers(proofClaims(e), ['nonce']), ['DPOP_NONCE', e.options.settings.DPOP_NONCE]] },
   'proof.replay': { title: 'It was not used before', compared: e => showMembers(proofClaims(e), ['jti']) },

@@ -11,7 +11,7 @@ import type { Settings } from '../lib/settings/settings.ts'
 import { createTokenRules } from '../lib/token/jwt-checks.ts'
 import type { PresentedToken, TokenRules } from '../lib/token/jwt-checks.ts'
 import type { Requirement } from '../lib/guard/requirement.ts'
-import type { VerifiedToken } from '../lib/token/verified-tokens.ts'
+import type { VerifiedToken } from '../lib/token/token-verifier.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
 import type { RequestUrl } from '../lib/url/request-url.ts'
 

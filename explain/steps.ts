@@ -58,24 +58,24 @@ async function findKeys (e: Examination): Promise<void> {
 async function verifyTokenSignature (e: Examination): Promise<void> {
   const { text, jws } = e.token!
   const input = text.slice(0, text.lastIndexOf('.'))
-  let key
+  let isSigned = false
   for (const candidate of e.candidates ?? []) {
     const isValid = await new Promise<boolean>(resolve => verifySignature(ALGORITHMS.RS256, createPublicKey(candidate.pem), input, jws!.signature, resolve))
-    if (isValid) key = candidate
+    if (isValid) isSigned = true
   }
   // Without keys the claims are taken as they stand, so that the steps after this one can be judged.
-  if (key || !e.candidates) e.verified = createVerifiedToken({ text, claims: unverifiedToken(e.token!).claims, key: key ?? { kid: undefined, pem: '' }, issuer: e.rules!.issuer, scopeClaims: e.options.settings.IDP_SCOPE_CLAIMS })
+  if (isSigned || !e.candidates) e.verified = createVerifiedToken({ text, claims: unverifiedToken(e.token!).claims, isTrusted: () => isSigned, issuer: e.rules!.issuer, scopeClaims: e.options.settings.IDP_SCOPE_CLAIMS })
   if (!e.candidates) throw new NotChecked('This tool does not have the keys of the provider.')
-  if (!key) throw new Refusal('token_signature')
+  if (!isSigned) throw new Refusal('token_signature')
 }
 
 function fitScheme (e: Examination): void {
-  verifySchemeFits(e.credentials!.scheme, e.verified!.jkt, e.message, e.options.settings.dpopMode)
+  verifySchemeFits(e.credentials!.scheme, e.verified!.binding, e.message, e.options.settings.dpopMode)
 }
 
 function takeProof (e: Examination): void {
-  const { tokenHash, jkt } = e.verified!
-  e.proof = { proof: readProofLine(e.message), method: e.request.method, tokenHash, tokenJkt: jkt!, requestUrl: e.resolveUrl, now: e.options.now }
+  const { tokenHash, binding } = e.verified!
+  e.proof = { proof: readProofLine(e.message), method: e.request.method, tokenHash, tokenJkt: binding.jkt!, requestUrl: e.resolveUrl, now: e.options.now }
 }
 
 function verifyProofKey (e: Examination): Promise<void> {

@@ -198,9 +198,9 @@ function logStart (app: FastifyInstance, settings: Settings): void {
 type Done = (error?: Error) => void
 
 /** The one place where a request is given an identity: nothing undecided ever stands on it. */
-function admit (request: GuardedRequest, { claims, scheme, scopes, jkt, issuer, expiresAt, nextNonce }: Identity): void {
+function admit (request: GuardedRequest, { claims, scheme, scopes, binding, issuer, expiresAt, nextNonce }: Identity): void {
   request.user = claims
-  request.auth = { scheme, scopes, jkt, issuer, expiresAt }
+  request.auth = { scheme, scopes, jkt: binding.jkt, issuer, expiresAt }
   if (nextNonce !== undefined) request[kNextNonce] = nextNonce
 }
 

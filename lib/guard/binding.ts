@@ -1,14 +1,14 @@
 import type { Scheme } from '../scheme.ts'
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
+import type { Binding } from '../token/token-verifier.ts'
 import type { DpopMode } from '../scheme.ts'
 
 /**
  * The scheme must fit the token: RFC 9449 section 7.1, and section 7.2 against the downgrade of a bound token.
- * @param jkt the thumbprint that the token is bound to, or undefined
  * @throws Refusal token_unbound, token_bound, proof_beside_bearer
  */
-export function verifySchemeFits (scheme: Scheme, jkt: string | undefined, { dpopCount }: Message, mode: DpopMode): void {
+export function verifySchemeFits (scheme: Scheme, { jkt }: Binding, { dpopCount }: Message, mode: DpopMode): void {
   if (scheme === 'DPoP') {
     if (jkt === undefined) throw new Refusal('token_unbound')
   } else if (mode !== 'DISABLED') {

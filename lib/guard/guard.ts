@@ -11,8 +11,7 @@ import type { RateLimit } from './rate-limit.ts'
 import { Refusal } from '../refusal.ts'
 import type { DpopMode } from '../scheme.ts'
 import type { AccessTokenClaims } from '../token/jwt-checks.ts'
-import type { TokenVerifier } from '../token/token-verifier.ts'
-import type { VerifiedToken } from '../token/verified-tokens.ts'
+import type { Binding, TokenVerifier, VerifiedToken } from '../token/token-verifier.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 
 /** Who sends a request, once token and proof have passed. */
@@ -20,8 +19,7 @@ export interface Identity {
   readonly claims: AccessTokenClaims
   readonly scheme: Scheme
   readonly scopes: readonly string[]
-  /** Thumbprint of the key that the token is bound to, or undefined. */
-  readonly jkt: string | undefined
+  readonly binding: Binding
   /** Of the settings, not of the token. */
   readonly issuer: string
   /** When the token expires, in Unix seconds. */
@@ -79,7 +77,7 @@ function verifyBinding (
 ): void {
   let proof: PresentedProof | undefined
   try {
-    verifySchemeFits(scheme, token.jkt, message, options.mode)
+    verifySchemeFits(scheme, token.binding, message, options.mode)
     if (scheme === 'DPoP') proof = presentProof(options, message, token, now)
   } catch (error) {
     return done(error as Error)
@@ -96,7 +94,7 @@ function presentProof (options: GuardOptions, message: Message, token: VerifiedT
     proof: readProofLine(message),
     method: message.method,
     tokenHash: token.tokenHash,
-    tokenJkt: token.jkt!,
+    tokenJkt: token.binding.jkt!,
     requestUrl: () => options.resolveUrl(message),
     now
   }
@@ -122,12 +120,12 @@ function limited ({ rateLimit }: GuardOptions, token: VerifiedToken): Refusal | 
   return retryAfterSeconds === undefined ? null : new Refusal('rate_limited', undefined, retryAfterSeconds)
 }
 
-function clientOf ({ jkt, claims }: VerifiedToken): string {
-  return clientKey(jkt, claims.sub)
+function clientOf ({ binding, claims }: VerifiedToken): string {
+  return clientKey(binding, claims.sub)
 }
 
-function identify ({ claims, scopes, jkt, issuer, expiresAt }: VerifiedToken, scheme: Scheme, nextNonce: string | undefined): Identity {
-  return { claims, scheme, scopes, jkt, issuer, expiresAt, nextNonce }
+function identify ({ claims, scopes, binding, issuer, expiresAt }: VerifiedToken, scheme: Scheme, nextNonce: string | undefined): Identity {
+  return { claims, scheme, scopes, binding, issuer, expiresAt, nextNonce }
 }
 
 function nextNonce ({ nonces }: ProofPolicy, { claims, now }: PresentedProof): string | undefined {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import type { Binding } from '../token/token-verifier.ts'
 
 /** Clients whose requests are counted at a time. Of more, the one that has been silent for longest starts anew. */
 export const MAX_CLIENTS = 50_000
@@ -51,7 +52,7 @@ export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateL
  * which every token has. Not the client id (RFC 9068 section 2.2): many providers write none, and if one application serves many
  * users, one of them could use up what the others may send. Names of the two kinds never meet, and none is longer than 128 characters.
  */
-export function clientKey (jkt: string | undefined, sub: string): string {
+export function clientKey ({ jkt }: Binding, sub: string): string {
   const name = jkt === undefined ? `sub:${sub}` : `jkt:${jkt}`
   return name.length <= MAX_NAME_CHARS ? name : createHash('sha256').update(name).digest('base64url')
 }

@@ -10,6 +10,8 @@ interface Candidate {
   readonly pem: string
 }
 
+const MAX_VERIFIERS = 1000
+
 type RequestVerify = (this: Candidate, options: undefined, done: (error: Error | null) => void) => void
 
 /**
@@ -21,9 +23,16 @@ type RequestVerify = (this: Candidate, options: undefined, done: (error: Error |
  * and nothing else: keys come from the provider's set, and claims are judged by the checks of access-token.ts.
  */
 export function createSignatureVerifier (): SignatureVerifier {
-  const requestVerify = decorateStandIn()
+  let requestVerify = decorateStandIn()
+  let pems = new Set<string>()
 
   return (token, pem) => {
+    // The package never forgets a verifier. A provider that changes its keys all the time must not fill the memory with them.
+    if (pems.size === MAX_VERIFIERS) {
+      requestVerify = decorateStandIn()
+      pems = new Set()
+    }
+    pems.add(pem)
     // The package's errors are not shown. Without their stacks a wrong signature costs no more than a good one.
     const limit = Error.stackTraceLimit
     Error.stackTraceLimit = 0

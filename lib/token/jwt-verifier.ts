@@ -3,8 +3,8 @@ import { Refusal } from '../refusal.ts'
 import { verifyTokenTimes } from './jwt-checks.ts'
 import type { AccessTokenParser, UnverifiedToken } from './jwt-checks.ts'
 import type { SignatureVerifier } from './jwt-signature.ts'
-import type { ScopeClaim, VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
-import type { TokenDone, TokenVerifier } from './token-verifier.ts'
+import type { ScopeClaim, VerifiedTokens } from './verified-tokens.ts'
+import type { TokenDone, TokenVerifier, VerifiedToken } from './token-verifier.ts'
 import { createVerifiedToken } from './verified-tokens.ts'
 
 /** The issuer whose tokens pass: its URL, its keys and the checks that need none of them. */
@@ -26,6 +26,8 @@ export interface JwtVerifierOptions {
 /** Verifies JWT access tokens (RFC 9068): everything that needs no key, then the signature, under a key that the issuer publishes. */
 export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   const { provider, verified } = options
+  /** One for each key, however many tokens it has signed. */
+  const trusts = new WeakMap<SigningKey, () => boolean>()
 
   function verifyUnknown (provider: JwtIssuer, text: string, now: number, done: TokenDone): void {
     let token: UnverifiedToken
@@ -48,10 +50,12 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     }, done)
   }
 
-  function tryKeys (text: string, { claims }: UnverifiedToken, { issuer }: JwtIssuer, candidates: readonly SigningKey[]): VerifiedToken | undefined {
+  function tryKeys (text: string, { claims }: UnverifiedToken, { issuer, keys }: JwtIssuer, candidates: readonly SigningKey[]): VerifiedToken | undefined {
     const key = candidates.find(({ pem }) => options.verifySignature(text, pem))
     if (!key) return undefined
-    const token = createVerifiedToken({ text, claims, key, issuer, scopeClaims: options.scopeClaims })
+    const isTrusted = trusts.get(key) ?? (() => keys.isTrusted(key))
+    trusts.set(key, isTrusted)
+    const token = createVerifiedToken({ text, claims, issuer, isTrusted, scopeClaims: options.scopeClaims })
     verified.keep(token)
     return token
   }
@@ -61,7 +65,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     verify (text, known, now, done) {
       if (!provider) return done(new Refusal('domain_has_scheme'))
       if (!known) return verifyUnknown(provider, text, now, done)
-      if (!provider.keys.isTrusted(known.key)) {
+      if (!known.isTrusted()) {
         verified.forget(known)
         return verifyUnknown(provider, text, now, done)
       }

@@ -1,43 +1,24 @@
 import { LRUCache } from 'lru-cache'
 import { hash } from 'node:crypto'
 import type { JsonObject } from '../jose/jws.ts'
-import type { SigningKey } from '../provider/key-source.ts'
-import type { AccessTokenClaims } from './jwt-checks.ts'
-
-/** An access token whose signature was verified, and all that requests with it need to know. */
-export interface VerifiedToken {
-  /** The whole token. */
-  readonly text: string
-  /** Frozen through and through: requests share it. */
-  readonly claims: AccessTokenClaims
-  readonly scopes: readonly string[]
-  /** The thumbprint that the token is bound to (RFC 9449 section 6.1), or undefined. */
-  readonly jkt: string | undefined
-  /** base64url SHA-256 of the token, as `ath` holds it. */
-  readonly tokenHash: string
-  readonly key: SigningKey
-  /** The issuer as the settings have it. */
-  readonly issuer: string
-  /** Unix seconds. */
-  readonly expiresAt: number
-}
+import type { VerifiedToken } from './token-verifier.ts'
 
 /** What a token was verified with. */
-export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'key' | 'issuer'> {
+export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'issuer' | 'isTrusted'> {
   readonly scopeClaims: readonly ScopeClaim[]
 }
 
 /** Takes over what a verified token says. The claims are frozen in place. */
-export function createVerifiedToken ({ text, claims, key, issuer, scopeClaims }: VerifiedTokenParts): VerifiedToken {
+export function createVerifiedToken ({ text, claims, issuer, isTrusted, scopeClaims }: VerifiedTokenParts): VerifiedToken {
   return Object.freeze({
     text,
     claims: deepFreeze(claims),
     scopes: readScopes(claims, scopeClaims),
-    jkt: claims.cnf?.jkt,
+    binding: Object.freeze({ jkt: claims.cnf?.jkt }),
     tokenHash: hash('sha256', text, 'base64url'),
-    key,
     issuer,
-    expiresAt: claims.exp
+    expiresAt: claims.exp,
+    isTrusted
   })
 }
 

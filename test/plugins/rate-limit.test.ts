@@ -159,10 +159,10 @@ t.test('docs/operating.md states what is counted', async t => {
 })
 
 t.test('The name of a client is bounded, however long its subject', async t => {
-  t.equal(clientKey(undefined, 'user-1'), 'sub:user-1')
-  t.equal(clientKey('thumbprint', 'user-1'), 'jkt:thumbprint')
-  t.equal(clientKey(undefined, 's'.repeat(124)).length, 128, 'kept as it is up to 128 characters')
-  const names = [clientKey(undefined, 's'.repeat(125)), clientKey(undefined, 's'.repeat(10_000)), clientKey('s'.repeat(10_000), '')]
+  t.equal(clientKey({ jkt: undefined }, 'user-1'), 'sub:user-1')
+  t.equal(clientKey({ jkt: 'thumbprint' }, 'user-1'), 'jkt:thumbprint')
+  t.equal(clientKey({ jkt: undefined }, 's'.repeat(124)).length, 128, 'kept as it is up to 128 characters')
+  const names = [clientKey({ jkt: undefined }, 's'.repeat(125)), clientKey({ jkt: undefined }, 's'.repeat(10_000)), clientKey({ jkt: 's'.repeat(10_000) }, '')]
   t.same(names.map(name => name.length), [43, 43, 43])
   t.equal(new Set(names).size, 3)
 })

@@ -1,0 +1,26 @@
+import { generateKeyPairSync, sign } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import t from 'tap'
+import { createSignatureVerifier } from '../../lib/token/jwt-signature.ts'
+import { encodeJws } from '../helpers/jws.ts'
+
+const made = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const pemOf = (key: KeyObject): string => key.export({ format: 'pem', type: 'spki' }) as string
+const token = encodeJws({ alg: 'RS256' }, { sub: 'user-1' }, input => sign('sha256', input, made.privateKey))
+
+t.test('A signature is that of its key, or it is none', async t => {
+  const verify = createSignatureVerifier()
+  const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey
+  t.equal(verify(token, pemOf(made.publicKey)), true)
+  t.equal(verify(token, pemOf(other)), false)
+  t.equal(verify(`${token.slice(0, -8)}AAAAAAAA`, pemOf(made.publicKey)), false)
+  t.equal(verify(token, 'no key'), false)
+  t.equal(verify('no token', pemOf(made.publicKey)), false)
+})
+
+t.test('However many keys come, verifiers are not kept without end, and the newest still work', async t => {
+  const verify = createSignatureVerifier()
+  const pem = pemOf(made.publicKey)
+  for (let spaces = 0; spaces < 2001; spaces++) if (!verify(token, pem + ' '.repeat(spaces))) t.fail(`with ${spaces} spaces`)
+  t.equal(verify(token, pem), true)
+})
