@@ -18,7 +18,7 @@ t.test('A client may send as many requests a minute as the setting says, over al
 
   const answer = await call(running, { lines, path: '/api/protected' })
   expectRefusal(t, answer, 'rate_limited')
-  t.same(answer.body, { statusCode: 429, error: 'Too Many Requests', message: 'This client has sent too many requests; it may go on after the time in Retry-After.' })
+  t.same(answer.body, { statusCode: 429, error: 'Too Many Requests', message: 'This client has sent too many requests. It may continue after the time in Retry-After.' })
   const seconds = Number(answer.headers['retry-after'])
   t.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= WINDOW_MS / 1000, `Retry-After: ${seconds}`)
   t.equal(answer.headers['cache-control'], 'no-store')
@@ -42,7 +42,7 @@ t.test('A bound token is counted by its key, whatever its subject', async t => {
   t.equal((await send(one)).status, 200)
   const refused = await send(one, { sub: 'user-2' })
   t.equal(refused.reason, 'rate_limited')
-  t.same(refused.body, { detail: 'This client has sent too many requests; it may go on after the time in Retry-After.' }, 'the body has the configured form')
+  t.same(refused.body, { detail: 'This client has sent too many requests. It may continue after the time in Retry-After.' }, 'the body has the configured form')
   t.equal((await send(two)).status, 200, 'the same subject with another key')
   t.equal((await call(running, { lines: bearerLines(issuer.token()) })).status, 200, 'and without a key')
   t.equal((await call(running, { lines: bearerLines(issuer.token({ sub: one.jkt })) })).status, 200, 'a subject that is spelt like a key is not that key')

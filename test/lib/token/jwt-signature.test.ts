@@ -1,8 +1,8 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import t from 'tap'
-import { createSignatureVerifier } from '../../lib/token/jwt-signature.ts'
-import { encodeJws } from '../helpers/jws.ts'
+import { createSignatureVerifier } from '../../../lib/token/jwt-signature.ts'
+import { encodeJws } from '../../helpers/jws.ts'
 
 const made = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const pemOf = (key: KeyObject): string => key.export({ format: 'pem', type: 'spki' }) as string
