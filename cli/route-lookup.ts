@@ -6,9 +6,6 @@ import { ANY_TOKEN, guardOf, parseRequiredScopes } from '../lib/guard/requiremen
 import type { RequiredScopes, Requirement, RouteGuard } from '../lib/guard/requirement.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 
-// The routes are TypeScript here. Autoload does not see by itself that Node can load it when tsx came by --import.
-process.env['FASTIFY_AUTOLOAD_TYPESCRIPT'] ??= '1'
-
 export type FoundRoute = { readonly kind: 'none' | 'open' } | { readonly kind: 'guarded', readonly requirements: readonly Requirement[] }
 
 /** Asks the routes of the service themselves, by its own router, what guards a request; nothing else of the service is started. */

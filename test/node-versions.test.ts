@@ -13,6 +13,7 @@ interface Locked {
   readonly engines?: { readonly node?: string }
   readonly resolved?: string
   readonly deprecated?: string
+  readonly hasInstallScript?: boolean
 }
 
 const locked = (file: string): Array<[path: string, entry: Locked]> => Object.entries(read(file).packages as Record<string, Locked>)
@@ -37,6 +38,13 @@ t.test('No package that is installed asks for another Node than we promise, nor 
   const entries = locked('package-lock.json')
   t.same(misfits(entries.filter(([, { dev }]) => !dev), '22.0.0'), [], 'in production on Node 22.0.0')
   t.not(misfits(entries, '18.20.8').length, 0, 'the twin: Node 18 would not do')
+})
+
+// npm 11 named esbuild at `npm ci`, which fetches a program when it is installed.
+t.test('No package that is installed runs a script of its own.', async t => {
+  const withScripts = (entries: Array<[path: string, entry: Locked]>): string[] => entries.filter(([, { hasInstallScript }]) => hasInstallScript === true).map(([path]) => path)
+  for (const lock of ['package-lock.json', 'bench/package-lock.json']) t.same(withScripts(locked(lock).filter(([path]) => path !== '')), [], lock)
+  t.same(withScripts([['node_modules/esbuild', { hasInstallScript: true }]]), ['node_modules/esbuild'], 'the twin: one would be seen')
 })
 
 /** Runs a file of ours in a Node that says it is of that version. */

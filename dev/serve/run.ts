@@ -1,14 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import getPort, { portNumbers } from 'get-port'
 import { SettingsError } from '../../lib/settings/problems.ts'
-import { startApi } from './api.ts'
-import { stopChild } from './child.ts'
+import { startApi, startTypeChecker } from './children.ts'
 import { removeTenant, writeTenant } from '../../cli/places.ts'
 import type { Tenant } from '../../cli/places.ts'
 import { startProvider } from '../provider/provider.ts'
 import { chooseServiceSettings } from './service-settings.ts'
 import { createPaint } from '../../cli/show.ts'
-import { startTypeChecker } from './type-checker.ts'
 
 // The local tenant, the API and the playground, in one terminal, until a signal ends them all.
 
@@ -38,8 +36,8 @@ async function run (): Promise<void> {
   const playground = `http://localhost:${playgroundPort}`
 
   const service = await chooseServiceSettings(env, { issuer: `http://localhost:${providerPort}`, audience: AUDIENCE, playground })
-  const api = startApi({ ...service.environment, PORT: String(port) }, stdout.isTTY)
-  stops.push(() => stopChild(api))
+  const api = startApi({ ...service.environment, PORT: String(port) }, stdout.isTTY, (file) => say(paint('dim', `${file} has changed: the API starts anew.`)))
+  stops.push(() => api.stop())
   const provider = await startProvider({ port: providerPort, audience: AUDIENCE, redirectUris: [`${playground}/`] })
   stops.push(() => provider.close())
   const tenant: Tenant = { ...provider, pid: process.pid, url, settings: service.shown }
@@ -71,7 +69,7 @@ function watchTypes (): void {
     isWatching = true
     if (complaints.length > 0) say(`\n${paint('yellow', 'The compiler reports:')}\n${complaints.join('\n')}\n`)
   })
-  stops.push(() => stopChild(checker))
+  stops.push(() => checker.stop())
 }
 
 /** Stops the last started first; a second signal does not wait. The end of who reads us, or of npm, counts as one. */
