@@ -11,21 +11,22 @@ declare module 'oidc-provider' {
   export interface Context {
     req: IncomingMessage
     res: ServerResponse
+    method: string
     path: string
+    querystring: string
+    status: number
+    body: unknown
+    set (headers: Record<string, string>): void
     redirect (url: string): void
     oidc: { client: { clientId: string }, session: { accountId?: string }, provider: Provider }
   }
-
-  export interface Interaction { params: Record<string, unknown> }
-  export interface IssuedToken { accountId?: string, clientId?: string, scope?: string }
-  export interface TokenParts { payload: Record<string, unknown> }
 
   export class Provider {
     constructor (issuer: string, configuration: Record<string, unknown>)
     Grant: new (owner: { clientId: string, accountId: string | undefined }) => Grant
     callback (): (request: IncomingMessage, response: ServerResponse) => Promise<void>
     use (middleware: (context: Context, next: () => Promise<void>) => Promise<void> | void): void
-    interactionDetails (request: IncomingMessage, response: ServerResponse): Promise<Interaction>
+    interactionDetails (request: IncomingMessage, response: ServerResponse): Promise<{ params: Record<string, unknown> }>
     interactionResult (request: IncomingMessage, response: ServerResponse, result: object): Promise<string>
   }
 

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, Provider } from 'oidc-provider'
 import { listen, stop } from './listen.ts'
 import { BROWSER_CLIENT, configuration, DAY, MACHINE_CLIENT, TOKEN_PATH } from './tenant-configuration.ts'
 import type { TenantSettings } from './tenant-configuration.ts'
-import { BadTokenRequest, nameResource, readTokenRequest } from './token-request.ts'
+import { takeAudience } from './token-request.ts'
 
 export interface ProviderOptions {
   /** 0, the default, takes any free port. */
@@ -46,35 +46,22 @@ export async function startProvider (options: ProviderOptions): Promise<LocalPro
     tokenTtl: DAY,
     ...options
   }
-  let handler: Handler = async (_request, response) => { response.writeHead(503).end() }
-  const server = createServer((request, response) => {
-    handler(request, response).catch((error: Error) => {
-      console.error(`local identity provider: ${error.message}`)
+  const server = createServer(async (request, response) => {
+    try {
+      await (await handler)(request, response)
+    } catch (error) {
+      console.error(`local identity provider: ${(error as Error).message}`)
       response.destroy()
-    })
+    }
   })
   const port = await listen(server, options.port ?? 0, options.address)
   const issuer = `http://localhost:${port}`
-  try {
-    handler = await createHandler(issuer, settings)
-  } catch (error) {
-    await stop(server)
-    throw error
-  }
-  return tenant(server, issuer, port, settings)
-}
-
-function tenant (server: Server, issuer: string, port: number, settings: TenantSettings): LocalProvider {
-  return {
-    issuer,
-    port,
-    tokenEndpoint: issuer + TOKEN_PATH,
-    audience: settings.audience,
-    clientId: MACHINE_CLIENT,
-    clientSecret: settings.clientSecret,
-    browserClientId: BROWSER_CLIENT,
-    close: () => stop(server)
-  }
+  const close = (): Promise<void> => stop(server)
+  const handler = createHandler(issuer, settings)
+  await handler.catch(close)
+  await handler
+  const { audience, clientSecret } = settings
+  return { issuer, port, tokenEndpoint: issuer + TOKEN_PATH, audience, clientId: MACHINE_CLIENT, clientSecret, browserClientId: BROWSER_CLIENT, close }
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
@@ -87,37 +74,9 @@ async function createHandler (issuer: string, settings: TenantSettings): Promise
     const refuse = (): never => { throw new oidc.errors.InvalidTarget('this tenant does not know that API') }
     return new oidc.Provider(issuer, await configuration(settings, policy, refuse))
   })
+  provider.use(takeAudience)
   provider.use((context, next) => logInUnasked(provider, context, next))
-  const answer = provider.callback()
-  return async (request, response) => {
-    if (request.url?.startsWith('/authorize?') === true) request.url = withResource(request.url)
-    if (request.method !== 'POST' || request.url !== TOKEN_PATH) return answer(request, response)
-    let form: IncomingMessage
-    try {
-      form = await readTokenRequest(request)
-    } catch (error) {
-      if (error instanceof BadTokenRequest) return refuse(response, error)
-      throw error
-    }
-    return answer(form, response)
-  }
-}
-
-/** RFC 6749 section 5.2; readable from any origin, since it tells nothing. */
-function refuse (response: ServerResponse, error: BadTokenRequest): void {
-  const body = JSON.stringify({ error: 'invalid_request', error_description: error.message })
-  response.writeHead(error.status, {
-    'content-type': 'application/json',
-    'cache-control': 'no-store',
-    'access-control-allow-origin': '*',
-    connection: 'close'
-  }).end(body)
-}
-
-function withResource (url: string): string {
-  const parameters = new URLSearchParams(url.slice(url.indexOf('?') + 1))
-  nameResource(parameters)
-  return `/authorize?${parameters}`
+  return provider.callback()
 }
 
 /** Whoever asks is logged in: as `login_hint` where the request has one, else as Ada. */

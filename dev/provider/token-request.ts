@@ -1,41 +1,49 @@
-import { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import type { Context } from 'oidc-provider'
 import { readAtMost } from '../../cli/read-at-most.ts'
+import { TOKEN_PATH } from './tenant-configuration.ts'
 
 /** A body that no client of a token endpoint has reason to exceed. */
 const MAX_BYTES = 32 * 1024
 
 /** What the client sent cannot be read; the message is its `error_description`. */
-export class BadTokenRequest extends Error {
-  readonly status: 400 | 413
-
-  constructor (message: string, status: 400 | 413 = 400) {
-    super(message)
-    this.status = status
-  }
-}
+class BadTokenRequest extends Error {}
 
 /**
- * Gives the request to the token endpoint back as the form that RFC 6749 section 4.4.2 asks for. Hosted
- * providers also take JSON, and name the API by `audience` where RFC 8707 says `resource`; so does this.
+ * Hosted providers name the API by `audience` where RFC 8707 says `resource`, and take JSON where RFC 6749 section 4.4.2 asks for a
+ * form; so does this: what follows in the provider gets `resource` and a form.
  */
-export async function readTokenRequest (request: IncomingMessage): Promise<IncomingMessage> {
-  const text = await readAtMost(request, MAX_BYTES)
-  if (text === undefined) throw new BadTokenRequest('the body is too large', 413)
-  const form = isJson(request) ? formOfJson(text) : new URLSearchParams(text)
-  nameResource(form)
-  return withBody(request, form.toString())
+export async function takeAudience (context: Context, next: () => Promise<void>): Promise<void> {
+  if (context.path === '/authorize') context.querystring = withResource(new URLSearchParams(context.querystring))
+  if (context.method !== 'POST' || context.path !== TOKEN_PATH) return next()
+  const text = await readAtMost(context.req, MAX_BYTES)
+  if (text === undefined) return refuse(context, 413, 'the body is too large')
+  try {
+    giveBody(context, withResource(isJson(context) ? formOfJson(text) : new URLSearchParams(text)))
+  } catch (error) {
+    if (error instanceof BadTokenRequest) return refuse(context, 400, error.message)
+    throw error
+  }
+  return next()
+}
+
+/** RFC 6749 section 5.2; readable from any origin, since it tells nothing. */
+function refuse (context: Context, status: 400 | 413, description: string): void {
+  context.status = status
+  context.body = { error: 'invalid_request', error_description: description }
+  context.set({ 'cache-control': 'no-store', 'access-control-allow-origin': '*', connection: 'close' })
 }
 
 /** Moves `audience` to `resource`, unless the client named the resource itself. */
-export function nameResource (parameters: URLSearchParams): void {
+function withResource (parameters: URLSearchParams): string {
   const audience = parameters.get('audience')
   if (audience !== null && !parameters.has('resource')) parameters.set('resource', audience)
   parameters.delete('audience')
+  return String(parameters)
 }
 
-function isJson (request: IncomingMessage): boolean {
-  const type = request.headers['content-type'] ?? ''
-  return type.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
+function isJson ({ req }: Context): boolean {
+  return req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
 }
 
 function formOfJson (text: string): URLSearchParams {
@@ -45,32 +53,16 @@ function formOfJson (text: string): URLSearchParams {
   } catch {
     throw new BadTokenRequest('the body is not JSON')
   }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new BadTokenRequest('the body is not a JSON object')
-  }
-  const form = new URLSearchParams()
-  for (const [name, value] of Object.entries(body)) {
-    if (value === null) continue
-    if (typeof value !== 'string') throw new BadTokenRequest(`the value of "${name}" is not a string`)
-    form.set(name, value)
-  }
-  return form
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new BadTokenRequest('the body is not a JSON object')
+  const entries = Object.entries(body).filter(([, value]) => value !== null)
+  for (const [name, value] of entries) if (typeof value !== 'string') throw new BadTokenRequest(`the value of "${name}" is not a string`)
+  return new URLSearchParams(Object.fromEntries(entries))
 }
 
-/** A request is read once: the provider gets a twin of it that still holds its body. */
-function withBody (request: IncomingMessage, body: string): IncomingMessage {
-  const twin = new IncomingMessage(request.socket)
-  twin.method = request.method
-  twin.url = request.url
-  twin.headers = {
-    ...request.headers,
-    'content-type': 'application/x-www-form-urlencoded',
-    'content-length': String(Buffer.byteLength(body))
-  }
-  delete twin.headers['transfer-encoding']
-  twin.push(body)
-  twin.push(null)
-  // Else the end of the twin is taken for an aborted request, and the connection is cut.
-  twin.complete = true
-  return twin
+/** A request is read once: the provider gets another stream in its place. */
+function giveBody (context: Context, body: string): void {
+  const { headers, method, url, socket } = context.req
+  Object.assign(headers, { 'content-type': 'application/x-www-form-urlencoded', 'content-length': String(Buffer.byteLength(body)) })
+  delete headers['transfer-encoding']
+  context.req = Object.assign(Readable.from([Buffer.from(body)]), { headers, method, url, socket }) as Context['req']
 }
