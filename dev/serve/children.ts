@@ -17,7 +17,7 @@ export interface Running {
 const LEASH = 'data:text/javascript,process.once("disconnect", () => process.kill(process.pid)); process.channel.unref()'
 
 /** What the service is made of. */
-const SOURCES = ['app.ts', 'holdfast.ts', 'start-options.ts', 'lib', 'plugins', 'routes'].map((name) => join(root, name))
+const SOURCES = ['app.ts', 'holdfast.ts', 'start-options.ts', 'lib', 'server', 'plugins', 'routes', 'schemas'].map((name) => join(root, name))
 
 /** Starts a Node program in a process group of its own, so that Ctrl-C reaches only us, and everything is stopped once, in order. */
 function startChild (args: readonly string[], cwd: string, env: NodeJS.ProcessEnv, stdout: 'pipe' | 'inherit'): ChildProcess {

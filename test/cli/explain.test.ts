@@ -252,7 +252,7 @@ t.test('What cannot be done is said in a line, without a stack.', async (t) => {
     [['--at', 'soon'], /neither a date nor Unix seconds/],
     [['--at', '99999999999999'], /neither a date nor Unix seconds/],
     [['--url', '/api/private'], /not an absolute http or https URL/],
-    [['--set', 'DPOP_NONCE'], /expected NAME=VALUE/],
+    [['--set', 'DPOP_NONCE'], /has no = in it/],
     [['--set', 'DPOP_NONSENSE=1'], /there is no setting DPOP_NONSENSE/],
     [['--set', 'DPOP_NONCE=sometimes'], /DPOP_NONCE .*"sometimes"; allowed: off or required/]
   ]
