@@ -52,8 +52,8 @@ async function run (options: CallOptions, { env, out, tenant }: CallWorld, paint
   const { answer } = key === undefined ? { answer: await send() } : await exchangeWithNonce(send)
   if (answer.status >= 200 && answer.status < 300) return 0
   // Only a refused call needs the checks of the service, and the time that they take to load.
-  const [{ explainCall }, { showCallVerdict }] = await Promise.all([import('./call-explanation.ts'), import('./call-verdict.ts')])
-  out.write(showCallVerdict(answer.status, await explainCall(answer, options, tenant), paint))
+  const { explainCall } = await import('./call-explanation.ts')
+  out.write(await explainCall(answer, options, tenant, paint))
   return 1
 }
 
