@@ -1,7 +1,6 @@
 import { readSettings } from '../holdfast.ts'
 import { explainRefusal, explainRequest } from '../explain/explain.ts'
 import type { CapturedRequest, ExplainedRefusal, Explanation, ExplainOptions } from '../explain/explain.ts'
-import { REFUSALS } from '../lib/refusal.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 import type { DpopMode } from '../lib/scheme.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -29,9 +28,9 @@ interface View {
 interface CallExplanation {
   readonly told: Told
   /** What each check says, seen from here. */
-  readonly explanation: Explanation | undefined
+  readonly explanation?: Explanation
   /** Why it was refused: as the answer tells, with what is known here of the cause; else as it looks from here. */
-  readonly refusal: ExplainedRefusal | undefined
+  readonly refusal?: ExplainedRefusal | undefined
 }
 
 /** Why a call was refused and what to do, with the checks that led to it. Empty where there is nothing to say. */
@@ -42,9 +41,11 @@ export async function explainCall (exchange: Exchange, options: CallOptions, ten
 /** Runs the checks of the service on a call that it refused: with its own settings where it is that of `npm run dev`, else with what caller and answer tell. */
 async function checkCall (exchange: Exchange, options: CallOptions, tenant: Tenant | undefined): Promise<CallExplanation> {
   const told = readTold(exchange.headers.get('www-authenticate') ?? '', exchange.body)
-  if (exchange.status !== 401 && told.reason === undefined) return { told, explanation: undefined, refusal: undefined }
+  const { reason } = told
+  if (exchange.status !== 401 && reason === undefined) return { told }
+  const named = reason && explainRefusal({ reason, detail: undefined })
   // With 429 and 503 nothing is wrong with the request.
-  if (told.reason !== undefined && REFUSALS[told.reason].status > 403) return { told, explanation: undefined, refusal: explainRefusal({ reason: told.reason, detail: undefined }) }
+  if (named !== undefined && named.status > 403) return { told, refusal: named }
   const request = capturedRequest(exchange.method, new URL(exchange.url), Object.entries(exchange.requestHeaders))
   const isLocal = tenant !== undefined && new URL(exchange.url).origin === new URL(tenant.url).origin
   const { settings, requirements, unknown } = isLocal ? await localView(request, tenant) : await foreignView(options, told)
@@ -52,8 +53,7 @@ async function checkCall (exchange: Exchange, options: CallOptions, tenant: Tena
   try {
     const explanation = await explainRequest(request, { settings, now: Date.now() / 1000, candidates: keys?.candidates, requirements, unknown })
     const seen = explanation.refusal
-    const refusal = told.reason === undefined || told.reason === seen?.reason ? seen : explainRefusal({ reason: told.reason, detail: undefined })
-    return { told, explanation, refusal }
+    return { told, explanation, refusal: named === undefined || reason === seen?.reason ? seen : named }
   } finally {
     await keys?.close()
   }

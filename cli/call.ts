@@ -5,11 +5,10 @@ import { exchange, exchangeWithNonce, NoAnswer } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
 import { readTenant } from './places.ts'
 import type { Tenant } from './places.ts'
-import { createProof, createProofKey } from './proof.ts'
-import type { ProofKey } from './proof.ts'
+import { createProof, createProofKey, requestToken } from './token.ts'
+import type { ProofKey } from './token.ts'
 import { createPaint, indent, printable, showAnswer, showJwt, showRequest, title } from './show.ts'
 import type { Output, Paint } from './show.ts'
-import { requestToken } from './token.ts'
 
 export interface CallWorld {
   env: NodeJS.ProcessEnv

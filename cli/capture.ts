@@ -1,3 +1,5 @@
+import { parseJson } from './input.ts'
+
 /** A request as far as a capture tells it. */
 export interface Capture {
   method?: string
@@ -34,19 +36,11 @@ export function readCapture (text: string): Capture {
 
 function read (text: string): Capture {
   const lines = text.split(/\r?\n/)
-  const json = /^\s*[{[]/.test(text) ? readJson(text) : undefined
+  const json = /^\s*[{[]/.test(text) ? parseJson(text) : undefined
   if (json !== undefined) return readHar(json)
   const capture = lines.some((line) => /^> ?[!-~]+ \S+ HTTP\/|^\* \[HTTP\/[23]\]/.test(line)) ? readCurl(lines) : readLines(lines)
   if (/^\s*[{[]/.test(text)) capture.notes.unshift('It starts like JSON but is not valid JSON, so it was read as header lines.')
   return capture
-}
-
-function readJson (text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 const blank = (byClient: boolean): Capture => ({ headers: [], byClient, notes: [] })

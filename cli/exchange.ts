@@ -1,4 +1,5 @@
 import type { CapturedRequest } from '../explain/explain.ts'
+import { asObject, parseJson } from './input.ts'
 
 /** One request and its answer, as they are shown. */
 export interface Exchange {
@@ -17,15 +18,8 @@ export class NoAnswer extends Error {}
 const DEADLINE_MS = 15_000
 const MAX_CHARACTERS = 1_000_000
 
-export interface Outgoing {
-  method: string
-  url: string
-  headers?: Record<string, string>
-  body?: string
-}
-
 /** Follows no redirect: the proof is for one URL, and the token for one API. */
-export async function exchange ({ method, url, headers = {}, body }: Outgoing, env: NodeJS.ProcessEnv): Promise<Exchange> {
+export async function exchange ({ method, url, headers = {}, body }: { method: string, url: string, headers?: Record<string, string>, body?: string }, env: NodeJS.ProcessEnv): Promise<Exchange> {
   try {
     const response = await fetch(url, {
       method,
@@ -52,13 +46,9 @@ export async function exchangeWithNonce (send: (nonce?: string) => Promise<Excha
   return isAsked ? { answer: await send(nonce), nonce } : { answer, nonce: undefined }
 }
 
-/** The members of the body, none if it is no JSON. */
+/** The members of the body, none if it is no JSON object. */
 export function readObject ({ body }: Exchange): Record<string, unknown> {
-  try {
-    return JSON.parse(body) ?? {}
-  } catch {
-    return {}
-  }
+  return asObject(parseJson(body)) ?? {}
 }
 
 /** The request as a service sees it that nobody stands in front of. */

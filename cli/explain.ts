@@ -12,11 +12,11 @@ import { readExplainArguments, USAGE } from './explain-options.ts'
 import type { ExplainArguments } from './explain-options.ts'
 import { showReport } from './explain-report.ts'
 import type { Report } from './explain-report.ts'
+import { readAtMost } from './input.ts'
 import { readTenant } from './places.ts'
 import type { Tenant } from './places.ts'
 import { openProviderKeys, readProviderKeys } from './provider-keys.ts'
 import type { ProviderKeys } from './provider-keys.ts'
-import { readAtMost } from './read-at-most.ts'
 import { lookUpRoute } from './route-lookup.ts'
 import { createPaint, printable } from './show.ts'
 import type { Output } from './show.ts'
@@ -93,8 +93,7 @@ async function settingsOf ({ settings }: ExplainArguments, { env, readFile, tena
 }
 
 async function readText (file: string | undefined, { readFile, readInput }: ExplainWorld): Promise<string> {
-  if (file === undefined) return readInput()
-  const text = tryRead(file, readFile)
+  const text = file === undefined ? await readInput() : tryRead(file, readFile)
   if (text === undefined) throw new BadUsage(`The file ${file} does not exist or cannot be read.`)
   return text
 }

@@ -1,5 +1,7 @@
 import { styleText } from 'node:util'
+import { decodeJsonObject } from '../lib/jws.ts'
 import type { Exchange } from './exchange.ts'
+import { parseJson } from './input.ts'
 
 export interface Output {
   write (text: string): unknown
@@ -49,7 +51,7 @@ export function showAnswer (paint: Paint, { status, statusText, headers, body }:
   const lines = [...headers]
     .filter(([name]) => SHOWN.has(name))
     .map(([name, value]) => `${paint('cyan', name)}: ${printable(value)}`)
-  const text = body === '' ? [] : [printable(pretty(body))]
+  const text = body === '' ? [] : [printable(JSON.stringify(parseJson(body), null, 2) ?? body)]
   return indent([paint(style, `${status} ${printable(statusText)}`), ...lines, ...text].join('\n')) + '\n'
 }
 
@@ -57,20 +59,10 @@ const SHOWN = new Set(['www-authenticate', 'dpop-nonce', 'retry-after', 'content
 
 /** Header and claims of a JWT, its times beside what they mean. Nothing is verified. */
 export function showJwt (paint: Paint, jwt: string, nowSeconds: number): string {
-  const [header, claims] = jwt.split('.', 2).map(decode)
+  const [header, claims] = jwt.split('.', 2).map(decodeJsonObject)
   if (header === undefined || claims === undefined) return indent(paint('yellow', 'not a JWT, so there is nothing to decode')) + '\n'
   return indent(`${paint('dim', 'header')} ${printable(JSON.stringify(header, null, 2))}`) + '\n' +
     indent(`${paint('dim', 'claims')} ${withTimes(paint, claims, nowSeconds)}`) + '\n'
-}
-
-/** The object in one part of a JWT, or undefined. */
-export function decode (part: string): Record<string, unknown> | undefined {
-  try {
-    const value = JSON.parse(Buffer.from(part, 'base64url').toString())
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
-  } catch {
-    return undefined
-  }
 }
 
 function withTimes (paint: Paint, claims: Record<string, unknown>, nowSeconds: number): string {
@@ -86,12 +78,4 @@ function relative (seconds: number): string {
     : distance < 7200 ? `${Math.round(distance / 60)} min` : `${Math.round(distance / 3600)} h`
   if (seconds === 0) return '(now)'
   return seconds > 0 ? `(in ${text})` : `(${text} ago)`
-}
-
-function pretty (body: string): string {
-  try {
-    return JSON.stringify(JSON.parse(body), null, 2)
-  } catch {
-    return body
-  }
 }

@@ -1,9 +1,49 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose'
+import type { CryptoKey, JWK } from 'jose'
 import { exchange, exchangeWithNonce, NoAnswer, readObject } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
-import { createProof } from './proof.ts'
-import type { ProofKey } from './proof.ts'
 
-export interface TokenInput {
+/** A key that lives as long as the process, and a proof signed with it (RFC 9449 section 4.2). */
+export interface ProofKey {
+  readonly alg: string
+  readonly privateKey: CryptoKey
+  readonly jwk: JWK
+  /** RFC 7638: what `cnf.jkt` of a token bound to this key holds. */
+  readonly thumbprint: string
+}
+
+interface ProofInput {
+  method: string
+  url: string
+  nonce?: string | undefined
+  /** The access token that the proof goes with; none for the token endpoint. */
+  token?: string | undefined
+  /** Seconds since the epoch; now when absent. */
+  iat?: number
+}
+
+export async function createProofKey (alg = 'ES256'): Promise<ProofKey> {
+  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: false })
+  const jwk = await exportJWK(publicKey)
+  return { alg, privateKey, jwk, thumbprint: await calculateJwkThumbprint(jwk) }
+}
+
+export async function createProof (key: ProofKey, { method, url, nonce, token, iat }: ProofInput): Promise<string> {
+  const claims = {
+    htm: method,
+    htu: url.split(/[?#]/, 1)[0],
+    ...token !== undefined && { ath: createHash('sha256').update(token).digest('base64url') },
+    ...nonce !== undefined && { nonce }
+  }
+  return new SignJWT(claims)
+    .setProtectedHeader({ typ: 'dpop+jwt', alg: key.alg, jwk: key.jwk })
+    .setJti(randomUUID())
+    .setIssuedAt(iat)
+    .sign(key.privateKey)
+}
+
+interface TokenInput {
   issuer: string
   clientId: string
   clientSecret: string
@@ -17,62 +57,51 @@ export interface TokenInput {
   key?: ProofKey | undefined
 }
 
-export interface TokenAnswer {
+interface TokenAnswer {
   readonly exchange: Exchange
   /** What was sent, without the secret. */
   readonly parameters: Readonly<Record<string, string>>
   readonly token?: string
 }
 
-interface Discovery { token_endpoint?: unknown, token_endpoint_auth_methods_supported?: unknown }
+interface Discovery { token_endpoint: string, token_endpoint_auth_methods_supported?: unknown }
 
 /** Gets an access token by the client credentials grant, with one more try when a nonce is asked for. */
 export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): Promise<TokenAnswer> {
-  const discovery = await discover(input.issuer, env)
-  const parameters = tokenParameters(input)
-  const headers: Record<string, string> = { accept: 'application/json' }
-  if (usesBasic(discovery, input)) {
-    headers['authorization'] = `Basic ${basic(input)}`
-  } else {
-    Object.assign(parameters, { client_id: input.clientId, client_secret: input.clientSecret })
-  }
-  headers['content-type'] = input.body === 'json' ? 'application/json' : 'application/x-www-form-urlencoded'
-  const body = input.body === 'json' ? JSON.stringify(parameters) : String(new URLSearchParams(parameters))
+  const { issuer, clientId, clientSecret, audience, scope, key } = input
+  const discovery = await discover(issuer, env)
   const url = discovery.token_endpoint
-  const { answer } = await exchangeWithNonce(send)
-  const token = readObject(answer)['access_token']
-  delete parameters['client_secret']
-  return { exchange: answer, parameters, ...answer.status === 200 && typeof token === 'string' && { token } }
-
-  async function send (nonce?: string): Promise<Exchange> {
-    if (input.key !== undefined) headers['dpop'] = await createProof(input.key, { method: 'POST', url, nonce })
-    return exchange({ method: 'POST', url, headers: { ...headers }, body }, env)
-  }
-}
-
-async function discover (issuer: string, env: NodeJS.ProcessEnv): Promise<Discovery & { token_endpoint: string }> {
-  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-  const answer = await exchange({ method: 'GET', url }, env)
-  const document = readObject(answer) as Discovery
-  if (answer.status !== 200 || typeof document.token_endpoint !== 'string' || !URL.canParse(document.token_endpoint)) {
-    throw new NoAnswer(`GET ${url}: answered ${answer.status}, with no token_endpoint`)
-  }
-  return document as Discovery & { token_endpoint: string }
-}
-
-function tokenParameters ({ audience, scope, parameters }: TokenInput): Record<string, string> {
-  return {
+  const parameters: Record<string, string> = {
     grant_type: 'client_credentials',
     ...audience !== undefined && { audience },
     ...scope !== undefined && { scope },
-    ...Object.fromEntries(parameters)
+    ...Object.fromEntries(input.parameters)
   }
+  const headers: Record<string, string> = { accept: 'application/json' }
+  const isJson = input.body === 'json'
+  if (!isJson && usesBasic(discovery)) headers['authorization'] = `Basic ${basic(input)}`
+  else Object.assign(parameters, { client_id: clientId, client_secret: clientSecret })
+  headers['content-type'] = isJson ? 'application/json' : 'application/x-www-form-urlencoded'
+  const body = isJson ? JSON.stringify(parameters) : String(new URLSearchParams(parameters))
+  const { answer } = await exchangeWithNonce(async (nonce) => {
+    if (key !== undefined) headers['dpop'] = await createProof(key, { method: 'POST', url, nonce })
+    return exchange({ method: 'POST', url, headers: { ...headers }, body }, env)
+  })
+  const token = readObject(answer)['access_token']
+  delete parameters['client_secret']
+  return { exchange: answer, parameters, ...answer.status === 200 && typeof token === 'string' && { token } }
+}
+
+async function discover (issuer: string, env: NodeJS.ProcessEnv): Promise<Discovery> {
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+  const answer = await exchange({ method: 'GET', url }, env)
+  const { token_endpoint: endpoint, ...rest } = readObject(answer)
+  if (answer.status === 200 && typeof endpoint === 'string' && URL.canParse(endpoint)) return { token_endpoint: endpoint, ...rest }
+  throw new NoAnswer(`GET ${url}: answered ${answer.status}, with no token_endpoint`)
 }
 
 /** RFC 8414 section 2: a provider that names no methods takes the Authorization header. */
-function usesBasic (discovery: Discovery, input: TokenInput): boolean {
-  if (input.body === 'json') return false
-  const methods = discovery.token_endpoint_auth_methods_supported
+function usesBasic ({ token_endpoint_auth_methods_supported: methods }: Discovery): boolean {
   return !Array.isArray(methods) || !methods.includes('client_secret_post')
 }
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { exportJWK, generateKeyPair } from 'jose'
 import type { Context, Policy } from 'oidc-provider'
+import type { ProviderOptions } from './provider.ts'
 
 export const PERMISSIONS = ['read:messages', 'write:messages', 'read:users', 'write:users', 'admin'] as const
 
@@ -14,14 +15,7 @@ export const DAY = 86_400
 
 const DPOP_ALGS = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
 
-export interface TenantSettings {
-  readonly audience: string
-  readonly clientSecret: string
-  readonly redirectUris: readonly string[]
-  readonly nonce: boolean
-  readonly tokenTtl: number
-  readonly now?: (() => number) | undefined
-}
+export type TenantSettings = Required<Omit<ProviderOptions, 'port' | 'address' | 'now'>> & Pick<ProviderOptions, 'now'>
 
 /** Everything that oidc-provider is told; `refuseResource` throws for an API that the tenant does not know. */
 export async function configuration (settings: TenantSettings, policy: Policy, refuseResource: () => never): Promise<Record<string, unknown>> {

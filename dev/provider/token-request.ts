@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Context } from 'oidc-provider'
-import { readAtMost } from '../../cli/read-at-most.ts'
+import { asObject, parseJson, readAtMost } from '../../cli/input.ts'
 import { TOKEN_PATH } from './tenant-configuration.ts'
 
 /** A body that no client of a token endpoint has reason to exceed. */
@@ -47,16 +47,11 @@ function isJson ({ req }: Context): boolean {
 }
 
 function formOfJson (text: string): URLSearchParams {
-  let body: unknown
-  try {
-    body = JSON.parse(text)
-  } catch {
-    throw new BadTokenRequest('the body is not JSON')
-  }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new BadTokenRequest('the body is not a JSON object')
+  const body = asObject(parseJson(text))
+  if (body === undefined) throw new BadTokenRequest('the body is not a JSON object')
   const entries = Object.entries(body).filter(([, value]) => value !== null)
   for (const [name, value] of entries) if (typeof value !== 'string') throw new BadTokenRequest(`the value of "${name}" is not a string`)
-  return new URLSearchParams(Object.fromEntries(entries))
+  return new URLSearchParams(Object.fromEntries(entries) as Record<string, string>)
 }
 
 /** A request is read once: the provider gets another stream in its place. */

@@ -1,16 +1,10 @@
 import { exchange, exchangeWithNonce } from '../../cli/exchange.ts'
 import type { Tenant } from '../../cli/places.ts'
-import { createProof, createProofKey } from '../../cli/proof.ts'
+import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import type { Paint } from '../../cli/show.ts'
-import { requestToken } from '../../cli/token.ts'
-
-export interface Addresses {
-  tenant: Tenant
-  playground: string | undefined
-}
 
 /** The addresses, and lines to paste. Each line was tried just now, so none is shown that does not work. */
-export async function banner ({ tenant, playground }: Addresses, paint: Paint): Promise<string> {
+export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint): Promise<string> {
   const docs = `${tenant.url}/docs`
   const hasDocs = (await exchange({ method: 'GET', url: docs }, {})).status < 400
   const rows: Array<[string, string | undefined]> = [

@@ -5,6 +5,7 @@ import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
 import { capturedRequest } from '../../cli/exchange.ts'
+import { asObject } from '../../cli/input.ts'
 import { lookUpRoute } from '../../cli/route-lookup.ts'
 import { readTold } from '../../cli/told.ts'
 
@@ -35,7 +36,7 @@ const MAX_RECORDS = (MAX_EARLIER + 1) * 4
 /** Explains the last exchange of the page by the checks and settings of the service. What it cannot read it notes, and goes on. */
 export async function explainExchange (input: unknown, settings: Settings, keys: ProviderKeys | undefined): Promise<Explanation> {
   const notes: string[] = []
-  const { exchange: last, before } = (typeof input === 'object' && input !== null ? input : {}) as { exchange?: unknown, before?: unknown }
+  const { exchange: last, before } = asObject(input) ?? {}
   const exchange = readExchange(last, 'The request', notes)
   if (exchange === undefined) return { checks: [], notes }
   const earlier = (Array.isArray(before) ? before.slice(-MAX_EARLIER) : []).map((one, index) => readExchange(one, `Request ${index + 1}`, notes))
@@ -63,7 +64,7 @@ async function check (earlier: ReadonlyArray<Exchange | undefined>, exchange: Ex
 }
 
 function readExchange (value: unknown, name: string, notes: string[]): Exchange | undefined {
-  const { method, url, sent, received, body } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
+  const { method, url, sent, received, body } = asObject(value) ?? {}
   if (typeof method !== 'string' || typeof url !== 'string' || !URL.canParse(url)) {
     notes.push(`${name} cannot be read: it has no method or no URL.`)
     return undefined
@@ -78,7 +79,7 @@ function readExchange (value: unknown, name: string, notes: string[]): Exchange 
 }
 
 function readHeaders (value: unknown, name: string, notes: string[]): Array<[string, string]> {
-  const headers = Object.entries(typeof value === 'object' && value !== null ? value : {})
+  const headers = Object.entries(asObject(value) ?? {})
   const good = headers.filter((header): header is [string, string] => typeof header[1] === 'string')
   if (good.length < headers.length) notes.push(`${name} is not text.`)
   return good

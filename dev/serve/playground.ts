@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Fastify from 'fastify'
 import type { FastifyError } from 'fastify'
+import { parseJson } from '../../cli/input.ts'
 import { root } from '../../cli/places.ts'
 import { openProviderKeys } from '../../cli/provider-keys.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
@@ -21,13 +22,8 @@ export interface PlaygroundOptions {
   settings: Settings
 }
 
-export interface Playground {
-  readonly url: string
-  close (): Promise<void>
-}
-
 /** Serves the page on an origin of its own: every call that it makes is cross-origin, as in real life. */
-export async function startPlayground ({ port, api, provider, settings }: PlaygroundOptions): Promise<Playground> {
+export async function startPlayground ({ port, api, provider, settings }: PlaygroundOptions): Promise<{ readonly url: string, close (): Promise<void> }> {
   const { issuer, audience, browserClientId: clientId } = provider
   const url = `http://localhost:${port}`
   const keys = openProviderKeys(settings, () => {})
@@ -42,7 +38,7 @@ export async function startPlayground ({ port, api, provider, settings }: Playgr
   server.addHook('onClose', async () => keys?.close())
   // Whatever the body is, the explanation says what cannot be read.
   server.removeAllContentTypeParsers()
-  server.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, parse(body as string)))
+  server.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, parseJson(body as string)))
   server.setErrorHandler<FastifyError>((error, _request, reply) => {
     const note = error.statusCode === 413 ? 'That is more than 1 MiB.' : error.message
     return reply.code(error.statusCode ?? 500).send({ checks: [], notes: [note] })
@@ -63,12 +59,4 @@ export async function startPlayground ({ port, api, provider, settings }: Playgr
 function fileFor (path: string): string | undefined {
   if (path === 'vendor/oauth4webapi.js') return fileURLToPath(import.meta.resolve('oauth4webapi'))
   return /^(?:|[a-z]+\.(?:js|css))$/.test(path) ? join(root, 'dev', 'playground', path || 'index.html') : undefined
-}
-
-function parse (text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

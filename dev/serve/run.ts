@@ -48,7 +48,7 @@ async function run (): Promise<void> {
   const page = await startPlayground({ port: playgroundPort, api: url, provider, settings: service.settings })
   stops.push(() => page.close())
   while (!await answers(`${url}/api/public`)) await delay(50)
-  say(await banner({ tenant, playground }, paint))
+  say(await banner(tenant, playground, paint))
   watchTypes()
 }
 

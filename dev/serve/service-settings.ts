@@ -1,32 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { readSettings } from '../../holdfast.ts'
-import { readTextIfThere, collectSettings } from '../../lib/settings/sources.ts'
-import type { Settings } from '../../lib/settings/settings.ts'
+import { collectSettings, readTextIfThere } from '../../lib/settings/sources.ts'
 import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 import { root } from '../../cli/places.ts'
 import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
 
-export interface LocalAddresses {
-  readonly issuer: string
-  readonly audience: string
-  readonly playground: string
-}
-
-export interface ServiceSettings {
-  readonly settings: Settings
-  /** The same as variables, for the process of the API: everything that it goes by. */
-  readonly environment: NodeJS.ProcessEnv
-  /** The same without the secret ones. */
-  readonly shown: Readonly<Record<string, string>>
-}
-
 /**
  * What the API under `npm run dev` goes by: the settings of shell and files, but for those that would lead it away from the local
  * provider or from this machine. One answer for the API, the playground and the tools. @throws SettingsError
  */
-export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, audience, playground }: LocalAddresses): Promise<ServiceSettings> {
+export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, audience, playground }: Record<'issuer' | 'audience' | 'playground', string>) {
   const { values, ...faults } = collectSettings({ environment: env, readFile: (path) => readTextIfThere(resolve(root, path)) })
   const loopback = 'localhost,127.0.0.1,::1'
   Object.assign(values, {
@@ -48,7 +33,9 @@ export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, a
   const cleared = Object.fromEntries([...settingNames, 'CONFIG_FILE'].map((name) => [name, '']))
   return {
     settings,
+    /** The same as variables, for the process of the API: everything that it goes by. */
     environment: { ...env, ...cleared, ...Object.fromEntries(names.map(textOf)) },
+    /** The same without the secret ones. */
     shown: Object.fromEntries(names.filter((name) => settingSpec(name).secret !== true).map(textOf))
   }
 }

@@ -9,3 +9,17 @@ export async function readAtMost (stream: AsyncIterable<Buffer>, maxBytes: numbe
   }
   return Buffer.concat(chunks).toString()
 }
+
+/** Undefined for what is no JSON. */
+export function parseJson (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The value if it is an object that is no list. */
+export function asObject (value: unknown): Record<string, unknown> | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value as Record<string, unknown> : undefined
+}
