@@ -173,7 +173,7 @@ t.test('Each limit holds on a second server as on the first', async t => {
   t.match(await ask('no HTTP\r\n\r\n'), /^HTTP\/1\.1 400 .*The request is not valid HTTP/s)
   const lines = (count: number): string => `GET /api/private HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'A:\r\n'.repeat(count)}\r\n`
   t.match(await ask(lines(17)), 'This resource needs an access token.')
-  t.match(await ask(lines(18)), 'The request has more header lines than are looked at.')
+  t.match(await ask(lines(18)), 'The request has too many header lines.')
 
   for (const { headersTimeout, requestTimeout, timeout, keepAliveTimeout, maxConnections } of app.connections.servers) {
     t.same({ headersTimeout, requestTimeout, timeout, keepAliveTimeout, maxConnections }, { headersTimeout: 10_000, requestTimeout: 30_000, timeout: 30_000, keepAliveTimeout: 72_000, maxConnections: MAX_CONNECTIONS })

@@ -132,13 +132,13 @@ t.test('a URL that cannot be meant is refused, and not repeated', async (t) => {
     ['redis://a,,b?cluster=true', /host is malformed/],
     ['redis://cache/secret', /database is not a number/],
     ['redis://cache/-1', /database is not a number/],
-    ['redis://cache?password=secret', /unknown parameter, known are/],
+    ['redis://cache?password=secret', /there is an unknown parameter; the known ones are/],
     ['redis://a,b', /several hosts/],
     ['redis://a?cluster=secret', /cluster must be true/],
     ['redis://a?sentinel=', /sentinel must name/],
     ['redis://a?sentinelPassword=secret', /need sentinel/],
-    ['redis://a?sentinel=secret&cluster=true', /exclude each other/],
-    ['redis://a/1?cluster=true', /database 0 alone/]
+    ['redis://a?sentinel=secret&cluster=true', /cannot be combined/],
+    ['redis://a/1?cluster=true', /only database 0/]
   ]
   for (const [url, message] of rows) {
     t.throws(() => parseReplayUrl(url), message, url)
