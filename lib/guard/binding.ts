@@ -17,10 +17,13 @@ export function verifySchemeFits (scheme: Scheme, { jkt }: Binding, { dpopCount 
   }
 }
 
-/** The one proof of a request (RFC 9449 section 4.3, check 1). @throws Refusal proof_missing, proof_repeated */
+/**
+ * The only proof of a request (RFC 9449 section 4.3, check 1).
+ * @throws Refusal proof_missing, proof_repeated
+ */
 export function readProofLine ({ dpop, dpopCount }: Message): string {
   if (!dpop) throw new Refusal('proof_missing')
-  // RFC 9110 section 5.3: an intermediary may have joined two lines by a comma.
+  // RFC 9110 section 5.3: an intermediary may have joined two lines with a comma.
   if (dpopCount > 1 || dpop.includes(',')) throw new Refusal('proof_repeated')
   return dpop
 }

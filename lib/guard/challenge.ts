@@ -9,29 +9,32 @@ import type { Requirement } from './requirement.ts'
 export interface ChallengePolicy {
   readonly mode: DpopMode
   readonly algs: readonly string[]
-  /** RFC 9728 section 5.1. Only ever a URL out of the settings: no byte of a request goes into a header. */
+  /** RFC 9728 section 5.1. It is always a URL from the settings: no byte of a request goes into a header. */
   readonly resourceMetadataUrl: string | undefined
 }
 
-/** Headers that answer a refused request, beside its status and body. */
+/** The headers of the answer to a refused request, beside its status and body. */
 export type RefusalHeaders = Readonly<Record<string, string>>
 
 export interface RefusalContext {
-  /** The scheme that the client used, when it is one of ours. */
+  /** The scheme that the client used, if it is one of ours. */
   readonly scheme: Scheme | undefined
   /** What the route needs. */
   readonly requirement: Requirement
   readonly nonce?: string | undefined
-  /** Seconds after which the request may be sent again, where it may. */
+  /** Seconds after which the client may send the request again, if it may. */
   readonly retryAfterSeconds?: number | undefined
 }
 
 type Parameters = ReadonlyArray<readonly [name: string, value: string]>
 
-/** Tells the headers for a refusal: one WWW-Authenticate line with the challenges of the mode, or Retry-After where the client may send it again. */
+/**
+ * Returns the headers for a refusal: one WWW-Authenticate line with the challenges of the mode, or Retry-After if the client may
+ * send the request again.
+ */
 export type Challenges = (reason: RefusalReason, context: RefusalContext) => RefusalHeaders
 
-/** Each text is made once: there is one for each reason and scheme, and for what a route requires. */
+/** Each text is made once and kept: one for each reason and scheme, and one for each requirement of a route. */
 export function createChallenges (policy: ChallengePolicy): Challenges {
   const made = new WeakMap<object, Map<string, string>>()
 
@@ -54,7 +57,7 @@ export function createChallenges (policy: ChallengePolicy): Challenges {
 
 function challengesFor (reason: RefusalReason, policy: ChallengePolicy, context: RefusalContext): string {
   const { error } = REFUSALS[reason]
-  // Clients up to now look for this error only in a header that holds one challenge.
+  // Clients of today find this error only in a header that holds one challenge.
   if (error === 'use_dpop_nonce') return challenge('DPoP', [...errorParameters(reason, context), algsOf(policy)])
   return offeredSchemes(policy.mode).map(scheme => challenge(scheme, [
     ...(error && scheme === context.scheme ? errorParameters(reason, context) : []),
@@ -69,7 +72,7 @@ function errorParameters (reason: RefusalReason, context: RefusalContext): Param
   return [['error', error!], ['error_description', description], ...(error === 'insufficient_scope' ? scopeParameter(context) : [])]
 }
 
-/** What the route needs (RFC 6750 section 3): also for who has no token yet, so that a client asks for all of it in one go. */
+/** What the route needs (RFC 6750 section 3). A client without a token is told as well, so that it asks for all of it at once. */
 function scopeParameter ({ requirement }: RefusalContext): Parameters {
   const scopes = scopesOf(requirement)
   return scopes.length === 0 ? [] : [['scope', scopes.join(' ')]]
@@ -79,7 +82,10 @@ function algsOf ({ algs }: ChallengePolicy): Parameters[number] {
   return ['algs', algs.join(' ')]
 }
 
-/** One challenge (RFC 9110 section 11.3). No value holds a quote or a back-slash: all are texts and settings of ours, checked before. */
+/**
+ * One challenge (RFC 9110 section 11.3). No value holds a quote or a back-slash: each is a fixed text or a setting that was checked
+ * before.
+ */
 function challenge (scheme: Scheme, parameters: Parameters): string {
   return parameters.length === 0 ? scheme : `${scheme} ${parameters.map(([name, value]) => `${name}="${value}"`).join(', ')}`
 }

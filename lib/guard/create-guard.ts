@@ -26,19 +26,19 @@ import { createVerifiedTokens } from '../token/verified-tokens.ts'
 import type { VerifiedTokens } from '../token/verified-tokens.ts'
 import { createRequestUrlResolver } from '../url/request-url.ts'
 
-/** The guard and what stands behind it, made once for each process. */
+/** The guard and the parts behind it. Each process makes them once. */
 export interface GuardParts {
   readonly guard: Guard
   readonly challenges: Challenges
-  /** Undefined where the configured domain is unusable. */
+  /** Undefined if the configured domain is unusable. */
   readonly keys: KeySource | undefined
   readonly replay: ReplayStore
   readonly nonces: Nonces | undefined
   readonly verified: VerifiedTokens
   readonly clientKeys: ClientKeys
-  /** What the guard has done, for metrics; undefined where those are off. */
+  /** What the guard has done, for metrics. Undefined if metrics are off. */
   readonly tally: GuardTally | undefined
-  /** Begins to fetch keys, in the background. */
+  /** Starts to fetch keys in the background. */
   start (): void
   close (): Promise<void>
 }
@@ -47,11 +47,11 @@ export type GuardEvent = KeySourceEvent | ReplayStoreEvent | { readonly name: 'n
 
 export interface GuardPartsOptions {
   readonly surroundings: Surroundings
-  /** Told once for each change of state, for the log. */
+  /** Called once for each change of state, for the log. */
   readonly onEvent: (event: GuardEvent) => void
   /**
-   * The path under which the application is mounted (mostly empty) that serves the metadata of RFC 9728 beside the guard, so that
-   * challenges may point to it; undefined where nobody does.
+   * The path under which the application is mounted. It is usually empty. That application serves the metadata of RFC 9728 beside
+   * the guard, so challenges may point to it. Undefined if nobody serves the metadata.
    */
   readonly metadataMount: string | undefined
 }

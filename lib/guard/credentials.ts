@@ -8,13 +8,13 @@ export interface Credentials {
   readonly token: string
 }
 
-// RFC 9110 section 11.2: these characters, then padding. Looked for from the other side, so that a long text is gone through once.
+// RFC 9110 section 11.2: these characters, then padding. The pattern looks for any other character, so that a long text is read only once.
 const NOT_TOKEN68 = /[^A-Za-z0-9\-._~+/]/
 const PADDING = /^=+$/
 
 /**
  * Reads the credentials: exactly one Authorization line, with a scheme, one or more spaces, a token68 and nothing after it.
- * The shape is judged first, then what the mode offers.
+ * The shape is checked first. Then the mode decides whether the scheme is offered.
  * @throws Refusal authorization_repeated, credentials_missing, authorization_malformed, scheme_not_offered
  */
 export function parseCredentials (message: Message, mode: DpopMode): Credentials {
@@ -24,7 +24,10 @@ export function parseCredentials (message: Message, mode: DpopMode): Credentials
   return credentials
 }
 
-/** The scheme and what stands after it, whatever that is. @throws Refusal authorization_repeated, credentials_missing, scheme_not_offered */
+/**
+ * The scheme and the text after it, which may be anything.
+ * @throws Refusal authorization_repeated, credentials_missing, scheme_not_offered
+ */
 export function splitCredentials ({ authorization, authorizationCount }: Message): Credentials {
   if (authorizationCount > 1) throw new Refusal('authorization_repeated')
   if (!authorization) throw new Refusal('credentials_missing')

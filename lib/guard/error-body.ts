@@ -12,7 +12,7 @@ const DETAILED_MESSAGES: Readonly<Record<number, string>> = {
 /**
  * The JSON body of an error. `default` is Fastify's own form. `detailed` answers 401 and 403 with `{ error, message, details }` and
  * every other status with `{ detail }`.
- * @param message our own sentence; without one, the name of the status stands in.
+ * @param message our own sentence. If there is none, the name of the status is used.
  */
 export function errorBody (form: ErrorBodyForm, status: number, message?: string): object {
   const error = STATUS_CODES[status] ?? 'Error'

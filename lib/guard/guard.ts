@@ -14,17 +14,17 @@ import type { AccessTokenClaims } from '../token/jwt-checks.ts'
 import type { Binding, TokenVerifier, VerifiedToken } from '../token/token-verifier.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 
-/** Who sends a request, once token and proof have passed. */
+/** The sender of a request, known once token and proof have passed. */
 export interface Identity {
   readonly claims: AccessTokenClaims
   readonly scheme: Scheme
   readonly scopes: readonly string[]
   readonly binding: Binding
-  /** Of the settings, not of the token. */
+  /** The issuer from the settings, not the one from the token. */
   readonly issuer: string
   /** When the token expires, in Unix seconds. */
   readonly expiresAt: number
-  /** A newer nonce than the client used, for its next proof (RFC 9449 section 8.2). */
+  /** A newer nonce than the one that the client used, for its next proof (RFC 9449 section 8.2). */
   readonly nextNonce: string | undefined
 }
 
@@ -32,7 +32,7 @@ export interface GuardOptions {
   readonly mode: DpopMode
   readonly tokens: TokenVerifier
   readonly proofs: ProofPolicy
-  /** `verifyProof`, or the same with its time measured. */
+  /** `verifyProof`, or `verifyProof` with its time measured. */
   readonly verifyProof: ProofVerifier
   readonly resolveUrl: (message: Message) => RequestUrl
   /** Undefined when clients are not limited. */
@@ -41,10 +41,13 @@ export interface GuardOptions {
   readonly now: () => number
 }
 
-/** Called exactly once, and never inside a `try`: what throws behind it is not for the guard to catch. */
+/** Called exactly once, and never inside a `try`: the guard must not catch what its caller throws. */
 export type GuardDone = (error: Error | null, identity?: Identity) => void
 
-/** Decides who sends a request: credentials, then the token, then the proof that goes with it. Errors are of the type Refusal. */
+/**
+ * Decides who sends a request. It checks the credentials, then the token, then the proof that belongs to the token. Errors are of
+ * the type Refusal.
+ */
 export type Guard = (request: ReceivedRequest, done: GuardDone) => void
 
 export function createGuard (options: GuardOptions): Guard {
@@ -57,7 +60,7 @@ export function createGuard (options: GuardOptions): Guard {
       message = readMessage(request)
       credentials = splitCredentials(message)
       known = options.tokens.known(credentials.token)
-      // The text of a token that was verified is a token68.
+      // The text of a verified token is a token68.
       if (!known) verifyToken68(credentials)
       verifyOffered(credentials, options.mode)
     } catch (error) {
@@ -70,7 +73,7 @@ export function createGuard (options: GuardOptions): Guard {
   }
 }
 
-/** The checks that tie the request to the token's key, if it has one. */
+/** The checks that tie the request to the token's key, if the token has one. */
 function verifyBinding (
   options: GuardOptions, message: Message, { scheme }: Credentials,
   token: VerifiedToken, now: number, done: GuardDone
@@ -100,7 +103,10 @@ function presentProof (options: GuardOptions, message: Message, token: VerifiedT
   }
 }
 
-/** The client is counted once the proof is known to be its own, and before the record: a client that is limited leaves none. */
+/**
+ * The client is counted after its proof has passed, since only then is it known to be the sender. It is counted before the `jti` is
+ * recorded, so a limited client leaves no record.
+ */
 function verifyProof (options: GuardOptions, proof: PresentedProof, token: VerifiedToken, done: GuardDone): void {
   const { proofs, rateLimit } = options
   options.verifyProof(proof, proofs, error => {
@@ -108,7 +114,7 @@ function verifyProof (options: GuardOptions, proof: PresentedProof, token: Verif
     if (refusal) return done(refusal)
     recordProof(proof, proofs, error => {
       if (!error) return done(null, identify(token, 'DPoP', nextNonce(proofs, proof)))
-      // Whoever caught a request and sends it again must not use up what the client may send.
+      // Somebody who captures a request and sends it again must not use up the limit of the client.
       rateLimit?.giveBack(clientOf(token))
       done(error)
     })

@@ -2,25 +2,34 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Binding } from '../token/token-verifier.ts'
 
-/** Clients whose requests are counted at a time. Of more, the one that has been silent for longest starts anew. */
+/**
+ * The number of clients whose requests are counted at a time. If there are more, the client that has been silent for longest starts
+ * anew.
+ */
 export const MAX_CLIENTS = 50_000
 export const WINDOW_MS = 60_000
 
-/** The longest name that is kept as it is. A subject may fill a token, and so would the memory of whoever counts by it. */
+/** The longest name that is kept as it is. A subject may fill a whole token, and names of that length would fill the memory. */
 const MAX_NAME_CHARS = 128
 
-/** How many requests each client has sent in its current minute. A minute begins with the first request after the last one has ended. */
+/**
+ * Counts how many requests each client has sent in its current minute. A minute begins with the first request after the last minute
+ * has ended.
+ */
 export interface RateLimit {
-  /** Counts a request, unless the client has sent as many as it may. @returns then the seconds after which it may go on, else undefined */
+  /**
+   * Counts a request, unless the client has reached its limit.
+   * @returns the seconds after which the client may go on, or undefined if the request was counted
+   */
   take (client: string): number | undefined
-  /** Takes back one `take`: the request was not the client's own, such as a replay of its proof. */
+  /** Takes back one `take`, because the client itself did not send the request: its proof was a replay, for example. */
   giveBack (client: string): void
 }
 
 export interface RateLimitOptions {
-  /** Requests a minute. */
+  /** Requests per minute. */
   readonly max: number
-  /** Milliseconds from any start, never set back. */
+  /** Milliseconds from any start. The clock is never set back. */
   readonly nowMs: () => number
   readonly maxClients?: number
 }
@@ -48,9 +57,10 @@ export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateL
 }
 
 /**
- * The name under which requests of one client are counted: the key that its token is bound to (RFC 7638 thumbprint), else the subject,
- * which every token has. Not the client id (RFC 9068 section 2.2): many providers write none, and if one application serves many
- * users, one of them could use up what the others may send. Names of the two kinds never meet, and none is longer than 128 characters.
+ * The name under which the requests of one client are counted. It is the key that the token is bound to (RFC 7638 thumbprint). For
+ * an unbound token it is the subject, which every token has. The client id (RFC 9068 section 2.2) is not used: many providers write
+ * none, and if one application serves many users, one of them could use up the limit of the others. Names of the two kinds never
+ * meet. No name is longer than 128 characters.
  */
 export function clientKey ({ jkt }: Binding, sub: string): string {
   const name = jkt === undefined ? `sub:${sub}` : `jkt:${jkt}`

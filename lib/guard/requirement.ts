@@ -1,29 +1,33 @@
 import { Refusal } from '../refusal.ts'
 
-/** What a route asks of a token beyond being valid. All that is given must hold; nothing is asked by an empty one. */
+/**
+ * What a route asks of a token beyond being valid. The token must meet every member that is given. An empty requirement asks for
+ * nothing.
+ */
 export interface Requirement {
-  /** Scopes that are all needed. */
+  /** The token needs all of these scopes. */
   readonly scope?: readonly string[]
-  /** Scopes of which any one is enough. */
+  /** The token needs any one of these scopes. */
   readonly anyScope?: readonly string[]
 }
 
-/** What is judged: a verified token. */
+/** The object that is judged: a verified token. */
 export interface Grant {
   readonly scopes: readonly string[]
 }
 
-/** Any valid token will do. */
+/** Any valid token passes. */
 export const ANY_TOKEN: Requirement = Object.freeze({})
 
-/** The arguments of `requireScope`: scopes that are all needed, or one object with those of which any one is enough. */
+/** The arguments of `requireScope`: scopes that are all needed, or one object with scopes of which any one is enough. */
 export type RequiredScopes = readonly [string, ...string[]] | readonly [anyOf: { readonly any: readonly string[] }]
 
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 
 /**
  * Reads the arguments of `requireScope('a', 'b')` (all of them) and `requireScope({ any: ['a', 'b'] })`.
- * @throws TypeError for anything else, so that a route does not ask for less than its author meant, and for what is no scope (RFC 6749 section 3.3).
+ * @throws TypeError for any other form, so that a route never asks for less than its author meant, and for a text that is not a
+ * scope (RFC 6749 section 3.3)
  */
 export function parseRequiredScopes (...args: RequiredScopes): Requirement {
   const [first] = args
@@ -47,12 +51,12 @@ export function scopesOf ({ scope = [], anyScope = [] }: Requirement): readonly 
   return [...scope, ...anyScope]
 }
 
-/** What the guards of a route ask for together: each must be met. */
+/** What the guards of a route ask for together: the token must meet each of them. */
 export interface RouteGuard {
   readonly requirements: readonly Requirement[]
 }
 
-/** The hooks of a route before its handler: each one function, a list of them, or undefined. */
+/** The hooks of a route before its handler: each is one function, a list of functions, or undefined. */
 export interface RouteHooks {
   readonly onRequest?: unknown
   readonly preParsing?: unknown
@@ -61,8 +65,8 @@ export interface RouteHooks {
 }
 
 /**
- * What a route is guarded with: each guard carries its `requirement`. Undefined for a route without a guard of its own: what a
- * plugin adds for all of its routes is not among their hooks.
+ * The requirements that guard a route: each guard carries its `requirement`. Undefined for a route without a guard of its own. A
+ * hook that a plugin adds for all of its routes is not among the route's hooks, so it does not count here.
  */
 export function guardOf ({ onRequest, preParsing, preValidation, preHandler }: RouteHooks): RouteGuard | undefined {
   const guards = [onRequest, preParsing, preValidation, preHandler].flat().filter(isGuard)
@@ -73,7 +77,7 @@ function isGuard (hook: unknown): hook is { readonly requirement: Requirement } 
   return typeof hook === 'function' && 'requirement' in hook && typeof hook.requirement === 'object'
 }
 
-/** The sets of scopes of which a token needs one. A single empty set if no scope is asked for. */
+/** The sets of scopes of which a token needs one. One empty set if no scope is asked for. */
 export function scopeAlternatives ({ requirements }: RouteGuard): ReadonlyArray<readonly string[]> {
   let alternatives: ReadonlyArray<readonly string[]> = [[]]
   for (const { scope = [], anyScope } of requirements) {

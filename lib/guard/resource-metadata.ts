@@ -8,18 +8,21 @@ export const METADATA_PATH = '/.well-known/oauth-protected-resource'
 /** The members of RFC 9728 section 2 that this service publishes. */
 export interface ResourceMetadata {
   readonly resource: string
-  /** Absent where the configured domain is unusable. */
+  /** Absent if the configured domain is unusable. */
   readonly authorization_servers?: readonly string[]
   readonly scopes_supported: readonly string[]
   readonly bearer_methods_supported: readonly string[]
   readonly resource_name: string
   readonly resource_documentation: string
   readonly dpop_bound_access_tokens_required: boolean
-  /** Absent where DPoP is off. */
+  /** Absent if DPoP is off. */
   readonly dpop_signing_alg_values_supported?: readonly string[]
 }
 
-/** Describes the service to clients that know its address alone. @param base under which the client reaches it. */
+/**
+ * Describes the service to clients that know only its address.
+ * @param base the address under which the client reaches the service
+ */
 export function describeResource (base: BaseUrl, scopes: readonly string[], { issuer, dpopMode, DPOP_ALGS }: Settings): ResourceMetadata {
   return {
     resource: base.href,
@@ -33,17 +36,20 @@ export function describeResource (base: BaseUrl, scopes: readonly string[], { is
   }
 }
 
-/** Where the metadata of a resource is: the well-known path goes between host and prefix (RFC 9728 section 3.1). */
+/** The location of a resource's metadata: the well-known path goes between host and prefix (RFC 9728 section 3.1). */
 export function metadataUrl ({ scheme, host, prefix }: BaseUrl): string {
   return `${scheme}://${host}${METADATA_PATH}${prefix}`
 }
 
-/** The address of an application that is itself mounted under a path, empty where it is not. */
+/** The address of an application that is mounted under `mount`, which is empty if it is not mounted. */
 export function mountedAt (base: BaseUrl, mount: string): BaseUrl {
   return { ...base, prefix: base.prefix + mount, href: base.href + mount }
 }
 
-/** The `resource_metadata` of challenges (RFC 9728 section 5.1): of PUBLIC_URL, or undefined, since no byte of a request goes into a header. */
+/**
+ * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows from PUBLIC_URL. Otherwise it is undefined, since no
+ * byte of a request goes into a header.
+ */
 export function metadataUrlOf (publicUrl: string | undefined, mount: string): string | undefined {
   const base = publicUrl === undefined ? undefined : parsePublicUrl(publicUrl)
   return base && metadataUrl(mountedAt(base, mount))

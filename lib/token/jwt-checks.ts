@@ -2,7 +2,7 @@ import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
 import type { CompactJws, JsonObject } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
 
-/** The verified claims of an access token (RFC 9068 section 2.2). Extend it by declaration merging for claims of your own. */
+/** The verified claims of an access token (RFC 9068 section 2.2). An application extends it by declaration merging with its own claims. */
 export interface AccessTokenClaims {
   readonly iss: string
   readonly sub: string
@@ -19,7 +19,7 @@ export interface AccessTokenClaims {
   readonly [claim: string]: unknown
 }
 
-/** A token whose header and claims pass, and whose signature has not been looked at. */
+/** A token whose header and claims pass. Its signature has not been checked. */
 export interface UnverifiedToken {
   readonly kid: string | undefined
   readonly claims: AccessTokenClaims
@@ -33,7 +33,7 @@ export interface TokenPolicy {
   readonly clockToleranceSeconds: number
 }
 
-/** A token on its way through the checks that need no key. Each check reads what earlier ones found and adds what it finds. */
+/** A token during the checks that need no key. Each check reads what earlier checks found and adds what it finds. */
 export interface PresentedToken {
   readonly text: string
   /** Unix seconds. */
@@ -43,7 +43,7 @@ export interface PresentedToken {
   claims?: JsonObject
 }
 
-/** A policy, with the two spellings that an issuer may have. */
+/** A policy, with the two spellings that its issuer may have. */
 export interface TokenRules extends TokenPolicy {
   readonly issuers: readonly string[]
 }
@@ -54,7 +54,7 @@ export interface TokenCheck {
   readonly run: (presented: PresentedToken, rules: TokenRules) => void
 }
 
-/** Everything of an access token that needs no key, in order: RFC 7519 section 4.1, RFC 9068 section 4, RFC 8725. */
+/** All checks of an access token that need no key, in order: RFC 7519 section 4.1, RFC 9068 section 4, RFC 8725. */
 export const TOKEN_CHECKS: readonly TokenCheck[] = [
   { name: 'form', run: checkForm },
   { name: 'alg', run: checkAlgorithm },
@@ -73,13 +73,13 @@ export function createTokenRules (policy: TokenPolicy): TokenRules {
   return { ...policy, issuers: [issuer, `${issuer}/`] }
 }
 
-/** Splits, decodes and checks everything of an access token that needs no key, so that a token that cannot pass causes no outgoing call. */
+/** Splits and decodes an access token and runs all checks that need no key, so that a token that cannot pass causes no outgoing call. */
 export interface AccessTokenParser {
   /** @param now Unix seconds. @throws Refusal token_* */
   (token: string, now: number): UnverifiedToken
 }
 
-/** Builds the parser for one policy: it runs TOKEN_CHECKS. */
+/** Builds the parser for one policy. The parser runs TOKEN_CHECKS. */
 export function createAccessTokenParser (policy: TokenPolicy): AccessTokenParser {
   const rules = createTokenRules(policy)
 
@@ -90,7 +90,7 @@ export function createAccessTokenParser (policy: TokenPolicy): AccessTokenParser
   }
 }
 
-/** What a token says that has passed TOKEN_CHECKS. */
+/** The content of a token that has passed TOKEN_CHECKS. */
 export function unverifiedToken ({ header, claims }: PresentedToken): UnverifiedToken {
   return { kid: header!.kid as string | undefined, claims: claims as AccessTokenClaims }
 }
@@ -114,15 +114,15 @@ function checkAlgorithm ({ header }: PresentedToken): void {
 }
 
 function checkType ({ header }: PresentedToken): void {
-  // RFC 9068 section 2.1; a plain JWT is let through because many providers issue no other.
+  // RFC 9068 section 2.1. A plain JWT is accepted too, because many providers issue no other.
   const { typ } = header!
   if (typ !== undefined && !isMediaType(typ, 'at+jwt') && !(typeof typ === 'string' && typ.toLowerCase() === 'jwt')) throw new Refusal('token_type')
 }
 
 function checkCritical ({ header }: PresentedToken): void {
-  // RFC 7515 section 4.1.11: no extension is understood here, so any crit is one too many.
+  // RFC 7515 section 4.1.11: no extension is understood here, so any crit is refused.
   if (header!.crit !== undefined) throw new Refusal('token_critical')
-  // RFC 7797: an unencoded payload is only ever announced together with crit.
+  // RFC 7797: an unencoded payload must be announced together with crit.
   if (header!.b64 !== undefined) throw new Refusal('token_critical')
 }
 
@@ -133,7 +133,7 @@ function checkKeyId ({ header }: PresentedToken): void {
 const isNumber = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value)
 const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every(entry => typeof entry === 'string')
 
-// What is kept of a token is frozen and serialized by recursion, which ends in a fault at some thousand levels. Claims in use have about ten.
+// The claims are frozen and serialized by recursion, which fails at some thousand levels. Claims in use have about ten levels.
 const MAX_DEPTH = 64
 
 function isDeeper (value: unknown, levels: number): boolean {
@@ -158,7 +158,7 @@ function checkConfirmation ({ claims }: PresentedToken): void {
 
 function isThumbprintBinding (cnf: unknown): boolean {
   if (typeof cnf !== 'object' || cnf === null) return false
-  // A token that is bound to a certificate as well (RFC 8705 section 3.1) is not to pass by its key only.
+  // A token that is also bound to a certificate (RFC 8705 section 3.1) must not pass with only its key.
   if (Object.hasOwn(cnf, 'x5t#S256')) return false
   const { jkt } = cnf as { jkt?: unknown }
   return typeof jkt === 'string' && jkt !== ''

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 /** Whether a token is signed with the private half of this RS256 key. @param pem SPKI */
 export type SignatureVerifier = (token: string, pem: string) => boolean
 
-/** What @fastify/jwt verifies for in the place of a request. */
+/** The object that @fastify/jwt verifies in place of a request. */
 interface Candidate {
   readonly token: string
   readonly pem: string
@@ -15,37 +15,38 @@ const MAX_VERIFIERS = 1000
 type RequestVerify = (this: Candidate, options: undefined, done: (error: Error | null) => void) => void
 
 /**
- * Verifies signatures with @fastify/jwt, which keeps one verifier of fast-jwt for each key.
- *
- * The package is used as a library and is not registered with the app. Registered, it would write the claims to `request.user` as soon
- * as the signature is right, before binding and proof are judged, and would take names that the app may need for an @fastify/jwt of
- * its own. So it decorates a stand-in here, and what it verifies for is a candidate that nobody else sees. It judges the signature
- * and nothing else: keys come from the provider's set, and claims are judged by the checks of access-token.ts.
+ * Checks signatures with @fastify/jwt. It judges nothing else: keys come from the provider's set, and jwt-checks.ts judges header
+ * and claims.
+ * @fastify/jwt passes each token to fast-jwt and keeps one fast-jwt verifier for each key. The package is used as a library: it is
+ * not registered with the app, and it never sees a request. If it were registered, it would write the claims to `request.user` as
+ * soon as the signature is right, before binding and proof are judged. It would also take names that the app may need for its own
+ * @fastify/jwt. So it decorates a stand-in, and it verifies a candidate that nobody else sees.
  */
 export function createSignatureVerifier (): SignatureVerifier {
   let requestVerify = decorateStandIn()
   let pems = new Set<string>()
 
   return (token, pem) => {
-    // The package never forgets a verifier. A provider that changes its keys all the time must not fill the memory with them.
+    // The package never forgets a verifier. A provider that changes its keys all the time must not fill the memory with verifiers.
     if (pems.size === MAX_VERIFIERS) {
       requestVerify = decorateStandIn()
       pems = new Set()
     }
     pems.add(pem)
-    // The package's errors are not shown. Without their stacks a wrong signature costs no more than a good one.
+    // The package's errors are not shown. They are made without stacks, so that a wrong signature costs no more than a good one.
     const limit = Error.stackTraceLimit
     Error.stackTraceLimit = 0
-    // False unless the package says otherwise before it returns. Its callback runs inside a try of its own, so nothing else may happen in there.
+    // The result is false unless the package reports success before it returns. Its callback runs inside a `try` of the package, so the
+    // callback does nothing else.
     let isValid = false
-    // Without options of the call's own, the package keeps its verifiers.
+    // The package keeps its verifiers only if the call passes no options of its own.
     requestVerify.call({ token, pem }, undefined, error => { isValid = !error })
     Error.stackTraceLimit = limit
     return isValid
   }
 }
 
-/** The `jwtVerify` that the package would put on requests. */
+/** The `jwtVerify` function that the package would add to requests. */
 function decorateStandIn (): RequestVerify {
   let requestVerify: RequestVerify | undefined
   const standIn = {

@@ -7,7 +7,7 @@ import type { ScopeClaim, VerifiedTokens } from './verified-tokens.ts'
 import type { TokenDone, TokenVerifier, VerifiedToken } from './token-verifier.ts'
 import { createVerifiedToken } from './verified-tokens.ts'
 
-/** The issuer whose tokens pass: its URL, its keys and the checks that need none of them. */
+/** The issuer whose tokens pass: its URL, its keys and the checks that need no key. */
 export interface JwtIssuer {
   readonly issuer: string
   readonly keys: KeySource
@@ -15,7 +15,7 @@ export interface JwtIssuer {
 }
 
 export interface JwtVerifierOptions {
-  /** Undefined if no provider is usable: every token is then refused, and nothing is called. */
+  /** Undefined if no provider is usable. Then every token is refused, and no call is made. */
   readonly provider: JwtIssuer | undefined
   readonly verifySignature: SignatureVerifier
   readonly verified: VerifiedTokens
@@ -23,10 +23,10 @@ export interface JwtVerifierOptions {
   readonly clockToleranceSeconds: number
 }
 
-/** Verifies JWT access tokens (RFC 9068): everything that needs no key, then the signature, under a key that the issuer publishes. */
+/** Verifies JWT access tokens (RFC 9068): first all checks that need no key, then the signature under a key that the issuer publishes. */
 export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   const { provider, verified } = options
-  /** One for each key, however many tokens it has signed. */
+  /** One object for each key, shared by all tokens that the key has signed. */
   const trusts = new WeakMap<SigningKey, () => boolean>()
 
   function verifyUnknown (provider: JwtIssuer, text: string, now: number, done: TokenDone): void {
@@ -40,10 +40,11 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     const atHand = keys.candidates(token.kid)
     const found = tryKeys(text, token, provider, atHand)
     if (found) return done(null, found)
-    // A token that names a key at hand is not signed with it; of one that names none, the provider may have a newer key.
+    // If a token names a key that is at hand and that key fails, the signature is wrong. If a token names no key, the provider may have a
+    // newer one.
     if (atHand.length > 0 && token.kid !== undefined) return done(new Refusal('token_signature'))
     keys.fetchCandidates(token.kid).then(candidates => {
-      // The keys that have been tried already are not tried again: without a kid that would double the cost of a made-up token.
+      // Keys that were tried already are not tried again. Otherwise a forged token without a kid would cost twice as much.
       const found = candidates === atHand ? undefined : tryKeys(text, token, provider, candidates)
       if (found) return done(null, found)
       done(new Refusal(candidates.length === 0 ? 'token_key_unknown' : 'token_signature'))

@@ -6,31 +6,37 @@ export interface Binding {
   readonly jkt: string | undefined
 }
 
-/** An access token that was verified, and all that requests with it need to know. */
+/** A verified access token, with all that its requests need to know. */
 export interface VerifiedToken {
   /** The whole token. */
   readonly text: string
-  /** Frozen through and through: requests share it. */
+  /** Frozen at every level, because requests share it. */
   readonly claims: AccessTokenClaims
   readonly scopes: readonly string[]
   readonly binding: Binding
-  /** base64url SHA-256 of the token, as `ath` holds it. */
+  /** base64url SHA-256 of the token, the value that `ath` holds. */
   readonly tokenHash: string
-  /** The issuer as the settings have it. */
+  /** The issuer as the settings name it. */
   readonly issuer: string
   /** Unix seconds. */
   readonly expiresAt: number
-  /** Whether what it was verified with still counts, such as the key that signed it. Its time is judged apart. */
+  /**
+   * Whether the trust in the token still holds: for example, its signing key is still published. The token's times are checked
+   * elsewhere.
+   */
   readonly isTrusted: () => boolean
 }
 
-/** Called exactly once, never inside a `try`. Errors are of the type Refusal. */
+/** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
 export type TokenDone = (error: Error | null, token?: VerifiedToken) => void
 
-/** The seam between the guard and the kinds of tokens: it turns the text of a token into one that is verified. */
+/** The boundary between the guard and the kinds of tokens: it turns the text of a token into a verified token. */
 export interface TokenVerifier {
-  /** A token of exactly this text that was verified before. Whether it still passes is for `verify` to say. */
+  /** A token of exactly this text that was verified before. `verify` decides whether it still passes. */
   known (text: string): VerifiedToken | undefined
-  /** @param known what `known` gave for this text. @param now Unix seconds. */
+  /**
+   * @param known the result of `known` for this text
+   * @param now Unix seconds
+   */
   verify (text: string, known: VerifiedToken | undefined, now: number, done: TokenDone): void
 }

@@ -3,12 +3,12 @@ import { hash } from 'node:crypto'
 import type { JsonObject } from '../jose/jws.ts'
 import type { VerifiedToken } from './token-verifier.ts'
 
-/** What a token was verified with. */
+/** What verified a token. */
 export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'issuer' | 'isTrusted'> {
   readonly scopeClaims: readonly ScopeClaim[]
 }
 
-/** Takes over what a verified token says. The claims are frozen in place. */
+/** Copies the content of a verified token. The claims are frozen in place. */
 export function createVerifiedToken ({ text, claims, issuer, isTrusted, scopeClaims }: VerifiedTokenParts): VerifiedToken {
   return Object.freeze({
     text,
@@ -22,19 +22,19 @@ export function createVerifiedToken ({ text, claims, issuer, isTrusted, scopeCla
   })
 }
 
-/** A bounded memory of verified tokens. It holds none that was refused. */
+/** A bounded memory of verified tokens. It holds no refused token. */
 export interface VerifiedTokens {
-  /** The token whose whole text this is. */
+  /** The token that has exactly this text. */
   get (text: string): VerifiedToken | undefined
   keep (token: VerifiedToken): void
   forget (token: VerifiedToken): void
-  /** Entries kept, and how often one was there. */
+  /** The number of entries, and the number of lookups that found one. */
   state (): { readonly entries: number, readonly hits: number, readonly misses: number }
 }
 
 const MAX_TOKENS = 50_000
 const MAX_BYTES = 128 * 1024 * 1024
-// The text, and the claims parsed from most of it, which take about three times as much.
+// The size of the text, and of the claims parsed from most of it. The claims take about three times as much as the text.
 const BYTES_PER_CHARACTER = 4
 const BYTES_PER_ENTRY = 600
 const TAIL_CHARACTERS = 32
@@ -68,7 +68,8 @@ export function createVerifiedTokens (maxTokens = MAX_TOKENS): VerifiedTokens {
   }
 }
 
-// To hash a whole token takes a microsecond. 192 bits of a signature that the provider made find the entry; the whole text decides.
+// A hash of the whole token would take a microsecond. The key of an entry is 192 bits of the signature, which the provider made. The whole
+// text decides.
 function tailOf (text: string): string {
   return text.slice(-TAIL_CHARACTERS)
 }
@@ -84,8 +85,9 @@ function deepFreeze<T> (value: T): T {
 export type ScopeClaim = 'scope' | 'scp' | 'permissions'
 
 /**
- * The scopes that a token grants: the whole words of the configured claims, each a string with spaces between
- * (RFC 6749 section 3.3) or an array of strings, in the token's order and without repeats. A claim of another type grants nothing.
+ * The scopes that a token grants: the whole words of the configured claims. Each claim is an array of strings, or a string with
+ * spaces between the scopes (RFC 6749 section 3.3). Scopes keep the token's order, without repeats. A claim of another type grants
+ * nothing.
  */
 export function readScopes (claims: JsonObject, names: readonly ScopeClaim[]): readonly string[] {
   const scopes = new Set<string>()
