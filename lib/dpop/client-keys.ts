@@ -15,42 +15,44 @@ export interface ProofHeader {
   readonly jkt: string
 }
 
-/** Reads proof headers and keeps the keys of clients whose proofs were accepted. Refused ones are never kept. */
+/** Reads proof headers and keeps the keys of clients whose proofs were accepted. Keys of refused proofs are never kept. */
 export interface ClientKeys {
   /**
-   * @param encoded the header segment of a proof.
-   * @param tokenJkt the thumbprint that the token is bound to: the key under which a known header is found.
+   * @param encoded the header segment of a proof
+   * @param tokenJkt the thumbprint that the token is bound to. A known header is found under it.
    * @throws Refusal proof_*
    */
   readHeader (encoded: string, tokenJkt: string): ProofHeader
   /** @throws Refusal proof_key */
   keyOf (header: ProofHeader): KeyObject
-  /** Called once a proof with that header was accepted. While there is no room, a new key takes the place of another only now and then. */
+  /** Called after a proof with this header was accepted. While the memory is full, a new key replaces another one only now and then. */
   keep (encoded: string, header: ProofHeader, key: KeyObject): void
-  /** Entries kept, and how often one was there. */
+  /** The number of entries, and the number of lookups that found one. */
   state (): { readonly entries: number, readonly hits: number, readonly misses: number }
 }
 
-/** A client's key, with the last header that it came in. */
+/** A client's key, with the last header that carried it. */
 interface KeptHeader extends ProofHeader {
   readonly encoded: string | undefined
   readonly key: KeyObject
 }
 
-// With all that belongs to it a P-256 key takes 7 KB, most of it outside of V8's heap, an RSA key of 4096 bits 9 KB: at most 180 MB in all.
+// A P-256 key with everything that belongs to it takes 7 KB, most of it outside of V8's heap. An RSA key of 4096 bits takes 9 KB. All keys
+// together take at most 180 MB.
 const MAX_KEYS = 20_000
 const MAX_HEADER_CHARACTERS = 1_200
-// V8 does not see what a key takes outside of its heap: one that was kept stays there until the next full collection, while one that
-// never was is gone with the next small one. So a flood of new keys fills no memory with dead ones; nor does it push out those in use.
+// V8 does not see the memory that a key takes outside of its heap. A key that was kept stays there until the next full collection. A key
+// that was never kept goes with the next small collection. So replacements are rare: a flood of new keys then neither fills the memory with
+// dead keys nor pushes out the keys in use.
 const MS_BETWEEN_REPLACEMENTS = 15
 
 export interface ClientKeysOptions {
   readonly maxKeys?: number
-  /** Milliseconds from any start, never set back. */
+  /** Milliseconds from any start. The clock is never set back. */
   readonly nowMs: () => number
 }
 
-/** @param algs the values of `alg` that are accepted. */
+/** @param algs the accepted values of `alg` */
 export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS, nowMs }: ClientKeysOptions): ClientKeys {
   const kept = new LRUCache<string, KeptHeader>({ max: maxKeys })
   let nextReplacementMs = 0
@@ -102,7 +104,7 @@ export function parseProofHeader (encoded: string, algs: readonly JwsAlg[]): Pro
   return { algorithm, jwk, jkt: thumbprint(jwk) }
 }
 
-// A slice keeps the whole text alive that it was cut from: up to 8 KiB of a proof for a header of 200 characters.
+// A slice keeps alive the whole text that it was cut from: up to 8 KiB of a proof for a header of 200 characters.
 function flatCopy (text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }

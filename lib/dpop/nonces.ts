@@ -1,21 +1,24 @@
 import { createHmac } from 'node:crypto'
 
-/** How long one nonce is handed out, and how long after its making it is accepted. Seconds. */
+/** Seconds for which one nonce is handed out, and seconds for which it is accepted after it was made. */
 export const NONCE_ROTATION_SECONDS = 60
 export const NONCE_LIFETIME_SECONDS = 300
 
 /**
- * Server-provided nonces (RFC 9449 sections 8 and 9), without state: each is a keyed hash of the minute in which
- * it is handed out, so every instance with the same secret makes and accepts the same ones.
+ * Server-provided nonces (RFC 9449 sections 8 and 9) without state. Each nonce is a keyed hash of the minute in which it is handed
+ * out, so all instances with the same secret make and accept the same nonces.
  */
 export interface Nonces {
   /** The newest nonce: 22 characters of base64url. @param now Unix seconds. */
   current (now: number): string
-  /** When a nonce will be refused, in Unix seconds; undefined for one that is not ours or not recent. */
+  /** The time at which a nonce will be refused, in Unix seconds. Undefined for a nonce that is not ours or not recent. */
   expiryOf (nonce: string, now: number): number | undefined
 }
 
-/** @param secrets the first makes nonces, all verify them, so that a secret can be replaced without refusing a client. */
+/**
+ * @param secrets the first secret makes nonces, and all of them verify nonces, so that a secret can be replaced without refusing a
+ * client
+ */
 export function createNonces (secrets: readonly Buffer[]): Nonces {
   let newestSlot = NaN
   let newest = ''
@@ -25,7 +28,7 @@ export function createNonces (secrets: readonly Buffer[]): Nonces {
     newestSlot = slot
     newest = makeNonce(secrets[0]!, slot)
     expiries = new Map()
-    // One slot ahead: another instance's clock may have turned already.
+    // One slot ahead: the clock of another instance may already be in the next slot.
     for (let s = slot + 1; s > slot - NONCE_LIFETIME_SECONDS / NONCE_ROTATION_SECONDS; s--) {
       for (const secret of secrets) expiries.set(makeNonce(secret, s), s * NONCE_ROTATION_SECONDS + NONCE_LIFETIME_SECONDS)
     }

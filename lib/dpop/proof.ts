@@ -19,7 +19,7 @@ export interface ProofClaims {
   readonly ath: string
   readonly exp?: number
   readonly nbf?: number
-  /** A string where it is usable (section 9); nothing else is looked at. */
+  /** A string if it is usable (section 9). No other type is read. */
   readonly nonce?: unknown
 }
 
@@ -28,18 +28,21 @@ export interface ProofPolicy {
   readonly iatLeewaySeconds: number
   readonly keys: ClientKeys
   readonly replay: ReplayStore
-  /** Undefined where nonces are off. */
+  /** Undefined if nonces are off. */
   readonly nonces: Nonces | undefined
 }
 
-/** A proof on its way through the checks. Each check reads what earlier ones found and adds what it finds. */
+/** A proof during the checks. Each check reads what earlier checks found and adds what it finds. */
 export interface PresentedProof {
   readonly proof: string
   readonly method: string
   /** base64url SHA-256 of the access token, and the thumbprint that the token is bound to. */
   readonly tokenHash: string
   readonly tokenJkt: string
-  /** Tells the URL that the client used. @throws Refusal */
+  /**
+   * Returns the URL that the client used.
+   * @throws Refusal
+   */
   readonly requestUrl: () => RequestUrl
   /** Unix seconds. */
   readonly now: number
@@ -47,7 +50,7 @@ export interface PresentedProof {
   header?: ProofHeader
   claims?: ProofClaims
   url?: RequestUrl
-  /** When this proof would be refused for its age, in Unix seconds. */
+  /** The time at which this proof would be refused for its age, in Unix seconds. */
   expiresAt?: number
 }
 
@@ -60,7 +63,7 @@ export interface ProofCheck {
 const MAX_PROOF_CHARACTERS = 8192
 const MAX_JTI_CHARACTERS = 512
 
-/** The checks of RFC 9449 section 4.3 that come before the signature, cheap ones first. */
+/** The checks of RFC 9449 section 4.3 that run before the signature check. Cheap checks come first. */
 export const CHECKS_BEFORE_SIGNATURE: readonly ProofCheck[] = [
   { name: 'form', run: checkForm },
   { name: 'header', run: checkHeader },
@@ -72,7 +75,7 @@ export const CHECKS_BEFORE_SIGNATURE: readonly ProofCheck[] = [
   { name: 'jkt', run: checkBinding }
 ]
 
-/** The checks that only a proof with a good signature reaches, before the record of its `jti`. */
+/** The checks that run only after a good signature, before the `jti` is recorded. */
 export const CHECKS_AFTER_SIGNATURE: readonly ProofCheck[] = [
   { name: 'nonce', run: checkNonce }
 ]
@@ -80,8 +83,9 @@ export const CHECKS_AFTER_SIGNATURE: readonly ProofCheck[] = [
 export type ProofVerifier = (presented: PresentedProof, policy: ProofPolicy, done: (error: Error | null) => void) => void
 
 /**
- * Runs every check of a proof but the record: those before the signature, the signature on the thread pool, and the nonce.
- * @param done called exactly once, never inside a `try`.
+ * Runs every check of a proof except the replay check: the checks before the signature, the signature on the thread pool, and the
+ * nonce. It does not record the `jti`.
+ * @param done called exactly once, never inside a `try`
  */
 export function verifyProof (presented: PresentedProof, policy: ProofPolicy, done: (error: Error | null) => void): void {
   const refusal = findRefusal(CHECKS_BEFORE_SIGNATURE, presented, policy)
@@ -137,10 +141,11 @@ function checkUrl (presented: PresentedProof): void {
 }
 
 function checkWindow (presented: PresentedProof, { iatOffsetSeconds, iatLeewaySeconds, nonces }: ProofPolicy): void {
-  // RFC 9449 section 11.1: a nonce of ours tells the age better than the client's clock does.
+  // RFC 9449 section 11.1: a nonce of ours proves the age better than the client's clock.
   if (nonces) return
   const { iat } = presented.claims!
-  // Clients write whole seconds: the last second in which a proof passes counts to its end, or an offset of 0 would refuse them all.
+  // Clients write whole seconds. The last second in which a proof passes counts to its end. Otherwise an offset of 0 would refuse all
+  // proofs.
   if (iat < Math.floor(presented.now) - iatOffsetSeconds) throw new Refusal('iat_too_old')
   if (iat > presented.now + iatLeewaySeconds) throw new Refusal('iat_in_future')
   presented.expiresAt = Math.floor(iat) + iatOffsetSeconds + 1
@@ -154,7 +159,7 @@ function checkBinding (presented: PresentedProof): void {
   if (presented.header!.jkt !== presented.tokenJkt) throw new Refusal('jkt_mismatch')
 }
 
-/** The signature under the proof's own key, which the binding has just tied to the token. */
+/** Checks the signature under the proof's own key. An earlier check has tied this key to the token. */
 export function verifyProofSignature (presented: PresentedProof, { keys }: ProofPolicy, done: (error: Error | null) => void): void {
   const { header, jws } = presented as Required<PresentedProof>
   let key: KeyObject
@@ -180,12 +185,12 @@ function checkNonce (presented: PresentedProof, { nonces }: ProofPolicy): void {
 }
 
 /**
- * Records the `jti`, which must not have been there: RFC 9449 section 11.1. It comes last of all, so that a proof that is refused for
- * any other reason stays unused.
+ * Records the `jti`, which must be new: RFC 9449 section 11.1. This step comes last, so that a proof that is refused for any other
+ * reason stays unused.
  */
 export function recordProof (presented: PresentedProof, { replay }: Pick<ProofPolicy, 'replay'>, done: (error: Error | null) => void): void {
-  // The thumbprint has a fixed length, so the two cannot be mixed up, and no client can burn a jti of another.
-  // As text: a Buffer of its own for each hash costs twice as much.
+  // The thumbprint has a fixed length, so thumbprint and jti cannot be mixed up, and no client can use up a jti of another client. The two
+  // are hashed as text: a Buffer for each hash costs twice as much.
   const id = hash('sha256', presented.header!.jkt + presented.claims!.jti, 'binary')
   replay.record(id, presented.header!.jkt, presented.expiresAt!, (refusal, first) => {
     done(refusal ?? (first ? null : new Refusal('proof_replayed')))

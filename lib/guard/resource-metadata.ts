@@ -47,8 +47,8 @@ export function mountedAt (base: BaseUrl, mount: string): BaseUrl {
 }
 
 /**
- * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows from PUBLIC_URL. Otherwise it is undefined, since no
- * byte of a request goes into a header.
+ * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows only from PUBLIC_URL, since no byte of a request goes into
+ * a header. Undefined if PUBLIC_URL is not set.
  */
 export function metadataUrlOf (publicUrl: string | undefined, mount: string): string | undefined {
   const base = publicUrl === undefined ? undefined : parsePublicUrl(publicUrl)

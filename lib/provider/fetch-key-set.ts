@@ -7,19 +7,22 @@ import { parseDiscoveredJwksUri, withoutTrailingSlash } from './provider-url.ts'
 import type { Answer, Exchange } from './transport.ts'
 
 const require = createRequire(import.meta.url)
-/** Loaded at the first fetch, as in transport.ts. */
+/** The package is loaded at the first fetch, as in transport.ts. */
 const getJwks = (): typeof import('get-jwks') => require('get-jwks')
 const undici = (): typeof import('undici') => require('undici')
 
 /**
- * The address that get-jwks is told, in the place of the provider's: nothing is ever sent to it. Before fetch asks its dispatcher
- * it refuses ports that browsers block, such as 10080 and 6000, and a provider may well be on one of those.
+ * The address that get-jwks is given instead of the provider's address. Nothing is ever sent to it. fetch refuses ports that
+ * browsers block, such as 10080 and 6000, before it asks its dispatcher, and a provider may use one of those ports.
  */
 const NOWHERE = 'https://provider.invalid/'
 
 const nothing = (): void => {}
 
-/** What undici's handlers ask of a request in flight. The answer is complete before it is asked for: nothing can be stopped. */
+/**
+ * The controller of a request, as undici's handlers expect it. The answer is complete before the request is made, so nothing can be
+ * stopped.
+ */
 const COMPLETE = Object.freeze({
   aborted: false,
   paused: false,
@@ -31,9 +34,9 @@ const COMPLETE = Object.freeze({
   resume: nothing
 })
 
-/** A dispatcher that has no network: it answers every request with the document at hand. */
+/** A dispatcher without a network: it answers every request with the document at hand. */
 function answering (document: () => string): Dispatcher {
-  // `compose` turns the handlers of every undici, those of Node's own fetch included, into the ones used here.
+  // `compose` adapts the handlers of every undici, including those of Node's own fetch, to the handlers used here.
   return new (undici().Dispatcher)().compose(() => (_request, handler) => {
     queueMicrotask(() => {
       handler.onRequestStart?.(COMPLETE, {})
@@ -45,22 +48,24 @@ function answering (document: () => string): Dispatcher {
   })
 }
 
-/** The reader of one refresh. */
+/** Reads the documents of one refresh. */
 export interface SetReader {
-  /** `jwks_uri` of a discovery document that is well-formed and of the right issuer. */
+  /** The `jwks_uri` of a discovery document that is well-formed and belongs to the right issuer. */
   jwksUri (discovery: Readonly<Record<string, unknown>>): Promise<string>
   /** The keys as PEM (SPKI), in the order given. */
   pems (keys: readonly UsableKey[]): Promise<string[]>
 }
 
 /**
- * get-jwks, over documents that have been fetched already. It reads them, finds each key by `kid` and `alg` and turns it into
- * PEM; but it is let neither at the network nor at the provider's own set. Its fetch has no deadline and no limit and
- * asks upstream again for each `kid`; its look-up takes the first entry of a `kid` whatever its use, and falls over
- * an entry that is null. So the fetch is the transport's, and the set that it reads holds the usable keys alone, each
- * under its position, which also tells apart keys that have no `kid`.
+ * Gives get-jwks the documents that the service has fetched already. The package reads `jwks_uri` from the discovery document,
+ * finds each key by `kid` and `alg`, and turns the key into PEM.
  *
- * Made anew for each refresh: what an older one remembers it keeps serving after the provider has withdrawn it.
+ * The package is kept from the network and from the provider's own set. Its fetch has no deadline and no limit, and it asks the
+ * provider again for each `kid`. Its look-up takes the first entry with a `kid`, whatever the `use` of that entry, and it crashes
+ * on an entry that is null. So transport.ts fetches, and the package reads a set that holds only the usable keys. In that set the
+ * `kid` of each key is its position, so keys without a `kid` do not clash.
+ *
+ * Each refresh makes a new reader: an old reader would keep serving keys that the provider has withdrawn.
  */
 export function createSetReader (): SetReader {
   let document = ''
@@ -69,7 +74,7 @@ export function createSetReader (): SetReader {
 
   return {
     jwksUri ({ jwks_uri: jwksUri }) {
-      // Nothing else of the document, for JSON.stringify throws on one that is nested deeply.
+      // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
       document = JSON.stringify({ jwks_uri: jwksUri })
       return reader.getJwksUri(NOWHERE)
     },
@@ -86,7 +91,10 @@ export interface FetchedKeys {
   readonly passedOver: PassedOver
 }
 
-/** Where the keys are: the configured issuer as text, the address of its documents, and the address of the set, when configured. */
+/**
+ * The location of the keys: the configured issuer as text, the address of its documents, and the address of the set if one is
+ * configured.
+ */
 export interface ProviderAddress {
   readonly issuer: string
   readonly base: string
@@ -111,10 +119,10 @@ async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange, 
 }
 
 /**
- * One refresh: discovery, unless the address of the set is configured, then the set; one upstream request for each. Where the
- * set is is asked for each time: a remembered address would outlive the provider's move.
+ * Makes one refresh: first discovery, unless the address of the set is configured, then the set. Each is one upstream request. The
+ * location of the set is looked up every time: a remembered address would be wrong after the provider has moved.
  *
- * @param known the keys at hand, so that a key which stays is the same object as before
+ * @param known the keys at hand, so that a key that stays is the same object as before
  * @throws ProviderFailure
  */
 export async function fetchKeySet (address: ProviderAddress, exchange: Exchange, known: SigningKeys): Promise<FetchedKeys> {

@@ -6,12 +6,18 @@ const MINUTE_MS = 60_000
 const FIRST_STEP_MS = 2000
 export const LONGEST_BACK_OFF_MS = 60_000
 
-/** 8 to 9.5 minutes: keys are refreshed before they are 10 minutes old, a slow fetch included. `random` is in [0, 1). */
+/**
+ * The time until the next refresh: 8 to 9.5 minutes, so that keys are refreshed before they are 10 minutes old, even by a slow
+ * fetch. `random` is in [0, 1).
+ */
 export function refreshAfterMs (random: number): number {
   return 8 * MINUTE_MS + random * 1.5 * MINUTE_MS
 }
 
-/** The wait after so many failures in a row: steps of 2, 4, 8 ... 60 s, each cut by up to half, so 1 to 60 s. `random` is in [0, 1). */
+/**
+ * The wait after a number of failures in a row: steps of 2, 4, 8 ... 60 s. Each step is shortened by up to half, so the wait is 1
+ * to 60 s. `random` is in [0, 1).
+ */
 export function backOffMs (failures: number, random: number): number {
   const stepMs = Math.min(LONGEST_BACK_OFF_MS, FIRST_STEP_MS * 2 ** (failures - 1))
   return stepMs * (1 - random / 2)
@@ -24,28 +30,31 @@ export interface FetchLoopOptions<Fetched> {
   readonly onFailure: (failure: ProviderFailure, afterFailure: boolean) => void
   readonly now: () => number
   readonly random: () => number
-  /** Runs `callback` once, later; returns what cancels it. */
+  /** Runs `callback` once, later. Returns the function that cancels it. */
   readonly schedule: (callback: () => void, delayMs: number) => () => void
 }
 
-/** Fetches again and again, one at a time, each attempt planned when the one before has ended. */
+/** Fetches again and again, one attempt at a time. The next attempt is planned when the last one has ended. */
 export interface FetchLoop {
-  /** The attempt under way. Never rejects. */
+  /** The attempt that is running. It never rejects. */
   readonly running: Promise<void> | undefined
   readonly closed: boolean
-  /** Why the last attempt failed; undefined when it did not. */
+  /** Why the last attempt failed. Undefined if it did not fail. */
   readonly lastFailure: ProviderFailureWord | undefined
-  /** Attempts begun and attempts failed since the start. */
+  /** The numbers of attempts begun and attempts failed since the start. */
   readonly fetches: number
   readonly failures: number
   /** When the next attempt is due. */
   readonly nextAt: number
-  /** Starts an attempt now in the place of the planned one, unless one is under way. */
+  /** Starts an attempt now instead of the planned one, unless an attempt is running. */
   run (): void
   close (): Promise<void>
 }
 
-/** The loop stands until its first `run`. After a success the next attempt follows in 8 to 9.5 minutes, after a failure by back-off. */
+/**
+ * The loop does nothing until the first `run`. After a success the next attempt follows in 8 to 9.5 minutes. After a failure the
+ * back-off decides.
+ */
 export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>): FetchLoop {
   const { transport, attempt, onSuccess, onFailure, now, random, schedule } = options
   let cancelNext = (): void => {}
@@ -75,7 +84,7 @@ export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>): F
       const fetched = await attempt(exchange)
       if (!loop.closed) succeed(fetched)
     } catch (error) {
-      // Whatever goes wrong here must neither end the loop nor reach a request as anything but keys that are unavailable.
+      // No fault in here may end the loop. A request may only see that keys are unavailable.
       if (!loop.closed) fail(error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name))
     } finally {
       exchange?.close()

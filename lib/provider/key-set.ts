@@ -1,7 +1,7 @@
 import { createPublicKey } from 'node:crypto'
 import { ProviderFailure } from './provider-failure.ts'
 
-/** A key of the provider. The same object for as long as the key stays in the set unchanged, so that caches may hold on to it. */
+/** A key of the provider. It is the same object for as long as the key stays in the set unchanged, so caches may refer to it. */
 export interface SigningKey {
   readonly kid: string | undefined
   /** SPKI in PEM. */
@@ -11,14 +11,14 @@ export interface SigningKey {
 /** The usable keys of one fetched set, by identity. */
 export type SigningKeys = ReadonlyMap<string, SigningKey>
 
-/** An RSA key of the provider that may verify access tokens, with no more of the JWK than that takes. */
+/** An RSA key of the provider that may verify access tokens, with only the members of the JWK that verification needs. */
 export interface UsableKey {
   readonly kid: string | undefined
   readonly n: string
   readonly e: string
 }
 
-/** Why an entry of a set is passed over. Stable words, for logs; docs/operating.md explains each. */
+/** Why an entry of a set is passed over. The words are stable, for logs. docs/operating.md explains each. */
 export const UNUSABLE_KEYS = Object.freeze([
   'not_a_key', 'key_type', 'key_use', 'algorithm', 'key_id', 'private_key', 'modulus', 'exponent'
 ] as const)
@@ -27,13 +27,13 @@ export type UnusableKey = (typeof UNUSABLE_KEYS)[number]
 
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
-/** 4096 bits take 683 characters; the slack is for leading zeros. A longer text is not worth decoding. */
+/** 4096 bits take 683 characters. The rest allows for leading zeros. A longer text is not decoded. */
 const MAX_MODULUS_CHARACTERS = 700
 const MIN_MODULUS_BITS = 2048
 const MAX_MODULUS_BITS = 4096
 const MAX_EXPONENT = 2n ** 32n - 1n
 
-/** One text for one number of bytes: no padding, no foreign alphabet, no stray trailing bits (RFC 4648 section 3.5). */
+/** Each byte string has exactly one text: no padding, no other alphabet, no stray trailing bits (RFC 4648 section 3.5). */
 function isCanonicalBase64url (text: unknown): text is string {
   return typeof text === 'string' && text !== '' && text.length <= MAX_MODULUS_CHARACTERS &&
     Buffer.from(text, 'base64url').toString('base64url') === text
@@ -44,11 +44,12 @@ function isOdd (text: string): boolean {
 }
 
 /**
- * Decides whether one entry of a JWK Set may verify RS256 access tokens (RFC 7517 section 4, RFC 7518 section 6.3): RSA with
- * an odd modulus of 2048 to 4096 bits and an odd exponent, at least 3, of at most 32 bits, and not set aside for encryption, for another
- * algorithm or only for signing. An entry that carries private members is passed over, for then anyone can sign with it.
+ * Decides whether one entry of a JWK Set may verify RS256 access tokens (RFC 7517 section 4, RFC 7518 section 6.3). The entry must
+ * be an RSA key with an odd modulus of 2048 to 4096 bits and an odd exponent of at least 3 and at most 32 bits. It must not be
+ * reserved for encryption, for another algorithm or for signing only. An entry with private members is passed over, because anyone
+ * can sign with it.
  *
- * Returns the key, or the word for why not. Never throws.
+ * Returns the key, or the word that says why not. Never throws.
  */
 export function usableKey (entry: unknown): UsableKey | UnusableKey {
   if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return 'not_a_key'
@@ -59,20 +60,20 @@ export function usableKey (entry: unknown): UsableKey | UnusableKey {
   if (alg !== undefined && alg !== 'RS256') return 'algorithm'
   if (kid !== undefined && typeof kid !== 'string') return 'key_id'
   if (PRIVATE_MEMBERS.some((member) => Object.hasOwn(entry, member))) return 'private_key'
-  // An even number is no product of two large primes, and the library takes it until it is to verify something.
+  // An even number is not a product of two large primes, and the library accepts it until it verifies a signature.
   if (!isCanonicalBase64url(n) || !isOdd(n)) return 'modulus'
   if (!isCanonicalBase64url(e)) return 'exponent'
-  // Measured by the library that will verify with the key. It takes any two numbers, so an absent measure is only a type.
+  // The library that will verify with the key measures it. It accepts any two numbers, so only the types allow an absent measure.
   const { modulusLength = 0, publicExponent = 0n } = createPublicKey({ key: { kty, n, e }, format: 'jwk' }).asymmetricKeyDetails!
   if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS) return 'modulus'
   if (publicExponent < 3n || publicExponent > MAX_EXPONENT || publicExponent % 2n === 0n) return 'exponent'
   return { kid, n, e }
 }
 
-/** Far above what a provider publishes, and low enough that judging all of them takes a few milliseconds. */
+/** The limit is far above what a provider publishes. It is low enough that all entries are judged in a few milliseconds. */
 const MAX_ENTRIES = 100
 
-/** How many entries of a set were passed over, by reason. */
+/** The number of entries of a set that were passed over, by reason. */
 export type PassedOver = Readonly<Partial<Record<UnusableKey, number>>>
 
 export interface KeySet {
@@ -80,10 +81,10 @@ export interface KeySet {
   readonly passedOver: PassedOver
 }
 
-/** UTF-8 as RFC 8259 section 8.1 asks; a byte order mark is dropped. */
+/** UTF-8, as RFC 8259 section 8.1 requires. A byte order mark is dropped. */
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The object that a document of the provider holds. Throws ProviderFailure `not_json`, or `malformed` for other JSON. */
+/** Returns the object that a document of the provider holds. Throws ProviderFailure `not_json`, or `malformed` for other JSON. */
 export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed' | 'set_malformed'): Record<string, unknown> {
   let document: unknown
   try {
@@ -98,11 +99,11 @@ export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed
 /**
  * Decides which keys of a JWK Set document (RFC 7517 section 5) may verify access tokens.
  *
- * A set that is empty, or that holds none but other keys, is an answer: the provider has taken its keys back.
- * What is no set at all is a fault of the provider and says nothing about its keys; likewise a set of things none of which is a
- * JSON object, and one of more than 100 entries, for which keys to drop is not ours to choose.
+ * A set without usable keys is a valid answer: the provider has withdrawn its keys. A document that is not a set is a fault of the
+ * provider and says nothing about its keys. The same holds for a set without any JSON object in it, and for a set of more than 100
+ * entries, since it is not our choice which keys to drop.
  *
- * Several keys may have one `kid` (RFC 7517 section 4.5 only says that they should not). The same key twice is one.
+ * Several keys may have the same `kid` (RFC 7517 section 4.5 only says that they should not). A key that appears twice counts once.
  *
  * Throws ProviderFailure `not_json`, `set_malformed`, `set_too_many_keys`.
  */
@@ -122,20 +123,20 @@ export function parseKeySet (body: Uint8Array): KeySet {
   return { usable: [...usable.values()], passedOver }
 }
 
-/** Equal for two keys exactly when their texts are: a number that is written in two ways counts as two. */
+/** Equal for two keys only if their texts are equal: a number that is written in two ways counts as two numbers. */
 export function keyIdentity ({ kid, n, e }: UsableKey): string {
   return JSON.stringify([n, e, kid])
 }
 
-/** A token is tried against no more keys than this, so that it costs a bounded number of verifications. */
+/** A token is tried against at most this many keys, so that its number of verifications is bounded. */
 const MAX_CANDIDATES = 8
 
 const NONE: readonly SigningKey[] = Object.freeze([])
 
-/** The keys of one fetched set, laid out for the request path. Never changes: the next set is another ring. */
+/** The keys of one fetched set, arranged for requests. A ring never changes: the next set gets a new ring. */
 export interface KeyRing {
   readonly keys: SigningKeys
-  /** The keys that may have signed a token: the first 8 of the set that have this `kid`, or without `kid` the first 8 of all. */
+  /** The keys that may have signed a token: the first 8 keys of the set with this `kid`, or the first 8 of all if there is no `kid`. */
   candidates (kid: string | undefined): readonly SigningKey[]
   /** Whether this very object is in the set. */
   has (key: SigningKey): boolean
@@ -145,7 +146,8 @@ export interface KeyRing {
 export function createKeyRing (keys: SigningKeys): KeyRing {
   const all = [...keys.values()]
   const members = new Set(all)
-  // A token that names no key may be signed with any of them, one that names a key only with such (RFC 7515 section 4.1.4).
+  // If a token names no key, any key may have signed it. If a token names a key, only keys with that name may have signed it (RFC 7515
+  // section 4.1.4).
   const byKid = new Map<string | undefined, readonly SigningKey[]>([[undefined, Object.freeze(all.slice(0, MAX_CANDIDATES))]])
   for (const key of all) {
     if (key.kid === undefined) continue
@@ -166,7 +168,7 @@ export function isSameSet (older: SigningKeys, newer: SigningKeys): boolean {
   return older.size === newer.size && [...older.keys()].every((identity) => identity === identities.next().value)
 }
 
-/** How many keys the newer set has that the older had not, and the other way round. */
+/** The number of keys that only the newer set has, and the number of keys that only the older set has. */
 export function keyChanges (older: SigningKeys, newer: SigningKeys): { added: number, removed: number } {
   let stayed = 0
   for (const identity of newer.keys()) if (older.has(identity)) stayed++

@@ -9,8 +9,8 @@ import { parseConfiguredJwksUri, parseIssuer } from './provider-url.ts'
 import type { Transport } from './transport.ts'
 
 /**
- * empty: no set has been fetched yet. fresh: the last fetch brought a set. stale: the last fetch failed, and the keys of
- * the last set serve on. expired: it is 24 h since the last set, and no key is trusted.
+ * empty: no set has been fetched yet. fresh: the last fetch brought a set. stale: the last fetch failed, and the keys of the last
+ * set are still used. expired: the last set is 24 h old, and no key is trusted.
  */
 export const KEY_SOURCE_STATUSES = Object.freeze(['empty', 'fresh', 'stale', 'expired'] as const)
 
@@ -19,31 +19,31 @@ export type KeySourceStatus = (typeof KEY_SOURCE_STATUSES)[number]
 /** For health and metrics. */
 export interface KeySourceState {
   readonly status: KeySourceStatus
-  /** Keys that tokens are verified with now. */
+  /** The keys that tokens are verified with now. */
   readonly keys: number
-  /** Entries of the last set that are not used, by reason. */
+  /** Unused entries of the last set, by reason. */
   readonly passedOver: PassedOver
-  /** When the last set was had, in ms as the source's clock counts. */
+  /** When the last set arrived, in milliseconds of the source's clock. */
   readonly fetchedAt: number | undefined
-  /** Fetches begun and fetches failed since the start. */
+  /** The numbers of fetches begun and fetches failed since the start. */
   readonly fetches: number
   readonly failures: number
-  /** Why the last fetch failed; undefined when it did not. */
+  /** Why the last fetch failed. Undefined if it did not fail. */
   readonly lastFailure: ProviderFailureWord | undefined
 }
 
-/** For logs: told once for each change, never for a request. */
+/** For logs. Each change is reported once. A request reports nothing. */
 export type KeySourceEvent =
   /** The first set, a set that differs from the one before, or the end of an outage. */
   | { readonly name: 'keys_fetched', readonly keys: number, readonly added: number, readonly removed: number, readonly passedOver: PassedOver }
-  /** The first failure after a success or the start; not each of its repetitions. */
+  /** The first failure after the start or after a success. Repeated failures are not reported. */
   | { readonly name: 'keys_fetch_failed', readonly failure: ProviderFailureWord, readonly detail: string | number | undefined, readonly keys: number }
-  /** 24 h without a set: no key is trusted any more. */
+  /** 24 h have passed without a set: no key is trusted any more. */
   | { readonly name: 'keys_expired', readonly failure: ProviderFailureWord, readonly keys: number }
 
 export type { SigningKey } from './key-set.ts'
 
-/** Keys are never served without a refresh under way once they are this old. */
+/** If the keys are older than this, a refresh runs while they are used. */
 const MAX_AGE_MS = 10 * 60_000
 const GRACE_MS = 24 * 60 * 60_000
 const UNKNOWN_KID_GAP_MS = 30_000
@@ -51,16 +51,16 @@ const UNKNOWN_KID_GAP_MS = 30_000
 const NONE: readonly SigningKey[] = Object.freeze([])
 
 export interface KeySourceOptions {
-  /** The configured issuer, as discovery must repeat it (trailing slash aside). */
+  /** The configured issuer. Discovery must repeat it, except for a trailing slash. */
   issuer: string
-  /** Where the set is; without it, discovery says. */
+  /** The address of the set. If it is not given, discovery names it. */
   jwksUri?: string | undefined
   transport: Transport
   /** Milliseconds since the epoch. */
   now: () => number
-  /** At least 0, less than 1: spreads the fetches of many instances. */
+  /** At least 0, less than 1. It spreads the fetches of many instances. */
   random: () => number
-  /** Runs `callback` once, later; returns what cancels it. */
+  /** Runs `callback` once, later. Returns the function that cancels it. */
   schedule: (callback: () => void, delayMs: number) => () => void
   onEvent?: (event: KeySourceEvent) => void
 }
@@ -69,28 +69,29 @@ export interface KeySource {
   /** Fetches the keys in the background. Never throws and never waits. */
   start (): void
   /**
-   * The keys at hand that may have signed a token with this `kid`; without `kid`, the keys of the set. At most 8, and the same array for
-   * as long as the set stays as it is. Empty when there is none at hand. Never waits.
+   * The keys at hand that may have signed a token with this `kid`. Without `kid`, the keys of the set. At most 8 keys. The array
+   * stays the same for as long as the set stays the same. It is empty if no such key is at hand. Never waits.
    */
   candidates (kid: string | undefined): readonly SigningKey[]
   /**
-   * For when `candidates` gave none: the candidates after at most one fetch, shared by all who wait. Empty when the provider
-   * publishes no such key, as it said now or within the last 30 s. Rejects with Refusal `keys_unavailable` when that
-   * cannot be told. Without `kid` it asks anew even though keys are at hand, as seldom as for an unknown `kid`: for
-   * a token which none of them has signed.
+   * Is called when `candidates` has found no key or, without `kid`, when none of the keys at hand has signed the token. Returns the
+   * candidates after at most one fetch, which all waiting callers share. Empty if the provider publishes no such key, by its answer
+   * now or within the last 30 s. Rejects with Refusal `keys_unavailable` if the service cannot know. Without `kid` it fetches again
+   * even if keys are at hand, but no more often than for an unknown `kid`.
    */
   fetchCandidates (kid: string | undefined): Promise<readonly SigningKey[]>
-  /** Whether a key that verified a token earlier still counts: it is in the last set, and that set is at most 24 h old. */
+  /** Whether a key that verified a token earlier is still trusted: it is in the last set, and that set is at most 24 h old. */
   isTrusted (key: SigningKey): boolean
   state (): KeySourceState
-  /** Stops for good, and cuts a fetch that is under way. The keys at hand stay usable for requests that are being answered. */
+  /** Stops for good and cuts a running fetch. The keys at hand stay usable for requests that are being answered. */
   close (): Promise<void>
 }
 
 /**
- * The signing keys of one identity provider: at hand without waiting, refreshed in the background, gone at once when a fetched
- * set no longer has them, and there for 24 h when the provider is not. At most one fetch runs at a time. Requests cause one only
- * while the last one succeeded, and for unknown `kid`s at most once each 30 s; after a failure only the clock does.
+ * The signing keys of one identity provider. They are at hand without waiting and refreshed in the background. A key that is
+ * missing in a fetched set is gone at once. If the provider is down, the keys stay for 24 h. At most one fetch runs at a time.
+ * Requests cause a fetch only if the last fetch succeeded, and for unknown `kid`s at most once every 30 s. After a failure only the
+ * clock causes a fetch.
  *
  * Throws TypeError for an issuer or jwksUri from which keys may not be fetched.
  */
@@ -124,7 +125,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     const { added, removed } = keyChanges(ring.keys, fetched.keys)
     const news = fetchedAt === undefined || afterFailure || added + removed > 0 ||
       JSON.stringify(passedOver) !== JSON.stringify(fetched.passedOver)
-    // A set that stays keeps its ring, so that a token which none of its keys has signed is not tried against them again.
+    // An unchanged set keeps its ring, so that a token that none of its keys has signed is not tried against them again.
     if (!isSameSet(ring.keys, fetched.keys)) ring = createKeyRing(fetched.keys)
     passedOver = fetched.passedOver
     fetchedAt = now()
@@ -135,7 +136,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
   }
 
   function endure ({ word, detail }: ProviderFailure, afterFailure: boolean): void {
-    overdueAt = Infinity // From now on the back-off alone asks.
+    overdueAt = Infinity // From now on only the back-off plans the next fetch.
     const { status, keys } = state()
     if (!afterFailure) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys })
     if (status === 'expired' && !toldExpired) {
@@ -144,7 +145,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     }
   }
 
-  /** The time, which also starts a refresh that is overdue: timers stand still while the machine sleeps or the process is frozen. */
+  /** Returns the time. It also starts an overdue refresh, because timers stand still while the machine sleeps or the process is frozen. */
   function refreshTime (): number {
     const at = now()
     if (at >= overdueAt) {
@@ -159,9 +160,9 @@ export function createKeySource (options: KeySourceOptions): KeySource {
   }
 
   /**
-   * After a failure the back-off alone decides when the provider is asked again. Otherwise an unknown `kid` may ask once each
-   * 30 s, counted from the last time that one did: a refresh by the clock must not delay a key that is published just after
-   * it. A clock that was set back does not close the door for longer.
+   * After a failure only the back-off decides when the provider is asked again. Otherwise an unknown `kid` may cause a fetch once
+   * every 30 s, counted from the last fetch for an unknown `kid`. Refreshes by the clock do not count: they must not delay a key
+   * that is published just after them. A clock that was set back does not lengthen the wait.
    */
   function mayAsk (): boolean {
     if (loop.closed || loop.running !== undefined || loop.lastFailure !== undefined) return false
@@ -174,13 +175,13 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     const atHand = candidates(kid)
     if (kid !== undefined && atHand.length > 0) return atHand
     if (loop.running !== undefined) {
-      // It may have read the set before the key was published: what it does not bring may be asked for once more.
+      // That fetch may have read the set before the key was published. If it did not bring the key, one more fetch may follow.
       await loop.running
       const brought = candidates(kid)
       if (brought.length > 0 && (kid !== undefined || atHand.length === 0)) return brought
     }
     if (mayAsk()) {
-      // The first fetch would come anyway: it is not on behalf of a kid.
+      // The first fetch would happen anyway, so it does not count as a fetch for a kid.
       if (fetchedAt !== undefined) askedAt = now()
       loop.run()
     }
@@ -192,7 +193,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     return found
   }
 
-  /** Until the next attempt: 1 to 60. A clock that was set back makes it seem further away than it is. */
+  /** Seconds until the next attempt: 1 to 60. If the clock was set back, the attempt seems further away than it is. */
   function retryAfterSeconds (): number {
     return Math.max(1, Math.ceil(Math.min(loop.nextAt - now(), LONGEST_BACK_OFF_MS) / 1000))
   }

@@ -1,6 +1,6 @@
 /**
- * Why a fetch of the signing keys came to nothing. The words are stable: operators see them in logs and
- * metrics, and docs/operating.md explains each.
+ * Why a fetch of the signing keys failed. The words are stable: operators see them in logs and metrics, and docs/operating.md
+ * explains each.
  */
 export const PROVIDER_FAILURES = Object.freeze([
   'deadline', 'unreachable', 'tls', 'proxy', 'status', 'redirect', 'content_encoding', 'too_large', 'not_json',
@@ -9,7 +9,7 @@ export const PROVIDER_FAILURES = Object.freeze([
 
 export type ProviderFailureWord = (typeof PROVIDER_FAILURES)[number]
 
-/** Thrown within a fetch of keys. `detail` is a status or an error code: never a byte of what the provider sent. */
+/** Thrown inside a fetch of keys. `detail` is a status or an error code. It never holds a byte that the provider sent. */
 export class ProviderFailure extends Error {
   override readonly name = 'ProviderFailure'
   readonly word: ProviderFailureWord

@@ -1,11 +1,14 @@
 import { ProviderFailure } from './provider-failure.ts'
 
-/** 127.0.0.0/8 as the URL parser writes it, ::1, and the name that RFC 6761 section 6.3 keeps on the machine. */
+/** 127.0.0.0/8 as the URL parser writes it, ::1, and `localhost`, which RFC 6761 section 6.3 reserves for the machine itself. */
 function isLoopback (hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname)
 }
 
-/** Whether the URL is `http:` to this machine. Over a network, a proxy included, `http:` would let anyone on the way choose the keys. */
+/**
+ * Whether the URL is `http:` to this machine. Over a network, `http:` would let anyone on the way choose the keys. A proxy counts
+ * as a network.
+ */
 export function isLoopbackHttp (url: URL): boolean {
   return url.protocol === 'http:' && isLoopback(url.hostname)
 }
@@ -17,19 +20,18 @@ function isSafe (url: URL): boolean {
 }
 
 function parse (text: string): URL | undefined {
-  // URL.canParse and a second parse cost nothing here and keep the failure out of a catch.
+  // URL.canParse and a second parse cost nothing here, and no catch is needed.
   return URL.canParse(text) ? new URL(text) : undefined
 }
 
-/** The text without its last slash: issuers are compared that way, and no other leniency is shown. */
+/** The text without its last slash. Issuers are compared in this form. No other difference is accepted. */
 export function withoutTrailingSlash (text: string): string {
   return text.endsWith('/') ? text.slice(0, -1) : text
 }
 
 /**
- * Decides whether `text` can be the configured issuer: an absolute `https:` URL (`http:` on loopback only) without
- * user info, query and fragment (RFC 8414 section 2). Returns the address under which its documents are, with a
- * trailing slash. Throws TypeError.
+ * Decides whether `text` can be the configured issuer: an absolute `https:` URL (`http:` on loopback only) without user info, query
+ * and fragment (RFC 8414 section 2). Returns the address of its documents, with a trailing slash. Throws TypeError.
  */
 export function parseIssuer (text: string): string {
   const url = parse(text)
@@ -40,8 +42,8 @@ export function parseIssuer (text: string): string {
 }
 
 /**
- * Decides whether the settings may name `text` as the address of the set: `https:`, or `http:` on loopback, which the operator
- * may choose whatever the issuer is. Returns the URL without fragment. Throws TypeError.
+ * Decides whether the settings may name `text` as the address of the set: `https:`, or `http:` on loopback. The operator may choose
+ * it whatever the issuer is. Returns the URL without fragment. Throws TypeError.
  */
 export function parseConfiguredJwksUri (text: string): string {
   const url = parse(text)
@@ -52,9 +54,9 @@ export function parseConfiguredJwksUri (text: string): string {
 }
 
 /**
- * Decides whether keys may be fetched from where a discovery document says they are (RFC 8414 section 2, `jwks_uri`). Another
- * host is fine, for the configured provider names it; `http:` is not, unless the issuer itself is loopback `http:`.
- * Returns the URL without fragment. Throws ProviderFailure `jwks_uri_refused`.
+ * Decides whether keys may be fetched from the address in a discovery document (RFC 8414 section 2, `jwks_uri`). Another host is
+ * accepted, because the configured provider names it. `http:` is refused, unless the issuer itself is loopback `http:`. Returns the
+ * URL without fragment. Throws ProviderFailure `jwks_uri_refused`.
  */
 export function parseDiscoveredJwksUri (text: string, issuer: string): string {
   const url = parse(text)

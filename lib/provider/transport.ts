@@ -3,10 +3,10 @@ import { ProviderFailure } from './provider-failure.ts'
 import { isLoopbackHttp } from './provider-url.ts'
 
 const require = createRequire(import.meta.url)
-/** Loaded at the first fetch, when the service answers already: it takes longer than all of the code here. */
+/** undici is loaded at the first fetch, when the service already answers: loading it takes longer than loading all of the code here. */
 const undici = (): typeof import('undici') => require('undici')
 
-/** What the provider answered: any status but a redirect, and the whole body. */
+/** The answer of the provider: any status except a redirect, and the whole body. */
 export interface Answer {
   readonly status: number
   readonly body: Buffer
@@ -16,7 +16,7 @@ export interface Answer {
 export interface Exchange {
   /** One GET. Rejects with ProviderFailure. */
   get (url: string): Promise<Answer>
-  /** Cuts whatever is still under way and closes every connection of this exchange. */
+  /** Cuts every running request and closes every connection of this exchange. */
   close (): void
 }
 
@@ -26,22 +26,22 @@ export interface Transport {
 
 export interface TransportOptions {
   /**
-   * URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY; without the latter the former serves both. `http:` on loopback is asked
-   * directly, whatever these say.
+   * URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY. Without HTTPS_PROXY, HTTP_PROXY is used for both. `http:` on loopback never
+   * uses a proxy.
    */
   httpProxy?: string | undefined
   httpsProxy?: string | undefined
-  /** As NO_PROXY: hosts, optionally with a port, separated by commas or spaces; `*` is all. */
+  /** As NO_PROXY: hosts, optionally with a port, separated by commas or spaces. `*` means all hosts. */
   noProxy?: string | undefined
-  /** PEM of certificate authorities to trust in the place of the system's. */
+  /** PEM of certificate authorities to trust instead of the system's. */
   ca?: string | undefined
-  /** For the whole exchange, from `open` to the last byte of the last body. */
+  /** Milliseconds for the whole exchange, from `open` to the last byte of the last body. */
   deadlineMs?: number
-  /** Of one body, after decoding. */
+  /** Bytes of one body, after decoding. */
   maxBytes?: number
 }
 
-/** undici reads the environment for a proxy that is not given, and an empty one is none: this lib reads no environment. */
+/** If a proxy is not given, undici reads the environment. This code must not, so it passes an empty text, which means no proxy. */
 function proxyUrl (text: string | undefined): string {
   if (text === undefined || text === '') return ''
   const url = text.includes('://') ? text : `http://${text}`
@@ -53,36 +53,35 @@ function proxyUrl (text: string | undefined): string {
 
 const TLS_CODES = ['ERR_TLS_', 'ERR_SSL_', 'CERT_', 'UNABLE_TO_', 'SELF_SIGNED_', 'DEPTH_ZERO_', 'UND_ERR_PRX_TLS', 'HOSTNAME_MISMATCH', 'INVALID_CA']
 
-/** Error codes, not messages: prose changes between versions. */
+/** Uses error codes, not messages: the text of messages changes between versions. */
 function failureOf (error: unknown): ProviderFailure {
   if (error instanceof ProviderFailure) return error
-  // Some errors of the parser of HTTP have no code.
+  // Some errors of the HTTP parser have no code.
   const { code: given, name } = error as Error & { code?: string }
   const code = given ?? name
-  // Nobody but a proxy that refuses the tunnel aborts a request that we did not abort.
+  // If we did not abort the request, only a proxy that refuses the tunnel can have aborted it.
   if (code === 'UND_ERR_ABORTED') return new ProviderFailure('proxy')
   if (TLS_CODES.some((prefix) => code.startsWith(prefix))) return new ProviderFailure('tls', code)
   return new ProviderFailure('unreachable', code)
 }
 
-/** An abandoned body still emits its error, and nobody is left who needs it. */
+/** An abandoned body still emits its error, but nobody needs the error any more. */
 const ignore = (): void => {}
 
 /**
- * The way to the identity provider: HTTP proxies, except for `http:` on loopback, TLS always checked, no redirects, one
- * deadline for the whole exchange that a slow drip cannot stretch, and a limit on decoded bytes. The limit holds
- * against a compressed bomb because nothing compressed is asked for and a `Content-Encoding` is refused before the
- * first byte of the body is read.
+ * The connection to the identity provider: HTTP proxies, except for `http:` on loopback, TLS always checked, no redirects, one
+ * deadline for the whole exchange, and a limit on decoded bytes. A slow drip cannot stretch the deadline. The limit holds against a
+ * compressed bomb: nothing compressed is asked for, and a `Content-Encoding` is refused before the first byte of the body is read.
  *
- * Each exchange has connections of its own and leaves none behind. So a connection, or a proxy, that hangs cannot
- * hold up the next exchange, and nothing outlives the deadline.
+ * Each exchange opens its own connections and closes all of them. So a connection or a proxy that hangs cannot delay the next
+ * exchange, and nothing lives longer than the deadline.
  *
  * Throws TypeError for a proxy that is not a URL.
  */
 export function createTransport (options: TransportOptions = {}): Transport {
   const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024 } = options
   const proxies = { httpProxy: proxyUrl(options.httpProxy), httpsProxy: proxyUrl(options.httpsProxy), noProxy }
-  // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch it off for the keys.
+  // This is set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch the check off for the keys.
   const tls = { rejectUnauthorized: true, timeout: deadlineMs, ...(ca === undefined ? {} : { ca }) }
 
   function open (): Exchange {
@@ -91,7 +90,8 @@ export function createTransport (options: TransportOptions = {}): Transport {
       proxied: new EnvHttpProxyAgent({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls }),
       direct: new Agent({ connect: tls })
     }
-    // A race, since undici heeds an abort signal only once it has a connection: it would wait for a proxy that hangs.
+    // The abort signal races with the request, because undici obeys it only after it has a connection: it would wait for a proxy that
+    // hangs.
     let end: (reason: ProviderFailure) => void = ignore
     const over = new Promise<never>((_resolve, reject) => { end = reject })
     over.catch(ignore)
@@ -113,12 +113,13 @@ export function createTransport (options: TransportOptions = {}): Transport {
 
     async function read (url: string): Promise<Answer> {
       const { statusCode: status, headers, body } = await undici().request(url, {
-        // Without TLS a proxy could answer with keys of its own, and its loopback is another machine's.
+        // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
         dispatcher: isLoopbackHttp(new URL(url)) ? agents.direct : agents.proxied,
         headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast' }
       })
       body.on('error', ignore)
-      // A provider that moves must be configured anew: following it would let any answer choose where keys come from.
+      // If a provider moves, the operator must change the settings. If redirects were followed, any answer could choose where keys come
+      // from.
       if (status >= 300 && status < 400) throw new ProviderFailure('redirect', status)
       const encoding = headers['content-encoding']
       if (encoding !== undefined && encoding !== 'identity') throw new ProviderFailure('content_encoding')
