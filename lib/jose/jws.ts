@@ -10,10 +10,10 @@ export interface CompactJws {
 export type JsonObject = Readonly<Record<string, unknown>>
 
 const BASE64URL = /^[A-Za-z0-9_-]+$/
-// The bits of a last character that lie beyond the last whole byte, by length modulo 4. They must be zero.
+// The characters that a text may end with, by length modulo 4: their bits beyond the last whole byte are zero.
 const LAST_CHARACTERS = [undefined, '', 'AQgw', 'AEIMQUYcgkosw048']
 
-/** Text that base64url encoding without padding can have produced (RFC 4648 section 5, RFC 7515 section 2). */
+/** Whether base64url encoding without padding can have produced the text (RFC 4648 section 5, RFC 7515 section 2). */
 export function isCanonicalBase64url (text: string): boolean {
   if (!BASE64URL.test(text)) return false
   const last = LAST_CHARACTERS[text.length % 4]
@@ -44,7 +44,7 @@ export function decodeJsonObject (segment: string): JsonObject | undefined {
   }
 }
 
-/** Compares a `typ` header with a media type, in any case and with `application/` left out or not (RFC 7515 section 4.1.9). */
+/** Compares a `typ` header with a media type. Case makes no difference, and `application/` may be left out (RFC 7515 section 4.1.9). */
 export function isMediaType (typ: unknown, expected: string): boolean {
   if (typ === expected) return true
   if (typeof typ !== 'string') return false

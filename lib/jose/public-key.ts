@@ -11,8 +11,8 @@ const MAX_EXPONENT_BITS = 32
 const MAX_MODULUS_CHARACTERS = Math.ceil(MAX_MODULUS_BITS / 6)
 
 /**
- * Whether the `n` and `e` of a JWK (RFC 7518 section 6.3.1) make an RSA key of 2048 to 4096 bits with an odd exponent of at most
- * 32 bits. A larger key or exponent costs its sender nothing and the verifier much; a shorter key protects nothing.
+ * Whether the `n` and `e` of a JWK (RFC 7518 section 6.3.1) make an RSA key of 2048 to 4096 bits with an odd exponent of at most 32
+ * bits. A larger key or exponent costs its sender nothing and the verifier much. A shorter key is not secure.
  */
 export function isUsableRsaSize (n: unknown, e: unknown): boolean {
   const modulus = readUnsigned(n, MAX_MODULUS_CHARACTERS)
@@ -42,12 +42,12 @@ export type CanonicalJwk =
   | { readonly e: string, readonly kty: 'RSA', readonly n: string }
 
 const COORDINATE_BYTES: Readonly<Record<string, number>> = { 'P-256': 32, 'P-384': 48, 'P-521': 66, Ed25519: 32, Ed448: 57 }
-// RFC 9449 section 4.2: the key is public; RFC 7518 section 6 lists what a private or symmetric one holds.
+// RFC 9449 section 4.2: the key is public. RFC 7518 section 6 lists the members of private and symmetric keys.
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
 
 /**
- * Takes from a proof's `jwk` the members that make the key, once they are of the type, curve and size that the algorithm needs.
- * No key is built here: this costs no more than reading, whatever the size of what was sent.
+ * Takes the members that make the key from a proof's `jwk`, after it has checked that they fit the type, curve and size that the
+ * algorithm needs. It builds no key, so it costs no more than reading, whatever the size of the input.
  * @throws Refusal proof_key
  */
 export function parsePublicJwk (jwk: unknown, algorithm: AlgorithmSpec): CanonicalJwk {
@@ -71,12 +71,12 @@ function isCoordinate (value: unknown, crv: string): value is string {
   return typeof value === 'string' && value.length === Math.ceil(bytes * 8 / 6) && isCanonicalBase64url(value)
 }
 
-/** RFC 7638 thumbprint with SHA-256, base64url. Its input needs no escaping: the members hold base64url and curve names alone. */
+/** RFC 7638 thumbprint with SHA-256, base64url. Its input needs no escaping: the members hold only base64url and curve names. */
 export function thumbprint (jwk: CanonicalJwk): string {
   return hash('sha256', JSON.stringify(jwk), 'base64url')
 }
 
-/** @throws Refusal proof_key for a point that is not on its curve. */
+/** @throws Refusal proof_key if a point is not on its curve */
 export function importPublicJwk (jwk: CanonicalJwk): KeyObject {
   try {
     return createPublicKey({ key: { ...jwk }, format: 'jwk' })

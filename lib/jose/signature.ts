@@ -1,21 +1,24 @@
 import { constants, verify } from 'node:crypto'
 import type { KeyObject, SigningOptions } from 'node:crypto'
 
-/** The values of `alg` that are known here (RFC 7518 section 3.1, RFC 8037, RFC 9864). */
+/** The known values of `alg` (RFC 7518 section 3.1, RFC 8037, RFC 9864). */
 export const JWS_ALGS = ['ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512', 'EdDSA', 'Ed25519'] as const
 
 export type JwsAlg = (typeof JWS_ALGS)[number]
 
-/** What a JWS algorithm asks of a key, and how node:crypto is told to verify with it (RFC 7518 section 3.1, RFC 8037, RFC 9864). */
+/**
+ * What a JWS algorithm requires of a key, and the options with which node:crypto verifies it (RFC 7518 section 3.1, RFC 8037, RFC
+ * 9864).
+ */
 export interface AlgorithmSpec {
   readonly kty: 'EC' | 'RSA' | 'OKP'
-  /** The curves that go with it; none for RSA. */
+  /** The curves of the algorithm. None for RSA. */
   readonly crvs: readonly string[]
-  /** Digest name, or null where the algorithm has its own. */
+  /** Digest name, or null if the algorithm has its own. */
   readonly digest: string | null
-  /** Bytes of an ECDSA signature in JOSE form, half for each of r and s. */
+  /** Bytes of an ECDSA signature in JOSE form: half for r and half for s. */
   readonly signatureBytes?: number
-  /** Options beside the key: padding and salt of RSASSA-PSS. */
+  /** Options in addition to the key: padding and salt of RSASSA-PSS. */
   readonly signing?: SigningOptions
 }
 
@@ -39,10 +42,10 @@ export const ALGORITHMS: Readonly<Record<JwsAlg, AlgorithmSpec>> = {
 }
 
 /**
- * Verifies a JWS signature on the thread pool (RFC 7515 section 5.2).
- * ECDSA signatures are given to node:crypto as DER: asking it for the JOSE form instead costs
- * 60 microseconds a call on Node 24.
- * @param signature base64url. @param done true when the signature is the key's; false for every other outcome.
+ * Verifies a JWS signature on the thread pool (RFC 7515 section 5.2). node:crypto gets ECDSA signatures as DER: the JOSE form would
+ * cost 60 microseconds more a call on Node 24.
+ * @param signature base64url
+ * @param done gets true if the signature belongs to the key, and false in every other case
  */
 export function verifySignature (algorithm: AlgorithmSpec, key: KeyObject, input: string, signature: string, done: (isValid: boolean) => void): void {
   let bytes: Buffer | undefined = Buffer.from(signature, 'base64url')
@@ -56,11 +59,15 @@ const INTEGER = 0x02
 const SEQUENCE = 0x30
 const LONG_FORM = 0x81
 
-/** From r || s (RFC 7518 section 3.4) to `SEQUENCE { r INTEGER, s INTEGER }`. Undefined when the length is not the curve's. */
+/**
+ * Converts r
+ *
+ * s (RFC 7518 section 3.4) to `SEQUENCE { r INTEGER, s INTEGER }`. Undefined if the length does not fit the curve.
+ */
 export function encodeDer (signature: Buffer, signatureBytes: number): Buffer | undefined {
   if (signature.length !== signatureBytes) return undefined
   const half = signatureBytes / 2
-  // At most four bytes for the sequence and three more for each integer.
+  // At most four bytes for the sequence and three bytes for each integer.
   const der = Buffer.allocUnsafe(signatureBytes + 10)
   let end = writeInteger(der, 4, signature, 0, half)
   end = writeInteger(der, end, signature, half, signatureBytes)
@@ -72,7 +79,7 @@ export function encodeDer (signature: Buffer, signatureBytes: number): Buffer | 
   return der.subarray(start, end)
 }
 
-// A DER integer has no leading zero byte, but one where its first bit is set, because it is signed.
+// A DER integer is signed. It has no leading zero byte, except for one if its first bit would be set.
 function writeInteger (der: Buffer, at: number, source: Buffer, from: number, to: number): number {
   while (from < to - 1 && source[from] === 0) from++
   const pad = source[from]! >= 0x80 ? 1 : 0

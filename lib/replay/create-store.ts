@@ -6,11 +6,11 @@ import type { StoreTimers } from './redis/redis-store.ts'
 import { parseReplayUrl } from './redis/replay-url.ts'
 import type { ReplayStore } from './replay-store.ts'
 
-/** A store that could be used and cannot, or the other way round. */
+/** Reports that a store stopped or started to be usable. */
 export type ReplayStoreEvent =
   | { readonly name: 'replay_unavailable', readonly reason: RedisFault }
   | { readonly name: 'replay_available' }
-  /** It is used, though it does not say whether it may forget records. */
+  /** The store is used, although it does not say whether it may forget records. */
   | { readonly name: 'replay_policy_unknown' }
 
 export interface ReplayStoreOptions {
@@ -20,14 +20,14 @@ export interface ReplayStoreOptions {
   readonly maxRecords: number
   readonly onEvent: (event: ReplayStoreEvent) => void
   readonly surroundings: Surroundings
-  /** Those of a shared store; by default those of the surroundings. */
+  /** Timers of a shared store. The default is the timers of the surroundings. */
   readonly timers?: StoreTimers
 }
 
 /**
  * Makes a replay store: the memory of this process, a Redis or Valkey shared by many, or none.
  *
- * @throws Error, without any part of the URL but the names of its parameters, where the URL cannot be used.
+ * @throws Error if the URL cannot be used. Its message holds no part of the URL except the names of parameters.
  */
 export async function createReplayStore ({ store, maxRecords, onEvent, surroundings, timers = timersOf(surroundings) }: ReplayStoreOptions): Promise<ReplayStore> {
   const { wallMs, steadyMs, randomBytes: random } = surroundings
@@ -37,7 +37,7 @@ export async function createReplayStore ({ store, maxRecords, onEvent, surroundi
     return createMemoryStore({ max: maxRecords, now, monotonic: () => steadyMs() / 1000, random })
   }
   const target = parseReplayUrl(store)
-  // The Redis client is loaded only where there is a Redis.
+  // The Redis client is loaded only if a Redis is configured.
   const { openRedisLink } = await import('./redis/redis-link.ts')
   return createRedisStore({
     open: listeners => openRedisLink(target, listeners, timers.nowMs),
@@ -52,7 +52,10 @@ function timersOf ({ steadyMs, after, every }: Surroundings): StoreTimers {
   return { nowMs: steadyMs, after, every }
 }
 
-/** The store of a service that does not look for replays: every record is the first. RFC 9449 section 11.1 then rests on the age of a proof alone. */
+/**
+ * The store of a service that does not check for replays: every record counts as the first. Then only the age of a proof limits
+ * replays (RFC 9449 section 11.1).
+ */
 export function createOffStore (): ReplayStore {
   let claims = 0
   return {

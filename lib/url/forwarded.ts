@@ -5,7 +5,7 @@ import type { Authority, Scheme } from './http-url.ts'
 import { memoize } from './memo.ts'
 import { parsePrefixList } from './path.ts'
 
-/** The parameters of one forwarded-element that matter here, unquoted and not yet validated. */
+/** The parameters of one forwarded-element that matter here. They are unquoted and not yet validated. */
 export interface ForwardedElement {
   proto: string | undefined
   host: string | undefined
@@ -27,13 +27,13 @@ function tokenEnd (text: string, at: number): number {
   return at
 }
 
-// RFC 7239 wants a value with a colon quoted; many proxies send `host=name:8443`, which reads one way only.
+// RFC 7239 requires quotes around a value with a colon. Many proxies send `host=name:8443`, which has only one meaning.
 function bareEnd (text: string, at: number): number {
   while (at < text.length && !isSpace(text[at]) && !',;="'.includes(text[at]!)) at++
   return at
 }
 
-// The value at `at`, plain or quoted, and where it ends; undefined where it is empty or its quote stays open.
+// Returns the value at `at`, plain or quoted, and its end. Undefined if the value is empty or its quote stays open.
 function readValue (text: string, at: number): { value: string, end: number } | undefined {
   if (text[at] !== '"') {
     const end = bareEnd(text, at)
@@ -49,9 +49,9 @@ function readValue (text: string, at: number): { value: string, end: number } | 
 }
 
 /**
- * Reads a Forwarded header (RFC 7239 section 4) and returns its last element, the one that the nearest proxy
- * wrote. Undefined where the value is malformed in any place (an open quote of one element would swallow the
- * next one), where a parameter stands twice in an element, or where the last element is empty.
+ * Reads a Forwarded header (RFC 7239 section 4) and returns its last element, which the nearest proxy wrote. Undefined if any part
+ * of the value is malformed (an open quote in one element would swallow the next one), if a parameter appears twice in an element,
+ * or if the last element is empty.
  */
 export function parseForwarded (text: string): ForwardedElement | undefined {
   const names = new Set<string>()
@@ -74,11 +74,11 @@ export function parseForwarded (text: string): ForwardedElement | undefined {
   return names.size === 0 ? undefined : element
 }
 
-/** What a trusted proxy says of the URL that the client used; undefined where it says nothing. */
+/** What a trusted proxy says about the URL that the client used. A member is undefined if the proxy does not say it. */
 export interface ForwardedUrl {
   readonly scheme: Scheme | undefined
   readonly authority: Authority | undefined
-  /** Counts where neither `authority` nor the Host header names a port. */
+  /** Used if neither `authority` nor the Host header names a port. */
   readonly port: number | undefined
   /** Empty, or plain path segments, each after a slash. */
   readonly prefix: string
@@ -93,7 +93,7 @@ function refuse (header: string): never {
   throw new Refusal('forwarded_invalid', { header })
 }
 
-// Of several lines and entries the last one was written by the peer that we trust.
+// If there are several lines and entries, the trusted peer wrote the last one.
 function lastEntry (text: string): string {
   return text.slice(text.lastIndexOf(',') + 1).trim()
 }
@@ -103,8 +103,8 @@ function textOf (headers: IncomingHttpHeaders, name: string): string | undefined
   return typeof value === 'string' || value === undefined ? value : value.join(', ')
 }
 
-// A header that is there but empty says that the proxy meant to tell us something and failed: refused like any
-// other text that is no scheme, host, port or prefix.
+// If a header is there but empty, the proxy meant to tell something and failed. The empty text is refused like any other text that is not a
+// scheme, host, port or prefix.
 function readWith<Piece> (headers: IncomingHttpHeaders, name: string, parse: (text: string) => Piece | undefined): Piece | undefined {
   const text = textOf(headers, name)
   if (text === undefined) return undefined
@@ -128,8 +128,8 @@ function readForwarded (headers: IncomingHttpHeaders): SchemeAndAuthority {
 }
 
 function readSchemeAndAuthority (headers: IncomingHttpHeaders): SchemeAndAuthority {
-  // A proxy that writes one of the two X- headers seldom touches Forwarded: what stands there then may
-  // be the client's own, so it counts only where both are absent.
+  // A proxy that writes one of the two X- headers seldom touches Forwarded, so a Forwarded header beside them may come from the client. It
+  // counts only if both X- headers are absent.
   if (headers['x-forwarded-proto'] === undefined && headers['x-forwarded-host'] === undefined) return readForwarded(headers)
   return {
     scheme: readWith(headers, 'x-forwarded-proto', readScheme),
@@ -138,10 +138,9 @@ function readSchemeAndAuthority (headers: IncomingHttpHeaders): SchemeAndAuthori
 }
 
 /**
- * Reads the forwarded headers of a peer that is trusted already: the last entry of X-Forwarded-Proto, -Host
- * and -Port, all entries of X-Forwarded-Prefix in order, and Forwarded (RFC 7239) where there is neither
- * X-Forwarded-Proto nor X-Forwarded-Host. Throws `forwarded_invalid`, naming the header, for a piece that
- * is used and is not valid. Host names are kept for the next request.
+ * Reads the forwarded headers of a trusted peer: the last entry of X-Forwarded-Proto, -Host and -Port, and all entries of
+ * X-Forwarded-Prefix in order. Forwarded (RFC 7239) is read if there is neither X-Forwarded-Proto nor X-Forwarded-Host. Throws
+ * `forwarded_invalid`, with the name of the header, if a part that is used is not valid. Host names are kept for the next request.
  */
 export function readForwardedUrl (headers: IncomingHttpHeaders, hostHasPort: boolean): ForwardedUrl {
   const { scheme, authority } = readSchemeAndAuthority(headers)

@@ -9,11 +9,11 @@ export type Scheme = 'http' | 'https'
 export interface Authority {
   /** Lower case, IDN as punycode, IPv6 canonical and in brackets. */
   readonly host: string
-  /** 1 to 65535, or undefined where the text names none. */
+  /** 1 to 65535, or undefined if the text names none. */
   readonly port: number | undefined
 }
 
-/** Scheme and authority of a URL; `host` holds the port where it is not the scheme's default. */
+/** Scheme and authority of a URL. `host` holds the port if it is not the scheme's default. */
 export interface Origin {
   readonly scheme: Scheme
   readonly host: string
@@ -23,7 +23,7 @@ export interface Origin {
 
 const DEFAULT_PORTS: Readonly<Record<Scheme, number>> = { http: 80, https: 443 }
 
-// A name of DNS has at most 253 characters; escaped or in another script the same name is longer.
+// A DNS name has at most 253 characters. The same name may be longer if it is escaped or in another script.
 const MAX_HOST_CHARS = 255
 const MAX_TEXT_CHARS = 1024
 
@@ -53,12 +53,12 @@ function decodeHost (text: string): string | undefined {
   }
 }
 
-// A registered name may hold sub-delims by RFC 3986 section 3.2.2; no name that resolves does, and a
-// comma, say, has a meaning of its own in a forwarded header. They are refused.
+// RFC 3986 section 3.2.2 allows sub-delims in a registered name. They are refused here: no name that resolves has them, and some, such as
+// the comma, have a meaning of their own in a forwarded header.
 function parseName (text: string): string | undefined {
   if (HOST_CHARS.test(text)) return text.toLowerCase()
   const name = text.includes('%') ? decodeHost(text) : text
-  // domainToASCII stops at the first delimiter that it finds, so that nothing but a name may reach it.
+  // domainToASCII stops at the first delimiter that it finds, so it must get nothing but a name.
   if (name === undefined || !HOST_CHARS_OR_IDN.test(name)) return undefined
   const ascii = domainToASCII(name)
   return HOST_CHARS.test(ascii) ? ascii.toLowerCase() : undefined
@@ -66,14 +66,14 @@ function parseName (text: string): string | undefined {
 
 function parseBracketed (text: string): string | undefined {
   const address = text.slice(1, -1)
-  // A zone (RFC 6874) means something on one machine only.
+  // A zone (RFC 6874) has a meaning on one machine only.
   if (!isIPv6(address) || address.includes('%')) return undefined
   return domainToASCII(text)
 }
 
 /**
- * Reads host and port: a registered name (also IDN or percent-encoded), IPv4 or bracketed IPv6, then an
- * optional port, which may be empty (RFC 3986 section 6.2.3). Undefined for everything else, user info included.
+ * Reads host and port: a registered name (also IDN or percent-encoded), IPv4 or bracketed IPv6, then an optional port, which may be
+ * empty (RFC 3986 section 6.2.3). Undefined for any other text, including user info.
  */
 export function parseAuthority (text: string): Authority | undefined {
   if (text.length > MAX_TEXT_CHARS) return undefined
@@ -89,9 +89,7 @@ export function parseAuthority (text: string): Authority | undefined {
   return port === undefined ? undefined : { host, port }
 }
 
-/**
- * The same for bytes of a header, which reach us one character a byte: those outside ASCII are read as UTF-8.
- */
+/** Reads host and port from the bytes of a header. They arrive as one character for each byte. Bytes outside ASCII are read as UTF-8. */
 export function parseWireAuthority (text: string): Authority | undefined {
   if (!/[\u0080-\u00ff]/.test(text)) return parseAuthority(text)
   try {
@@ -101,7 +99,7 @@ export function parseWireAuthority (text: string): Authority | undefined {
   }
 }
 
-/** The port, or undefined where it is the default one of the scheme (RFC 3986 section 6.2.3). */
+/** The port, or undefined if it is the default of the scheme (RFC 3986 section 6.2.3). */
 export function portBeyondDefault (scheme: Scheme, port: number | undefined): number | undefined {
   return port === DEFAULT_PORTS[scheme] ? undefined : port
 }
@@ -119,10 +117,13 @@ export interface HttpUrl extends Authority {
   readonly path: string
 }
 
-/** Why a text is no such URL. */
+/** Why a text is not such a URL. */
 export type HttpUrlFault = 'not_absolute' | 'user_info' | 'authority' | 'path'
 
-/** The first of `/`, `?` and `#` from `start` on, or the end: where an authority ends (RFC 3986 section 3.2). */
+/**
+ * Returns the position of the first `/`, `?` or `#` from `start` on, or the end of the text: the authority ends there (RFC 3986
+ * section 3.2).
+ */
 export function findAuthorityEnd (text: string, start: number): number {
   for (let at = start; at < text.length; at++) {
     const char = text[at]
@@ -146,9 +147,9 @@ function normalizePath (path: string): string | undefined {
 }
 
 /**
- * Reads an absolute URL and brings it to normal form by syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3):
- * dot segments resolved, an empty path is `/`. Query and fragment are left out; the scheme's default port is kept.
- * Returns the fault where it is none, never throws.
+ * Reads an absolute URL and brings it to normal form by syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3): dot segments are
+ * resolved, and an empty path becomes `/`. Query and fragment are left out. The scheme's default port is kept. Returns the fault if
+ * the text is not such a URL. Never throws.
  */
 export function parseHttpUrl (text: string): HttpUrl | HttpUrlFault {
   const colon = text.indexOf(':')

@@ -1,7 +1,7 @@
 /**
- * Keeps the results of a pure function for the last few texts it was given, so that the host that every
- * request carries is parsed once. Refused texts (undefined) are not kept: they would push out good ones.
- * When full it starts over, which bounds memory however many texts arrive.
+ * Keeps the results of a pure function for the last few texts, so that a host that every request carries is parsed once. Refused
+ * texts (undefined) are not kept: they would push out good ones. A full memo starts over, so its memory is bounded however many
+ * texts arrive.
  */
 export function memoize<Result> (parse: (text: string) => Result | undefined, maxEntries: number): (text: string) => Result | undefined {
   const results = new Map<string, Result>()

@@ -4,16 +4,16 @@ import { memoize } from './memo.ts'
 /** `true` for every peer, `false` for none, or addresses, CIDRs and the names `loopback`, `linklocal`, `uniquelocal`. */
 export type TrustProxy = boolean | readonly string[]
 
-/** What is known of one address; an object, since the memo keeps no undefined. */
+/** The verdict on one address. It is an object, since the memo keeps no undefined. */
 interface Verdict { readonly trusted: boolean }
 
 const MAX_ADDRESSES = 256
 
 /**
- * Makes the predicate that tells whether the forwarded headers of a peer count. An IPv4-mapped IPv6 address
- * is the IPv4 address in it. A peer without an address (a unix socket, or a connection that is gone) is trusted
- * under `true` alone: a list names addresses, and such a peer has none to be found in it.
- * Throws TypeError for an entry that is no address, CIDR or name.
+ * Makes the predicate that tells whether the forwarded headers of a peer count. An IPv4-mapped IPv6 address counts as the IPv4
+ * address in it. A peer without an address (a unix socket, or a connection that is gone) is trusted only under `true`: a list names
+ * addresses, so it cannot name such a peer.
+ * Throws TypeError for an entry that is not an address, CIDR or name.
  */
 export function createPeerTrust (trustProxy: TrustProxy): (remoteAddress: string | undefined) => boolean {
   if (trustProxy === true) return () => true

@@ -6,11 +6,11 @@ import { findAuthorityEnd, parseHttpUrl, parseScheme, parseWireAuthority, portBe
 import type { HttpUrl, Scheme } from './http-url.ts'
 import { readTargetPath } from './path.ts'
 
-/** Where `htu` and the URL of the request part ways: a stable word for logs and for the advice. */
+/** The place at which `htu` and the URL of the request differ: a stable word for logs and for the advice. */
 export type HtuCause =
   | 'scheme' | 'host' | 'port' | 'prefix' | 'prefix_extra' | 'trailing_slash' | 'path_case' | 'path_rewritten' | 'path'
 
-/** What to do about each cause, in words for the person who runs or calls the service. */
+/** The advice for each cause, for the person who runs or calls the service. */
 export const HTU_ADVICE: Readonly<Record<HtuCause, string>> = Object.freeze({
   scheme: 'The schemes differ. If TLS ends at a proxy, set PUBLIC_URL to the address that clients use, or set TRUST_PROXY and have the proxy send X-Forwarded-Proto.',
   host: 'The hosts differ. Behind a proxy, set PUBLIC_URL to the address that clients use, or have the proxy pass on the Host header unchanged, or set TRUST_PROXY and have it send X-Forwarded-Host.',
@@ -38,7 +38,7 @@ function withoutPort (host: string): string {
   return host.replace(/:[0-9]+$/, '')
 }
 
-// Escapes are well-formed here, but may be no UTF-8; then there is nothing to compare further.
+// The escapes are well-formed here, but they may not be UTF-8. Then nothing more can be compared.
 function rewritten (path: string): string {
   const merged = path.replace(/\/+/g, '/')
   try {
@@ -64,10 +64,10 @@ function findCause (htu: HttpUrl, htuHost: string, url: RequestUrl): HtuCause {
 }
 
 /**
- * Compares the `htu` of a proof with the URL of the request (RFC 9449 section 4.3 check 9), both in normal form by
- * syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3). Equal strings decide at once. Query and fragment of `htu`
- * do not count. Throws `htu_invalid` with its `cause` where it is no absolute http or https URL or holds user info, and
- * `htu_mismatch` with the two URLs (bounded, without query) and the `cause` where it is another one.
+ * Compares the `htu` of a proof with the URL of the request (RFC 9449 section 4.3 check 9). Both are in normal form by syntax and
+ * scheme (RFC 3986 sections 6.2.2 and 6.2.3). Equal strings decide at once. Query and fragment of `htu` do not count. Throws
+ * `htu_invalid` with its `cause` if `htu` is not an absolute http or https URL or holds user info. Throws `htu_mismatch` with the
+ * two URLs (bounded, without query) and the `cause` if `htu` is another URL.
  */
 export function compareHtu (htu: string, url: RequestUrl): void {
   if (htu === url.href) return
@@ -87,9 +87,9 @@ export type { BaseUrl, UrlSettings } from './base-url.ts'
 /** The URL that the client used, without query and fragment, in normal form. */
 export interface RequestUrl {
   readonly scheme: Scheme
-  /** Holds the port where it is not the scheme's default. */
+  /** Holds the port if it is not the scheme's default. */
   readonly host: string
-  /** The prefix that a proxy took away is part of it. */
+  /** Includes the prefix that a proxy took away. */
   readonly path: string
   /** scheme://host and path. */
   readonly href: string
@@ -99,7 +99,7 @@ function refuseAuthority (cause: string): never {
   throw new Refusal('target_authority', { cause })
 }
 
-// Both are read under the scheme of the target, so that a default port may be left out of either.
+// Both are read under the scheme of the target, so either may leave out a default port.
 function isHostOf (message: Message, scheme: Scheme, authorityText: string): boolean {
   const target = parseWireAuthority(authorityText)
   const host = readHost(message.host ?? '')?.authority
@@ -107,7 +107,7 @@ function isHostOf (message: Message, scheme: Scheme, authorityText: string): boo
   return target.host === host.host && portBeyondDefault(scheme, target.port) === portBeyondDefault(scheme, host.port)
 }
 
-// `http://host/path`, RFC 9112 section 3.2.2. The asterisk and a bare authority name no resource of ours.
+// `http://host/path`, RFC 9112 section 3.2.2. The asterisk and a bare authority do not name a resource of this service.
 function readAbsoluteTarget (message: Message, base: BaseUrl, isFixedBase: boolean): string {
   const { target } = message
   const schemeEnd = target.indexOf('://')
@@ -116,17 +116,18 @@ function readAbsoluteTarget (message: Message, base: BaseUrl, isFixedBase: boole
   const start = schemeEnd + 3
   const end = findAuthorityEnd(target, start)
   if (!isHostOf(message, scheme, target.slice(start, end))) refuseAuthority('host')
-  // RFC 9110 section 7.4: https is not to be answered where the client did not use it; PUBLIC_URL settles it otherwise. A proxy that ends TLS may write http.
+  // RFC 9110 section 7.4: an https target must not be answered if the client did not use https, unless PUBLIC_URL says so. A proxy that
+  // ends TLS may write http.
   if (scheme === 'https' && base.scheme === 'http' && !isFixedBase) refuseAuthority('scheme')
   const path = readTargetPath(target, end)
   return path === '' ? '/' : path
 }
 
 /**
- * Makes the function that tells which URL the client used, to be compared with the `htu` of a DPoP proof
- * (RFC 9449 section 4.3): scheme, host and prefix as createBaseUrlResolver decides, then the path of the request
- * target. It throws a Refusal (`host_repeated`, `host_invalid`, `forwarded_invalid`, `target_authority`,
- * `target_path`) rather than guess. A bad setting throws TypeError at once.
+ * Makes the function that tells which URL the client used, to be compared with the `htu` of a DPoP proof (RFC 9449 section 4.3):
+ * scheme, host and prefix as createBaseUrlResolver decides, then the path of the request target. If the URL is uncertain, the
+ * function throws a Refusal (`host_repeated`, `host_invalid`, `forwarded_invalid`, `target_authority`, `target_path`) and does not
+ * guess. A bad setting throws TypeError at once.
  */
 export function createRequestUrlResolver (settings: UrlSettings): (message: Message) => RequestUrl {
   const resolveBase = createBaseUrlResolver(settings)
