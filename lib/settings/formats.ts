@@ -6,13 +6,13 @@ import { parsePublicUrl } from '../url/base-url.ts'
 import { createPeerTrust } from '../url/peer-trust.ts'
 
 /**
- * What the values of settings must look like where a JSON schema's own words do not reach.
- * Each takes the text of one value (of one entry, for a list) and says whether it is well-formed.
- * Where a module has a rule of its own for a value, that rule is asked, so that it cannot fail later.
+ * What the values of settings must look like if the words of JSON schema are not enough. Each format takes the text of one value
+ * (of one entry, for a list) and says whether it is well-formed. If another module has a rule for a value, the format uses that
+ * rule, so that the module cannot fail later.
  */
 const MIN_SECRET_BYTES = 32
 
-// The URL parser takes `https:host`, strips white space and turns back-slashes; a setting must say what it means.
+// The URL parser accepts `https:host`, strips white space and turns back-slashes. A setting must say exactly what it means.
 const ABSOLUTE_URL = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\\\s][^\\\s\p{Cc}]*$/iu
 
 function parseUrl (text: string): URL | undefined {
@@ -28,7 +28,7 @@ function isAccepted (parse: (text: string) => unknown, text: string): boolean {
   }
 }
 
-/** True for a domain such as `https://tenant.example`: the one bad value that does not stop the start. */
+/** True for a domain such as `https://tenant.example`. It is the only bad value that does not stop the start. */
 export function hasScheme (domain: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(domain)
 }
@@ -55,7 +55,7 @@ function isReplayStore (text: string): boolean {
 
 function isTrustedPeer (text: string): boolean {
   if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
-  // A bare number would be read as an address: a hop count must not pass for one. Nor is a range the place for a netmask.
+  // A bare number would be read as an address, so a hop count is refused. A netmask is refused too.
   const [address = '', bits = '0'] = text.split('/')
   return isIP(address) !== 0 && /^\d+$/.test(bits) && isAccepted(entry => createPeerTrust([entry]), text)
 }
@@ -66,20 +66,20 @@ function isPublicUrl (text: string): boolean {
 
 function isOrigin (text: string): boolean {
   if (text === '*') return true
-  // What a browser sends as Origin (RFC 6454 section 6.2): punycode, no default port, no path. A pattern would match nobody.
+  // The Origin that a browser sends (RFC 6454 section 6.2): punycode, no default port, no path. A pattern would match no origin.
   const url = parseUrl(text)
   return url !== undefined && !text.includes('*') && `${url.protocol}//${url.host}` === text.toLowerCase()
 }
 
 function isProxyUrl (text: string): boolean {
-  // As everywhere, a proxy without a scheme is spoken to over http.
+  // A proxy without a scheme is reached over http, as in other programs.
   const url = parseUrl(text.includes('://') ? text : `http://${text}`)
   return url !== undefined && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search + url.hash === ''
 }
 
 function isNonceSecret (text: string): boolean {
   const [, digits] = /^([A-Za-z0-9_-]+)={0,2}$/.exec(text) ?? []
-  // One digit left over is no byte: the text was cut.
+  // If one digit is left over, it is not a byte: the text was cut.
   return digits !== undefined && digits.length % 4 !== 1 && Buffer.from(digits, 'base64url').length >= MIN_SECRET_BYTES
 }
 

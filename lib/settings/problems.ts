@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 
-/** Bad settings: one message with a line for each of them. */
+/** Bad settings: one message with a line for each problem. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError'
   readonly problems: readonly string[]
@@ -12,13 +12,13 @@ export class SettingsError extends Error {
     this.problems = problems
   }
 
-  /** fastify-cli prints the error as it is. Its reader is an operator, and the fault is not in the code: no stack. */
+  /** fastify-cli prints the error as it is. An operator reads it, and the fault is not in the code, so it has no stack. */
   [inspect.custom] (): string {
     return this.message
   }
 }
 
-/** One error of the schema's validator (Ajv's `ErrorObject`, as far as it is read). */
+/** One error of the schema's validator: the members of Ajv's `ErrorObject` that are read. */
 export interface SchemaError {
   readonly instancePath: string
 }
@@ -26,9 +26,9 @@ export interface SchemaError {
 const MAX_SHOWN_CHARS = 200
 
 /**
- * A line for each value that the schema refuses, and for what is required or contradictory beyond the schema.
+ * Returns a line for each value that the schema refuses, and for each value that is missing or contradictory by other rules.
  * @param values typed as far as their text allows
- * @param isFileUnread nothing can be said about what is missing
+ * @param isFileUnread if true, nothing can be said about missing values
  */
 export function describeProblems (values: RawSettings, errors: readonly SchemaError[], isFileUnread: boolean): string[] {
   const bad = new Set(errors.map(error => error.instancePath.split('/')[1] as SettingName))
@@ -79,10 +79,10 @@ function held (values: RawSettings, name: SettingName): string {
 }
 
 function shown (value: unknown, mayBeList: boolean): string {
-  // As it stands in a variable. Where no list is allowed, that it is one is the fault.
+  // The value as it would be written in a variable. If no list is allowed, the fault is that the value is a list.
   const isTextList = mayBeList && Array.isArray(value) && value.length > 0 && value.every(entry => typeof entry === 'string')
   const text = JSON.stringify(isTextList ? value.join(' ') : value)
-  // What stands before an @ may be a password.
+  // The text before an @ may be a password.
   const at = text.lastIndexOf('@')
   const safe = at === -1 ? text : `"…${text.slice(at)}`
   return safe.length > MAX_SHOWN_CHARS ? `${safe.slice(0, MAX_SHOWN_CHARS)}…` : safe
@@ -91,9 +91,9 @@ function shown (value: unknown, mayBeList: boolean): string {
 const MAX_EDITS = 2
 
 /**
- * The name that was probably meant by one that nobody knows: the nearest within two edits (a character put in, left out or
- * replaced), else one that it is the end of, by whole words: `DPOP_MODE` of `IDP_DPOP_MODE`. Case and what separates words make
- * no difference, so that the name of a variable may be taken for a key of the file. Undefined if no name is near.
+ * Returns the known name that was probably meant by an unknown name: the nearest one within two edits (a character added, removed or
+ * replaced). If there is none, a known name that ends with the unknown one, by whole words: `IDP_DPOP_MODE` for `DPOP_MODE`. Case
+ * and separators make no difference, so the name of a variable also matches a key of the file. Undefined if no name is near.
  */
 export function nameThatWasMeant (text: string, names: readonly string[]): string | undefined {
   const given = wordsOf(text)
@@ -101,7 +101,7 @@ export function nameThatWasMeant (text: string, names: readonly string[]): strin
   let fewest = MAX_EDITS + 1
   for (const name of names) {
     const edits = editsBetween(given.join(''), wordsOf(name).join(''))
-    // Of a short name, two characters are most.
+    // In a short name two edits are most of the name.
     if (edits < fewest && edits * 2 < given.join('').length) [meant, fewest] = [name, edits]
   }
   return meant ?? names.find(name => given.length > 0 && ` ${wordsOf(name).join(' ')}`.endsWith(` ${given.join(' ')}`))
@@ -111,7 +111,7 @@ function wordsOf (name: string): string[] {
   return name.split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/).filter(Boolean).map(word => word.toLowerCase())
 }
 
-/** Levenshtein's distance, or Infinity if the lengths say that it is too far. */
+/** Levenshtein's distance, or Infinity if the lengths already differ too much. */
 function editsBetween (a: string, b: string): number {
   if (Math.abs(a.length - b.length) > MAX_EDITS) return Infinity
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)

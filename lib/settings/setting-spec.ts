@@ -18,16 +18,16 @@ interface ListSchema {
 }
 
 export interface SettingSpec {
-  /** Path in the configuration file, or null where a setting is read from the environment alone. */
+  /** Path in the configuration file, or null if a setting is read only from the environment. */
   readonly file: string | null
   readonly schema: ValueSchema | ListSchema
-  /** What it is for, in a few words. */
+  /** The purpose of the setting, in a few words. */
   readonly about: string
-  /** The values it takes, in words: for the documentation and for the message about a bad one. */
+  /** The allowed values, in words: for the documentation and for the message about a bad value. */
   readonly allowed: string
-  /** A value to show if the schema has no default. A secret has none: whoever copied it would share it with everybody. */
+  /** An example value to show if the schema has no default. A secret has none, because everybody who copied it would share it. */
   readonly example?: string | number | boolean | readonly string[]
-  /** What holds when it is not set and the schema has no default. */
+  /** What happens if it is not set and the schema has no default. */
   readonly unset?: string
   /** Its value is never shown. */
   readonly secret?: true
@@ -41,5 +41,5 @@ export type ValueOf<S> =
         : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
           : string
 
-/** What stands for a setting that is not set: nothing, where there is a default. */
+/** The type of a setting that is not set. A setting with a default is always set. */
 export type Presence<S> = S extends { default: unknown } ? never : undefined

@@ -2,21 +2,21 @@ import type { DpopMode } from '../scheme.ts'
 import { hasScheme } from './formats.ts'
 import type { SettingValues } from './specs.ts'
 
-/** The validated values and what follows from them. */
+/** The validated values and the values that follow from them. */
 export interface Settings extends SettingValues {
-  /** Issuer URL, or undefined where the domain carries a scheme: then no token can be verified. */
+  /** Issuer URL. Undefined if the domain has a scheme: then no token can be verified. */
   readonly issuer: string | undefined
   readonly dpopMode: DpopMode
   readonly trustProxy: boolean | readonly string[]
-  /** Requests a minute that one client may send to guarded routes, or undefined for any number. */
+  /** Requests per minute that one client may send to guarded routes. Undefined means any number. */
   readonly rateLimit: number | undefined
   /** Port that the process listens on. */
   readonly port: number
-  /** Variables that look like settings and are none. */
+  /** Variables that look like settings but are not. */
   readonly unknownVariables: readonly string[]
 }
 
-/** What follows from validated values that lack nothing and do not contradict each other. */
+/** Derives the settings from validated values that are complete and do not contradict each other. */
 export function resolveSettings (values: SettingValues, unknownVariables: readonly string[]): Settings {
   return Object.freeze({
     ...values,
@@ -35,9 +35,9 @@ export function defaultPort (profile: unknown): number {
 }
 
 function issuerOf ({ IDP_DOMAIN, IDP_ISSUER }: SettingValues): string | undefined {
-  // A domain with a scheme yields 401 for every token, whatever else is set: the operator must mend it.
+  // A domain with a scheme yields 401 for every token, whatever else is set. The operator must correct it.
   if (IDP_DOMAIN !== undefined && hasScheme(IDP_DOMAIN)) return undefined
-  // As a URL: lower case, IDN as punycode, no default port, which is how a provider writes itself.
+  // As a URL, the issuer has lower case, IDN as punycode and no default port. Providers write themselves in this form.
   return IDP_ISSUER ?? new URL(`https://${IDP_DOMAIN}/`).href
 }
 

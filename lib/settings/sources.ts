@@ -7,10 +7,10 @@ import { settingNames, settingSpec } from './specs.ts'
 import type { RawSettings } from './specs.ts'
 
 const require = createRequire(import.meta.url)
-/** Loaded when there is a file to read. */
+/** The YAML parser is loaded only if there is a file to read. */
 const yaml = (): typeof import('yaml') => require('yaml')
 
-/** What a configuration file says, and what is wrong with it. */
+/** The settings in a configuration file, and the problems of the file. */
 export interface ConfigDocument {
   readonly values: RawSettings
   readonly problems: readonly string[]
@@ -21,15 +21,15 @@ const NAMES_BY_KEY = new Map(settingNames.flatMap(name => settingSpec(name).file
 const SECTIONS = new Set([...NAMES_BY_KEY.keys()].map(key => key.split('.')[0]!))
 
 /**
- * Reads the text of a configuration file, in YAML or in JSON (as the YAML that it is, so that both have line numbers).
- * Numbers stay as they were written, for an audience may look like one. A key without a value counts as unset.
- * Problems name line and key, never a value: it may be a secret. Where the text cannot be read at all, `isFileUnread` is true.
+ * Reads the text of a configuration file. YAML and JSON are both read as YAML, so that problems of both have line numbers. Numbers
+ * stay as they were written, because an audience may look like a number. A key without a value counts as unset. Problems name line
+ * and key. They never hold a value, because it may be a secret. If the text cannot be read at all, `isFileUnread` is true.
  * @param place the file and a line of it (from 1), in words
  */
 export function parseConfigDocument (text: string, place: (line: number) => string): ConfigDocument {
   const { LineCounter, isMap, isScalar, parseDocument } = yaml()
   const lineCounter = new LineCounter()
-  // Keys that are there twice are told below, by name: the parser would not name them.
+  // Duplicate keys are reported below, with their names: the parser would not name them.
   const document = parseDocument(text, { lineCounter, schema: 'failsafe', customTags: ['null', 'bool'], uniqueKeys: false })
   const at = (offset: number): string => place(lineCounter.linePos(offset).line)
   const problems = syntaxProblems(document, at)
@@ -64,8 +64,8 @@ function hint (prefix: string, key: string): string {
 }
 
 function syntaxProblems (document: Document.Parsed, at: (offset: number) => string): string[] {
-  // Of the parser's message only its code is shown: the rest may quote a value. A tag that it does not know, such as
-  // `!vault`, is a mere warning there; the value would not be what was meant.
+  // Only the code of the parser's message is shown, because the rest may quote a value. An unknown tag, such as `!vault`, is only a warning
+  // of the parser, but the value would not be the one that was meant.
   const problems = [...document.errors, ...document.warnings].map(({ pos, code }) => `${at(pos[0])}: syntax error (${code.toLowerCase().replaceAll('_', ' ')})`)
   yaml().visit(document, { Alias: (_key, node) => { problems.push(`${at(node.range![0])}: aliases are not supported`) } })
   return problems
@@ -78,16 +78,19 @@ function isEmpty (node: unknown): boolean {
 export interface SettingsSources {
   /** The environment, `process.env`. */
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** Text of the file at a path relative to the working directory, or undefined where there is none. Throws where it cannot be read. */
+  /**
+   * Returns the text of the file at a path relative to the working directory, or undefined if there is no file. Throws if the file
+   * cannot be read.
+   */
   readonly readFile: (path: string) => string | undefined
 }
 
-/** What is wrong with the sources themselves, to be told together with what is wrong with values. */
+/** Problems of the sources themselves. They are reported together with problems of values. */
 export interface SourceFaults {
   readonly problems: readonly string[]
-  /** A file could not be read: what is missing elsewhere may stand in it. */
+  /** A file could not be read. A value that seems to be missing may be in it. */
   readonly isFileUnread: boolean
-  /** Variables that begin as settings do, are none, and are like none: for a warning. */
+  /** Variables that begin as settings do, but neither are settings nor resemble one. They cause a warning. */
   readonly unknownVariables: readonly string[]
 }
 
@@ -100,15 +103,16 @@ const LOOKS_LIKE_SETTING = /^(?:idp|dpop)_/i
 const CONFIG_FILES = ['config.yaml', 'config.yml', 'config.json'] as const
 
 /**
- * Merges the sources; later wins: configuration file, `.env`, environment. An empty variable counts as unset. A variable that
- * is nearly a setting is a problem, as an unknown key of the file is: what it was meant to forbid would be allowed. It never throws.
+ * Merges the sources. Later sources win: configuration file, `.env`, environment. An empty variable counts as unset. A variable
+ * that resembles a setting is a problem, like an unknown key of the file: otherwise something would be allowed that it was meant to
+ * forbid. Never throws.
  */
 export function collectSettings ({ environment, readFile }: SettingsSources): CollectedSettings {
   const dotenv = readSource('.env', readFile)
   const variables = { ...withoutEmpty(parseEnv(dotenv.text ?? '')), ...withoutEmpty(environment) }
   const { values, problems, isFileUnread } = readConfigFile(variables.CONFIG_FILE, readFile)
   for (const name of settingNames) {
-    // Programs differ in how they spell the variables of proxies.
+    // Programs spell the proxy variables in upper or lower case.
     const text = variables[name] ?? (name.endsWith('_PROXY') ? variables[name.toLowerCase()] : undefined)
     if (text !== undefined) values[name] = text
   }
@@ -151,7 +155,7 @@ function readSource (path: string, readFile: SettingsSources['readFile']): { tex
 
 /**
  * Reads settings from an object in the shape of the configuration file, such as `{ idp: { domain, audience } }`.
- * @throws SettingsError naming each unknown key
+ * @throws SettingsError with the name of each unknown key
  */
 export function settingsFromObject (object: object): RawSettings {
   const { values, problems } = parseConfigDocument(JSON.stringify(object), () => 'options')
@@ -163,7 +167,7 @@ function withoutEmpty (variables: Readonly<Record<string, string | undefined>>):
   return Object.fromEntries(Object.entries(variables).filter((entry): entry is [string, string] => Boolean(entry[1])))
 }
 
-/** The text of a file, or undefined where there is none. Any other fault is thrown. */
+/** The text of a file, or undefined if there is no file. Any other fault is thrown. */
 export function readTextIfThere (path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')

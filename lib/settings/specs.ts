@@ -2,8 +2,8 @@ import { JWS_ALGS } from '../jose/signature.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
 
 /**
- * Every setting, written once: its names, its JSON schema, what it allows in words, and its default.
- * From here come validation (by @fastify/env), the types, and the table of docs/configuration.md.
+ * Every setting, written once: its names, its JSON schema, its allowed values in words, and its default. Validation (by
+ * @fastify/env), the types and the table of docs/configuration.md all follow from here.
  */
 export const SETTINGS = {
   IDP_DOMAIN: {
@@ -217,17 +217,17 @@ export const SETTINGS = {
 
 export type SettingName = keyof typeof SETTINGS
 
-/** The settings as validated, by their environment names. */
+/** The validated settings, by their environment names. */
 export type SettingValues = {
   readonly [K in SettingName]: ValueOf<(typeof SETTINGS)[K]['schema']> | Presence<(typeof SETTINGS)[K]['schema']>
 }
 
-/** Settings by their environment names, as found and not validated yet. */
+/** Settings as found and not validated yet, by their environment names. */
 export type RawSettings = Partial<Record<SettingName, unknown>>
 
 export const settingNames = Object.keys(SETTINGS) as SettingName[]
 
-/** A setting's description without its literal types, for code that walks over all of them. */
+/** A setting's description without its literal types, for code that visits all of them. */
 export function settingSpec (name: SettingName): SettingSpec {
   return SETTINGS[name]
 }

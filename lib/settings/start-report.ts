@@ -2,9 +2,9 @@ import { parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
 
-/** What holds, for one line of the log at start. What is not there does not hold. */
+/** The settings in force, for one log line at the start. A member that is absent is not in force. */
 export interface StartReport {
-  /** Empty if the domain carries a scheme: then every token is refused. */
+  /** Empty if the domain has a scheme: then every token is refused. */
   readonly issuers: readonly string[]
   readonly audience: string
   readonly dpopMode: Settings['dpopMode']
@@ -12,11 +12,11 @@ export interface StartReport {
   readonly proofAlgs?: Settings['DPOP_ALGS']
   readonly replay?: { readonly kind: 'memory' | 'off' } | { readonly kind: 'redis', readonly hosts: readonly string[] }
   readonly publicUrl?: string
-  /** True for every peer. */
+  /** True if every peer is trusted. */
   readonly trustedProxies?: true | readonly string[]
 }
 
-/** Tells in few words by which settings tokens and proofs are judged. No secret is among them: of a replay store, its hosts. */
+/** Reports briefly the settings that decide about tokens and proofs. It holds no secret: of a replay store it names only the hosts. */
 export function reportStart (settings: Settings): StartReport {
   const { issuer, dpopMode, trustProxy, PUBLIC_URL } = settings
   return {
@@ -36,7 +36,7 @@ function replayOf (text: string): NonNullable<StartReport['replay']> {
   return { kind: 'redis', hosts }
 }
 
-/** What an operator should know of the settings although they can be used: a sentence for each. They hold no value. */
+/** Returns one warning for each setting that can be used but that an operator should reconsider. Warnings hold no value. */
 export function startWarnings (settings: Settings): string[] {
   const { IDP_DOMAIN, dpopMode, trustProxy, PUBLIC_URL, unknownVariables } = settings
   const warnings: string[] = []

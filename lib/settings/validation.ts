@@ -10,13 +10,13 @@ import type { SourceFaults } from './sources.ts'
 import type { RawSettings, SettingName, SettingValues } from './specs.ts'
 import { settingNames, settingSpec } from './specs.ts'
 
-/** YAML has `True` and `TRUE` as well, and so has many an environment. */
+/** Only these two words are accepted, in any case: YAML and environments also have `True` and `TRUE`. */
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false', false]])
 
 /**
- * Gives each value the type of its schema where its text plainly is one: `true` and `false` in any case, decimal digits, a list
- * separated by spaces, commas or both. Everything else stays as it is, for validation to refuse: a validator's own
- * coercion takes `true` for 1 and `0x10` for 16.
+ * Gives each value the type of its schema if its text clearly has that type: `true` and `false` in any case, decimal digits, or a
+ * list separated by spaces, commas or both. Any other value stays as it is, and validation refuses it. A validator's own coercion
+ * is not used: it accepts `true` for 1 and `0x10` for 16.
  */
 export function typedValues (values: RawSettings): RawSettings {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, typed(settingSpec(name as SettingName).schema, value)]))
@@ -31,7 +31,7 @@ function typed (schema: SettingSpec['schema'], value: unknown): unknown {
   }
 }
 
-// A boolean or number may be an entry, or the only one: `trustProxy: true`.
+// A boolean or a number may be an entry, or the whole list: `trustProxy: true`.
 function typedList (value: unknown): unknown {
   if (Array.isArray(value)) return value.map(entry => isPlain(entry) ? String(entry) : entry)
   return isPlain(value) ? String(value).split(/[\s,]+/).filter(Boolean) : value
@@ -39,15 +39,24 @@ function typedList (value: unknown): unknown {
 
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
 
-/** Registers @fastify/env with these options and returns what it decorated: Fastify is the caller's. */
+/**
+ * Registers @fastify/env with these options and returns the values that it decorated. The caller passes it in, since this code does
+ * not know Fastify.
+ */
 export type RegisterEnv = (options: FastifyEnvOptions) => Promise<SettingValues>
 
 const NO_FAULTS: SourceFaults = { problems: [], isFileUnread: false, unknownVariables: [] }
 
 /**
  * Validates settings with @fastify/env and works out what follows from them.
- * @param faults what was wrong with the sources: it is told in the same message
- * @throws SettingsError with a line for each bad key, what it held and what is allowed
+ *
+ * @fastify/env checks the values against the schema, fills in the defaults and decorates an app with the result. It is kept from
+ * the environment, from `.env` and from configuration files: sources.ts merges those, because problems must name the source and an
+ * unknown key must stop the start. Coercion is kept from it as well: the values have their types before. So a text is never guessed
+ * to be a value that the operator did not write.
+ *
+ * @param faults problems of the sources, reported in the same message
+ * @throws SettingsError with a line for each bad key, with what it held and what is allowed
  */
 export async function validateSettings (raw: RawSettings, register: RegisterEnv, faults: SourceFaults = NO_FAULTS): Promise<Settings> {
   const values = typedValues(raw)
@@ -66,11 +75,11 @@ export async function validateSettings (raw: RawSettings, register: RegisterEnv,
 
 function envOptions (values: RawSettings): FastifyEnvOptions {
   return {
-    // The sources are merged already, with an empty variable counted as unset.
+    // The sources are already merged. An empty variable already counts as unset.
     env: false,
     data: structuredClone(values),
     schema: { type: 'object', properties: Object.fromEntries(settingNames.map(name => [name, settingSpec(name).schema])) },
-    // The schema is ours and is used once: to judge and optimize it takes longer than to use it.
+    // The schema is ours and is used once: checking and optimizing it takes longer than using it.
     ajv: new Ajv({ allErrors: true, removeAdditional: true, useDefaults: true, allowUnionTypes: true, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS })
   }
 }

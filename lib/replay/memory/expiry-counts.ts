@@ -1,28 +1,28 @@
-/** Counters for single seconds: 36 hours. Half of them lie ahead, so that the horizon can go back by the other half. */
+/** Counters for single seconds: 36 hours. Half of them lie ahead, so the horizon can go back by the other half. */
 const NEAR = 2 ** 17
 /** Seconds are Uint32 everywhere: until the year 2106. */
 const LAST_SECOND = 2 ** 32 - NEAR
 
-/** Knows how many records are live without looking at any of them. */
+/** Counts the live records without looking at each of them. */
 export interface ExpiryCounts {
-  /** Records whose second is after the horizon. */
+  /** The number of records whose second is after the horizon. */
   readonly live: number
-  /** A record is dead when its second is not after this one. Never before a second in which a record died. */
+  /** A record is dead if its second is not after the horizon. The horizon never goes back before a second in which a record died. */
   readonly horizon: number
-  /** The second under which a record that must outlast `second` is counted: the same, or later when it is far away. */
+  /** The second under which a record that must outlast `second` is counted: the same second, or a later one if it is far away. */
   round (second: number): number
-  /** Counts a record; `second` comes from `round` and is after the horizon. */
+  /** Counts a record. `second` comes from `round` and is after the horizon. */
   add (second: number): void
   /** Takes back one `add` of the same second. */
   remove (second: number): void
-  /** Moves the horizon to `second`, or back towards it as far as no record has died. Looks at each counter at most once. */
+  /** Moves the horizon to `second`. It moves back only as far as no record has died. It looks at each counter at most once. */
   moveTo (second: number): void
 }
 
 /**
- * Counts records by the second in which they die. Two arrays of fixed size serve any window: seconds less than 18 hours
- * away have a counter each, later ones are rounded up to a multiple of 36 hours. Such multiples are always counted in
- * the second array, so that a second alone tells where it was counted.
+ * Counts records by the second in which they die. Two arrays of fixed size serve any window. Each second less than 18 hours away
+ * has its own counter. Later seconds are rounded up to a multiple of 36 hours. Such multiples are always counted in the second
+ * array, so a second by itself shows where it was counted.
  */
 export function createExpiryCounts (start: number): ExpiryCounts {
   const near = new Uint32Array(NEAR)
@@ -63,17 +63,20 @@ export function createExpiryCounts (start: number): ExpiryCounts {
     },
     moveTo (second) {
       if (second > horizon) advance(Math.min(second, LAST_SECOND - 1))
-      // Further back, one counter would stand for two seconds.
+      // If the horizon went back further, one counter would stand for two seconds.
       else if (highest - second < NEAR / 2) horizon = Math.max(second, lastDeath)
     }
   }
 }
 
-/** Counts the records of one key by the second in which they die: exact, and small when there are few. Seconds are Unix time. */
+/**
+ * Counts the records of one key by the second in which they die. The count is exact and takes little memory for few records.
+ * Seconds are Unix time.
+ */
 export class SecondCounts {
-  /** Records that are live as far as `moveTo` was told. */
+  /** The number of records that are live at the second last given to `moveTo`. */
   live = 0
-  /** The last second in which any of them dies. */
+  /** The last second in which a record dies. */
   latest = 0
   #horizon: number
   readonly #counts = new Map<number, number>()
@@ -95,7 +98,10 @@ export class SecondCounts {
     this.#counts.set(second, this.#counts.get(second)! - 1)
   }
 
-  /** Forgets what dies up to `horizon`. Looks at no more seconds than have passed, or than there are records. */
+  /**
+   * Forgets the records that die up to `horizon`. It looks at no more seconds than have passed, and at no more seconds than there
+   * are records.
+   */
   moveTo (horizon: number): void {
     if (horizon - this.#horizon > this.#counts.size) {
       for (const second of this.#counts.keys()) if (second <= horizon) this.#forget(second)

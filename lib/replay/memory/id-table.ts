@@ -1,36 +1,36 @@
-/** Words of a slot: four of the id, then the second in which the record dies; 0 there means never used. */
+/** Words of a slot: four words of the id, then the second in which the record dies. The second 0 marks a slot that was never used. */
 const WORDS = 5
-// A smaller table would be rebuilt every few claims, and buffers that are soon thrown away make the collector of garbage work for all requests.
+// A smaller table would be rebuilt every few records. Buffers that are soon thrown away cause garbage collection, which slows all requests.
 const LEAST_SLOTS = 128
 
-/** Four odd multipliers that only this process knows, so that no client can choose ids that share a slot. */
+/** Four odd multipliers that only this process knows, so no client can choose ids that share a slot. */
 export type HashKey = readonly [number, number, number, number]
 
-/** Multiplies and adds modulo 2^32. The upper bits are the good ones. */
+/** Multiplies and adds modulo 2^32. The upper bits are well mixed. */
 export function hashWords (key: HashKey, a: number, b: number, c: number, d: number): number {
   return (Math.imul(key[0], a) + Math.imul(key[1], b) + Math.imul(key[2], c) + Math.imul(key[3], d)) >>> 0
 }
 
 /**
- * A set of 128-bit ids with their seconds of death, 20 bytes a slot, by open addressing. Dead records stay until a new
- * one takes their slot or the table is rebuilt, which costs time by this table's size alone. Ids are passed as four
- * 32-bit integers, seconds as Unix time.
+ * A set of 128-bit ids with the seconds of their death, 20 bytes a slot, with open addressing. A dead record stays until a new
+ * record takes its slot or the table is rebuilt. The time of a rebuild depends only on the size of this table. Ids are passed as
+ * four 32-bit integers, seconds as Unix time.
  */
 export class IdTable {
-  /** Slots that hold a record, live or dead. */
+  /** The number of slots that hold a record, live or dead. */
   used = 0
   #slots = LEAST_SLOTS
   #words = new Int32Array(LEAST_SLOTS * WORDS)
   readonly #key: HashKey
   readonly #skippedBits: number
 
-  /** @param skippedBits the upper bits of the hash that all ids of this table share. */
+  /** @param skippedBits the number of upper bits of the hash that all ids of this table share */
   constructor (key: HashKey, skippedBits: number) {
     this.#key = key
     this.#skippedBits = skippedBits
   }
 
-  /** Whether a `put` may have to wait for a `rebuild`: three quarters of the slots are used. */
+  /** Whether the next `put` needs a `rebuild` first: three quarters of the slots are used. */
   get crowded (): boolean {
     return this.used >= this.#slots * 0.75
   }
@@ -39,7 +39,7 @@ export class IdTable {
     return this.#words.byteLength
   }
 
-  /** @returns the position of the live record of this id; else, as `-1 - position`, one where it may be put. */
+  /** @returns the position of the live record of this id. If there is none, `-1 - position` of a slot for it. */
   find (hash: number, a: number, b: number, c: number, d: number, horizon: number): number {
     const words = this.#words
     let free = -1
@@ -53,7 +53,7 @@ export class IdTable {
     return -1 - (free < 0 ? at : free)
   }
 
-  /** Writes a record to a position that `find` gave as free. */
+  /** Writes a record to a position that `find` returned as free. */
   put (at: number, a: number, b: number, c: number, d: number, second: number): void {
     const words = this.#words
     if (words[at + 4] === 0) this.used++
@@ -72,7 +72,7 @@ export class IdTable {
     this.#words[at + 4] = second
   }
 
-  /** Tells the last two words of each live record's id, and its second. */
+  /** Passes the last two words of each live record's id, and its second. */
   forEachLive (horizon: number, tell: (c: number, d: number, second: number) => void): void {
     const words = this.#words
     for (let at = 0; at < words.length; at += WORDS) {
@@ -81,7 +81,7 @@ export class IdTable {
     }
   }
 
-  /** Drops dead records and makes the table twice as large as what is left. */
+  /** Drops dead records and makes the table twice as large as the live records need. */
   rebuild (horizon: number): void {
     const old = this.#words
     let live = 0
@@ -94,7 +94,7 @@ export class IdTable {
     }
   }
 
-  /** Puts an id that is not there into a table without dead records. */
+  /** Adds a new id to a table without dead records. */
   #insert (a: number, b: number, c: number, d: number, second: number): void {
     let at = this.#start(hashWords(this.#key, a, b, c, d))
     while (this.#words[at + 4] !== 0) at = at + WORDS === this.#words.length ? 0 : at + WORDS

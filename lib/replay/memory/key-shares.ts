@@ -6,19 +6,19 @@ const BUCKET_BITS = 12
 const BUCKETS = 2 ** BUCKET_BITS
 
 /**
- * Holds each key to its share of the records, by exact counts of the few keys that come near it.
+ * Limits each key to its share of the records. It counts exactly only the few keys that come near their share.
  *
- * Every key belongs to one of 4096 buckets, and a bucket counts what its keys have recorded: at least as much as any one of
- * them has live. When that reaches half of a share, the tables are read through, one for each later record, and the keys
- * of the bucket are counted exactly. Those that hold a quarter of a share or more are heavy, and are counted by themselves
- * from then on. Of these there can be few, so that the many keys with few records cost nothing but their bucket's number.
+ * Every key belongs to one of 4096 buckets. A bucket counts the records of its keys, so its count is at least as high as the live
+ * records of any one key. If the count reaches half of a share, the tables are read, one for each later record, and the keys of the
+ * bucket are counted exactly. A key with a quarter of a share or more is heavy and is counted separately from then on. Only few
+ * keys can be heavy. The many keys with few records cost nothing but the number of their bucket.
  */
 export interface KeyShares {
-  /** Whether a key holds its whole share. */
+  /** Whether a key has used up its share. */
   isSpent (c: number, d: number, horizon: number): boolean
-  /** Counts a record that has been put into the table of that number. */
+  /** Counts a record that was put into the table with that number. */
   add (c: number, d: number, table: number, second: number, horizon: number): void
-  /** Counts anew a live record whose death has been put off. */
+  /** Updates the count for a live record that now dies later. */
   move (c: number, d: number, table: number, before: number, second: number): void
 }
 
@@ -27,7 +27,7 @@ interface KeyCount {
   readonly seconds: SecondCounts
 }
 
-/** A reading of the tables: those before `next` have been read. */
+/** A pass over the tables. The tables before `next` have been read. */
 interface Reading {
   next: number
   readonly isWatched: Uint8Array
@@ -35,9 +35,9 @@ interface Reading {
 }
 
 export interface KeySharesOptions {
-  /** Live records that one key may have, at least 1. Of a store with many tables, well above twice their number. */
+  /** The number of live records that one key may have, at least 1. In a store with many tables it is well above twice their number. */
   readonly share: number
-  /** Their ids hold two words of the key, as the third and fourth. */
+  /** The ids in the tables hold two words of the key as their third and fourth word. */
   readonly tables: readonly IdTable[]
   readonly key: HashKey
 }
@@ -45,7 +45,7 @@ export interface KeySharesOptions {
 export function createKeyShares ({ share, tables, key }: KeySharesOptions): KeyShares {
   const watchAt = Math.max(1, Math.floor(share / 2))
   const heavy = new Map<number, KeyCount>()
-  // Records are counted in `young`. When all that were counted in `old` are dead, the two change places.
+  // New records are counted in `young`. When all records in `old` are dead, the two change places.
   let young = new Uint32Array(BUCKETS)
   let old = new Uint32Array(BUCKETS)
   let youngLatest = 0
@@ -53,7 +53,8 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions): KeyS
   let isDue = false
   let reading: Reading | undefined
 
-  // What these forget of a key makes two of them one by chance only, since the words come from a hash that no client knows.
+  // A name leaves out some bits of the key. Two keys get the same name only by chance, since the words come from a hash that no client
+  // knows.
   const nameOf = (c: number, d: number): number => (c >>> 0) * 2 ** 21 + (d >>> 11)
   const bucketOf = (c: number, d: number): number => hashWords(key, 0, 0, c, d) >>> (32 - BUCKET_BITS)
   const heavyOf = (c: number, d: number): KeyCount | undefined => heavy.size === 0 ? undefined : heavy.get(nameOf(c, d))
@@ -72,12 +73,12 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions): KeyS
     youngLatest = 0
   }
 
-  /** The count that a reading has for a key, where it has read past the table. */
+  /** The count of a key in the current reading, if the reading has passed that table. */
   function readCountOf (c: number, d: number, bucket: number, table: number, horizon: number): SecondCounts | undefined {
     return reading?.isWatched[bucket] && table < reading.next ? countIn(reading.counts, nameOf(c, d), bucket, horizon) : undefined
   }
 
-  /** Reads one table. A key can become heavy long before its share is spent: two readings take less records than half a share. */
+  /** Reads one table. A key is found to be heavy long before its share is used up: two readings take fewer records than half a share. */
   function read (horizon: number): void {
     if (!reading) {
       if (!isDue) return
@@ -95,7 +96,7 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions): KeyS
     conclude(isWatched, counts, horizon)
   }
 
-  /** Tells heavy keys from light ones. A bucket then stands for the heaviest of its light keys, and for what comes later. */
+  /** Separates heavy keys from light ones. A bucket then counts the heaviest of its light keys and all later records. */
   function conclude (isWatched: Uint8Array, counts: Map<number, KeyCount>, horizon: number): void {
     for (let bucket = 0; bucket < BUCKETS; bucket++) if (isWatched[bucket]) young[bucket] = old[bucket] = 0
     for (const [name, { bucket, seconds }] of heavy) {

@@ -7,28 +7,31 @@ import type { HashKey } from './id-table.ts'
 import { createKeyShares } from './key-shares.ts'
 import { createStoreClock } from './store-clock.ts'
 
-/** Records of one table when the store is full: small enough to rebuild between two requests. */
+/** The number of records of one table when the store is full. Such a table is small enough to be rebuilt between two requests. */
 const TABLE_RECORDS = 4096
 const MOST_TABLE_BITS = 16
-/** One key may hold this part of the store, so that no client alone can fill it for others. */
+/** One key may hold this part of the store, so no single client can fill it for others. */
 const SHARES = 4
 
 export interface MemoryStoreOptions {
-  /** Live records at most. A full store refuses with `replay_full`, and a key that has a quarter of them with `replay_share_exceeded`; it never forgets one. */
+  /**
+   * The most live records. A full store refuses with `replay_full`, and a key that has a quarter of them is refused with
+   * `replay_share_exceeded`. The store never forgets a live record.
+   */
   max: number
   /** Unix seconds. */
   now: () => number
-  /** Seconds from any start, never set back or forth: see `createStoreClock`. Without it, `now` is taken to be such a clock. */
+  /** Seconds from any start. This clock is never set: see `createStoreClock`. If it is not given, `now` must be such a clock. */
   monotonic?: () => number
-  /** That many random bytes. */
+  /** Returns that many random bytes. */
   random: (size: number) => Uint8Array
 }
 
 type Outcome = 'first' | 'seen' | 'replay_unavailable' | 'replay_share_exceeded' | 'replay_full'
 
 /**
- * The replay store of a single instance. Among many, a record costs 27 to 54 bytes; no record does more than rebuild two tables of a few
- * thousand records, and nothing runs between claims.
+ * The replay store of a single instance. If there are many records, each takes 27 to 54 bytes. One record rebuilds at most two
+ * tables of a few thousand records. Nothing runs between records.
  */
 export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreOptions): ReplayStore {
   const clock = createStoreClock(now, monotonic)
@@ -51,7 +54,7 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
     used += table.used
   }
 
-  /** Gives memory back, one table for each record, once more than half of the records are dead. */
+  /** Gives memory back, one table for each record, if more than half of the records are dead. */
   function sweep (): void {
     if (used <= counts.live * 2 + tables.length * 8) return
     rebuild(tables[sweeper]!)
@@ -62,11 +65,12 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
     if (closed || Number.isNaN(expiresAt)) return 'replay_unavailable'
     counts.moveTo(clock.passed(window))
     const second = counts.round(Math.floor(expiresAt) + 1 + LATE_RECORD_SECONDS)
-    // What died at the horizon is forgotten: after the clock has gone back, its copies look young again.
+    // Records that died at the horizon are forgotten. If the clock has gone back, copies of their proofs look young again, so they are
+    // refused.
     if (second <= counts.horizon) return 'replay_unavailable'
 
-    // Half of what is kept tells the key, so that its records can be counted. 64 bits tell those of one key apart: two that are
-    // alike would only refuse a proof of a client that has searched for them.
+    // Half of the kept id names the key, so that the records of the key can be counted. The other 64 bits separate the records of one key.
+    // If two of them are equal, only a proof of a client that has searched for them is refused.
     const a = readWord(id, 0)
     const b = readWord(id, 4)
     const middle = jkt.length >>> 1
@@ -129,7 +133,7 @@ function readWord (id: string, at: number): number {
   return id.charCodeAt(at) | id.charCodeAt(at + 1) << 8 | id.charCodeAt(at + 2) << 16 | id.charCodeAt(at + 3) << 24
 }
 
-/** FNV-1a with a multiplier that only this process knows, so that no client can look for a key that is counted with another's. */
+/** FNV-1a with a multiplier that only this process knows, so no client can search for a key that is counted together with another one. */
 function hashText (multiplier: number, text: string, from: number, to: number): number {
   let word = multiplier
   for (let at = from; at < to; at++) word = Math.imul(word ^ text.charCodeAt(at), multiplier)

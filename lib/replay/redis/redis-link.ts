@@ -4,18 +4,21 @@ import { faultOf } from './redis-faults.ts'
 import type { MemoryAnswer } from './redis-faults.ts'
 import type { RedisTarget } from './replay-url.ts'
 
-/** Told of what happens to the connection. Errors come as the client made them. */
+/** Receives the events of the connection. Errors are passed on as the client made them. */
 export interface LinkListeners {
   ready (): void
   error (error: Error): void
   close (): void
 }
 
-/** A connection that mends itself, and the two commands that the replay store needs. */
+/** A connection that repairs itself, with the two commands that the replay store needs. */
 export interface RedisLink {
-  /** Whether a command would be sent now. One that would not is answered with an error at once. */
+  /** Whether a command would be sent now. If not, a command gets an error at once. */
   readonly ready: boolean
-  /** `SET key 1 EX ttl [NX]`. The reply is `OK`, or null when the key was there. Commands of one turn of the event loop leave in one packet. */
+  /**
+   * `SET key 1 EX ttl [NX]`. The reply is `OK`, or null if the key was there. Commands of one turn of the event loop are sent in
+   * one packet.
+   */
   set (key: string, ttlSeconds: number, ifAbsent: boolean, done: (error: Error | null | undefined, reply?: unknown) => void): void
   /** `INFO memory` of the server, or of each master of a cluster. */
   memoryInfo (done: (answers: readonly MemoryAnswer[]) => void): void
@@ -23,7 +26,10 @@ export interface RedisLink {
 }
 
 const CONNECT_TIMEOUT_MS = 500
-/** A connection on which a command waits this long for any byte is dropped. Longer than a record may take: a stall costs no reconnection. */
+/**
+ * A connection is dropped if a command waits this long without receiving a byte. The time is longer than a record may take, so a
+ * stall causes no reconnection.
+ */
 const SILENCE_MS = 500
 const LONGEST_RETRY_MS = 500
 const READONLY_RECONNECT_MS = 1000
@@ -36,14 +42,14 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, no
   client.on('ready', () => listeners.ready())
   client.on('error', (error: Error) => {
     listeners.error(error)
-    // The client would go on in database 0.
+    // Without this the client would go on in database 0.
     if (faultOf(error) === 'database') client.disconnect(true)
   })
   client.on('close', () => listeners.close())
 
   let closed = false
   let restart: NodeJS.Timeout
-  // A connection that is dropped while the client asks a Sentinel makes it give up for good.
+  // If a connection is dropped while the client asks a Sentinel, the client stops reconnecting for good.
   client.on('end', () => {
     if (closed) return
     restart = setTimeout(() => { client.connect().catch(listeners.error) }, LONGEST_RETRY_MS).unref()
@@ -76,21 +82,21 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, no
   }
 }
 
-/** What each connection to a server does, alone or as a node of a cluster. */
+/** The options of each connection to a server, whether the server stands by itself or in a cluster. */
 function connectionOptions ({ tls, username, password }: RedisTarget): RedisOptions {
   return {
     username,
     password,
     tls: tls ? {} : undefined,
-    // RESP2 is spoken by every server and proxy, and its answers to SET are all that is read here.
+    // Every server and proxy supports RESP2. Only its answers to SET are read here.
     protocol: 2,
     disableClientInfo: true,
-    // The client would not go on without an answer to INFO, which a server may withhold. The store asks by itself.
+    // The client would wait for an answer to INFO, which a server may refuse to give. The store asks INFO itself.
     enableReadyCheck: false,
     connectTimeout: CONNECT_TIMEOUT_MS,
     disconnectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SILENCE_MS,
-    // A command that was sent may have been recorded; sending it again would call its own proof a replay.
+    // A command that was sent may have been recorded. If it were sent again, the proof would look like its own replay.
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0
   }
@@ -104,7 +110,7 @@ function sentinelOptions (target: RedisTarget, nowMs: () => number): RedisOption
   return {
     ...connectionOptions(target),
     ...mendingOptions(nowMs),
-    // Here it tells whether the server is the master by now. Sentinels themselves need INFO.
+    // With Sentinels this check finds out whether the server is the master by now. Sentinels themselves need INFO.
     enableReadyCheck: true,
     maxLoadingRetryTime: LONGEST_RETRY_MS,
     db: target.db,
@@ -116,7 +122,7 @@ function sentinelOptions (target: RedisTarget, nowMs: () => number): RedisOption
     enableTLSForSentinelMode: target.tls,
     sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
     sentinelRetryStrategy: retryAfterMs,
-    // A Sentinel tells of a new master at once, so that a hung old one is left.
+    // A Sentinel reports a new master at once, so the client leaves an old master that hangs.
     failoverDetector: true
   }
 }
@@ -128,13 +134,13 @@ function clusterOptions (target: RedisTarget): ClusterOptions {
     clusterRetryStrategy: retryAfterMs,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     slotsRefreshInterval: 5000,
-    // As above: only a redirection, which records nothing, is followed.
+    // As above, no command is sent twice. Only a redirection is followed, because it records nothing.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0
   }
 }
 
-/** Reconnects for ever; also away from a server that has become a replica, though not for each of its refusals. */
+/** Reconnects for ever. It also leaves a server that has become a replica, but not for each refusal of that server. */
 function mendingOptions (nowMs: () => number): RedisOptions {
   let leftAt = 0
   return {

@@ -5,33 +5,33 @@ import type { LinkListeners, RedisLink } from './redis-link.ts'
 import { LATE_RECORD_SECONDS } from '../replay-store.ts'
 import type { RecordDone, ReplayStore } from '../replay-store.ts'
 
-/** A record is decided or refused after this long, whatever the server does. */
+/** After this time a record is decided or refused, whatever the server does. */
 const RECORD_MS = 200
-/** The same for a record that finds the very first connection still being made. */
+/** The limit for a record that arrives while the very first connection is being made. */
 const FIRST_RECORD_MS = 250
 const GRACE_MS = 20
 const MOST_WAITING = 10_000
-/** How often a store that is down is tried; one that is up and idle, every fourth time. */
+/** How often a store that is down is tested. A store that is up and idle is tested every fourth time. */
 const PROBE_MS = 250
 const IDLE_BEATS = 4
-/** The policy of eviction can be changed while the server runs, so it is asked for once a second, idle or not. */
+/** The eviction policy can change while the server runs, so the store asks for it once a second, idle or not. */
 const POLICY_BEATS = 4
-/** A server that refuses some claims and takes others is called up again when it has refused none for this long. */
+/** If a server refuses some records and accepts others, it counts as available again after it has refused none for this long. */
 const CALM_MS = 1000
 const PREFIX = 'holdfast:'
-/** 128 bits of the id: half the memory of the whole, and still beyond anyone's search. */
+/** 128 bits of the id: half the memory of the whole id, and still too many to search. */
 const KEY_BYTES = 16
 const PROBE_KEY = `${PREFIX}probe`
 const PROBE_TTL_SECONDS = 10
 const LONGEST_TTL_SECONDS = 10 * 366 * 86_400
 
-/** Time as it passes, for waiting. */
+/** Steady time, for waiting. */
 export interface StoreTimers {
-  /** Milliseconds from any start, never set back. */
+  /** Milliseconds from any start. The clock is never set back. */
   nowMs (): number
   /** Runs something once. */
   after (ms: number, run: () => void): void
-  /** Runs something again and again, without keeping the process alive, until what it returns is called. */
+  /** Runs something again and again until the returned function is called. It does not keep the process alive. */
   every (ms: number, run: () => void): () => void
 }
 
@@ -41,13 +41,13 @@ export interface RedisStoreOptions {
   /** Unix seconds. */
   now: () => number
   timers: StoreTimers
-  /** Told once for each change: with the fault when the store cannot be used, with null when it can. */
+  /** Called once for each change: with the fault if the store cannot be used, with null if it can. */
   onChange: (fault: RedisFault | null) => void
-  /** Told when a server does not say any more, or never said, whether it evicts. */
+  /** Called if a server does not say whether it evicts, or no longer says it. */
   onPolicyUnknown: () => void
 }
 
-/** A command on its way, or a record that waits for the first connection; `done` is gone once answered. */
+/** A command that was sent, or a record that waits for the first connection. `done` is null after the answer. */
 interface Pending {
   readonly key: string
   readonly ttlSeconds: number
@@ -58,13 +58,13 @@ interface Pending {
 }
 
 /**
- * The replay store of many instances: one `SET key 1 NX EX ttl` for each record, on one connection, in batches under load.
- * A record that gets no clear answer in time is refused with `replay_unavailable`; it may have been recorded, so that the
- * client must come back with a new proof. A server that may evict keys is not used: it would forget records.
- * One that does not say is used, and readiness tells.
+ * The replay store of many instances: one `SET key 1 NX EX ttl` for each record, on one connection, in batches under load. A record
+ * that gets no clear answer in time is refused with `replay_unavailable`. It may have been recorded, so the client must send a new
+ * proof. If a server may evict keys, it is not used, because it would forget records. If the server will not say, assume that it
+ * does not evict; readiness reports this.
  */
 export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown }: RedisStoreOptions): ReplayStore {
-  /** Commands in the order of their deadlines. Those at the head are not answered yet. */
+  /** Commands in the order of their deadlines. The command at the head is not answered yet. */
   let head: Pending | null = null
   let tail: Pending | null = null
   let isTimed = false
@@ -84,7 +84,7 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
   const link = open({ ready: askPolicy, error: error => fail(faultOf(error)), close: lose })
   const stopHeart = timers.every(PROBE_MS, beat)
 
-  /** Starts the clock of a command. */
+  /** Starts the time limit of a command. */
   function enqueue (pending: Pending): void {
     if (tail) tail.next = pending
     else head = pending
@@ -92,13 +92,13 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
     if (!isTimed) expireAt(pending.deadlineMs)
   }
 
-  /** After a stall of this process, answers lie unread in the socket: they are read before anything is given up. */
+  /** If this process has stalled, unread answers lie in the socket. They are read before any command is given up. */
   function expireAt (deadlineMs: number): void {
     isTimed = true
     timers.after(deadlineMs - timers.nowMs(), () => timers.after(GRACE_MS, expire))
   }
 
-  /** Refuses what has waited too long. Runs once for the deadline of a head, not once for each command. */
+  /** Refuses the commands that have waited too long. It runs once for the deadline of a head, not once for each command. */
   function expire (): void {
     const nowMs = timers.nowMs()
     while (head && head.deadlineMs <= nowMs) {
@@ -116,13 +116,13 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
         isAnswered = true
         return conclude(pending, reply === 'OK')
       }
-      // An answer that comes too late is no news, and a connection that breaks tells its own reason.
+      // A late answer is ignored here: its timeout was reported. A broken connection reports its own reason.
       if (pending.done && link.ready) fail(error ? faultOf(error) ?? 'unreachable' : 'not_redis')
       conclude(pending, undefined)
     })
   }
 
-  /** Gives the answer, once; undefined stands for none. */
+  /** Gives the answer once. undefined means that there was no clear answer. */
   function conclude (pending: Pending, first: boolean | undefined): void {
     const { done } = pending
     if (!done) return
@@ -130,7 +130,7 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
     while (head && head.done === null) {
       const answered: Pending = head
       head = head.next
-      // An answered command that the collector has not found yet would keep every later one alive.
+      // An answered command that is not collected yet would keep every later command alive.
       answered.next = null
     }
     if (!head) tail = null
@@ -153,7 +153,7 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
     })
   }
 
-  /** The last step to a usable connection, and the end of one that was. */
+  /** Judges the answers. This is the last step before a connection is used, and it can also end its use. */
   function judgePolicy (answers: readonly MemoryAnswer[]): void {
     const policy = policyOf(answers)
     if (policy === null) return answers.slice(0, 1).forEach(({ error }) => fail(faultOf(error!)))
@@ -192,7 +192,7 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
   }
 
   function fail (reason: RedisFault | null): void {
-    // An error without a reason goes before the end of the connection, which is told as well.
+    // An error without a reason comes just before the connection closes. The close is reported as well.
     if (fault === 'closed' || reason === null) return
     if (link.ready) faultAt = timers.nowMs()
     const claimsWaiting = waiting
@@ -203,7 +203,7 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
     onChange(reason)
   }
 
-  /** The connection is gone, for a reason that an error has named, or without a word. */
+  /** The connection has closed. An error may have named the reason before. */
   function lose (): void {
     usable = false
     faultAt = -Infinity

@@ -1,11 +1,11 @@
-/** Where a shared replay store is. */
+/** The location of a shared replay store. */
 export interface RedisTarget {
   readonly tls: boolean
   readonly hosts: ReadonlyArray<{ readonly host: string, readonly port: number }>
   readonly username: string | undefined
   readonly password: string | undefined
   readonly db: number
-  /** The name under which Sentinels know the master; the hosts are then the Sentinels. */
+  /** The name by which Sentinels know the master. If it is set, the hosts are the Sentinels. */
   readonly sentinel: string | undefined
   readonly sentinelUsername: string | undefined
   readonly sentinelPassword: string | undefined
