@@ -4,13 +4,13 @@ import type { ServerOptions } from './holdfast.ts'
 import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
 
 /**
- * The door that fastify-cli opens: `fastify start -o app.js`. It reads the settings while this module loads,
- * because the command line makes the server, which needs some of them, before it registers the plugin below.
+ * The entry point that fastify-cli opens: `fastify start -o app.js`. This module reads the settings while it loads. The command
+ * line makes the server, which needs some settings, before it registers the plugin below.
  */
 const { values, ...faults } = collectSettings({ environment: process.env, readFile: readTextIfThere })
 const settings = await readSettings(values, faults)
 
-/** Server options; fastify-cli takes them with `-o`. */
+/** Server options. fastify-cli uses them with `-o`. */
 export const options: ServerOptions = serverOptions(settings)
 
 const app: FastifyPluginAsync = async (fastify: FastifyInstance, _options: object) => {

@@ -21,7 +21,10 @@ declare module 'fastify' {
   }
 }
 
-/** Reads the settings by @fastify/env, on an app of its own: the real one cannot be made without them. @throws SettingsError */
+/**
+ * Reads the settings with @fastify/env, on a separate app: the real app cannot be made without the settings.
+ * @throws SettingsError
+ */
 export function readSettings (values: RawSettings, faults?: SourceFaults): Promise<Settings> {
   return validateSettings(values, async options => {
     const reader = Fastify()
@@ -32,7 +35,10 @@ export function readSettings (values: RawSettings, faults?: SourceFaults): Promi
 
 export type ServerOptions = FastifyHttpOptions<RawServerDefault> & { readonly http: HttpOptions }
 
-/** What the server itself must know before any plugin is there. All of it holds for each server that Fastify makes, as on `localhost` that of `::1`. */
+/**
+ * The options that the server needs before any plugin is loaded. They hold for each server that Fastify makes, for example the one
+ * for `::1` on `localhost`.
+ */
 export function serverOptions (settings: Settings): ServerOptions {
   return {
     logger: { level: settings.LOG_LEVEL },
@@ -40,17 +46,17 @@ export function serverOptions (settings: Settings): ServerOptions {
     logController: new LogController({ disableRequestLogging: true }),
     trustProxy: typeof settings.trustProxy === 'boolean' ? settings.trustProxy : [...settings.trustProxy],
     genReqId: createRequestIds(settings.trustProxy),
-    // While the process drains, requests are still answered as ever.
+    // While the process drains, requests are answered as before.
     return503OnClosing: false,
-    // No route takes a body of any size.
+    // No route accepts a large body.
     bodyLimit: 64 * 1024,
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
-    // Whatever the client owes is due by one of the other limits: this one ends what takes nothing of its answers.
+    // The other limits cover what a client is late to send. This limit ends a connection that does not take its answers.
     connectionTimeout: 30_000,
     http: {
       headersTimeout: 10_000,
-      // Node looks at the two times for requests only so often.
+      // Node checks the two time limits for requests only at this interval.
       connectionsCheckingInterval: 1000,
       ServerResponse: QueuedResponse
     },
@@ -60,7 +66,10 @@ export function serverOptions (settings: Settings): ServerOptions {
   }
 }
 
-/** The whole service as one plugin: capabilities from plugins/, then every path from routes/, so that no order among plugins decides what holds for a route. */
+/**
+ * The whole service as one plugin: first the capabilities from plugins/, then every path from routes/. So the order among plugins
+ * never decides what applies to a route.
+ */
 export const holdfast = fp<{ settings: Settings }>(async (app, { settings }) => {
   const directory = import.meta.dirname
   app.decorate('settings', settings)

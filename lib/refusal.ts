@@ -1,12 +1,11 @@
 /**
- * Every reason for which a request is refused, in one table: what the client is told (status, error
- * code and one fixed sentence) and the name under which operators find it in logs and metrics.
- * docs/errors.md explains each of them; a test keeps the two equal.
+ * Every reason to refuse a request, in one table: what the client is told (status, error code and one fixed sentence) and the name
+ * that operators find in logs and metrics. docs/errors.md explains each reason. A test keeps the two equal.
  */
 export interface RefusalKind {
-  /** 401 or 403: the request is at fault. 429: there are too many of them. 503: we could not decide. */
+  /** 401 or 403: the request is at fault. 429: there are too many requests. 503: we could not decide. */
   readonly status: 401 | 403 | 429 | 503
-  /** The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1), or null where it carries none. */
+  /** The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1), or null if the challenge has none. */
   readonly error: 'invalid_request' | 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce' | 'insufficient_scope' | null
   /** The public sentence: `message` of the body and `error_description` of the challenge. */
   readonly description: string
@@ -40,7 +39,7 @@ export const REFUSALS = Object.freeze({
   token_unbound: kind(401, 'invalid_token', 'The access token is not bound to a key and must be sent with the Bearer scheme.'),
   domain_has_scheme: kind(401, 'invalid_token', 'No access token can be verified, because the configured domain starts with a scheme.'),
 
-  // The proof beside the token: RFC 9449 sections 4.3 and 7.
+  // The proof that belongs to the token: RFC 9449 sections 4.3 and 7.
   proof_beside_bearer: kind(401, 'invalid_request', 'A DPoP proof cannot be used with the Bearer scheme.'),
   proof_missing: kind(401, 'invalid_request', 'The DPoP scheme needs a DPoP header with a proof.'),
   proof_repeated: kind(401, 'invalid_request', 'The request has more than one DPoP header.'),
@@ -65,7 +64,7 @@ export const REFUSALS = Object.freeze({
   nonce_stale: kind(401, 'use_dpop_nonce', 'The nonce of the DPoP proof is not a recent one from this server.'),
   proof_replayed: kind(401, 'invalid_dpop_proof', 'The DPoP proof has been used before.'),
 
-  // The URL that the client used cannot be told (RFC 9110 section 7.1).
+  // The URL that the client used is uncertain (RFC 9110 section 7.1).
   host_invalid: kind(401, 'invalid_request', 'The host of the request is not valid.'),
   host_repeated: kind(401, 'invalid_request', 'The request has more than one Host header.'),
   target_authority: kind(401, 'invalid_request', 'The request target does not agree with the Host header and the connection.'),
@@ -75,7 +74,7 @@ export const REFUSALS = Object.freeze({
   // Authorization: RFC 6750 section 3.1.
   scope_missing: kind(403, 'insufficient_scope', 'The access token lacks a permission that this resource needs.'),
 
-  // Too many requests of one client: RFC 6585 section 4.
+  // Too many requests from one client: RFC 6585 section 4.
   rate_limited: kind(429, null, 'This client has sent too many requests. It may continue after the time in Retry-After.'),
   replay_share_exceeded: kind(429, null, 'This client has more recent proofs than its share of the replay store. It may continue when the oldest have expired.'),
 
@@ -87,21 +86,21 @@ export const REFUSALS = Object.freeze({
 
 export type RefusalReason = keyof typeof REFUSALS
 
-/** What a log line may say beside the reason: never a token, a proof or a key. */
+/** The details that a log line may hold beside the reason: never a token, a proof or a key. */
 export type RefusalDetail = Readonly<Record<string, string | number>>
 
-/** Thrown by every check of the guard. Its message is the public sentence; `detail` is for the log alone. */
+/** Every check of the guard throws it. Its message is the public sentence. `detail` is for the log only. */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly reason: RefusalReason
   readonly detail: RefusalDetail | undefined
-  /** Seconds after which the request is worth sending again, for 429 and 503; undefined when nobody can tell. */
+  /** Seconds after which the client may usefully send the request again, for 429 and 503. Undefined if the time is unknown. */
   readonly retryAfterSeconds: number | undefined
-  /** Headers of the answer, added where the settings are known. Fastify sends them along with the error. */
+  /** Headers of the answer. The code that knows the settings adds them. Fastify sends them along with the error. */
   headers: Readonly<Record<string, string>> | undefined
 
   constructor (reason: RefusalReason, detail?: RefusalDetail, retryAfterSeconds?: number) {
-    // A refusal is an answer, not a fault: without a stack it costs no more than accepting would.
+    // A refusal is an answer, not a fault. Without a stack it costs no more than an accepted request.
     const limit = Error.stackTraceLimit
     Error.stackTraceLimit = 0
     super(REFUSALS[reason].description)

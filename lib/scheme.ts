@@ -4,7 +4,7 @@ export type Scheme = 'Bearer' | 'DPoP'
 /** DISABLED: Bearer validation only. ALLOWED: both schemes. REQUIRED: DPoP only. */
 export type DpopMode = 'DISABLED' | 'ALLOWED' | 'REQUIRED'
 
-/** The scheme that an Authorization line names, in any case: one of ours, or undefined. */
+/** The scheme that an Authorization line names, in any case, if it is one of ours. Otherwise undefined. */
 export function schemeOf (authorization: string | undefined): Scheme | undefined {
   if (authorization === undefined) return undefined
   const end = authorization.indexOf(' ')
@@ -12,7 +12,7 @@ export function schemeOf (authorization: string | undefined): Scheme | undefined
   return name === 'bearer' ? 'Bearer' : name === 'dpop' ? 'DPoP' : undefined
 }
 
-/** The schemes that a mode offers, in the order in which they are announced. */
+/** The schemes that a mode offers, in the order of the challenges. */
 export function offeredSchemes (mode: DpopMode): readonly Scheme[] {
   return mode === 'DISABLED' ? ['Bearer'] : mode === 'REQUIRED' ? ['DPoP'] : ['Bearer', 'DPoP']
 }

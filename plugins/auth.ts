@@ -19,29 +19,30 @@ import type { AccessTokenClaims } from '../lib/token/jwt-checks.ts'
 
 export type { AccessTokenClaims, Requirement }
 
-/** How a request proved who sends it. */
+/** How a request proved its sender. */
 export interface RequestAuth {
   readonly scheme: Scheme
   readonly scopes: readonly string[]
   /** RFC 7638 thumbprint of the key that the token is bound to, or undefined. */
   readonly jkt: string | undefined
-  /** The issuer of the token, as the settings have it. */
+  /** The issuer of the token, as the settings name it. */
   readonly issuer: string
   /** When the token expires, in Unix seconds. */
   readonly expiresAt: number
 }
 
-/** A guard of a route. What it asks for stands on it, for the API description. */
+/** A guard of a route. It carries its requirement, for the API description. */
 export type GuardHook = onRequestHookHandler & { readonly requirement: Requirement }
 
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Makes the guard that lets a request pass if it carries a valid access token, with a valid proof if the token is bound. It is such a
-     * guard itself too; but before this plugin has loaded, calling it throws, while the bare name would be undefined, and so no guard at all.
+     * Makes the guard that lets a request pass if it carries a valid access token, and a valid proof if the token is bound.
+     * `authenticate` is also such a guard itself, but it is safer to call it: before this plugin has loaded, the call throws, while
+     * the bare name is undefined, and an undefined hook leaves the route open.
      */
     authenticate: GuardHook & (() => GuardHook)
-    /** The same, and the token must carry all of the scopes, or any one of `{ any: [...] }`. */
+    /** Makes the same guard, and the token must also carry all of the scopes, or any one of `{ any: [...] }`. */
     requireScope (...scopes: RequiredScopes): GuardHook
     /** The parts behind the guard, for health and metrics. */
     guardParts: GuardParts
@@ -60,7 +61,7 @@ declare module '@fastify/jwt' {
   }
 }
 
-/** Options in the form of the configuration file; none are needed where the app has the settings of Holdfast. */
+/** Options in the form of the configuration file. If the app has the settings of Holdfast, no options are needed. */
 export interface AuthOptions {
   readonly idp?: object
   readonly dpop?: object
@@ -74,7 +75,7 @@ const kAttempt = Symbol('holdfast.attempt')
 
 interface GuardedRequest extends FastifyRequest {
   [kNextNonce]?: string | undefined
-  /** The attempt of a handler that has not ended yet. */
+  /** The check of this request that a handler has started and that has not ended yet. */
   [kAttempt]?: Promise<void> | undefined
 }
 
@@ -128,7 +129,7 @@ export default fp<AuthOptions>(async (app, options) => {
   }
   let warmUp: NodeJS.Timeout
   app.addHook('onReady', async () => {
-    // What the first fetch loads would hold up the first requests.
+    // The first fetch loads packages, which would delay the first requests.
     warmUp = setTimeout(() => parts.start(), WARM_UP_DELAY_MS).unref()
   })
   app.addHook('onClose', async () => {
@@ -137,7 +138,7 @@ export default fp<AuthOptions>(async (app, options) => {
   })
 
   function authenticate (request: GuardedRequest, requirement: Requirement, done: Done): void {
-    // A proof passes once, so a request that has passed is not asked again.
+    // A proof passes only once, so a request that has passed is not checked again.
     if (request.auth) return done()
     guard(request.raw, (error, identity) => {
       if (!identity) return done(refuse(request, error!, requirement))
@@ -146,7 +147,10 @@ export default fp<AuthOptions>(async (app, options) => {
     })
   }
 
-  /** For handlers, which may ask several times at once: the proof of a request passes once. */
+  /**
+   * Checks a request for its handler. A handler may ask several times at once, but the proof of a request passes only once, so all
+   * calls share one check.
+   */
   function attempt (request: GuardedRequest, requirement: Requirement): Promise<void> {
     if (request[kAttempt]) return request[kAttempt]
     const running = new Promise<void>((resolve, reject) => {
@@ -158,7 +162,7 @@ export default fp<AuthOptions>(async (app, options) => {
     return running
   }
 
-  /** The refusal of an admitted request whose token lacks a scope. */
+  /** Returns the refusal of an admitted request whose token lacks a scope. */
   function lackOf (request: FastifyRequest, requirement: Requirement): Error | undefined {
     try {
       verifyRequirement(request.auth!, requirement)
@@ -168,7 +172,7 @@ export default fp<AuthOptions>(async (app, options) => {
     }
   }
 
-  /** Gives a refusal its headers and its line in the log. Any other error is a fault, and becomes a 500. */
+  /** Gives a refusal its headers and its log line. Any other error is a fault and becomes a 500. */
   function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
     if (!(error instanceof Refusal)) return error
     const { reason, detail, retryAfterSeconds } = error
@@ -197,7 +201,7 @@ function logStart (app: FastifyInstance, settings: Settings): void {
 
 type Done = (error?: Error) => void
 
-/** The one place where a request is given an identity: nothing undecided ever stands on it. */
+/** Only this function gives a request an identity. Nothing undecided is ever written to a request. */
 function admit (request: GuardedRequest, { claims, scheme, scopes, binding, issuer, expiresAt, nextNonce }: Identity): void {
   request.user = claims
   request.auth = { scheme, scopes, jkt: binding.jkt, issuer, expiresAt }
@@ -208,17 +212,17 @@ function guardHook (run: (request: FastifyRequest, done: Done) => void, requirem
   return Object.assign((request: FastifyRequest, _reply: FastifyReply, done: Done) => run(request, done), { requirement }) as GuardHook
 }
 
-/** What holdfast.ts has put there. Options go before it: an app may keep settings of its own under that name. */
+/** The settings that holdfast.ts has decorated. Options take precedence: an app may keep its own settings under that name. */
 function settingsOf (app: FastifyInstance & { settings?: Settings }, { idp, dpop, server }: AuthOptions): Settings | undefined {
   return idp ?? dpop ?? server ? undefined : app.settings
 }
 
 function readOwnSettings (app: FastifyInstance, given: AuthOptions): Promise<Settings> {
-  // What is not Fastify's own is ours, so that a misspelt section stops the start.
+  // Every option that is not Fastify's own is one of ours, so a misspelt section stops the start.
   const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...sections } = given as AuthOptions & RegisterOptions
   return validateSettings(settingsFromObject(sections), async options => {
     let values: SettingValues
-    // In a scope of its own: `getEnvs` of the app stays free for the variables of the app.
+    // The plugin is registered in its own scope, so that the app can use `getEnvs` for its own variables.
     await app.register(async scope => {
       await scope.register(fastifyEnv, { ...options, confKey: 'holdfastSettings' })
       values = scope.getDecorator<SettingValues>('holdfastSettings')

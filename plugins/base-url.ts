@@ -6,12 +6,15 @@ import { readMessage } from '../lib/message.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The address under which the client of a request reaches the service, as DPoP proofs are compared with. @throws Refusal */
+    /**
+     * The address under which the client of a request reaches the service. DPoP proofs are compared with it.
+     * @throws Refusal
+     */
     baseUrlOf (request: FastifyRequest): BaseUrl
   }
 }
 
-/** `app.baseUrlOf(request)`, for documents that name the service's own address. */
+/** Decorates `app.baseUrlOf(request)`, for documents that name the service's own address. */
 export default fp(async (app: FastifyInstance) => {
   const { trustProxy, PUBLIC_URL } = app.settings
   const resolve = createBaseUrlResolver({ trustProxy, publicUrl: PUBLIC_URL })

@@ -5,21 +5,22 @@ import type { Connection } from '../server/queued-response.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Whether the process is about to end: readiness says so. */
+    /** Whether the process is about to end. Readiness then answers 503. */
     closing: { readonly hasBegun: boolean }
   }
 }
 
-/** How long requests are still taken after readiness has turned to 503, so that a balancer sees it. */
+/** Milliseconds for which requests are still accepted after readiness has turned to 503, so that a balancer sees it. */
 const DRAIN_MS = 500
-/** How long, once nothing new is taken, a connection may still bring the rest of a request. */
+/** Milliseconds for which a connection may send the rest of a request after no new requests are accepted. */
 const QUIET_MS = 500
-/** And how long a request may take that it brought. Together with the drain it ends before fastify-cli ends the process with an error. */
+/** Milliseconds that such a request may take. Drain and this time together end before fastify-cli ends the process with an error. */
 const ANSWER_MS = 9000
 
 /**
- * Closing waits for every connection and ends only those that are idle after an answer; Node's limits of time no longer hold by
- * then. So from the moment of closing no connection is kept after its answer, one that owes no answer is ended, and at last all are.
+ * By itself, closing waits for every connection and ends only those that are idle after an answer. Node's time limits do not hold
+ * any more. So from the start of closing no connection is kept after its answer. A connection that owes no answer is ended. At last
+ * all connections are ended.
  */
 export default fp(async (app: FastifyInstance) => {
   const { servers, open } = app.connections
@@ -33,12 +34,12 @@ export default fp(async (app: FastifyInstance) => {
     closing.hasBegun = true
     await new Promise(resolve => setTimeout(resolve, app.server.listening ? DRAIN_MS : 0))
     for (const server of servers) {
-      // Milliseconds; 0 would be no limit at all. Node reads it when an answer ends.
+      // Milliseconds. 0 would mean no limit. Node reads the value when an answer ends.
       server.keepAliveTimeout = 1
-      // Fastify closes the main one now, and the others only after it, without waiting for them.
+      // Fastify closes the main server now. It closes the others later and does not wait for them.
       if (server !== app.server) closed.push(once(server.close(), 'close'))
     }
-    // Again and again, since a connection may begin another request after its answer. The process need not live for either.
+    // This runs again and again, since a connection may begin another request after its answer. Neither timer keeps the process alive.
     quietTimer = setInterval(end, QUIET_MS, isQuiet).unref()
     answerTimer = setTimeout(end, ANSWER_MS, () => true).unref()
   })

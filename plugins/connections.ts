@@ -6,11 +6,14 @@ import type { Connection } from '../server/queued-response.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Connections of all servers of the app. On `localhost` Fastify listens by one for each address, and `app.server` is only the first. */
+    /**
+     * Connections of all servers of the app. On `localhost` Fastify makes one server for each address, and `app.server` is only the
+     * first one.
+     */
     connections: {
       readonly servers: ReadonlySet<Server>
       readonly open: ReadonlySet<Connection>
-      /** Since the start: those refused because there were too many. */
+      /** Connections refused since the start because there were too many. */
       readonly dropped: number
     }
   }
@@ -18,10 +21,10 @@ declare module 'fastify' {
 
 export const MAX_CONNECTIONS = 10_000
 
-/** Node tells of each connection that any server of the process has accepted. */
+/** Node publishes every connection that any server of the process has accepted. */
 const CHANNEL = 'net.server.socket'
 
-/** What the server options cannot say, for every server of the app: how many connections there may be, in all. */
+/** Sets the limits that server options cannot express, for every server of the app: the number of all connections together. */
 export default fp(async (app: FastifyInstance) => {
   const main = app.server
   const [handler] = main.listeners('request')
@@ -38,7 +41,7 @@ export default fp(async (app: FastifyInstance) => {
   function take (message: unknown): void {
     const { socket } = message as { socket: Connection & { server: Server } }
     if (!servers.has(socket.server)) {
-      // Only a server that Fastify has made for this app hands its requests to the same function.
+      // Only a server that Fastify has made for this app passes its requests to this function.
       if (!socket.server.listeners('request').includes(handler!)) return
       adopt(socket.server)
     }
@@ -51,7 +54,7 @@ export default fp(async (app: FastifyInstance) => {
     socket.once('close', forget)
   }
 
-  /** From its first connection on, a further server goes by what holds for the main one. */
+  /** Applies the limits of the main server to a further server, at the first connection of that server. */
   function adopt (server: Server): void {
     servers.add(server)
     server.on('drop', () => { connections.dropped++ })
@@ -59,9 +62,9 @@ export default fp(async (app: FastifyInstance) => {
     server.maxConnections = main.maxConnections
     server.maxHeadersCount = main.maxHeadersCount
     server.keepAliveTimeout = main.keepAliveTimeout
-    // Fastify sets them on the main one only.
+    // Fastify sets these listeners on the main server only.
     for (const answer of main.listeners('clientError')) server.on('clientError', answer as () => void)
-    // Fastify passes upgrades on to the main server; where nobody takes them there, nobody would end the connection.
+    // Fastify passes upgrades on to the main server. If nobody handles them there, nobody would end the connection.
     if (main.listenerCount('upgrade') === 0) server.removeAllListeners('upgrade')
     if (!main.listening) server.close()
   }

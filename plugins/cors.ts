@@ -4,12 +4,15 @@ import fp from 'fastify-plugin'
 
 const PREFLIGHT_SECONDS = 600
 
-/** Lets browser applications of the configured origins call: preflight is answered before any guard, and headers are exposed on errors too. */
+/**
+ * Lets browser applications of the configured origins call the API. A preflight is answered before any guard, and headers are
+ * exposed on errors too.
+ */
 export default fp(async (app: FastifyInstance) => {
   const origins = app.settings.CORS_ORIGINS
   if (!origins) return
 
-  // OPTIONS is answered for the sake of preflight alone; any other use of it is as unknown as without CORS.
+  // OPTIONS is answered only for preflight. Any other OPTIONS request gets the same answer as without CORS.
   app.addHook('onRequest', (request, reply, done) => {
     const { origin, 'access-control-request-method': method } = request.headers
     if (request.method === 'OPTIONS' && (origin === undefined || method === undefined)) return reply.callNotFound()
@@ -17,13 +20,14 @@ export default fp(async (app: FastifyInstance) => {
   })
 
   await app.register(cors, {
-    // Tokens travel in a header that scripts set, so cookies are never allowed, and `*` is safe.
+    // Tokens travel in a header that scripts set. So cookies are never allowed, and `*` is safe.
     origin: origins.includes('*') ? '*' : origins.map(origin => origin.toLowerCase()),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     allowedHeaders: ['Authorization', 'DPoP', 'Content-Type'],
     exposedHeaders: ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After'],
     maxAge: PREFLIGHT_SECONDS,
-    // For caches of HTTP, as on every answer under /api, whose own hooks preflight does not reach. A browser keeps it by `maxAge` alone.
+    // This is for HTTP caches, as on every answer under /api: the hooks of those routes do not run for preflight. A browser obeys only
+    // `maxAge`.
     cacheControl: 'no-store'
   })
 }, { name: 'cors' })

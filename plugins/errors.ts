@@ -6,14 +6,14 @@ import { errorBody, refusalBodies } from '../lib/guard/error-body.ts'
 import type { ErrorBodyForm } from '../lib/guard/error-body.ts'
 import { Refusal } from '../lib/refusal.ts'
 
-/** How long a connection that had such an answer may take to end by itself. Closed at once, it might lose the answer. */
+/** Milliseconds for which such a connection may end by itself after its answer. If it were closed at once, the answer might be lost. */
 const LINGER_MS = 1000
 
 const UNKNOWN = 'There is no such resource.'
 
 /**
- * Turns every error into status and body, in the form that `ERROR_BODY` asks for. The headers of a refusal
- * come with it, from the plugin that refused.
+ * Turns every error into status and body, in the form that `ERROR_BODY` selects. The plugin that refuses a request adds the headers
+ * to the refusal.
  */
 export default fp(async (app: FastifyInstance) => {
   const form = app.settings.ERROR_BODY
@@ -21,7 +21,8 @@ export default fp(async (app: FastifyInstance) => {
 
   app.setErrorHandler((error: (FastifyError & { headers?: Record<string, string> }) | Refusal, request, reply) => {
     const status = statusOf(error)
-    // What no route takes is unknown, whatever may be wrong with a body that nobody reads. Only one that is too large is not read at all.
+    // A request without a route is answered as unknown, whatever is wrong with its body, which nobody reads. Only a body that is too large
+    // keeps its own error.
     if (request.is404 && status < 500 && status !== 413) return answer(reply, form, 404, UNKNOWN)
     if (error.headers) reply.headers(error.headers)
     if (error instanceof Refusal) return send(reply, status, bodies[error.reason])
@@ -32,18 +33,18 @@ export default fp(async (app: FastifyInstance) => {
   app.setNotFoundHandler((_request, reply) => answer(reply, form, 404, UNKNOWN))
 }, { name: 'errors' })
 
-/** For targets that Fastify cannot route, such as `/%zz`: no hook and no error handler sees them. */
+/** Answers targets that Fastify cannot route, such as `/%zz`: no hook and no error handler sees them. */
 export function answerBadTarget (form: ErrorBodyForm) {
   return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void => {
     answer(reply, form, statusOf(error), 'The request target is not valid.')
   }
 }
 
-/** For what Node's parser refuses before there is a request. */
+/** Answers what Node's parser refuses before there is a request. */
 export function answerClientError (form: ErrorBodyForm) {
   return (error: Error & { code?: string }, socket: Socket & { _httpMessage?: { headersSent: boolean } | null }): void => {
-    // Behind an answer that has begun, as when a body breaks off, a second one would be taken for that of the next request.
-    // Only this name leads from a connection to its answer; Node's own handler goes by it.
+    // If an answer has begun, as when a body breaks off, a second answer would be read as the answer to the next request. Only this
+    // property leads from a connection to its answer. Node's own handler uses it too.
     if (error.code === 'ECONNRESET' || !socket.writable || socket._httpMessage?.headersSent) {
       socket.destroy()
       return
@@ -51,7 +52,7 @@ export function answerClientError (form: ErrorBodyForm) {
     const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
     const body = JSON.stringify(errorBody(form, status, 'The request is not valid HTTP, too large or too slow.'))
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`)
-    // By now Node looks at no time of it any more, and as long as bytes come it is not idle.
+    // Node's time limits do not apply to the connection any more, and it is not idle as long as bytes arrive.
     setTimeout(() => socket.destroy(), LINGER_MS).unref()
   }
 }
@@ -64,7 +65,7 @@ function answer (reply: FastifyReply, form: ErrorBodyForm, status: number, messa
   send(reply, status, JSON.stringify(errorBody(form, status, message)))
 }
 
-// The reply is not given back: Fastify would wait for it as for a promise.
+// The reply is not returned: Fastify would wait for it as for a promise.
 function send (reply: FastifyReply, status: number, json: string): void {
   reply.code(status).header('content-type', 'application/json; charset=utf-8').header('cache-control', 'no-store').send(json)
 }

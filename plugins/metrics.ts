@@ -8,12 +8,12 @@ import type { MetricSources, MetricSpec } from '../lib/metrics/catalog.ts'
 import { createRequestTally } from '../lib/metrics/tallies.ts'
 import { shareResult } from '../lib/metrics/shared-result.ts'
 
-/** The text is dear to make, and whoever asks is not turned away under overload: within this time everyone gets the same. */
+/** Making the text is expensive, and requests for it are not refused under overload. So all requests within this time get the same text. */
 export const TEXT_MAX_AGE_MS = 1000
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The metrics in the text format of Prometheus; undefined if `METRICS` is off. */
+    /** The metrics in the text format of Prometheus. Undefined if `METRICS` is off. */
     metricsText?: () => Promise<MetricsText>
   }
 }
@@ -23,7 +23,7 @@ export interface MetricsText {
   readonly bytes: Buffer
 }
 
-/** Counts requests in plain numbers; labels and text are made when somebody asks. routes/metrics.ts serves them. */
+/** Counts requests in plain numbers. Labels and text are made only on request. routes/metrics.ts serves them. */
 export default fp(async (app: FastifyInstance) => {
   const { tally: guard } = app.guardParts
   if (!guard) return
@@ -59,7 +59,7 @@ export default fp(async (app: FastifyInstance) => {
   }
 }, { name: 'metrics', dependencies: ['auth', 'pressure', 'connections'] })
 
-/** Made when somebody asks for the first time: a service that nobody scrapes starts without it. */
+/** The registry is made at the first request for metrics: a service that nobody scrapes starts without it. */
 async function createRegistry (readSources: () => MetricSources): Promise<Registry> {
   const { collectDefaultMetrics, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -68,7 +68,10 @@ async function createRegistry (readSources: () => MetricSources): Promise<Regist
   return registry
 }
 
-/** A metric in the form that the registry asks for its values. Its own classes keep theirs by labels, which would cost each request. */
+/**
+ * A metric in the form that the registry asks for values. The registry's own classes store values by labels, which would slow each
+ * request.
+ */
 function toMetric ({ name, type, help, read }: MetricSpec, readSources: () => MetricSources): Metric {
   return { name, get: async () => ({ name, help, type, aggregator: 'sum', values: read(readSources(), name) }) } as unknown as Metric
 }

@@ -6,7 +6,7 @@ import { addGuardAnswers, describeRoute, describeService } from '../lib/openapi/
 import type { DescribedRoute } from '../lib/openapi/describe.ts'
 import type { OpenapiDocument, Operation } from '../lib/openapi/document.ts'
 
-/** `app.swagger()`: the OpenAPI document, from the routes' own schemas and guards. routes/docs.ts serves it. */
+/** Decorates `app.swagger()`: the OpenAPI document, made from the routes' own schemas and guards. routes/docs.ts serves it. */
 export default fp(async (app: FastifyInstance) => {
   const { dpopMode, DPOP_ALGS, DPOP_NONCE, DPOP_REPLAY, ERROR_BODY, rateLimit } = app.settings
   const hasProofs = dpopMode !== 'DISABLED'
@@ -25,7 +25,7 @@ export default fp(async (app: FastifyInstance) => {
     convertConstToEnum: false,
     transform ({ schema, url, route }) {
       const { guard, essential = false } = route.config ?? {}
-      // The first of several methods names the operation.
+      // If a route has several methods, the first one names the operation.
       const method = [route.method].flat()[0]!
       const entry = { method, url, guard, essential, schema: { ...schema } as Record<string, unknown> }
       const description = describeRoute(entry, policy)
@@ -34,11 +34,11 @@ export default fp(async (app: FastifyInstance) => {
     },
     transformObject (document) {
       const { openapiObject } = document as unknown as { openapiObject: OpenapiDocument }
-      // A route with several methods is one object under each of them.
+      // A route with several methods is one object, shared by all of them.
       for (const operation of new Set<Operation>(Object.values(openapiObject.paths).flatMap(path => Object.values(path)))) {
         addGuardAnswers(operation, described.get(operation.operationId!)!, policy)
       }
-      // Plugins are loaded in no fixed order; the document stands in one.
+      // Plugins load in no fixed order. The document has a fixed order.
       openapiObject.paths = Object.fromEntries(Object.entries(openapiObject.paths).sort())
       return openapiObject as never
     }

@@ -5,24 +5,24 @@ import { errorBody } from '../lib/guard/error-body.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Since the start: requests turned away because of overload. */
+    /** The number of requests refused because of overload since the start. */
     pressure: { readonly shed: number }
   }
   interface FastifyContextConfig {
-    /** Answers under overload too: what operators and balancers look at. */
+    /** The route answers under overload too: operators and balancers look at it. */
     essential?: boolean
   }
 }
 
-/** Mean delay of the event loop over one sample. A process that is merely busy, with thousands of connections, stays well below it. */
+/** Mean delay of the event loop over one sample. A process that is only busy, with thousands of connections, stays well below it. */
 export const MAX_EVENT_LOOP_DELAY_MS = 500
-/** Long enough for a burst of new connections to pass for what it is. */
+/** The sample is long enough for a burst of new connections to have little effect. */
 export const SAMPLE_MS = 3000
 export const RETRY_AFTER_SECONDS = 3
 
-/** Answers 503 before the process collapses, so that a balancer goes elsewhere and the requests already taken are finished. */
+/** Answers 503 before the process collapses, so that a balancer goes elsewhere and requests in flight are finished. */
 export default fp(async (app: FastifyInstance) => {
-  // Without limits of its own it only measures: its hook would cost each request more than the check below.
+  // Without its own limits the package only measures: its hook would cost each request more than the check below.
   await app.register(underPressure, { sampleInterval: SAMPLE_MS })
   const body = errorBody(app.settings.ERROR_BODY, 503, 'The service is overloaded.')
   const pressure = { shed: 0 }
@@ -30,7 +30,7 @@ export default fp(async (app: FastifyInstance) => {
   app.decorate('pressure', pressure)
 
   app.addHook('onRoute', route => {
-    // Before the guard, which is what costs.
+    // The check runs before the guard, because the guard is the expensive part.
     if (!route.config?.essential) route.onRequest = [shed, ...[route.onRequest ?? []].flat()]
   })
 
@@ -42,7 +42,7 @@ export default fp(async (app: FastifyInstance) => {
     }
     if (!overloaded) note(true, eventLoopDelay)
     pressure.shed++
-    // An answer, not an error: at such a moment one line and one stack for each would make it worse.
+    // This is an answer, not an error: one log line and one stack for each request would make the overload worse.
     reply.code(503).headers({ 'retry-after': String(RETRY_AFTER_SECONDS), 'cache-control': 'no-store' }).send(body)
   }
 

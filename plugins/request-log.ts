@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 
-/** One line for each answered request. It names the route, not the target: a query may hold what no log should. */
+/** Writes one line for each answered request. It names the route, not the target: a query may hold secrets. */
 export default fp(async (app: FastifyInstance) => {
   if (!['info', 'debug', 'trace'].includes(app.settings.LOG_LEVEL)) return
 

@@ -5,7 +5,7 @@ import type { RouteGuard } from '../lib/guard/requirement.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the route's guards ask for; absent if it has none. */
+    /** The requirement of the route's guards. Absent if the route has none. */
     guard?: RouteGuard
   }
   interface FastifyInstance {
@@ -14,7 +14,7 @@ declare module 'fastify' {
   }
 }
 
-/** Notes on each route what it is guarded with, before another plugin may wrap its hooks. */
+/** Notes the guards of each route, before another plugin may wrap its hooks. */
 export default fp(async (app: FastifyInstance) => {
   const guardedScopes = new Set<string>()
   app.decorate('guardedScopes', guardedScopes)

@@ -1,5 +1,5 @@
 import sensible from '@fastify/sensible'
 import fp from 'fastify-plugin'
 
-/** `app.httpErrors` and `reply.cacheControl` for routes. */
+/** Provides `app.httpErrors` and `reply.cacheControl` for routes. */
 export default fp(sensible, { name: 'sensible' })

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fas
 import fp from 'fastify-plugin'
 import { isTracingAsked, TRACING_PACKAGES } from '../server/tracing.ts'
 
-/** As much of the optional packages as is used: they are not there where nobody traces. */
+/** The used part of the optional packages. They are installed only if traces are wanted. */
 interface Span { setAttribute (name: string, value: string): void }
 interface Instrumentation { plugin (): FastifyPluginCallback }
 interface InstrumentationOptions {
@@ -16,7 +16,7 @@ interface OtelPackages {
   '@opentelemetry/sdk-node': { NodeSDK: new (options: object) => { start (): void, shutdown (): Promise<void> } }
 }
 
-/** How a package is loaded; tests have their own. */
+/** Loads a package. Tests pass their own function. */
 export type LoadPackage = <Name extends keyof OtelPackages>(name: Name) => Promise<OtelPackages[Name]>
 
 export interface TracingOptions {
@@ -24,34 +24,34 @@ export interface TracingOptions {
   readonly load?: LoadPackage
 }
 
-/** Traces of the API's routes by OpenTelemetry, where its standard variables ask for them. Otherwise nothing of it is loaded. */
+/** Traces the API's routes with OpenTelemetry if its standard variables ask for traces. Otherwise none of its packages is loaded. */
 export default fp<TracingOptions>(async (app: FastifyInstance, { environment = process.env, load = name => import(name) }) => {
   if (!isTracingAsked(environment)) return
 
   const packages = await loadPackages(load)
   if (packages instanceof Error) {
-    // Such variables are often set for a whole cluster: that must not keep the service from starting.
+    // Such variables are often set for a whole cluster, so a missing package must not stop the start.
     app.log.warn({ event: 'tracing_unavailable', cause: packages.message }, `OpenTelemetry variables are set, but its packages cannot be loaded, so there will be no traces. To install them: npm install ${TRACING_PACKAGES.join(' ')}`)
     return
   }
   const [{ FastifyOtelInstrumentation }, { NodeSDK }] = packages
   const instrumentation = new FastifyOtelInstrumentation({
-    // A refusal is an answer, not an exception; faults are in the log.
+    // A refusal is an answer, not an exception. Faults are in the log.
     recordExceptions: false,
-    // One span for the request and one for its handler: what lies between them is the guard.
+    // One span covers the request and one covers its handler. The time between them is the guard's.
     instrumentHooks: false,
-    // What balancers and operators look at all the time would drown the rest.
+    // Balancers and operators ask for these routes all the time. Their spans would hide the rest.
     ignorePaths: ({ url }) => !url.startsWith(`${app.prefix}/api/`),
-    // A query may hold what no trace should.
+    // A query may hold secrets.
     requestHook: (span, request) => span.setAttribute('url.path', request.url.split('?', 1)[0]!)
   })
-  // It reads all the standard variables by itself; only the name would be `unknown_service`.
+  // The SDK reads the standard variables by itself. Only the name is set here, because it would be `unknown_service`.
   const isNamed = environment.OTEL_SERVICE_NAME || environment.OTEL_RESOURCE_ATTRIBUTES?.includes('service.name=')
   const sdk = new NodeSDK({ instrumentations: [instrumentation], ...(isNamed ? {} : { serviceName: 'holdfast' }) })
   sdk.start()
   await app.register(instrumentation.plugin())
   app.addHook('onClose', () => sdk.shutdown())
-  // It wraps the hooks of routes, and what their guards ask for is read from those before.
+  // Tracing wraps the hooks of routes, so the requirements of their guards must be read before.
 }, { name: 'tracing', dependencies: ['route-guard'] })
 
 async function loadPackages (load: LoadPackage) {

@@ -1,21 +1,21 @@
 import { dirname, join } from 'node:path'
 
-/** What is running. */
+/** The version of the running program. */
 export interface Build {
-  /** Of package.json; `unknown` if there is none, as in a bundle. */
+  /** The version in package.json. `unknown` if there is no package.json, as in a bundle. */
   readonly version: string
-  /** What it was built from, if the build says so. */
+  /** The commit that it was built from, if the build says so. */
   readonly commit: string | undefined
 }
 
-/** A hash, or what `git describe` says. */
+/** A hash, or the output of `git describe`. */
 const COMMIT = /^[\w.-]{1,64}$/
 
 /**
- * Reads the version of the package that a folder belongs to: that of the nearest package.json which has one, since `dist/` lies
- * deeper than the sources.
- * @param readFile text of a file, or undefined where there is none
- * @param commit as the build has left it; anything else than a plain word counts as none
+ * Reads the version of the package that a folder belongs to. It takes the nearest package.json that has a version, since `dist/`
+ * lies deeper than the sources.
+ * @param readFile returns the text of a file, or undefined if there is no file
+ * @param commit the value that the build has left. If it is not a plain word, it counts as none.
  */
 export function readBuild (folder: string, readFile: (path: string) => string | undefined, commit: string | undefined): Build {
   return { version: versionAt(folder, readFile), commit: commit !== undefined && COMMIT.test(commit) ? commit : undefined }

@@ -8,19 +8,19 @@ const OPTIMIZE_AFTER_MS = 500
 const kept: object[] = []
 
 /**
- * Prepares V8 for a service: for a start on one core, and for requests that wait for something, here the thread pool. To be called
- * once, before the app is loaded. bench/README.md has the figures of each step.
+ * Prepares V8 for a service: for a start on one core, and for requests that wait, here for the thread pool. It is called once,
+ * before the app is loaded. bench/README.md has the figures of each step.
  */
 export function tuneEngine (cores = availableParallelism()): void {
-  // Objects that often outlive a small collection would come to be made in old space, where each of them keeps a
-  // whole request alive until the next full collection.
+  // If objects often outlive a small collection, V8 starts to make them in old space. There each of them keeps a whole request alive until
+  // the next full collection.
   setFlagsFromString('--no-allocation-site-pretenuring')
-  // Node makes such an object for each process.nextTick, about eight a request. When a full collection finds none, V8 drops
-  // their shape, and from then on makes them the slow way.
+  // Node makes such an object for each process.nextTick, about eight for each request. If a full collection finds none, V8 drops their
+  // shape and makes them the slow way from then on.
   nextTick(() => kept.push(executionAsyncResource()))
-  // On a single core the threads that mark what is alive would take their time from the requests.
+  // On a single core the threads that mark live objects would take their time from the requests.
   if (cores === 1) setFlagsFromString('--no-concurrent-marking')
-  // What runs while the app is loaded mostly runs once. On a single core the optimizing compiler would take its time from that.
+  // Most code that runs while the app loads runs once. On a single core the optimizing compiler would take its time from the start.
   setFlagsFromString('--no-opt')
   setTimeout(() => setFlagsFromString('--opt'), OPTIMIZE_AFTER_MS).unref()
 }

@@ -2,25 +2,28 @@ import { ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Unanswered requests that one connection may have. Node takes 64 KiB of them at once, and each holds its answer until it can go out. */
+/**
+ * The number of unanswered requests that one connection may have. Node accepts 64 KiB of them at once, and each holds its answer
+ * until the answer can be sent.
+ */
 export const MAX_UNANSWERED = 32
 
-/** Only this name leads from a connection to the answer that is due on it; Node's own server goes by it. */
+/** Only this property leads from a connection to its next answer. Node's own server uses it too. */
 export type Connection = Socket & { _httpMessage?: object | null, parser?: { onIncoming: () => number } | null }
 
 const waiting = new WeakMap<Socket, number>()
 
 /**
- * The answer to a request that may stand behind others of its connection (RFC 9112 section 9.3.2). The connection is ended
- * with the first that stands behind `MAX_UNANSWERED`. Given to a server as its `ServerResponse`, it sees every request, also those
- * that Node answers by itself.
+ * The answer to a request that may wait behind other requests of its connection (RFC 9112 section 9.3.2). The connection is ended
+ * by the first request that waits behind `MAX_UNANSWERED` others. A server that gets this class as its `ServerResponse` uses it for
+ * every request, including those that Node answers by itself.
  */
 export class QueuedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
-  /** Node passes options that its types do not tell of. */
+  /** Node passes options that its types do not declare. */
   constructor (...args: [request: Request]) {
     super(...args)
     const connection = args[0].socket as Connection
-    // Without requests ahead of it, which is how nearly all come, there is nothing to count.
+    // Nearly all requests come without others ahead of them. Then there is nothing to count.
     if (connection._httpMessage) wait(this, connection)
   }
 }
@@ -33,11 +36,11 @@ function wait (response: ServerResponse, connection: Connection): void {
     return
   }
   connection.destroy()
-  // What came in the same piece is parsed to its end all the same. Nobody would get the answers, so nobody makes them.
+  // The parser still reads the rest of the same piece to its end. Nobody would get the answers, so nobody makes them.
   if (connection.parser) connection.parser.onIncoming = ignore
 }
 
-/** To the parser: a request, with nothing special about it. */
+/** Tells the parser that this is a request with nothing special about it. */
 function ignore (): number {
   return 0
 }

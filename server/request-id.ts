@@ -5,12 +5,12 @@ import type { TrustProxy } from '../lib/url/peer-trust.ts'
 
 const ACCEPTED = /^[A-Za-z0-9._-]{1,128}$/
 
-/** What is read of a request to name it. */
+/** The parts of a request that its id is made from. */
 export type IdentifiedMessage = Pick<IncomingMessage, 'headers'> & { readonly socket: { readonly remoteAddress?: string | undefined } }
 
 /**
- * Makes the id under which a request stands in the log: that of `X-Request-Id` where the peer is a trusted proxy and the value
- * is a plain word of at most 128 characters, else one of our own, unique among instances and restarts.
+ * Makes the id of a request for the log. If the peer is a trusted proxy and `X-Request-Id` is a plain word of at most 128 characters,
+ * the id is that word. Otherwise it is our own id, unique among instances and restarts.
  */
 export function createRequestIds (trustProxy: TrustProxy): (message: IdentifiedMessage) => string {
   const isTrusted = createPeerTrust(trustProxy)

@@ -6,11 +6,11 @@ import type { VerifiedTokens } from '../token/verified-tokens.ts'
 import type { GuardTally, RequestTally } from './tallies.ts'
 import type { Sample } from './histogram.ts'
 
-/** Where the values of the metrics come from, at the moment of a scrape. */
+/** The sources of the metrics' values at the moment of a scrape. */
 export interface MetricSources {
   readonly requests: RequestTally
   readonly guard: GuardTally
-  /** What the guard asks. `keys` is undefined if the configured domain is unusable. */
+  /** The parts that the guard uses. `keys` is undefined if the configured domain is unusable. */
   readonly parts: {
     readonly keys: Pick<KeySource, 'state'> | undefined
     readonly replay: Pick<ReplayStore, 'state'>
@@ -18,7 +18,7 @@ export interface MetricSources {
     readonly clientKeys: Pick<ClientKeys, 'state'>
   }
   readonly connections: { readonly open: number, readonly dropped: number }
-  /** Requests turned away while the process was overloaded. */
+  /** The number of requests refused while the process was overloaded. */
   readonly shed: number
   /** Milliseconds since the epoch. */
   readonly nowMs: number
@@ -38,11 +38,11 @@ const caches = ({ parts: { verified, clientKeys } }: MetricSources, read: 'entri
   return [{ labels: { cache: 'tokens' }, value: verified.state()[read] }, { labels: { cache: 'client_keys' }, value: clientKeys.state()[read] }]
 }
 
-/** Nothing is said of keys where the configured domain is unusable: there is no source of them. */
+/** If the configured domain is unusable, there is no source of keys, so these metrics are left out. */
 const keys = ({ parts }: MetricSources, read: (state: KeySourceState) => readonly Sample[]): readonly Sample[] =>
   parts.keys ? read(parts.keys.state()) : []
 
-/** Every metric of our own; docs/operating.md explains them, and those of the process stand beside them. */
+/** Every metric of our own. docs/operating.md explains them. The metrics of the process are served beside them. */
 export const METRICS: readonly MetricSpec[] = [
   {
     name: 'holdfast_requests_total',

@@ -1,11 +1,11 @@
-/** Durations counted by size. Counting one is a few comparisons: labels are put on when somebody asks. */
+/** Counts durations by size. Counting takes a few comparisons. Labels are added only on request. */
 export interface Histogram {
   observe (seconds: number): void
   /** The series of a Prometheus histogram: `_bucket` for each bound and `+Inf`, cumulative, then `_sum` and `_count`. */
   samples (name: string, labels?: Sample['labels']): Sample[]
 }
 
-/** @param bounds upper bounds in seconds, included, ascending. */
+/** @param bounds upper bounds in seconds, inclusive, ascending */
 export function createHistogram (bounds: readonly number[]): Histogram {
   const counts = new Float64Array(bounds.length + 1)
   let sum = 0
@@ -28,7 +28,7 @@ export function createHistogram (bounds: readonly number[]): Histogram {
   }
 }
 
-/** One value of a metric, with the labels that tell it from the others. */
+/** One value of a metric, with the labels that distinguish it from the others. */
 export interface Sample {
   readonly labels: Readonly<Record<string, string | number>>
   readonly value: number

@@ -1,11 +1,11 @@
 /**
- * Shares what is dear to make: whoever asks while it is being made, or within `maxAgeMs` after that, gets the same. So there is never
- * more than one in the making, however many ask. An error goes to those who wait for it, and is not kept.
- * @param nowMs a clock that never goes back.
+ * Shares a result that is expensive to make. All callers during its making, or within `maxAgeMs` after that, get the same result.
+ * So at most one is made at a time. An error goes to the callers that wait for it, and is not kept.
+ * @param nowMs a clock that is never set back
  */
 export function shareResult<Result> (make: () => Promise<Result>, maxAgeMs: number, nowMs: () => number): () => Promise<Result> {
   let shared: Promise<Result> | undefined
-  // From its end on: while making takes long, it is not made again and again.
+  // The age counts from the end: if making takes long, the result is not made again and again.
   let endsMs = Infinity
 
   return () => {

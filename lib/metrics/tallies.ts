@@ -9,13 +9,13 @@ import type { Histogram, Sample } from './histogram.ts'
 
 /** What the guard has done since the start. */
 export interface GuardTally {
-  /** By reason; every reason is there from the start. */
+  /** The numbers of refusals by reason. Every reason is there from the start. */
   readonly refusals: Readonly<Record<RefusalReason, number>>
-  /** Signatures of access tokens that were not known yet. */
+  /** Durations of signature checks of access tokens that were not known yet. */
   readonly tokens: Histogram
-  /** Proofs that pass, from the first check to the last one before the record of the `jti`. */
+  /** Durations of proofs that pass, from the first check to the last one before the `jti` is recorded. */
   readonly proofs: Histogram
-  /** Claims at a shared replay store. One in memory takes about a microsecond and is not measured. */
+  /** Durations of records at a shared replay store. A record in memory takes about a microsecond and is not measured. */
   readonly claims: Histogram
   refused (reason: RefusalReason): void
 }
@@ -36,16 +36,19 @@ export function createGuardTally (): GuardTally {
   }
 }
 
-/** The answers of one route under one method. */
+/** The answers of one route for one method. */
 export interface RouteTally {
-  /** @param scheme that the client used where credentials were looked at. @param durationMs from the first byte read to the last one sent. */
+  /**
+   * @param scheme the scheme that the client used, if credentials were read
+   * @param durationMs from the first byte read to the last one sent
+   */
   answered (status: number, scheme: Scheme | undefined, durationMs: number): void
 }
 
 export interface RequestTally {
-  /** The tally of a route, made at its first mention. */
+  /** The tally of a route. It is made at the first call. */
   ofRoute (method: string, route: string): RouteTally
-  /** The tally of what no route takes. Clients make up paths and methods: both are labels of a small fixed set. */
+  /** The tally of requests without a route. Clients make up paths and methods, so both labels come from a small fixed set. */
   ofUnknown (method: string): RouteTally
   counts (): Sample[]
   durations (name: string): Sample[]
@@ -75,7 +78,7 @@ export function createRequestTally (): RequestTally {
 }
 
 function createRouteTally (method: string, route: string) {
-  // Keyed by one small integer for each pair of status and scheme.
+  // The key is one small integer for each pair of status and scheme.
   const answers = new Map<number, number>()
   const times = createHistogram(DURATION_BOUNDS)
 
@@ -93,10 +96,10 @@ function createRouteTally (method: string, route: string) {
   }
 }
 
-/** Milliseconds from any start, never set back. */
+/** Milliseconds from any start. The clock is never set back. */
 export type ClockMs = () => number
 
-/** The same verifier, with the time that each signature takes. */
+/** Wraps a verifier and measures the time that each signature takes. */
 export function timeSignatures (verify: SignatureVerifier, times: Histogram, nowMs: ClockMs): SignatureVerifier {
   return (token, pem) => {
     const startedAtMs = nowMs()
@@ -106,7 +109,7 @@ export function timeSignatures (verify: SignatureVerifier, times: Histogram, now
   }
 }
 
-/** The same verifier, with the time that each proof takes that passes. */
+/** Wraps a verifier and measures the time of each proof that passes. */
 export function timeProofs (verify: ProofVerifier, times: Histogram, nowMs: ClockMs): ProofVerifier {
   return (proof, policy, done) => {
     const startedAtMs = nowMs()
@@ -117,7 +120,7 @@ export function timeProofs (verify: ProofVerifier, times: Histogram, nowMs: Cloc
   }
 }
 
-/** The same store, with the time that each claim takes. */
+/** Wraps a store and measures the time that each record takes. */
 export function timeRecords (store: ReplayStore, times: Histogram, nowMs: ClockMs): ReplayStore {
   return {
     record (id, jkt, expiresAt, done) {

@@ -12,12 +12,12 @@ import type { Components, JsonSchema, OpenapiDocument, Operation, Response } fro
 /** A route as it was registered. */
 export interface DescribedRoute {
   readonly method: string
-  /** Path pattern; a wildcard stands at its end. */
+  /** Path pattern. A wildcard may be at its end. */
   readonly url: string
   readonly guard: RouteGuard | undefined
-  /** Whether it answers even under overload. */
+  /** Whether the route answers even under overload. */
   readonly essential: boolean
-  /** What the route says of itself. */
+  /** The route's own schema. */
   readonly schema: Readonly<Record<string, unknown>>
 }
 
@@ -26,10 +26,10 @@ export interface DescriptionPolicy extends RefusalPolicy {
   readonly algs: readonly string[]
 }
 
-/** The contract's version, not the program's: it moves when a client would notice. */
+/** The version of the contract, not of the program: it changes if a client would notice. */
 const CONTRACT_VERSION = '1.0.0'
 
-/** What @fastify/swagger writes for an answer whose schema says nothing of itself. */
+/** The text that @fastify/swagger writes for an answer whose schema has no description. */
 const UNDESCRIBED = 'Default Response'
 
 const SCHEMES: Record<'Bearer' | 'DPoP', (algs: readonly string[]) => Components['securitySchemes'][string]> = {
@@ -41,7 +41,7 @@ const SCHEMES: Record<'Bearer' | 'DPoP', (algs: readonly string[]) => Components
   })
 }
 
-/** Everything of the document that follows from settings alone. */
+/** The parts of the document that follow only from settings. */
 export function describeService (policy: DescriptionPolicy): OpenapiDocument {
   const schemes = offeredSchemes(policy.mode)
   return {
@@ -77,7 +77,7 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
   }
 }
 
-/** What the route's guard, method and path say of an operation, beside its own schema. */
+/** What the route's guard, method and path add to an operation, beside its own schema. */
 export function describeRoute ({ method, url, guard, schema }: DescribedRoute, { mode }: DescriptionPolicy): { url: string, schema: Record<string, unknown> } {
   const isWild = url.endsWith('/*')
   const path = isWild ? `${url.slice(0, -1)}{path}` : url
@@ -95,7 +95,7 @@ export function describeRoute ({ method, url, guard, schema }: DescribedRoute, {
   }
 }
 
-/** Adds to an operation the answers that stand in front of it, and the proof that goes with a token. */
+/** Adds to an operation the answers that the guard may give first, and the proof that belongs to a token. */
 export function addGuardAnswers (operation: Operation, { guard, essential }: Pick<DescribedRoute, 'guard' | 'essential'>, { mode, rateLimit, replayShare }: DescriptionPolicy): void {
   for (const [status, response] of Object.entries(operation.responses as Record<string, Response>)) {
     operation.responses[status] = { ...response, description: describedAs(response, status) }
@@ -128,20 +128,20 @@ function operationId (method: string, path: string): string {
   return method.toLowerCase() + words.map(word => word[0]!.toUpperCase() + word.slice(1)).join('')
 }
 
-/** What decides how refused requests are answered. */
+/** The settings that decide how refused requests are answered. */
 export interface RefusalPolicy {
   readonly mode: DpopMode
   readonly nonces: boolean
-  /** Whether requests of one client are limited. */
+  /** Whether the requests of each client are limited. */
   readonly rateLimit: boolean
-  /** Whether a client has a share of the store of used proofs, and no more. */
+  /** Whether each client is limited to a share of the store of used proofs. */
   readonly replayShare: boolean
   readonly errorBody: ErrorBodyForm
 }
 
 const string = { type: 'string' } as const
 
-/** The schemas of error bodies in the form that is served; `Refusal` is that of 401 and 403. */
+/** The schemas of error bodies in the configured form. `Refusal` is the schema for 401 and 403. */
 export function errorSchemas (form: ErrorBodyForm): Record<'Refusal' | 'Failure', JsonSchema> {
   const object = (properties: Record<string, JsonSchema>): JsonSchema => ({ type: 'object', required: Object.keys(properties), properties })
   if (form === 'detailed') return { Refusal: object({ error: string, message: string, details: string }), Failure: object({ detail: string }) }
@@ -149,7 +149,7 @@ export function errorSchemas (form: ErrorBodyForm): Record<'Refusal' | 'Failure'
   return { Refusal: body, Failure: body }
 }
 
-/** The answers that any guarded route may give instead of its own, with an example for each reason that can occur. */
+/** The answers that a guarded route may give in place of its own, with an example for each reason that can occur. */
 export function refusalResponses (policy: RefusalPolicy): Record<string, Response> {
   const challenges = {
     'WWW-Authenticate': { description: 'The challenges of the accepted schemes, in one line (RFC 6750, RFC 9449 section 7.1).', required: true, schema: string }

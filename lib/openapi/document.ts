@@ -1,4 +1,4 @@
-/** The parts of an OpenAPI 3.1 document that are read and written here. */
+/** The parts of an OpenAPI 3.1 document that this service reads and writes. */
 export interface OpenapiDocument {
   openapi: string
   info: { readonly title: string, readonly version: string, readonly description?: string, readonly license?: { readonly name: string, readonly identifier: string } }
@@ -20,7 +20,7 @@ export interface Operation {
   summary?: string
   description?: string
   tags?: readonly string[]
-  /** Any one of them suffices; empty where nothing is needed. */
+  /** Any one of them is enough. Empty if nothing is needed. */
   security?: ReadonlyArray<Readonly<Record<string, readonly string[]>>>
   parameters?: Array<Parameter | Reference>
   responses: Record<string, Response | Reference>
@@ -56,7 +56,7 @@ export interface JsonSchema {
   readonly maxLength?: number
 }
 
-/** A part of a document, looked up where it is only referred to. */
+/** Returns a part of a document. If the part is a reference, it is looked up. */
 export function resolveReference<Part extends object> (document: OpenapiDocument, part: Part | Reference): Part {
   if (!('$ref' in part)) return part
   const [, , kind, name] = part.$ref.split('/')
