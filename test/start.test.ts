@@ -109,16 +109,16 @@ t.test('A start that cannot use its settings says why and nothing else.', async 
     dotenv: { '.env': 'IDP_DOMAIN=tenant.example\nDPOP_NONCE_SECRET=s3cret\n' },
     misspelt: { '.env': 'IDP_DPOP_MOD=REQUIRED\n' }
   })
-  const cases: Array<[cwd: string, env: Environment, lines: string[]]> = [
-    ['empty', { IDP_AUDIENCE: '' }, ['IDP_DOMAIN (idp.domain) is not set; ', 'IDP_AUDIENCE (idp.audience) is not set; ']],
-    ['empty', { CONFIG_FILE: '../folder' }, ['../folder cannot be read (EISDIR)']],
-    ['unknown', {}, ['config.yaml, line 3: unknown key "idp.audiance"; did you mean idp.audience?', 'IDP_AUDIENCE (idp.audience) is not set; ']],
-    ['broken', {}, ['config.json, line 3: syntax error (']],
-    ['dotenv', {}, ['DPOP_NONCE_SECRET (dpop.nonceSecret) is not usable (its value is not shown); ', 'IDP_AUDIENCE (idp.audience) is not set; ']],
-    ['misspelt', { ...GOOD, DPOP_MODE: 'REQUIRED' }, ['unknown variable "DPOP_MODE"; did you mean IDP_DPOP_MODE?', 'unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE?']],
-    ['empty', { ...GOOD, TRUST_PROXY: '1' }, ['TRUST_PROXY (server.trustProxy) is "1"; ']]
+  const cases: Array<{ cwd: string, env?: Environment, lines: string[] }> = [
+    { cwd: 'empty', env: { IDP_AUDIENCE: '' }, lines: ['IDP_DOMAIN (idp.domain) is not set; ', 'IDP_AUDIENCE (idp.audience) is not set; '] },
+    { cwd: 'empty', env: { CONFIG_FILE: '../folder' }, lines: ['../folder cannot be read (EISDIR)'] },
+    { cwd: 'unknown', lines: ['config.yaml, line 3: unknown key "idp.audiance"; did you mean idp.audience?', 'IDP_AUDIENCE (idp.audience) is not set; '] },
+    { cwd: 'broken', lines: ['config.json, line 3: syntax error ('] },
+    { cwd: 'dotenv', lines: ['DPOP_NONCE_SECRET (dpop.nonceSecret) is not usable (its value is not shown); ', 'IDP_AUDIENCE (idp.audience) is not set; '] },
+    { cwd: 'misspelt', env: { ...GOOD, DPOP_MODE: 'REQUIRED' }, lines: ['unknown variable "DPOP_MODE"; did you mean IDP_DPOP_MODE?', 'unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE?'] },
+    { cwd: 'empty', env: { ...GOOD, TRUST_PROXY: '1' }, lines: ['TRUST_PROXY (server.trustProxy) is "1"; '] }
   ]
-  for (const [cwd, env, lines] of cases) {
+  for (const { cwd, env = {}, lines } of cases) {
     const { code, stdout, stderr } = await fastify(START, env, join(directory, cwd))
     t.equal(code, 1)
     t.equal(stdout, '')
@@ -130,17 +130,17 @@ t.test('A start that cannot use its settings says why and nothing else.', async 
 
 t.test('The port follows from PORT, and without it from the profile, wherever that is set.', async t => {
   const directory = t.testdir({ empty: {}, file: { 'config.yaml': 'api:\n  profile: 2\n' }, dotenv: { '.env': 'API_PROFILE=2\n' }, broken: { 'config.yaml': 'api: [' } })
-  const cases: Array<[string, Environment, string]> = [
-    ['empty', {}, '8000'],
-    ['empty', { API_PROFILE: '2' }, '8080'],
-    ['file', {}, '8080'],
-    ['dotenv', {}, '8080'],
-    ['broken', {}, '8000'],
-    ['empty', { API_PROFILE: '2', PORT: '9000' }, '9000'],
-    ['empty', { PORT: '0' }, '0']
+  const cases: Array<{ cwd: string, env?: Environment, port: string }> = [
+    { cwd: 'empty', port: '8000' },
+    { cwd: 'empty', env: { API_PROFILE: '2' }, port: '8080' },
+    { cwd: 'file', port: '8080' },
+    { cwd: 'dotenv', port: '8080' },
+    { cwd: 'broken', port: '8000' },
+    { cwd: 'empty', env: { API_PROFILE: '2', PORT: '9000' }, port: '9000' },
+    { cwd: 'empty', env: { PORT: '0' }, port: '0' }
   ]
   const script = `import(${JSON.stringify(pathToFileURL(join(root, 'dist/start-options.js')).href)}).then(({ port }) => console.log(port))`
-  for (const [cwd, env, port] of cases) {
+  for (const { cwd, env = {}, port } of cases) {
     const { stdout } = await run(process.execPath, ['-e', script], env, join(directory, cwd))
     t.equal(stdout.trim(), port, JSON.stringify({ cwd, env }))
   }

@@ -83,18 +83,18 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
   const noDpop = await startService({ DPOP_ENABLED: 'false', ERROR_BODY: 'detailed' })
   const proxied = await startService({ PUBLIC_URL: 'https://www.holdfast.example/svc' })
   const other = ['--htu', 'https://api.holdfast.example/api/private']
-  const rows: Array<[title: string, tenant: Tenant, argv: string[], status: number, failed: string, reason: RefusalReason, cure: string, option?: RegExp]> = [
-    ['no token', local, ['/api/private', '--no-token'], 401, 'credentials', 'credentials_missing', ADVICE.credentials_missing.cure, /--no-token/],
-    ['no scope', local, ['/api/private-scoped'], 403, 'scope', 'scope_missing', ADVICE.scope_missing.cure, /--scope/],
-    ['another audience', elsewhere, ['/api/private'], 401, 'token.aud', 'token_audience', ADVICE.token_audience.cure, /--audience/],
-    ['Bearer where DPoP is required', bound, ['/api/private'], 401, 'credentials', 'scheme_not_offered', ADVICE.scheme_not_offered.cure, /--dpop/],
-    ['DPoP where there is none', noDpop, ['/api/private', '--dpop'], 401, 'credentials', 'scheme_not_offered', ADVICE.scheme_not_offered.cure],
-    ['another scheme in htu', local, ['/api/private', '--dpop', '--htu', `${local.url.replace('http:', 'https:')}/api/private`], 401, 'proof.htu', 'htu_mismatch', HTU_ADVICE.scheme, /--htu/],
-    ['another URL than the public one', proxied, ['/api/private', '--dpop'], 401, 'proof.htu', 'htu_mismatch', HTU_ADVICE.scheme],
-    ['another host in htu', proxied, ['/api/private', '--dpop', ...other], 401, 'proof.htu', 'htu_mismatch', HTU_ADVICE.host],
-    ['an algorithm that is not accepted', local, ['/api/private', '--dpop', '--alg', 'ES512'], 401, 'proof.header', 'proof_algorithm', ADVICE.proof_algorithm.cure, /--alg/]
+  const rows: Array<{ title: string, tenant: Tenant, argv: string[], status: number, failed: string, reason: RefusalReason, cure: string, option?: RegExp }> = [
+    { title: 'no token', tenant: local, argv: ['/api/private', '--no-token'], status: 401, failed: 'credentials', reason: 'credentials_missing', cure: ADVICE.credentials_missing.cure, option: /--no-token/ },
+    { title: 'no scope', tenant: local, argv: ['/api/private-scoped'], status: 403, failed: 'scope', reason: 'scope_missing', cure: ADVICE.scope_missing.cure, option: /--scope/ },
+    { title: 'another audience', tenant: elsewhere, argv: ['/api/private'], status: 401, failed: 'token.aud', reason: 'token_audience', cure: ADVICE.token_audience.cure, option: /--audience/ },
+    { title: 'Bearer where DPoP is required', tenant: bound, argv: ['/api/private'], status: 401, failed: 'credentials', reason: 'scheme_not_offered', cure: ADVICE.scheme_not_offered.cure, option: /--dpop/ },
+    { title: 'DPoP where there is none', tenant: noDpop, argv: ['/api/private', '--dpop'], status: 401, failed: 'credentials', reason: 'scheme_not_offered', cure: ADVICE.scheme_not_offered.cure },
+    { title: 'another scheme in htu', tenant: local, argv: ['/api/private', '--dpop', '--htu', `${local.url.replace('http:', 'https:')}/api/private`], status: 401, failed: 'proof.htu', reason: 'htu_mismatch', cure: HTU_ADVICE.scheme, option: /--htu/ },
+    { title: 'another URL than the public one', tenant: proxied, argv: ['/api/private', '--dpop'], status: 401, failed: 'proof.htu', reason: 'htu_mismatch', cure: HTU_ADVICE.scheme },
+    { title: 'another host in htu', tenant: proxied, argv: ['/api/private', '--dpop', ...other], status: 401, failed: 'proof.htu', reason: 'htu_mismatch', cure: HTU_ADVICE.host },
+    { title: 'an algorithm that is not accepted', tenant: local, argv: ['/api/private', '--dpop', '--alg', 'ES512'], status: 401, failed: 'proof.header', reason: 'proof_algorithm', cure: ADVICE.proof_algorithm.cure, option: /--alg/ }
   ]
-  for (const [title, tenant, argv, status, failed, reason, cure, option = /What to do/] of rows) {
+  for (const { title, tenant, argv, status, failed, reason, cure, option = /What to do/ } of rows) {
     const { code, text } = await run(tenant, argv)
     t.equal(code, 1, title)
     t.match(text, `\n  ${status} `, title)
@@ -122,15 +122,15 @@ t.test('Of a service whose settings are not known the checks say what can be tol
   const elsewhere = await startService({ IDP_AUDIENCE: 'https://holdfast.example/other' })
   const bound = await startService({ DPOP_REQUIRED: 'true' })
   const shifted = await startService({ PUBLIC_URL: 'https://www.holdfast.example' })
-  const rows: Array<[title: string, service: Tenant, argv: string[], env: NodeJS.ProcessEnv, failed: string[], verdict: string, says: RegExp]> = [
-    ['its audience is another', elsewhere, [], {}, [], `token_audience: ${ADVICE.token_audience.cure}`, /No check fails here/],
-    ['its URL is another', shifted, ['--dpop'], {}, [], `htu_mismatch: ${ADVICE.htu_mismatch.cure}`, /No check fails here/],
-    ['the proof is for another URL', local, ['--dpop', '--htu', 'http://127.0.0.1:1/api/private'], {}, ['proof.htu'], `htu_mismatch: ${HTU_ADVICE.port}`, /URL of the request/],
-    ['it takes DPoP alone', bound, [], {}, ['credentials'], `scheme_not_offered: ${ADVICE.scheme_not_offered.cure}`, /accepted schemes +DPoP\n/],
-    ['a token of unknown origin', local, [], { CALL_ISSUER: '', CALL_AUDIENCE: '', CALL_TOKEN: unsignedToken }, [], `token_issuer: ${ADVICE.token_issuer.cure}`, /\[token\.iss\] not checked\n +This tool does not know what the service expects/]
+  const rows: Array<{ title: string, service: Tenant, argv?: string[], env?: NodeJS.ProcessEnv, failed?: string[], expected: string, says: RegExp }> = [
+    { title: 'its audience is another', service: elsewhere, expected: `token_audience: ${ADVICE.token_audience.cure}`, says: /No check fails here/ },
+    { title: 'its URL is another', service: shifted, argv: ['--dpop'], expected: `htu_mismatch: ${ADVICE.htu_mismatch.cure}`, says: /No check fails here/ },
+    { title: 'the proof is for another URL', service: local, argv: ['--dpop', '--htu', 'http://127.0.0.1:1/api/private'], failed: ['proof.htu'], expected: `htu_mismatch: ${HTU_ADVICE.port}`, says: /URL of the request/ },
+    { title: 'it takes only DPoP', service: bound, failed: ['credentials'], expected: `scheme_not_offered: ${ADVICE.scheme_not_offered.cure}`, says: /accepted schemes +DPoP\n/ },
+    { title: 'a token of unknown origin', service: local, env: { CALL_ISSUER: '', CALL_AUDIENCE: '', CALL_TOKEN: unsignedToken }, expected: `token_issuer: ${ADVICE.token_issuer.cure}`, says: /\[token\.iss\] not checked\n +This tool does not know what the service expects/ }
   ]
-  for (const [title, { url }, argv, more, failed, expected, says] of rows) {
-    const { code, text } = await run(undefined, [`${url}/api/private`, ...argv], { ...env, ...more })
+  for (const { title, service, argv = [], env: more = {}, failed = [], expected, says } of rows) {
+    const { code, text } = await run(undefined, [`${service.url}/api/private`, ...argv], { ...env, ...more })
     t.equal(code, 1, title)
     t.same(failedChecks(text), failed, title)
     t.equal(verdict(text), expected, title)
@@ -144,15 +144,15 @@ t.test('A service of another make is judged by what its answer tells.', async (t
   await once(server, 'listening')
   t.teardown(() => server.close())
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const rows: Array<[status: number, challenge: string | undefined, argv: string[], says: RegExp]> = [
-    [401, 'DPoP algs="EdDSA PS256", error="invalid_dpop_proof"', ['--dpop'], /Why: proof_algorithm\n {2}The answer names no reason/],
-    [401, 'Bearer error="invalid_token"', [], /Why\n {2}The answer names no reason, and no check fails/],
-    [401, undefined, ['--no-token'], /Why: credentials_missing/],
-    [401, 'DPoP error="use_dpop_nonce"', ['--dpop'], /Why: nonce_missing/],
-    [403, undefined, [], /Why\n.*--scope/],
-    [500, undefined, [], /500 Internal Server Error[^]*no\n$/]
+  const rows: Array<{ status: number, challenge?: string, argv?: string[], says: RegExp }> = [
+    { status: 401, challenge: 'DPoP algs="EdDSA PS256", error="invalid_dpop_proof"', argv: ['--dpop'], says: /Why: proof_algorithm\n {2}The answer names no reason/ },
+    { status: 401, challenge: 'Bearer error="invalid_token"', says: /Why\n {2}The answer names no reason, and no check fails/ },
+    { status: 401, argv: ['--no-token'], says: /Why: credentials_missing/ },
+    { status: 401, challenge: 'DPoP error="use_dpop_nonce"', argv: ['--dpop'], says: /Why: nonce_missing/ },
+    { status: 403, says: /Why\n.*--scope/ },
+    { status: 500, says: /500 Internal Server Error[^]*no\n$/ }
   ]
-  for (const [status, challenge, argv, says] of rows) {
+  for (const { status, challenge, argv = [], says } of rows) {
     answer = [status, challenge === undefined ? {} : { 'www-authenticate': challenge }]
     const { code, text } = await run(local, [`${url}/api/private`, ...argv])
     t.equal(code, 1)
@@ -204,26 +204,26 @@ t.test('A token that is there already is used as it is.', async (t) => {
 })
 
 t.test('What cannot be done is said in a line, without a stack.', async (t) => {
-  const rows: Array<[argv: string[], says: RegExp, tenant?: Tenant]> = [
-    [[], /say what to call/],
-    [['GET', '/a', '/b'], /say what to call/],
-    [['--nonsense', '/a'], /nonsense/],
-    [['G T', '/a'], /is not a method/],
-    [['api/private'], /neither a path/],
-    [['/api/private'], /npm run dev starts one/, undefined],
-    [['http://localhost:1/', '--issuer', 'tenant.example'], /with its scheme/],
-    [['http://localhost:1/', '--issuer', 'https://tenant.example'], /--client-id/],
-    [['http://localhost:1/', '--issuer', 'https://tenant.example', '--client-id', 'a'], /CALL_CLIENT_SECRET/],
-    [['http://localhost:1/'], /name a provider/],
-    [['http://[/'], /is not a URL/],
-    [['/a', '--body', 'xml'], /form or json/, local],
-    [['/a', '--param', 'x'], /has no =/, local],
-    [['/a', '--dpop', '--alg', 'HS256'], /not an algorithm/, local],
-    [['/a', '--dpop', '--no-token'], /fresh key/, local],
-    [['/a'], /No answer\.[\s\S]*ECONNREFUSED/, { ...local, issuer: `http://127.0.0.1:${await getPort()}` }],
-    [['/a'], /answered 404, with no token_endpoint/, { ...local, issuer: local.url }]
+  const rows: Array<{ argv: string[], says: RegExp, tenant?: Tenant }> = [
+    { argv: [], says: /say what to call/ },
+    { argv: ['GET', '/a', '/b'], says: /say what to call/ },
+    { argv: ['--nonsense', '/a'], says: /nonsense/ },
+    { argv: ['G T', '/a'], says: /is not a method/ },
+    { argv: ['api/private'], says: /neither a path/ },
+    { argv: ['/api/private'], says: /npm run dev starts one/ },
+    { argv: ['http://localhost:1/', '--issuer', 'tenant.example'], says: /with its scheme/ },
+    { argv: ['http://localhost:1/', '--issuer', 'https://tenant.example'], says: /--client-id/ },
+    { argv: ['http://localhost:1/', '--issuer', 'https://tenant.example', '--client-id', 'a'], says: /CALL_CLIENT_SECRET/ },
+    { argv: ['http://localhost:1/'], says: /name a provider/ },
+    { argv: ['http://[/'], says: /is not a URL/ },
+    { argv: ['/a', '--body', 'xml'], says: /form or json/, tenant: local },
+    { argv: ['/a', '--param', 'x'], says: /has no =/, tenant: local },
+    { argv: ['/a', '--dpop', '--alg', 'HS256'], says: /not an algorithm/, tenant: local },
+    { argv: ['/a', '--dpop', '--no-token'], says: /fresh key/, tenant: local },
+    { argv: ['/a'], says: /No answer\.[\s\S]*ECONNREFUSED/, tenant: { ...local, issuer: `http://127.0.0.1:${await getPort()}` } },
+    { argv: ['/a'], says: /answered 404, with no token_endpoint/, tenant: { ...local, issuer: local.url } }
   ]
-  for (const [argv, says, tenant] of rows) {
+  for (const { argv, says, tenant } of rows) {
     const { code, text } = await run(tenant, argv)
     t.equal(code, 1, argv.join(' '))
     t.match(text, says, argv.join(' '))

@@ -86,29 +86,29 @@ t.test('Every form of a capture tells the same, of a good request and of a bad o
 t.test('Each kind of failure is named, with the values compared and the cure.', async (t) => {
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const other = await createDpopClient()
-  const rows: Array<[parts: Partial<Sent>, check: string, reason: RefusalReason, argv?: string[], says?: RegExp]> = [
-    [{ lines: [] }, 'credentials', 'credentials_missing'],
-    [{ lines: [...bearer().lines, ...bearer().lines] }, 'credentials', 'authorization_repeated', [], /Authorization lines +2/],
-    [bearer(), 'credentials', 'scheme_not_offered', ['--set', 'DPOP_REQUIRED=true'], /accepted schemes +DPoP\n/],
-    [bearer(), 'domain', 'domain_has_scheme', ['--set', 'IDP_DOMAIN=https://tenant.example']],
-    [{ lines: [...dpop().lines, ['Host', 'api.example']] }, 'proof.htu', 'host_repeated'],
-    [{ lines: [['Authorization', 'Bearer opaque']] }, 'token.form', 'token_malformed'],
-    [bearer({ iss: 'https://other.example/' }), 'token.iss', 'token_issuer', [], /iss +https:\/\/other\.example\/\n/],
-    [bearer({ aud: 'other' }), 'token.aud', 'token_audience'],
-    [bearer({ exp: now - 60 }), 'token.time', 'token_expired', [], /exp +\d+ \(.*, 60 s ago\)/],
-    [{ lines: [['Authorization', `Bearer ${token.slice(0, -4)}AAAA`]] }, 'token.signature', 'token_signature'],
-    [{ lines: [['Authorization', `Bearer ${token}`]] }, 'scheme', 'token_bound'],
-    [{ lines: [['Authorization', `DPoP ${token}`]] }, 'proof', 'proof_missing'],
-    [dpop({}, { header: { typ: 'JWT' } }), 'proof.header', 'proof_type'],
-    [dpop({ htm: 'POST' }), 'proof.htm', 'htm_mismatch', [], /htm +POST\n +method +GET/],
-    [dpop({ iat: now - 400 }), 'proof.iat', 'iat_too_old', [], /accepted +from 300 s ago/],
-    [dpop({ ath: 'x' }), 'proof.ath', 'ath_mismatch'],
-    [dpop({}, { token: issuer.token({ cnf: { jkt: other.jkt } }) }), 'proof.jkt', 'jkt_mismatch'],
-    [dpop(), 'proof.nonce', 'nonce_missing', ['--set', 'DPOP_NONCE=required']],
-    [{ ...bearer(), url: 'https://api.example/api/private-scoped' }, 'scope', 'scope_missing', [], /needed +read:messages/],
-    [bearer({ scope: 'a' }), 'scope', 'scope_missing', ['--scope', 'a b'], /needed +a and b/]
+  const rows: Array<{ parts: Partial<Sent>, check: string, expected: RefusalReason, argv?: string[], says?: RegExp }> = [
+    { parts: { lines: [] }, check: 'credentials', expected: 'credentials_missing' },
+    { parts: { lines: [...bearer().lines, ...bearer().lines] }, check: 'credentials', expected: 'authorization_repeated', says: /Authorization lines +2/ },
+    { parts: bearer(), check: 'credentials', expected: 'scheme_not_offered', argv: ['--set', 'DPOP_REQUIRED=true'], says: /accepted schemes +DPoP\n/ },
+    { parts: bearer(), check: 'domain', expected: 'domain_has_scheme', argv: ['--set', 'IDP_DOMAIN=https://tenant.example'] },
+    { parts: { lines: [...dpop().lines, ['Host', 'api.example']] }, check: 'proof.htu', expected: 'host_repeated' },
+    { parts: { lines: [['Authorization', 'Bearer opaque']] }, check: 'token.form', expected: 'token_malformed' },
+    { parts: bearer({ iss: 'https://other.example/' }), check: 'token.iss', expected: 'token_issuer', says: /iss +https:\/\/other\.example\/\n/ },
+    { parts: bearer({ aud: 'other' }), check: 'token.aud', expected: 'token_audience' },
+    { parts: bearer({ exp: now - 60 }), check: 'token.time', expected: 'token_expired', says: /exp +\d+ \(.*, 60 s ago\)/ },
+    { parts: { lines: [['Authorization', `Bearer ${token.slice(0, -4)}AAAA`]] }, check: 'token.signature', expected: 'token_signature' },
+    { parts: { lines: [['Authorization', `Bearer ${token}`]] }, check: 'scheme', expected: 'token_bound' },
+    { parts: { lines: [['Authorization', `DPoP ${token}`]] }, check: 'proof', expected: 'proof_missing' },
+    { parts: dpop({}, { header: { typ: 'JWT' } }), check: 'proof.header', expected: 'proof_type' },
+    { parts: dpop({ htm: 'POST' }), check: 'proof.htm', expected: 'htm_mismatch', says: /htm +POST\n +method +GET/ },
+    { parts: dpop({ iat: now - 400 }), check: 'proof.iat', expected: 'iat_too_old', says: /accepted +from 300 s ago/ },
+    { parts: dpop({ ath: 'x' }), check: 'proof.ath', expected: 'ath_mismatch' },
+    { parts: dpop({}, { token: issuer.token({ cnf: { jkt: other.jkt } }) }), check: 'proof.jkt', expected: 'jkt_mismatch' },
+    { parts: dpop(), check: 'proof.nonce', expected: 'nonce_missing', argv: ['--set', 'DPOP_NONCE=required'] },
+    { parts: { ...bearer(), url: 'https://api.example/api/private-scoped' }, check: 'scope', expected: 'scope_missing', says: /needed +read:messages/ },
+    { parts: bearer({ scope: 'a' }), check: 'scope', expected: 'scope_missing', argv: ['--scope', 'a b'], says: /needed +a and b/ }
   ]
-  for (const [parts, check, expected, argv = [], says = /Refused/] of rows) {
+  for (const { parts, check, expected, argv = [], says = /Refused/ } of rows) {
     const { code, text } = await run([...OFFLINE, ...argv], { input: curl('1.1', parts) })
     t.equal(code, 1, expected)
     t.equal(failed(text), check, expected)
@@ -140,13 +140,13 @@ t.test('Keys come from the provider where none are given, and from the local ten
 
 t.test('What is not known is not checked, and the rest is.', async (t) => {
   const nobody = `http://127.0.0.1:${await getPort()}`
-  const rows: Array<[argv: string[], env: NodeJS.ProcessEnv, note: RegExp]> = [
-    [['--offline'], provider, /Notes/],
-    [[], { ...provider, IDP_JWKS_URI: `${nobody}/keys` }, /- The keys of http\S+ could not be fetched: \w+/],
-    [['--keys', 'nothing.json'], provider, /- nothing\.json contains no readable key set/],
-    [['--keys', 'captured.txt'], provider, /- captured\.txt contains no readable key set/]
+  const rows: Array<{ argv: string[], env: NodeJS.ProcessEnv, note: RegExp }> = [
+    { argv: ['--offline'], env: provider, note: /Notes/ },
+    { argv: [], env: { ...provider, IDP_JWKS_URI: `${nobody}/keys` }, note: /- The keys of http\S+ could not be fetched: \w+/ },
+    { argv: ['--keys', 'nothing.json'], env: provider, note: /- nothing\.json contains no readable key set/ },
+    { argv: ['--keys', 'captured.txt'], env: provider, note: /- captured\.txt contains no readable key set/ }
   ]
-  for (const [argv, env, note] of rows) {
+  for (const { argv, env, note } of rows) {
     const { code, text } = await run(argv, { input: curl('1.1', bearer()), env, files: { 'captured.txt': 'GET / HTTP/1.1' } })
     t.equal(code, 0)
     t.match(text, note)
@@ -193,21 +193,21 @@ t.test('Route, proxy and public address are taken into account.', async (t) => {
 
 t.test('Given nonsense it says what it could not read, and goes on.', async (t) => {
   const [name, value] = bearer().lines[0]!
-  const rows: Array<[title: string, input: string, says: RegExp, reason?: RefusalReason]> = [
-    ['nothing', '', /There is no method;[^]*There is no path;[^]*There are no headers/],
-    ['bytes', randomBytes(3000).toString('latin1'), /A line is not a header: "/],
-    ['lines around a header', `what is this\n${name}: ${value}\nGET / HTTP/1.1\n\u0000`, /A line is not a header: "GET \/ HTTP\/1\.1"/, undefined],
-    ['an HTML page', '<!doctype html><title>401</title>', /A line is not a header: "<!doctype/],
-    ['broken JSON', '{"log": {', /starts like JSON but is not valid JSON/],
-    ['JSON of another kind', '{"a": 1}', /no request with an absolute URL/],
-    ['JSON of no kind', '[null, 5, [], "x"]', /There are 4 entries[^]*no request with an absolute URL/],
-    ['a HAR file without entries', '{"log":{"entries":"none"}}', /no request with an absolute URL/],
-    ['a HAR file without credentials', har({ lines: [] }), /No Authorization header: browsers leave it out/],
-    ['a HAR file with odd headers', JSON.stringify({ request: { url, headers: [5, null, { name: 'a' }] }, response: { status: 'x', headers: [null] } }), /A header is not a name and a value: "5"/],
-    ['curl without a request', '* [HTTP/2] [1] OPENED stream\n* Could not resolve host', /no request among them/],
-    ['fields that are not known', ':method: GET\n:path: /api/private\n:scheme: https\n:authority: api.example\n:odd: 1', /A field is unknown: ":odd"/]
+  const rows: Array<{ title: string, input: string, says: RegExp, expected?: RefusalReason }> = [
+    { title: 'nothing', input: '', says: /There is no method;[^]*There is no path;[^]*There are no headers/ },
+    { title: 'bytes', input: randomBytes(3000).toString('latin1'), says: /A line is not a header: "/ },
+    { title: 'lines around a header', input: `what is this\n${name}: ${value}\nGET / HTTP/1.1\n\u0000`, says: /A line is not a header: "GET \/ HTTP\/1\.1"/ },
+    { title: 'an HTML page', input: '<!doctype html><title>401</title>', says: /A line is not a header: "<!doctype/ },
+    { title: 'broken JSON', input: '{"log": {', says: /starts like JSON but is not valid JSON/ },
+    { title: 'JSON of another kind', input: '{"a": 1}', says: /no request with an absolute URL/ },
+    { title: 'JSON of no kind', input: '[null, 5, [], "x"]', says: /There are 4 entries[^]*no request with an absolute URL/ },
+    { title: 'a HAR file without entries', input: '{"log":{"entries":"none"}}', says: /no request with an absolute URL/ },
+    { title: 'a HAR file without credentials', input: har({ lines: [] }), says: /No Authorization header: browsers leave it out/ },
+    { title: 'a HAR file with odd headers', input: JSON.stringify({ request: { url, headers: [5, null, { name: 'a' }] }, response: { status: 'x', headers: [null] } }), says: /A header is not a name and a value: "5"/ },
+    { title: 'curl without a request', input: '* [HTTP/2] [1] OPENED stream\n* Could not resolve host', says: /no request among them/ },
+    { title: 'fields that are not known', input: ':method: GET\n:path: /api/private\n:scheme: https\n:authority: api.example\n:odd: 1', says: /A field is unknown: ":odd"/ }
   ]
-  for (const [title, input, says, expected = 'credentials_missing'] of rows) {
+  for (const { title, input, says, expected = 'credentials_missing' } of rows) {
     const { code, text } = await run(OFFLINE, { input })
     t.match(text, says, title)
     if (title === 'lines around a header') t.equal(code, 0, 'what could be read was judged')

@@ -67,18 +67,18 @@ t.test('The API is named by resource as well as by audience.', async (t) => {
 })
 
 t.test('A token request that cannot be read or granted is a clean error.', async (t) => {
-  const rows: Array<[title: string, body: string, status: number, error: string]> = [
-    ['nothing', '', 400, 'invalid_request'],
-    ['broken JSON', '{"grant_type":', 400, 'invalid_request'],
-    ['an array', '[]', 400, 'invalid_request'],
-    ['null', 'null', 400, 'invalid_request'],
-    ['a number for a string', JSON.stringify({ ...grant, scope: 7 }), 400, 'invalid_request'],
-    ['more than 32 KiB', JSON.stringify({ ...grant, scope: 'a'.repeat(40_000) }), 413, 'invalid_request'],
-    ['another API', JSON.stringify({ ...grant, audience: 'https://elsewhere.example/' }), 400, 'invalid_target'],
-    ['a wrong secret', JSON.stringify({ ...grant, client_secret: 'wrong' }), 401, 'invalid_client'],
-    ['another grant', JSON.stringify({ ...grant, grant_type: 'password' }), 400, 'unsupported_grant_type']
+  const rows: Array<{ title: string, text: string, status: number, error: string }> = [
+    { title: 'nothing', text: '', status: 400, error: 'invalid_request' },
+    { title: 'broken JSON', text: '{"grant_type":', status: 400, error: 'invalid_request' },
+    { title: 'an array', text: '[]', status: 400, error: 'invalid_request' },
+    { title: 'null', text: 'null', status: 400, error: 'invalid_request' },
+    { title: 'a number for a string', text: JSON.stringify({ ...grant, scope: 7 }), status: 400, error: 'invalid_request' },
+    { title: 'more than 32 KiB', text: JSON.stringify({ ...grant, scope: 'a'.repeat(40_000) }), status: 413, error: 'invalid_request' },
+    { title: 'another API', text: JSON.stringify({ ...grant, audience: 'https://elsewhere.example/' }), status: 400, error: 'invalid_target' },
+    { title: 'a wrong secret', text: JSON.stringify({ ...grant, client_secret: 'wrong' }), status: 401, error: 'invalid_client' },
+    { title: 'another grant', text: JSON.stringify({ ...grant, grant_type: 'password' }), status: 400, error: 'unsupported_grant_type' }
   ]
-  for (const [title, text, status, error] of rows) {
+  for (const { title, text, status, error } of rows) {
     const answer = await post(text, 'application/json; charset=utf-8')
     t.equal(answer.status, status, title)
     t.equal(answer.body['error'], error, title)

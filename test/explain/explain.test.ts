@@ -133,26 +133,31 @@ t.test('Only requests with the DPoP scheme come to the checks of a proof', async
 
 t.test('Every mode, and the checks beyond token and proof', async t => {
   const secret = Buffer.alloc(32, 7).toString('base64url')
-  const rows: Array<[title: string, values: RawSettings, lines: (good: Good) => Lines, options: Partial<ExplainOptions>, expected: RefusalReason | 'accepted']> = [
-    ['Bearer where only DPoP is accepted', { IDP_DPOP_MODE: 'REQUIRED' }, good => linesOf(good, { authorization: [`Bearer ${good.issuer.token()}`], dpop: [] }), {}, 'scheme_not_offered'],
-    ['a bound token as Bearer', {}, good => linesOf(good, { authorization: [`Bearer ${good.token}`], dpop: [] }), {}, 'token_bound'],
-    ['a bound token as Bearer with DPoP off', { IDP_DPOP_MODE: 'DISABLED' }, good => linesOf(good, { authorization: [`Bearer ${good.token}`], dpop: [] }), {}, 'accepted'],
-    ['an unbound token as DPoP', {}, good => linesOf(good, { authorization: [`DPoP ${good.issuer.token()}`] }), {}, 'token_unbound'],
-    ['a proof beside Bearer', {}, good => linesOf(good, { authorization: [`Bearer ${good.issuer.token()}`] }), {}, 'proof_beside_bearer'],
-    ['a domain with a scheme', { IDP_DOMAIN: 'https://tenant.example' }, good => linesOf(good), {}, 'domain_has_scheme'],
-    ['a permission that is there', {}, good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a b' })}`], dpop: [] }), { requirements: [{ scope: ['a', 'b'] }] }, 'accepted'],
-    ['a permission that is missing', {}, good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a' })}`], dpop: [] }), { requirements: [{ scope: ['a', 'b'] }] }, 'scope_missing'],
-    ['one of several permissions', {}, good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a' })}`], dpop: [] }), { requirements: [{ anyScope: ['a', 'b'] }] }, 'accepted'],
-    ['no nonce', { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret] }, good => linesOf(good), {}, 'nonce_missing'],
-    ['a nonce of another service', { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret] }, good => linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: 'other' })] }), {}, 'nonce_stale'],
-    ['a nonce of this service and a clock hours off', { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret] }, good => linesOf(good, {
-      dpop: [good.remake(good.token, {}, { nonce: createNonces([Buffer.from(secret, 'base64url')]).current(now()), iat: 1 })]
-    }), {}, 'accepted'],
-    ['a key that signed something else', {}, good => linesOf(good, { authorization: [`DPoP ${good.issuer.token({}, {}, makeIssuerKey('k1'))}`] }), {}, 'token_signature'],
-    ['behind a proxy', { TRUST_PROXY: ['loopback'] }, good => [...linesOf(good, { hosts: ['inner'] }), 'X-Forwarded-Host: evil.example\t', `x-forwarded-host: ${good.host}`], {}, 'accepted'],
-    ['under a public URL', { PUBLIC_URL: 'https://api.example/svc' }, good => linesOf(good, { hosts: [], dpop: [good.remake(good.token, {}, { htu: `https://api.example/svc${path}` })] }), {}, 'accepted']
+  const rows: Array<{ title: string, values?: RawSettings, lines: (good: Good) => Lines, options?: Partial<ExplainOptions>, expected: RefusalReason | 'accepted' }> = [
+    { title: 'Bearer where only DPoP is accepted', values: { IDP_DPOP_MODE: 'REQUIRED' }, lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token()}`], dpop: [] }), expected: 'scheme_not_offered' },
+    { title: 'a bound token as Bearer', lines: good => linesOf(good, { authorization: [`Bearer ${good.token}`], dpop: [] }), expected: 'token_bound' },
+    { title: 'a bound token as Bearer with DPoP off', values: { IDP_DPOP_MODE: 'DISABLED' }, lines: good => linesOf(good, { authorization: [`Bearer ${good.token}`], dpop: [] }), expected: 'accepted' },
+    { title: 'an unbound token as DPoP', lines: good => linesOf(good, { authorization: [`DPoP ${good.issuer.token()}`] }), expected: 'token_unbound' },
+    { title: 'a proof beside Bearer', lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token()}`] }), expected: 'proof_beside_bearer' },
+    { title: 'a domain with a scheme', values: { IDP_DOMAIN: 'https://tenant.example' }, lines: good => linesOf(good), expected: 'domain_has_scheme' },
+    { title: 'a permission that is there', lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a b' })}`], dpop: [] }), options: { requirements: [{ scope: ['a', 'b'] }] }, expected: 'accepted' },
+    { title: 'a permission that is missing', lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a' })}`], dpop: [] }), options: { requirements: [{ scope: ['a', 'b'] }] }, expected: 'scope_missing' },
+    { title: 'one of several permissions', lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a' })}`], dpop: [] }), options: { requirements: [{ anyScope: ['a', 'b'] }] }, expected: 'accepted' },
+    { title: 'no nonce', values: { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret] }, lines: good => linesOf(good), expected: 'nonce_missing' },
+    { title: 'a nonce of another service', values: { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret] }, lines: good => linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: 'other' })] }), expected: 'nonce_stale' },
+    {
+      title: 'a nonce of this service and a clock hours off',
+      values: { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret] },
+      lines: good => linesOf(good, {
+        dpop: [good.remake(good.token, {}, { nonce: createNonces([Buffer.from(secret, 'base64url')]).current(now()), iat: 1 })]
+      }),
+      expected: 'accepted'
+    },
+    { title: 'a key that signed something else', lines: good => linesOf(good, { authorization: [`DPoP ${good.issuer.token({}, {}, makeIssuerKey('k1'))}`] }), expected: 'token_signature' },
+    { title: 'behind a proxy', values: { TRUST_PROXY: ['loopback'] }, lines: good => [...linesOf(good, { hosts: ['inner'] }), 'X-Forwarded-Host: evil.example\t', `x-forwarded-host: ${good.host}`], expected: 'accepted' },
+    { title: 'under a public URL', values: { PUBLIC_URL: 'https://api.example/svc' }, lines: good => linesOf(good, { hosts: [], dpop: [good.remake(good.token, {}, { htu: `https://api.example/svc${path}` })] }), expected: 'accepted' }
   ]
-  for (const [title, values, lines, options, expected] of rows) {
+  for (const { title, values = {}, lines, options = {}, expected } of rows) {
     const bench = await prepare(t, { ...values, METRICS: 'off' })
     const explanation = await bench.explain(lines(bench.good()), options)
     t.equal(explanation.refusal?.reason ?? 'accepted', expected, title)

@@ -33,13 +33,13 @@ t.test('A challenge that was made before is that of its own reason, scheme and r
   const challenges = createChallenges({ mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: undefined })
   const [reader, writer] = [{ scope: ['read'] }, { scope: ['write'] }]
   const asked = [
-    ['token_expired', { scheme: 'Bearer', requirement: ANY_TOKEN }, 'Bearer', 'The access token has expired.', undefined],
-    ['token_expired', { scheme: 'DPoP', requirement: ANY_TOKEN }, 'DPoP', 'The access token has expired.', undefined],
-    ['token_issuer', { scheme: 'Bearer', requirement: ANY_TOKEN }, 'Bearer', 'The access token was issued by another issuer.', undefined],
-    ['scope_missing', { scheme: 'Bearer', requirement: reader }, 'Bearer', 'The access token lacks a permission that this resource needs.', 'read'],
-    ['scope_missing', { scheme: 'Bearer', requirement: writer }, 'Bearer', 'The access token lacks a permission that this resource needs.', 'write']
+    { reason: 'token_expired', context: { scheme: 'Bearer', requirement: ANY_TOKEN }, scheme: 'Bearer', description: 'The access token has expired.', scope: undefined },
+    { reason: 'token_expired', context: { scheme: 'DPoP', requirement: ANY_TOKEN }, scheme: 'DPoP', description: 'The access token has expired.', scope: undefined },
+    { reason: 'token_issuer', context: { scheme: 'Bearer', requirement: ANY_TOKEN }, scheme: 'Bearer', description: 'The access token was issued by another issuer.', scope: undefined },
+    { reason: 'scope_missing', context: { scheme: 'Bearer', requirement: reader }, scheme: 'Bearer', description: 'The access token lacks a permission that this resource needs.', scope: 'read' },
+    { reason: 'scope_missing', context: { scheme: 'Bearer', requirement: writer }, scheme: 'Bearer', description: 'The access token lacks a permission that this resource needs.', scope: 'write' }
   ] as const
-  for (const [reason, context, scheme, description, scope] of [...asked, ...asked]) {
+  for (const { reason, context, scheme, description, scope } of [...asked, ...asked]) {
     const found = parseChallenges(challenges(reason, context)['www-authenticate']!).filter(({ parameters }) => parameters.error)
     t.same(found.map(one => [one.scheme, one.parameters.error_description, one.parameters.scope]), [[scheme, description, scope]], `${reason}, ${scheme}`)
   }

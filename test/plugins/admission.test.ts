@@ -106,12 +106,12 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
   })
   const message = (...rawHeaders: string[]): ReceivedRequest => ({ method: 'GET', url: '/', headers: {}, rawHeaders: ['Host', 'h', ...rawHeaders], socket: {} })
   const cases = [
-    ['Bearer', guardOf(verified({})), message('Authorization', 'Bearer t'), null],
-    ['DPoP', guardOf(verified({ cnf: { jkt: client.jkt } })), message('Authorization', 'DPoP t', 'DPoP', 'p'), null],
-    ['a replay', guardOf(verified({ cnf: { jkt: client.jkt } })), message('Authorization', 'DPoP t', 'DPoP', 'p'), 'proof_replayed'],
-    ['a refusal', guardOf(verified({})), message(), 'credentials_missing']
+    { name: 'Bearer', guard: guardOf(verified({})), request: message('Authorization', 'Bearer t'), reason: null },
+    { name: 'DPoP', guard: guardOf(verified({ cnf: { jkt: client.jkt } })), request: message('Authorization', 'DPoP t', 'DPoP', 'p'), reason: null },
+    { name: 'a replay', guard: guardOf(verified({ cnf: { jkt: client.jkt } })), request: message('Authorization', 'DPoP t', 'DPoP', 'p'), reason: 'proof_replayed' },
+    { name: 'a refusal', guard: guardOf(verified({})), request: message(), reason: 'credentials_missing' }
   ] as const
-  for (const [name, guard, request, reason] of cases) {
+  for (const { name, guard, request, reason } of cases) {
     const answers: unknown[] = []
     t.throws(() => guard(request, error => {
       answers.push(error && (error as Refusal).reason)

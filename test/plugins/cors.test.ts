@@ -38,15 +38,15 @@ t.test('The headers that a client must read are exposed on every answer', async 
   })
   const headers = { origin: ORIGIN }
   const expected = { 'access-control-allow-origin': ORIGIN, 'access-control-expose-headers': EXPOSED }
-  const rows: Array<[string, number, Record<string, string>]> = [
-    ['/api/public', 200, headers],
-    ['/api/private', 200, { ...headers, authorization: `Bearer ${issuer.token()}` }],
-    ['/api/private', 401, headers],
-    ['/api/admin', 403, { ...headers, authorization: `Bearer ${issuer.token()}` }],
-    ['/nothing', 404, headers],
-    ['/fault', 500, headers]
+  const rows: Array<{ path: string, status: number, headers: Record<string, string> }> = [
+    { path: '/api/public', status: 200, headers },
+    { path: '/api/private', status: 200, headers: { ...headers, authorization: `Bearer ${issuer.token()}` } },
+    { path: '/api/private', status: 401, headers },
+    { path: '/api/admin', status: 403, headers: { ...headers, authorization: `Bearer ${issuer.token()}` } },
+    { path: '/nothing', status: 404, headers },
+    { path: '/fault', status: 500, headers }
   ]
-  for (const [path, status, headers] of rows) {
+  for (const { path, status, headers } of rows) {
     const answer = await app.inject({ url: path, headers })
     t.match([answer.statusCode, answer.headers], [status, expected], `${path} ${status}`)
   }

@@ -6,13 +6,13 @@ import { startIssuer } from '../helpers/issuer.ts'
 
 t.test('Readiness tells by name of a shared store that evicts, and of one that is used without saying', async t => {
   const policy = (text: string): Reply => bulk(`# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:${text}\r\n`)
-  const rows: ReadonlyArray<readonly [info: Reply, status: number, replay: string, warnings: string[]]> = [
-    [policy('noeviction'), 200, 'ok', []],
-    ["-NOPERM this user has no permissions to run the 'info' command\r\n", 200, 'policy_unknown', ['replay_policy_unknown']],
-    [policy('allkeys-lru'), 503, 'evicts', ['replay_unavailable']]
+  const rows: ReadonlyArray<{ info: Reply, status: number, replay: string, warnings: string[] }> = [
+    { info: policy('noeviction'), status: 200, replay: 'ok', warnings: [] },
+    { info: "-NOPERM this user has no permissions to run the 'info' command\r\n", status: 200, replay: 'policy_unknown', warnings: ['replay_policy_unknown'] },
+    { info: policy('allkeys-lru'), status: 503, replay: 'evicts', warnings: ['replay_unavailable'] }
   ]
   const issuer = await startIssuer(t)
-  for (const [info, status, replay, warnings] of rows) {
+  for (const { info, status, replay, warnings } of rows) {
     const fake = await startFakeRedis()
     t.teardown(() => fake.stop())
     fake.override = ([name]) => name === 'INFO' ? info : undefined

@@ -223,7 +223,7 @@ t.test('What else tells the URL of a request does not go by lines that may be no
 
 t.test('In another app the limit is that of its server, and none with 0', async t => {
   const issuer = await startIssuer(t)
-  for (const [maxHeadersCount, few, many] of [[10, 9, 10], [0, 5000, undefined], [1500, 1499, 1500]] as const) {
+  for (const { maxHeadersCount, few, many } of [{ maxHeadersCount: 10, few: 9, many: 10 }, { maxHeadersCount: 0, few: 5000, many: undefined }, { maxHeadersCount: 1500, few: 1499, many: 1500 }] as const) {
     const reasons: unknown[] = []
     const app = Fastify({ logger: { stream: { write: line => { reasons.push(JSON.parse(line).reason) } } } })
     app.server.maxHeadersCount = maxHeadersCount

@@ -87,12 +87,12 @@ t.test('A route of another plugin is described from its own guards and words', a
 })
 
 t.test('The schemes are those that the mode offers', async t => {
-  const schemes: ReadonlyArray<readonly [mode: string, names: string[], proofRequired: boolean | undefined]> = [
-    ['ALLOWED', ['Bearer', 'DPoP'], false],
-    ['REQUIRED', ['DPoP'], true],
-    ['DISABLED', ['Bearer'], undefined]
+  const schemes: ReadonlyArray<{ mode: string, names: string[], proofRequired?: boolean }> = [
+    { mode: 'ALLOWED', names: ['Bearer', 'DPoP'], proofRequired: false },
+    { mode: 'REQUIRED', names: ['DPoP'], proofRequired: true },
+    { mode: 'DISABLED', names: ['Bearer'] }
   ]
-  for (const [mode, names, proofRequired] of schemes) {
+  for (const { mode, names, proofRequired } of schemes) {
     const { document } = await start(t, { IDP_DPOP_MODE: mode, DPOP_ALGS: ['ES256'] })
     t.same(Object.keys(document.components.securitySchemes), names, mode)
     t.equal(document.components.parameters.DPoP?.required, proofRequired, `${mode}: the header with the proof`)

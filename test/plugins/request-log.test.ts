@@ -42,76 +42,91 @@ const accepted: Build = ofProof({})
 const now = (): number => Math.floor(Date.now() / 1000)
 
 /** For each reason a request that is refused for it, marked wherever a client writes something. */
-const CASES: ReadonlyArray<readonly [reason: RefusalReason, build: Build, settings?: RawSettings]> = [
-  ['credentials_missing', () => ({ lines: [] })],
-  ['scheme_not_offered', () => ({ lines: [`Authorization: Basic ${MARK}`] })],
-  ['headers_uncounted', ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK })), ...Array<string>(1000).fill('A:'), `X-Note: ${MARK}`] })],
-  ['authorization_repeated', ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK })), `Authorization: Bearer ${MARK}`] })],
-  ['authorization_malformed', ({ issuer }) => ({ lines: [`${bearer(issuer.token())} ${MARK}`] })],
-  ['token_malformed', () => ({ lines: [bearer(MARK)] })],
-  ['token_algorithm', ofToken({}, { alg: 'HS256', note: MARK })],
-  ['token_type', ofToken({}, { typ: MARK })],
-  ['token_critical', ofToken({}, { crit: [MARK] })],
-  ['token_claim_invalid', ofToken({ sub: { note: MARK } })],
-  ['token_issuer', ofToken({ iss: `https://${MARK}.example/` })],
-  ['token_audience', ofToken({ aud: MARK })],
-  ['token_expired', ofToken({ exp: now() - 3600 })],
-  ['token_not_yet_valid', ofToken({ nbf: now() + 3600 })],
-  ['token_binding_unusable', ofToken({ cnf: { 'x5t#S256': MARK } })],
-  ['token_key_unknown', ofToken({}, { kid: MARK })],
-  ['token_signature', ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK }, { kid: 'k1' }, makeIssuerKey('other')))] })],
-  ['token_bound', world => ({ lines: [bearer(world.bound())] })],
-  ['token_unbound', world => {
-    const token = world.issuer.token({ note: MARK })
-    return { lines: dpop(token, world.proof(token)) }
-  }],
-  ['domain_has_scheme', ofToken({}), { IDP_ISSUER: undefined, IDP_DOMAIN: 'https://tenant.example' }],
-  ['proof_beside_bearer', world => {
-    const token = world.issuer.token({ note: MARK })
-    return { lines: [bearer(token), `DPoP: ${world.proof(token)}`] }
-  }],
-  ['proof_missing', world => ({ lines: [`Authorization: DPoP ${world.bound()}`] })],
-  ['proof_repeated', world => {
-    const token = world.bound()
-    return { lines: [...dpop(token, world.proof(token)), `DPoP: ${world.proof(token)}`] }
-  }],
-  ['proof_malformed', world => ({ lines: dpop(world.bound(), MARK) })],
-  ['proof_too_large', ofProof({ claims: { note: MARK.repeat(700) } })],
-  ['proof_type', ofProof({ header: { typ: MARK } })],
-  ['proof_algorithm', ofProof({ header: { alg: MARK } })],
-  ['proof_critical', ofProof({ header: { crit: [MARK] } })],
-  ['proof_key', ofProof({ header: { jwk: { kty: 'oct', k: MARK } } })],
-  ['proof_claim_invalid', ofProof({ claims: { iat: MARK } })],
-  ['proof_expired', ofProof({ claims: { exp: now() - 3600 } })],
-  ['proof_not_yet_valid', ofProof({ claims: { nbf: now() + 3600 } })],
-  ['htm_mismatch', ofProof({ method: MARK })],
-  ['htu_invalid', ofProof({ claims: { htu: MARK } })],
-  ['htu_mismatch', ofProof({ claims: { htu: `http://elsewhere.example/api/private?token=${MARK}#${MARK}` } })],
-  ['iat_too_old', ofProof({ claims: { iat: now() - 3600 } })],
-  ['iat_in_future', ofProof({ claims: { iat: now() + 3600 } })],
-  ['ath_mismatch', ofProof({ claims: { ath: MARK } })],
-  ['jkt_mismatch', world => {
-    const token = world.bound()
-    return { lines: dpop(token, world.other.proof({ token, url: world.url, claims: { jti: MARK } })) }
-  }],
-  ['proof_signature', world => {
-    const token = world.bound()
-    return { lines: dpop(token, world.proof(token).replace(/[^.]+$/, Buffer.alloc(64, MARK).toString('base64url'))) }
-  }],
-  ['nonce_missing', accepted, { DPOP_NONCE: 'required' }],
-  ['nonce_stale', ofProof({ claims: { nonce: MARK } }), { DPOP_NONCE: 'required' }],
-  ['host_invalid', world => ({ ...accepted(world), hosts: [`${MARK}?x`] })],
-  ['host_repeated', world => ({ ...accepted(world), hosts: [world.host, `${MARK}.example`] })],
-  ['target_authority', world => ({ ...accepted(world), target: `http://${MARK}.example/api/private` })],
-  ['target_path', world => ({ ...accepted(world), target: '/api/admin/%2e%2e/x' })],
-  ['forwarded_invalid', world => ({ lines: [...accepted(world).lines, `X-Forwarded-Proto: ${MARK}`] }), { TRUST_PROXY: 'true' }],
-  ['scope_missing', world => ({ lines: [bearer(world.issuer.token({ scope: MARK }))], target: '/api/private-scoped' })],
-  ['rate_limited', ofToken({ scope: MARK }), { RATE_LIMIT: '1' }],
-  ['keys_unavailable', ofToken({})],
-  ['replay_unavailable', accepted, { DPOP_REPLAY: `redis://user:${MARK}@127.0.0.1:1` }],
-  ['replay_share_exceeded', accepted, { DPOP_REPLAY_MAX: '4' }],
-  ['replay_full', accepted, { DPOP_REPLAY_MAX: '1' }],
-  ['proof_replayed', accepted]
+const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: RawSettings }> = [
+  { reason: 'credentials_missing', build: () => ({ lines: [] }) },
+  { reason: 'scheme_not_offered', build: () => ({ lines: [`Authorization: Basic ${MARK}`] }) },
+  { reason: 'headers_uncounted', build: ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK })), ...Array<string>(1000).fill('A:'), `X-Note: ${MARK}`] }) },
+  { reason: 'authorization_repeated', build: ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK })), `Authorization: Bearer ${MARK}`] }) },
+  { reason: 'authorization_malformed', build: ({ issuer }) => ({ lines: [`${bearer(issuer.token())} ${MARK}`] }) },
+  { reason: 'token_malformed', build: () => ({ lines: [bearer(MARK)] }) },
+  { reason: 'token_algorithm', build: ofToken({}, { alg: 'HS256', note: MARK }) },
+  { reason: 'token_type', build: ofToken({}, { typ: MARK }) },
+  { reason: 'token_critical', build: ofToken({}, { crit: [MARK] }) },
+  { reason: 'token_claim_invalid', build: ofToken({ sub: { note: MARK } }) },
+  { reason: 'token_issuer', build: ofToken({ iss: `https://${MARK}.example/` }) },
+  { reason: 'token_audience', build: ofToken({ aud: MARK }) },
+  { reason: 'token_expired', build: ofToken({ exp: now() - 3600 }) },
+  { reason: 'token_not_yet_valid', build: ofToken({ nbf: now() + 3600 }) },
+  { reason: 'token_binding_unusable', build: ofToken({ cnf: { 'x5t#S256': MARK } }) },
+  { reason: 'token_key_unknown', build: ofToken({}, { kid: MARK }) },
+  { reason: 'token_signature', build: ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK }, { kid: 'k1' }, makeIssuerKey('other')))] }) },
+  { reason: 'token_bound', build: world => ({ lines: [bearer(world.bound())] }) },
+  {
+    reason: 'token_unbound',
+    build: world => {
+      const token = world.issuer.token({ note: MARK })
+      return { lines: dpop(token, world.proof(token)) }
+    }
+  },
+  { reason: 'domain_has_scheme', build: ofToken({}), settings: { IDP_ISSUER: undefined, IDP_DOMAIN: 'https://tenant.example' } },
+  {
+    reason: 'proof_beside_bearer',
+    build: world => {
+      const token = world.issuer.token({ note: MARK })
+      return { lines: [bearer(token), `DPoP: ${world.proof(token)}`] }
+    }
+  },
+  { reason: 'proof_missing', build: world => ({ lines: [`Authorization: DPoP ${world.bound()}`] }) },
+  {
+    reason: 'proof_repeated',
+    build: world => {
+      const token = world.bound()
+      return { lines: [...dpop(token, world.proof(token)), `DPoP: ${world.proof(token)}`] }
+    }
+  },
+  { reason: 'proof_malformed', build: world => ({ lines: dpop(world.bound(), MARK) }) },
+  { reason: 'proof_too_large', build: ofProof({ claims: { note: MARK.repeat(700) } }) },
+  { reason: 'proof_type', build: ofProof({ header: { typ: MARK } }) },
+  { reason: 'proof_algorithm', build: ofProof({ header: { alg: MARK } }) },
+  { reason: 'proof_critical', build: ofProof({ header: { crit: [MARK] } }) },
+  { reason: 'proof_key', build: ofProof({ header: { jwk: { kty: 'oct', k: MARK } } }) },
+  { reason: 'proof_claim_invalid', build: ofProof({ claims: { iat: MARK } }) },
+  { reason: 'proof_expired', build: ofProof({ claims: { exp: now() - 3600 } }) },
+  { reason: 'proof_not_yet_valid', build: ofProof({ claims: { nbf: now() + 3600 } }) },
+  { reason: 'htm_mismatch', build: ofProof({ method: MARK }) },
+  { reason: 'htu_invalid', build: ofProof({ claims: { htu: MARK } }) },
+  { reason: 'htu_mismatch', build: ofProof({ claims: { htu: `http://elsewhere.example/api/private?token=${MARK}#${MARK}` } }) },
+  { reason: 'iat_too_old', build: ofProof({ claims: { iat: now() - 3600 } }) },
+  { reason: 'iat_in_future', build: ofProof({ claims: { iat: now() + 3600 } }) },
+  { reason: 'ath_mismatch', build: ofProof({ claims: { ath: MARK } }) },
+  {
+    reason: 'jkt_mismatch',
+    build: world => {
+      const token = world.bound()
+      return { lines: dpop(token, world.other.proof({ token, url: world.url, claims: { jti: MARK } })) }
+    }
+  },
+  {
+    reason: 'proof_signature',
+    build: world => {
+      const token = world.bound()
+      return { lines: dpop(token, world.proof(token).replace(/[^.]+$/, Buffer.alloc(64, MARK).toString('base64url'))) }
+    }
+  },
+  { reason: 'nonce_missing', build: accepted, settings: { DPOP_NONCE: 'required' } },
+  { reason: 'nonce_stale', build: ofProof({ claims: { nonce: MARK } }), settings: { DPOP_NONCE: 'required' } },
+  { reason: 'host_invalid', build: world => ({ ...accepted(world), hosts: [`${MARK}?x`] }) },
+  { reason: 'host_repeated', build: world => ({ ...accepted(world), hosts: [world.host, `${MARK}.example`] }) },
+  { reason: 'target_authority', build: world => ({ ...accepted(world), target: `http://${MARK}.example/api/private` }) },
+  { reason: 'target_path', build: world => ({ ...accepted(world), target: '/api/admin/%2e%2e/x' }) },
+  { reason: 'forwarded_invalid', build: world => ({ lines: [...accepted(world).lines, `X-Forwarded-Proto: ${MARK}`] }), settings: { TRUST_PROXY: 'true' } },
+  { reason: 'scope_missing', build: world => ({ lines: [bearer(world.issuer.token({ scope: MARK }))], target: '/api/private-scoped' }) },
+  { reason: 'rate_limited', build: ofToken({ scope: MARK }), settings: { RATE_LIMIT: '1' } },
+  { reason: 'keys_unavailable', build: ofToken({}) },
+  { reason: 'replay_unavailable', build: accepted, settings: { DPOP_REPLAY: `redis://user:${MARK}@127.0.0.1:1` } },
+  { reason: 'replay_share_exceeded', build: accepted, settings: { DPOP_REPLAY_MAX: '4' } },
+  { reason: 'replay_full', build: accepted, settings: { DPOP_REPLAY_MAX: '1' } },
+  { reason: 'proof_replayed', build: accepted }
 ]
 
 /** Reasons for which something must have happened before the request. */
@@ -162,7 +177,7 @@ t.test('No refusal writes a byte of a token, proof, key, query or cookie into th
     return started.get(key)!
   }
 
-  for (const [reason, build, settings] of CASES) {
+  for (const { reason, build, settings } of CASES) {
     const { world, url, log } = await worldFor(reason, settings)
     const request = build(world)
     const before = BEFORE[reason]
@@ -195,7 +210,7 @@ t.test('No refusal writes a byte of a token, proof, key, query or cookie into th
     t.equal('www-authenticate' in answer.headers, isChallenged, `${reason}: a challenge with 401 and 403 alone`)
     t.equal('retry-after' in answer.headers, !isChallenged, `${reason}: Retry-After with the others`)
   }
-  t.same(CASES.map(([reason]) => reason).sort(), Object.keys(REFUSALS).sort(), 'every reason was tried')
+  t.same(CASES.map(({ reason }) => reason).sort(), Object.keys(REFUSALS).sort(), 'every reason was tried')
 })
 
 t.test('An accepted request writes one line that names route, status and scheme, and nothing of its credentials', async t => {
@@ -217,18 +232,18 @@ t.test('Nor is anything written of a request that no guard sees, or that ends in
   })
   const token = issuer.token({ note: MARK })
   const headers = [`Host: ${MARK}.example`, bearer(token), `DPoP: ${MARK}`, `Cookie: session=${MARK}`, `Origin: https://${MARK}.example`, 'Connection: close']
-  const requests: ReadonlyArray<readonly [status: number, line: string, more?: string[], body?: string]> = [
-    [200, `GET /api/public?access_token=${MARK}`],
-    [404, `GET /${MARK}`],
-    [404, `POST /api/private/${MARK}?${MARK}`, [`Content-Length: ${MARK.length}`], MARK],
-    [400, `GET /%zz${MARK}`],
-    [404, `OPTIONS /api/${MARK}`],
-    [204, `OPTIONS /api/private?${MARK}`, [`Access-Control-Request-Method: ${MARK}`]],
-    [400, `GET /api/private?${MARK}`, [`Content-Length: ${MARK}`]],
-    [431, `GET /api/private?${MARK}`, [`X-Long: ${MARK.repeat(1500)}`]],
-    [500, `GET /fault?access_token=${MARK}`]
+  const requests: ReadonlyArray<{ status: number, line: string, more?: string[], body?: string }> = [
+    { status: 200, line: `GET /api/public?access_token=${MARK}` },
+    { status: 404, line: `GET /${MARK}` },
+    { status: 404, line: `POST /api/private/${MARK}?${MARK}`, more: [`Content-Length: ${MARK.length}`], body: MARK },
+    { status: 400, line: `GET /%zz${MARK}` },
+    { status: 404, line: `OPTIONS /api/${MARK}` },
+    { status: 204, line: `OPTIONS /api/private?${MARK}`, more: [`Access-Control-Request-Method: ${MARK}`] },
+    { status: 400, line: `GET /api/private?${MARK}`, more: [`Content-Length: ${MARK}`] },
+    { status: 431, line: `GET /api/private?${MARK}`, more: [`X-Long: ${MARK.repeat(1500)}`] },
+    { status: 500, line: `GET /fault?access_token=${MARK}` }
   ]
-  for (const [status, line, more = [], body = ''] of requests) {
+  for (const { status, line, more = [], body = '' } of requests) {
     const answer = await sendRaw(url, [`${line} HTTP/1.1`, ...headers, ...more, '', body])
     t.equal(answer.status, status, line)
     t.equal(answer.headers['www-authenticate'], undefined, `${line}: no challenge`)
@@ -241,14 +256,14 @@ t.test('Nor is anything written of a request that no guard sees, or that ends in
 
 t.test('The id of a request is that of a trusted proxy, and our own otherwise', async t => {
   const issuer = await startIssuer(t)
-  const table: ReadonlyArray<readonly [title: string, trustProxy: string, given: string, kept: boolean]> = [
-    ['a plain id from a trusted proxy is kept', 'loopback', 'from-the-proxy.1', true],
-    ['an id from a peer that is not on the list is not', '192.0.2.1', 'from-the-proxy.1', false],
-    ['an id is not kept where no proxy is trusted', 'false', 'from-the-proxy.1', false],
-    ['an id with other characters is not kept', 'loopback', 'a b"c', false],
-    ['an id of more than 128 characters is not kept', 'loopback', 'x'.repeat(129), false]
+  const table: ReadonlyArray<{ title: string, trustProxy: string, given: string, kept: boolean }> = [
+    { title: 'a plain id from a trusted proxy is kept', trustProxy: 'loopback', given: 'from-the-proxy.1', kept: true },
+    { title: 'an id from a peer that is not on the list is not', trustProxy: '192.0.2.1', given: 'from-the-proxy.1', kept: false },
+    { title: 'an id is not kept where no proxy is trusted', trustProxy: 'false', given: 'from-the-proxy.1', kept: false },
+    { title: 'an id with other characters is not kept', trustProxy: 'loopback', given: 'a b"c', kept: false },
+    { title: 'an id of more than 128 characters is not kept', trustProxy: 'loopback', given: 'x'.repeat(129), kept: false }
   ]
-  for (const [title, trustProxy, given, kept] of table) {
+  for (const { title, trustProxy, given, kept } of table) {
     const { url, log } = await startApp(t, issuer, { TRUST_PROXY: trustProxy })
     await fetch(`${url}/api/public`, { headers: { 'x-request-id': given } })
     const line = log.find(line => line.msg === 'request answered')

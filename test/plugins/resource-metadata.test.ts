@@ -38,11 +38,11 @@ t.test('The metadata tells who issues tokens, which scopes there are and what DP
 
 t.test('What it says of DPoP follows the mode', async t => {
   const table = [
-    ['ALLOWED', false, true],
-    ['REQUIRED', true, true],
-    ['DISABLED', false, false]
+    { mode: 'ALLOWED', required: false, hasAlgs: true },
+    { mode: 'REQUIRED', required: true, hasAlgs: true },
+    { mode: 'DISABLED', required: false, hasAlgs: false }
   ] as const
-  for (const [mode, required, hasAlgs] of table) {
+  for (const { mode, required, hasAlgs } of table) {
     const { ask } = await start(t, { IDP_DPOP_MODE: mode })
     const metadata = (await ask()).json()
     t.equal(metadata.dpop_bound_access_tokens_required, required, mode)

@@ -7,79 +7,79 @@ import { AUDIENCE, makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 import type { Overrides } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 
-type Row = [title: string, claims: Overrides, header: Overrides, expected: RefusalReason | 'accepted']
+type Row = { title: string, claims?: Overrides, header?: Overrides, expected: RefusalReason | 'accepted' }
 
 t.test('Which tokens pass', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer)
   const now = Math.floor(Date.now() / 1000)
   const rows: Row[] = [
-    ['a token with all that is required', {}, {}, 'accepted'],
+    { title: 'a token with all that is required', expected: 'accepted' },
 
-    ['the issuer without its trailing slash', { iss: issuer.url.slice(0, -1) }, {}, 'accepted'],
-    ['the issuer with two', { iss: `${issuer.url}/` }, {}, 'token_issuer'],
-    ['another issuer', { iss: 'https://other.example/' }, {}, 'token_issuer'],
-    ['no issuer', { iss: undefined }, {}, 'token_claim_invalid'],
-    ['an issuer in an array', { iss: [issuer.url] }, {}, 'token_claim_invalid'],
+    { title: 'the issuer without its trailing slash', claims: { iss: issuer.url.slice(0, -1) }, expected: 'accepted' },
+    { title: 'the issuer with two', claims: { iss: `${issuer.url}/` }, expected: 'token_issuer' },
+    { title: 'another issuer', claims: { iss: 'https://other.example/' }, expected: 'token_issuer' },
+    { title: 'no issuer', claims: { iss: undefined }, expected: 'token_claim_invalid' },
+    { title: 'an issuer in an array', claims: { iss: [issuer.url] }, expected: 'token_claim_invalid' },
 
-    ['the audience in an array', { aud: ['https://other.example', AUDIENCE] }, {}, 'accepted'],
-    ['an array without the audience', { aud: ['https://other.example'] }, {}, 'token_audience'],
-    ['an empty array', { aud: [] }, {}, 'token_audience'],
-    ['the audience with a slash at its end', { aud: `${AUDIENCE}/` }, {}, 'token_audience'],
-    ['no audience', { aud: undefined }, {}, 'token_claim_invalid'],
-    ['an audience that is a number', { aud: 7 }, {}, 'token_claim_invalid'],
-    ['an array that holds the audience and a number', { aud: [AUDIENCE, 7] }, {}, 'token_claim_invalid'],
+    { title: 'the audience in an array', claims: { aud: ['https://other.example', AUDIENCE] }, expected: 'accepted' },
+    { title: 'an array without the audience', claims: { aud: ['https://other.example'] }, expected: 'token_audience' },
+    { title: 'an empty array', claims: { aud: [] }, expected: 'token_audience' },
+    { title: 'the audience with a slash at its end', claims: { aud: `${AUDIENCE}/` }, expected: 'token_audience' },
+    { title: 'no audience', claims: { aud: undefined }, expected: 'token_claim_invalid' },
+    { title: 'an audience that is a number', claims: { aud: 7 }, expected: 'token_claim_invalid' },
+    { title: 'an array that holds the audience and a number', claims: { aud: [AUDIENCE, 7] }, expected: 'token_claim_invalid' },
 
-    ['an expiry in a minute', { exp: now + 60 }, {}, 'accepted'],
-    ['an expiry in the past, within the tolerance', { exp: now - 2 }, {}, 'accepted'],
-    ['an expiry in the past, beyond the tolerance', { exp: now - 6 }, {}, 'token_expired'],
-    ['no expiry', { exp: undefined }, {}, 'token_claim_invalid'],
-    ['an expiry that is text', { exp: String(now + 60) }, {}, 'token_claim_invalid'],
-    ['an expiry that is null', { exp: null }, {}, 'token_claim_invalid'],
+    { title: 'an expiry in a minute', claims: { exp: now + 60 }, expected: 'accepted' },
+    { title: 'an expiry in the past, within the tolerance', claims: { exp: now - 2 }, expected: 'accepted' },
+    { title: 'an expiry in the past, beyond the tolerance', claims: { exp: now - 6 }, expected: 'token_expired' },
+    { title: 'no expiry', claims: { exp: undefined }, expected: 'token_claim_invalid' },
+    { title: 'an expiry that is text', claims: { exp: String(now + 60) }, expected: 'token_claim_invalid' },
+    { title: 'an expiry that is null', claims: { exp: null }, expected: 'token_claim_invalid' },
 
-    ['a start in the past', { nbf: now - 60 }, {}, 'accepted'],
-    ['a start in the future, within the tolerance', { nbf: now + 3 }, {}, 'accepted'],
-    ['a start in the future, beyond the tolerance', { nbf: now + 60 }, {}, 'token_not_yet_valid'],
-    ['a start that is text', { nbf: 'now' }, {}, 'token_claim_invalid'],
+    { title: 'a start in the past', claims: { nbf: now - 60 }, expected: 'accepted' },
+    { title: 'a start in the future, within the tolerance', claims: { nbf: now + 3 }, expected: 'accepted' },
+    { title: 'a start in the future, beyond the tolerance', claims: { nbf: now + 60 }, expected: 'token_not_yet_valid' },
+    { title: 'a start that is text', claims: { nbf: 'now' }, expected: 'token_claim_invalid' },
 
-    ['no time of issue', { iat: undefined }, {}, 'accepted'],
-    ['a time of issue that is text', { iat: 'now' }, {}, 'token_claim_invalid'],
-    ['no subject', { sub: undefined }, {}, 'token_claim_invalid'],
-    ['an empty subject', { sub: '' }, {}, 'token_claim_invalid'],
-    ['a subject that is a number', { sub: 7 }, {}, 'token_claim_invalid'],
+    { title: 'no time of issue', claims: { iat: undefined }, expected: 'accepted' },
+    { title: 'a time of issue that is text', claims: { iat: 'now' }, expected: 'token_claim_invalid' },
+    { title: 'no subject', claims: { sub: undefined }, expected: 'token_claim_invalid' },
+    { title: 'an empty subject', claims: { sub: '' }, expected: 'token_claim_invalid' },
+    { title: 'a subject that is a number', claims: { sub: 7 }, expected: 'token_claim_invalid' },
 
-    ['no typ', {}, { typ: undefined }, 'accepted'],
-    ['typ JWT', {}, { typ: 'JWT' }, 'accepted'],
-    ['typ jwt', {}, { typ: 'jwt' }, 'accepted'],
-    ['typ AT+JWT', {}, { typ: 'AT+JWT' }, 'accepted'],
-    ['typ application/at+jwt', {}, { typ: 'application/at+jwt' }, 'accepted'],
-    ['typ of an identity token', {}, { typ: 'id+jwt' }, 'token_type'],
-    ['typ of a proof', {}, { typ: 'dpop+jwt' }, 'token_type'],
-    ['typ that is a number', {}, { typ: 7 }, 'token_type'],
+    { title: 'no typ', header: { typ: undefined }, expected: 'accepted' },
+    { title: 'typ JWT', header: { typ: 'JWT' }, expected: 'accepted' },
+    { title: 'typ jwt', header: { typ: 'jwt' }, expected: 'accepted' },
+    { title: 'typ AT+JWT', header: { typ: 'AT+JWT' }, expected: 'accepted' },
+    { title: 'typ application/at+jwt', header: { typ: 'application/at+jwt' }, expected: 'accepted' },
+    { title: 'typ of an identity token', header: { typ: 'id+jwt' }, expected: 'token_type' },
+    { title: 'typ of a proof', header: { typ: 'dpop+jwt' }, expected: 'token_type' },
+    { title: 'typ that is a number', header: { typ: 7 }, expected: 'token_type' },
 
-    ['an unknown crit', {}, { crit: ['exp'], exp: 1 }, 'token_critical'],
-    ['an empty crit', {}, { crit: [] }, 'token_critical'],
-    ['an unencoded payload announced without crit', {}, { b64: false }, 'token_critical'],
-    ['no kid', {}, { kid: undefined }, 'accepted'],
-    ['a kid that is a number', {}, { kid: 7 }, 'token_malformed'],
-    ['a kid that is not published', {}, { kid: 'other' }, 'token_key_unknown'],
-    ['a kid with line breaks', {}, { kid: 'k1\r\nX: y' }, 'token_key_unknown'],
+    { title: 'an unknown crit', header: { crit: ['exp'], exp: 1 }, expected: 'token_critical' },
+    { title: 'an empty crit', header: { crit: [] }, expected: 'token_critical' },
+    { title: 'an unencoded payload announced without crit', header: { b64: false }, expected: 'token_critical' },
+    { title: 'no kid', header: { kid: undefined }, expected: 'accepted' },
+    { title: 'a kid that is a number', header: { kid: 7 }, expected: 'token_malformed' },
+    { title: 'a kid that is not published', header: { kid: 'other' }, expected: 'token_key_unknown' },
+    { title: 'a kid with line breaks', header: { kid: 'k1\r\nX: y' }, expected: 'token_key_unknown' },
 
-    ['alg RS384', {}, { alg: 'RS384' }, 'token_algorithm'],
-    ['alg PS256', {}, { alg: 'PS256' }, 'token_algorithm'],
-    ['alg none', {}, { alg: 'none' }, 'token_algorithm'],
-    ['alg rs256', {}, { alg: 'rs256' }, 'token_algorithm'],
-    ['alg with line breaks and other letters', {}, { alg: 'RS256\r\nX-Evil: 1 \u0440\u0443\u0441' }, 'token_algorithm'],
-    ['alg in an array', {}, { alg: ['RS256'] }, 'token_algorithm'],
+    { title: 'alg RS384', header: { alg: 'RS384' }, expected: 'token_algorithm' },
+    { title: 'alg PS256', header: { alg: 'PS256' }, expected: 'token_algorithm' },
+    { title: 'alg none', header: { alg: 'none' }, expected: 'token_algorithm' },
+    { title: 'alg rs256', header: { alg: 'rs256' }, expected: 'token_algorithm' },
+    { title: 'alg with line breaks and other letters', header: { alg: 'RS256\r\nX-Evil: 1 \u0440\u0443\u0441' }, expected: 'token_algorithm' },
+    { title: 'alg in an array', header: { alg: ['RS256'] }, expected: 'token_algorithm' },
 
-    ['a binding by an empty thumbprint', { cnf: { jkt: '' } }, {}, 'token_binding_unusable'],
-    ['a binding by a thumbprint that is a number', { cnf: { jkt: 7 } }, {}, 'token_binding_unusable'],
-    ['a binding by a certificate alone', { cnf: { 'x5t#S256': 'abc' } }, {}, 'token_binding_unusable'],
-    ['an empty binding', { cnf: {} }, {}, 'token_binding_unusable'],
-    ['a binding that is null', { cnf: null }, {}, 'token_binding_unusable'],
-    ['a binding that is text', { cnf: 'jkt' }, {}, 'token_binding_unusable']
+    { title: 'a binding by an empty thumbprint', claims: { cnf: { jkt: '' } }, expected: 'token_binding_unusable' },
+    { title: 'a binding by a thumbprint that is a number', claims: { cnf: { jkt: 7 } }, expected: 'token_binding_unusable' },
+    { title: 'a binding by a certificate alone', claims: { cnf: { 'x5t#S256': 'abc' } }, expected: 'token_binding_unusable' },
+    { title: 'an empty binding', claims: { cnf: {} }, expected: 'token_binding_unusable' },
+    { title: 'a binding that is null', claims: { cnf: null }, expected: 'token_binding_unusable' },
+    { title: 'a binding that is text', claims: { cnf: 'jkt' }, expected: 'token_binding_unusable' }
   ]
-  for (const [title, claims, header, expected] of rows) {
+  for (const { title, claims = {}, header = {}, expected } of rows) {
     const outcome = await call(running, { lines: bearerLines(issuer.token(claims, header)) })
     if (expected === 'accepted') t.same([outcome.status, outcome.headers['www-authenticate']], [200, undefined], title)
     else expectRefusal(t, outcome, expected, 'Bearer', title)
@@ -114,44 +114,44 @@ t.test('Anything at all in Authorization is answered 401, with a challenge by th
   const calls = issuer.requests.length
   const b64 = (text: string) => Buffer.from(text).toString('base64url')
   const deep = `${'['.repeat(2000)}${']'.repeat(2000)}`
-  const rows: Array<[title: string, lines: string[], reason: RefusalReason, scheme?: string]> = [
-    ['no line', [], 'credentials_missing'],
-    ['an empty line', ['Authorization:'], 'credentials_missing'],
-    ['a scheme with nothing after it', ['Authorization: Bearer'], 'credentials_missing'],
-    ['a scheme with spaces after it', ['Authorization: Bearer    '], 'credentials_missing'],
-    ['DPoP with nothing after it', ['Authorization: DPoP'], 'credentials_missing'],
-    ['another scheme', ['Authorization: Basic dXNlcjpwYXNz'], 'scheme_not_offered'],
-    ['another scheme with parameters', ['Authorization: Digest username="a", realm="b"'], 'scheme_not_offered'],
-    ['a scheme that begins like ours', ['Authorization: BearerX abc'], 'scheme_not_offered'],
-    ['two tokens', ['Authorization: Bearer abc def'], 'authorization_malformed', 'Bearer'],
-    ['a tab between', ['Authorization: Bearer\tabc'], 'scheme_not_offered'],
-    ['a comma and another scheme', ['Authorization: DPoP abc, Bearer def'], 'authorization_malformed', 'DPoP'],
-    ['quotes', ['Authorization: Bearer "abc"'], 'authorization_malformed', 'Bearer'],
-    ['bytes above 127', ['Authorization: Bearer abc\xe9'], 'authorization_malformed', 'Bearer'],
-    ['padding in the middle', ['Authorization: Bearer ab=c'], 'authorization_malformed', 'Bearer'],
-    ['two lines', ['Authorization: Bearer abc', 'Authorization: Bearer abc'], 'authorization_repeated', 'Bearer'],
-    ['two lines of two schemes', ['Authorization: DPoP abc', 'authorization: Bearer abc'], 'authorization_repeated', 'DPoP'],
-    ['two lines, of which the first is of another scheme', ['Authorization: Basic abc', 'Authorization: Bearer abc'], 'authorization_repeated'],
-    ['no JWT', bearerLines('abc'), 'token_malformed', 'Bearer'],
-    ['padding', bearerLines('YQ=='), 'token_malformed', 'Bearer'],
-    ['two segments', bearerLines('e30.e30'), 'token_malformed', 'Bearer'],
-    ['four segments', bearerLines('e30.e30.e30.e30'), 'token_malformed', 'Bearer'],
-    ['five segments', bearerLines('e30.e30.e30.e30.e30'), 'token_malformed', 'Bearer'],
-    ['empty segments', bearerLines('..'), 'token_malformed', 'Bearer'],
-    ['8 KiB of noise', bearerLines('A'.repeat(8192)), 'token_malformed', 'Bearer'],
-    ['8 KiB of dots', bearerLines('.'.repeat(8192)), 'token_malformed', 'Bearer'],
-    ['a header that is an array', bearerLines(`${b64('[]')}.e30.AAAA`), 'token_malformed', 'Bearer'],
-    ['a header that is null', bearerLines(`${b64('null')}.e30.AAAA`), 'token_malformed', 'Bearer'],
-    ['a header that is no JSON', bearerLines(`${b64('{')}.e30.AAAA`), 'token_malformed', 'Bearer'],
-    ['a header that is no UTF-8', bearerLines(`${Buffer.from([0x22, 0xff, 0x22]).toString('base64url')}.e30.AAAA`), 'token_malformed', 'Bearer'],
-    ['claims that are text', bearerLines(`${b64('{"alg":"RS256"}')}.${b64('"a"')}.AAAA`), 'token_malformed', 'Bearer'],
-    ['claims nested deeply', bearerLines(`${b64('{"alg":"RS256"}')}.${b64(`{"a":${deep}}`)}.AAAA`), 'token_claim_invalid', 'Bearer'],
-    ['bits beyond the last byte', bearerLines(`${b64('{"alg":"RS256"}')}.e31.AAAA`), 'token_malformed', 'Bearer'],
-    ['a token in the other alphabet', bearerLines('ab+/.ab+/.ab+/'), 'token_malformed', 'Bearer'],
-    ['a token of another issuer', bearerLines(issuer.token({ iss: 'https://other.example/' }, { kid: 'unknown' })), 'token_issuer', 'Bearer'],
-    ['duplicate members: the last one counts', bearerLines(issuer.rawToken('{"alg":"none","alg":"RS256","kid":"k1"}', JSON.stringify(issuer.claims()).replace('{', '{"iss":"x",')).replace(/.{10}$/, 'A'.repeat(10))), 'token_signature', 'Bearer']
+  const rows: Array<{ title: string, lines: string[], reason: RefusalReason, scheme?: string }> = [
+    { title: 'no line', lines: [], reason: 'credentials_missing' },
+    { title: 'an empty line', lines: ['Authorization:'], reason: 'credentials_missing' },
+    { title: 'a scheme with nothing after it', lines: ['Authorization: Bearer'], reason: 'credentials_missing' },
+    { title: 'a scheme with spaces after it', lines: ['Authorization: Bearer    '], reason: 'credentials_missing' },
+    { title: 'DPoP with nothing after it', lines: ['Authorization: DPoP'], reason: 'credentials_missing' },
+    { title: 'another scheme', lines: ['Authorization: Basic dXNlcjpwYXNz'], reason: 'scheme_not_offered' },
+    { title: 'another scheme with parameters', lines: ['Authorization: Digest username="a", realm="b"'], reason: 'scheme_not_offered' },
+    { title: 'a scheme that begins like ours', lines: ['Authorization: BearerX abc'], reason: 'scheme_not_offered' },
+    { title: 'two tokens', lines: ['Authorization: Bearer abc def'], reason: 'authorization_malformed', scheme: 'Bearer' },
+    { title: 'a tab between', lines: ['Authorization: Bearer\tabc'], reason: 'scheme_not_offered' },
+    { title: 'a comma and another scheme', lines: ['Authorization: DPoP abc, Bearer def'], reason: 'authorization_malformed', scheme: 'DPoP' },
+    { title: 'quotes', lines: ['Authorization: Bearer "abc"'], reason: 'authorization_malformed', scheme: 'Bearer' },
+    { title: 'bytes above 127', lines: ['Authorization: Bearer abc\xe9'], reason: 'authorization_malformed', scheme: 'Bearer' },
+    { title: 'padding in the middle', lines: ['Authorization: Bearer ab=c'], reason: 'authorization_malformed', scheme: 'Bearer' },
+    { title: 'two lines', lines: ['Authorization: Bearer abc', 'Authorization: Bearer abc'], reason: 'authorization_repeated', scheme: 'Bearer' },
+    { title: 'two lines of two schemes', lines: ['Authorization: DPoP abc', 'authorization: Bearer abc'], reason: 'authorization_repeated', scheme: 'DPoP' },
+    { title: 'two lines, of which the first is of another scheme', lines: ['Authorization: Basic abc', 'Authorization: Bearer abc'], reason: 'authorization_repeated' },
+    { title: 'no JWT', lines: bearerLines('abc'), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'padding', lines: bearerLines('YQ=='), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'two segments', lines: bearerLines('e30.e30'), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'four segments', lines: bearerLines('e30.e30.e30.e30'), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'five segments', lines: bearerLines('e30.e30.e30.e30.e30'), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'empty segments', lines: bearerLines('..'), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: '8 KiB of noise', lines: bearerLines('A'.repeat(8192)), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: '8 KiB of dots', lines: bearerLines('.'.repeat(8192)), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'a header that is an array', lines: bearerLines(`${b64('[]')}.e30.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'a header that is null', lines: bearerLines(`${b64('null')}.e30.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'a header that is no JSON', lines: bearerLines(`${b64('{')}.e30.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'a header that is no UTF-8', lines: bearerLines(`${Buffer.from([0x22, 0xff, 0x22]).toString('base64url')}.e30.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'claims that are text', lines: bearerLines(`${b64('{"alg":"RS256"}')}.${b64('"a"')}.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'claims nested deeply', lines: bearerLines(`${b64('{"alg":"RS256"}')}.${b64(`{"a":${deep}}`)}.AAAA`), reason: 'token_claim_invalid', scheme: 'Bearer' },
+    { title: 'bits beyond the last byte', lines: bearerLines(`${b64('{"alg":"RS256"}')}.e31.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'a token in the other alphabet', lines: bearerLines('ab+/.ab+/.ab+/'), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'a token of another issuer', lines: bearerLines(issuer.token({ iss: 'https://other.example/' }, { kid: 'unknown' })), reason: 'token_issuer', scheme: 'Bearer' },
+    { title: 'duplicate members: the last one counts', lines: bearerLines(issuer.rawToken('{"alg":"none","alg":"RS256","kid":"k1"}', JSON.stringify(issuer.claims()).replace('{', '{"iss":"x",')).replace(/.{10}$/, 'A'.repeat(10))), reason: 'token_signature', scheme: 'Bearer' }
   ]
-  for (const [title, lines, reason, scheme] of rows) expectRefusal(t, await call(running, { lines }), reason, scheme, title)
+  for (const { title, lines, reason, scheme } of rows) expectRefusal(t, await call(running, { lines }), reason, scheme, title)
   t.equal(issuer.requests.length, calls, 'the provider was not asked')
 
   const twin = issuer.rawToken('{"alg":"none","alg":"RS256","kid":"k1"}', JSON.stringify(issuer.claims()).replace('{', '{"iss":"x",'))

@@ -88,16 +88,16 @@ async function tryAuthorities (t: Test, site: Site, base: string): Promise<void>
   t.strictSame(await send(site, path, `http://${name}${path}`, ['Host: evil.example'], name), { status: 400, reason: 'none' }, 'two Host lines')
   t.equal((await sendRaw(site.origin, [`GET ${path} HTTP/1.0`])).status, 421, 'no Host')
 
-  const targets: Array<[origin: string, host: string, answer: Answer]> = [
-    [`http://${name}`, name, ACCEPTED],
-    [`http://${name}:80`, `${name}:80`, ACCEPTED],
-    [`http://${name}:8443`, name, MISDIRECTED],
-    [`http://${name}`, `${name}:8443`, MISDIRECTED],
-    [`http://${name}:8443`, `${name}:8443`, MISDIRECTED],
-    ['http://evil.example', name, MISDIRECTED],
-    [`https://${name}`, name, MISDIRECTED]
+  const targets: Array<{ origin: string, host: string, answer: Answer }> = [
+    { origin: `http://${name}`, host: name, answer: ACCEPTED },
+    { origin: `http://${name}:80`, host: `${name}:80`, answer: ACCEPTED },
+    { origin: `http://${name}:8443`, host: name, answer: MISDIRECTED },
+    { origin: `http://${name}`, host: `${name}:8443`, answer: MISDIRECTED },
+    { origin: `http://${name}:8443`, host: `${name}:8443`, answer: MISDIRECTED },
+    { origin: 'http://evil.example', host: name, answer: MISDIRECTED },
+    { origin: `https://${name}`, host: name, answer: MISDIRECTED }
   ]
-  for (const [origin, host, answer] of targets) t.strictSame(await send(site, origin + path, origin + path, [], host), answer, `${origin} beside Host: ${host}`)
+  for (const { origin, host, answer } of targets) t.strictSame(await send(site, origin + path, origin + path, [], host), answer, `${origin} beside Host: ${host}`)
 }
 
 async function tryMonitoring (t: Test, site: Site, base: string): Promise<void> {

@@ -164,31 +164,37 @@ t.test('The key outlives a reload and its private half cannot be read; forgettin
   t.same(faults, [])
 })
 
-const ATTACKS: Array<[id: string, reason: RefusalReason | null, check: string, withNonces?: readonly [reason: RefusalReason, check: string]]> = [
-  ['replay', 'proof_replayed', 'proof.replay'],
-  ['bearer', 'token_bound', 'scheme'],
-  ['key', 'jkt_mismatch', 'proof.jkt'],
-  ['method', 'htm_mismatch', 'proof.htm'],
-  ['url', 'htu_mismatch', 'proof.htu'],
-  ['time', 'iat_too_old', 'proof.iat', ['nonce_missing', 'proof.nonce']],
-  ['ath', 'proof_claim_invalid', 'proof.claims'],
-  ['nonce', null, '', ['nonce_missing', 'proof.nonce']]
+interface Stop {
+  readonly reason: RefusalReason
+  readonly check: string
+}
+
+/** By which check an attack is stopped, or null if it goes through; `withNonces` if that differs. */
+const ATTACKS: ReadonlyArray<{ id: string, stop: Stop | null, withNonces?: Stop }> = [
+  { id: 'replay', stop: { reason: 'proof_replayed', check: 'proof.replay' } },
+  { id: 'bearer', stop: { reason: 'token_bound', check: 'scheme' } },
+  { id: 'key', stop: { reason: 'jkt_mismatch', check: 'proof.jkt' } },
+  { id: 'method', stop: { reason: 'htm_mismatch', check: 'proof.htm' } },
+  { id: 'url', stop: { reason: 'htu_mismatch', check: 'proof.htu' } },
+  { id: 'time', stop: { reason: 'iat_too_old', check: 'proof.iat' }, withNonces: { reason: 'nonce_missing', check: 'proof.nonce' } },
+  { id: 'ath', stop: { reason: 'proof_claim_invalid', check: 'proof.claims' } },
+  { id: 'nonce', stop: null, withNonces: { reason: 'nonce_missing', check: 'proof.nonce' } }
 ]
 
 t.test('Each attack is stopped by a check of its own, which is shown by name.', { skip }, async (t) => {
   const { page, faults } = await openPlayground(t)
   await logIn(page)
   t.match((await press(page, call('/api/private'))).verdict, /Accepted/, 'the good request, from which each differs in one thing')
-  for (const [id, reason, check] of ATTACKS) {
+  for (const { id, stop } of ATTACKS) {
     const shown = await press(page, attack(id))
-    if (reason === null) {
+    if (stop === null) {
       t.match(shown.verdict, /Let through\.\s*200/, id)
       t.match(await page.innerText('.lesson'), /DPOP_NONCE=required/)
       t.same(shown.checks.other, [], id)
     } else {
       t.match(shown.verdict, /Stopped\.\s*401/, id)
-      t.equal(shown.reason, reason, id)
-      t.same(shown.checks.other, [`${check} failed`], id)
+      t.equal(shown.reason, stop.reason, id)
+      t.same(shown.checks.other, [`${stop.check} failed`], id)
     }
   }
   t.same(faults, [])
@@ -203,11 +209,11 @@ t.test('With nonces, good calls fetch theirs and go through, and each attack is 
   const second = await press(page, call('/api/private'))
   t.equal(second.requests.length, 1, 'and serves the next call')
   t.same(second.checks, { passed: STEPS.length, other: [] })
-  for (const [id, reason, check, withNonces = [reason, check]] of ATTACKS) {
+  for (const { id, stop, withNonces = stop! } of ATTACKS) {
     const shown = await press(page, attack(id))
     t.match(shown.verdict, /Stopped\.\s*401/, id)
-    t.equal(shown.reason, withNonces[0], id)
-    t.same(shown.checks.other, [`${withNonces[1]} failed`], id)
+    t.equal(shown.reason, withNonces.reason, id)
+    t.same(shown.checks.other, [`${withNonces.check} failed`], id)
   }
   t.same(faults, [])
 })

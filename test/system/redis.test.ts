@@ -111,11 +111,11 @@ t.test('a server that would evict is not used until it would not', { skip: skipR
 })
 
 t.test('a server that begins to evict on a standing connection is not used until it stops', { skip: skipRedis }, async (t) => {
-  const changes: ReadonlyArray<readonly [title: string, args: string[], begin: string[], end: string[]]> = [
-    ['another policy', ['--maxmemory', '100mb'], ['maxmemory-policy', 'allkeys-lru'], ['maxmemory-policy', 'noeviction']],
-    ['a limit where there was none', ['--maxmemory-policy', 'volatile-ttl'], ['maxmemory', '100mb'], ['maxmemory', '0']]
+  const changes: ReadonlyArray<{ title: string, args: string[], begin: string[], end: string[] }> = [
+    { title: 'another policy', args: ['--maxmemory', '100mb'], begin: ['maxmemory-policy', 'allkeys-lru'], end: ['maxmemory-policy', 'noeviction'] },
+    { title: 'a limit where there was none', args: ['--maxmemory-policy', 'volatile-ttl'], begin: ['maxmemory', '100mb'], end: ['maxmemory', '0'] }
   ]
-  for (const [title, args, begin, end] of changes) {
+  for (const { title, args, begin, end } of changes) {
     const server = await startRedis(t, args)
     const { store, changes } = await openReady(t, server)
     t.equal(await record(store, 'a'), 'first', title)

@@ -43,20 +43,20 @@ function outcome (attempt: PresentedProof): Promise<string> {
 
 t.test('The complete example of RFC 9449 section 7.1 passes, and each change of it is refused for its own reason', async t => {
   const url = { scheme: 'https', host: 'resource.example.org', path: '/protectedresource', href: EXAMPLE.url } as const
-  const rows: Array<[title: string, overrides: Partial<PresentedProof>, expected: string]> = [
-    ['as it stands', {}, 'accepted'],
-    ['another method', { method: 'POST' }, 'htm_mismatch'],
-    ['the method in lower case', { method: 'get' }, 'htm_mismatch'],
-    ['another path', { requestUrl: () => ({ ...url, path: '/other', href: 'https://resource.example.org/other' }) }, 'htu_mismatch'],
-    ['the oldest moment that passes', { now: EXAMPLE.iat + 300.999 }, 'accepted'],
-    ['just older', { now: EXAMPLE.iat + 301 }, 'iat_too_old'],
-    ['the furthest future that passes', { now: EXAMPLE.iat - 30 }, 'accepted'],
-    ['just further', { now: EXAMPLE.iat - 30.001 }, 'iat_in_future'],
-    ['another token', { tokenHash: createHash('sha256').update('another').digest('base64url') }, 'ath_mismatch'],
-    ['a token of another key', { tokenJkt: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs' }, 'jkt_mismatch'],
-    ['a signature with one bit changed', { proof: `${EXAMPLE.proof.slice(0, -2)}iA` }, 'proof_signature']
+  const rows: Array<{ title: string, overrides: Partial<PresentedProof>, expected: string }> = [
+    { title: 'as it stands', overrides: {}, expected: 'accepted' },
+    { title: 'another method', overrides: { method: 'POST' }, expected: 'htm_mismatch' },
+    { title: 'the method in lower case', overrides: { method: 'get' }, expected: 'htm_mismatch' },
+    { title: 'another path', overrides: { requestUrl: () => ({ ...url, path: '/other', href: 'https://resource.example.org/other' }) }, expected: 'htu_mismatch' },
+    { title: 'the oldest moment that passes', overrides: { now: EXAMPLE.iat + 300.999 }, expected: 'accepted' },
+    { title: 'just older', overrides: { now: EXAMPLE.iat + 301 }, expected: 'iat_too_old' },
+    { title: 'the furthest future that passes', overrides: { now: EXAMPLE.iat - 30 }, expected: 'accepted' },
+    { title: 'just further', overrides: { now: EXAMPLE.iat - 30.001 }, expected: 'iat_in_future' },
+    { title: 'another token', overrides: { tokenHash: createHash('sha256').update('another').digest('base64url') }, expected: 'ath_mismatch' },
+    { title: 'a token of another key', overrides: { tokenJkt: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs' }, expected: 'jkt_mismatch' },
+    { title: 'a signature with one bit changed', overrides: { proof: `${EXAMPLE.proof.slice(0, -2)}iA` }, expected: 'proof_signature' }
   ]
-  for (const [title, overrides, expected] of rows) t.equal(await outcome(attemptOf(overrides)), expected, title)
+  for (const { title, overrides, expected } of rows) t.equal(await outcome(attemptOf(overrides)), expected, title)
 })
 
 t.test('Thumbprints are those of RFC 7638 section 3.1 and RFC 8037 appendix A.3', async t => {
@@ -121,51 +121,51 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
     bytes[0] = 0xff >> (bytes.length * 8 - bits)
     return bytes.toString('base64url')
   }
-  const rows: Array<[title: string, alg: JwsAlg, jwk: unknown, accepted: boolean]> = [
-    ['P-256 for ES256', 'ES256', ec, true],
-    ['P-256 for ES384', 'ES384', ec, false],
-    ['P-384 for ES384', 'ES384', p384, true],
-    ['RSA for ES256', 'ES256', rsa, false],
-    ['RSA for PS512', 'PS512', rsa, true],
-    ['P-256 for RS256', 'RS256', ec, false],
-    ['Ed25519 for EdDSA', 'EdDSA', ed, true],
-    ['Ed25519 for Ed25519', 'Ed25519', ed, true],
-    ['Ed448 for EdDSA', 'EdDSA', ed448, true],
-    ['Ed448 for Ed25519', 'Ed25519', ed448, false],
-    ['X25519 for EdDSA', 'EdDSA', { ...ed, crv: 'X25519' }, false],
-    ['no key', 'ES256', undefined, false],
-    ['text', 'ES256', JSON.stringify(ec), false],
-    ['an array', 'ES256', [ec], false],
-    ['null', 'ES256', null, false],
-    ['a key under __proto__', 'ES256', JSON.parse(`{"__proto__":${JSON.stringify(ec)}}`), false],
-    ['a key and an empty __proto__', 'ES256', JSON.parse(`{"__proto__":{},${JSON.stringify(ec).slice(1)}`), true],
-    ['x one character short', 'ES256', { ...ec, x: ec.x!.slice(1) }, false],
-    ['x with padding', 'ES256', { ...ec, x: `${ec.x}=` }, false],
-    ['x in another alphabet', 'ES256', { ...ec, x: `+${ec.x!.slice(1)}` }, false],
-    ['x with bits beyond its bytes', 'ES256', { ...ec, x: `${ec.x!.slice(0, -1)}B` }, false],
-    ['no y', 'ES256', { ...ec, y: undefined }, false],
-    ['y a number', 'ES256', { ...ec, y: 1 }, false],
-    ['crv a number', 'ES256', { ...ec, crv: 256 }, false],
-    ['kty in lower case', 'ES256', { ...ec, kty: 'ec' }, false],
-    ['a private key', 'ES256', { ...ec, d: ec.x }, false],
-    ['a private member that is null', 'ES256', { ...ec, d: null }, false],
-    ['a symmetric member', 'ES256', { ...ec, k: 'AAAA' }, false],
-    ['other members are not looked at', 'ES256', { ...ec, use: 'sig', kid: 'a', foo: {} }, true],
-    ['a private RSA member', 'RS256', { ...rsa, qi: 'AQ' }, false],
-    ['RSA of 2048 bits', 'RS256', { kty: 'RSA', e: 'AQAB', n: modulus(2048) }, true],
-    ['RSA of 2047 bits', 'RS256', { kty: 'RSA', e: 'AQAB', n: modulus(2047) }, false],
-    ['RSA of 4096 bits', 'RS256', { kty: 'RSA', e: 'AQAB', n: modulus(4096) }, true],
-    ['RSA of 4097 bits', 'RS256', { kty: 'RSA', e: 'AQAB', n: modulus(4097) }, false],
-    ['RSA of 16384 bits', 'RS256', { kty: 'RSA', e: 'AQAB', n: modulus(16384) }, false],
-    ['RSA with a leading zero byte', 'RS256', { kty: 'RSA', e: 'AQAB', n: Buffer.concat([Buffer.alloc(1), Buffer.from(modulus(2048), 'base64url')]).toString('base64url') }, false],
-    ['an even modulus', 'RS256', { kty: 'RSA', e: 'AQAB', n: Buffer.concat([Buffer.alloc(255, 0xff), Buffer.alloc(1)]).toString('base64url') }, false],
-    ['an exponent of 32 bits', 'RS256', { kty: 'RSA', e: modulus(32), n: modulus(2048) }, true],
-    ['an exponent of 33 bits', 'RS256', { kty: 'RSA', e: modulus(33), n: modulus(2048) }, false],
-    ['an even exponent', 'RS256', { kty: 'RSA', e: 'AQAA', n: modulus(2048) }, false],
-    ['the exponent 1', 'RS256', { kty: 'RSA', e: 'AQ', n: modulus(2048) }, false],
-    ['no exponent', 'RS256', { kty: 'RSA', n: modulus(2048) }, false]
+  const rows: Array<{ title: string, alg: JwsAlg, jwk?: unknown, accepted: boolean }> = [
+    { title: 'P-256 for ES256', alg: 'ES256', jwk: ec, accepted: true },
+    { title: 'P-256 for ES384', alg: 'ES384', jwk: ec, accepted: false },
+    { title: 'P-384 for ES384', alg: 'ES384', jwk: p384, accepted: true },
+    { title: 'RSA for ES256', alg: 'ES256', jwk: rsa, accepted: false },
+    { title: 'RSA for PS512', alg: 'PS512', jwk: rsa, accepted: true },
+    { title: 'P-256 for RS256', alg: 'RS256', jwk: ec, accepted: false },
+    { title: 'Ed25519 for EdDSA', alg: 'EdDSA', jwk: ed, accepted: true },
+    { title: 'Ed25519 for Ed25519', alg: 'Ed25519', jwk: ed, accepted: true },
+    { title: 'Ed448 for EdDSA', alg: 'EdDSA', jwk: ed448, accepted: true },
+    { title: 'Ed448 for Ed25519', alg: 'Ed25519', jwk: ed448, accepted: false },
+    { title: 'X25519 for EdDSA', alg: 'EdDSA', jwk: { ...ed, crv: 'X25519' }, accepted: false },
+    { title: 'no key', alg: 'ES256', accepted: false },
+    { title: 'text', alg: 'ES256', jwk: JSON.stringify(ec), accepted: false },
+    { title: 'an array', alg: 'ES256', jwk: [ec], accepted: false },
+    { title: 'null', alg: 'ES256', jwk: null, accepted: false },
+    { title: 'a key under __proto__', alg: 'ES256', jwk: JSON.parse(`{"__proto__":${JSON.stringify(ec)}}`), accepted: false },
+    { title: 'a key and an empty __proto__', alg: 'ES256', jwk: JSON.parse(`{"__proto__":{},${JSON.stringify(ec).slice(1)}`), accepted: true },
+    { title: 'x one character short', alg: 'ES256', jwk: { ...ec, x: ec.x!.slice(1) }, accepted: false },
+    { title: 'x with padding', alg: 'ES256', jwk: { ...ec, x: `${ec.x}=` }, accepted: false },
+    { title: 'x in another alphabet', alg: 'ES256', jwk: { ...ec, x: `+${ec.x!.slice(1)}` }, accepted: false },
+    { title: 'x with bits beyond its bytes', alg: 'ES256', jwk: { ...ec, x: `${ec.x!.slice(0, -1)}B` }, accepted: false },
+    { title: 'no y', alg: 'ES256', jwk: { ...ec, y: undefined }, accepted: false },
+    { title: 'y a number', alg: 'ES256', jwk: { ...ec, y: 1 }, accepted: false },
+    { title: 'crv a number', alg: 'ES256', jwk: { ...ec, crv: 256 }, accepted: false },
+    { title: 'kty in lower case', alg: 'ES256', jwk: { ...ec, kty: 'ec' }, accepted: false },
+    { title: 'a private key', alg: 'ES256', jwk: { ...ec, d: ec.x }, accepted: false },
+    { title: 'a private member that is null', alg: 'ES256', jwk: { ...ec, d: null }, accepted: false },
+    { title: 'a symmetric member', alg: 'ES256', jwk: { ...ec, k: 'AAAA' }, accepted: false },
+    { title: 'other members are not looked at', alg: 'ES256', jwk: { ...ec, use: 'sig', kid: 'a', foo: {} }, accepted: true },
+    { title: 'a private RSA member', alg: 'RS256', jwk: { ...rsa, qi: 'AQ' }, accepted: false },
+    { title: 'RSA of 2048 bits', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: modulus(2048) }, accepted: true },
+    { title: 'RSA of 2047 bits', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: modulus(2047) }, accepted: false },
+    { title: 'RSA of 4096 bits', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: modulus(4096) }, accepted: true },
+    { title: 'RSA of 4097 bits', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: modulus(4097) }, accepted: false },
+    { title: 'RSA of 16384 bits', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: modulus(16384) }, accepted: false },
+    { title: 'RSA with a leading zero byte', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: Buffer.concat([Buffer.alloc(1), Buffer.from(modulus(2048), 'base64url')]).toString('base64url') }, accepted: false },
+    { title: 'an even modulus', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: Buffer.concat([Buffer.alloc(255, 0xff), Buffer.alloc(1)]).toString('base64url') }, accepted: false },
+    { title: 'an exponent of 32 bits', alg: 'RS256', jwk: { kty: 'RSA', e: modulus(32), n: modulus(2048) }, accepted: true },
+    { title: 'an exponent of 33 bits', alg: 'RS256', jwk: { kty: 'RSA', e: modulus(33), n: modulus(2048) }, accepted: false },
+    { title: 'an even exponent', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAA', n: modulus(2048) }, accepted: false },
+    { title: 'the exponent 1', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQ', n: modulus(2048) }, accepted: false },
+    { title: 'no exponent', alg: 'RS256', jwk: { kty: 'RSA', n: modulus(2048) }, accepted: false }
   ]
-  for (const [title, alg, jwk, accepted] of rows) {
+  for (const { title, alg, jwk, accepted } of rows) {
     let result: unknown = 'accepted'
     try {
       importPublicJwk(parsePublicJwk(jwk, ALGORITHMS[alg]))

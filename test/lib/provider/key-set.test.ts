@@ -36,42 +36,42 @@ t.test('a key is usable when it can verify RS256 and is not set aside for anythi
 })
 
 t.test('any other entry is passed over, for a stable reason', async (t) => {
-  const refused: [string, unknown, string][] = [
-    ['null', null, 'not_a_key'],
-    ['a text', 'abc', 'not_a_key'],
-    ['an array', [good], 'not_a_key'],
-    ['a symmetric key', { ...good, kty: 'oct', k: 'AAAA' }, 'key_type'],
-    ['an EC key', { kty: 'EC', crv: 'P-256', kid: 'a', x: 'AA', y: 'AA' }, 'key_type'],
-    ['a key without kty', without('kty'), 'key_type'],
-    ['a key whose kty is in another case', { ...good, kty: 'rsa' }, 'key_type'],
-    ['a key for encryption', { ...good, use: 'enc' }, 'key_use'],
-    ['a key whose use is null', { ...good, use: null }, 'key_use'],
-    ['a key for signing alone', { ...good, key_ops: ['sign'] }, 'key_use'],
-    ['a key whose key_ops is a text', { ...good, key_ops: 'verify' }, 'key_use'],
-    ['a key for another algorithm', { ...good, alg: 'RS512' }, 'algorithm'],
-    ['a key for encryption by its algorithm', { ...good, alg: 'RSA-OAEP' }, 'algorithm'],
-    ['a key whose kid is a number', { ...good, kid: 1 }, 'key_id'],
-    ['a key that is published with its private exponent', { ...good, d: 'AQAB' }, 'private_key'],
-    ['a key that is published with a prime', { ...good, p: 'AQAB' }, 'private_key'],
-    ['a key without a modulus', without('n'), 'modulus'],
-    ['an empty modulus', { ...good, n: '' }, 'modulus'],
-    ['a modulus with padding', { ...good, n: `${n}==` }, 'modulus'],
-    ['a modulus in base64', { ...good, n: `${n.slice(0, -2)}+w` }, 'modulus'],
-    ['a modulus with stray trailing bits', { ...good, n: `${n.slice(0, -1)}x` }, 'modulus'],
-    ['an even modulus', { ...good, n: evenNumber }, 'modulus'],
-    ['a modulus of 512 bits', { ...good, n: oddNumber(512) }, 'modulus'],
-    ['a modulus of 2040 bits', { ...good, n: oddNumber(2040) }, 'modulus'],
-    ['a modulus of 4104 bits', { ...good, n: oddNumber(4104) }, 'modulus'],
-    ['a modulus of 16384 bits', { ...good, n: oddNumber(16384) }, 'modulus'],
-    ['a key without an exponent', without('e'), 'exponent'],
-    ['an exponent that is a number', { ...good, e: 65537 }, 'exponent'],
-    ['the exponent 0', { ...good, e: 'AA' }, 'exponent'],
-    ['the exponent 1', { ...good, e: 'AQ' }, 'exponent'],
-    ['an even exponent', { ...good, e: 'AQAA' }, 'exponent'],
-    ['an exponent of 33 bits', { ...good, e: 'AQAAAAE' }, 'exponent'],
-    ['an exponent as long as the modulus', { ...good, e: n }, 'exponent']
+  const refused: Array<{ title: string, jwk: unknown, reason: string }> = [
+    { title: 'null', jwk: null, reason: 'not_a_key' },
+    { title: 'a text', jwk: 'abc', reason: 'not_a_key' },
+    { title: 'an array', jwk: [good], reason: 'not_a_key' },
+    { title: 'a symmetric key', jwk: { ...good, kty: 'oct', k: 'AAAA' }, reason: 'key_type' },
+    { title: 'an EC key', jwk: { kty: 'EC', crv: 'P-256', kid: 'a', x: 'AA', y: 'AA' }, reason: 'key_type' },
+    { title: 'a key without kty', jwk: without('kty'), reason: 'key_type' },
+    { title: 'a key whose kty is in another case', jwk: { ...good, kty: 'rsa' }, reason: 'key_type' },
+    { title: 'a key for encryption', jwk: { ...good, use: 'enc' }, reason: 'key_use' },
+    { title: 'a key whose use is null', jwk: { ...good, use: null }, reason: 'key_use' },
+    { title: 'a key for signing alone', jwk: { ...good, key_ops: ['sign'] }, reason: 'key_use' },
+    { title: 'a key whose key_ops is a text', jwk: { ...good, key_ops: 'verify' }, reason: 'key_use' },
+    { title: 'a key for another algorithm', jwk: { ...good, alg: 'RS512' }, reason: 'algorithm' },
+    { title: 'a key for encryption by its algorithm', jwk: { ...good, alg: 'RSA-OAEP' }, reason: 'algorithm' },
+    { title: 'a key whose kid is a number', jwk: { ...good, kid: 1 }, reason: 'key_id' },
+    { title: 'a key that is published with its private exponent', jwk: { ...good, d: 'AQAB' }, reason: 'private_key' },
+    { title: 'a key that is published with a prime', jwk: { ...good, p: 'AQAB' }, reason: 'private_key' },
+    { title: 'a key without a modulus', jwk: without('n'), reason: 'modulus' },
+    { title: 'an empty modulus', jwk: { ...good, n: '' }, reason: 'modulus' },
+    { title: 'a modulus with padding', jwk: { ...good, n: `${n}==` }, reason: 'modulus' },
+    { title: 'a modulus in base64', jwk: { ...good, n: `${n.slice(0, -2)}+w` }, reason: 'modulus' },
+    { title: 'a modulus with stray trailing bits', jwk: { ...good, n: `${n.slice(0, -1)}x` }, reason: 'modulus' },
+    { title: 'an even modulus', jwk: { ...good, n: evenNumber }, reason: 'modulus' },
+    { title: 'a modulus of 512 bits', jwk: { ...good, n: oddNumber(512) }, reason: 'modulus' },
+    { title: 'a modulus of 2040 bits', jwk: { ...good, n: oddNumber(2040) }, reason: 'modulus' },
+    { title: 'a modulus of 4104 bits', jwk: { ...good, n: oddNumber(4104) }, reason: 'modulus' },
+    { title: 'a modulus of 16384 bits', jwk: { ...good, n: oddNumber(16384) }, reason: 'modulus' },
+    { title: 'a key without an exponent', jwk: without('e'), reason: 'exponent' },
+    { title: 'an exponent that is a number', jwk: { ...good, e: 65537 }, reason: 'exponent' },
+    { title: 'the exponent 0', jwk: { ...good, e: 'AA' }, reason: 'exponent' },
+    { title: 'the exponent 1', jwk: { ...good, e: 'AQ' }, reason: 'exponent' },
+    { title: 'an even exponent', jwk: { ...good, e: 'AQAA' }, reason: 'exponent' },
+    { title: 'an exponent of 33 bits', jwk: { ...good, e: 'AQAAAAE' }, reason: 'exponent' },
+    { title: 'an exponent as long as the modulus', jwk: { ...good, e: n }, reason: 'exponent' }
   ]
-  for (const [title, jwk, reason] of refused) t.equal(usableKey(jwk), reason, title)
+  for (const { title, jwk, reason } of refused) t.equal(usableKey(jwk), reason, title)
 })
 
 t.test('a set gives its usable keys and counts the others', async (t) => {
@@ -98,23 +98,23 @@ t.test('several keys of one kid are all used, and the same key twice is one', as
 })
 
 t.test('what is no set is a fault of the provider', async (t) => {
-  const refused: [string, Buffer, string][] = [
-    ['null', asBytes(null), 'set_malformed'],
-    ['an array', asBytes([null]), 'set_malformed'],
-    ['a text', asBytes('keys'), 'set_malformed'],
-    ['an object without keys', asBytes({}), 'set_malformed'],
-    ['keys that are a text', asBytes({ keys: 'abc' }), 'set_malformed'],
-    ['keys that are an object with a length', asBytes({ keys: { length: 1, 0: good } }), 'set_malformed'],
-    ['keys of which none is an object', asBytes({ keys: [null, 'abc'] }), 'set_malformed'],
-    ['101 keys', asBytes({ keys: Array(101).fill(good) }), 'set_too_many_keys'],
-    ['10,000 keys', asBytes({ keys: Array(10_000).fill({}) }), 'set_too_many_keys'],
-    ['HTML', Buffer.from('<!doctype html>'), 'not_json'],
-    ['nothing', Buffer.alloc(0), 'not_json'],
-    ['half a document', asBytes({ keys: [good] }).subarray(0, 20), 'not_json'],
-    ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), 'not_json'],
-    ['brackets without end', Buffer.from('['.repeat(1024 * 1024)), 'not_json']
+  const refused: Array<{ title: string, body: Buffer, word: string }> = [
+    { title: 'null', body: asBytes(null), word: 'set_malformed' },
+    { title: 'an array', body: asBytes([null]), word: 'set_malformed' },
+    { title: 'a text', body: asBytes('keys'), word: 'set_malformed' },
+    { title: 'an object without keys', body: asBytes({}), word: 'set_malformed' },
+    { title: 'keys that are a text', body: asBytes({ keys: 'abc' }), word: 'set_malformed' },
+    { title: 'keys that are an object with a length', body: asBytes({ keys: { length: 1, 0: good } }), word: 'set_malformed' },
+    { title: 'keys of which none is an object', body: asBytes({ keys: [null, 'abc'] }), word: 'set_malformed' },
+    { title: '101 keys', body: asBytes({ keys: Array(101).fill(good) }), word: 'set_too_many_keys' },
+    { title: '10,000 keys', body: asBytes({ keys: Array(10_000).fill({}) }), word: 'set_too_many_keys' },
+    { title: 'HTML', body: Buffer.from('<!doctype html>'), word: 'not_json' },
+    { title: 'nothing', body: Buffer.alloc(0), word: 'not_json' },
+    { title: 'half a document', body: asBytes({ keys: [good] }).subarray(0, 20), word: 'not_json' },
+    { title: 'bytes that are not UTF-8', body: Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), word: 'not_json' },
+    { title: 'brackets without end', body: Buffer.from('['.repeat(1024 * 1024)), word: 'not_json' }
   ]
-  for (const [title, body, word] of refused) t.throws(() => parseKeySet(body), { name: 'ProviderFailure', word }, title)
+  for (const { title, body, word } of refused) t.throws(() => parseKeySet(body), { name: 'ProviderFailure', word }, title)
   t.equal(parseKeySet(asBytes({ keys: Array(100).fill(good) })).usable.length, 1, '100 keys are a set')
   t.throws(() => parseDocument(asBytes(null), 'discovery_malformed'), { name: 'ProviderFailure', word: 'discovery_malformed' })
 })

@@ -277,49 +277,49 @@ t.test('an address from which keys may not be fetched is refused at once', async
 })
 
 /** Hostile answers, and the failure that each is. */
-function hostile (provider: HostileProvider): [string, { discovery?: Behaviour, jwks?: Behaviour }, string][] {
+function hostile (provider: HostileProvider): Array<{ title: string, behaviours: { discovery?: Behaviour, jwks?: Behaviour }, word: string }> {
   const discovery = (document: object): { discovery: Behaviour } => ({ discovery: json({ issuer: provider.issuer, jwks_uri: provider.jwksUri, ...document }) })
   return [
-    ['a set that hangs', { jwks: hang() }, 'deadline'],
-    ['a set that drips', { jwks: drip() }, 'deadline'],
-    ['a discovery document that drips', { discovery: drip() }, 'deadline'],
-    ['a reset', { jwks: reset() }, 'unreachable'],
-    ['a set cut short', { jwks: cutShort() }, 'unreachable'],
-    ['HTML', { jwks: html() }, 'not_json'],
-    ['HTML for discovery', { discovery: html() }, 'not_json'],
-    ['a 500', { jwks: html(500) }, 'status'],
-    ['a 404 for the set', { jwks: json({ keys: [a] }, 404) }, 'status'],
-    ['a 500 for discovery', { discovery: html(500) }, 'status'],
-    ['a set without end', { jwks: endless() }, 'too_large'],
-    ['a set of 1 GB', { jwks: endless(2 ** 30) }, 'too_large'],
-    ['a gzip bomb', { jwks: gzipBomb() }, 'content_encoding'],
-    ['a redirect', { jwks: redirect('/.well-known/jwks.json') }, 'redirect'],
-    ['a redirect of discovery', { discovery: redirect('/elsewhere') }, 'redirect'],
-    ['null', { jwks: json(null) }, 'set_malformed'],
-    ['an empty object', { jwks: json({}) }, 'set_malformed'],
-    ['keys that are a text', { jwks: json({ keys: 'abc' }) }, 'set_malformed'],
-    ['an array', { jwks: json([null]) }, 'set_malformed'],
-    ['keys of null', { jwks: json({ keys: [null] }) }, 'set_malformed'],
-    ['10,000 keys', { jwks: json({ keys: Array(10_000).fill({ kty: 'RSA' }) }) }, 'set_too_many_keys'],
-    ['discovery of null', { discovery: json(null) }, 'discovery_malformed'],
-    ['discovery without an issuer', discovery({ issuer: undefined }), 'discovery_malformed'],
-    ['discovery without jwks_uri', discovery({ jwks_uri: undefined }), 'discovery_malformed'],
-    ['discovery with an empty jwks_uri', discovery({ jwks_uri: '' }), 'discovery_malformed'],
-    ['discovery of another issuer', discovery({ issuer: 'https://stranger.example/' }), 'discovery_issuer'],
-    ['discovery of an issuer that is longer', discovery({ issuer: `${provider.issuer}x` }), 'discovery_issuer'],
-    ['jwks_uri on another scheme', discovery({ jwks_uri: 'http://stranger.example/jwks' }), 'jwks_uri_refused'],
-    ['jwks_uri in a file', discovery({ jwks_uri: 'file:///etc/passwd' }), 'jwks_uri_refused']
+    { title: 'a set that hangs', behaviours: { jwks: hang() }, word: 'deadline' },
+    { title: 'a set that drips', behaviours: { jwks: drip() }, word: 'deadline' },
+    { title: 'a discovery document that drips', behaviours: { discovery: drip() }, word: 'deadline' },
+    { title: 'a reset', behaviours: { jwks: reset() }, word: 'unreachable' },
+    { title: 'a set cut short', behaviours: { jwks: cutShort() }, word: 'unreachable' },
+    { title: 'HTML', behaviours: { jwks: html() }, word: 'not_json' },
+    { title: 'HTML for discovery', behaviours: { discovery: html() }, word: 'not_json' },
+    { title: 'a 500', behaviours: { jwks: html(500) }, word: 'status' },
+    { title: 'a 404 for the set', behaviours: { jwks: json({ keys: [a] }, 404) }, word: 'status' },
+    { title: 'a 500 for discovery', behaviours: { discovery: html(500) }, word: 'status' },
+    { title: 'a set without end', behaviours: { jwks: endless() }, word: 'too_large' },
+    { title: 'a set of 1 GB', behaviours: { jwks: endless(2 ** 30) }, word: 'too_large' },
+    { title: 'a gzip bomb', behaviours: { jwks: gzipBomb() }, word: 'content_encoding' },
+    { title: 'a redirect', behaviours: { jwks: redirect('/.well-known/jwks.json') }, word: 'redirect' },
+    { title: 'a redirect of discovery', behaviours: { discovery: redirect('/elsewhere') }, word: 'redirect' },
+    { title: 'null', behaviours: { jwks: json(null) }, word: 'set_malformed' },
+    { title: 'an empty object', behaviours: { jwks: json({}) }, word: 'set_malformed' },
+    { title: 'keys that are a text', behaviours: { jwks: json({ keys: 'abc' }) }, word: 'set_malformed' },
+    { title: 'an array', behaviours: { jwks: json([null]) }, word: 'set_malformed' },
+    { title: 'keys of null', behaviours: { jwks: json({ keys: [null] }) }, word: 'set_malformed' },
+    { title: '10,000 keys', behaviours: { jwks: json({ keys: Array(10_000).fill({ kty: 'RSA' }) }) }, word: 'set_too_many_keys' },
+    { title: 'discovery of null', behaviours: { discovery: json(null) }, word: 'discovery_malformed' },
+    { title: 'discovery without an issuer', behaviours: discovery({ issuer: undefined }), word: 'discovery_malformed' },
+    { title: 'discovery without jwks_uri', behaviours: discovery({ jwks_uri: undefined }), word: 'discovery_malformed' },
+    { title: 'discovery with an empty jwks_uri', behaviours: discovery({ jwks_uri: '' }), word: 'discovery_malformed' },
+    { title: 'discovery of another issuer', behaviours: discovery({ issuer: 'https://stranger.example/' }), word: 'discovery_issuer' },
+    { title: 'discovery of an issuer that is longer', behaviours: discovery({ issuer: `${provider.issuer}x` }), word: 'discovery_issuer' },
+    { title: 'jwks_uri on another scheme', behaviours: discovery({ jwks_uri: 'http://stranger.example/jwks' }), word: 'jwks_uri_refused' },
+    { title: 'jwks_uri in a file', behaviours: discovery({ jwks_uri: 'file:///etc/passwd' }), word: 'jwks_uri_refused' }
   ]
 }
 
 t.test('a hostile provider with no key at hand: keys are unavailable, and it is asked once', async (t) => {
   const sample = await startHostileProvider()
   await sample.close()
-  for (const [index, [title]] of hostile(sample).entries()) {
+  for (const [index, { title }] of hostile(sample).entries()) {
     await t.test(title, async (t) => {
       const bench = await setUp(t)
       const { provider, source, clock, events, settled, next } = bench
-      const [, behaviours, word] = hostile(provider)[index]!
+      const { behaviours, word } = hostile(provider)[index]!
       bench.impatient = word === 'deadline'
       Object.assign(provider, { fallback: json({ keys: [a] }) }, behaviours)
       source.start()
@@ -347,7 +347,7 @@ t.test('a hostile provider with keys at hand: they serve on, and it is told once
   await settled(1)
   const [key] = source.candidates('a')
   const cases = hostile(provider)
-  for (const [title, behaviours, word] of cases) {
+  for (const { title, behaviours, word } of cases) {
     provider.publish(a)
     Object.assign(provider, behaviours)
     bench.impatient = word === 'deadline'

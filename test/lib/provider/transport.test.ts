@@ -34,22 +34,22 @@ t.test('a hostile answer is a failure with a stable word', async (t) => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   const mebibyte = 1024 * 1024
-  const cases: [string, Behaviour, { word: string, detail?: number | string }][] = [
-    ['no answer', hang(), { word: 'deadline' }],
-    ['a drip that never idles', drip(), { word: 'deadline' }],
-    ['a connection that is reset', reset(), { word: 'unreachable' }],
-    ['a body that is cut short', cutShort(), { word: 'unreachable' }],
-    ['a length that is no number', (request) => { request.socket.end('HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}') }, { word: 'unreachable', detail: 'HTTPParserError' }],
-    ['an answer that is not HTTP', (request) => { request.socket.end('keys') }, { word: 'unreachable' }],
-    ['a body without end', endless(), { word: 'too_large' }],
-    ['a body that says it is 1 GB', endless(2 ** 30), { word: 'too_large' }],
-    ['a body of one byte too many', text(' '.repeat(mebibyte + 1)), { word: 'too_large' }],
-    ['a gzip bomb', gzipBomb(), { word: 'content_encoding' }],
-    ['a redirect', redirect('/.well-known/jwks.json'), { word: 'redirect', detail: 302 }],
-    ['a permanent redirect', redirect(`${provider.url}/.well-known/jwks.json`, 308), { word: 'redirect', detail: 308 }]
+  const cases: Array<{ title: string, behaviour: Behaviour, failure: { word: string, detail?: number | string } }> = [
+    { title: 'no answer', behaviour: hang(), failure: { word: 'deadline' } },
+    { title: 'a drip that never idles', behaviour: drip(), failure: { word: 'deadline' } },
+    { title: 'a connection that is reset', behaviour: reset(), failure: { word: 'unreachable' } },
+    { title: 'a body that is cut short', behaviour: cutShort(), failure: { word: 'unreachable' } },
+    { title: 'a length that is no number', behaviour: (request) => { request.socket.end('HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}') }, failure: { word: 'unreachable', detail: 'HTTPParserError' } },
+    { title: 'an answer that is not HTTP', behaviour: (request) => { request.socket.end('keys') }, failure: { word: 'unreachable' } },
+    { title: 'a body without end', behaviour: endless(), failure: { word: 'too_large' } },
+    { title: 'a body that says it is 1 GB', behaviour: endless(2 ** 30), failure: { word: 'too_large' } },
+    { title: 'a body of one byte too many', behaviour: text(' '.repeat(mebibyte + 1)), failure: { word: 'too_large' } },
+    { title: 'a gzip bomb', behaviour: gzipBomb(), failure: { word: 'content_encoding' } },
+    { title: 'a redirect', behaviour: redirect('/.well-known/jwks.json'), failure: { word: 'redirect', detail: 302 } },
+    { title: 'a permanent redirect', behaviour: redirect(`${provider.url}/.well-known/jwks.json`, 308), failure: { word: 'redirect', detail: 308 } }
   ]
   provider.fallback = json({ keys: [] })
-  for (const [title, behaviour, failure] of cases) {
+  for (const { title, behaviour, failure } of cases) {
     provider.jwks = behaviour
     const before = provider.requests.length
     const options = failure.word === 'deadline' ? { deadlineMs: 200 } : {}

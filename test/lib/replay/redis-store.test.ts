@@ -531,19 +531,19 @@ t.test('a server that has become a replica is left for what stands there next, o
 })
 
 t.test('a connection that does not come about is named', async (t) => {
-  const rows: [string, (fake: FakeRedis) => void, string][] = [
-    ['a wrong password', fake => { fake.override = ([name]) => name === 'AUTH' ? '-WRONGPASS invalid username-password pair or user is disabled.\r\n' : undefined }, 'auth'],
-    ['no password', fake => { fake.override = () => '-NOAUTH Authentication required.\r\n' }, 'auth'],
-    ['a database that is not there', fake => { fake.override = ([name]) => name === 'SELECT' ? '-ERR DB index is out of range\r\n' : undefined }, 'database'],
-    ['a server that is full of clients', fake => { fake.override = () => '-ERR max number of clients reached\r\n' }, 'max_clients'],
-    ['a server that is loading', fake => { fake.override = ([name]) => name === 'INFO' ? '-LOADING Redis is loading\r\n' : undefined }, 'loading'],
-    ['a web server', fake => { fake.override = () => 'HTTP/1.1 400 Bad Request\r\n\r\n' }, 'not_redis'],
-    ['a mail server', fake => { fake.greeting = '220 mail.example ESMTP\r\n' }, 'not_redis'],
-    ['a server that hangs up', fake => { fake.override = () => 'close' }, 'unreachable'],
-    ['a server that says nothing', fake => { fake.override = () => null }, 'timeout'],
-    ['one that would forget records', fake => { fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined }, 'evicts']
+  const rows: Array<{ title: string, prepare: (fake: FakeRedis) => void, reason: string }> = [
+    { title: 'a wrong password', prepare: fake => { fake.override = ([name]) => name === 'AUTH' ? '-WRONGPASS invalid username-password pair or user is disabled.\r\n' : undefined }, reason: 'auth' },
+    { title: 'no password', prepare: fake => { fake.override = () => '-NOAUTH Authentication required.\r\n' }, reason: 'auth' },
+    { title: 'a database that is not there', prepare: fake => { fake.override = ([name]) => name === 'SELECT' ? '-ERR DB index is out of range\r\n' : undefined }, reason: 'database' },
+    { title: 'a server that is full of clients', prepare: fake => { fake.override = () => '-ERR max number of clients reached\r\n' }, reason: 'max_clients' },
+    { title: 'a server that is loading', prepare: fake => { fake.override = ([name]) => name === 'INFO' ? '-LOADING Redis is loading\r\n' : undefined }, reason: 'loading' },
+    { title: 'a web server', prepare: fake => { fake.override = () => 'HTTP/1.1 400 Bad Request\r\n\r\n' }, reason: 'not_redis' },
+    { title: 'a mail server', prepare: fake => { fake.greeting = '220 mail.example ESMTP\r\n' }, reason: 'not_redis' },
+    { title: 'a server that hangs up', prepare: fake => { fake.override = () => 'close' }, reason: 'unreachable' },
+    { title: 'a server that says nothing', prepare: fake => { fake.override = () => null }, reason: 'timeout' },
+    { title: 'one that would forget records', prepare: fake => { fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined }, reason: 'evicts' }
   ]
-  await Promise.all(rows.map(async ([title, prepare, reason]) => {
+  await Promise.all(rows.map(async ({ title, prepare, reason }) => {
     const fake = await startFake(t)
     prepare(fake)
     const { store, reasons } = await open(t, `redis://me:hunter2@127.0.0.1:${fake.port}/3`)

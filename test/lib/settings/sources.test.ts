@@ -22,19 +22,19 @@ const withCode = (code: string): Error => Object.assign(new Error('the system sa
 
 t.test('A later source wins over an earlier one, and an empty variable is no source.', t => {
   const file = 'server: { logLevel: warn }'
-  const cases: Array<[string, Record<string, string>, Record<string, string>, unknown]> = [
-    ['nothing is set', {}, {}, undefined],
-    ['the file', { 'config.yaml': file }, {}, 'warn'],
-    ['.env over the file', { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, {}, 'error'],
-    ['an empty line of .env counts as unset', { 'config.yaml': file, '.env': 'LOG_LEVEL=' }, {}, 'warn'],
-    ['the environment over .env', { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, { LOG_LEVEL: 'fatal' }, 'fatal'],
-    ['the environment over the file', { 'config.yaml': file }, { LOG_LEVEL: 'fatal' }, 'fatal'],
-    ['an empty variable lets .env speak', { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, { LOG_LEVEL: '' }, 'error'],
-    ['an empty variable lets the file speak', { 'config.yaml': file }, { LOG_LEVEL: '' }, 'warn'],
-    ['.env may be quoted and hold remarks', { '.env': '# remark\r\nexport LOG_LEVEL="error" # remark\r\n' }, {}, 'error'],
-    ['names are upper-case in the environment', {}, { log_level: 'fatal' }, undefined]
+  const cases: Array<{ title: string, files: Record<string, string>, environment?: Record<string, string>, expected: unknown }> = [
+    { title: 'nothing is set', files: {}, expected: undefined },
+    { title: 'the file', files: { 'config.yaml': file }, expected: 'warn' },
+    { title: '.env over the file', files: { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, expected: 'error' },
+    { title: 'an empty line of .env counts as unset', files: { 'config.yaml': file, '.env': 'LOG_LEVEL=' }, expected: 'warn' },
+    { title: 'the environment over .env', files: { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, environment: { LOG_LEVEL: 'fatal' }, expected: 'fatal' },
+    { title: 'the environment over the file', files: { 'config.yaml': file }, environment: { LOG_LEVEL: 'fatal' }, expected: 'fatal' },
+    { title: 'an empty variable lets .env speak', files: { 'config.yaml': file, '.env': 'LOG_LEVEL=error' }, environment: { LOG_LEVEL: '' }, expected: 'error' },
+    { title: 'an empty variable lets the file speak', files: { 'config.yaml': file }, environment: { LOG_LEVEL: '' }, expected: 'warn' },
+    { title: '.env may be quoted and hold remarks', files: { '.env': '# remark\r\nexport LOG_LEVEL="error" # remark\r\n' }, expected: 'error' },
+    { title: 'names are upper-case in the environment', files: {}, environment: { log_level: 'fatal' }, expected: undefined }
   ]
-  for (const [title, files, environment, expected] of cases) t.equal(collect(files, environment).values.LOG_LEVEL, expected, title)
+  for (const { title, files, environment = {}, expected } of cases) t.equal(collect(files, environment).values.LOG_LEVEL, expected, title)
   t.end()
 })
 
@@ -47,15 +47,15 @@ t.test('The configuration file is the one that CONFIG_FILE names, else the first
   }
   const { 'config.yaml': yaml, ...withoutYaml } = files
   const { 'config.yml': yml, ...jsonAlone } = withoutYaml
-  const cases: Array<[Record<string, string>, Record<string, string>, string]> = [
-    [files, {}, 'from.yaml'],
-    [withoutYaml, {}, 'from.yml'],
-    [jsonAlone, {}, 'from.json'],
-    [files, { CONFIG_FILE: 'other/settings.yaml' }, 'from.other'],
-    [{ ...files, '.env': 'CONFIG_FILE=other/settings.yaml' }, {}, 'from.other'],
-    [files, { CONFIG_FILE: '' }, 'from.yaml']
+  const cases: Array<{ present: Record<string, string>, environment?: Record<string, string>, domain: string }> = [
+    { present: files, domain: 'from.yaml' },
+    { present: withoutYaml, domain: 'from.yml' },
+    { present: jsonAlone, domain: 'from.json' },
+    { present: files, environment: { CONFIG_FILE: 'other/settings.yaml' }, domain: 'from.other' },
+    { present: { ...files, '.env': 'CONFIG_FILE=other/settings.yaml' }, domain: 'from.other' },
+    { present: files, environment: { CONFIG_FILE: '' }, domain: 'from.yaml' }
   ]
-  for (const [present, environment, domain] of cases) {
+  for (const { present, environment = {}, domain } of cases) {
     const { values, problems } = collect(present, environment)
     t.same({ domain: values.IDP_DOMAIN, problems }, { domain, problems: [] })
   }
@@ -79,40 +79,40 @@ t.test('A value of the file keeps the text that was written, and a key without a
 
 t.test('What is wrong in the file is told with its line and key, never with a value.', t => {
   const unknown = 'unknown key'
-  const cases: Array<[text: string, problems: string[], isFileUnread: boolean]> = [
-    ['idp:\n  domain: s3cret.example\n  audience: s3cret', [], false],
-    ['idp:\n  domian: s3cret.example\n  audience: s3cret', [`line 2: ${unknown} "idp.domian"; did you mean idp.domain?`], false],
-    ['idpp:\n  domain: s3cret', [`line 1: ${unknown} "idpp"; did you mean idp?`], false],
-    ['a: 1\nidp:\n  b: 2\n', [`line 1: ${unknown} "a"`, `line 3: ${unknown} "idp.b"`], false],
-    ['idp:\n  Domain: s3cret', [`line 2: ${unknown} "idp.Domain"; did you mean idp.domain?`], false],
-    ['idp:\n  dpop_mode: s3cret', [`line 2: ${unknown} "idp.dpop_mode"; did you mean idp.dpopMode?`], false],
-    ['dpop:\n  mode: s3cret', [`line 2: ${unknown} "dpop.mode"; did you mean idp.dpopMode?`], false],
-    ['trustProxy: s3cret', [`line 1: ${unknown} "trustProxy"; did you mean server.trustProxy?`], false],
-    ['IDP_AUDIENCE: s3cret', [`line 1: ${unknown} "IDP_AUDIENCE"; did you mean idp.audience?`], false],
-    ['"": s3cret', [`line 1: ${unknown} ""`], false],
-    ['server:\n  port: 8000', [`line 2: ${unknown} "server.port"`], false],
-    ['idp:\n  idp:\n    domain: s3cret', [`line 2: ${unknown} "idp.idp"`], false],
-    ['\n? [idp]\n: s3cret', [`line 2: ${unknown} "[\\"idp\\"]"; did you mean idp?`], false],
-    ['null: s3cret', [`line 1: ${unknown} "null"`], false],
-    ['__proto__: s3cret\nconstructor: {}', [`line 1: ${unknown} "__proto__"`, `line 2: ${unknown} "constructor"`], false],
-    ['{ s3kret }', [`line 1: ${unknown} "s3kret"`], false],
-    ['idp: s3cret', ['line 1: idp is a section: expected keys under it'], false],
-    ['api: {}\nidp:\n  - domain: s3cret', ['line 2: idp is a section: expected keys under it'], false],
-    ['idp:\n  domain: a\n  domain: b', ['line 3: the key "idp.domain" appears twice'], false],
-    ['idp:\n  domain: a\nidp:\n  audience: b', ['line 3: the key "idp" appears twice'], false],
-    ['idp:\n  domain: a\nidp.domain: b', ['line 3: the key "idp.domain" appears twice'], false],
-    ['- s3cret', ['line 1: expected sections such as idp and server'], true],
-    ['s3cret', ['line 1: expected sections such as idp and server'], true],
-    ['idp:\n  domain: a\n audience: s3cret', ['line 3: syntax error (bad indent)'], true],
-    ['idp:\n\tdomain: s3cret', ['line 2: syntax error (tab as indent)'], true],
-    ['{\n"idp": {\n"domain": "s3cret"', ['line 3: syntax error (bad indent)', 'line 3: syntax error (missing char)'], true],
-    ['{\n"idp": {,\n"domain": "s3cret"}}', ['line 2: syntax error (unexpected token)'], true],
-    ['idp:\n  domain: a\n---\nidp: s3cret', ['line 3: syntax error (multiple docs)'], true],
-    ['idp:\n  domain: !vault s3cret', ['line 2: syntax error (tag resolve failed)'], true],
-    ['idp: &a\n  domain: *a', ['line 2: aliases are not supported'], true],
-    ['idp:\n  domain: *none', ['line 2: aliases are not supported'], true]
+  const cases: Array<{ text: string, problems: string[], isFileUnread: boolean }> = [
+    { text: 'idp:\n  domain: s3cret.example\n  audience: s3cret', problems: [], isFileUnread: false },
+    { text: 'idp:\n  domian: s3cret.example\n  audience: s3cret', problems: [`line 2: ${unknown} "idp.domian"; did you mean idp.domain?`], isFileUnread: false },
+    { text: 'idpp:\n  domain: s3cret', problems: [`line 1: ${unknown} "idpp"; did you mean idp?`], isFileUnread: false },
+    { text: 'a: 1\nidp:\n  b: 2\n', problems: [`line 1: ${unknown} "a"`, `line 3: ${unknown} "idp.b"`], isFileUnread: false },
+    { text: 'idp:\n  Domain: s3cret', problems: [`line 2: ${unknown} "idp.Domain"; did you mean idp.domain?`], isFileUnread: false },
+    { text: 'idp:\n  dpop_mode: s3cret', problems: [`line 2: ${unknown} "idp.dpop_mode"; did you mean idp.dpopMode?`], isFileUnread: false },
+    { text: 'dpop:\n  mode: s3cret', problems: [`line 2: ${unknown} "dpop.mode"; did you mean idp.dpopMode?`], isFileUnread: false },
+    { text: 'trustProxy: s3cret', problems: [`line 1: ${unknown} "trustProxy"; did you mean server.trustProxy?`], isFileUnread: false },
+    { text: 'IDP_AUDIENCE: s3cret', problems: [`line 1: ${unknown} "IDP_AUDIENCE"; did you mean idp.audience?`], isFileUnread: false },
+    { text: '"": s3cret', problems: [`line 1: ${unknown} ""`], isFileUnread: false },
+    { text: 'server:\n  port: 8000', problems: [`line 2: ${unknown} "server.port"`], isFileUnread: false },
+    { text: 'idp:\n  idp:\n    domain: s3cret', problems: [`line 2: ${unknown} "idp.idp"`], isFileUnread: false },
+    { text: '\n? [idp]\n: s3cret', problems: [`line 2: ${unknown} "[\\"idp\\"]"; did you mean idp?`], isFileUnread: false },
+    { text: 'null: s3cret', problems: [`line 1: ${unknown} "null"`], isFileUnread: false },
+    { text: '__proto__: s3cret\nconstructor: {}', problems: [`line 1: ${unknown} "__proto__"`, `line 2: ${unknown} "constructor"`], isFileUnread: false },
+    { text: '{ s3kret }', problems: [`line 1: ${unknown} "s3kret"`], isFileUnread: false },
+    { text: 'idp: s3cret', problems: ['line 1: idp is a section: expected keys under it'], isFileUnread: false },
+    { text: 'api: {}\nidp:\n  - domain: s3cret', problems: ['line 2: idp is a section: expected keys under it'], isFileUnread: false },
+    { text: 'idp:\n  domain: a\n  domain: b', problems: ['line 3: the key "idp.domain" appears twice'], isFileUnread: false },
+    { text: 'idp:\n  domain: a\nidp:\n  audience: b', problems: ['line 3: the key "idp" appears twice'], isFileUnread: false },
+    { text: 'idp:\n  domain: a\nidp.domain: b', problems: ['line 3: the key "idp.domain" appears twice'], isFileUnread: false },
+    { text: '- s3cret', problems: ['line 1: expected sections such as idp and server'], isFileUnread: true },
+    { text: 's3cret', problems: ['line 1: expected sections such as idp and server'], isFileUnread: true },
+    { text: 'idp:\n  domain: a\n audience: s3cret', problems: ['line 3: syntax error (bad indent)'], isFileUnread: true },
+    { text: 'idp:\n\tdomain: s3cret', problems: ['line 2: syntax error (tab as indent)'], isFileUnread: true },
+    { text: '{\n"idp": {\n"domain": "s3cret"', problems: ['line 3: syntax error (bad indent)', 'line 3: syntax error (missing char)'], isFileUnread: true },
+    { text: '{\n"idp": {,\n"domain": "s3cret"}}', problems: ['line 2: syntax error (unexpected token)'], isFileUnread: true },
+    { text: 'idp:\n  domain: a\n---\nidp: s3cret', problems: ['line 3: syntax error (multiple docs)'], isFileUnread: true },
+    { text: 'idp:\n  domain: !vault s3cret', problems: ['line 2: syntax error (tag resolve failed)'], isFileUnread: true },
+    { text: 'idp: &a\n  domain: *a', problems: ['line 2: aliases are not supported'], isFileUnread: true },
+    { text: 'idp:\n  domain: *none', problems: ['line 2: aliases are not supported'], isFileUnread: true }
   ]
-  for (const [text, problems, isFileUnread] of cases) {
+  for (const { text, problems, isFileUnread } of cases) {
     const found = collect({ 'config.yaml': text })
     t.same(found.problems, problems.map(problem => `config.yaml, ${problem}`), text)
     t.equal(found.isFileUnread, isFileUnread, text)
@@ -122,15 +122,15 @@ t.test('What is wrong in the file is told with its line and key, never with a va
 })
 
 t.test('A file that cannot be read is told, and nothing is said about what may stand in it.', async t => {
-  const cases: Array<[Record<string, string | Error>, Record<string, string>, string[]]> = [
-    [{ 'my.yaml': 'idp: { audience: a }' }, { CONFIG_FILE: 'my.yaml' }, []],
-    [{}, { CONFIG_FILE: 'my.yaml' }, ['CONFIG_FILE is "my.yaml": there is no such file']],
-    [{ 'my.yaml': withCode('EISDIR') }, { CONFIG_FILE: 'my.yaml' }, ['my.yaml cannot be read (EISDIR)']],
-    [{ 'config.yaml': withCode('EACCES'), 'config.yml': '' }, {}, ['config.yaml cannot be read (EACCES)']],
-    [{ '.env': withCode('EACCES'), 'config.yml': 'idp: { audience: a }' }, {}, ['.env cannot be read (EACCES)']],
-    [{ '.env': withCode('EACCES'), 'config.yml': '[]' }, {}, ['.env cannot be read (EACCES)', 'config.yml, line 1: expected sections such as idp and server']]
+  const cases: Array<{ files: Record<string, string | Error>, environment?: Record<string, string>, problems: string[] }> = [
+    { files: { 'my.yaml': 'idp: { audience: a }' }, environment: { CONFIG_FILE: 'my.yaml' }, problems: [] },
+    { files: {}, environment: { CONFIG_FILE: 'my.yaml' }, problems: ['CONFIG_FILE is "my.yaml": there is no such file'] },
+    { files: { 'my.yaml': withCode('EISDIR') }, environment: { CONFIG_FILE: 'my.yaml' }, problems: ['my.yaml cannot be read (EISDIR)'] },
+    { files: { 'config.yaml': withCode('EACCES'), 'config.yml': '' }, problems: ['config.yaml cannot be read (EACCES)'] },
+    { files: { '.env': withCode('EACCES'), 'config.yml': 'idp: { audience: a }' }, problems: ['.env cannot be read (EACCES)'] },
+    { files: { '.env': withCode('EACCES'), 'config.yml': '[]' }, problems: ['.env cannot be read (EACCES)', 'config.yml, line 1: expected sections such as idp and server'] }
   ]
-  for (const [files, environment, problems] of cases) {
+  for (const { files, environment = {}, problems } of cases) {
     const found = collect(files, environment)
     t.same(found.problems, problems)
     t.equal(found.isFileUnread, problems.length > 0)

@@ -33,17 +33,17 @@ t.test('Of a replay store the hosts are told, never what stands before or after 
 
 t.test('An operator is warned of a domain with a scheme, of strange variables and of a Host that is believed.', async t => {
   const host = /^Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: .* for another name .* http:\/\/evil\.example .* Set PUBLIC_URL/
-  const cases: Array<[RawSettings, string[], RegExp[]]> = [
-    [{}, [], [host]],
-    [{ IDP_DPOP_MODE: 'REQUIRED' }, [], [host]],
-    [{ IDP_DPOP_MODE: 'DISABLED' }, [], []],
-    [{ PUBLIC_URL: 'https://api.example' }, [], []],
-    [{ TRUST_PROXY: 'loopback' }, [], []],
-    [{ TRUST_PROXY: 'false' }, [], [host]],
-    [{ TRUST_PROXY: 'true' }, ['IDP_COLOUR', 'DPOP_COLOUR'], [/^These variables .* have no effect: IDP_COLOUR, DPOP_COLOUR$/]],
-    [{ PUBLIC_URL: 'https://api.example', IDP_DOMAIN: 'https://tenant.example' }, [], [/^IDP_DOMAIN starts with a scheme, so there is no issuer .* without https:\/\/$/]]
+  const cases: Array<{ values: RawSettings, unknownVariables?: string[], patterns?: RegExp[] }> = [
+    { values: {}, patterns: [host] },
+    { values: { IDP_DPOP_MODE: 'REQUIRED' }, patterns: [host] },
+    { values: { IDP_DPOP_MODE: 'DISABLED' } },
+    { values: { PUBLIC_URL: 'https://api.example' } },
+    { values: { TRUST_PROXY: 'loopback' } },
+    { values: { TRUST_PROXY: 'false' }, patterns: [host] },
+    { values: { TRUST_PROXY: 'true' }, unknownVariables: ['IDP_COLOUR', 'DPOP_COLOUR'], patterns: [/^These variables .* have no effect: IDP_COLOUR, DPOP_COLOUR$/] },
+    { values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: 'https://tenant.example' }, patterns: [/^IDP_DOMAIN starts with a scheme, so there is no issuer .* without https:\/\/$/] }
   ]
-  for (const [values, unknownVariables, patterns] of cases) {
+  for (const { values, unknownVariables = [], patterns = [] } of cases) {
     const warnings = startWarnings(await readSettings({ ...ENOUGH, ...values }, { problems: [], isFileUnread: false, unknownVariables }))
     t.equal(warnings.length, patterns.length, JSON.stringify(values))
     warnings.forEach((warning, index) => t.match(warning, patterns[index]))

@@ -50,79 +50,89 @@ t.test('Two settings are enough, and the rest has defaults.', async t => {
 })
 
 t.test('Values that are set are typed, whether they are text of the environment or values of the file.', async t => {
-  const cases: Array<[SettingName, unknown, unknown]> = [
-    ['IDP_CLOCK_TOLERANCE_SECONDS', '0', 0],
-    ['IDP_CLOCK_TOLERANCE_SECONDS', 300, 300],
-    ['IDP_DPOP_IAT_OFFSET_SECONDS', '31536000', 31536000],
-    ['DPOP_ENABLED', 'true', true],
-    ['DPOP_ENABLED', true, true],
-    ['DPOP_REQUIRED', 'false', false],
-    ['API_PROFILE', 2, '2'],
-    ['IDP_SCOPE_CLAIMS', 'scope scp', ['scope', 'scp']],
-    ['IDP_SCOPE_CLAIMS', 'scope,scp', ['scope', 'scp']],
-    ['IDP_SCOPE_CLAIMS', ' scope ,\tscp, ', ['scope', 'scp']],
-    ['IDP_SCOPE_CLAIMS', ['scope', 'scp'], ['scope', 'scp']],
-    ['DPOP_ALGS', 'ES256', ['ES256']],
-    ['CORS_ORIGINS', '*', ['*']],
-    ['CORS_ORIGINS', 'https://a.example,http://localhost:3000', ['https://a.example', 'http://localhost:3000']]
+  const cases: Array<{ name: SettingName, value: unknown, expected: unknown }> = [
+    { name: 'IDP_CLOCK_TOLERANCE_SECONDS', value: '0', expected: 0 },
+    { name: 'IDP_CLOCK_TOLERANCE_SECONDS', value: 300, expected: 300 },
+    { name: 'IDP_DPOP_IAT_OFFSET_SECONDS', value: '31536000', expected: 31536000 },
+    { name: 'DPOP_ENABLED', value: 'true', expected: true },
+    { name: 'DPOP_ENABLED', value: true, expected: true },
+    { name: 'DPOP_REQUIRED', value: 'false', expected: false },
+    { name: 'API_PROFILE', value: 2, expected: '2' },
+    { name: 'IDP_SCOPE_CLAIMS', value: 'scope scp', expected: ['scope', 'scp'] },
+    { name: 'IDP_SCOPE_CLAIMS', value: 'scope,scp', expected: ['scope', 'scp'] },
+    { name: 'IDP_SCOPE_CLAIMS', value: ' scope ,\tscp, ', expected: ['scope', 'scp'] },
+    { name: 'IDP_SCOPE_CLAIMS', value: ['scope', 'scp'], expected: ['scope', 'scp'] },
+    { name: 'DPOP_ALGS', value: 'ES256', expected: ['ES256'] },
+    { name: 'CORS_ORIGINS', value: '*', expected: ['*'] },
+    { name: 'CORS_ORIGINS', value: 'https://a.example,http://localhost:3000', expected: ['https://a.example', 'http://localhost:3000'] }
   ]
-  for (const [name, value, expected] of cases) t.same((await read({ [name]: value }))[name], expected, `${name} ${JSON.stringify(value)}`)
+  for (const { name, value, expected } of cases) t.same((await read({ [name]: value }))[name], expected, `${name} ${JSON.stringify(value)}`)
 })
 
 const secret = (bytes: number): string => randomBytes(bytes).toString('base64url')
 const longest = 'a'.repeat(63)
 
-/** Of each row, the first list passes and the second does not. */
-const FORMS: Array<[SettingName, unknown[], unknown[]]> = [
-  ['IDP_DOMAIN',
-    ['tenant.example', 'TENANT.Example', 'tenant', 'my_tenant.example', 'localhost:3000', 'tenant.example:65535', '192.0.2.1', '[2001:db8::1]', '[::1]:8443', 'bücher.example', `${longest}.example`],
-    ['', ' ', 'tenant.example/', 'tenant.example/path', '//tenant.example', 'user@tenant.example', 'tenant.example?', 'tenant.example#', 'tenant.example:', 'tenant.example:0',
+/** For each setting the values that it takes, and values that it does not. */
+const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> = [
+  {
+    name: 'IDP_DOMAIN',
+    passes: ['tenant.example', 'TENANT.Example', 'tenant', 'my_tenant.example', 'localhost:3000', 'tenant.example:65535', '192.0.2.1', '[2001:db8::1]', '[::1]:8443', 'bücher.example', `${longest}.example`],
+    fails: ['', ' ', 'tenant.example/', 'tenant.example/path', '//tenant.example', 'user@tenant.example', 'tenant.example?', 'tenant.example#', 'tenant.example:', 'tenant.example:0',
       'tenant.example:65536', 'tenant.example:80x', 'tenant.example ', 'tenant.example\n', 'tenant.example.', '.tenant.example', 'tenant..example', 'tenant,example', 'tenant.example;',
-      'tenant%2eexample', 'tenant\\example', '192.0.2.256', '2001:db8::1', '[2001:db8::1', '[fe80::1%25eth0]', 'https:tenant.example', 'https:/tenant.example', ['tenant.example'], { host: 'tenant.example' }, true]],
-  ['IDP_AUDIENCE', ['https://api.example', 'x', ' ', 'urn:api', 12], ['', ['https://api.example'], {}, false]],
-  ['IDP_ISSUER',
-    ['https://tenant.example/', 'https://tenant.example', 'https://tenant.example/realms/x', 'https://tenant.example:8443/', 'http://localhost:3000', 'http://127.0.0.1:3000/', 'http://127.9.9.9', 'http://[::1]:3000'],
-    ['tenant.example', 'http://tenant.example/', 'http://localhost.example/', 'http://192.0.2.1', 'http://[::2]/', 'https:tenant.example', 'https:///tenant.example', 'ftp://tenant.example', 'https://user@tenant.example/',
-      'https://:pw@tenant.example/', 'https://tenant.example/?', 'https://tenant.example/?a=b', 'https://tenant.example/#', 'https://tenant.example/ ', 'https://tenant.example\\x', 'https://tenant.example/\u0001', 'https://']],
-  ['IDP_JWKS_URI', ['https://keys.example/jwks?v=1', 'http://localhost:3000/jwks'], ['/jwks', 'http://keys.example/jwks', 'https://u:p@keys.example/jwks', 'https:keys.example', 'file:///jwks']],
-  ['IDP_SCOPE_CLAIMS', ['scope', 'scope scp permissions', ['permissions']], [',', 'roles', 'scope roles', [], [['scope']], { scope: true }, true]],
-  ['IDP_CUSTOM_CLAIM', ['https://example.com/team', 'urn:example:team'], ['team', 'example.com/team', 'https://', 'https://example.com/my team', '']],
-  ['IDP_CLOCK_TOLERANCE_SECONDS', ['0', '300'], ['-1', '301', '1.5', '5s', '0x10', '1e2', ' 5', 'true', true, [5], 1.5]],
-  ['API_PROFILE', ['1', '2', 1], ['0', '3', 'one', true]],
-  ['ERROR_BODY', ['default', 'detailed'], ['Default', 'full']],
-  ['DPOP_ENABLED', ['true', 'false', false, 'True', 'FALSE'], ['yes', '1', '0', 'on', 1, ['true']]],
-  ['IDP_DPOP_MODE', ['ALLOWED', 'DISABLED', 'DISABLED', 'REQUIRED'], ['allowed', 'OFF', '']],
-  ['IDP_DPOP_IAT_OFFSET_SECONDS', ['0', '86400'], ['-1', '1.0', '9'.repeat(20), Infinity]],
-  ['IDP_DPOP_IAT_LEEWAY_SECONDS', ['0', '86400'], ['-1', 'none']],
-  ['DPOP_ALGS', ['ES256', 'ES256 EdDSA Ed25519 RS512'], ['HS256', 'none', 'ES256 HS256', 'es256', [], [{ alg: 'ES256' }]]],
-  ['DPOP_REPLAY', ['memory', 'off', 'redis://cache.example', 'rediss://:pw@cache.example:6380/2', 'redis://:a%20b@c1.example:6379,c2.example:6380?cluster=true', 'redis://s1.example,s2.example:26379/1?sentinel=main'], ['Memory', 'redis', 'http://cache.example', 'redis:cache', 'redis:///0', 'redis://cache.example/db', 'redis://:p#w@cache.example', 'redis://cache.example/0#x', 'redis://cache example', 'redis://:a%b@cache.example', 'redis://c1.example,c2.example', 'redis://cache.example?retries=1', 'redis://cache.example:70000']],
-  ['DPOP_REPLAY_MAX', ['1', '100000000'], ['0', '100000001', '2_000_000']],
-  ['DPOP_NONCE', ['off', 'required'], ['on', false]],
-  ['DPOP_NONCE_SECRET', [secret(32), secret(33), `${secret(32)}=`, `${secret(32)} ${secret(64)}`, [secret(32)]], [secret(31), `${secret(32)} ${secret(31)}`, `${secret(33)}A`, `${'+/'.repeat(22)}`, '=', []]],
-  ['TRUST_PROXY',
-    ['false', 'true', true, false, 'loopback', 'loopback linklocal,uniquelocal', '192.0.2.1', '10.0.0.0/8', '10.0.0.0/32', '2001:db8::/32', '2001:db8::1/128', '::ffff:10.0.0.1', ['10.0.0.0/8', 'loopback']],
-    ['1', 1, '0', ['1'], '10.0.0.0/8 2', 'LOOPBACK', 'proxy.example', '10.0.0.0/0', '10.0.0.0/33', '2001:db8::/129', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0.0/255.0.0.0', '10.0.0', 'yes', [], {}]],
-  ['PUBLIC_URL',
-    ['https://api.example', 'https://api.example/', 'http://localhost:8000', 'https://api.example/svc/v1', 'HTTPS://API.example'],
-    ['api.example', '/svc', 'ftp://api.example', 'https://user:pw@api.example', 'https://api.example/?', 'https://api.example/#', 'https://api.example/a//b', 'https://api.example/a/../b', 'https://api.example/%2e', 'https://api.example/a%2Fb', 'https://api.example:0', 'https:///svc']],
-  ['CORS_ORIGINS',
-    ['*', 'https://app.example', 'https://App.example', 'http://localhost:3000', 'http://[::1]:3000', 'capacitor://localhost'],
-    ['app.example', 'https://app.example/', 'https://app.example/x', 'https://app.example:443', 'https://u@app.example', 'null', 'https://*.example', []]],
-  ['RATE_LIMIT', ['off', '1', 60, '999999999999999'], ['0', 0, -1, '-1', '1.5', '01', 'on', '60/min', true]],
-  ['METRICS', ['on', 'off'], ['true', true, 'ON']],
-  ['LOG_LEVEL', ['fatal', 'trace', 'silent'], ['loud', 'INFO']],
-  ['PORT', ['0', '65535', 8000], ['-1', '65536', '80.5', 'http', '/run/socket']],
-  ['HTTP_PROXY', ['http://proxy.example:3128', 'proxy.example:3128', 'https://u:p@proxy.example/'], ['socks5://proxy.example', 'http://', 'http:/proxy.example', 'http://proxy.example/path', 'http://proxy.example?x', 'proxy example']],
-  ['HTTPS_PROXY', ['http://proxy.example:3128'], ['ftp://proxy.example']],
-  ['NO_PROXY', ['*', 'localhost,.internal:8443'], [['localhost']]]
+      'tenant%2eexample', 'tenant\\example', '192.0.2.256', '2001:db8::1', '[2001:db8::1', '[fe80::1%25eth0]', 'https:tenant.example', 'https:/tenant.example', ['tenant.example'], { host: 'tenant.example' }, true]
+  },
+  { name: 'IDP_AUDIENCE', passes: ['https://api.example', 'x', ' ', 'urn:api', 12], fails: ['', ['https://api.example'], {}, false] },
+  {
+    name: 'IDP_ISSUER',
+    passes: ['https://tenant.example/', 'https://tenant.example', 'https://tenant.example/realms/x', 'https://tenant.example:8443/', 'http://localhost:3000', 'http://127.0.0.1:3000/', 'http://127.9.9.9', 'http://[::1]:3000'],
+    fails: ['tenant.example', 'http://tenant.example/', 'http://localhost.example/', 'http://192.0.2.1', 'http://[::2]/', 'https:tenant.example', 'https:///tenant.example', 'ftp://tenant.example', 'https://user@tenant.example/',
+      'https://:pw@tenant.example/', 'https://tenant.example/?', 'https://tenant.example/?a=b', 'https://tenant.example/#', 'https://tenant.example/ ', 'https://tenant.example\\x', 'https://tenant.example/\u0001', 'https://']
+  },
+  { name: 'IDP_JWKS_URI', passes: ['https://keys.example/jwks?v=1', 'http://localhost:3000/jwks'], fails: ['/jwks', 'http://keys.example/jwks', 'https://u:p@keys.example/jwks', 'https:keys.example', 'file:///jwks'] },
+  { name: 'IDP_SCOPE_CLAIMS', passes: ['scope', 'scope scp permissions', ['permissions']], fails: [',', 'roles', 'scope roles', [], [['scope']], { scope: true }, true] },
+  { name: 'IDP_CUSTOM_CLAIM', passes: ['https://example.com/team', 'urn:example:team'], fails: ['team', 'example.com/team', 'https://', 'https://example.com/my team', ''] },
+  { name: 'IDP_CLOCK_TOLERANCE_SECONDS', passes: ['0', '300'], fails: ['-1', '301', '1.5', '5s', '0x10', '1e2', ' 5', 'true', true, [5], 1.5] },
+  { name: 'API_PROFILE', passes: ['1', '2', 1], fails: ['0', '3', 'one', true] },
+  { name: 'ERROR_BODY', passes: ['default', 'detailed'], fails: ['Default', 'full'] },
+  { name: 'DPOP_ENABLED', passes: ['true', 'false', false, 'True', 'FALSE'], fails: ['yes', '1', '0', 'on', 1, ['true']] },
+  { name: 'IDP_DPOP_MODE', passes: ['ALLOWED', 'DISABLED', 'DISABLED', 'REQUIRED'], fails: ['allowed', 'OFF', ''] },
+  { name: 'IDP_DPOP_IAT_OFFSET_SECONDS', passes: ['0', '86400'], fails: ['-1', '1.0', '9'.repeat(20), Infinity] },
+  { name: 'IDP_DPOP_IAT_LEEWAY_SECONDS', passes: ['0', '86400'], fails: ['-1', 'none'] },
+  { name: 'DPOP_ALGS', passes: ['ES256', 'ES256 EdDSA Ed25519 RS512'], fails: ['HS256', 'none', 'ES256 HS256', 'es256', [], [{ alg: 'ES256' }]] },
+  { name: 'DPOP_REPLAY', passes: ['memory', 'off', 'redis://cache.example', 'rediss://:pw@cache.example:6380/2', 'redis://:a%20b@c1.example:6379,c2.example:6380?cluster=true', 'redis://s1.example,s2.example:26379/1?sentinel=main'], fails: ['Memory', 'redis', 'http://cache.example', 'redis:cache', 'redis:///0', 'redis://cache.example/db', 'redis://:p#w@cache.example', 'redis://cache.example/0#x', 'redis://cache example', 'redis://:a%b@cache.example', 'redis://c1.example,c2.example', 'redis://cache.example?retries=1', 'redis://cache.example:70000'] },
+  { name: 'DPOP_REPLAY_MAX', passes: ['1', '100000000'], fails: ['0', '100000001', '2_000_000'] },
+  { name: 'DPOP_NONCE', passes: ['off', 'required'], fails: ['on', false] },
+  { name: 'DPOP_NONCE_SECRET', passes: [secret(32), secret(33), `${secret(32)}=`, `${secret(32)} ${secret(64)}`, [secret(32)]], fails: [secret(31), `${secret(32)} ${secret(31)}`, `${secret(33)}A`, `${'+/'.repeat(22)}`, '=', []] },
+  {
+    name: 'TRUST_PROXY',
+    passes: ['false', 'true', true, false, 'loopback', 'loopback linklocal,uniquelocal', '192.0.2.1', '10.0.0.0/8', '10.0.0.0/32', '2001:db8::/32', '2001:db8::1/128', '::ffff:10.0.0.1', ['10.0.0.0/8', 'loopback']],
+    fails: ['1', 1, '0', ['1'], '10.0.0.0/8 2', 'LOOPBACK', 'proxy.example', '10.0.0.0/0', '10.0.0.0/33', '2001:db8::/129', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0.0/255.0.0.0', '10.0.0', 'yes', [], {}]
+  },
+  {
+    name: 'PUBLIC_URL',
+    passes: ['https://api.example', 'https://api.example/', 'http://localhost:8000', 'https://api.example/svc/v1', 'HTTPS://API.example'],
+    fails: ['api.example', '/svc', 'ftp://api.example', 'https://user:pw@api.example', 'https://api.example/?', 'https://api.example/#', 'https://api.example/a//b', 'https://api.example/a/../b', 'https://api.example/%2e', 'https://api.example/a%2Fb', 'https://api.example:0', 'https:///svc']
+  },
+  {
+    name: 'CORS_ORIGINS',
+    passes: ['*', 'https://app.example', 'https://App.example', 'http://localhost:3000', 'http://[::1]:3000', 'capacitor://localhost'],
+    fails: ['app.example', 'https://app.example/', 'https://app.example/x', 'https://app.example:443', 'https://u@app.example', 'null', 'https://*.example', []]
+  },
+  { name: 'RATE_LIMIT', passes: ['off', '1', 60, '999999999999999'], fails: ['0', 0, -1, '-1', '1.5', '01', 'on', '60/min', true] },
+  { name: 'METRICS', passes: ['on', 'off'], fails: ['true', true, 'ON'] },
+  { name: 'LOG_LEVEL', passes: ['fatal', 'trace', 'silent'], fails: ['loud', 'INFO'] },
+  { name: 'PORT', passes: ['0', '65535', 8000], fails: ['-1', '65536', '80.5', 'http', '/run/socket'] },
+  { name: 'HTTP_PROXY', passes: ['http://proxy.example:3128', 'proxy.example:3128', 'https://u:p@proxy.example/'], fails: ['socks5://proxy.example', 'http://', 'http:/proxy.example', 'http://proxy.example/path', 'http://proxy.example?x', 'proxy example'] },
+  { name: 'HTTPS_PROXY', passes: ['http://proxy.example:3128'], fails: ['ftp://proxy.example'] },
+  { name: 'NO_PROXY', passes: ['*', 'localhost,.internal:8443'], fails: [['localhost']] }
 ]
 
 t.test('Each setting takes what it should, and names itself, what it held and what is allowed where it does not.', async t => {
   // One read takes a column of the table: its values stand each for itself.
-  const columns = (of: 1 | 2): RawSettings[] => Array.from({ length: Math.max(...FORMS.map(row => row[of].length)) }, (_, index) =>
-    Object.fromEntries(FORMS.filter(row => index in row[of]).map(row => [row[0], row[of][index]])))
-  for (const values of columns(1)) t.same(await problemsOf(values), [], `it takes ${JSON.stringify(values)}`)
-  for (const values of columns(2)) {
+  const columns = (of: 'passes' | 'fails'): RawSettings[] => Array.from({ length: Math.max(...FORMS.map(row => row[of].length)) }, (_, index) =>
+    Object.fromEntries(FORMS.filter(row => index in row[of]).map(row => [row.name, row[of][index]])))
+  for (const values of columns('passes')) t.same(await problemsOf(values), [], `it takes ${JSON.stringify(values)}`)
+  for (const values of columns('fails')) {
     const problems = await problemsOf(values)
     t.equal(problems.length, Object.keys(values).length)
     for (const [name, value] of Object.entries(values) as Array<[SettingName, unknown]>) {
@@ -130,7 +140,7 @@ t.test('Each setting takes what it should, and names itself, what it held and wh
       t.ok(problem?.endsWith(`; allowed: ${settingSpec(name).allowed}`), `${name} refuses ${JSON.stringify(value)}`)
     }
   }
-  const untested = settingNames.filter(name => !FORMS.some(([tested]) => tested === name))
+  const untested = settingNames.filter(name => !FORMS.some(row => row.name === name))
   t.same(untested, ['DPOP_REQUIRED'], 'the table has every setting but one, which is the twin of DPOP_ENABLED')
 })
 
