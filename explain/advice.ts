@@ -1,16 +1,16 @@
 import type { RefusalReason } from '../lib/refusal.ts'
 
-/** What to know about a refusal, for the people who run or call the service. Never sent in an answer. */
+/** Advice about a refusal, for the people who run or call the service. It is never sent in an answer. */
 export interface Advice {
   /** What the service found. */
   readonly meaning: string
-  /** Why that usually happens. */
+  /** The usual cause. */
   readonly cause: string
   /** What to do about it. */
   readonly cure: string
 }
 
-/** One entry for each reason. From here come docs/errors.md and the words of the tools that explain a refusal. */
+/** One entry for each reason. docs/errors.md and the tools that explain a refusal take their words from here. */
 export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   credentials_missing: {
     meaning: 'There is no `Authorization` header, or it holds a scheme with nothing after it.',

@@ -4,7 +4,7 @@ import { decodeJsonObject } from '../lib/jose/jws.ts'
 import type { JsonObject } from '../lib/jose/jws.ts'
 import type { Examination } from './examination.ts'
 
-/** What a step compared, in the order in which it is shown. */
+/** The values that a step compared, in the order in which they are shown. */
 export type Compared = ReadonlyArray<readonly [label: string, value: string]>
 
 export interface StepText {
@@ -14,7 +14,7 @@ export interface StepText {
 
 const MAX_CHARACTERS = 600
 
-/** A value as it is shown: text as it is, everything else as JSON, bounded. */
+/** A value as it is shown: text as it is, any other value as JSON, both bounded. */
 function show (value: unknown): string {
   const text = value === undefined ? '(none)' : typeof value === 'string' ? value : JSON.stringify(value)
   return text.length <= MAX_CHARACTERS ? text : `${text.slice(0, MAX_CHARACTERS)}\u2026 (${text.length} characters)`
@@ -24,7 +24,7 @@ function showMembers (object: JsonObject | undefined, names: readonly string[]):
   return names.map(name => [name, show(object?.[name])])
 }
 
-/** Unix seconds as a date, and how far from the time of judging. */
+/** Unix seconds as a date, with the distance from the time of judging. */
 function showTime (value: unknown, now: number): string {
   if (typeof value !== 'number' || Math.abs(value) > 8.64e12) return show(value)
   const distance = Math.round(value - now)
@@ -44,7 +44,7 @@ function requestUrl ({ proof, request, message, options }: Examination): Compare
   return [['request target', show(request.target)], ['Host', show(message.host)], ['PUBLIC_URL', show(options.settings.PUBLIC_URL)]]
 }
 
-/** A title for each step and what it compares; the names are those of the checks. */
+/** The title and the compared values of each step. The names are those of the checks. */
 export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   credentials: {
     title: 'There is one Authorization header, and its scheme is accepted',

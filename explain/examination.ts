@@ -18,11 +18,11 @@ import type { RequestUrl } from '../lib/url/request-url.ts'
 /** A request as it reached the service, or as it left the client. */
 export interface CapturedRequest {
   readonly method: string
-  /** The target of the request line, as it stood there. */
+  /** The target of the request line, as it was sent. */
   readonly target: string
-  /** Header lines in their order, repeated ones too. */
+  /** Header lines in their order, including repeated ones. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>
-  /** TLS ended in the service. */
+  /** Whether TLS ended in the service. */
   readonly encrypted: boolean
   readonly remoteAddress: string | undefined
 }
@@ -35,26 +35,29 @@ export interface ExplainOptions {
   readonly settings: GuardSettings
   /** The time to judge at. Unix seconds. */
   readonly now: number
-  /** The keys of the provider that may have signed a token with that `kid`. Undefined where they are not known: signatures of tokens are then not checked. */
+  /**
+   * The keys of the provider that may have signed a token with that `kid`. Undefined if they are unknown: then signatures of tokens
+   * are not checked.
+   */
   readonly candidates?: ((kid: string | undefined) => Promise<readonly SigningKey[]> | readonly SigningKey[]) | undefined
-  /** What the route needs; empty for any valid token, undefined where that is not known. */
+  /** What the route needs. Empty for any valid token. Undefined if it is unknown. */
   readonly requirements?: readonly Requirement[] | undefined
-  /** What proofs have passed before. Undefined where that is not known: a replay is then not looked for. */
+  /** The proofs that have passed before. Undefined if they are unknown: then replays are not checked. */
   readonly replay?: ReplayStore | undefined
-  /** Names of checks on the token's claims that are left out, because what the service wants there is not known. */
+  /** The names of checks on the token's claims that are left out, because the settings of the service for them are unknown. */
   readonly unknown?: readonly string[] | undefined
 }
 
-/** A request on its way through the explanation, with what the checks found so far. */
+/** A request during the explanation, with the findings of the checks so far. */
 export interface Examination {
   readonly request: CapturedRequest
   readonly options: ExplainOptions
   readonly message: Message
-  /** Undefined where the configured domain is unusable. */
+  /** Undefined if the configured domain is unusable. */
   readonly rules: TokenRules | undefined
   readonly policy: Omit<ProofPolicy, 'replay'>
   readonly resolveUrl: () => RequestUrl
-  /** Nonces are required, and how they are made is not known here. */
+  /** Nonces are required, but the secret that makes them is unknown here. */
   readonly noncesAreUnknown: boolean
   credentials?: Credentials
   token?: PresentedToken
@@ -65,7 +68,7 @@ export interface Examination {
 
 export function createExamination (request: CapturedRequest, options: ExplainOptions): Examination {
   const { settings } = options
-  // As the parser of HTTP does, which the request may not have gone through.
+  // The HTTP parser does this too, but the request may not have passed through it.
   const headers = request.headers.map(([name, value]) => [name, value.replace(/^[ \t]+|[ \t]+$/g, '')] as const)
   const resolve = createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL })
   const { method, target, encrypted, remoteAddress } = request
@@ -97,7 +100,8 @@ function joinLines (headers: ReadonlyArray<readonly [string, string]>): Incoming
   return joined
 }
 
-// Takes any nonce for a new one; the step that asks says that it could not be checked. The checks of a proof ask for no more of Nonces.
+// Accepts any nonce as a new one. The step that needs it reports that the nonce could not be checked. The checks of a proof call no other
+// function of Nonces.
 const anyNonce = { expiryOf: (_nonce: string, now: number) => now + NONCE_LIFETIME_SECONDS } as Nonces
 
 function noncesOf ({ DPOP_NONCE, DPOP_NONCE_SECRET }: GuardSettings): Nonces | undefined {

@@ -12,13 +12,13 @@ import type { HtuCause } from '../lib/url/request-url.ts'
 
 export type { CapturedRequest, ExplainOptions, GuardSettings } from './examination.ts'
 
-/** One check. `not reached` comes after a failed one; `not checked` is what cannot be told from the request and what is known here. */
+/** One check. `not reached` follows a failed check. `not checked` means that the request and the known facts are not enough to decide. */
 export interface ExplainedStep {
   readonly name: string
   readonly title: string
   readonly outcome: 'passed' | 'failed' | 'not reached' | 'not checked'
   readonly compared: Compared
-  /** Why it failed or could not be checked, in a sentence. */
+  /** Why the check failed or could not be made, in a sentence. */
   readonly note?: string
 }
 
@@ -28,7 +28,7 @@ export interface ExplainedRefusal extends RefusalKind, Advice {
 }
 
 export interface Explanation {
-  /** `accepted` says that no check failed; `notChecked` names those that it says nothing about. */
+  /** `accepted` means that no check failed. `notChecked` names the checks that were not made. */
   readonly verdict: 'accepted' | 'refused'
   readonly refusal: ExplainedRefusal | undefined
   readonly notChecked: readonly string[]
@@ -36,9 +36,9 @@ export interface Explanation {
 }
 
 /**
- * Tells of a request to a guarded route what each check of the guard says to it, with the values that were compared, and what to do
- * about the one that fails. It runs the guard's own checks in the guard's order, but keeps nothing and asks nobody: keys, time and
- * what was seen before are given. Its report holds what token and proof say, so it is for the eyes of who has them already.
+ * Explains a request to a guarded route: the result of each check of the guard, the values that were compared, and the advice for
+ * the check that fails. It runs the guard's own checks in the guard's order. It keeps nothing and makes no calls: keys, time and
+ * earlier proofs are passed in. Its report holds the content of token and proof, so only people who have these already may read it.
  */
 export async function explainRequest (request: CapturedRequest, options: ExplainOptions): Promise<Explanation> {
   const examination = createExamination(request, options)
@@ -68,7 +68,7 @@ function mayNeedProof ({ credentials, options }: Examination): boolean {
   return credentials ? credentials.scheme === 'DPoP' : options.settings.dpopMode !== 'DISABLED'
 }
 
-/** A store or a provider that cannot be reached from here says nothing about the request. */
+/** If a store or a provider cannot be reached from here, this says nothing about the request. */
 async function errorOf (run: () => void | Promise<void>): Promise<Refusal | NotChecked | undefined> {
   try {
     await run()
@@ -79,7 +79,7 @@ async function errorOf (run: () => void | Promise<void>): Promise<Refusal | NotC
   }
 }
 
-/** Everything that is known of a reason; the cure of a wrong `htu` is that of its cause. */
+/** All advice for a reason. For a wrong `htu`, the cure depends on the cause. */
 export function explainRefusal ({ reason, detail }: Pick<Refusal, 'reason' | 'detail'>): ExplainedRefusal {
   const htuCure = reason === 'htu_mismatch' ? HTU_ADVICE[detail?.cause as HtuCause] : undefined
   return { reason, detail, ...REFUSALS[reason], ...ADVICE[reason], ...(htuCure && { cure: htuCure }) }

@@ -11,18 +11,21 @@ import { verifyRequirement } from '../lib/guard/requirement.ts'
 import { createVerifiedToken } from '../lib/token/verified-tokens.ts'
 import type { Examination } from './examination.ts'
 
-/** Thrown by a step that cannot be judged here; the message says why. What comes after it can still be. */
+/** Thrown by a step that cannot be judged here. The message says why. Later steps can still be judged. */
 export class NotChecked extends Error {}
 
 export interface Step {
   readonly name: string
-  /** Only requests with the DPoP scheme come to it. */
+  /** Only requests with the DPoP scheme reach this step. */
   readonly ofProof?: true
   /** @throws Refusal, NotChecked */
   readonly run: (examination: Examination) => void | Promise<void>
 }
 
-/** Every check of the guard by name, in its order. Each is the guard's own function, given what a live request would give it. */
+/**
+ * Every check of the guard by name, in the guard's order. Each one is the guard's own function, with the input that it would get
+ * from a live request.
+ */
 export const STEPS: readonly Step[] = [
   { name: 'credentials', run: readCredentials },
   { name: 'domain', run: requireProvider },
@@ -63,7 +66,7 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
     const isValid = await new Promise<boolean>(resolve => verifySignature(ALGORITHMS.RS256, createPublicKey(candidate.pem), input, jws!.signature, resolve))
     if (isValid) isSigned = true
   }
-  // Without keys the claims are taken as they stand, so that the steps after this one can be judged.
+  // Without keys the claims are used unverified, so that the later steps can be judged.
   if (isSigned || !e.candidates) e.verified = createVerifiedToken({ text, claims: unverifiedToken(e.token!).claims, isTrusted: () => isSigned, issuer: e.rules!.issuer, scopeClaims: e.options.settings.IDP_SCOPE_CLAIMS })
   if (!e.candidates) throw new NotChecked('This tool does not have the keys of the provider.')
   if (!isSigned) throw new Refusal('token_signature')

@@ -9,7 +9,7 @@ import { Refusal } from '../lib/refusal.ts'
 const routes: FastifyPluginAsync = async (app) => {
   let texts: { readonly page: string, readonly json: string } | undefined
 
-  // A route file is a scope of its own, so that the API does not pay for page headers.
+  // Each route file has its own scope, so the API does not pay for the headers of this page.
   await app.register(helmet, {
     contentSecurityPolicy: {
       useDefaults: false,
@@ -22,7 +22,7 @@ const routes: FastifyPluginAsync = async (app) => {
       }
     },
     frameguard: { action: 'deny' },
-    // Whether the host is to be reached by https alone is for whoever ends TLS to say.
+    // Whether clients must use https for this host is decided by the program that ends TLS.
     strictTransportSecurity: false,
     // Browser applications and tools of other origins may read the document.
     crossOriginResourcePolicy: { policy: 'cross-origin' }
@@ -34,7 +34,7 @@ const routes: FastifyPluginAsync = async (app) => {
   app.get('/docs/json', options, (request, reply) => reply
     .header('cache-control', 'no-store')
     .type('application/json; charset=utf-8')
-    // All but the address is the same for everyone, and made once.
+    // Only the address differs between clients. The rest is the same for everyone and is made once.
     .send(`{"servers":${JSON.stringify([{ url: addressFor(request) }])},${documents().json.slice(1)}`))
 
   function documents () {
@@ -50,7 +50,7 @@ const routes: FastifyPluginAsync = async (app) => {
       return app.baseUrlOf(request).href
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
-      // Relative to where the document was had.
+      // The URL is relative to the location of the document.
       return '/'
     }
   }

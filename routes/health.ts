@@ -3,7 +3,10 @@ import { readBuild } from '../server/build.ts'
 import { readTextIfThere } from '../lib/settings/sources.ts'
 import { aliveSchema, readySchema } from '../schemas/operation.ts'
 
-/** States that are worth an alarm, and no reason to take the instance away: keys that serve on while the provider is down, and a store that does not say whether it forgets. */
+/**
+ * States that need an alarm, but the instance stays in service: keys that are still used while the provider is down, and a store
+ * that does not say whether it forgets.
+ */
 const PASSING: ReadonlySet<string> = new Set(['ok', 'stale', 'policy_unknown'])
 
 /** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
@@ -27,7 +30,7 @@ const routes: FastifyPluginAsync = async (app) => {
   function keysCheck (): string {
     if (!keys) return 'domain_has_scheme'
     const { status, keys: usable } = keys.state()
-    // The provider has answered and every token is refused: no instance may take traffic with that.
+    // The provider has answered and every token is refused, so no instance may get traffic.
     if (usable === 0 && (status === 'fresh' || status === 'stale')) return 'none_usable'
     return status === 'fresh' ? 'ok' : status
   }

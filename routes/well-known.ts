@@ -5,12 +5,12 @@ import { resourceMetadataSchema } from '../schemas/operation.ts'
 
 const FRESH_SECONDS = 300
 
-/** What stands after the well-known path, as it came in. */
+/** The rest of the path after the well-known path, as it was sent. */
 function prefixAskedFor (target: string): string {
   return target.slice(target.indexOf(METADATA_PATH) + METADATA_PATH.length).split('?', 1)[0]!
 }
 
-/** `/.well-known/oauth-protected-resource` (RFC 9728): tells a client that knows the address alone where to get tokens, and which. */
+/** `/.well-known/oauth-protected-resource` (RFC 9728): tells a client that knows only the address where to get tokens, and which tokens. */
 const routes: FastifyPluginAsync = async (app) => {
   const { settings, guardedScopes } = app
 
@@ -19,7 +19,7 @@ const routes: FastifyPluginAsync = async (app) => {
     schema: { summary: 'Metadata of the protected resource', tags: ['Discovery'], response: { 200: resourceMetadataSchema } }
   }, (request, reply) => answer(request, reply, undefined))
 
-  // RFC 9728 section 3.1: a resource whose address has a path is described at the well-known path with that path after it.
+  // RFC 9728 section 3.1: if the address of a resource has a path, the path follows the well-known path.
   app.get(`${METADATA_PATH}/*`, {
     config: { essential: true },
     schema: { hide: true, response: { 200: resourceMetadataSchema } }
@@ -27,9 +27,9 @@ const routes: FastifyPluginAsync = async (app) => {
 
   function answer (request: FastifyRequest, reply: FastifyReply, prefix: string | undefined) {
     const base = baseUrlOf(request)
-    // Section 3.3: metadata may only be used for the resource whose address was asked about.
+    // RFC 9728 section 3.3: a client may use metadata only for the resource whose address it asked about.
     if (prefix !== undefined && prefix !== base.prefix) return reply.callNotFound()
-    // Without PUBLIC_URL the answer follows from headers of this request, and is nobody else's.
+    // Without PUBLIC_URL the answer follows from headers of this request, so it must not be cached for others.
     reply.header('cache-control', settings.PUBLIC_URL === undefined ? 'no-store' : `max-age=${FRESH_SECONDS}`)
     return reply.send(describeResource(base, [...guardedScopes].sort(), settings))
   }
@@ -38,7 +38,7 @@ const routes: FastifyPluginAsync = async (app) => {
     try {
       return mountedAt(app.baseUrlOf(request), app.prefix)
     } catch (error) {
-      // Nobody asked for credentials here, so it is no 401.
+      // No credentials were asked for here, so the status is not 401.
       throw error instanceof Refusal ? app.httpErrors.badRequest(error.message) : error
     }
   }

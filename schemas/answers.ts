@@ -6,7 +6,7 @@ const object = <const P extends Record<string, object>>(properties: P) => ({
   type: 'object', required: Object.keys(properties), properties
 }) as const
 
-/** The bodies of the endpoints, as JSON schemas: they serialize the answers and describe them. */
+/** The bodies of the endpoints, as JSON schemas. The schemas serialize the answers and describe them. */
 export const messageSchema = object({ message: string })
 export const subjectSchema = object({ message: string, user_id: string })
 export const principalSchema = object({ message: string, user: string, scopes: strings })
@@ -19,12 +19,12 @@ export const claimsSchema = object({
   audience: { anyOf: [string, strings] }
 })
 
-/** A claim as a string, or null where it is absent or of another type. */
+/** A claim as a string, or null if it is absent or has another type. */
 export function stringOrNull (claim: unknown): string | null {
   return typeof claim === 'string' ? claim : null
 }
 
-/** A claim as a list of strings, or an empty one where it is absent or of another type. */
+/** A claim as a list of strings. The list is empty if the claim is absent or has another type. */
 export function stringsOrEmpty (claim: unknown): readonly string[] {
   return Array.isArray(claim) && claim.every(entry => typeof entry === 'string') ? claim : []
 }

@@ -1,7 +1,7 @@
 import type { JsonSchema, OpenapiDocument, Operation, Parameter, Response } from '../lib/openapi/document.ts'
 import { resolveReference } from '../lib/openapi/document.ts'
 
-/** The style of the page, whole, so that a Content-Security-Policy can name its hash. */
+/** The whole style of the page, so that a Content-Security-Policy can name its hash. */
 export const PAGE_STYLE = `
 :root { color-scheme: light dark; --line: light-dark(#d0d7de, #3d444d); --soft: light-dark(#f3f5f7, #1b2027); --link: light-dark(#0550ae, #79b8ff) }
 body { font: 1rem/1.55 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem 1.25rem 4rem; background: light-dark(#fff, #0f1318); color: light-dark(#1f2328, #e6edf3) }
@@ -15,7 +15,7 @@ table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-top: 1px solid var(--line) }
 `
 
-/** The reference of a document as one page of HTML: no script, nothing to fetch. Links are relative to `/docs`. */
+/** Renders a document as one page of HTML, without scripts and without anything to fetch. Links are relative to `/docs`. */
 export function renderPage (document: OpenapiDocument): string {
   const { info, tags = [], components } = document
   const schemes = Object.entries(components.securitySchemes)
@@ -83,7 +83,7 @@ ${table(['Header', 'Meaning'], Object.entries(headers).map(([header, { descripti
 ${table(['Reason', 'Body'], examples.map(([reason, { value }]) => [code(reason), code(JSON.stringify(value))]))}`
 }
 
-/** A schema in one line: members of an object with their types. */
+/** A schema in one line: an object with its members and their types. */
 function renderSchema (document: OpenapiDocument, schema: JsonSchema): string {
   const { type, properties, additionalProperties, items, anyOf } = schema.$ref ? resolveReference<JsonSchema>(document, schema as { $ref: string }) : schema
   if (anyOf) return anyOf.map(choice => renderSchema(document, choice)).join(' or ')
@@ -101,7 +101,7 @@ function table (heads: readonly string[], rows: ReadonlyArray<readonly string[]>
 const anchor = (reference: string): string => escape(reference.slice(reference.lastIndexOf('/') + 1).toLowerCase())
 const code = (text: string): string => `<code>${escape(text)}</code>`
 
-/** Text in which words between back-quotes are code. */
+/** Text in which words between back-quotes are shown as code. */
 function prose (text = ''): string {
   return text.split('`').map((part, at) => at % 2 === 1 ? code(part) : escape(part)).join('')
 }

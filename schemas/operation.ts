@@ -1,4 +1,4 @@
-/** The bodies of the endpoints that balancers and operators look at, and of the metadata for clients. */
+/** The bodies of the endpoints for balancers and operators, and of the metadata for clients. */
 const string = { type: 'string' } as const
 const strings = { type: 'array', items: string } as const
 
