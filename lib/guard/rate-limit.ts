@@ -2,10 +2,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Binding } from '../token/token-verifier.ts'
 
-/**
- * The number of clients whose requests are counted at a time. If there are more, the client that has been silent for longest starts
- * anew.
- */
+/** The number of clients that are counted at a time. If there are more, the count of the longest silent client is dropped. */
 export const MAX_CLIENTS = 50_000
 export const WINDOW_MS = 60_000
 

@@ -1,3 +1,13 @@
+/**
+ * Here get-jwks reads documents that the service has fetched already. The package reads `jwks_uri` from the discovery document, finds
+ * each key by `kid` and `alg`, and turns the key into PEM.
+ *
+ * The package is kept from the network and from the provider's own set. Its fetch has no deadline and no limit, and it asks the
+ * provider again for each `kid`. Its look-up takes the first entry with a `kid`, whatever the `use` of that entry, and it crashes
+ * on an entry that is null. So transport.ts fetches, and the package reads a set that holds only the usable keys. In that set the
+ * `kid` of each key is its position, so keys without a `kid` do not clash.
+ */
+
 import { createRequire } from 'node:module'
 import type { Dispatcher } from 'undici'
 import { keyIdentity, parseDocument, parseKeySet } from './key-set.ts'
@@ -56,17 +66,7 @@ export interface SetReader {
   pems (keys: readonly UsableKey[]): Promise<string[]>
 }
 
-/**
- * Gives get-jwks the documents that the service has fetched already. The package reads `jwks_uri` from the discovery document,
- * finds each key by `kid` and `alg`, and turns the key into PEM.
- *
- * The package is kept from the network and from the provider's own set. Its fetch has no deadline and no limit, and it asks the
- * provider again for each `kid`. Its look-up takes the first entry with a `kid`, whatever the `use` of that entry, and it crashes
- * on an entry that is null. So transport.ts fetches, and the package reads a set that holds only the usable keys. In that set the
- * `kid` of each key is its position, so keys without a `kid` do not clash.
- *
- * Each refresh makes a new reader: an old reader would keep serving keys that the provider has withdrawn.
- */
+/** Makes a reader. Each refresh makes a new one: an old reader would keep serving keys that the provider has withdrawn. */
 export function createSetReader (): SetReader {
   let document = ''
   const fetchOptions = { dispatcher: answering(() => document), redirect: 'error' } as object

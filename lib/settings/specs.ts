@@ -2,8 +2,8 @@ import { JWS_ALGS } from '../jose/signature.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
 
 /**
- * Every setting, written once: its names, its JSON schema, its allowed values in words, and its default. Validation (by
- * @fastify/env), the types and the table of docs/configuration.md all follow from here.
+ * Every setting, written once: its names, its JSON schema, its allowed values in words, and its default. The validation by
+ * `@fastify/env`, the types and the table of docs/configuration.md all follow from here.
  */
 export const SETTINGS = {
   IDP_DOMAIN: {

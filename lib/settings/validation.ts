@@ -1,3 +1,11 @@
+/**
+ * Here @fastify/env checks the values of settings against their schema, fills in the defaults and decorates an app with the result.
+ *
+ * The package is kept from the environment, from `.env` and from configuration files: sources.ts merges those, because problems must
+ * name the source, and an unknown key must stop the start. It is also kept from converting values: they get their types before, so
+ * that a text is never taken for a value that the operator did not write.
+ */
+
 import type { FastifyEnvOptions } from '@fastify/env'
 import { Ajv } from 'ajv'
 import { FORMATS } from './formats.ts'
@@ -49,12 +57,6 @@ const NO_FAULTS: SourceFaults = { problems: [], isFileUnread: false, unknownVari
 
 /**
  * Validates settings with @fastify/env and works out what follows from them.
- *
- * @fastify/env checks the values against the schema, fills in the defaults and decorates an app with the result. It is kept from
- * the environment, from `.env` and from configuration files: sources.ts merges those, because problems must name the source and an
- * unknown key must stop the start. Coercion is kept from it as well: the values have their types before. So a text is never guessed
- * to be a value that the operator did not write.
- *
  * @param faults problems of the sources, reported in the same message
  * @throws SettingsError with a line for each bad key, with what it held and what is allowed
  */

@@ -1,3 +1,12 @@
+/**
+ * Here @fastify/jwt checks the signature of access tokens, and nothing else: keys come from the provider's set, and jwt-checks.ts
+ * judges header and claims. The package passes each token to fast-jwt and keeps one fast-jwt verifier for each key.
+ *
+ * The package is kept from the app and from its requests. If it were registered with the app, it would write the claims to
+ * `request.user` as soon as the signature is right, before binding and proof are judged. It would also take names that the app may
+ * need for its own @fastify/jwt. So it decorates a stand-in, and it verifies a candidate that nobody else sees.
+ */
+
 import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 
@@ -14,14 +23,7 @@ const MAX_VERIFIERS = 1000
 
 type RequestVerify = (this: Candidate, options: undefined, done: (error: Error | null) => void) => void
 
-/**
- * Checks signatures with @fastify/jwt. It judges nothing else: keys come from the provider's set, and jwt-checks.ts judges header
- * and claims.
- * @fastify/jwt passes each token to fast-jwt and keeps one fast-jwt verifier for each key. The package is used as a library: it is
- * not registered with the app, and it never sees a request. If it were registered, it would write the claims to `request.user` as
- * soon as the signature is right, before binding and proof are judged. It would also take names that the app may need for its own
- * @fastify/jwt. So it decorates a stand-in, and it verifies a candidate that nobody else sees.
- */
+/** Makes the function that checks signatures. It keeps the verifiers of at most `MAX_VERIFIERS` keys. */
 export function createSignatureVerifier (): SignatureVerifier {
   let requestVerify = decorateStandIn()
   let pems = new Set<string>()

@@ -8,7 +8,7 @@ import { escapeNonAscii, parsePrefix } from './path.ts'
 import type { TrustProxy } from './peer-trust.ts'
 import { createPeerTrust } from './peer-trust.ts'
 
-/** The settings that decide where scheme, host and prefix come from. */
+/** The settings that decide the source of scheme, host and prefix. */
 export interface UrlSettings {
   readonly trustProxy: TrustProxy
   readonly publicUrl: string | undefined

@@ -17,10 +17,11 @@ const PARAMETERS = ['sentinel', 'sentinelUsername', 'sentinelPassword', 'cluster
 const SHAPE = 'redis[s]://[[user]:password@]host[:port][,host[:port]...][/database][?sentinel=name | ?cluster=true]'
 
 /**
- * Reads the URL of a replay store: one server, several Sentinels (`?sentinel=name`, and `sentinelUsername`, `sentinelPassword`
- * where these want their own) or nodes of a cluster (`?cluster=true`). User, password and parameters are percent-decoded.
+ * Reads the URL of a replay store: one server, several Sentinels (`?sentinel=name`) or nodes of a cluster (`?cluster=true`). If the
+ * Sentinels have a login of their own, it is in `sentinelUsername` and `sentinelPassword`. User, password and parameters are
+ * percent-decoded.
  *
- * @throws Error whose message says what is wrong and holds no piece of the URL but the names of parameters.
+ * @throws Error whose message says what is wrong. It holds no part of the URL except the names of parameters.
  */
 export function parseReplayUrl (text: string): RedisTarget {
   const [, scheme, userInfo, authority, path, query] =
