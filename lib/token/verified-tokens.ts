@@ -3,12 +3,12 @@ import { hash } from 'node:crypto'
 import type { JsonObject } from '../jose/jws.ts'
 import type { VerifiedToken } from './token-verifier.ts'
 
-/** What verified a token. */
+/** The text, the claims and the trust of a token that was verified. */
 export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'issuer' | 'isTrusted'> {
   readonly scopeClaims: readonly ScopeClaim[]
 }
 
-/** Copies the content of a verified token. The claims are frozen in place. */
+/** Makes a verified token from what its checks found. The claims are frozen in place, not copied. */
 export function createVerifiedToken ({ text, claims, issuer, isTrusted, scopeClaims }: VerifiedTokenParts): VerifiedToken {
   return Object.freeze({
     text,
