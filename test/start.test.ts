@@ -268,7 +268,7 @@ t.test('A certificate of an authority of its own is refused, and accepted with N
   provider.publish(jwk)
   const claims = { iss: provider.issuer, aud: AUDIENCE, sub: 'user-1', exp: Math.floor(Date.now() / 1000) + 600 }
   const authorization = `Bearer ${encodeJws({ alg: 'RS256', kid: 'k1' }, claims, input => sign('sha256', input, privateKey))}`
-  const authority = { NODE_EXTRA_CA_CERTS: join(import.meta.dirname, 'helpers/tls/provider.cert.pem') }
+  const authority = { NODE_EXTRA_CA_CERTS: join(import.meta.dirname, 'fixtures/provider.cert.pem') }
   for (const [env, status] of [[{}, 503], [{ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 503], [authority, 200]] as const) {
     const { url } = await startService(t, { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: AUDIENCE, PORT: '0', ...env })
     t.equal((await fetch(`${url}/api/private`, { headers: { authorization } })).status, status, JSON.stringify(env))

@@ -6,7 +6,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 
 /** The self-signed certificate of a provider that speaks TLS: give it to a client as its authority. */
-export const providerCertificate = readFileSync(new URL('./tls/provider.cert.pem', import.meta.url), 'utf8')
+export const providerCertificate = readFileSync(new URL('../fixtures/provider.cert.pem', import.meta.url), 'utf8')
 
 /** One way to answer. `requests` tells what was asked, whatever the answer. */
 export type Behaviour = RequestListener
@@ -113,7 +113,7 @@ export async function startHostileProvider (options: HostileProviderOptions = {}
   }
 
   async function listen (): Promise<void> {
-    const key = tls ? readFileSync(new URL('./tls/provider.key.pem', import.meta.url), 'utf8') : ''
+    const key = tls ? readFileSync(new URL('../fixtures/provider.key.pem', import.meta.url), 'utf8') : ''
     server = tls ? createHttpsServer({ key, cert: providerCertificate }, listener) : createHttpServer(listener)
     server.on('connection', (socket) => {
       connections++

@@ -19,8 +19,8 @@ import type { Issuer } from './issuer.ts'
 import { startNginx } from './nginx.ts'
 import { sendRaw } from './wire.ts'
 
-const TLS = join(import.meta.dirname, 'tls')
-const CA = readFileSync(join(TLS, 'provider.cert.pem'))
+const FIXTURES = join(import.meta.dirname, '..', 'fixtures')
+const CA = readFileSync(join(FIXTURES, 'provider.cert.pem'))
 
 export interface Site {
   readonly issuer: Issuer
@@ -55,8 +55,8 @@ export async function openSite (
       ...(isTls
         ? {
             'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
-            '/etc/ssl/certs/api.example.com.pem': join(TLS, 'provider.cert.pem'),
-            '/etc/ssl/private/api.example.com.key': join(TLS, 'provider.key.pem')
+            '/etc/ssl/certs/api.example.com.pem': join(FIXTURES, 'provider.cert.pem'),
+            '/etc/ssl/private/api.example.com.key': join(FIXTURES, 'provider.key.pem')
           }
         : { 'listen 80;': `listen 127.0.0.1:${port};` })
     }

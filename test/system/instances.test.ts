@@ -215,7 +215,7 @@ t.test('Nonces', async t => {
 })
 
 t.test('A store that cannot be used from the start', { skip: skipRedis }, async t => {
-  const file = (name: string): string => fileURLToPath(new URL(`../helpers/tls/${name}`, import.meta.url))
+  const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
   const tlsPort = await getPort()
   const server = await startRedis(t, [
     '--requirepass', 'right', '--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-cert-file', file('provider.cert.pem'),

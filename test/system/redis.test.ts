@@ -205,7 +205,7 @@ t.test('a database that is not there, or a TLS port, is not ready with the reaso
 })
 
 t.test('a certificate that nobody vouches for is refused', { skip: skipRedis }, async (t) => {
-  const file = (name: string): string => fileURLToPath(new URL(`../helpers/tls/${name}`, import.meta.url))
+  const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
   const tlsPort = await getPort()
   const server = await startRedis(t, [
     '--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-cert-file', file('provider.cert.pem'), '--tls-key-file', file('provider.key.pem'),

@@ -593,7 +593,7 @@ t.test('an idle store is tried now and then, so that readiness knows', async (t)
 })
 
 t.test('TLS that does not match is named, and never gone without', async (t) => {
-  const tls = { cert: readFileSync(new URL('../../helpers/tls/provider.cert.pem', import.meta.url)), key: readFileSync(new URL('../../helpers/tls/provider.key.pem', import.meta.url)) }
+  const tls = { cert: readFileSync(new URL('../../fixtures/provider.cert.pem', import.meta.url)), key: readFileSync(new URL('../../fixtures/provider.key.pem', import.meta.url)) }
   const [secure, plain] = [await startFake(t, tls), await startFake(t)]
   const untrusted = await open(t, `rediss://127.0.0.1:${secure.port}`)
   const needless = await open(t, `rediss://127.0.0.1:${plain.port}`)
