@@ -69,7 +69,7 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
   // Without keys the claims are used unverified, so that the later steps can be judged.
   if (isSigned || !e.candidates) e.verified = createVerifiedToken({ text, claims: unverifiedToken(e.token!).claims, isTrusted: () => isSigned, issuer: e.rules!.issuer, scopeClaims: e.options.settings.IDP_SCOPE_CLAIMS })
   if (!e.candidates) throw new NotChecked('This tool does not have the keys of the provider.')
-  if (!isSigned) throw new Refusal('token_signature')
+  if (!e.verified?.isTrusted()) throw new Refusal('token_signature')
 }
 
 function fitScheme (e: Examination): void {

@@ -55,7 +55,7 @@ export interface ClientKeysOptions {
 /** @param algs the accepted values of `alg` */
 export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS, nowMs }: ClientKeysOptions): ClientKeys {
   const kept = new LRUCache<string, KeptHeader>({ max: maxKeys })
-  let nextReplacementMs = 0
+  let nextReplacementMs = nowMs()
   let hits = 0
   let misses = 0
 

@@ -71,6 +71,8 @@ t.test('Traces begin with the service, end with it, and hold no query and no ref
   const { app } = await register(t, { environment: ENDPOINT, load })
   t.match(seen, { started: 1, registered: 1, stopped: 0 })
   t.match(seen.instrumentation, { recordExceptions: false, instrumentHooks: false })
+  const ignores = seen.instrumentation.ignorePaths as (route: object) => boolean
+  t.same(['/api/private', '/health/live', '/metrics', '/docs'].filter(url => !ignores({ url })), ['/api/private'], 'only the API is traced')
   const attributes: unknown[] = []
   const hook = seen.instrumentation.requestHook as (span: object, request: object) => void
   hook({ setAttribute: (...pair: unknown[]) => attributes.push(pair) }, { url: '/api/private?access_token=secret' })
