@@ -24,17 +24,17 @@ export async function load (url, context, nextLoad) {
 function read (kept, mark) {
   try {
     const source = readFileSync(kept, 'utf8')
-    return source.endsWith(mark) ? source : undefined
+    return source.endsWith(mark) ? source.slice(0, -mark.length) : undefined
   } catch {}
 }
 
 async function strip (text, kept, mark) {
   const { default: blank } = await import('ts-blank-space')
-  const source = blank(text) + mark
+  const source = blank(text)
   try {
     mkdirSync(cache, { recursive: true })
     // Nobody reads half a file: two processes may start at once.
-    writeFileSync(kept + process.pid, source)
+    writeFileSync(kept + process.pid, source + mark)
     renameSync(kept + process.pid, kept)
   } catch {
     // Without a place to write, the next start takes as long as this one.
