@@ -1,5 +1,5 @@
 /**
- * What the shared replay store costs: claims a second, CPU of this process's main thread and of the server for each, and bytes
+ * What the shared replay store costs: records a second, CPU of this process's main thread and of the server for each, and bytes
  * of the server's memory for each record, beside the same command sent by the client's own means.
  * Run: `npm run build && node bench/redis.js [redis://host:port]`; without a URL it starts a redis-server of its own.
  */
@@ -13,7 +13,7 @@ import { createReplayStore } from '../dist/lib/replay/create-store.js'
 
 const PORT = 7379
 const RECORDS = 1_000_000
-const CLAIMS = 50_000
+const RECORDS_A_RUN = 50_000
 const WINDOW = 330
 
 const own = process.argv[2] ? undefined : spawn('redis-server', ['--port', String(PORT), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no'], { stdio: 'ignore' })
@@ -36,8 +36,8 @@ async function serverCpuUs () {
   return (of('used_cpu_user') + of('used_cpu_sys')) * 1e6
 }
 
-/** Makes claims as requests do: each after a signature was verified on the thread pool, `inFlight` at a time. */
-function drive (claim, count, inFlight) {
+/** Makes records as requests do: each after a signature was verified on the thread pool, `inFlight` at a time. */
+function drive (record, count, inFlight) {
   return new Promise((resolve, reject) => {
     let left = count
     let open = 0
@@ -45,7 +45,7 @@ function drive (claim, count, inFlight) {
       if (left === 0) return open === 0 ? resolve() : undefined
       left--
       open++
-      verify('sha256', input, keys.publicKey, signature, () => claim(error => {
+      verify('sha256', input, keys.publicKey, signature, () => record(error => {
         if (error) return reject(error)
         open--
         next()
@@ -55,13 +55,13 @@ function drive (claim, count, inFlight) {
   })
 }
 
-async function measure (title, claim, inFlight) {
-  await drive(claim, CLAIMS / 10, inFlight)
+async function measure (title, record, inFlight) {
+  await drive(record, RECORDS_A_RUN / 10, inFlight)
   const [main, server, start] = [mainThreadUs(), await serverCpuUs(), performance.now()]
-  await drive(claim, CLAIMS, inFlight)
+  await drive(record, RECORDS_A_RUN, inFlight)
   const seconds = (performance.now() - start) / 1e3
-  const perClaim = us => (us / CLAIMS).toFixed(1).padStart(6)
-  console.log(`${title.padEnd(40)} ${String(inFlight).padStart(4)} in flight  ${perClaim(mainThreadUs() - main)} us main thread  ${perClaim(await serverCpuUs() - server)} us server  ${Math.round(CLAIMS / seconds)} a second`)
+  const perRecord = us => (us / RECORDS_A_RUN).toFixed(1).padStart(6)
+  console.log(`${title.padEnd(40)} ${String(inFlight).padStart(4)} in flight  ${perRecord(mainThreadUs() - main)} us main thread  ${perRecord(await serverCpuUs() - server)} us server  ${Math.round(RECORDS_A_RUN / seconds)} a second`)
 }
 
 const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: () => {}, surroundings: processSurroundings })
@@ -88,7 +88,7 @@ for (let n = 0; n < RECORDS; n += 1000) {
     store.record(randomBytes(32).toString('binary'), 'jkt', Date.now() / 1000 + 86_400, (refusal, first) => refusal || !first ? reject(refusal) : resolve(done++))
   })))
 }
-console.log(`claims alone, 1,000 in flight: ${Math.round(RECORDS / (performance.now() - start) * 1e3)} a second, ${((await serverCpuUs() - server) / RECORDS).toFixed(2)} us server each`)
+console.log(`records alone, 1,000 in flight: ${Math.round(RECORDS / (performance.now() - start) * 1e3)} a second, ${((await serverCpuUs() - server) / RECORDS).toFixed(2)} us server each`)
 console.log(`memory of the server: ${((await usedMemory() - empty) / RECORDS).toFixed(1)} bytes a record at ${done}`)
 
 await admin.flushall()

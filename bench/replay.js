@@ -1,5 +1,5 @@
 /**
- * What the memory store of replays costs: bytes for each record, time of a claim, and the longest pause while it fills, while
+ * What the memory store of replays costs: bytes for each record, time of a record, and the longest pause while it fills, while
  * its records die, and while it fills again. Run: `npm run build && node --expose-gc bench/replay.js [records] [keys]`. As a child process
  * of the benchmark it sends `{ records, bytesEach, freeingMs, longestMs }`.
  */
@@ -41,7 +41,7 @@ const store = createMemoryStore({ max: records, now: () => time, random: randomB
 let made = 0
 
 /**
- * Makes `count` claims over `seconds` of the virtual clock, and tells the mean and an upper bound for the longest: the worst
+ * Makes `count` records over `seconds` of the virtual clock, and tells the mean and an upper bound for the longest: the worst
  * 64 in a row, garbage collection included. Those during which the kernel gave the core to another process are left out.
  */
 function run (title, count, seconds) {

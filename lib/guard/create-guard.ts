@@ -82,7 +82,7 @@ export async function createGuardParts (settings: Settings, { surroundings, onEv
       iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
       iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
       keys: clientKeys,
-      replay: tally && replay.state().kind === 'redis' ? timeRecords(replay, tally.claims, nowMs) : replay,
+      replay: tally && replay.state().kind === 'redis' ? timeRecords(replay, tally.records, nowMs) : replay,
       nonces
     },
     verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,

@@ -107,7 +107,7 @@ export const METRICS: readonly MetricSpec[] = [
   {
     name: 'holdfast_replay_ready',
     type: 'gauge',
-    help: '1 if the replay store could decide a claim now, 0 if not, by kind of store.',
+    help: '1 if the replay store could decide a record now, 0 if not, by kind of store.',
     read: ({ parts }) => {
       const { kind, ready } = parts.replay.state()
       return [{ labels: { kind }, value: ready ? 1 : 0 }]
@@ -132,19 +132,19 @@ export const METRICS: readonly MetricSpec[] = [
     read: ({ parts }) => value(parts.replay.state().bytes)
   },
   {
-    name: 'holdfast_replay_claims_total',
+    name: 'holdfast_replay_records_total',
     type: 'counter',
-    help: 'Claims at the replay store, by outcome: first (first use), seen (a replay), undecided (503, or 429 for a key beyond its share).',
+    help: 'Records at the replay store, by outcome: first (first use), seen (a replay), undecided (503, or 429 for a key beyond its share).',
     read: ({ parts }) => {
-      const { claims, seen, refused } = parts.replay.state()
-      return Object.entries({ first: claims - seen - refused, seen, undecided: refused }).map(([outcome, value]) => ({ labels: { outcome }, value }))
+      const { records, seen, refused } = parts.replay.state()
+      return Object.entries({ first: records - seen - refused, seen, undecided: refused }).map(([outcome, value]) => ({ labels: { outcome }, value }))
     }
   },
   {
-    name: 'holdfast_replay_claim_duration_seconds',
+    name: 'holdfast_replay_record_duration_seconds',
     type: 'histogram',
-    help: 'Time of a claim at a shared replay store; empty if the store is in memory.',
-    read: ({ guard }, name) => guard.claims.samples(name)
+    help: 'Time of a record at a shared replay store; empty if the store is in memory.',
+    read: ({ guard }, name) => guard.records.samples(name)
   },
   {
     name: 'holdfast_keys',

@@ -16,12 +16,12 @@ export interface GuardTally {
   /** Durations of proofs that pass, from the first check to the last one before the `jti` is recorded. */
   readonly proofs: Histogram
   /** Durations of records at a shared replay store. A record in memory takes about a microsecond and is not measured. */
-  readonly claims: Histogram
+  readonly records: Histogram
   refused (reason: RefusalReason): void
 }
 
 const VERIFICATION_BOUNDS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5]
-const CLAIM_BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5]
+const RECORD_BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5]
 
 export function createGuardTally (): GuardTally {
   const refusals = Object.fromEntries(Object.keys(REFUSALS).map(reason => [reason, 0])) as Record<RefusalReason, number>
@@ -29,7 +29,7 @@ export function createGuardTally (): GuardTally {
     refusals,
     tokens: createHistogram(VERIFICATION_BOUNDS),
     proofs: createHistogram(VERIFICATION_BOUNDS),
-    claims: createHistogram(CLAIM_BOUNDS),
+    records: createHistogram(RECORD_BOUNDS),
     refused (reason) {
       refusals[reason]++
     }

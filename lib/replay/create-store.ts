@@ -57,13 +57,13 @@ function timersOf ({ steadyMs, after, every }: Surroundings): StoreTimers {
  * replays (RFC 9449 section 11.1).
  */
 export function createOffStore (): ReplayStore {
-  let claims = 0
+  let records = 0
   return {
     record (_id, _jkt, _expiresAt, done) {
-      claims++
+      records++
       done(null, true)
     },
-    state: () => ({ kind: 'off', ready: true, claims, seen: 0, refused: 0 }),
+    state: () => ({ kind: 'off', ready: true, records, seen: 0, refused: 0 }),
     close () {}
   }
 }

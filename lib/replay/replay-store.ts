@@ -23,7 +23,7 @@ export interface ReplayState {
   /** Bytes of memory that the records take, if the store can measure them. */
   readonly bytes?: number
   /** The number of records asked for since the store was made, whatever their outcome. */
-  readonly claims: number
+  readonly records: number
   /** The number of records whose id was there already. */
   readonly seen: number
   /** The number of records that could not be decided. */

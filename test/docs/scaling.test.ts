@@ -16,7 +16,7 @@ function figure (name: string): number {
 }
 
 const dpopUs = figure('CPU of a DPoP request')
-const claimUs = figure('CPU of Redis for a claim, few')
+const recordUs = figure('CPU of Redis for a record, few')
 const recordBytes = figure('memory of Redis')
 const wireBytes = figure('traffic with Redis')
 const share = figure('share of a core') / 100
@@ -25,7 +25,7 @@ const WINDOW = settingSpec('IDP_DPOP_IAT_OFFSET_SECONDS').schema.default as numb
 const number = (value: number): string => value.toLocaleString('en-US')
 const size = (bytes: number): string => bytes < 1e9 ? `${Math.ceil(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`
 const traffic = (bits: number): string => bits < 1e9 ? `${(bits / 1e6).toFixed(1)} Mbit/s` : `${(bits / 1e9).toFixed(1)} Gbit/s`
-/** To the end of the last second in which the proof could pass, and the time for a claim that comes late. */
+/** To the end of the last second in which the proof could pass, and the time for a record that comes late. */
 const lifetime = (window: number): number => window + 1 + LATE_RECORD_SECONDS
 /** With room for the table that is doubled while it grows. */
 const memory = (rate: number, window: number): number => rate * lifetime(window) * recordBytes * 1.5
@@ -35,7 +35,7 @@ const sizes = [
   '| --- | --- | --- | --- | --- |',
   ...[1_000, 10_000, 100_000, 1_000_000].map(rate => {
     const cores = (us: number): number => Math.ceil(rate * us / 1e6 / share)
-    return `| ${[number(rate), number(cores(dpopUs) + 1), number(cores(claimUs)), size(memory(rate, WINDOW)), traffic(rate * wireBytes * 8)].join(' | ')} |`
+    return `| ${[number(rate), number(cores(dpopUs) + 1), number(cores(recordUs)), size(memory(rate, WINDOW)), traffic(rate * wireBytes * 8)].join(' | ')} |`
   })
 ].join('\n')
 

@@ -1,6 +1,6 @@
 import type { StoreTimers } from '../../lib/replay/redis/redis-store.ts'
 
-/** How many times longer than in service a claim may take, so that no test depends on the speed of the machine. */
+/** How many times longer than in service a record may take, so that no test depends on the speed of the machine. */
 const PATIENCE = 20
 
 /** The timers of a shared replay store for tests in which the server answers. What the store does again and again is not slower. */

@@ -75,7 +75,7 @@ t.test('The time of a proof that passes is measured, that of a refused one is no
   }
 })
 
-t.test('A claim is measured and passed on as it is', async t => {
+t.test('A record is measured and passed on as it is', async t => {
   const times = createHistogram([])
   const store = createOffStore()
   const timed = timeRecords(store, times, clockOf(0, 2))
@@ -99,7 +99,7 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
     nowMs: 61_000,
     parts: {
       keys: { state: () => ({ status: 'stale', keys: 2, passedOver: { key_type: 1 }, fetchedAt: 1_000, fetches: 7, failures: 6, lastFailure: 'deadline' }) } as never,
-      replay: { state: () => ({ kind: 'memory', ready: true, entries: 10, max: 20, bytes: 30, claims: 9, seen: 2, refused: 3 }) } as unknown as ReplayStore,
+      replay: { state: () => ({ kind: 'memory', ready: true, entries: 10, max: 20, bytes: 30, records: 9, seen: 2, refused: 3 }) } as unknown as ReplayStore,
       verified,
       clientKeys: { state: () => ({ entries: 1, hits: 8, misses: 9 }) } as never,
       ...overrides
@@ -122,7 +122,7 @@ t.test('Each metric shows what its source says', async t => {
     holdfast_replay_entries: { '': 10 },
     holdfast_replay_max_entries: { '': 20 },
     holdfast_replay_bytes: { '': 30 },
-    holdfast_replay_claims_total: { first: 4, seen: 2, undecided: 3 },
+    holdfast_replay_records_total: { first: 4, seen: 2, undecided: 3 },
     holdfast_keys: { '': 2 },
     holdfast_keys_passed_over: { key_type: 1 },
     holdfast_keys_status: { empty: 0, fresh: 0, stale: 1, expired: 0 },
@@ -134,7 +134,7 @@ t.test('Each metric shows what its source says', async t => {
 })
 
 t.test('What a source cannot tell is absent, not zero', async t => {
-  const replay = { state: () => ({ kind: 'redis', ready: false, reason: 'down', claims: 0, seen: 0, refused: 0 }) } as unknown as ReplayStore
+  const replay = { state: () => ({ kind: 'redis', ready: false, reason: 'down', records: 0, seen: 0, refused: 0 }) } as unknown as ReplayStore
   const keys = { state: () => ({ status: 'empty', keys: 0, passedOver: {}, fetchedAt: undefined, fetches: 1, failures: 1, lastFailure: 'deadline' }) } as never
   const outage = readAll(sources({ replay, keys }))
   t.same(outage.holdfast_replay_ready, { redis: 0 })

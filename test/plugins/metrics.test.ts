@@ -61,7 +61,7 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
   t.equal(valueOf(text, 'holdfast_verification_duration_seconds_count{kind="proof"}'), 1)
   t.equal(valueOf(text, 'holdfast_cache_hits_total{cache="tokens"}'), 3)
   t.equal(valueOf(text, 'holdfast_cache_misses_total{cache="tokens"}'), 2)
-  t.equal(valueOf(text, 'holdfast_replay_claims_total{outcome="first"}'), 1)
+  t.equal(valueOf(text, 'holdfast_replay_records_total{outcome="first"}'), 1)
   t.ok(valueOf(text, 'holdfast_connections')! >= 1)
 })
 
@@ -136,14 +136,14 @@ t.test('With the provider down metrics answer, and say so', async t => {
   t.equal(valueOf(text, 'holdfast_requests_total{method="GET",route="/api/private",status="503",scheme="bearer"}'), 1)
 })
 
-t.test('With a shared replay store the time of each claim is measured', async t => {
+t.test('With a shared replay store the time of each record is measured', async t => {
   const { url, issuer, scrape } = await start(t, { DPOP_REPLAY: 'redis://127.0.0.1:1' })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const answer = await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) } })
   t.equal(answer.status, 503)
   const text = await scrape()
-  t.equal(valueOf(text, 'holdfast_replay_claim_duration_seconds_count'), 1)
+  t.equal(valueOf(text, 'holdfast_replay_record_duration_seconds_count'), 1)
   t.equal(valueOf(text, 'holdfast_replay_ready{kind="redis"}'), 0)
 })
 

@@ -44,7 +44,7 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
   let sweeper = 0
   let window = 0
   let closed = false
-  let claims = 0
+  let records = 0
   let seen = 0
   let refused = 0
 
@@ -107,7 +107,7 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
 
   return {
     record (id, jkt, expiresAt, done) {
-      claims++
+      records++
       const outcome = record(id, jkt, expiresAt)
       if (outcome === 'first') return done(null, true)
       if (outcome === 'seen') {
@@ -120,7 +120,7 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
     state () {
       counts.moveTo(clock.passed(window))
       const reason = closed ? 'closed' : counts.horizon > clock.wall ? 'clock_went_back' : counts.live >= max ? 'full' : undefined
-      return { kind: 'memory', ready: !closed, reason, entries: counts.live, max, bytes: bytes(), claims, seen, refused }
+      return { kind: 'memory', ready: !closed, reason, entries: counts.live, max, bytes: bytes(), records, seen, refused }
     },
     close () {
       closed = true

@@ -77,7 +77,7 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
   let isAsking = false
   let beatsSinceAsked = 0
   let isPolicyUnknown = false
-  let claims = 0
+  let records = 0
   let seen = 0
   let refused = 0
 
@@ -166,9 +166,9 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
     if (usable) return
     usable = true
     probe()
-    const claimsWaiting = waiting
+    const recordsWaiting = waiting
     waiting = null
-    claimsWaiting?.forEach(send)
+    recordsWaiting?.forEach(send)
   }
 
   function probe (): void {
@@ -195,9 +195,9 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
     // An error without a reason comes just before the connection closes. The close is reported as well.
     if (fault === 'closed' || reason === null) return
     if (link.ready) faultAt = timers.nowMs()
-    const claimsWaiting = waiting
+    const recordsWaiting = waiting
     waiting = null
-    claimsWaiting?.forEach(pending => conclude(pending, undefined))
+    recordsWaiting?.forEach(pending => conclude(pending, undefined))
     if (fault === reason) return
     fault = reason
     onChange(reason)
@@ -212,7 +212,7 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
 
   return {
     record (id, _jkt, expiresAt, done) {
-      claims++
+      records++
       const ttlSeconds = Math.min(Math.ceil(expiresAt - now()) + LATE_RECORD_SECONDS, LONGEST_TTL_SECONDS)
       const isTaken = usable || (waiting !== null && waiting.length < MOST_WAITING)
       if (!isTaken || !(ttlSeconds > 0)) {
@@ -225,7 +225,7 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
       if (usable) send(pending)
       else waiting!.push(pending)
     },
-    state: () => ({ kind: 'redis', ready: fault === null, reason: fault ?? (isPolicyUnknown ? 'policy_unknown' : undefined), claims, seen, refused }),
+    state: () => ({ kind: 'redis', ready: fault === null, reason: fault ?? (isPolicyUnknown ? 'policy_unknown' : undefined), records, seen, refused }),
     close () {
       fault = 'closed'
       usable = false

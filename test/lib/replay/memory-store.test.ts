@@ -49,7 +49,7 @@ t.test('the first record of an id passes, and no other until its proof is too ol
     world.pass(seconds)
     t.equal(world.record('a', START + 330.5), 'seen', `${world.time - START} seconds later`)
   }
-  t.match(world.store.state(), { kind: 'memory', ready: true, reason: undefined, entries: 2, max: 10, claims: 6, seen: 4, refused: 0 })
+  t.match(world.store.state(), { kind: 'memory', ready: true, reason: undefined, entries: 2, max: 10, records: 6, seen: 4, refused: 0 })
   world.pass(1 + LATE_RECORD_SECONDS)
   t.equal(world.store.state().entries, 0, 'both are dead')
   t.equal(world.record('a', world.time + 1), 'first', 'the id is free again')
@@ -336,7 +336,7 @@ t.test('counters agree with a plain list of what they counted, wherever time goe
   }), { numRuns: 300 })
 })
 
-t.test('the store agrees with a simple one, whatever is claimed and however time passes', async () => {
+t.test('the store agrees with a simple one, whatever is recorded and however time passes', async () => {
   const step = fc.oneof(
     { weight: 6, arbitrary: fc.record({ kind: fc.constant('record' as const), name: fc.nat(60), ttl: fc.integer({ min: -10, max: 40 }) }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('pass' as const), name: fc.constant(0), ttl: fc.double({ min: 0, max: 12, noNaN: true }) }) }
@@ -426,6 +426,6 @@ t.test('the store that is off lets every record pass', async (t) => {
   const store = createOffStore()
   t.equal(record(store, idOf('a'), jktOf('a'), START), 'first')
   t.equal(record(store, idOf('a'), jktOf('a'), START), 'first')
-  t.match(store.state(), { kind: 'off', ready: true, claims: 2, seen: 0, refused: 0 })
+  t.match(store.state(), { kind: 'off', ready: true, records: 2, seen: 0, refused: 0 })
   await store.close()
 })

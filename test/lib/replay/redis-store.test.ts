@@ -165,7 +165,7 @@ t.test('a record is one SET with NX and the time that is left, under a hashed ke
   t.equal(sent[2]![4], String(10 * 366 * 86_400), 'at most ten years')
   t.equal(sent[3]![4], '1')
   t.match(fake.commands, [['SELECT', '3']])
-  t.match(store.state(), { kind: 'redis', ready: true, reason: undefined, claims: 4, seen: 1, refused: 0 })
+  t.match(store.state(), { kind: 'redis', ready: true, reason: undefined, records: 4, seen: 1, refused: 0 })
   t.strictSame(reasons(), ['available'])
 })
 
@@ -175,7 +175,7 @@ t.test('a record whose time is not one, or that comes too late, is not sent', as
     t.equal(await record(store, 'a', expiresAt), 'replay_unavailable', String(expiresAt))
   }
   t.equal(claimsOf(fake).length, 0)
-  t.match(store.state(), { ready: true, claims: 3, refused: 3 })
+  t.match(store.state(), { ready: true, records: 3, refused: 3 })
 })
 
 t.test('of 250 copies at the same moment exactly one passes, and they travel together', async (t) => {
@@ -187,7 +187,7 @@ t.test('of 250 copies at the same moment exactly one passes, and they travel tog
   t.ok(fake.packets.length < 20, `${fake.packets.length} packets`)
 })
 
-t.test('the first claims wait for the connection that is still being made', async (t) => {
+t.test('the first records wait for the connection that is still being made', async (t) => {
   const fake = await startFake(t)
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
   t.match(store.state(), { ready: false, reason: 'connecting' })
@@ -217,7 +217,7 @@ t.test('a store that is away refuses at once, and is used again when it is back'
   const { store, reasons } = await open(t, `redis://:hunter2@127.0.0.1:${fake.port}`)
   t.equal(await record(store, 'a'), 'replay_unavailable', 'as soon as the first connection has failed')
   t.equal(await record(store, 'a'), 'replay_unavailable')
-  t.match(store.state(), { ready: false, reason: 'unreachable', claims: 2, refused: 2 })
+  t.match(store.state(), { ready: false, reason: 'unreachable', records: 2, refused: 2 })
   await fake.restart()
   await until('it is back', () => store.state().ready)
   t.equal(await record(store, 'a'), 'first')
@@ -347,7 +347,7 @@ t.test('an answer that comes too late changes nothing', async (t) => {
   t.equal(store.state().refused, 1)
   for (const { done } of link.sets) done(null, 'OK')
   t.equal(answers, 1)
-  t.match(store.state(), { claims: 1, seen: 0, refused: 1 })
+  t.match(store.state(), { records: 1, seen: 0, refused: 1 })
 })
 
 t.test('a server is asked for its policy once at a time, and its answer is of use to that connection alone', async (t) => {
@@ -380,7 +380,7 @@ t.test('an answer that came while this process was stalled is not given up, and 
   }
 })
 
-t.test('claims are refused at their own deadlines, also those that are made while others are', async (t) => {
+t.test('records are refused at their own deadlines, also those that are made while others are', async (t) => {
   const { store, link, timers, answerPolicy, answerSets } = openOnLink(t)
   link.listeners.ready()
   answerPolicy(KEEPS)
@@ -644,7 +644,7 @@ t.test('closing refuses what is under way or waits, and all that comes later', a
   const late = record(store, 'b')
   await store.close()
   t.strictSame(await Promise.all([early, late, record(store, 'c')]), ['replay_unavailable', 'replay_unavailable', 'replay_unavailable'])
-  t.match(store.state(), { ready: false, reason: 'closed', claims: 3, refused: 3 })
+  t.match(store.state(), { ready: false, reason: 'closed', records: 3, refused: 3 })
 
   const unready = await open(t, `redis://127.0.0.1:${fake.port}`)
   const waiting = record(unready.store, 'a')
