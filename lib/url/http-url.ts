@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { escapeNonAscii, normalizeEscapes, removeDotSegments } from './path.ts'
@@ -32,8 +33,6 @@ const HOST_CHARS_OR_IDN = /^[A-Za-z0-9._~\u0080-\uffff-]+$/
 
 /** `http` or `https` in any case (RFC 3986 section 3.1), or undefined. */
 export function parseScheme (text: string): Scheme | undefined {
-  if (text === 'https' || text === 'http') return text
-  if (text.length > 5) return undefined
   const scheme = text.toLowerCase()
   return scheme === 'https' || scheme === 'http' ? scheme : undefined
 }
@@ -77,14 +76,10 @@ function parseBracketed (text: string): string | undefined {
  */
 export function parseAuthority (text: string): Authority | undefined {
   if (text.length > MAX_TEXT_CHARS) return undefined
-  const bracketed = text.charCodeAt(0) === 0x5b
-  const colon = text.indexOf(':', bracketed ? text.indexOf(']') + 1 : 0)
-  const hostEnd = colon === -1 ? text.length : colon
-  const hostText = text.slice(0, hostEnd)
-  const host = bracketed ? parseBracketed(hostText) : parseName(hostText)
+  const [, hostText, portText] = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/s.exec(text)!
+  const host = hostText!.startsWith('[') ? parseBracketed(hostText!) : parseName(hostText!)
   if (host === undefined || host.length > MAX_HOST_CHARS) return undefined
-  const portText = text.slice(hostEnd + 1)
-  if (portText === '') return { host, port: undefined }
+  if (!portText) return { host, port: undefined }
   const port = parsePort(portText)
   return port === undefined ? undefined : { host, port }
 }
@@ -92,22 +87,14 @@ export function parseAuthority (text: string): Authority | undefined {
 /** Reads host and port from the bytes of a header. They arrive as one character for each byte. Bytes outside ASCII are read as UTF-8. */
 export function parseWireAuthority (text: string): Authority | undefined {
   if (!/[\u0080-\u00ff]/.test(text)) return parseAuthority(text)
-  try {
-    return parseAuthority(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(text, 'latin1')))
-  } catch {
-    return undefined
-  }
+  const bytes = Buffer.from(text, 'latin1')
+  return isUtf8(bytes) ? parseAuthority(bytes.toString()) : undefined
 }
 
-/** The port, or undefined if it is the default of the scheme (RFC 3986 section 6.2.3). */
-export function portBeyondDefault (scheme: Scheme, port: number | undefined): number | undefined {
-  return port === DEFAULT_PORTS[scheme] ? undefined : port
-}
-
-/** Puts scheme and authority together, without a default port. */
+/** Puts scheme and authority together, without a default port (RFC 3986 section 6.2.3). */
 export function originOf (scheme: Scheme, authority: Authority): Origin {
-  const port = portBeyondDefault(scheme, authority.port)
-  const host = port === undefined ? authority.host : `${authority.host}:${port}`
+  const { port = DEFAULT_PORTS[scheme] } = authority
+  const host = port === DEFAULT_PORTS[scheme] ? authority.host : `${authority.host}:${port}`
   return { scheme, host, href: `${scheme}://${host}` }
 }
 
@@ -120,23 +107,10 @@ export interface HttpUrl extends Authority {
 /** Why a text is not such a URL. */
 export type HttpUrlFault = 'not_absolute' | 'user_info' | 'authority' | 'path'
 
-/**
- * Returns the position of the first `/`, `?` or `#` from `start` on, or the end of the text: the authority ends there (RFC 3986
- * section 3.2).
- */
-export function findAuthorityEnd (text: string, start: number): number {
-  for (let at = start; at < text.length; at++) {
-    const char = text[at]
-    if (char === '/' || char === '?' || char === '#') return at
-  }
-  return text.length
-}
-
-function findPathEnd (text: string, start: number): number {
-  const query = text.indexOf('?', start)
-  const end = query === -1 ? text.length : query
-  const fragment = text.indexOf('#', start)
-  return fragment === -1 || fragment > end ? end : fragment
+/** The parts of an absolute http or https URL as they were written. The authority ends at the first `/`, `?` or `#` (RFC 3986 section 3.2). */
+export function splitHttpUrl (text: string): { scheme: Scheme, authority: string, rest: string } | undefined {
+  const [, scheme, authority, rest] = /^(https?):\/\/([^/?#]*)(.*)$/is.exec(text) ?? []
+  return scheme === undefined ? undefined : { scheme: scheme.toLowerCase() as Scheme, authority: authority!, rest: rest! }
 }
 
 function normalizePath (path: string): string | undefined {
@@ -152,16 +126,12 @@ function normalizePath (path: string): string | undefined {
  * the text is not such a URL. Never throws.
  */
 export function parseHttpUrl (text: string): HttpUrl | HttpUrlFault {
-  const colon = text.indexOf(':')
-  const scheme = parseScheme(text.slice(0, Math.max(colon, 0)))
-  if (scheme === undefined || !text.startsWith('//', colon + 1)) return 'not_absolute'
-  const start = colon + 3
-  const end = findAuthorityEnd(text, start)
-  const authorityText = text.slice(start, end)
-  if (authorityText.includes('@')) return 'user_info'
-  const authority = parseAuthority(authorityText)
+  const parts = splitHttpUrl(text)
+  if (parts === undefined) return 'not_absolute'
+  if (parts.authority.includes('@')) return 'user_info'
+  const authority = parseAuthority(parts.authority)
   if (authority === undefined) return 'authority'
-  const path = normalizePath(text.slice(end, findPathEnd(text, end)) || '/')
+  const path = normalizePath(parts.rest.split(/[?#]/, 1)[0] || '/')
   if (path === undefined) return 'path'
-  return { scheme, host: authority.host, port: authority.port, path }
+  return { scheme: parts.scheme, ...authority, path }
 }

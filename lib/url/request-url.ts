@@ -2,7 +2,7 @@ import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import { createBaseUrlResolver, readHost } from './base-url.ts'
 import type { BaseUrl, UrlSettings } from './base-url.ts'
-import { findAuthorityEnd, parseHttpUrl, parseScheme, parseWireAuthority, portBeyondDefault } from './http-url.ts'
+import { originOf, parseHttpUrl, parseWireAuthority, splitHttpUrl } from './http-url.ts'
 import type { HttpUrl, Scheme } from './http-url.ts'
 import { readTargetPath } from './path.ts'
 
@@ -27,11 +27,6 @@ const MAX_LOGGED_CHARS = 512
 
 function shorten (url: string): string {
   return url.length <= MAX_LOGGED_CHARS ? url : url.slice(0, MAX_LOGGED_CHARS - 3) + '...'
-}
-
-function hostWithPort (htu: HttpUrl): string {
-  const port = portBeyondDefault(htu.scheme, htu.port)
-  return port === undefined ? htu.host : `${htu.host}:${port}`
 }
 
 function withoutPort (host: string): string {
@@ -73,10 +68,10 @@ export function compareHtu (htu: string, url: RequestUrl): void {
   if (htu === url.href) return
   const parsed = parseHttpUrl(htu)
   if (typeof parsed === 'string') throw new Refusal('htu_invalid', { cause: parsed })
-  const host = hostWithPort(parsed)
-  if (parsed.scheme === url.scheme && host === url.host && parsed.path === url.path) return
+  const { host, href } = originOf(parsed.scheme, parsed)
+  if (href + parsed.path === url.href) return
   throw new Refusal('htu_mismatch', {
-    htu: shorten(`${parsed.scheme}://${host}${parsed.path}`),
+    htu: shorten(href + parsed.path),
     url: shorten(url.href),
     cause: findCause(parsed, host, url)
   })
@@ -95,32 +90,23 @@ export interface RequestUrl {
   readonly href: string
 }
 
-function refuseAuthority (cause: string): never {
-  throw new Refusal('target_authority', { cause })
-}
-
 // Both are read under the scheme of the target, so either may leave out a default port.
 function isHostOf (message: Message, scheme: Scheme, authorityText: string): boolean {
   const target = parseWireAuthority(authorityText)
   const host = readHost(message.host ?? '')?.authority
   if (target === undefined || host === undefined) return false
-  return target.host === host.host && portBeyondDefault(scheme, target.port) === portBeyondDefault(scheme, host.port)
+  return originOf(scheme, target).host === originOf(scheme, host).host
 }
 
 // `http://host/path`, RFC 9112 section 3.2.2. The asterisk and a bare authority do not name a resource of this service.
 function readAbsoluteTarget (message: Message, base: BaseUrl, isFixedBase: boolean): string {
-  const { target } = message
-  const schemeEnd = target.indexOf('://')
-  const scheme = schemeEnd === -1 ? undefined : parseScheme(target.slice(0, schemeEnd))
-  if (scheme === undefined) throw new Refusal('target_path', { cause: 'form' })
-  const start = schemeEnd + 3
-  const end = findAuthorityEnd(target, start)
-  if (!isHostOf(message, scheme, target.slice(start, end))) refuseAuthority('host')
+  const target = splitHttpUrl(message.target)
+  if (target === undefined) throw new Refusal('target_path', { cause: 'form' })
+  if (!isHostOf(message, target.scheme, target.authority)) throw new Refusal('target_authority', { cause: 'host' })
   // RFC 9110 section 7.4: an https target must not be answered if the client did not use https, unless PUBLIC_URL says so. A proxy that
   // ends TLS may write http.
-  if (scheme === 'https' && base.scheme === 'http' && !isFixedBase) refuseAuthority('scheme')
-  const path = readTargetPath(target, end)
-  return path === '' ? '/' : path
+  if (target.scheme === 'https' && base.scheme === 'http' && !isFixedBase) throw new Refusal('target_authority', { cause: 'scheme' })
+  return readTargetPath(target.rest) || '/'
 }
 
 /**
@@ -134,9 +120,7 @@ export function createRequestUrlResolver (settings: UrlSettings): (message: Mess
   const isFixedBase = settings.publicUrl !== undefined
   return (message) => {
     const base = resolveBase(message)
-    const path = message.target.charCodeAt(0) === 0x2f
-      ? readTargetPath(message.target, 0)
-      : readAbsoluteTarget(message, base, isFixedBase)
+    const path = message.target.startsWith('/') ? readTargetPath(message.target) : readAbsoluteTarget(message, base, isFixedBase)
     return { scheme: base.scheme, host: base.host, path: base.prefix + path, href: base.href + path }
   }
 }
