@@ -4,12 +4,11 @@
  *
  * The package is kept from the network and from the provider's own set. Its fetch has no deadline and no limit, and it asks the
  * provider again for each `kid`. Its look-up takes the first entry with a `kid`, whatever the `use` of that entry, and it crashes
- * on an entry that is null. So transport.ts fetches, and the package reads a set that holds only the usable keys. In that set the
- * `kid` of each key is its position, so keys without a `kid` do not clash.
+ * on an entry that is null. So transport.ts fetches, and the package reads `data:` URLs: of the `jwks_uri`, and of sets that hold one
+ * usable key each.
  */
 
 import { createRequire } from 'node:module'
-import type { Dispatcher } from 'undici'
 import { keyIdentity, parseDocument, parseKeySet } from './key-set.ts'
 import type { PassedOver, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
@@ -17,73 +16,18 @@ import { parseDiscoveredJwksUri, withoutTrailingSlash } from './provider-url.ts'
 import type { Answer, Exchange } from './transport.ts'
 
 const require = createRequire(import.meta.url)
-/** The package is loaded at the first fetch, as in transport.ts. */
-const getJwks = (): typeof import('get-jwks') => require('get-jwks')
-const undici = (): typeof import('undici') => require('undici')
+/** The package is loaded at the first fetch, as in transport.ts. Each use has a reader of its own, so that nothing is read from a cache. */
+const createReader = (): ReturnType<typeof import('get-jwks')> => require('get-jwks')({ max: 1 })
 
-/**
- * The address that get-jwks is given instead of the provider's address. Nothing is ever sent to it. fetch refuses ports that
- * browsers block, such as 10080 and 6000, before it asks its dispatcher, and a provider may use one of those ports.
- */
-const NOWHERE = 'https://provider.invalid/'
-
-const nothing = (): void => {}
-
-/**
- * The controller of a request, as undici's handlers expect it. The answer is complete before the request is made, so nothing can be
- * stopped.
- */
-const COMPLETE = Object.freeze({
-  aborted: false,
-  paused: false,
-  reason: null,
-  rawHeaders: [],
-  rawTrailers: [],
-  abort: nothing,
-  pause: nothing,
-  resume: nothing
-})
-
-/** A dispatcher without a network: it answers every request with the document at hand. */
-function answering (document: () => string): Dispatcher {
-  // `compose` adapts the handlers of every undici, including those of Node's own fetch, to the handlers used here.
-  return new (undici().Dispatcher)().compose(() => (_request, handler) => {
-    queueMicrotask(() => {
-      handler.onRequestStart?.(COMPLETE, {})
-      handler.onResponseStart?.(COMPLETE, 200, { 'content-type': 'application/json' }, 'OK')
-      handler.onResponseData?.(COMPLETE, Buffer.from(document()))
-      handler.onResponseEnd?.(COMPLETE, {})
-    })
-    return true
-  })
+/** A domain for get-jwks at which every path leads to the document: the path becomes a fragment, and a fragment is not fetched. */
+function domainOf (document: object): string {
+  return `data:application/json,${encodeURIComponent(JSON.stringify(document))}#/`
 }
 
-/** Reads the documents of one refresh. */
-export interface SetReader {
-  /** The `jwks_uri` of a discovery document that is well-formed and belongs to the right issuer. */
-  jwksUri (discovery: Readonly<Record<string, unknown>>): Promise<string>
-  /** The keys as PEM (SPKI), in the order given. */
-  pems (keys: readonly UsableKey[]): Promise<string[]>
-}
-
-/** Makes a reader. Each refresh makes a new one: an old reader would keep serving keys that the provider has withdrawn. */
-export function createSetReader (): SetReader {
-  let document = ''
-  const fetchOptions = { dispatcher: answering(() => document), redirect: 'error' } as object
-  const reader = getJwks()({ max: 100, fetchOptions })
-
-  return {
-    jwksUri ({ jwks_uri: jwksUri }) {
-      // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
-      document = JSON.stringify({ jwks_uri: jwksUri })
-      return reader.getJwksUri(NOWHERE)
-    },
-    pems (keys) {
-      const jwks = keys.map(({ n, e }, position) => ({ kty: 'RSA', alg: 'RS256', kid: String(position), n, e }))
-      document = JSON.stringify({ keys: jwks })
-      return Promise.all(jwks.map(({ alg, kid }) => reader.getPublicKey({ domain: NOWHERE, alg, kid })))
-    }
-  }
+/** The key as PEM (SPKI). */
+function pemOf ({ n, e }: UsableKey): Promise<string> {
+  const jwk = { kty: 'RSA', alg: 'RS256', kid: '0', n, e }
+  return createReader().getPublicKey({ domain: domainOf({ keys: [jwk] }), alg: jwk.alg, kid: jwk.kid })
 }
 
 export interface FetchedKeys {
@@ -106,7 +50,7 @@ function expectOk ({ status }: Answer): void {
 }
 
 /** OpenID Connect Discovery 1.0 section 4.3: a document that speaks for another issuer is not used. */
-async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange, reader: SetReader): Promise<string> {
+async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange): Promise<string> {
   const answer = await exchange.get(`${base}.well-known/openid-configuration`)
   if (answer.status === 404) return `${base}.well-known/jwks.json`
   expectOk(answer)
@@ -115,7 +59,9 @@ async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange, 
     throw new ProviderFailure('discovery_malformed')
   }
   if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) throw new ProviderFailure('discovery_issuer')
-  return parseDiscoveredJwksUri(await reader.jwksUri(document), base)
+  // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
+  const jwksUri = await createReader().getJwksUri(domainOf({ jwks_uri: document.jwks_uri }))
+  return parseDiscoveredJwksUri(jwksUri, base)
 }
 
 /**
@@ -126,19 +72,13 @@ async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange, 
  * @throws ProviderFailure
  */
 export async function fetchKeySet (address: ProviderAddress, exchange: Exchange, known: SigningKeys): Promise<FetchedKeys> {
-  const reader = createSetReader()
-  const jwksUri = address.jwksUri ?? await discover(address, exchange, reader)
+  const jwksUri = address.jwksUri ?? await discover(address, exchange)
   const answer = await exchange.get(jwksUri)
   expectOk(answer)
   const { usable, passedOver } = parseKeySet(answer.body)
-
-  const added = usable.filter((key) => !known.has(keyIdentity(key)))
-  const pems = await reader.pems(added)
-  const made = new Map(added.map((key, position) => [keyIdentity(key), Object.freeze({ kid: key.kid, pem: pems[position]! })]))
-  const keys = new Map<string, SigningKey>()
-  for (const key of usable) {
+  const keys = await Promise.all(usable.map(async (key): Promise<[string, SigningKey]> => {
     const identity = keyIdentity(key)
-    keys.set(identity, (known.get(identity) ?? made.get(identity))!)
-  }
-  return { keys, passedOver }
+    return [identity, known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await pemOf(key) })]
+  }))
+  return { keys: new Map(keys), passedOver }
 }

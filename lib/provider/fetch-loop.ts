@@ -34,43 +34,31 @@ export interface FetchLoopOptions<Fetched> {
   readonly schedule: (callback: () => void, delayMs: number) => () => void
 }
 
-/** Fetches again and again, one attempt at a time. The next attempt is planned when the last one has ended. */
-export interface FetchLoop {
-  /** The attempt that is running. It never rejects. */
-  readonly running: Promise<void> | undefined
-  readonly closed: boolean
-  /** Why the last attempt failed. Undefined if it did not fail. */
-  readonly lastFailure: ProviderFailureWord | undefined
-  /** The numbers of attempts begun and attempts failed since the start. */
-  readonly fetches: number
-  readonly failures: number
-  /** When the next attempt is due. */
-  readonly nextAt: number
-  /** Starts an attempt now instead of the planned one, unless an attempt is running. */
-  run (): void
-  close (): Promise<void>
-}
-
 /**
- * The loop does nothing until the first `run`. After a success the next attempt follows in 8 to 9.5 minutes. After a failure the
- * back-off decides.
+ * Fetches again and again, one attempt at a time, from the first `run` on. The next attempt is planned when the last one has ended:
+ * after a success in 8 to 9.5 minutes, after a failure as the back-off decides.
  */
-export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>): FetchLoop {
+export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>) {
   const { transport, attempt, onSuccess, onFailure, now, random, schedule } = options
   let cancelNext = (): void => {}
   let exchange: Exchange | undefined
   let failuresInRow = 0
   const loop = {
+    /** The attempt that is running. It never rejects. */
     running: undefined as Promise<void> | undefined,
     closed: false,
+    /** Why the last attempt failed. Undefined if it did not fail. */
     lastFailure: undefined as ProviderFailureWord | undefined,
+    /** The numbers of attempts begun and attempts failed since the start. */
     fetches: 0,
     failures: 0,
+    /** When the next attempt is due. */
     nextAt: 0,
     run,
     close
   }
 
+  /** Starts an attempt now instead of the planned one, unless an attempt is running. */
   function run (): void {
     if (loop.running !== undefined || loop.closed) return
     cancelNext()
@@ -121,5 +109,5 @@ export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>): F
     await loop.running
   }
 
-  return loop
+  return loop as Readonly<typeof loop>
 }

@@ -1,22 +1,19 @@
 import { ProviderFailure } from './provider-failure.ts'
 
 /** 127.0.0.0/8 as the URL parser writes it, ::1, and `localhost`, which RFC 6761 section 6.3 reserves for the machine itself. */
-function isLoopback (hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname)
-}
+const LOOPBACK = /^(?:localhost|\[::1\]|127\.\d{1,3}\.\d{1,3}\.\d{1,3})$/
 
 /**
  * Whether the URL is `http:` to this machine. Over a network, `http:` would let anyone on the way choose the keys. A proxy counts
  * as a network.
  */
 export function isLoopbackHttp (url: URL): boolean {
-  return url.protocol === 'http:' && isLoopback(url.hostname)
+  return url.protocol === 'http:' && LOOPBACK.test(url.hostname)
 }
 
 /** `https:` anywhere, `http:` only to this machine. */
 function isSafe (url: URL): boolean {
-  if (url.username !== '' || url.password !== '') return false
-  return url.protocol === 'https:' || isLoopbackHttp(url)
+  return url.username === '' && url.password === '' && (url.protocol === 'https:' || isLoopbackHttp(url))
 }
 
 function parse (text: string): URL | undefined {
