@@ -2,7 +2,6 @@ import type { Surroundings } from '../surroundings.ts'
 import { createMemoryStore } from './memory/memory-store.ts'
 import type { RedisFault } from './redis/redis-faults.ts'
 import { createRedisStore } from './redis/redis-store.ts'
-import type { StoreTimers } from './redis/redis-store.ts'
 import { parseReplayUrl } from './redis/replay-url.ts'
 import type { ReplayStore } from './replay-store.ts'
 
@@ -20,8 +19,6 @@ export interface ReplayStoreOptions {
   readonly maxRecords: number
   readonly onEvent: (event: ReplayStoreEvent) => void
   readonly surroundings: Surroundings
-  /** Timers of a shared store. The default is the timers of the surroundings. */
-  readonly timers?: StoreTimers
 }
 
 /**
@@ -29,27 +26,21 @@ export interface ReplayStoreOptions {
  *
  * @throws Error if the URL cannot be used. Its message holds no part of the URL except the names of parameters.
  */
-export async function createReplayStore ({ store, maxRecords, onEvent, surroundings, timers = timersOf(surroundings) }: ReplayStoreOptions): Promise<ReplayStore> {
+export async function createReplayStore ({ store, maxRecords, onEvent, surroundings }: ReplayStoreOptions): Promise<ReplayStore> {
   const { wallMs, steadyMs, randomBytes: random } = surroundings
-  const now = (): number => wallMs() / 1000
   if (store === 'off') return createOffStore()
   if (store === 'memory') {
-    return createMemoryStore({ max: maxRecords, now, monotonic: () => steadyMs() / 1000, random })
+    return createMemoryStore({ max: maxRecords, now: () => wallMs() / 1000, monotonic: () => steadyMs() / 1000, random })
   }
   const target = parseReplayUrl(store)
   // The Redis client is loaded only if a Redis is configured.
   const { openRedisLink } = await import('./redis/redis-link.ts')
   return createRedisStore({
-    open: listeners => openRedisLink(target, listeners, timers.nowMs),
-    now,
-    timers,
+    open: listeners => openRedisLink(target, listeners, steadyMs),
+    surroundings,
     onChange: reason => onEvent(reason === null ? { name: 'replay_available' } : { name: 'replay_unavailable', reason }),
     onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown' })
   })
-}
-
-function timersOf ({ steadyMs, after, every }: Surroundings): StoreTimers {
-  return { nowMs: steadyMs, after, every }
 }
 
 /**

@@ -6,9 +6,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { Refusal } from '../../lib/refusal.ts'
 import { createReplayStore } from '../../lib/replay/create-store.ts'
-import { processSurroundings } from '../../server/surroundings.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
-import { patientTimers } from '../helpers/patient-timers.ts'
+import { patientSurroundings } from '../helpers/patient-surroundings.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
 import type { RedisServer } from '../helpers/redis.ts'
 
@@ -33,8 +32,7 @@ async function open (t: Test, url: string): Promise<{ store: ReplayStore, change
     store: url,
     maxRecords: 1,
     onEvent: event => { changes.push('reason' in event ? event.reason : event.name.replace('replay_', '')) },
-    surroundings: processSurroundings,
-    timers: patientTimers
+    surroundings: patientSurroundings
   })
   t.teardown(() => store.close())
   return { store, changes }

@@ -1,4 +1,5 @@
 import { Refusal } from '../../refusal.ts'
+import type { Surroundings } from '../../surroundings.ts'
 import { faultOf, policyOf } from './redis-faults.ts'
 import type { RedisFault, MemoryAnswer } from './redis-faults.ts'
 import type { LinkListeners, RedisLink } from './redis-link.ts'
@@ -25,36 +26,23 @@ const PROBE_KEY = `${PREFIX}probe`
 const PROBE_TTL_SECONDS = 10
 const LONGEST_TTL_SECONDS = 10 * 366 * 86_400
 
-/** Steady time, for waiting. */
-export interface StoreTimers {
-  /** Milliseconds from any start. The clock is never set back. */
-  nowMs (): number
-  /** Runs something once. */
-  after (ms: number, run: () => void): void
-  /** Runs something again and again until the returned function is called. It does not keep the process alive. */
-  every (ms: number, run: () => void): () => void
-}
-
 export interface RedisStoreOptions {
   /** Opens the connection; see `openRedisLink`. */
   open: (listeners: LinkListeners) => RedisLink
-  /** Unix seconds. */
-  now: () => number
-  timers: StoreTimers
+  surroundings: Pick<Surroundings, 'wallMs' | 'steadyMs' | 'after' | 'every'>
   /** Called once for each change: with the fault if the store cannot be used, with null if it can. */
   onChange: (fault: RedisFault | null) => void
   /** Called if a server does not say whether it evicts, or no longer says it. */
   onPolicyUnknown: () => void
 }
 
-/** A command that was sent, or a record that waits for the first connection. `done` is null after the answer. */
-interface Pending {
+/** A command that was sent, or a record that waits for the first connection. */
+interface Command {
   readonly key: string
   readonly ttlSeconds: number
   readonly ifAbsent: boolean
   readonly deadlineMs: number
-  done: RecordDone | null
-  next: Pending | null
+  readonly done: RecordDone
 }
 
 /**
@@ -63,12 +51,13 @@ interface Pending {
  * proof. If a server may evict keys, it is not used, because it would forget records. If the server will not say, assume that it
  * does not evict; readiness reports this.
  */
-export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown }: RedisStoreOptions): ReplayStore {
-  /** Commands in the order of their deadlines. The command at the head is not answered yet. */
-  let head: Pending | null = null
-  let tail: Pending | null = null
+export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknown }: RedisStoreOptions): ReplayStore {
+  const { wallMs, steadyMs, after, every } = surroundings
+  /** Commands without an answer, in the order of their deadlines. */
+  const pending = new Set<Command>()
   let isTimed = false
-  let waiting: Pending[] | null = []
+  /** Whether the very first connection is still being made. Only then do records wait. */
+  let mayWait = true
   let usable = false
   let fault: RedisFault | 'connecting' | 'closed' | null = 'connecting'
   let faultAt = -Infinity
@@ -82,64 +71,52 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
   let refused = 0
 
   const link = open({ ready: askPolicy, error: error => fail(faultOf(error)), close: lose })
-  const stopHeart = timers.every(PROBE_MS, beat)
+  const stopHeart = every(PROBE_MS, beat)
 
   /** Starts the time limit of a command. */
-  function enqueue (pending: Pending): void {
-    if (tail) tail.next = pending
-    else head = pending
-    tail = pending
-    if (!isTimed) expireAt(pending.deadlineMs)
+  function limit (command: Command): void {
+    pending.add(command)
+    if (!isTimed) expireAt(command.deadlineMs)
   }
 
   /** If this process has stalled, unread answers lie in the socket. They are read before any command is given up. */
   function expireAt (deadlineMs: number): void {
     isTimed = true
-    timers.after(deadlineMs - timers.nowMs(), () => timers.after(GRACE_MS, expire))
+    after(deadlineMs - steadyMs(), () => { after(GRACE_MS, expire) })
   }
 
-  /** Refuses the commands that have waited too long. It runs once for the deadline of a head, not once for each command. */
+  /** Refuses the commands that have waited too long. It runs once for the deadline of the oldest one, not once for each command. */
   function expire (): void {
-    const nowMs = timers.nowMs()
-    while (head && head.deadlineMs <= nowMs) {
-      const due: Pending = head
+    const nowMs = steadyMs()
+    for (const command of pending) {
+      if (command.deadlineMs > nowMs) return expireAt(command.deadlineMs)
       fail('timeout')
-      conclude(due, undefined)
+      conclude(command, undefined)
     }
     isTimed = false
-    if (head) expireAt(head.deadlineMs)
   }
 
-  function send (pending: Pending): void {
-    link.set(pending.key, pending.ttlSeconds, pending.ifAbsent, (error, reply) => {
+  function send (command: Command): void {
+    link.set(command.key, command.ttlSeconds, command.ifAbsent, (error, reply) => {
       if (!error && (reply === 'OK' || reply === null)) {
         isAnswered = true
-        return conclude(pending, reply === 'OK')
+        return conclude(command, reply === 'OK')
       }
       // A late answer is ignored here: its timeout was reported. A broken connection reports its own reason.
-      if (pending.done && link.ready) fail(error ? faultOf(error) ?? 'unreachable' : 'not_redis')
-      conclude(pending, undefined)
+      if (pending.has(command) && link.ready) fail(error ? faultOf(error) ?? 'unreachable' : 'not_redis')
+      conclude(command, undefined)
     })
   }
 
   /** Gives the answer once. undefined means that there was no clear answer. */
-  function conclude (pending: Pending, first: boolean | undefined): void {
-    const { done } = pending
-    if (!done) return
-    pending.done = null
-    while (head && head.done === null) {
-      const answered: Pending = head
-      head = head.next
-      // An answered command that is not collected yet would keep every later command alive.
-      answered.next = null
-    }
-    if (!head) tail = null
+  function conclude (command: Command, first: boolean | undefined): void {
+    if (!pending.delete(command)) return
     if (first === undefined) {
-      if (pending.ifAbsent) refused++
-      return done(new Refusal('replay_unavailable'))
+      if (command.ifAbsent) refused++
+      return command.done(new Refusal('replay_unavailable'))
     }
     if (!first) seen++
-    done(null, first)
+    command.done(null, first)
   }
 
   /** Asks whether the server would rather refuse a record than forget one. */
@@ -165,20 +142,25 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
     isPolicyUnknown = policy === 'unknown'
     if (usable) return
     usable = true
+    // Later, what is pending has been sent: it must not be sent twice.
+    if (mayWait) [...pending].forEach(send)
+    mayWait = false
     probe()
-    const recordsWaiting = waiting
-    waiting = null
-    recordsWaiting?.forEach(send)
   }
 
   function probe (): void {
-    const pending: Pending = { key: PROBE_KEY, ttlSeconds: PROBE_TTL_SECONDS, ifAbsent: false, deadlineMs: timers.nowMs() + RECORD_MS, done: probed, next: null }
-    enqueue(pending)
-    send(pending)
+    const command = { key: PROBE_KEY, ttlSeconds: PROBE_TTL_SECONDS, ifAbsent: false, deadlineMs: steadyMs() + RECORD_MS, done: probed }
+    limit(command)
+    send(command)
+  }
+
+  function refusePending (): void {
+    mayWait = false
+    for (const command of pending) conclude(command, undefined)
   }
 
   function probed (refusal: Refusal | null): void {
-    if (refusal || fault === null || fault === 'closed' || timers.nowMs() - faultAt < CALM_MS) return
+    if (refusal || fault === null || fault === 'closed' || steadyMs() - faultAt < CALM_MS) return
     fault = null
     onChange(null)
   }
@@ -194,10 +176,8 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
   function fail (reason: RedisFault | null): void {
     // An error without a reason comes just before the connection closes. The close is reported as well.
     if (fault === 'closed' || reason === null) return
-    if (link.ready) faultAt = timers.nowMs()
-    const recordsWaiting = waiting
-    waiting = null
-    recordsWaiting?.forEach(pending => conclude(pending, undefined))
+    if (link.ready) faultAt = steadyMs()
+    if (mayWait) refusePending()
     if (fault === reason) return
     fault = reason
     onChange(reason)
@@ -213,25 +193,23 @@ export function createRedisStore ({ open, now, timers, onChange, onPolicyUnknown
   return {
     record (id, _jkt, expiresAt, done) {
       records++
-      const ttlSeconds = Math.min(Math.ceil(expiresAt - now()) + LATE_RECORD_SECONDS, LONGEST_TTL_SECONDS)
-      const isTaken = usable || (waiting !== null && waiting.length < MOST_WAITING)
+      const ttlSeconds = Math.min(Math.ceil(expiresAt - wallMs() / 1000) + LATE_RECORD_SECONDS, LONGEST_TTL_SECONDS)
+      const isTaken = usable || (mayWait && pending.size < MOST_WAITING)
       if (!isTaken || !(ttlSeconds > 0)) {
         refused++
         return done(new Refusal('replay_unavailable'))
       }
-      const deadlineMs = timers.nowMs() + (usable ? RECORD_MS : FIRST_RECORD_MS)
-      const pending: Pending = { key: PREFIX + Buffer.from(id.slice(0, KEY_BYTES), 'latin1').toString('base64url'), ttlSeconds, ifAbsent: true, deadlineMs, done, next: null }
-      enqueue(pending)
-      if (usable) send(pending)
-      else waiting!.push(pending)
+      const deadlineMs = steadyMs() + (usable ? RECORD_MS : FIRST_RECORD_MS)
+      const command = { key: PREFIX + Buffer.from(id.slice(0, KEY_BYTES), 'latin1').toString('base64url'), ttlSeconds, ifAbsent: true, deadlineMs, done }
+      limit(command)
+      if (usable) send(command)
     },
     state: () => ({ kind: 'redis', ready: fault === null, reason: fault ?? (isPolicyUnknown ? 'policy_unknown' : undefined), records, seen, refused }),
     close () {
       fault = 'closed'
       usable = false
-      waiting = null
       stopHeart()
-      while (head) conclude(head, undefined)
+      refusePending()
       link.close()
     }
   }

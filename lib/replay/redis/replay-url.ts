@@ -1,17 +1,5 @@
 /** The location of a shared replay store. */
-export interface RedisTarget {
-  readonly tls: boolean
-  readonly hosts: ReadonlyArray<{ readonly host: string, readonly port: number }>
-  readonly username: string | undefined
-  readonly password: string | undefined
-  readonly db: number
-  /** The name by which Sentinels know the master. If it is set, the hosts are the Sentinels. */
-  readonly sentinel: string | undefined
-  readonly sentinelUsername: string | undefined
-  readonly sentinelPassword: string | undefined
-  /** The hosts are nodes of a Redis Cluster. */
-  readonly cluster: boolean
-}
+export type RedisTarget = ReturnType<typeof parseReplayUrl>
 
 const PARAMETERS = ['sentinel', 'sentinelUsername', 'sentinelPassword', 'cluster']
 const SHAPE = 'redis[s]://[[user]:password@]host[:port][,host[:port]...][/database][?sentinel=name | ?cluster=true]'
@@ -23,7 +11,7 @@ const SHAPE = 'redis[s]://[[user]:password@]host[:port][,host[:port]...][/databa
  *
  * @throws Error whose message says what is wrong. It holds no part of the URL except the names of parameters.
  */
-export function parseReplayUrl (text: string): RedisTarget {
+export function parseReplayUrl (text: string) {
   const [, scheme, userInfo, authority, path, query] =
     /^(rediss?):\/\/(?:([^/?#\s]*)@)?([^/?#@\s]+)(\/[^?#\s]*)?(\?[^#\s]*)?$/.exec(text) ?? refuse('it is not a URL of that form')
   const parameters = readParameters(query)
@@ -44,9 +32,11 @@ export function parseReplayUrl (text: string): RedisTarget {
     hosts,
     ...readUserInfo(userInfo),
     db,
+    /** The name by which Sentinels know the master. If it is set, the hosts are the Sentinels. */
     sentinel,
     sentinelUsername: parameters.get('sentinelUsername') || undefined,
     sentinelPassword: parameters.get('sentinelPassword') || undefined,
+    /** The hosts are nodes of a Redis Cluster. */
     cluster
   }
 }

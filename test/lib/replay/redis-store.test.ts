@@ -6,7 +6,6 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
 import { createReplayStore } from '../../../lib/replay/create-store.ts'
-import type { StoreTimers } from '../../../lib/replay/redis/redis-store.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import type { ReplayStoreEvent } from '../../../lib/replay/create-store.ts'
 import { faultOf, policyOf } from '../../../lib/replay/redis/redis-faults.ts'
@@ -18,14 +17,12 @@ import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
 import { parseReplayUrl } from '../../../lib/replay/redis/replay-url.ts'
 import { bulk, startFakeRedis } from '../../helpers/fake-redis.ts'
 import type { FakeRedis, Reply } from '../../helpers/fake-redis.ts'
-import { patientTimers } from '../../helpers/patient-timers.ts'
+import { patientSurroundings } from '../../helpers/patient-surroundings.ts'
 
 type Outcome = 'first' | 'seen' | 'replay_unavailable'
 
 const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
 const keyOf = (name: string): string => `holdfast:${Buffer.from(idOf(name), 'binary').toString('base64url', 0, 16)}`
-/** Those of the process: the store waits no longer than in service. */
-const hastyTimers: StoreTimers = { nowMs: processSurroundings.steadyMs, after: processSurroundings.after, every: processSurroundings.every }
 
 const inSeconds = (seconds: number): number => Date.now() / 1000 + seconds
 
@@ -48,9 +45,9 @@ interface Opened {
   reasons: () => string[]
 }
 
-async function open (t: Test, url: string, timers = patientTimers): Promise<Opened> {
+async function open (t: Test, url: string, surroundings = patientSurroundings): Promise<Opened> {
   const events: ReplayStoreEvent[] = []
-  const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: event => { events.push(event) }, surroundings: processSurroundings, timers })
+  const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: event => { events.push(event) }, surroundings })
   t.teardown(() => store.close())
   return { store, events, reasons: () => events.map(event => 'reason' in event ? event.reason : event.name.replace('replay_', '')) }
 }
@@ -62,14 +59,14 @@ async function startFake (t: Test, ...options: Parameters<typeof startFakeRedis>
 }
 
 /** A store that is up, on a fake server of its own. */
-async function openOnFake (t: Test, parameters = '', timers = patientTimers): Promise<Opened & { fake: FakeRedis }> {
+async function openOnFake (t: Test, parameters = '', surroundings = patientSurroundings): Promise<Opened & { fake: FakeRedis }> {
   const fake = await startFake(t)
-  const opened = await open(t, `redis://127.0.0.1:${fake.port}${parameters}`, timers)
+  const opened = await open(t, `redis://127.0.0.1:${fake.port}${parameters}`, surroundings)
   await until('the store is ready', () => opened.store.state().ready)
   return { ...opened, fake }
 }
 
-const claimsOf = (fake: FakeRedis): string[][] => fake.commands.filter(([name, ...words]) => name === 'SET' && words.includes('NX'))
+const recordsOf = (fake: FakeRedis): string[][] => fake.commands.filter(([name, ...words]) => name === 'SET' && words.includes('NX'))
 
 t.test('a client that has given up is started anew', async (t) => {
   const clients: Redis[] = []
@@ -157,7 +154,7 @@ t.test('a record is one SET with NX and the time that is left, under a hashed ke
   t.equal(await record(store, 'b', inSeconds(1e300)), 'first')
   t.equal(await record(store, 'c', inSeconds(-LATE_RECORD_SECONDS + 0.9)), 'first', 'a proof judged in time may be a little late')
   const key = keyOf('a')
-  const sent = claimsOf(fake)
+  const sent = recordsOf(fake)
   t.strictSame(sent.slice(0, 2), [
     ['SET', key, '1', 'EX', String(330 + LATE_RECORD_SECONDS), 'NX'],
     ['SET', key, '1', 'EX', String(101 + LATE_RECORD_SECONDS), 'NX']
@@ -174,7 +171,7 @@ t.test('a record whose time is not one, or that comes too late, is not sent', as
   for (const expiresAt of [Number.NaN, -Infinity, inSeconds(-LATE_RECORD_SECONDS - 1)]) {
     t.equal(await record(store, 'a', expiresAt), 'replay_unavailable', String(expiresAt))
   }
-  t.equal(claimsOf(fake).length, 0)
+  t.equal(recordsOf(fake).length, 0)
   t.match(store.state(), { ready: true, records: 3, refused: 3 })
 })
 
@@ -197,14 +194,14 @@ t.test('the first records wait for the connection that is still being made', asy
 t.test('they wait no longer than a client would, and not in any number', async (t) => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'INFO' ? null : undefined
-  const { store, reasons } = await open(t, `redis://127.0.0.1:${fake.port}`, hastyTimers)
+  const { store, reasons } = await open(t, `redis://127.0.0.1:${fake.port}`, processSurroundings)
   const outcomes = Array.from({ length: 10_000 }, (_, n) => record(store, n))
   await turn()
   t.equal(await record(store, 'one more'), 'replay_unavailable')
   t.equal(store.state().refused, 1, 'that one at once')
   t.ok((await Promise.all(outcomes)).every(outcome => outcome === 'replay_unavailable'))
   t.match(store.state(), { ready: false, reason: 'timeout', refused: 10_001 })
-  t.equal(claimsOf(fake).length, 0)
+  t.equal(recordsOf(fake).length, 0)
   fake.override = undefined
   await until('it comes up', () => store.state().ready)
   t.equal(await record(store, 'a'), 'first')
@@ -236,12 +233,12 @@ t.test('a record under way when the connection breaks is refused, and never sent
   t.equal(await record(store, 'a'), 'replay_unavailable')
   fake.override = undefined
   await until('it is back', () => store.state().ready)
-  t.equal(claimsOf(fake).length, 1)
+  t.equal(recordsOf(fake).length, 1)
   t.equal(await record(store, 'b'), 'first')
 })
 
 t.test('a server that hangs costs each record a fifth of a second, until its connection is dropped', async (t) => {
-  const { store, fake, reasons } = await openOnFake(t, '', hastyTimers)
+  const { store, fake, reasons } = await openOnFake(t, '', processSurroundings)
   const { connections } = fake
   fake.override = () => null
   const waiting = [record(store, 'a'), record(store, 'b')]
@@ -251,7 +248,7 @@ t.test('a server that hangs costs each record a fifth of a second, until its con
   t.match(store.state(), { ready: false, reason: 'timeout', refused: 3 })
   await until('the connection is dropped', () => fake.connections > connections)
   t.equal(await record(store, 'd'), 'replay_unavailable')
-  t.notOk(claimsOf(fake).some(([, key]) => key === keyOf('d')), 'a new connection must answer first')
+  t.notOk(recordsOf(fake).some(([, key]) => key === keyOf('d')), 'a new connection must answer first')
   fake.override = undefined
   await until('it answers again', () => store.state().ready)
   t.equal(await record(store, 'e'), 'first')
@@ -262,9 +259,13 @@ t.test('a server that hangs costs each record a fifth of a second, until its con
 function createTimers () {
   let now = 0
   let due: Array<{ at: number, run: () => void }> = []
-  const after = (ms: number, run: () => void): void => { due.push({ at: now + ms, run }) }
+  const after = (ms: number, run: () => void): () => void => {
+    due.push({ at: now + ms, run })
+    return () => {}
+  }
   const timers = {
-    nowMs: () => now,
+    wallMs: () => Date.now(),
+    steadyMs: () => now,
     after,
     every (ms: number, run: () => void) {
       let stopped = false
@@ -317,8 +318,7 @@ function openOnLink (t: Test) {
         close () {}
       }
     },
-    now: () => Date.now() / 1000,
-    timers,
+    surroundings: timers,
     onChange: fault => { changes.push(fault ?? 'available') },
     onPolicyUnknown: () => { changes.push('policy_unknown') }
   })
@@ -365,6 +365,19 @@ t.test('a server is asked for its policy once at a time, and its answer is of us
   t.equal(link.sets.length, 1, 'the probe')
 })
 
+t.test('a record without an answer is not sent again on the next connection, and one that waits for the first is sent once', async (t) => {
+  const { store, link, answerPolicy } = openOnLink(t)
+  const sent = (): number => link.sets.filter(({ ifAbsent }) => ifAbsent).length
+  store.record(idOf('a'), 'jkt', inSeconds(330), () => {})
+  t.equal(sent(), 0)
+  for (const time of ['first', 'second']) {
+    link.listeners.ready()
+    answerPolicy(KEEPS)
+    t.equal(sent(), 1, `${time} connection`)
+    link.listeners.close()
+  }
+})
+
 t.test('an answer that came while this process was stalled is not given up, and one that has not come is', async (t) => {
   for (const isThere of [true, false]) {
     const { store, link, timers, answerPolicy, answerSets } = openOnLink(t)
@@ -386,7 +399,7 @@ t.test('records are refused at their own deadlines, also those that are made whi
   answerPolicy(KEEPS)
   answerSets()
   const refusedAt: Record<string, number> = {}
-  const tell = (name: string) => (): void => { refusedAt[name] = timers.nowMs() }
+  const tell = (name: string) => (): void => { refusedAt[name] = timers.steadyMs() }
   store.record(idOf('a'), 'jkt', inSeconds(330), () => {
     tell('a')()
     store.record(idOf('c'), 'jkt', inSeconds(330), tell('c'))
@@ -552,7 +565,7 @@ t.test('a connection that does not come about is named', async (t) => {
     await delay(600)
     t.equal(await record(store, 'a'), 'replay_unavailable', title)
     t.match(store.state(), { ready: false, reason }, title)
-    t.equal(claimsOf(fake).length, 0, title)
+    t.equal(recordsOf(fake).length, 0, title)
     fake.override = undefined
     fake.greeting = ''
     await until(`${title} is mended`, () => store.state().ready)
@@ -574,7 +587,7 @@ t.test('a server on a standing connection that begins to evict is left, and its 
   fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:volatile-lru\r\n') : undefined
   await until('it is found out', () => store.state().reason === 'evicts')
   t.equal(await record(store, 'a'), 'replay_unavailable')
-  t.equal(claimsOf(fake).length, 0)
+  t.equal(recordsOf(fake).length, 0)
   fake.override = ([name]) => name === 'INFO' ? "-ERR unknown command 'INFO'\r\n" : undefined
   await until('it is used', () => store.state().reason === 'policy_unknown')
   t.equal(await record(store, 'a'), 'first')
@@ -589,7 +602,7 @@ t.test('an idle store is tried now and then, so that readiness knows', async (t)
   await until('it is tried', () => probes() > before)
   fake.override = ([name]) => name === 'SET' ? '-OOM no\r\n' : undefined
   await until('it is found full', () => store.state().reason === 'oom')
-  t.equal(claimsOf(fake).length, 0)
+  t.equal(recordsOf(fake).length, 0)
 })
 
 t.test('TLS that does not match is named, and never gone without', async (t) => {
@@ -640,7 +653,7 @@ t.test('closing refuses what is under way or waits, and all that comes later', a
   fake.override = ([name]) => name === 'SET' ? null : undefined
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
   const early = record(store, 'a')
-  await until('the record is sent', () => claimsOf(fake).length === 1)
+  await until('the record is sent', () => recordsOf(fake).length === 1)
   const late = record(store, 'b')
   await store.close()
   t.strictSame(await Promise.all([early, late, record(store, 'c')]), ['replay_unavailable', 'replay_unavailable', 'replay_unavailable'])
