@@ -3,28 +3,12 @@ const NEAR = 2 ** 17
 /** Seconds are Uint32 everywhere: until the year 2106. */
 const LAST_SECOND = 2 ** 32 - NEAR
 
-/** Counts the live records without looking at each of them. */
-export interface ExpiryCounts {
-  /** The number of records whose second is after the horizon. */
-  readonly live: number
-  /** A record is dead if its second is not after the horizon. The horizon never goes back before a second in which a record died. */
-  readonly horizon: number
-  /** The second under which a record that must outlast `second` is counted: the same second, or a later one if it is far away. */
-  round (second: number): number
-  /** Counts a record. `second` comes from `round` and is after the horizon. */
-  add (second: number): void
-  /** Takes back one `add` of the same second. */
-  remove (second: number): void
-  /** Moves the horizon to `second`. It moves back only as far as no record has died. It looks at each counter at most once. */
-  moveTo (second: number): void
-}
-
 /**
- * Counts records by the second in which they die. Two arrays of fixed size serve any window. Each second less than 18 hours away
- * has its own counter. Later seconds are rounded up to a multiple of 36 hours. Such multiples are always counted in the second
- * array, so a second by itself shows where it was counted.
+ * Counts the live records by the second in which they die, without looking at each of them. Two arrays of fixed size serve any
+ * window. Each second less than 18 hours away has its own counter. Later seconds are rounded up to a multiple of 36 hours. Such
+ * multiples are always counted in the second array, so a second by itself shows where it was counted.
  */
-export function createExpiryCounts (start: number): ExpiryCounts {
+export function createExpiryCounts (start: number) {
   const near = new Uint32Array(NEAR)
   const far = new Uint32Array(2 ** 32 / NEAR)
   let live = 0
@@ -48,20 +32,26 @@ export function createExpiryCounts (start: number): ExpiryCounts {
   }
 
   return {
+    /** The number of records whose second is after the horizon. */
     get live () { return live },
+    /** A record is dead if its second is not after the horizon. The horizon never goes back before a second in which a record died. */
     get horizon () { return horizon },
-    round: (second) => second - horizon < NEAR / 2 ? second : Math.min(Math.ceil(second / NEAR) * NEAR, LAST_SECOND),
-    add (second) {
+    /** The second under which a record that must outlast `second` is counted: the same second, or a later one if it is far away. */
+    round: (second: number): number => second - horizon < NEAR / 2 ? second : Math.min(Math.ceil(second / NEAR) * NEAR, LAST_SECOND),
+    /** Counts a record. `second` comes from `round` and is after the horizon. */
+    add (second: number): void {
       live++
       if (second % NEAR === 0) far[second / NEAR]!++
       else near[second % NEAR]!++
     },
-    remove (second) {
+    /** Takes back one `add` of the same second. */
+    remove (second: number): void {
       live--
       if (second % NEAR === 0) far[second / NEAR]!--
       else near[second % NEAR]!--
     },
-    moveTo (second) {
+    /** Moves the horizon to `second`. It moves back only as far as no record has died. It looks at each counter at most once. */
+    moveTo (second: number): void {
       if (second > horizon) advance(Math.min(second, LAST_SECOND - 1))
       // If the horizon went back further, one counter would stand for two seconds.
       else if (highest - second < NEAR / 2) horizon = Math.max(second, lastDeath)

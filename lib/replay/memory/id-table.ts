@@ -90,15 +90,13 @@ export class IdTable {
     this.#words = new Int32Array(this.#slots * WORDS)
     this.used = 0
     for (let at = 0; at < old.length; at += WORDS) {
-      if (old[at + 4]! >>> 0 > horizon) this.#insert(old[at]!, old[at + 1]!, old[at + 2]!, old[at + 3]!, old[at + 4]!)
+      const second = old[at + 4]! >>> 0
+      if (second > horizon) this.#insert(old[at]!, old[at + 1]!, old[at + 2]!, old[at + 3]!, second)
     }
   }
 
-  /** Adds a new id to a table without dead records. */
   #insert (a: number, b: number, c: number, d: number, second: number): void {
-    let at = this.#start(hashWords(this.#key, a, b, c, d))
-    while (this.#words[at + 4] !== 0) at = at + WORDS === this.#words.length ? 0 : at + WORDS
-    this.put(at, a, b, c, d, second)
+    this.put(-1 - this.find(hashWords(this.#key, a, b, c, d), a, b, c, d, 0), a, b, c, d, second)
   }
 
   #start (hash: number): number {

@@ -5,23 +5,6 @@ import { SecondCounts } from './expiry-counts.ts'
 const BUCKET_BITS = 12
 const BUCKETS = 2 ** BUCKET_BITS
 
-/**
- * Limits each key to its share of the records. It counts exactly only the few keys that come near their share.
- *
- * Every key belongs to one of 4096 buckets. A bucket counts the records of its keys, so its count is at least as high as the live
- * records of any one key. If the count reaches half of a share, the tables are read, one for each later record, and the keys of the
- * bucket are counted exactly. A key with a quarter of a share or more is heavy and is counted separately from then on. Only few
- * keys can be heavy. The many keys with few records cost nothing but the number of their bucket.
- */
-export interface KeyShares {
-  /** Whether a key has used up its share. */
-  isSpent (c: number, d: number, horizon: number): boolean
-  /** Counts a record that was put into the table with that number. */
-  add (c: number, d: number, table: number, second: number, horizon: number): void
-  /** Updates the count for a live record that now dies later. */
-  move (c: number, d: number, table: number, before: number, second: number): void
-}
-
 interface KeyCount {
   readonly bucket: number
   readonly seconds: SecondCounts
@@ -42,7 +25,15 @@ export interface KeySharesOptions {
   readonly key: HashKey
 }
 
-export function createKeyShares ({ share, tables, key }: KeySharesOptions): KeyShares {
+/**
+ * Limits each key to its share of the records. It counts exactly only the few keys that come near their share.
+ *
+ * Every key belongs to one of 4096 buckets. A bucket counts the records of its keys, so its count is at least as high as the live
+ * records of any one key. If the count reaches half of a share, the tables are read, one for each later record, and the keys of the
+ * bucket are counted exactly. A key with a quarter of a share or more is heavy and is counted separately from then on. Only few
+ * keys can be heavy. The many keys with few records cost nothing but the number of their bucket.
+ */
+export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
   const watchAt = Math.max(1, Math.floor(share / 2))
   const heavy = new Map<number, KeyCount>()
   // New records are counted in `young`. When all records in `old` are dead, the two change places.
@@ -119,13 +110,15 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions): KeyS
   }
 
   return {
-    isSpent (c, d, horizon) {
+    /** Whether a key has used up its share. */
+    isSpent (c: number, d: number, horizon: number): boolean {
       const count = heavyOf(c, d)
       if (!count) return false
       count.seconds.moveTo(horizon)
       return count.seconds.live >= share
     },
-    add (c, d, table, second, horizon) {
+    /** Counts a record that was put into the table with that number. */
+    add (c: number, d: number, table: number, second: number, horizon: number): void {
       if (oldLatest <= horizon) changePlaces()
       const count = heavyOf(c, d)
       if (count) count.seconds.add(second)
@@ -136,7 +129,8 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions): KeyS
       }
       read(horizon)
     },
-    move (c, d, table, before, second) {
+    /** Updates the count for a live record that now dies later. */
+    move (c: number, d: number, table: number, before: number, second: number): void {
       const count = heavyOf(c, d)
       const bucket = bucketOf(c, d)
       const seconds = count?.seconds ?? readCountOf(c, d, bucket, table, before - 1)
