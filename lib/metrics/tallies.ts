@@ -7,30 +7,24 @@ import type { SignatureVerifier } from '../token/jwt-signature.ts'
 import { createHistogram } from './histogram.ts'
 import type { Histogram, Sample } from './histogram.ts'
 
-/** What the guard has done since the start. */
-export interface GuardTally {
-  /** The numbers of refusals by reason. Every reason is there from the start. */
-  readonly refusals: Readonly<Record<RefusalReason, number>>
-  /** Durations of signature checks of access tokens that were not known yet. */
-  readonly tokens: Histogram
-  /** Durations of proofs that pass, from the first check to the last one before the `jti` is recorded. */
-  readonly proofs: Histogram
-  /** Durations of records at a shared replay store. A record in memory takes about a microsecond and is not measured. */
-  readonly records: Histogram
-  refused (reason: RefusalReason): void
-}
-
 const VERIFICATION_BOUNDS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5]
 const RECORD_BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5]
 
-export function createGuardTally (): GuardTally {
+export type GuardTally = ReturnType<typeof createGuardTally>
+
+/** Counts what the guard has done since the start. */
+export function createGuardTally () {
   const refusals = Object.fromEntries(Object.keys(REFUSALS).map(reason => [reason, 0])) as Record<RefusalReason, number>
   return {
-    refusals,
+    /** The numbers of refusals by reason. Every reason is there from the start. */
+    refusals: refusals as Readonly<typeof refusals>,
+    /** Durations of signature checks of access tokens that were not known yet. */
     tokens: createHistogram(VERIFICATION_BOUNDS),
+    /** Durations of proofs that pass, from the first check to the last one before the `jti` is recorded. */
     proofs: createHistogram(VERIFICATION_BOUNDS),
+    /** Durations of records at a shared replay store. A record in memory takes about a microsecond and is not measured. */
     records: createHistogram(RECORD_BOUNDS),
-    refused (reason) {
+    refused (reason: RefusalReason): void {
       refusals[reason]++
     }
   }
@@ -45,23 +39,17 @@ export interface RouteTally {
   answered (status: number, scheme: Scheme | undefined, durationMs: number): void
 }
 
-export interface RequestTally {
-  /** The tally of a route. It is made at the first call. */
-  ofRoute (method: string, route: string): RouteTally
-  /** The tally of requests without a route. Clients make up paths and methods, so both labels come from a small fixed set. */
-  ofUnknown (method: string): RouteTally
-  counts (): Sample[]
-  durations (name: string): Sample[]
-}
-
 const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 const SCHEMES = ['none', 'bearer', 'dpop'] as const
 
+export type RequestTally = ReturnType<typeof createRequestTally>
+
 /** Counts answers by route, method, status and scheme, and their durations by route. One answer costs a few tens of nanoseconds. */
-export function createRequestTally (): RequestTally {
+export function createRequestTally () {
   const tallies = new Map<string, ReturnType<typeof createRouteTally>>()
 
+  /** The tally of a route. It is made at the first call. */
   function ofRoute (method: string, route: string): RouteTally {
     const key = `${method} ${route}`
     const tally = tallies.get(key) ?? createRouteTally(method, route)
@@ -71,9 +59,10 @@ export function createRequestTally (): RequestTally {
 
   return {
     ofRoute,
-    ofUnknown: method => ofRoute(METHODS.has(method) ? method : 'other', 'unknown'),
-    counts: () => [...tallies.values()].flatMap(tally => tally.counts()),
-    durations: name => [...tallies.values()].flatMap(tally => tally.durations(name))
+    /** The tally of requests without a route. Clients make up paths and methods, so both labels come from a small fixed set. */
+    ofUnknown: (method: string): RouteTally => ofRoute(METHODS.has(method) ? method : 'other', 'unknown'),
+    counts: (): Sample[] => [...tallies.values()].flatMap(tally => tally.counts()),
+    durations: (name: string): Sample[] => [...tallies.values()].flatMap(tally => tally.durations(name))
   }
 }
 
