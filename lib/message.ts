@@ -86,13 +86,8 @@ const MOST_RAW_HEADERS = 2000
  * @throws Refusal headers_uncounted
  */
 export function verifyLinesCounted ({ rawHeaders, socket }: ReceivedRequest): void {
-  if (rawHeaders.length >= mostRawHeaders(socket)) throw new Refusal('headers_uncounted')
-}
-
-/** The parser counts in this way, and takes 0 and less as no limit. */
-function mostRawHeaders ({ server }: ReceivedRequest['socket']): number {
-  const lines = server?.maxHeadersCount
-  if (typeof lines !== 'number') return MOST_RAW_HEADERS
-  const most = lines << 1
-  return most > 0 ? most : Infinity
+  const lines = socket.server?.maxHeadersCount
+  // The parser counts in this way, and takes 0 and less as no limit.
+  const most = typeof lines === 'number' ? lines << 1 : MOST_RAW_HEADERS
+  if (most > 0 && rawHeaders.length >= most) throw new Refusal('headers_uncounted')
 }

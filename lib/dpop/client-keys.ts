@@ -15,22 +15,6 @@ export interface ProofHeader {
   readonly jkt: string
 }
 
-/** Reads proof headers and keeps the keys of clients whose proofs were accepted. Keys of refused proofs are never kept. */
-export interface ClientKeys {
-  /**
-   * @param encoded the header segment of a proof
-   * @param tokenJkt the thumbprint that the token is bound to. A known header is found under it.
-   * @throws Refusal proof_*
-   */
-  readHeader (encoded: string, tokenJkt: string): ProofHeader
-  /** @throws Refusal proof_key */
-  keyOf (header: ProofHeader): KeyObject
-  /** Called after a proof with this header was accepted. While the memory is full, a new key replaces another one only now and then. */
-  keep (encoded: string, header: ProofHeader, key: KeyObject): void
-  /** The number of entries, and the number of lookups that found one. */
-  state (): { readonly entries: number, readonly hits: number, readonly misses: number }
-}
-
 /** A client's key, with the last header that carried it. */
 interface KeptHeader extends ProofHeader {
   readonly encoded: string | undefined
@@ -52,19 +36,30 @@ export interface ClientKeysOptions {
   readonly nowMs: () => number
 }
 
-/** @param algs the accepted values of `alg` */
-export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS, nowMs }: ClientKeysOptions): ClientKeys {
+export type ClientKeys = ReturnType<typeof createClientKeys>
+
+/**
+ * Reads proof headers and keeps the keys of clients whose proofs were accepted. Keys of refused proofs are never kept.
+ * @param algs the accepted values of `alg`
+ */
+export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS, nowMs }: ClientKeysOptions) {
   const kept = new LRUCache<string, KeptHeader>({ max: maxKeys })
   let nextReplacementMs = nowMs()
   let hits = 0
   let misses = 0
 
   return {
-    readHeader (encoded, tokenJkt) {
+    /**
+     * @param encoded the header segment of a proof
+     * @param tokenJkt the thumbprint that the token is bound to. A known header is found under it.
+     * @throws Refusal proof_*
+     */
+    readHeader (encoded: string, tokenJkt: string): ProofHeader {
       const known = kept.get(tokenJkt)
       return known?.encoded === encoded ? known : parseProofHeader(encoded, algs)
     },
-    keyOf (header) {
+    /** @throws Refusal proof_key */
+    keyOf (header: ProofHeader): KeyObject {
       const key = isKept(header) ? header.key : kept.get(header.jkt)?.key
       if (key) {
         hits++
@@ -73,7 +68,8 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
       misses++
       return importPublicJwk(header.jwk)
     },
-    keep (encoded, header, key) {
+    /** Called after a proof with this header was accepted. While the memory is full, a new key replaces another one only now and then. */
+    keep (encoded: string, header: ProofHeader, key: KeyObject): void {
       if (isKept(header)) return
       const { algorithm, jwk, jkt } = header
       if (kept.size === maxKeys && !kept.has(jkt)) {
@@ -83,6 +79,7 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
       }
       kept.set(jkt, { encoded: encoded.length <= MAX_HEADER_CHARACTERS ? flatCopy(encoded) : undefined, algorithm, jwk, jkt, key })
     },
+    /** The number of entries, and the number of lookups that found one. */
     state: () => ({ entries: kept.size, hits, misses })
   }
 }

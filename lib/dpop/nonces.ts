@@ -4,27 +4,22 @@ import { createHmac } from 'node:crypto'
 export const NONCE_ROTATION_SECONDS = 60
 export const NONCE_LIFETIME_SECONDS = 300
 
+export type Nonces = ReturnType<typeof createNonces>
+
 /**
  * Server-provided nonces (RFC 9449 sections 8 and 9) without state. Each nonce is a keyed hash of the minute in which it is handed
  * out, so all instances with the same secret make and accept the same nonces.
- */
-export interface Nonces {
-  /** The newest nonce: 22 characters of base64url. @param now Unix seconds. */
-  current (now: number): string
-  /** The time at which a nonce will be refused, in Unix seconds. Undefined for a nonce that is not ours or not recent. */
-  expiryOf (nonce: string, now: number): number | undefined
-}
-
-/**
  * @param secrets the first secret makes nonces, and all of them verify nonces, so that a secret can be replaced without refusing a
  * client
  */
-export function createNonces (secrets: readonly Buffer[]): Nonces {
+export function createNonces (secrets: readonly Buffer[]) {
   let newestSlot = NaN
   let newest = ''
   let expiries = new Map<string, number>()
 
-  function turnTo (slot: number): void {
+  function turn (now: number): void {
+    const slot = Math.floor(now / NONCE_ROTATION_SECONDS)
+    if (slot === newestSlot) return
     newestSlot = slot
     newest = makeNonce(secrets[0]!, slot)
     expiries = new Map()
@@ -34,17 +29,14 @@ export function createNonces (secrets: readonly Buffer[]): Nonces {
     }
   }
 
-  function turn (now: number): void {
-    const slot = Math.floor(now / NONCE_ROTATION_SECONDS)
-    if (slot !== newestSlot) turnTo(slot)
-  }
-
   return {
-    current (now) {
+    /** The newest nonce: 22 characters of base64url. @param now Unix seconds. */
+    current (now: number): string {
       turn(now)
       return newest
     },
-    expiryOf (nonce, now) {
+    /** The time at which a nonce will be refused, in Unix seconds. Undefined for a nonce that is not ours or not recent. */
+    expiryOf (nonce: string, now: number): number | undefined {
       turn(now)
       return expiries.get(nonce)
     }

@@ -42,10 +42,6 @@ function baseOf (scheme: Scheme, authority: Authority, prefix: string): BaseUrl 
   return { scheme, host: origin.host, prefix, href: origin.href + prefix }
 }
 
-function readHostOrRefuse (message: Message): HostEntry {
-  return readHost(message.host ?? '') ?? refuseHost()
-}
-
 function refuseHost (): never {
   throw new Refusal('host_invalid', { header: 'host' })
 }
@@ -88,7 +84,7 @@ export function createBaseUrlResolver (settings: UrlSettings): (message: Message
     if (message.hostCount > 1) throw new Refusal('host_repeated')
     if (publicBase !== undefined) return publicBase
     if (isTrusted(message.remoteAddress)) return readBehindProxy(message)
-    const entry = readHostOrRefuse(message)
+    const entry = readHost(message.host ?? '') ?? refuseHost()
     return message.encrypted ? entry.https : entry.http
   }
 }
