@@ -103,8 +103,6 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
     return 'first'
   }
 
-  const bytes = (): number => tables.reduce((sum, table) => sum + table.bytes, 0)
-
   return {
     record (id, jkt, expiresAt, done) {
       records++
@@ -120,7 +118,8 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
     state () {
       counts.moveTo(clock.passed(window))
       const reason = closed ? 'closed' : counts.horizon > clock.wall ? 'clock_went_back' : counts.live >= max ? 'full' : undefined
-      return { kind: 'memory', ready: !closed, reason, entries: counts.live, max, bytes: bytes(), records, seen, refused }
+      const bytes = tables.reduce((sum, table) => sum + table.bytes, 0)
+      return { kind: 'memory', ready: !closed, reason, entries: counts.live, max, bytes, records, seen, refused }
     },
     close () {
       closed = true

@@ -2,27 +2,18 @@
 export type RedisFault =
   | 'unreachable' | 'timeout' | 'tls' | 'auth' | 'not_redis' | 'readonly' | 'oom' | 'evicts' | 'loading' | 'cluster' | 'database' | 'max_clients' | 'refused_write'
 
-/** The beginnings of a server's error replies. */
-const REPLIES: ReadonlyArray<readonly [string, RedisFault]> = [
-  ['READONLY', 'readonly'],
-  ['OOM', 'oom'],
-  ['WRONGPASS', 'auth'],
-  ['NOAUTH', 'auth'],
-  ['NOPERM', 'auth'],
-  ['ERR invalid password', 'auth'],
-  ['ERR AUTH', 'auth'],
-  ['LOADING', 'loading'],
-  ['MASTERDOWN', 'readonly'],
-  ['CLUSTERDOWN', 'cluster'],
-  ['MOVED', 'cluster'],
-  ['ASK', 'cluster'],
-  ['CROSSSLOT', 'cluster'],
-  ['ERR This instance has cluster support disabled', 'cluster'],
-  ['ERR DB index', 'database'],
-  ['ERR SELECT is not allowed', 'database'],
-  ['ERR max number of clients', 'max_clients'],
-  ['All sentinels are unreachable', 'unreachable'],
-  ['Socket timeout', 'timeout']
+/** What the texts of errors begin with: replies of a server, and what the client itself says. */
+const BEGINNINGS: ReadonlyArray<readonly [RedisFault, RegExp]> = [
+  ['readonly', /^(?:READONLY|MASTERDOWN)/],
+  ['oom', /^OOM/],
+  ['auth', /^(?:WRONGPASS|NOAUTH|NOPERM|ERR invalid password|ERR AUTH)/],
+  ['loading', /^LOADING/],
+  ['cluster', /^(?:CLUSTERDOWN|MOVED|ASK|CROSSSLOT|ERR This instance has cluster support disabled)/],
+  ['database', /^ERR (?:DB index|SELECT is not allowed)/],
+  ['max_clients', /^ERR max number of clients/],
+  ['unreachable', /^All sentinels are unreachable/],
+  ['timeout', /^Socket timeout/],
+  ['not_redis', /^Unknown RESP type/]
 ]
 
 const TLS_CODES = /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH|INVALID_CA)/
@@ -41,10 +32,8 @@ interface ClientError extends Error {
 export function faultOf (error: ClientError): RedisFault | null {
   if (error.lastNodeError) return faultOf(error.lastNodeError)
   const { message, code, name } = error
-  for (const [start, fault] of REPLIES) {
-    if (message.startsWith(start)) return fault
-  }
-  if (message.startsWith('Unknown RESP type')) return 'not_redis'
+  const named = BEGINNINGS.find(([, beginning]) => beginning.test(message))
+  if (named) return named[0]
   if (name === 'ReplyError') return 'refused_write'
   if (code === undefined) return null
   if (code === 'ETIMEDOUT') return 'timeout'
