@@ -4,9 +4,6 @@ import { memoize } from './memo.ts'
 /** `true` for every peer, `false` for none, or addresses, CIDRs and the names `loopback`, `linklocal`, `uniquelocal`. */
 export type TrustProxy = boolean | readonly string[]
 
-/** The verdict on one address. It is an object, since the memo keeps no undefined. */
-interface Verdict { readonly trusted: boolean }
-
 const MAX_ADDRESSES = 256
 
 /**
@@ -19,6 +16,6 @@ export function createPeerTrust (trustProxy: TrustProxy): (remoteAddress: string
   if (trustProxy === true) return () => true
   if (trustProxy === false) return () => false
   const matches = compile([...trustProxy])
-  const verdictOn = memoize<Verdict>((address) => ({ trusted: matches(address, 0) }), MAX_ADDRESSES)
+  const verdictOn = memoize((address) => ({ trusted: matches(address, 0) }), MAX_ADDRESSES)
   return (remoteAddress) => remoteAddress !== undefined && verdictOn(remoteAddress)!.trusted
 }

@@ -6,12 +6,8 @@ import { originOf, parseHttpUrl, parseWireAuthority, splitHttpUrl } from './http
 import type { HttpUrl, Scheme } from './http-url.ts'
 import { readTargetPath } from './path.ts'
 
-/** The place at which `htu` and the URL of the request differ: a stable word for logs and for the advice. */
-export type HtuCause =
-  | 'scheme' | 'host' | 'port' | 'prefix' | 'prefix_extra' | 'trailing_slash' | 'path_case' | 'path_rewritten' | 'path'
-
-/** The advice for each cause, for the person who runs or calls the service. */
-export const HTU_ADVICE: Readonly<Record<HtuCause, string>> = Object.freeze({
+/** The places at which `htu` and the URL of the request can differ, each with advice for the person who runs or calls the service. */
+export const HTU_ADVICE = Object.freeze({
   scheme: 'The schemes differ. If TLS ends at a proxy, set PUBLIC_URL to the address that clients use, or set TRUST_PROXY and have the proxy send X-Forwarded-Proto.',
   host: 'The hosts differ. Behind a proxy, set PUBLIC_URL to the address that clients use, or have the proxy pass on the Host header unchanged, or set TRUST_PROXY and have it send X-Forwarded-Host.',
   port: 'The ports differ. Behind a proxy, set PUBLIC_URL with the port that clients use, or have the proxy pass on Host with its port (in nginx $http_host, not $host), or set TRUST_PROXY and have it send X-Forwarded-Port.',
@@ -22,6 +18,9 @@ export const HTU_ADVICE: Readonly<Record<HtuCause, string>> = Object.freeze({
   path_rewritten: 'The paths are two spellings of the same resource: something on the way decoded escapes or merged slashes. Have the proxy pass on the path as it came (in nginx, no URI part in proxy_pass).',
   path: 'The paths differ. Make the proof for exactly the URL that is requested, after redirects. If a proxy rewrites the path, tell the service what the client used.'
 })
+
+/** The place at which they differ: a stable word for logs and for the advice. */
+export type HtuCause = keyof typeof HTU_ADVICE
 
 const MAX_LOGGED_CHARS = 512
 
@@ -76,8 +75,6 @@ export function compareHtu (htu: string, url: RequestUrl): void {
     cause: findCause(parsed, host, url)
   })
 }
-
-export type { BaseUrl, UrlSettings } from './base-url.ts'
 
 /** The URL that the client used, without query and fragment, in normal form. */
 export interface RequestUrl {

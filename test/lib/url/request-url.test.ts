@@ -1,9 +1,9 @@
 import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
 import { createBaseUrlResolver, parsePublicUrl } from '../../../lib/url/base-url.ts'
+import type { UrlSettings } from '../../../lib/url/base-url.ts'
 import { compareHtu, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
 import { createPeerTrust } from '../../../lib/url/peer-trust.ts'
-import type { UrlSettings } from '../../../lib/url/request-url.ts'
 import type { Message } from '../../../lib/message.ts'
 
 type Headers = Record<string, string>
