@@ -21,7 +21,7 @@ const createReader = (): ReturnType<typeof import('get-jwks')> => require('get-j
 
 /** A domain for get-jwks at which every path leads to the document: the path becomes a fragment, and a fragment is not fetched. */
 function domainOf (document: object): string {
-  return `data:application/json,${encodeURIComponent(JSON.stringify(document))}#/`
+  return `data:application/json;base64,${Buffer.from(JSON.stringify(document)).toString('base64')}#/`
 }
 
 /** The key as PEM (SPKI). */
