@@ -66,11 +66,17 @@ export function serverOptions (settings: Settings): ServerOptions {
   }
 }
 
+export interface HoldfastOptions {
+  readonly settings: Settings
+  /** Whether a file of routes/api is served, by its path in there, such as `/orders.ts`. Without it, every file is. */
+  readonly isServed?: (path: string) => boolean
+}
+
 /**
  * The whole service as one plugin: first the capabilities from plugins/, then every path from routes/. So the order among plugins
  * never decides what applies to a route.
  */
-export const holdfast = fp<{ settings: Settings }>(async (app, { settings }) => {
+export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed }) => {
   const directory = import.meta.dirname
   app.decorate('settings', settings)
   let arePluginsLoaded = false
@@ -86,6 +92,6 @@ export const holdfast = fp<{ settings: Settings }>(async (app, { settings }) => 
       reply.cacheControl('no-store')
       done()
     })
-    await api.register(autoload, { dir: join(directory, 'routes', 'api') })
+    await api.register(autoload, { dir: join(directory, 'routes', 'api'), matchFilter: isServed })
   }, { prefix: '/api' })
 }, { name: 'holdfast', fastify: '5.x' })

@@ -2,9 +2,11 @@ import Fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
+import type { HoldfastOptions } from '../../holdfast.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
 import { AUDIENCE } from './issuer.ts'
 import type { Issuer } from './issuer.ts'
+import { addStandIns, isSample } from './samples.ts'
 
 export interface LogLine extends Record<string, unknown> {
   readonly level: number
@@ -21,8 +23,28 @@ export interface RunningApp {
   reasons (): unknown[]
 }
 
-/** The whole service on a socket of loopback, with the settings of a test. It ends with the test. */
-export async function startApp (t: Test, issuer: Issuer, values: RawSettings = {}, prepare?: (app: FastifyInstance) => void, before?: (app: FastifyInstance) => void, host = '127.0.0.1'): Promise<RunningApp> {
+interface Start {
+  readonly values?: RawSettings
+  readonly before?: (app: FastifyInstance) => void
+  readonly prepare?: (app: FastifyInstance) => void
+  readonly host?: string
+  readonly isServed?: HoldfastOptions['isServed']
+}
+
+/**
+ * The whole service on a socket of loopback, with the settings of a test and the sample routes. Own routes are not there, so that
+ * they change nothing for this test. It ends with the test.
+ */
+export function startApp (t: Test, issuer: Issuer, values: RawSettings = {}, prepare?: (app: FastifyInstance) => void, before?: (app: FastifyInstance) => void, host?: string): Promise<RunningApp> {
+  return start(t, issuer, { values, before, prepare: app => { addStandIns(app); prepare?.(app) }, host, isServed: isSample })
+}
+
+/** The service as it is deployed, with every file of routes/api. It ends with the test. */
+export function startWholeApp (t: Test, issuer: Issuer, values: RawSettings = {}, before?: (app: FastifyInstance) => void): Promise<RunningApp> {
+  return start(t, issuer, { values, before })
+}
+
+async function start (t: Test, issuer: Issuer, { values, before, prepare, host = '127.0.0.1', isServed }: Start): Promise<RunningApp> {
   const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
   const log: LogLine[] = []
   const options = serverOptions(settings)
@@ -31,7 +53,7 @@ export async function startApp (t: Test, issuer: Issuer, values: RawSettings = {
     logger: { level: settings.LOG_LEVEL, stream: { write: (line: string) => { log.push(JSON.parse(line)) } } }
   })
   before?.(app)
-  await app.register(holdfast, { settings })
+  await app.register(holdfast, { settings, isServed })
   prepare?.(app)
   t.teardown(() => {
     // With the door shut already, closing does not wait for a balancer to notice.
