@@ -5,12 +5,15 @@ import fp from 'fastify-plugin'
 import { addGuardAnswers, describeRoute, describeService } from '../lib/openapi/describe.ts'
 import type { DescribedRoute } from '../lib/openapi/describe.ts'
 import type { OpenapiDocument, Operation } from '../lib/openapi/document.ts'
+import { readTextIfThere } from '../lib/settings/sources.ts'
+import { readBuild } from '../server/build.ts'
 
 /** Decorates `app.swagger()`: the OpenAPI document, made from the routes' own schemas and guards. routes/docs.ts serves it. */
 export default fp(async (app: FastifyInstance) => {
   const { dpopMode, DPOP_ALGS, DPOP_NONCE, DPOP_REPLAY, ERROR_BODY, rateLimit } = app.settings
   const hasProofs = dpopMode !== 'DISABLED'
   const policy = {
+    version: readBuild(import.meta.dirname, readTextIfThere, undefined).version,
     mode: dpopMode,
     algs: DPOP_ALGS,
     nonces: hasProofs && DPOP_NONCE === 'required',

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import helmet from '@fastify/helmet'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { OpenapiDocument } from '../lib/openapi/document.ts'
-import { PAGE_STYLE, renderPage } from '../schemas/docs-page.ts'
+import { PAGE_STYLE, placeAddress, renderPage } from '../schemas/docs-page.ts'
 import { Refusal } from '../lib/refusal.ts'
 
 /** `/docs`: the reference as one page without scripts, and `/docs/json`: the OpenAPI document. */
@@ -29,7 +29,11 @@ const routes: FastifyPluginAsync = async (app) => {
   })
   const options = { config: { essential: true }, schema: { hide: true } }
 
-  app.get('/docs', options, (_request, reply) => reply.type('text/html; charset=utf-8').send(documents().page))
+  // The address follows from headers of the request, so that neither answer may be cached for others.
+  app.get('/docs', options, (request, reply) => reply
+    .header('cache-control', 'no-store')
+    .type('text/html; charset=utf-8')
+    .send(placeAddress(documents().page, addressFor(request).replace(/\/$/, ''))))
 
   app.get('/docs/json', options, (request, reply) => reply
     .header('cache-control', 'no-store')

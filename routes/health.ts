@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { readBuild } from '../server/build.ts'
 import { readTextIfThere } from '../lib/settings/sources.ts'
+import { withExample } from '../schemas/answers.ts'
 import { aliveSchema, readySchema } from '../schemas/operation.ts'
 
 /**
@@ -9,18 +10,22 @@ import { aliveSchema, readySchema } from '../schemas/operation.ts'
  */
 const PASSING: ReadonlySet<string> = new Set(['ok', 'stale', 'policy_unknown'])
 
+const READY = { status: 'ok', checks: { process: 'ok', keys: 'ok', replay: 'ok' } }
+/** As it is until the keys have been fetched once. */
+const NOT_READY = { status: 'unavailable', checks: { ...READY.checks, keys: 'empty' } }
+
 /** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
 const routes: FastifyPluginAsync = async (app) => {
   const { keys, replay } = app.guardParts
   const config = { essential: true }
   const alive = { status: 'ok', ...readBuild(import.meta.dirname, readTextIfThere, process.env.HOLDFAST_COMMIT) }
 
-  app.get('/health/live', { config, schema: { tags: ['Operation'], summary: 'Whether the process answers, and which build it is', response: { 200: aliveSchema } } }, (_request, reply) => {
+  app.get('/health/live', { config, schema: { tags: ['Operation'], summary: 'Whether the process answers, and which build it is', response: { 200: withExample(aliveSchema, alive) } } }, (_request, reply) => {
     reply.header('cache-control', 'no-store')
     return alive
   })
 
-  app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether the service can decide about tokens and proofs', response: { 200: readySchema, 503: readySchema } } }, (_request, reply) => {
+  app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether the service can decide about tokens and proofs', response: { 200: withExample(readySchema, READY), 503: withExample(readySchema, NOT_READY) } } }, (_request, reply) => {
     const checks = { process: app.closing.hasBegun ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck() }
     const ready = Object.values(checks).every(check => PASSING.has(check))
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')

@@ -1,6 +1,8 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
 import { describeResource, METADATA_PATH, mountedAt } from '../lib/guard/resource-metadata.ts'
+import { parsePublicUrl } from '../lib/url/base-url.ts'
+import { withExample } from '../schemas/answers.ts'
 import { resourceMetadataSchema } from '../schemas/operation.ts'
 
 const FRESH_SECONDS = 300
@@ -13,10 +15,11 @@ function prefixAskedFor (target: string): string {
 /** `/.well-known/oauth-protected-resource` (RFC 9728): tells a client that knows only the address where to get tokens, and which tokens. */
 const routes: FastifyPluginAsync = async (app) => {
   const { settings, guardedScopes } = app
+  const example = describeResource(parsePublicUrl('https://api.example')!, ['read:messages'], settings)
 
   app.get(METADATA_PATH, {
     config: { essential: true },
-    schema: { summary: 'Metadata of the protected resource', tags: ['Discovery'], response: { 200: resourceMetadataSchema } }
+    schema: { summary: 'Metadata of the protected resource', tags: ['Discovery'], response: { 200: withExample(resourceMetadataSchema, example) } }
   }, (request, reply) => answer(request, reply, undefined))
 
   // RFC 9728 section 3.1: if the address of a resource has a path, the path follows the well-known path.

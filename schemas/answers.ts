@@ -19,12 +19,15 @@ export const claimsSchema = object({
   audience: { anyOf: [string, strings] }
 })
 
-/** A claim as a string, or null if it is absent or has another type. */
-export function stringOrNull (claim: unknown): string | null {
-  return typeof claim === 'string' ? claim : null
-}
+/** The claims of whoever calls in the examples of answers. */
+export const EXAMPLE_CLIENT = {
+  sub: 'user-1',
+  scope: 'openid read:messages',
+  email: 'user-1@example.com',
+  permissions: ['read:messages']
+} as const
 
-/** A claim as a list of strings. The list is empty if the claim is absent or has another type. */
-export function stringsOrEmpty (claim: unknown): readonly string[] {
-  return Array.isArray(claim) && claim.every(entry => typeof entry === 'string') ? claim : []
+/** A schema with an example, which stands in the reference. */
+export function withExample<Schema extends object> (schema: Schema, example: unknown): Schema & { examples: readonly unknown[] } {
+  return { ...schema, examples: [example] }
 }

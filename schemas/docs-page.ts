@@ -1,4 +1,5 @@
 import type { JsonSchema, OpenapiDocument, Operation, Parameter, Response } from '../lib/openapi/document.ts'
+import { curlLine } from '../lib/openapi/curl-line.ts'
 import { resolveReference } from '../lib/openapi/document.ts'
 
 /** The whole style of the page, so that a Content-Security-Policy can name its hash. */
@@ -10,15 +11,33 @@ h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line) }
 h3, code { font-family: ui-monospace, monospace; overflow-wrap: anywhere }
 article { border: 1px solid var(--line); border-radius: .5rem; padding: 0 1rem 1rem; margin: 1rem 0 }
 code { background: var(--soft); padding: .1em .3em; border-radius: .25em; font-size: .9em }
+h2 a, h3 a { color: inherit; text-decoration: none }
+h2 a:hover, h3 a:hover { text-decoration: underline }
+:target { scroll-margin-top: 1rem; border-color: var(--link) }
+pre { background: var(--soft); padding: .6rem .75rem; border-radius: .25em; overflow-x: auto; white-space: pre-wrap }
+pre code { padding: 0; user-select: all }
+nav ul { padding-left: 1.25rem }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-top: 1px solid var(--line) }
 `
 
-/** Renders a document as one page of HTML, without scripts and without anything to fetch. Links are relative to `/docs`. */
+/**
+ * Where the page has the address of the service. Only the address differs between clients. The rest is the same for everyone and is
+ * made once. No text of a document holds this character.
+ */
+export const ADDRESS_MARK = '\u0000'
+
+/** The page for one client, made of a rendered one. The address is always within single quotes of a shell. */
+export function placeAddress (page: string, address: string): string {
+  return page.replaceAll(ADDRESS_MARK, escape(address.replaceAll("'", "'\\''")))
+}
+
+/** The page of `/docs` as HTML, without scripts and without anything to fetch. Links are relative to `/docs`. */
 export function renderPage (document: OpenapiDocument): string {
-  const { info, tags = [], components } = document
+  const { info, components } = document
   const schemes = Object.entries(components.securitySchemes)
+  const sections = sectionsOf(document)
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -31,13 +50,23 @@ export function renderPage (document: OpenapiDocument): string {
 <header>
 <h1>${escape(info.title)}</h1>
 <p>${prose(info.description)}</p>
-<p>For programs: <a href="docs/json">OpenAPI ${escape(document.openapi)} document</a>.</p>
+<p>Version ${escape(info.version)}. For programs: <a href="docs/json">OpenAPI ${escape(document.openapi)} document</a>.</p>
 </header>
+<nav aria-label="Contents">
+<ul>
+<li><a href="#credentials">Credentials</a></li>
+${sections.map(({ name, entries }) => `<li>${link(`tag-${name}`, name)}<ul>\n${entries.map(({ method, path, operation }) => `<li>${link(operation.operationId, titleOf(method, path))}</li>`).join('\n')}\n</ul></li>`).join('\n')}
+<li><a href="#refusals">Refusals</a><ul>
+${Object.keys(components.responses).map(name => `<li>${link(anchor(name), name)}</li>`).join('\n')}
+</ul></li>
+</ul>
+</nav>
 <main>
-<h2 id="credentials">Credentials</h2>
+${heading(2, 'credentials', 'Credentials')}
 ${table(['Scheme', 'Meaning'], schemes.map(([name, { description }]) => [code(name), prose(description)]))}
-${tags.map(tag => renderTag(document, tag)).join('\n')}
-<h2 id="refusals">Refusals</h2>
+<p>The calls on this page take the access token from the variable <code>TOKEN</code> of the shell${schemes.some(([name]) => name === 'Bearer') ? '' : ', and the proof from <code>PROOF</code>. Each call needs a fresh one'}. One click selects a whole call.</p>
+${sections.map(section => renderSection(document, section)).join('\n')}
+${heading(2, 'refusals', 'Refusals')}
 ${Object.entries(components.responses).map(([name, response]) => renderRefusal(name, response)).join('\n')}
 </main>
 </body>
@@ -45,21 +74,34 @@ ${Object.entries(components.responses).map(([name, response]) => renderRefusal(n
 `
 }
 
-function renderTag (document: OpenapiDocument, { name, description }: { readonly name: string, readonly description: string }): string {
-  const articles = Object.entries(document.paths).flatMap(([path, operations]) => Object.entries(operations)
-    .filter(([, operation]) => operation.tags?.includes(name))
-    .map(([method, operation]) => renderOperation(document, method, path, operation)))
-  return `<h2>${escape(name)}</h2>\n<p>${prose(description)}</p>\n${articles.join('\n')}`
+interface Entry { readonly method: string, readonly path: string, readonly operation: Operation }
+interface Section { readonly name: string, readonly description?: string, readonly entries: readonly Entry[] }
+
+/** The operations by their first tag: first the tags that the document describes, then the others. */
+function sectionsOf ({ tags = [], paths }: OpenapiDocument): Section[] {
+  const entries = Object.entries(paths).flatMap(([path, operations]) => Object.entries(operations).map(([method, operation]) => ({ method, path, operation })))
+  const tagOf = ({ operation }: Entry): string => operation.tags?.[0] ?? 'Other'
+  const described = new Map(tags.map(({ name, description }) => [name, description]))
+  return [...new Set([...described.keys(), ...entries.map(tagOf)])]
+    .map(name => ({ name, description: described.get(name), entries: entries.filter(entry => tagOf(entry) === name) }))
 }
 
-function renderOperation (document: OpenapiDocument, method: string, path: string, operation: Operation): string {
+function renderSection (document: OpenapiDocument, { name, description, entries }: Section): string {
+  return `${heading(2, `tag-${name}`, name)}\n<p>${prose(description)}</p>\n${entries.map(entry => renderOperation(document, entry)).join('\n')}`
+}
+
+function renderOperation (document: OpenapiDocument, { method, path, operation }: Entry): string {
+  const { operationId, summary, description, security = [], requestBody } = operation
   const parameters = (operation.parameters ?? []).map(parameter => resolveReference<Parameter>(document, parameter))
   const answers = Object.entries(operation.responses).map(([status, response]) => renderAnswer(document, status, response))
-  return `<article id="${escape(operation.operationId)}">
-<h3>${escape(method.toUpperCase())} ${escape(path)}</h3>
-<p>${prose(operation.description ?? operation.summary)}</p>
-${(operation.security ?? []).length === 0 ? '<p>Open to everyone.</p>' : `<p>Credentials: ${operation.security!.map(renderSecurity).join(', or ')}.</p>`}
+  const call = curlLine(document, { method, path, operation, address: ADDRESS_MARK })
+  return `<article id="${escape(operationId)}">
+<h3>${link(operationId, titleOf(method, path))}</h3>
+${[summary, description].filter(text => text !== undefined).map(text => `<p>${prose(text)}</p>`).join('\n')}
+${security.length === 0 ? '<p>Open to everyone.</p>' : `<p>Credentials: ${security.map(renderSecurity).join(', or ')}.</p>`}
+<pre><code>${escape(call)}</code></pre>
 ${parameters.length === 0 ? '' : table(['Parameter', 'Where', 'Meaning'], parameters.map(({ name, in: place, required, description }) => [code(name), escape(required ? `${place}, required` : place), prose(description)]))}
+${requestBody === undefined ? '' : table(['Body', 'Members'], Object.entries(requestBody.content).map(([type, { schema }]) => [code(type), renderSchema(document, schema)]))}
 ${table(['Status', 'Answer', 'Body'], answers)}
 </article>`
 }
@@ -71,13 +113,14 @@ function renderSecurity (requirement: Readonly<Record<string, readonly string[]>
 function renderAnswer (document: OpenapiDocument, status: string, response: Operation['responses'][string]): string[] {
   const { description, content = {} } = resolveReference<Response>(document, response)
   const [body] = Object.values(content)
-  const link = '$ref' in response ? ` (<a href="#${anchor(response.$ref)}">more</a>)` : ''
-  return [code(status), prose(description) + link, body ? renderSchema(document, body.schema) : '']
+  const more = '$ref' in response ? ` (${link(anchor(response.$ref), 'more')})` : ''
+  const example = body?.example === undefined ? '' : `<br>for example ${code(typeof body.example === 'string' ? body.example : JSON.stringify(body.example))}`
+  return [code(status), prose(description) + more, body ? renderSchema(document, body.schema) + example : '']
 }
 
 function renderRefusal (name: string, { description, headers = {}, content = {} }: Response): string {
   const examples = Object.values(content).flatMap(({ examples = {} }) => Object.entries(examples))
-  return `<h3 id="${anchor(name)}">${escape(name)}</h3>
+  return `${heading(3, anchor(name), name)}
 <p>${prose(description)}</p>
 ${table(['Header', 'Meaning'], Object.entries(headers).map(([header, { description }]) => [code(header), prose(description)]))}
 ${table(['Reason', 'Body'], examples.map(([reason, { value }]) => [code(reason), code(JSON.stringify(value))]))}`
@@ -98,7 +141,10 @@ function table (heads: readonly string[], rows: ReadonlyArray<readonly string[]>
   return `<div class="wide"><table>\n<thead>${cells('th', heads)}</thead>\n<tbody>\n${rows.map(row => cells('td', row)).join('\n')}\n</tbody>\n</table></div>`
 }
 
-const anchor = (reference: string): string => escape(reference.slice(reference.lastIndexOf('/') + 1).toLowerCase())
+const titleOf = (method: string, path: string): string => `${method.toUpperCase()} ${path}`
+const anchor = (reference: string): string => `refusal-${reference.slice(reference.lastIndexOf('/') + 1).toLowerCase()}`
+const link = (id: string | undefined, text: string): string => `<a href="#${escape(id)}">${escape(text)}</a>`
+const heading = (level: number, id: string, text: string): string => `<h${level} id="${escape(id)}">${link(id, text)}</h${level}>`
 const code = (text: string): string => `<code>${escape(text)}</code>`
 
 /** Text in which words between back-quotes are shown as code. */

@@ -16,7 +16,11 @@ export const readySchema = {
   properties: { status: string, checks: { type: 'object', additionalProperties: string } }
 } as const
 
-export const metricsSchema = { type: 'string', description: 'The metrics, in the text format of Prometheus.' } as const
+export const metricsSchema = {
+  type: 'string',
+  description: 'The metrics, in the text format of Prometheus.',
+  examples: ['# TYPE holdfast_requests_total counter\n']
+} as const
 
 /** RFC 9728 section 2. */
 export const resourceMetadataSchema = {

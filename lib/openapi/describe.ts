@@ -22,12 +22,11 @@ export interface DescribedRoute {
 }
 
 export interface DescriptionPolicy extends RefusalPolicy {
+  /** The version of the package. */
+  readonly version: string
   /** Accepted `alg` values of proofs. */
   readonly algs: readonly string[]
 }
-
-/** The version of the contract, not of the program: it changes if a client would notice. */
-const CONTRACT_VERSION = '1.0.0'
 
 /** The text that @fastify/swagger writes for an answer whose schema has no description. */
 const UNDESCRIBED = 'Default Response'
@@ -48,7 +47,7 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
     openapi: '3.1.0',
     info: {
       title: 'Holdfast',
-      version: CONTRACT_VERSION,
+      version: policy.version,
       license: { name: 'MIT', identifier: 'MIT' },
       description: 'A small JSON API whose protected resources accept only access tokens of one identity provider. Each security scheme lists the scopes that it needs. HEAD works wherever GET does.'
     },
@@ -88,7 +87,7 @@ export function describeRoute ({ method, url, guard, schema }: DescribedRoute, {
       summary: `${url.slice(url.lastIndexOf('/', isWild ? url.length - 3 : undefined) + 1)}`,
       tags: ['API'],
       ...(guard && { description: describeGuard(guard) }),
-      ...(isWild && { params: { type: 'object', properties: { path: { type: 'string', description: 'The rest of the path.' } } } }),
+      ...(isWild && { params: { type: 'object', properties: { path: { type: 'string', description: 'The rest of the path.', examples: ['7'] } } } }),
       ...schema,
       security: guard ? securityOf(guard, mode) : []
     }

@@ -23,6 +23,7 @@ export interface Operation {
   /** Any one of them is enough. Empty if nothing is needed. */
   security?: ReadonlyArray<Readonly<Record<string, readonly string[]>>>
   parameters?: Array<Parameter | Reference>
+  requestBody?: { readonly content: Content }
   responses: Record<string, Response | Reference>
 }
 
@@ -33,13 +34,21 @@ export interface Parameter {
   readonly in: string
   readonly required?: boolean
   readonly description?: string
+  readonly example?: unknown
   readonly schema: JsonSchema
 }
+
+/** Bodies by media type. */
+export type Content = Readonly<Record<string, {
+  readonly schema: JsonSchema | Reference
+  readonly example?: unknown
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
+}>>
 
 export interface Response {
   readonly description: string
   readonly headers?: Readonly<Record<string, { readonly description?: string, readonly required?: boolean, readonly schema: JsonSchema }>>
-  readonly content?: Readonly<Record<string, { readonly schema: JsonSchema | Reference, readonly examples?: Readonly<Record<string, { readonly value: unknown }>> }>>
+  readonly content?: Content
 }
 
 export interface JsonSchema {
@@ -52,6 +61,7 @@ export interface JsonSchema {
   readonly items?: JsonSchema
   readonly anyOf?: readonly JsonSchema[]
   readonly enum?: readonly unknown[]
+  readonly examples?: readonly unknown[]
   readonly minimum?: number
   readonly maxLength?: number
 }

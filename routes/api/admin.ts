@@ -1,11 +1,11 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { messageSchema } from '../../schemas/answers.ts'
+import { messageSchema, withExample } from '../../schemas/answers.ts'
 
 const routes: FastifyPluginAsync = async (app) => {
-  const guarded = { onRequest: app.requireScope('admin'), schema: { response: { 200: messageSchema } } }
-  const answer = () => ({ message: 'Whoever reads this may administer.' })
+  const answer = { message: 'Whoever reads this may administer.' }
+  const guarded = { onRequest: app.requireScope('admin'), schema: { summary: 'What administrators may read', response: { 200: withExample(messageSchema, answer) } } }
 
-  app.get('/admin', guarded, answer)
-  app.get('/admin/*', guarded, answer)
+  app.get('/admin', guarded, () => answer)
+  app.get('/admin/*', guarded, () => answer)
 }
 export default routes

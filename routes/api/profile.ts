@@ -1,18 +1,23 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { claimsSchema, profileSchema, stringOrNull, stringsOrEmpty } from '../../schemas/answers.ts'
+import { claimsSchema, EXAMPLE_CLIENT, profileSchema, withExample } from '../../schemas/answers.ts'
+
+const summary = 'What the token says of who calls'
 
 const routes: FastifyPluginAsync = async (app) => {
-  const { API_PROFILE, IDP_CUSTOM_CLAIM } = app.settings
+  const { API_PROFILE, IDP_AUDIENCE, IDP_CUSTOM_CLAIM, issuer } = app.settings
+  const { sub, email, permissions, scope } = EXAMPLE_CLIENT
 
   if (API_PROFILE === '1') {
-    app.get('/profile', { onRequest: app.authenticate(), schema: { response: { 200: profileSchema } } }, ({ user }) => ({
+    const example = { user_id: sub, email, permissions, custom_claim: null }
+    app.get('/profile', { onRequest: app.authenticate(), schema: { summary, response: { 200: withExample(profileSchema, example) } } }, ({ user }) => ({
       user_id: user.sub,
       email: stringOrNull(user.email),
       permissions: stringsOrEmpty(user.permissions),
       custom_claim: IDP_CUSTOM_CLAIM === undefined ? null : user[IDP_CUSTOM_CLAIM] ?? null
     }))
   } else {
-    app.get('/profile', { onRequest: app.authenticate(), schema: { response: { 200: claimsSchema } } }, ({ user }) => ({
+    const example = { userId: sub, email, scope, issuer, audience: IDP_AUDIENCE }
+    app.get('/profile', { onRequest: app.authenticate(), schema: { summary, response: { 200: withExample(claimsSchema, example) } } }, ({ user }) => ({
       userId: user.sub,
       email: stringOrNull(user.email),
       scope: stringOrNull(user.scope),
@@ -22,3 +27,13 @@ const routes: FastifyPluginAsync = async (app) => {
   }
 }
 export default routes
+
+/** A claim as a string, or null if it is absent or has another type. */
+function stringOrNull (claim: unknown): string | null {
+  return typeof claim === 'string' ? claim : null
+}
+
+/** A claim as a list of strings. The list is empty if the claim is absent or has another type. */
+function stringsOrEmpty (claim: unknown): readonly string[] {
+  return Array.isArray(claim) && claim.every(entry => typeof entry === 'string') ? claim : []
+}

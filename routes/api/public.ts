@@ -1,9 +1,10 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { messageSchema } from '../../schemas/answers.ts'
+import { messageSchema, withExample } from '../../schemas/answers.ts'
+
+const answer = { message: 'Anyone may read this.' }
+const schema = { summary: 'What anyone may read', response: { 200: withExample(messageSchema, answer) } }
 
 const routes: FastifyPluginAsync = async (app) => {
-  app.get('/public', { schema: { response: { 200: messageSchema } } }, () => ({
-    message: 'Anyone may read this.'
-  }))
+  app.get('/public', { schema }, () => answer)
 }
 export default routes

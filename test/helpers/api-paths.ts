@@ -26,7 +26,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * admin
+         * What administrators may read
          * @description Needs a valid access token with `admin`.
          */
         get: operations["getApiAdmin"];
@@ -46,7 +46,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * admin/*
+         * What administrators may read
          * @description Needs a valid access token with `admin`.
          */
         get: operations["getApiAdminPath"];
@@ -66,7 +66,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * private
+         * Who calls
          * @description Needs a valid access token.
          */
         get: operations["getApiPrivate"];
@@ -86,7 +86,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * private-scoped
+         * Who calls, if they may read messages
          * @description Needs a valid access token with `read:messages`.
          */
         get: operations["getApiPrivateScoped"];
@@ -106,7 +106,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * profile
+         * What the token says of who calls
          * @description Needs a valid access token.
          */
         get: operations["getApiProfile"];
@@ -126,7 +126,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * protected
+         * What anyone with a token may read
          * @description Needs a valid access token.
          */
         get: operations["getApiProtected"];
@@ -145,7 +145,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** public */
+        /** What anyone may read */
         get: operations["getApiPublic"];
         put?: never;
         post?: never;
@@ -163,7 +163,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * users
+         * What those may read who read or write users
          * @description Needs a valid access token with `read:users`, or `write:users`.
          */
         get: operations["getApiUsers"];
@@ -183,7 +183,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * users/*
+         * What those may read who read or write users
          * @description Needs a valid access token with `read:users`, or `write:users`.
          */
         get: operations["getApiUsersPath"];

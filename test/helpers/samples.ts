@@ -17,20 +17,20 @@ export const samples: ReadonlySet<string> = new Set((readJson('test/helpers/samp
 export const isSample = (path: string): boolean => samples.has(path.slice(1).replace(/\.ts$/, ''))
 
 /** The sample routes that may be deleted, as far as other tests ask for them: paths, guard and body. */
-const STAND_INS: ReadonlyArray<{ name: string, paths: string[], guard: (app: FastifyInstance) => object, schema: object }> = [
-  { name: 'admin', paths: ['/admin', '/admin/*'], guard: app => app.requireScope('admin'), schema: messageSchema },
-  { name: 'profile', paths: ['/profile'], guard: app => app.authenticate(), schema: profileSchema },
-  { name: 'protected', paths: ['/protected'], guard: app => app.authenticate(), schema: messageSchema },
-  { name: 'users', paths: ['/users', '/users/*'], guard: app => app.requireScope({ any: ['read:users', 'write:users'] }), schema: messageSchema }
+const STAND_INS: ReadonlyArray<{ name: string, paths: string[], summary: string, guard: (app: FastifyInstance) => object, schema: object }> = [
+  { name: 'admin', paths: ['/admin', '/admin/*'], summary: 'What administrators may read', guard: app => app.requireScope('admin'), schema: messageSchema },
+  { name: 'profile', paths: ['/profile'], summary: 'What the token says of who calls', guard: app => app.authenticate(), schema: profileSchema },
+  { name: 'protected', paths: ['/protected'], summary: 'What anyone with a token may read', guard: app => app.authenticate(), schema: messageSchema },
+  { name: 'users', paths: ['/users', '/users/*'], summary: 'What those may read who read or write users', guard: app => app.requireScope({ any: ['read:users', 'write:users'] }), schema: messageSchema }
 ]
 
 /** Adds a route to an app for each sample route that is gone, so that the tests of the guard go on without it. */
 export function addStandIns (app: FastifyInstance): void {
   app.register(async app => {
     app.addHook('onRequest', async (_request, reply) => { reply.cacheControl('no-store') })
-    for (const { paths, guard, schema } of STAND_INS.filter(({ name }) => !samples.has(name))) {
+    for (const { paths, summary, guard, schema } of STAND_INS.filter(({ name }) => !samples.has(name))) {
       for (const path of paths) {
-        app.get(path, { onRequest: guard(app) as never, schema: { response: { 200: schema } } }, ({ user }) => ({
+        app.get(path, { onRequest: guard(app) as never, schema: { summary, response: { 200: schema } } }, ({ user }) => ({
           message: 'A stand-in.', user_id: user.sub, email: null, permissions: [], custom_claim: null
         }))
       }

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { OpenapiDocument } from '../../lib/openapi/document.ts'
-import { renderPage } from '../../schemas/docs-page.ts'
+import { placeAddress, renderPage } from '../../schemas/docs-page.ts'
 import { ANY_TOKEN, guardOf, scopeAlternatives, scopesOf } from '../../lib/guard/requirement.ts'
 
 const base: OpenapiDocument = {
@@ -19,6 +19,11 @@ t.test('What a document says is text on the page, never markup', async t => {
   t.notMatch(page, /<(?:b|i|u|s|x)>/)
   t.ok(page.includes('<h1>&lt;b&gt;&quot;A&quot; &amp; B&lt;/b&gt;</h1>'))
   t.ok(page.includes('with <code>&lt;code&gt;</code> in it'))
+})
+
+t.test('An address stays one word of a shell and text on the page', async t => {
+  const page = renderPage({ ...base, paths: { '/x': { get: { responses: {} } } } })
+  t.match(placeAddress(page, "https://a'b&c.example"), "<pre><code>curl -i 'https://a'\\''b&amp;c.example/x'</code></pre>")
 })
 
 t.test('Every kind of schema is told in words', async t => {
@@ -44,8 +49,8 @@ t.test('Every kind of schema is told in words', async t => {
 
 t.test('A document without tags and operations is a page all the same', async t => {
   t.match(renderPage(base), /<main>[^]*<\/main>/)
-  t.match(renderPage({ ...base, tags: [{ name: 'T', description: '' }], paths: { '/x': { get: { responses: {} } } } }), /<h2>T<\/h2>/)
-  t.match(renderPage({ ...base, components: { ...base.components, responses: { R: { description: 'none' } } } }), /<h3 id="r">R<\/h3>/)
+  t.match(renderPage({ ...base, tags: [{ name: 'T', description: '' }], paths: { '/x': { get: { responses: {} } } } }), /<h2 id="tag-T"><a href="#tag-T">T<\/a><\/h2>/)
+  t.match(renderPage({ ...base, components: { ...base.components, responses: { R: { description: 'none' } } } }), /<h3 id="refusal-r"><a href="#refusal-r">R<\/a><\/h3>/)
 })
 
 t.test('The guards of a route are read from its hooks', async t => {

@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import createClient from 'openapi-fetch'
 import openapiTS, { astToString } from 'openapi-typescript'
 import t from 'tap'
@@ -9,6 +11,7 @@ import type { Operation, OpenapiDocument, Response } from '../../lib/openapi/doc
 import { resolveReference } from '../../lib/openapi/document.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
+import { EXAMPLE_CLIENT } from '../../schemas/answers.ts'
 import { startApp } from '../helpers/app.ts'
 import type { paths } from '../helpers/api-paths.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -158,7 +161,7 @@ t.test('A client whose types are made from the document calls the service', asyn
   const file = new URL('../helpers/api-paths.ts', import.meta.url)
   const { document, url, issuer } = await start(t)
   const generated = '/* eslint-disable */\n// Made from the OpenAPI document: `npx tap --snapshot test/plugins/openapi.test.ts` makes it anew.\n' +
-    astToString(await openapiTS(JSON.stringify({ ...document, servers: [] })))
+    astToString(await openapiTS(JSON.stringify({ ...document, servers: [] }, (key, value) => key === 'example' ? undefined : value)))
   if (process.env.TAP_SNAPSHOT === '1') writeFileSync(file, generated)
   t.equal(readFileSync(file, 'utf8'), generated, 'test/helpers/api-paths.ts is what the document says now')
 
@@ -186,16 +189,127 @@ t.test('The reference is one page without scripts, whose policy allows its own s
   const answer = await app.inject('/docs')
   t.equal(answer.statusCode, 200)
   t.equal(answer.headers['content-type'], 'text/html; charset=utf-8')
-  t.notMatch(answer.body, /<script|\son\w+=|style=|src=|https?:\/\//, 'nothing runs and nothing is fetched')
+  t.notMatch(answer.body, /<script|\son\w+=|style=|src=|href="[^#d]/, 'nothing runs and nothing is fetched')
+  t.equal(answer.headers['cache-control'], 'no-store', 'its address is that of this client')
   const style = /<style>([^]*?)<\/style>/.exec(answer.body)![1]!
   const policy = String(answer.headers['content-security-policy'])
   t.ok(policy.includes(`style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`), policy)
   t.ok(policy.includes("default-src 'none'"), policy)
   t.match(answer.headers, { 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' })
   for (const [path, operations] of Object.entries(document.paths)) {
-    for (const { operationId } of Object.values(operations)) t.ok(answer.body.includes(`<article id="${operationId}">\n<h3>GET ${path}</h3>`), path)
+    for (const { operationId } of Object.values(operations)) {
+      t.ok(answer.body.includes(`<article id="${operationId}">\n<h3><a href="#${operationId}">GET ${path}</a></h3>`), path)
+      t.ok(answer.body.includes(`<li><a href="#${operationId}">GET ${path}</a></li>`), `${path} in the contents`)
+    }
   }
   for (const reason of Object.keys(document.components.responses.Unauthorized!.content!['application/json']!.examples!)) t.ok(answer.body.includes(`<code>${reason}</code>`), reason)
+})
+
+t.test('Each link of the reference leads to one place on it', async t => {
+  const { app } = await start(t, { DPOP_NONCE: 'required', RATE_LIMIT: '100' })
+  const { body } = await app.inject('/docs')
+  const ids = [...body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id!)
+  t.same(ids, [...new Set(ids)], 'no name is used twice')
+  const targets = [...body.matchAll(/href="#([^"]*)"/g)].map(([, id]) => id!)
+  t.ok(targets.length > 30)
+  t.same(targets.filter(target => !ids.includes(target)), [])
+})
+
+/** The words that a shell makes of a curl line. */
+function wordsOf (line: string, variables: Readonly<Record<string, string>>): string[] {
+  const words = execFileSync('sh', ['-c', `curl () { for word in "$@"; do printf '%s\\0' "$word"; done; }\n${line}`], { env: { PATH: process.env.PATH, ...variables }, encoding: 'utf8' })
+  return words.split('\0').slice(0, -1)
+}
+
+/** Does with the words what curl does. */
+async function runCurl (words: readonly string[]): Promise<{ status: number, type: string | null, text: string }> {
+  const after = (option: string): string[] => words.flatMap((word, at) => words[at - 1] === option ? [word] : [])
+  const headers = after('-H').map((header): [string, string] => [header.slice(0, header.indexOf(':')), header.slice(header.indexOf(':') + 2)])
+  const answer = await fetch(words.at(-1)!, { method: after('-X')[0] ?? 'GET', headers, body: after('--data-raw')[0] })
+  return { status: answer.status, type: answer.headers.get('content-type'), text: await answer.text() }
+}
+
+/** The call that the reference shows for each operation, as a reader copies it. */
+async function readCalls ({ app, url }: { app: FastifyInstance, url: string }): Promise<Record<string, string>> {
+  const entities: Readonly<Record<string, string>> = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"' }
+  const { body } = await app.inject({ url: '/docs', headers: { host: new URL(url).host } })
+  const calls = [...body.matchAll(/<article id="(\w+)">[^]*?<pre><code>([^]*?)<\/code><\/pre>/g)]
+  return Object.fromEntries(calls.map(([, id, call]) => [id!, call!.replace(/&\w+;/g, entity => entities[entity]!)]))
+}
+
+t.test('Each example answer is what the example call gives, by Bearer and by DPoP', async t => {
+  const variants: ReadonlyArray<{ settings: RawSettings, scheme: string }> = [
+    { settings: {}, scheme: 'Bearer' },
+    { settings: { API_PROFILE: '2', IDP_DPOP_MODE: 'REQUIRED' }, scheme: 'DPoP' },
+    { settings: { IDP_DPOP_MODE: 'DISABLED' }, scheme: 'Bearer' }
+  ]
+  for (const { settings, scheme } of variants) {
+    const running = await start(t, settings)
+    const { document, issuer, url } = running
+    while ((await fetch(`${url}/health/ready`)).status !== 200) await new Promise(resolve => setTimeout(resolve, 20))
+    const calls = await readCalls(running)
+    const client = await createDpopClient()
+    for (const [path, { get: operation }] of Object.entries(document.paths)) {
+      const { operationId, security = [], responses } = operation!
+      const scopes = [...new Set([...EXAMPLE_CLIENT.scope.split(' '), ...Object.values(security[0] ?? {}).flat()])].filter(scope => scope !== '')
+      // The token of the example, with the scopes beside it that the operation needs.
+      const claims = { ...EXAMPLE_CLIENT, scope: scopes.join(' '), ...(scheme === 'DPoP' && { cnf: { jkt: client.jkt } }) }
+      const TOKEN = issuer.token(claims)
+      const [target] = wordsOf(calls[operationId!]!, { TOKEN }).slice(-1)
+      t.ok(target!.startsWith(`${url}/`), calls[operationId!]!)
+      const words = wordsOf(calls[operationId!]!, { TOKEN, PROOF: client.proof({ token: TOKEN, url: target! }) })
+      t.equal(words.includes(`Authorization: ${scheme} ${TOKEN}`), security.length > 0)
+      const { status, type, text } = await runCurl(words)
+      t.equal(status, 200, `${path} ${JSON.stringify(settings)}`)
+      const [media, { example }] = Object.entries((responses[200] as Response).content!)[0]!
+      t.ok(type!.startsWith(media), `${path}: ${type}`)
+      if (media === 'text/plain') t.match(text, example as string)
+      else if (path.startsWith('/.well-known')) t.same(Object.keys(JSON.parse(text)).sort(), Object.keys(example as object).sort(), 'with the addresses and scopes of this service')
+      else t.same(JSON.parse(text), example, path)
+
+      if (security.length === 0) continue
+      const { examples } = resolveReference<Response>(document, responses[401]!).content!['application/json']!
+      const refused = await fetch(target!)
+      t.same([refused.status, await refused.json()], [401, examples!.credentials_missing!.value], `${path} without a token`)
+    }
+  }
+})
+
+t.test('The example of a service that is not ready is what it answers', async t => {
+  const running = await start(t, { IDP_JWKS_URI: 'http://127.0.0.1:9/keys' })
+  const { example } = (operationAt(running.document, '/health/ready').responses[503] as Response).content!['application/json']!
+  const answer = await fetch(`${running.url}/health/ready`)
+  t.same([answer.status, await answer.json()], [503, example])
+})
+
+t.test('A call with parameters and a body can be copied too', async t => {
+  const text = "it's $HOME \"`x`\" \\ & <b>"
+  const running = await start(t, {}, app => {
+    app.register(async app => {
+      const properties = { text: { type: 'string' }, kind: { enum: ['note'] }, count: { type: 'integer', minimum: 3 }, price: { type: 'number' }, open: { type: 'boolean' }, tags: { type: 'array' }, either: { anyOf: [{ type: 'string', examples: ['one'] }, {}] }, absent: {} }
+      const body = { type: 'object', required: ['text', 'kind', 'count', 'price', 'open', 'tags', 'either', 'ghost'], properties }
+      const params = { type: 'object', properties: { id: { type: 'string', examples: ['a b/c'] } } }
+      const querystring = { type: 'object', required: ['q'], properties: { q: { type: 'string' }, page: { type: 'integer' } } }
+      const echo = (request: FastifyRequest): object => ({ params: request.params, query: request.query, body: request.body })
+      app.post('/things/:id/:part', { schema: { tags: ['Things'], params, querystring, body: { ...body, properties: { ...properties, text: { type: 'string', examples: [text] } } } } }, echo)
+      app.put('/things', { schema: { tags: [], body: { type: 'object', examples: [{ text }, { text: 'other' }] } } }, echo)
+      app.put('/text/:name', { schema: { consumes: ['text/plain'], body: { type: 'string', examples: [text] } } }, echo)
+    })
+  })
+  const calls = await readCalls(running)
+  const results = await Promise.all(['postThingsIdPart', 'putThings', 'putTextName'].map(async id => JSON.parse((await runCurl(wordsOf(calls[id]!, {}))).text)))
+  t.same(results, [
+    { params: { id: 'a b/c', part: 'text' }, query: { q: 'text' }, body: { text, kind: 'note', count: 3, price: 1, open: true, tags: [], either: 'one', ghost: 'text' } },
+    { params: {}, query: {}, body: { text } },
+    { params: { name: 'text' }, query: {}, body: text }
+  ])
+  const { body } = await running.app.inject('/docs')
+  for (const name of ['Things', 'Other']) t.match(body, `<h2 id="tag-${name}">`, 'a tag that nobody describes, or none, has its section')
+})
+
+t.test('The version of the document is that of the package', async t => {
+  const { document } = await start(t)
+  t.equal(document.info.version, JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version)
 })
 
 t.test('The headers of pages stay with the pages', async t => {
