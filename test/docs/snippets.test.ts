@@ -38,6 +38,15 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm run build': ['.ci/run', 'npm run build'],
   'npm run explain -- captured.txt': ['test/dev/run.test.ts', "start(directory, ['cli/main.ts', 'explain', '--', 'captured.txt']"],
   'npm run dev': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts']"],
+  'npm test': ['test/system/your-own.test.ts', 'npm test'],
+  'npx tap --disable-coverage test/own/drafts.test.ts': ['test/system/your-own.test.ts', "walk(t, 'docs/getting-started.md'"],
+  'git rm routes/api/admin.ts routes/api/profile.ts routes/api/protected.ts routes/api/users.ts': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git commit -m Remove sample routes': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git remote rename origin holdfast': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git fetch holdfast': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git merge holdfast/main': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git rm routes/api/users.ts': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git commit --no-edit': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
   'npm start': ['test/start.test.ts', "run('npm', ['start']"]
 }
 
@@ -88,7 +97,7 @@ t.test('Every script of npm and every test file that is named is there.', async 
     const named = [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(start|test)\b)/g)].map(([, run, own]) => run ?? own!)
     t.same(named.filter(name => !(name in scripts)), [], `${page}: scripts`)
     const files = [...text.matchAll(/\bnpx tap [^`\n]*?(test\/\S+\.ts)/g)].map(([, file]) => file!)
-    t.same(files.filter(file => !existsSync(join(root, file))), [], `${page}: tests`)
+    t.same(files.filter(file => !file.startsWith('test/own/') && !existsSync(join(root, file))), [], `${page}: tests`)
   }
 })
 
@@ -164,7 +173,8 @@ async function load<Module> (t: Test, { text }: Block, replacements: Readonly<Re
 }
 
 const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWith('routes/'))
-const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block))
+// A test that is shown is run by test/system/your-own.test.ts, in the clone that it is written for.
+const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block) && !nameOf(block).startsWith('test/own/'))
 const loadRoute = async (t: Test, block: Block): Promise<FastifyPluginAsync> => (await load<{ default: FastifyPluginAsync }>(t, block)).default
 
 t.test('Every route that is shown answers with its scope, and refuses without.', async t => {

@@ -1,0 +1,156 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import getPort from 'get-port'
+import t from 'tap'
+import type { Test } from 'tap'
+import { readBlocks, root } from '../helpers/documents.ts'
+import type { Block } from '../helpers/documents.ts'
+
+/**
+ * The first hour of a newcomer: a clone, the commands of the guides as they are printed and in their order, their route and its test.
+ * nginx before it is in nginx.test.ts. The provider of somebody's own is in test/docs/snippets.test.ts.
+ */
+
+/** What `npm test` is here: the tests that see routes, and those that read the pages. All of them run in the clone that holds this test. */
+const AFFECTED = ['test/own/*.test.ts', 'test/routes/*.test.ts', 'test/plugins/openapi.test.ts', 'test/plugins/resource-metadata.test.ts', 'test/plugins/modes.test.ts', 'test/plugins/request-url.test.ts', 'test/docs/snippets.test.ts']
+const REPLACED: Readonly<Record<string, string>> = { 'npm test': `npm test -- --disable-coverage ${AFFECTED.join(' ')}` }
+
+const { HOME, PATH } = process.env
+const git = { GIT_AUTHOR_NAME: 'A', GIT_AUTHOR_EMAIL: 'a@example.com', GIT_COMMITTER_NAME: 'A', GIT_COMMITTER_EMAIL: 'a@example.com', GIT_EDITOR: 'true' }
+const directory = mkdtempSync(join(tmpdir(), 'holdfast-own-'))
+const upstream = join(directory, 'upstream')
+const clone = join(directory, 'clone')
+t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+// Installing and the tests of a whole clone take their time.
+t.setTimeout(600_000)
+
+interface Outcome { readonly code: number | null, readonly output: string }
+
+function shell (line: string, cwd = clone, env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+  const child = spawn('bash', ['-c', line], { cwd, env: { HOME, PATH, ...git, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
+  return new Promise(resolve => child.on('close', code => resolve({ code, output })))
+}
+
+/** Starts what stays in the foreground, until the test ends. Resolves when it says so. */
+async function startInClone (t: Test, line: string, says: RegExp, env: Readonly<Record<string, string>>): Promise<() => Promise<void>> {
+  const child = spawn('bash', ['-c', line], { cwd: clone, env: { HOME, PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
+  const ended = new Promise<void>(resolve => child.on('close', () => resolve()))
+  const stop = (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGINT')
+    return ended
+  }
+  t.teardown(stop)
+  while (!says.test(output)) {
+    if (child.exitCode !== null) throw new Error(`${line} ended: ${output}`)
+    await delay(50)
+  }
+  return stop
+}
+
+/** Writes the files of a page's part, and runs its commands, each as printed. */
+async function walk (t: Test, page: string, isIncluded: (block: Block) => boolean, expected: (t: Test, line: string, outcome: Outcome) => void): Promise<void> {
+  for (const block of readBlocks(page).filter(isIncluded)) {
+    const name = /^\/\/ (\S+\.ts): /.exec(block.text)?.[1]
+    if (block.language === 'ts') {
+      mkdirSync(dirname(join(clone, name!)), { recursive: true })
+      writeFileSync(join(clone, name!), block.text)
+      continue
+    }
+    for (const line of block.text.trim().split('\n')) {
+      const [command = '', remark = ''] = line.split(/\s+# /, 2)
+      const [, status, reason] = /^(\d{3}): (\w+)/.exec(remark) ?? []
+      await t.test(`${block.place}: ${line}`, async t => {
+        const outcome = await settled(REPLACED[command] ?? command)
+        if (status !== undefined) t.match(outcome, { code: 1, output: new RegExp(`${status}[^]*Why: ${reason}`) })
+        else expected(t, command, outcome)
+      })
+    }
+  }
+}
+
+/** A call that comes before the API has started anew is made again, as a person does it. */
+async function settled (command: string): Promise<Outcome> {
+  for (let left = 30; ; left--) {
+    const outcome = await shell(command)
+    const isEarly = command.startsWith('npm run call') && /ECONNREFUSED|^ {2}404 /m.test(outcome.output)
+    if (!isEarly || left === 0) return outcome
+    await delay(500)
+  }
+}
+
+const passes = (t: Test, _line: string, { code, output }: Outcome): void => {
+  const failures = output.split('\n').filter(line => /^ *not ok /.test(line))
+  t.equal(code, 0, code === 0 ? 'it ends well' : `${failures.join('\n')}\n${output.slice(-4000)}`)
+}
+
+t.before(async () => {
+  const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' }).trim().split('\n')
+  for (const file of files) cpSync(join(root, file), join(upstream, file))
+  for (const line of ['git init -q -b main', 'git add -A', 'git commit -q -m First']) await shell(line, upstream)
+  await shell(`git clone -q ${upstream} ${clone}`, directory)
+})
+
+t.test('The guide leads from a clone to a route with a test.', async t => {
+  const [first] = readBlocks('docs/getting-started.md')
+  t.equal(first!.text, 'npm ci && npm run dev\n')
+  t.equal(readBlocks('README.md')[0]!.text, first!.text, 'the README begins the same way')
+  passes(t, 'npm ci', await shell('npm ci'))
+  const stop = await startInClone(t, 'npm run dev', /Watching the code/, { PORT: String(await getPort()) })
+
+  const isPart = ({ place, text }: Block): boolean => place !== first!.place && /npm run call -- (?!--url)|^\/\/ (routes\/api|test\/own)\/|npx tap/.test(text) && !/CALL_CLIENT_SECRET/.test(text)
+  passes(t, 'README.md', await shell(readBlocks('README.md').find(({ text }) => text.startsWith('npm run call'))!.text))
+  await walk(t, 'docs/getting-started.md', isPart, passes)
+  await stop()
+  const { code, output } = await shell('npx eslint routes test/own && npx tsc')
+  t.equal(code, 0, code === 0 ? 'and it satisfies the linter and the compiler' : output)
+})
+
+t.test('Without a guard or a place on the public list, a route fails one test.', async t => {
+  const route = join(clone, 'routes/api/prices.ts')
+  writeFileSync(route, "import type { FastifyPluginAsync } from 'fastify'\n\nconst routes: FastifyPluginAsync = async (app) => { app.get('/prices', () => ({})) }\nexport default routes\n")
+  const list = join(clone, 'test/own/routes.json')
+  const before = readFileSync(list, 'utf8')
+  const test = 'npx tap --disable-coverage test/routes/endpoints.test.ts'
+  const refused = await shell(test)
+  t.equal(refused.code, 1)
+  t.match(refused.output, /"\/api\/prices"/)
+  writeFileSync(list, readBlocks('docs/your-own.md').find(({ language }) => language === 'json')!.text)
+  passes(t, test, await shell(test))
+  rmSync(route)
+  t.equal((await shell(test)).code, 1, 'a line for a route that is not there is found too')
+  writeFileSync(list, before)
+})
+
+t.test('Sample routes go, and a later version comes in, as the page says.', async t => {
+  await shell('git add -A && git commit -q -m "My routes"')
+  // What happens at Holdfast meanwhile: one of the sample routes that go has changed, and so has something else.
+  appendFileSync(join(upstream, 'routes/api/users.ts'), '// A later version.\n')
+  appendFileSync(join(upstream, 'lib/scheme.ts'), '// A later version.\n')
+  await shell('git commit -q -a -m Later', upstream)
+  // The tests run once, when all of it has been done.
+  const commands = readBlocks('docs/your-own.md').filter(({ language, text }) => language === 'sh' && !/^npm/.test(text))
+  t.equal(commands.length, 4)
+  await walk(t, 'docs/your-own.md', block => commands.some(({ place }) => place === block.place), (t, line, outcome) => {
+    if (line === 'git merge holdfast/main') t.match(outcome, { code: 1, output: /routes\/api\/users\.ts deleted in HEAD/ })
+    else passes(t, line, outcome)
+  })
+  t.match(readFileSync(join(clone, 'lib/scheme.ts'), 'utf8'), /A later version/)
+  t.equal((await shell('git status --porcelain')).output, '')
+  t.equal((await shell('git ls-files routes/api')).output.trim().split('\n').join(' '), 'routes/api/drafts.ts routes/api/private-scoped.ts routes/api/private.ts routes/api/public.ts')
+})
+
+t.test('The sample routes that stay can be left out of production.', async t => {
+  passes(t, 'npm run build', await shell('npm run build'))
+  for (const name of ['public', 'private', 'private-scoped']) rmSync(join(clone, `dist/routes/api/${name}.js`))
+  const port = String(await getPort())
+  await startInClone(t, 'npm start', /listening at/, { PORT: port, IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: 'https://api.example' })
+  const statusOf = async (path: string): Promise<number> => (await fetch(`http://localhost:${port}${path}`)).status
+  t.same([await statusOf('/api/private'), await statusOf('/api/drafts'), await statusOf('/health/live')], [404, 401, 200])
+})
