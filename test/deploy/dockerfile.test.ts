@@ -9,7 +9,7 @@ const scripts = JSON.parse(readFileSync('package.json', 'utf8')).scripts as Reco
 const lineOf = (instruction: string): string => text.split('\n').findLast(line => line.startsWith(`${instruction} `)) ?? ''
 
 t.test('The Dockerfile is sound', async t => {
-  t.same(validate(text), [], 'the linter has nothing to say')
+  for (const file of ['Dockerfile', 'deploy/provider.Dockerfile']) t.same(validate(readFileSync(file, 'utf8')), [], `the linter has nothing to say of ${file}`)
   for (const [, tag] of text.matchAll(/^FROM (\S+)/gm)) t.match(tag, /^node:24\.\d+\.\d+-bookworm-slim$/, 'a pinned slim base')
   t.equal(lineOf('USER'), 'USER node')
   t.notMatch(text, /curl|wget/, 'nothing is downloaded and no client is left in the image')
