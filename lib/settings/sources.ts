@@ -4,15 +4,20 @@ import { parseEnv } from 'node:util'
 import type { Document, Node, YAMLMap } from 'yaml'
 import { nameThatWasMeant, SettingsError } from './problems.ts'
 import { settingNames, settingSpec } from './specs.ts'
-import type { RawSettings } from './specs.ts'
+import type { RawSettings, SettingName } from './specs.ts'
 
 const require = createRequire(import.meta.url)
 /** The YAML parser is loaded only if there is a file to read. */
 const yaml = (): typeof import('yaml') => require('yaml')
 
+/** For each setting that is set, where it was found: `config.yaml, line 3`, `.env` or `environment`. */
+export type SettingOrigins = Partial<Record<SettingName, string>>
+
 /** The settings in a configuration file, and the problems of the file. */
 export interface ConfigDocument {
   readonly values: RawSettings
+  /** Where each value stands, in words. */
+  readonly origins: SettingOrigins
   readonly problems: readonly string[]
   readonly isFileUnread: boolean
 }
@@ -33,14 +38,15 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   const document = parseDocument(text, { lineCounter, schema: 'failsafe', customTags: ['null', 'bool'], uniqueKeys: false })
   const at = (offset: number): string => place(lineCounter.linePos(offset).line)
   const problems = syntaxProblems(document, at)
-  if (problems.length > 0) return { values: {}, problems, isFileUnread: true }
-  if (isEmpty(document.contents)) return { values: {}, problems, isFileUnread: false }
-  if (!isMap(document.contents)) return { values: {}, problems: [`${at(0)}: expected sections such as idp and server`], isFileUnread: true }
-
   const values: RawSettings = {}
+  const origins: SettingOrigins = {}
+  if (problems.length > 0) return { values, origins, problems, isFileUnread: true }
+  if (isEmpty(document.contents)) return { values, origins, problems, isFileUnread: false }
+  if (!isMap(document.contents)) return { values, origins, problems: [`${at(0)}: expected sections such as idp and server`], isFileUnread: true }
+
   const seen = new Set<string>()
   readMap(document.contents, '')
-  return { values, problems, isFileUnread: false }
+  return { values, origins, problems, isFileUnread: false }
 
   function readMap (map: YAMLMap, prefix: string): void {
     for (const { key: node, value } of map.items) {
@@ -51,7 +57,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
       seen.add(key)
       if (!name && !SECTIONS.has(key)) tell(`unknown key ${JSON.stringify(key)}${hint(prefix, key)}`)
       else if (isEmpty(value)) continue
-      else if (name) values[name] = (value as Node).toJS(document)
+      else if (name) [values[name], origins[name]] = [(value as Node).toJS(document), at((node as Node).range![0])]
       else if (isMap(value)) readMap(value, `${key}.`)
       else tell(`${key} is a section: expected keys under it`)
     }
@@ -96,6 +102,7 @@ export interface SourceFaults {
 
 export interface CollectedSettings extends SourceFaults {
   readonly values: RawSettings
+  readonly origins: SettingOrigins
 }
 
 const LOOKS_LIKE_SETTING = /^(?:idp|dpop)_/i
@@ -109,17 +116,21 @@ const CONFIG_FILES = ['config.yaml', 'config.yml', 'config.json'] as const
  */
 export function collectSettings ({ environment, readFile }: SettingsSources): CollectedSettings {
   const dotenv = readSource('.env', readFile)
-  const variables = { ...withoutEmpty(parseEnv(dotenv.text ?? '')), ...withoutEmpty(environment) }
-  const { values, problems, isFileUnread } = readConfigFile(variables.CONFIG_FILE, readFile)
+  const exported = withoutEmpty(environment)
+  const variables = { ...withoutEmpty(parseEnv(dotenv.text ?? '')), ...exported }
+  const { values, origins, problems, isFileUnread } = readConfigFile(variables.CONFIG_FILE, readFile)
   for (const name of settingNames) {
     // Programs spell the proxy variables in upper or lower case.
-    const text = variables[name] ?? (name.endsWith('_PROXY') ? variables[name.toLowerCase()] : undefined)
-    if (text !== undefined) values[name] = text
+    const variable = variables[name] === undefined && name.endsWith('_PROXY') ? name.toLowerCase() : name
+    if (variables[variable] === undefined) continue
+    values[name] = variables[variable]
+    origins[name] = variable in exported ? 'environment' : '.env'
   }
   const unknown = unknownVariablesOf(variables)
   const misspelt = unknown.flatMap(({ name, meant }) => meant === undefined ? [] : [`unknown variable ${JSON.stringify(name)}; did you mean ${meant}?`])
   return {
     values,
+    origins,
     problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems, ...misspelt],
     isFileUnread: isFileUnread || dotenv.problem !== undefined,
     unknownVariables: unknown.flatMap(({ name, meant }) => meant === undefined ? [name] : [])
@@ -137,12 +148,12 @@ function unknownVariablesOf (variables: Readonly<Record<string, string>>): Array
 function readConfigFile (path: string | undefined, readFile: SettingsSources['readFile']): ConfigDocument {
   for (const candidate of path ? [path] : CONFIG_FILES) {
     const { text, problem } = readSource(candidate, readFile)
-    if (problem !== undefined) return { values: {}, problems: [problem], isFileUnread: true }
+    if (problem !== undefined) return { values: {}, origins: {}, problems: [problem], isFileUnread: true }
     if (text !== undefined) return parseConfigDocument(text, line => `${candidate}, line ${line}`)
   }
   return path
-    ? { values: {}, problems: [`CONFIG_FILE is ${JSON.stringify(path)}: there is no such file`], isFileUnread: true }
-    : { values: {}, problems: [], isFileUnread: false }
+    ? { values: {}, origins: {}, problems: [`CONFIG_FILE is ${JSON.stringify(path)}: there is no such file`], isFileUnread: true }
+    : { values: {}, origins: {}, problems: [], isFileUnread: false }
 }
 
 function readSource (path: string, readFile: SettingsSources['readFile']): { text?: string | undefined, problem?: string } {

@@ -35,6 +35,8 @@ t.test('A later source wins over an earlier one, and an empty variable is no sou
     { title: 'names are upper-case in the environment', files: {}, environment: { log_level: 'fatal' }, expected: undefined }
   ]
   for (const { title, files, environment = {}, expected } of cases) t.equal(collect(files, environment).values.LOG_LEVEL, expected, title)
+  const { origins } = collect({ 'config.yaml': 'idp:\n  audience: a\n' + file, '.env': 'METRICS=off\nDPOP_NONCE=' }, { PORT: '1', DPOP_NONCE: 'off', https_proxy: 'http://proxy.example' })
+  t.same(origins, { IDP_AUDIENCE: 'config.yaml, line 2', LOG_LEVEL: 'config.yaml, line 3', METRICS: '.env', PORT: 'environment', DPOP_NONCE: 'environment', HTTPS_PROXY: 'environment' }, 'and each value has the place where it was found')
   t.end()
 })
 
@@ -73,7 +75,7 @@ t.test('A value of the file keeps the text that was written, and a key without a
   t.same(values, {
     IDP_AUDIENCE: '1e3', DPOP_REQUIRED: true, IDP_SCOPE_CLAIMS: ['scope', 'scp'], API_PROFILE: '2', TRUST_PROXY: false, METRICS: 'off', LOG_LEVEL: 'null'
   })
-  for (const empty of ['', '# nothing yet\n', '~', '{}']) t.same(collect({ 'config.yaml': empty }), { values: {}, problems: [], isFileUnread: false, unknownVariables: [] })
+  for (const empty of ['', '# nothing yet\n', '~', '{}']) t.same(collect({ 'config.yaml': empty }), { values: {}, origins: {}, problems: [], isFileUnread: false, unknownVariables: [] })
   t.end()
 })
 
@@ -186,7 +188,7 @@ t.test('A variable that begins as settings do, and is like none, is kept for a w
   // What Kubernetes sets for a service of the name idp.
   const strangers = { IDP_SERVICE_HOST: 's3cret', IDP_PORT: 's3cret', DPOP_COLOUR: 's3cret', IDP_: 's3cret' }
   const found = collect({ '.env': 'IDP_TEAM=s3cret\nDPOP_COLOUR=s3cret' }, { ...others, ...strangers })
-  t.same(found, { values: {}, problems: [], isFileUnread: false, unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM'] })
+  t.same(found, { values: {}, origins: {}, problems: [], isFileUnread: false, unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM'] })
   const { values, ...faults } = collect({}, { ...strangers, IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a' })
   t.same((await readSettings(values, faults)).unknownVariables, Object.keys(strangers).sort())
 })
