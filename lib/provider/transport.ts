@@ -10,6 +10,8 @@ const undici = (): typeof import('undici') => require('undici')
 export interface Answer {
   readonly status: number
   readonly body: Buffer
+  /** By their names in lower case. */
+  readonly headers?: Readonly<Record<string, string | string[] | undefined>>
 }
 
 /** One exchange with the provider: a few requests under one deadline. */
@@ -131,7 +133,7 @@ export function createTransport (options: TransportOptions = {}): Transport {
         if (bytes > maxBytes) throw new ProviderFailure('too_large')
         chunks.push(chunk)
       }
-      return { status, body: Buffer.concat(chunks) }
+      return { status, body: Buffer.concat(chunks), headers }
     }
 
     return { get, close }
