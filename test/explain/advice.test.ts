@@ -3,10 +3,12 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { ADVICE } from '../../explain/advice.ts'
+import { PROVIDER_FAULTS, STORE_FAULTS } from '../../explain/faults.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { settingNames } from '../../lib/settings/specs.ts'
 import { HTU_ADVICE } from '../../lib/url/request-url.ts'
+import { readSection, readTable } from '../helpers/documents.ts'
 
 const path = join(import.meta.dirname, '../../docs/errors.md')
 const page = readFileSync(path, 'utf8')
@@ -54,4 +56,10 @@ t.test('Every setting and page that the advice names is there', async t => {
   t.ok(names.length > 20)
   t.same(names.filter(name => !settingNames.some(known => known === name)), [])
   for (const [, file] of page.matchAll(/docs\/([\w-]+\.md)/g)) t.ok(readFileSync(join(path, '..', file!)), file!)
+})
+
+t.test('docs/operating.md has the faults of provider and store, as the code has them', async t => {
+  const rowsOf = (faults: typeof PROVIDER_FAULTS | typeof STORE_FAULTS): string[][] => Object.entries(faults).map(([word, { meaning, cure }]) => [`\`${word}\``, meaning, cure])
+  t.same(readTable(readSection('docs/operating.md', 'Signing keys').split('### Failures\n')[1]!), rowsOf(PROVIDER_FAULTS))
+  t.same(readTable(readSection('docs/operating.md', 'The shared replay store')), rowsOf(STORE_FAULTS))
 })
