@@ -1,10 +1,14 @@
 import { parseArgs } from 'node:util'
 import type { ParseArgsOptionDescriptor } from 'node:util'
+import { nameThatWasMeant, SettingsError } from '../lib/settings/problems.ts'
+import { NoAnswer } from './exchange.ts'
+import { createPaint, printable } from './show.ts'
+import type { Output, Paint } from './show.ts'
 
-/** What was asked cannot be done as it was asked; the message says what to change. */
+/** What was asked cannot be done as it was asked. The message says what to change. */
 export class BadUsage extends Error {}
 
-/** The options of a command, by name, as they are read and as `--help` shows them. */
+/** The options of a tool, by name, as they are read and as `--help` shows them. */
 export type Options = Readonly<Record<string, ParseArgsOptionDescriptor & {
   /** What stands after the option. */
   readonly value?: string
@@ -17,23 +21,75 @@ export const text = { type: 'string' } as const
 export const flag = { type: 'boolean' } as const
 export const list = { type: 'string', multiple: true } as const
 
-export function showOptions (options: Options): string {
+export interface Tool<Known extends Options = Options> {
+  readonly name: string
+  readonly options: Known
+  /** What `--help` says before the options. `run` is how the tool is started here. */
+  readonly help: (run: string) => string
+  /** What it says after them. */
+  readonly ending?: string
+}
+
+export interface World {
+  readonly env: NodeJS.ProcessEnv
+  readonly out: Output
+  /** The command that the tools are parts of; in a clone they are scripts of npm. */
+  readonly program?: string | undefined
+}
+
+/** Runs a tool. Returns its exit code. If it cannot do what was asked, it says so in a sentence, without a stack, and the code is 1. */
+export async function runTool<const Known extends Options> (tool: Tool<Known>, argv: readonly string[], { env, out, program }: World, run: (args: Arguments<Known>, paint: Paint) => Promise<number>): Promise<number> {
+  const paint = createPaint(out, env)
+  const start = program === undefined ? `npm run ${tool.name} --` : `${program} ${tool.name}`
+  try {
+    const args = readArguments(argv, tool.options, env, start)
+    if (args !== null) return await run(args, paint)
+    out.write([tool.help(start), showOptions(tool.options), ...tool.ending === undefined ? [] : [`\n${tool.ending}`], ''].join('\n'))
+    return 0
+  } catch (error) {
+    if (error instanceof BadUsage || error instanceof SettingsError) out.write(`${paint('red', printable(error.message))}\n${start} --help tells more.\n`)
+    else if (error instanceof NoAnswer) out.write(`\n${paint('red', 'No answer.')} ${printable(error.message)}\n`)
+    else throw error
+    return 1
+  }
+}
+
+function showOptions (options: Options): string {
   return Object.entries(options).map(([name, { value = '', says, env }]) => {
     const line = `  ${`--${name} ${value}`.padEnd(22)} ${says.replaceAll('\n', `\n${' '.repeat(25)}`)}`
     return env === undefined ? line : `${line.padEnd(68)} ${env}`
   }).join('\n')
 }
 
-/** Splits a command line into options and the rest; null when only help was asked for. @throws BadUsage */
-export function splitArguments<const Known extends Options> (argv: readonly string[], options: Known) {
+export interface Arguments<Known extends Options> {
+  readonly values: ReturnType<typeof parseArgs<{ options: Known }>>['values']
+  readonly positionals: readonly string[]
+}
+
+/** npm has options of these names itself, and may have been told them in its own configuration. */
+const OPTIONS_OF_NPM = new Set(['json', 'offline', 'scope'])
+
+/** Splits a command line into options and the rest. Null if only help was asked for. @throws BadUsage */
+function readArguments<const Known extends Options> (argv: readonly string[], options: Known, env: NodeJS.ProcessEnv, start: string): Arguments<Known> | null {
+  // Without -- npm takes an option for its own, and the tool would do something else than it was told.
+  const kept = Object.keys(options).find((name) => !OPTIONS_OF_NPM.has(name) && env[`npm_config_${name.replaceAll('-', '_')}`] !== undefined)
+  if (kept !== undefined) throw new BadUsage(`npm has kept --${kept} for itself. Write -- before the options: ${start} --${kept} ...`)
   try {
-    // Not every package manager takes the -- away that stands before the arguments of a script.
+    // Not every package manager takes away the -- that stands before the arguments of a script.
     const args = argv[0] === '--' ? argv.slice(1) : [...argv]
     const { values, positionals } = parseArgs({ args, options: { ...options, help: { type: 'boolean', short: 'h' } }, allowPositionals: true })
-    return (values as { help?: boolean }).help === true ? null : { values: values as ReturnType<typeof parseArgs<{ options: Known }>>['values'], positionals }
+    return (values as { help?: boolean }).help === true ? null : { values: values as Arguments<Known>['values'], positionals }
   } catch (error) {
-    throw new BadUsage((error as Error).message)
+    const { code, message } = error as Error & { code?: string }
+    const unknown = code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION' ? /'(-[^']*)'/.exec(message)?.[1] : undefined
+    throw new BadUsage(unknown === undefined ? message : unknownName('option', unknown, [...Object.keys(options), 'help'].map((name) => `--${name}`)))
   }
+}
+
+/** The sentence about a name that is not known, with the nearest one that is. */
+export function unknownName (kind: string, name: string, known: readonly string[]): string {
+  const meant = nameThatWasMeant(name, known)
+  return `There is no ${kind} ${name}${meant === undefined ? '' : `; did you mean ${meant}?`}`
 }
 
 /** Name and value on either side of the mark. @throws BadUsage */

@@ -8,6 +8,7 @@ import type { CallOptions } from './call-options.ts'
 import { capturedRequest } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
 import { showAdvice, showStep } from './explain-report.ts'
+import { isAt } from './places.ts'
 import type { Tenant } from './places.ts'
 import { openProviderKeys } from './provider-keys.ts'
 import type { ProviderKeys } from './provider-keys.ts'
@@ -31,24 +32,31 @@ interface CallExplanation {
   readonly explanation?: Explanation
   /** Why it was refused: as the answer tells, with what is known here of the cause; else as it looks from here. */
   readonly refusal?: ExplainedRefusal | undefined
+  /** The path is known with these methods only. */
+  readonly otherMethods?: readonly string[]
 }
 
-/** Why a call was refused and what to do, with the checks that led to it. Empty where there is nothing to say. */
-export async function explainCall (exchange: Exchange, options: CallOptions, tenant: Tenant | undefined, paint: Paint): Promise<string> {
-  return showVerdict(exchange.status, await checkCall(exchange, options, tenant), paint)
+/** Why a call was refused and what to do, with the checks that led to it. Empty if there is nothing to say. */
+export async function explainCall (exchange: Exchange, options: CallOptions, paint: Paint): Promise<string> {
+  return showVerdict(exchange.status, await checkCall(exchange, options), paint)
 }
 
-/** Runs the checks of the service on a call that it refused: with its own settings where it is that of `npm run dev`, else with what caller and answer tell. */
-async function checkCall (exchange: Exchange, options: CallOptions, tenant: Tenant | undefined): Promise<CallExplanation> {
+/** Runs the checks of the service on a call that it refused: with its own settings if it is that of `npm run dev`, else with what caller and answer tell. */
+async function checkCall (exchange: Exchange, options: CallOptions): Promise<CallExplanation> {
   const told = readTold(exchange.headers.get('www-authenticate') ?? '', exchange.body)
   const { reason } = told
+  const { method, url } = exchange
+  const local = options.tenant !== undefined && isAt(options.tenant, url) ? options.tenant : undefined
+  const request = capturedRequest(method, new URL(url), Object.entries(exchange.requestHeaders))
+  if (exchange.status === 404 && local !== undefined) {
+    const route = await lookUpRoute(method, request.target, await readSettings(local.settings))
+    return route.kind === 'none' && route.methods.length > 0 ? { told, otherMethods: route.methods } : { told }
+  }
   if (exchange.status !== 401 && reason === undefined) return { told }
   const named = reason && explainRefusal({ reason, detail: undefined })
   // With 429 and 503 nothing is wrong with the request.
   if (named !== undefined && named.status > 403) return { told, refusal: named }
-  const request = capturedRequest(exchange.method, new URL(exchange.url), Object.entries(exchange.requestHeaders))
-  const isLocal = tenant !== undefined && new URL(exchange.url).origin === new URL(tenant.url).origin
-  const { settings, requirements, unknown } = isLocal ? await localView(request, tenant) : await foreignView(options, told)
+  const { settings, requirements, unknown } = local === undefined ? await foreignView(options, told) : await localView(request, local)
   const keys = unknown.includes('token.iss') ? undefined : openKeys(settings)
   try {
     const explanation = await explainRequest(request, { settings, now: Date.now() / 1000, candidates: keys?.candidates, requirements, unknown })
@@ -116,9 +124,12 @@ const BY_STATUS: Readonly<Record<number, string>> = {
   404: 'There is no such path. Is the prefix of a proxy missing in --url?'
 }
 
-function showVerdict (status: number, { told, explanation, refusal }: CallExplanation, paint: Paint): string {
+function showVerdict (status: number, { told, explanation, refusal, otherMethods }: CallExplanation, paint: Paint): string {
   const checks = explanation === undefined ? '' : title(paint, 'Checks, as seen from here') + showChecks(explanation, paint)
-  if (refusal === undefined) return checks + (BY_STATUS[status] === undefined ? '' : title(paint, 'Why') + indent(BY_STATUS[status]) + '\n')
+  if (refusal === undefined) {
+    const why = otherMethods === undefined ? BY_STATUS[status] : `The path is there, but not with this method. It takes ${otherMethods.join(', ')}.`
+    return checks + (why === undefined ? '' : title(paint, 'Why') + indent(why) + '\n')
+  }
   const option = OPTIONS[refusal.reason]
   const lines = [
     ...told.reason === undefined ? ['The answer names no reason. This is what the checks here say.'] : [],

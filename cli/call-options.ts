@@ -1,7 +1,10 @@
-import { BadUsage, flag, list, showOptions, splitArguments, splitPair, text } from './arguments.ts'
+import { BadUsage, flag, list, splitPair, text } from './arguments.ts'
+import type { Arguments, Tool } from './arguments.ts'
+import { parseJson } from './input.ts'
+import { tenantAt } from './places.ts'
 import type { Tenant } from './places.ts'
 
-const OPTIONS = {
+const options = {
   dpop: { ...flag, says: 'a token bound to a fresh key, and a proof with the call (RFC 9449)' },
   scope: { ...text, value: '"A B"', says: 'the permissions to ask for' },
   url: { ...text, value: 'URL', says: 'where the API is', env: 'CALL_URL' },
@@ -14,42 +17,50 @@ const OPTIONS = {
   alg: { ...text, value: 'ALG', says: 'of the proof: ES256 unless told' },
   htu: { ...text, value: 'URL', says: 'sign the proof for this URL instead of the one called' },
   header: { ...list, value: '"NAME: VALUE"', says: 'one more header of the call' },
+  data: { ...text, value: 'TEXT', says: 'the body of the call, as a form unless a header says otherwise; POST unless told' },
+  json: { ...text, value: 'JSON', says: 'the body of the call, as JSON; POST unless told' },
   'no-token': { ...flag, says: 'call without a token' },
   full: { ...flag, says: 'show tokens and proofs whole' }
 } as const
 
-export const USAGE = `Gets an access token, calls the API with it, and shows what was sent and what came back.
+export const TOOL = {
+  name: 'call',
+  options,
+  help: (run) => `Gets an access token, calls the API with it, and shows what was sent and what came back.
 
-  npm run call -- [METHOD] PATH [options]
+  ${run} [METHOD] PATH [options]
 
-  npm run call -- --dpop GET /api/private
-  npm run call -- GET /api/private-scoped --scope read:messages
+  ${run} --dpop GET /api/private
+  ${run} GET /api/private-scoped --scope read:messages
+  ${run} POST /api/orders --json '{"item": 1}'
+`,
+  ending: `If you already have a token, set CALL_TOKEN. Without these options, the local tenant of \`npm run dev\` is used:
+if several run, the one at --url, else the oldest.
+Exit code: 0 if the API answered 2xx, else 1.`
+} as const satisfies Tool
 
-${showOptions(OPTIONS)}
+export type CallOptions = ReturnType<typeof readCallOptions>
 
-If you already have a token, set CALL_TOKEN. Without these options, the local tenant of \`npm run dev\` is used.
-Exit code: 0 if the API answered 2xx, else 1.
-`
-
-export type CallOptions = NonNullable<ReturnType<typeof readCallOptions>>
-
-/** Null when only the usage was asked for. A flag beats the environment, which beats the local tenant. */
-export function readCallOptions (argv: readonly string[], env: NodeJS.ProcessEnv, tenant: Tenant | undefined) {
-  const split = splitArguments(argv, OPTIONS)
-  if (split === null) return null
-  const { values, positionals } = split
-  const { method, path } = target(positionals)
-  const pick = (name: 'url' | 'issuer' | 'audience' | 'client-id' | 'client-secret'): string | undefined => values[name] ?? (env[OPTIONS[name].env] || undefined)
+/** An option wins over the environment, which wins over the local tenant. @throws BadUsage */
+export function readCallOptions ({ values, positionals }: Arguments<typeof options>, env: NodeJS.ProcessEnv, tenants: readonly Tenant[]) {
+  const { path, ...rest } = target(positionals)
+  const pick = (name: 'url' | 'issuer' | 'audience' | 'client-id' | 'client-secret'): string | undefined => values[name] ?? (env[options[name].env] || undefined)
+  const tenant = tenantAt(tenants, /^https?:/i.test(path) ? path : pick('url'))
   const issuer = pick('issuer')
   // A secret of the local tenant is nothing for another provider.
   const local = issuer === undefined ? tenant : undefined
-  const options = {
-    method,
+  const payload = readPayload(values)
+  const headers = Object.fromEntries((values.header ?? []).map((line) => splitPair('--header', line, ':')))
+  const isTyped = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')
+  const call = {
+    method: rest.method ?? (payload === undefined ? 'GET' : 'POST'),
     url: join(pick('url') ?? tenant?.url, path),
+    tenant,
+    payload: payload?.text,
     dpop: values.dpop === true,
     alg: values.alg ?? 'ES256',
     htu: values.htu,
-    headers: Object.fromEntries((values.header ?? []).map((line) => splitPair('--header', line, ':'))),
+    headers: { ...payload !== undefined && !isTyped && { 'Content-Type': payload.type }, ...headers },
     full: values.full === true,
     /** One that is there already; null for a call without one. */
     token: values['no-token'] === true ? null : env['CALL_TOKEN'] || undefined,
@@ -61,19 +72,28 @@ export function readCallOptions (argv: readonly string[], env: NodeJS.ProcessEnv
     body: values.body ?? 'form',
     parameters: (values.param ?? []).map((pair) => splitPair('--param', pair, '='))
   }
-  const { token, body } = options
-  if (body !== 'form' && body !== 'json') throw new BadUsage(`--body is form or json, not "${body}"`)
-  if (token === undefined) requireProvider(options)
-  if (token !== undefined && options.dpop) throw new BadUsage('--dpop gets a new token bound to a fresh key, so it cannot be combined with CALL_TOKEN or --no-token')
-  return { ...options, body } as const
+  const { token, body, method } = call
+  if (body !== 'form' && body !== 'json') throw new BadUsage(`--body is form or json, not "${body}": it says how the token request is sent. --data and --json are the body of the call`)
+  if (payload !== undefined && (method === 'GET' || method === 'HEAD')) throw new BadUsage(`a ${method} request has no body: call with POST, PUT or PATCH, or without --${payload.option}`)
+  if (token === undefined) requireProvider(call)
+  if (token !== undefined && call.dpop) throw new BadUsage('--dpop gets a new token bound to a fresh key, so it cannot be combined with CALL_TOKEN or --no-token')
+  return { ...call, body } as const
 }
 
-function target (positionals: readonly string[]): { method: string, path: string } {
+function readPayload ({ data, json }: { data?: string | undefined, json?: string | undefined }): { option: string, text: string, type: string } | undefined {
+  if (data !== undefined && json !== undefined) throw new BadUsage('--data and --json cannot be combined')
+  if (data !== undefined) return { option: 'data', text: data, type: 'application/x-www-form-urlencoded' }
+  if (json === undefined) return undefined
+  if (parseJson(json) === undefined) throw new BadUsage(`--json ${json} is not JSON; it looks like '{"item": 1}', in single quotes. --data sends any text`)
+  return { option: 'json', text: json, type: 'application/json' }
+}
+
+function target (positionals: readonly string[]): { method: string | undefined, path: string } {
   const [first, second, third] = positionals
   if (first === undefined || third !== undefined) throw new BadUsage('say what to call, such as GET /api/private')
-  const [method, path] = second === undefined ? ['GET', first] : [first, second]
-  if (!/^[A-Za-z]+$/.test(method)) throw new BadUsage(`"${method}" is not a method`)
-  return { method: method.toUpperCase(), path }
+  if (second === undefined) return { method: undefined, path: first }
+  if (!/^[A-Za-z]+$/.test(first)) throw new BadUsage(`"${first}" is not a method`)
+  return { method: first.toUpperCase(), path: second }
 }
 
 function join (base: string | undefined, path: string): string {

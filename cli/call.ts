@@ -1,41 +1,26 @@
-import { BadUsage } from './arguments.ts'
-import { readCallOptions, USAGE } from './call-options.ts'
+import { BadUsage, runTool } from './arguments.ts'
+import type { World } from './arguments.ts'
+import { readCallOptions, TOOL } from './call-options.ts'
 import type { CallOptions } from './call-options.ts'
-import { exchange, exchangeWithNonce, NoAnswer } from './exchange.ts'
+import { exchange, exchangeWithNonce } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
-import { readTenant } from './places.ts'
 import type { Tenant } from './places.ts'
 import { createProof, createProofKey, requestToken } from './token.ts'
 import type { ProofKey } from './token.ts'
-import { createPaint, indent, printable, showAnswer, showJwt, showRequest, title } from './show.ts'
+import { indent, showAnswer, showJwt, showRequest, title } from './show.ts'
 import type { Output, Paint } from './show.ts'
 
-export interface CallWorld {
-  env: NodeJS.ProcessEnv
-  out: Output
-  /** The local tenant that answers where nothing else is named. */
-  tenant?: Tenant | undefined
+export interface CallWorld extends World {
+  /** The local tenants that run: one of them answers if nothing else is named. */
+  readonly tenants?: readonly Tenant[]
 }
 
 /** Makes one call as the arguments say and shows all of it. Returns the exit code: 0 for a 2xx, else 1. */
-export async function call (argv: readonly string[], { env, out, tenant }: CallWorld): Promise<number> {
-  const paint = createPaint(out, env)
-  try {
-    const options = readCallOptions(argv, env, tenant)
-    if (options === null) {
-      out.write(USAGE)
-      return 0
-    }
-    return await run(options, { env, out, tenant }, paint)
-  } catch (error) {
-    if (error instanceof BadUsage) out.write(`${paint('red', printable(error.message))}\nnpm run call -- --help tells more.\n`)
-    else if (error instanceof NoAnswer) out.write(`\n${paint('red', 'No answer.')} ${printable(error.message)}\n`)
-    else throw error
-    return 1
-  }
+export function call (argv: readonly string[], world: CallWorld): Promise<number> {
+  return runTool(TOOL, argv, world, (args, paint) => run(readCallOptions(args, world.env, world.tenants ?? []), world, paint))
 }
 
-async function run (options: CallOptions, { env, out, tenant }: CallWorld, paint: Paint): Promise<number> {
+async function run (options: CallOptions, { env, out }: World, paint: Paint): Promise<number> {
   const key = options.dpop ? await proofKey(options.alg) : undefined
   const token = await obtainToken(options, key, env, out, paint)
   if (token === undefined) return 1
@@ -52,7 +37,7 @@ async function run (options: CallOptions, { env, out, tenant }: CallWorld, paint
   if (answer.status >= 200 && answer.status < 300) return 0
   // Only a refused call needs the checks of the service, and the time that they take to load.
   const { explainCall } = await import('./call-explanation.ts')
-  out.write(await explainCall(answer, options, tenant, paint))
+  out.write(await explainCall(answer, options, paint))
   return 1
 }
 
@@ -76,11 +61,11 @@ async function obtainToken (options: CallOptions, key: ProofKey | undefined, env
 }
 
 async function callApi (options: CallOptions, token: string | null, key: ProofKey | undefined, nonce: string | undefined, env: NodeJS.ProcessEnv): Promise<Exchange> {
-  const { method, url, htu = url, headers } = options
+  const { method, url, htu = url, headers, payload } = options
   const credentials: Record<string, string> = {}
   if (token !== null) credentials['Authorization'] = `${key === undefined ? 'Bearer' : 'DPoP'} ${token}`
   if (token !== null && key !== undefined) credentials['DPoP'] = await createProof(key, { method, url: htu, nonce, token })
-  return exchange({ method, url, headers: { ...credentials, ...headers } }, env)
+  return exchange({ method, url, headers: { ...credentials, ...headers }, ...payload !== undefined && { body: payload } }, env)
 }
 
 async function proofKey (alg: string): Promise<ProofKey> {
@@ -92,8 +77,3 @@ async function proofKey (alg: string): Promise<ProofKey> {
 }
 
 const seconds = (): number => Math.floor(Date.now() / 1000)
-
-/** The command line: the exit code tells whether the call was answered with a 2xx. */
-export async function main (argv: readonly string[]): Promise<void> {
-  process.exitCode = await call(argv, { env: process.env, out: process.stdout, tenant: readTenant() })
-}

@@ -33,7 +33,7 @@ export async function exchange ({ method, url, headers = {}, body }: { method: s
     const { status, statusText } = response
     return { method, url, requestHeaders: headers, status, statusText, headers: response.headers, body: text.slice(0, MAX_CHARACTERS) }
   } catch (error) {
-    throw new NoAnswer(`${method} ${url}: ${reasonOf(error as Error)}`)
+    throw new NoAnswer(`${method} ${url}: ${reasonOf(error as Error, new URL(url).protocol)}`)
   }
 }
 
@@ -70,9 +70,18 @@ function isLoopback (url: string): boolean {
 }
 
 /** fetch says "fetch failed" and hides the reason one or two levels down. */
-function reasonOf (error: Error & { code?: string }): string {
+function reasonOf (error: Error & { code?: string }, protocol: string): string {
+  const { cause, code = '' } = error
   if (error.name === 'TimeoutError') return `no answer within ${DEADLINE_MS / 1000} seconds`
-  if (error.cause instanceof Error) return reasonOf(error.cause)
-  if (error instanceof AggregateError && error.errors[0] instanceof Error) return reasonOf(error.errors[0])
-  return error.message || error.code || 'no answer'
+  if (cause instanceof Error) return reasonOf(cause, protocol)
+  if (error instanceof AggregateError && error.errors[0] instanceof Error) return reasonOf(error.errors[0], protocol)
+  const message = error.message || code || 'no answer'
+  if (protocol === 'https:' && NOT_TLS.test(code)) return `the port does not speak TLS (${code}). Is it http:// in the place of https://?`
+  if (protocol === 'http:' && NOT_HTTP.test(code)) return `${message}. Does the port speak TLS? Then it is https:// in the place of http://`
+  return message
 }
+
+/** What a plain port answers is no TLS record. */
+const NOT_TLS = /^(?:EPROTO|ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG))$/
+/** A TLS port closes, or answers with an alert that is no HTTP. */
+const NOT_HTTP = /^(?:UND_ERR_SOCKET|ECONNRESET|HPE_INVALID_CONSTANT|HPE_INVALID_VERSION)$/

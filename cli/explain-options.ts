@@ -1,43 +1,48 @@
 import { settingNames } from '../lib/settings/specs.ts'
-import { BadUsage, flag, list, showOptions, splitArguments, splitPair, text } from './arguments.ts'
+import { BadUsage, flag, list, splitPair, text, unknownName } from './arguments.ts'
+import type { Arguments, Tool } from './arguments.ts'
 
-const OPTIONS = {
+const options = {
   keys: { ...text, value: 'FILE', says: 'the key set of the provider (JWKS): nothing is fetched then' },
   offline: { ...flag, says: 'fetch nothing; signatures of tokens are then not checked' },
-  at: { ...text, value: 'TIME', says: 'the time to judge at: a date, Unix seconds, or now. Unless told: when the capture\nwas made, where it says so, else now' },
+  at: { ...text, value: 'TIME', says: 'the time to judge at: a date, Unix seconds, or now. Unless told: when the capture\nwas made, if it says so, else now' },
   set: { ...list, value: 'NAME=VALUE', says: 'a setting, such as IDP_AUDIENCE=https://api.example; others are read as the service does' },
   scope: { ...text, value: '"A B"', says: "the permissions that the route needs; those of the service's own routes are known" },
-  url: { ...text, value: 'URL', says: 'where the request was sent, where the capture does not tell' },
+  url: { ...text, value: 'URL', says: 'where the request was sent, if the capture does not tell' },
   method: { ...text, value: 'METHOD', says: 'how' },
   peer: { ...text, value: 'ADDRESS', says: 'who connected to the service, for TRUST_PROXY' },
   json: { ...flag, says: 'the report as JSON' }
 } as const
 
-export const USAGE = `Explains a captured request: what each check of the service says to it, what was compared, and what to do.
+export const TOOL = {
+  name: 'explain',
+  options,
+  help: (run) => `Explains a request: what each check of the service says to it, what was compared, and what to do.
 
-  npm run explain -- [FILE] [options]          from a file, or from standard input
+  ${run} [options] FILE                   from a file
+  ${run} [options] -                      from standard input
+  ${run} [options] curl https://...       a curl line, as the browser copies it
+  ${run} [options] eyJ...                 a token or a proof
 
-  curl -v https://api.example/api/private -H 'Authorization: DPoP ...' -H 'DPoP: ...' 2>&1 | npm run explain
+  curl -v https://api.example/api/private -H 'Authorization: DPoP ...' -H 'DPoP: ...' 2>&1 | npm run explain -- -
 
-FILE contains the output of curl -v, a HAR file, one entry of a HAR file, or a request line and header lines.
+File and input contain a curl line (for bash or for the Windows prompt), the output of curl -v, a HAR file or one
+entry of it, the text of a request or only its header lines, a token, or a proof.
+`,
+  ending: `If no setting names a provider, the local tenant of \`npm run dev\` is used. Tokens and proofs stay on this
+machine; only the provider's keys are fetched. Exit code: 0 if no check failed, else 1.`
+} as const satisfies Tool
 
-${showOptions(OPTIONS)}
+export type ExplainArguments = ReturnType<typeof readExplainArguments>
 
-If no setting names a provider, the local tenant of \`npm run dev\` is used. Tokens and proofs stay on this
-machine; only the provider's keys are fetched. Exit code: 0 if no check failed, else 1.
-`
-
-export type ExplainArguments = NonNullable<ReturnType<typeof readExplainArguments>>
-
-/** Null when only the usage was asked for. @param now Unix seconds @throws BadUsage */
-export function readExplainArguments (argv: readonly string[], now: number) {
-  const split = splitArguments(argv, OPTIONS)
-  if (split === null) return null
-  const { values: { keys: keysFile, offline = false, at, set = [], scope, url, method, peer, json = false }, positionals } = split
-  if (positionals.length > 1) throw new BadUsage('Give only one file.')
+/** @param now Unix seconds @throws BadUsage */
+export function readExplainArguments ({ values, positionals }: Arguments<typeof options>, now: number) {
+  const { keys: keysFile, offline = false, at, set = [], scope, url, method, peer, json = false } = values
+  if (positionals.length > 1) throw new BadUsage('Give only one file. A request that is written here stands between quotes.')
   if (url !== undefined && !/^https?:/i.test(URL.canParse(url) ? url : '')) throw new BadUsage(`--url ${url} is not an absolute http or https URL`)
   return {
-    file: positionals[0],
+    /** What to explain, or where it stands; undefined for standard input. */
+    source: positionals[0] === '-' ? undefined : positionals[0],
     keysFile,
     offline,
     /** Unix seconds; undefined leaves it to the capture. */
@@ -61,8 +66,8 @@ function readTime (value: string, now: number): number {
   return seconds
 }
 
-function readSetting (text: string): [name: string, value: string] {
-  const [name, value] = splitPair('--set', text, '=')
-  if (!settingNames.some((known) => known === name)) throw new BadUsage(`--set ${text}: there is no setting ${name}`)
+function readSetting (pair: string): [name: string, value: string] {
+  const [name, value] = splitPair('--set', pair, '=')
+  if (!settingNames.some((known) => known === name)) throw new BadUsage(unknownName('setting', name, settingNames))
   return [name, value]
 }

@@ -1,70 +1,74 @@
 import { readSettings } from '../holdfast.ts'
 import { explainRequest } from '../explain/explain.ts'
 import type { CapturedRequest, ExplainOptions, Explanation } from '../explain/explain.ts'
-import { readTextIfThere, collectSettings } from '../lib/settings/sources.ts'
+import { collectSettings } from '../lib/settings/sources.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { SettingsError } from '../lib/settings/problems.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
-import { BadUsage } from './arguments.ts'
-import { has, readCapture, readUrl } from './capture.ts'
+import { BadUsage, runTool } from './arguments.ts'
+import type { World } from './arguments.ts'
+import { has, readUrl } from './capture.ts'
 import type { Capture } from './capture.ts'
-import { readExplainArguments, USAGE } from './explain-options.ts'
+import { readCurlWords } from './curl-line.ts'
+import { readExplainArguments, TOOL } from './explain-options.ts'
 import type { ExplainArguments } from './explain-options.ts'
 import { showReport } from './explain-report.ts'
 import type { Report } from './explain-report.ts'
 import { readAtMost } from './input.ts'
-import { readTenant } from './places.ts'
+import { completePart } from './lone-part.ts'
+import { tenantAt } from './places.ts'
 import type { Tenant } from './places.ts'
 import { openProviderKeys, readProviderKeys } from './provider-keys.ts'
 import type { ProviderKeys } from './provider-keys.ts'
+import { NO_REQUEST, readCapture } from './read-capture.ts'
 import { lookUpRoute } from './route-lookup.ts'
-import { createPaint, printable } from './show.ts'
-import type { Output } from './show.ts'
 import { readTold } from './told.ts'
 
-export interface ExplainWorld {
-  readonly env: NodeJS.ProcessEnv
-  readonly out: Output
-  /** The text of a file, or undefined where there is none. */
+export interface ExplainWorld extends World {
+  /** The text of a file, or undefined if there is none. */
   readonly readFile: SettingsSources['readFile']
-  readonly readInput: () => Promise<string>
-  /** The local tenant, for where no provider is configured. */
-  readonly tenant?: Tenant | undefined
+  readonly input: AsyncIterable<Buffer> & { readonly isTTY?: boolean }
+  /** The local tenants that run, for when no provider is configured. */
+  readonly tenants?: readonly Tenant[]
   /** Unix seconds. */
   readonly now: number
 }
 
-/** Explains one captured request as the arguments say. Returns the exit code: 0 when no check failed, else 1. */
-export async function explain (argv: readonly string[], world: ExplainWorld): Promise<number> {
-  const { out, env } = world
-  const paint = createPaint(out, env)
-  try {
-    const options = readExplainArguments(argv, world.now)
-    if (options === null) {
-      out.write(USAGE)
-      return 0
-    }
-    const report = await makeReport(options, world)
-    out.write(options.json ? `${JSON.stringify(withoutSignatures(report), null, 2)}\n` : showReport(report, paint))
+/** Explains one request as the arguments say. Returns the exit code: 0 if no check failed, else 1. */
+export function explain (argv: readonly string[], world: ExplainWorld): Promise<number> {
+  // What follows the word curl are the options of curl.
+  const at = argv.findIndex((word) => /^curl(?:\.exe)?$/.test(word))
+  const own = at < 0 ? argv : argv.slice(0, at)
+  return runTool(TOOL, world.input.isTTY === true && argv.length === 0 ? ['--help'] : own, world, async (args, paint) => {
+    const options = readExplainArguments(args, world.now)
+    const capture = at < 0 ? await readSource(options.source, world) : readCurlWords(argv.slice(at + 1))
+    if (capture === undefined) throw new BadUsage(NO_REQUEST)
+    const report = await makeReport(capture, options, world)
+    world.out.write(options.json ? `${JSON.stringify(withoutSignatures(report), null, 2)}\n` : showReport(report, paint))
     return report.explanation.verdict === 'refused' ? 1 : 0
-  } catch (error) {
-    if (!(error instanceof BadUsage || error instanceof SettingsError)) throw error
-    out.write(`${paint('red', printable(error.message))}\nnpm run explain -- --help tells more.\n`)
-    return 1
-  }
+  })
 }
 
-async function makeReport (options: ExplainArguments, world: ExplainWorld): Promise<Report> {
-  const settings = await settingsOf(options, world)
-  const capture = readCapture(await readText(options.file, world))
+/** The file of that name; if there is none, the text may itself be what to explain. */
+async function readSource (source: string | undefined, { readFile, input }: ExplainWorld): Promise<Capture> {
+  const text = source === undefined ? await readInput(input) : tryRead(source, readFile)
+  if (text !== undefined) return readCapture(text)
+  if (/\s|^ey/.test(source!)) return readCapture(source!)
+  throw new BadUsage(`The file ${source} does not exist or cannot be read.`)
+}
+
+async function makeReport (capture: Capture, options: ExplainArguments, world: ExplainWorld): Promise<Report> {
+  const { notes } = capture
+  const { settings, isKnown } = await settingsOf(capture, options, world)
+  const part = completePart(capture, options, settings)
   const request = requestOf(capture, options, settings)
   const judgedAt = options.at ?? capture.at ?? world.now
-  const { notes } = capture
   if (options.at === undefined && capture.at !== undefined) notes.push('Checked as of the time of the capture. With --at now it is checked as if it were sent now.')
-  const keys = await keysOf(options, settings, world, notes)
+  if (!isKnown) notes.push('No setting names a provider (IDP_DOMAIN), so issuer, audience and signature of the token are not checked. To name it: --set IDP_DOMAIN=tenant.example --set IDP_AUDIENCE=...')
+  const keys = isKnown && capture.only !== 'proof' ? await keysOf(options, settings, world, notes) : undefined
   try {
-    const requirements = await requirementsOf(request, options, settings, notes)
-    const explanation = await explainRequest(request, { settings, now: judgedAt, candidates: keys?.candidates, requirements })
+    const requirements = capture.only === undefined || options.scopes !== undefined ? await requirementsOf(request, options, settings, notes) : undefined
+    const unknown = [...part.unknown, ...isKnown ? [] : ['token.iss', 'token.aud']]
+    const explanation = part.select(await explainRequest(request, { settings: { ...settings, ...part.settings }, now: judgedAt, candidates: keys?.candidates, requirements, unknown }))
     noteAnswer(capture, explanation)
     return { request, judgedAt, notes, explanation }
   } finally {
@@ -85,17 +89,14 @@ function noteAnswer ({ status, challenge = '', notes }: Capture, { refusal }: Ex
   if (reason !== undefined && reason !== refusal?.reason) notes.push('The checks below come to another result. The service may have other settings (--set) or another clock, or it got a different request.')
 }
 
-/** As the service reads them; a flag wins over all, and what the local tenant's API goes by stands in where nothing names a provider. */
-async function settingsOf ({ settings }: ExplainArguments, { env, readFile, tenant }: ExplainWorld): Promise<Settings> {
+/** As the service reads them. An option wins over all, and if nothing names a provider, the settings of the local tenant's API stand in. */
+async function settingsOf ({ headers, scheme = 'http' }: Capture, { settings, url }: ExplainArguments, { env, readFile, tenants }: ExplainWorld): Promise<{ settings: Settings, isKnown: boolean }> {
   const { values, ...faults } = collectSettings({ environment: { ...env, ...settings }, readFile })
+  const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
+  const tenant = tenantAt(tenants, url ?? `${scheme}://${host}`)
   const isNamed = values.IDP_DOMAIN !== undefined || values.IDP_ISSUER !== undefined
-  return readSettings(isNamed ? values : { ...tenant?.settings, ...values }, faults)
-}
-
-async function readText (file: string | undefined, { readFile, readInput }: ExplainWorld): Promise<string> {
-  const text = file === undefined ? await readInput() : tryRead(file, readFile)
-  if (text === undefined) throw new BadUsage(`The file ${file} does not exist or cannot be read.`)
-  return text
+  const standIn = isNamed ? {} : tenant?.settings ?? { IDP_DOMAIN: 'provider.invalid', IDP_AUDIENCE: '(not known here)' }
+  return { settings: await readSettings({ ...standIn, ...values }, faults), isKnown: isNamed || tenant !== undefined }
 }
 
 function tryRead (file: string, readFile: SettingsSources['readFile']): string | undefined {
@@ -156,23 +157,9 @@ async function keysOf ({ keysFile, offline }: ExplainArguments, settings: Settin
 
 const MAX_BYTES = 64 * 1024 * 1024
 
-/** Reads to the end, but not without one. @throws BadUsage */
+/** Reads to the end, but only so much. @throws BadUsage */
 export async function readInput (stream: AsyncIterable<Buffer>): Promise<string> {
   const text = await readAtMost(stream, MAX_BYTES)
   if (text === undefined) throw new BadUsage('That is more than 64 MiB. Save only the one request.')
   return text
-}
-
-/** The command line: the exit code tells whether a check failed. */
-export async function main (argv: readonly string[]): Promise<void> {
-  const { env, stdin, stdout } = process
-  if (stdin.isTTY && argv.length === 0) argv = ['--help']
-  process.exitCode = await explain(argv, {
-    env,
-    out: stdout,
-    readFile: readTextIfThere,
-    readInput: () => readInput(stdin),
-    tenant: readTenant(),
-    now: Date.now() / 1000
-  })
 }

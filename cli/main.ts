@@ -1,4 +1,31 @@
-/** `npm run call` and `npm run explain`: the name of the tool comes first, then what it is told. */
-const [tool, ...argv] = process.argv.slice(2)
-const { main } = await import(`./${tool}.ts`)
-await main(argv)
+import { readTextIfThere } from '../lib/settings/sources.ts'
+import { unknownName } from './arguments.ts'
+import { readTenants } from './places.ts'
+
+/** The command: the name of a tool comes first, then what the tool is told. Each tool is loaded only if it is asked for. */
+const TOOLS = {
+  call: ['gets an access token, calls the API, and shows all of it', async () => (await import('./call.ts')).call],
+  explain: ['says what each check of the service says to a request, a token or a proof', async () => (await import('./explain.ts')).explain]
+} as const
+
+const [name = '--help', ...argv] = process.argv.slice(2)
+const isHelp = name === '--help' || name === '-h'
+
+if (Object.hasOwn(TOOLS, name)) {
+  const run = await TOOLS[name as keyof typeof TOOLS][1]()
+  process.exitCode = await run(argv, {
+    env: process.env,
+    out: process.stdout,
+    // Compiled, this is part of the package.
+    program: import.meta.url.endsWith('.ts') ? undefined : 'holdfast',
+    readFile: readTextIfThere,
+    input: process.stdin,
+    tenants: readTenants(),
+    now: Date.now() / 1000
+  })
+} else {
+  const lines = Object.entries(TOOLS).map(([tool, [says]]) => `  ${tool.padEnd(10)} ${says}`)
+  if (!isHelp) process.stdout.write(`${unknownName('tool', name, Object.keys(TOOLS))}\n\n`)
+  process.stdout.write(['Tools, each with --help:', '', ...lines, ''].join('\n'))
+  process.exitCode = isHelp ? 0 : 1
+}

@@ -1,11 +1,12 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 export const root = join(import.meta.dirname, '..')
 
-const tenantFile = join(root, '.dev', 'tenant.json')
+const folder = join(root, '.dev')
+const fileOf = (pid: number): string => join(folder, `tenant-${pid}.json`)
 
-/** What `npm run dev` tells `npm run call` and `npm run explain`. */
+/** What `npm run dev` tells the tools. */
 export interface Tenant {
   pid: number
   url: string
@@ -17,23 +18,42 @@ export interface Tenant {
   settings: Readonly<Record<string, string>>
 }
 
+/** Each `npm run dev` has a file of its own, so a second one takes nothing from the first. */
 export function writeTenant (tenant: Tenant): void {
-  mkdirSync(dirname(tenantFile), { recursive: true })
-  writeFileSync(tenantFile, JSON.stringify(tenant), { mode: 0o600 })
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(fileOf(tenant.pid), JSON.stringify({ startedAt: Date.now(), ...tenant }), { mode: 0o600 })
 }
 
-/** The tenant that runs, or undefined. */
-export function readTenant (): Tenant | undefined {
+/** The tenants that run, the oldest first. What a process left that was killed is removed. */
+export function readTenants (): Tenant[] {
+  const names = tryTo(() => readdirSync(folder)) ?? []
+  const found = names.flatMap((name) => {
+    const pid = Number(/^tenant-(\d+)\.json$/.exec(name)?.[1])
+    if (Number.isNaN(pid)) return []
+    if (tryTo(() => process.kill(pid, 0)) === undefined) removeTenant(pid)
+    return tryTo(() => JSON.parse(readFileSync(fileOf(pid), 'utf8')) as Tenant & { startedAt: number }) ?? []
+  })
+  return found.sort((a, b) => a.startedAt - b.startedAt)
+}
+
+export function removeTenant (pid: number): void {
+  rmSync(fileOf(pid), { force: true })
+}
+
+/** The tenant whose API is at that URL; else the one that has been running for longest. */
+export function tenantAt (tenants: readonly Tenant[] = [], url?: string): Tenant | undefined {
+  return tenants.find((tenant) => isAt(tenant, url)) ?? tenants[0]
+}
+
+/** Whether the URL is one of the tenant's API. */
+export function isAt (tenant: Tenant, url: string | undefined): boolean {
+  return url !== undefined && URL.canParse(url) && new URL(url).origin === new URL(tenant.url).origin
+}
+
+function tryTo<Result> (run: () => Result): Result | undefined {
   try {
-    const tenant = JSON.parse(readFileSync(tenantFile, 'utf8')) as Tenant
-    process.kill(tenant.pid, 0)
-    return tenant
+    return run()
   } catch {
     return undefined
   }
-}
-
-/** Leaves alone what a second `npm run dev` wrote meanwhile. */
-export function removeTenant (pid: number): void {
-  if (readTenant()?.pid === pid) rmSync(tenantFile, { force: true })
 }

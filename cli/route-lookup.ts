@@ -6,7 +6,13 @@ import { ANY_TOKEN, guardOf, parseRequiredScopes } from '../lib/guard/requiremen
 import type { RequiredScopes, Requirement, RouteGuard } from '../lib/guard/requirement.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 
-export type FoundRoute = { readonly kind: 'none' | 'open' } | { readonly kind: 'guarded', readonly requirements: readonly Requirement[] }
+export type FoundRoute =
+  /** `methods`: those that the path takes. */
+  | { readonly kind: 'none', readonly methods: readonly string[] }
+  | { readonly kind: 'open' }
+  | { readonly kind: 'guarded', readonly requirements: readonly Requirement[] }
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** Asks the routes of the service themselves, by its own router, what guards a request; nothing else of the service is started. */
 export async function lookUpRoute (method: string, target: string, settings: Settings): Promise<FoundRoute> {
@@ -17,7 +23,7 @@ export async function lookUpRoute (method: string, target: string, settings: Set
   app.decorate('authenticate', (() => guard(ANY_TOKEN)) as never)
   app.decorate('requireScope', ((...scopes: RequiredScopes) => guard(parseRequiredScopes(...scopes))) as never)
   app.addHook('onRoute', (route: RouteOptions) => { guards.set(route.url, guardOf(route)) })
-  let found: FoundRoute = { kind: 'none' }
+  let found: FoundRoute | undefined
   app.addHook('onRequest', async ({ routeOptions: { url } }, reply) => {
     if (url !== undefined && guards.has(url)) {
       const requirements = guards.get(url)?.requirements
@@ -26,12 +32,21 @@ export async function lookUpRoute (method: string, target: string, settings: Set
     return reply.send()
   })
   await app.register(autoload, { dir: join(import.meta.dirname, '..', 'routes', 'api'), options: { prefix: '/api' } })
-  try {
-    await app.inject({ method: method as HTTPMethods, url: target })
+  const ask = async (asked: string): Promise<FoundRoute | undefined> => {
+    found = undefined
+    try {
+      await app.inject({ method: asked as HTTPMethods, url: target })
+    } catch {
+      // What no client can send has no route.
+    }
     return found
-  } catch {
-    // What no client can send has no route.
-    return { kind: 'none' }
+  }
+  try {
+    const route = await ask(method)
+    if (route !== undefined) return route
+    const methods: string[] = []
+    for (const other of METHODS) if (await ask(other) !== undefined) methods.push(other)
+    return { kind: 'none', methods }
   } finally {
     await app.close()
   }

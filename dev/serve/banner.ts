@@ -3,8 +3,11 @@ import type { Tenant } from '../../cli/places.ts'
 import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import type { Paint } from '../../cli/show.ts'
 
-/** The addresses, and lines to paste. Each line was tried just now, so none is shown that does not work. */
-export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint): Promise<string> {
+/**
+ * The addresses, and lines to paste. Each line was tried just now, so none is shown that does not work. `to` is what `npm run call`
+ * needs to reach this tenant and no other.
+ */
+export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint, to = ''): Promise<string> {
   const docs = `${tenant.url}/docs`
   const hasDocs = (await exchange({ method: 'GET', url: docs }, {})).status < 400
   const rows: Array<[string, string | undefined]> = [
@@ -20,13 +23,13 @@ export async function banner (tenant: Tenant, playground: string | undefined, pa
     '',
     ...addresses,
     '',
-    ...await dpopLines(tenant, paint),
+    ...await dpopLines(tenant, paint, to),
     ...await bearerLines(tenant, paint),
     ''
   ].join('\n')
 }
 
-async function dpopLines (tenant: Tenant, paint: Paint): Promise<string[]> {
+async function dpopLines (tenant: Tenant, paint: Paint, to: string): Promise<string[]> {
   const url = `${tenant.url}/api/private`
   const key = await createProofKey()
   const token = await tokenFor(tenant, undefined, key)
@@ -36,8 +39,8 @@ async function dpopLines (tenant: Tenant, paint: Paint): Promise<string[]> {
   // The proof that was tried is spent: the line needs one of its own.
   return [
     paint('bold', 'With DPoP: a token that is useless without its key'),
-    '  npm run call -- --dpop GET /api/private',
-    '  npm run call -- --dpop GET /api/private-scoped --scope read:messages',
+    `  npm run call --${to} --dpop GET /api/private`,
+    `  npm run call --${to} --dpop GET /api/private-scoped --scope read:messages`,
     paint('dim', '  By hand. A proof is good for one request: if you paste this twice, the second request is refused as a replay.'),
     `  ${curl(url, await headersWith(nonce))}`,
     ''

@@ -1,12 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import getPort, { portNumbers } from 'get-port'
-import { SettingsError } from '../../lib/settings/problems.ts'
+import { BadUsage, runTool, text } from '../../cli/arguments.ts'
 import { startApi, startTypeChecker } from './children.ts'
-import { removeTenant, writeTenant } from '../../cli/places.ts'
+import { readTenants, removeTenant, writeTenant } from '../../cli/places.ts'
 import type { Tenant } from '../../cli/places.ts'
 import { startProvider } from '../provider/provider.ts'
 import { chooseServiceSettings } from './service-settings.ts'
 import { createPaint } from '../../cli/show.ts'
+
+const TOOL = {
+  name: 'dev',
+  options: { port: { ...text, value: 'PORT', says: 'of the API; the provider and the playground take the next free ones', env: 'PORT' } },
+  help: (run: string) => `Starts a local identity provider, the API and a playground for the browser, and prints lines to paste.
+
+  ${run} [options]
+`,
+  ending: 'The API also goes by the settings of the service: docs/configuration.md. Ctrl-C stops everything.'
+} as const
 
 // The local tenant, the API and the playground, in one terminal, until a signal ends them all.
 
@@ -18,16 +28,20 @@ const stops: Array<() => Promise<void> | void> = []
 let isStopping = false
 
 stopOnSignals()
-try {
-  await run()
-} catch (error) {
-  if (!(error instanceof SettingsError)) throw error
-  process.stderr.write(`${error.message}\n`)
-  process.exitCode = 1
+const code = await runTool(TOOL, process.argv.slice(2), { env, out: stdout }, async ({ values, positionals }) => {
+  if (positionals.length > 0) throw new BadUsage(`I do not know what to do with ${positionals.join(' ')}`)
+  await run(readPort(values.port))
+  return 0
+})
+if (code !== 0) process.exitCode = code
+
+function readPort (given: string | undefined): number {
+  const named = given ?? env['PORT']
+  if (given !== undefined && !(/^\d{1,5}$/.test(given) && Number(given) > 0 && Number(given) < 65_535)) throw new BadUsage(`--port ${given} is not a port`)
+  return Number(named || (env['API_PROFILE'] === '2' ? 8080 : 8000))
 }
 
-async function run (): Promise<void> {
-  const wanted = Number(env['PORT'] || (env['API_PROFILE'] === '2' ? 8080 : 8000))
+async function run (wanted: number): Promise<void> {
   const port = await portFrom(wanted)
   if (port !== wanted) say(`Port ${wanted} is in use, so the API uses ${port}.`)
   const providerPort = await portFrom(port + 1)
@@ -48,7 +62,8 @@ async function run (): Promise<void> {
   const page = await startPlayground({ port: playgroundPort, api: url, provider, settings: service.settings })
   stops.push(() => page.close())
   while (!await answers(`${url}/api/public`)) await delay(50)
-  say(await banner(tenant, playground, paint))
+  const isFirst = readTenants()[0]?.pid === process.pid
+  say(await banner(tenant, playground, paint, isFirst ? '' : ` --url ${url}`))
   watchTypes()
 }
 

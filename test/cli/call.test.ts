@@ -1,5 +1,7 @@
-import { createServer } from 'node:http'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import getPort from 'get-port'
 import t from 'tap'
@@ -31,7 +33,7 @@ interface Shown { code: number, text: string }
 
 async function run (tenant: Tenant | undefined, argv: string[], env: NodeJS.ProcessEnv = {}, isTTY = false): Promise<Shown> {
   let text = ''
-  const code = await call(argv, { env, out: { write: (part) => { text += part }, isTTY }, tenant })
+  const code = await call(argv, { env, out: { write: (part) => { text += part }, isTTY }, tenants: tenant === undefined ? [] : [tenant] })
   return { code, text }
 }
 
@@ -203,11 +205,72 @@ t.test('A token that is there already is used as it is.', async (t) => {
   t.match(text, /Why: token_malformed/)
 })
 
+t.test('A body is sent as a form or as JSON, by POST, and other headers win.', async (t) => {
+  const seen: string[] = []
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    seen.push(`${request.method} ${request.headers['content-type']} ${body}`)
+    response.end('{}')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const to = `http://127.0.0.1:${(server.address() as AddressInfo).port}/orders`
+  const rows: Array<[argv: string[], expected: string]> = [
+    [['--data', 'a=1&b=2'], 'POST application/x-www-form-urlencoded a=1&b=2'],
+    [['--json', '{"a": 1}'], 'POST application/json {"a": 1}'],
+    [['PUT', '--json', '[]', '--header', 'content-type: application/merge-patch+json'], 'PUT application/merge-patch+json []']
+  ]
+  for (const [argv, expected] of rows) {
+    const [method, ...rest] = argv
+    const { code } = await run(undefined, method === 'PUT' ? [method, to, ...rest, '--no-token'] : [to, ...argv, '--no-token'])
+    t.equal(code, 0, expected)
+    t.equal(seen.at(-1), expected)
+  }
+})
+
+t.test('A path that is there with another method is told so.', async (t) => {
+  const posted = await run(local, ['POST', '/api/private'])
+  t.match(posted.text, /\n {2}404 [^]*Why\n {2}The path is there, but not with this method\. It takes GET\.\n/)
+  t.match((await run(local, ['POST', '/api/nothing'])).text, /Why\n {2}There is no such path/)
+})
+
+t.test('Of several local tenants the one at the URL is used, else the oldest.', async (t) => {
+  const second = await startProvider({ audience })
+  t.teardown(() => second.close())
+  const other = await startService({}, second)
+  const codeOf = (argv: string[], tenants: Tenant[]): Promise<number> => call(argv, { env: {}, out: { write () {} }, tenants })
+  t.equal(await codeOf(['/api/private'], [local, other]), 0)
+  t.equal(await codeOf(['/api/private', '--url', other.url], [local, other]), 0)
+  t.equal(await codeOf([`${other.url}/api/private`], [local, other]), 0)
+  t.equal(await codeOf([`${other.url}/api/private`], [local]), 1, 'a token of the first is nothing for the second')
+})
+
+t.test('An option that npm kept for itself is named.', async (t) => {
+  const { code, text } = await run(local, ['/api/private'], { npm_config_dpop: 'true' })
+  t.equal(code, 1)
+  t.match(text, /npm has kept --dpop for itself\. Write -- before the options: npm run call -- --dpop/)
+  let help = ''
+  t.equal(await call(['--help'], { env: {}, out: { write: (part) => { help += part } }, program: 'holdfast' }), 0)
+  t.match(help, /\n {2}holdfast call \[METHOD\] PATH/, 'the packaged command has another name')
+})
+
 t.test('What cannot be done is said in a line, without a stack.', async (t) => {
+  const fixture = (name: string): Buffer => readFileSync(new URL(`../fixtures/provider.${name}.pem`, import.meta.url))
+  const secure = createSecureServer({ key: fixture('key'), cert: fixture('cert') }).listen(0, '127.0.0.1')
+  await once(secure, 'listening')
+  t.teardown(() => secure.close())
+  const encrypted = `https://127.0.0.1:${(secure.address() as AddressInfo).port}/`
   const rows: Array<{ argv: string[], says: RegExp, tenant?: Tenant }> = [
     { argv: [], says: /say what to call/ },
     { argv: ['GET', '/a', '/b'], says: /say what to call/ },
-    { argv: ['--nonsense', '/a'], says: /nonsense/ },
+    { argv: ['--nonsense', '/a'], says: /There is no option --nonsense\n/ },
+    { argv: ['--dpopp', '/a'], says: /There is no option --dpopp; did you mean --dpop\?/ },
+    { argv: ['/a', '--json', '{a: 1}'], says: /is not JSON/, tenant: local },
+    { argv: ['/a', '--json', '{}', '--data', 'a'], says: /cannot be combined/, tenant: local },
+    { argv: ['GET', '/a', '--data', 'a'], says: /a GET request has no body/, tenant: local },
+    { argv: ['https://' + new URL(local.url).host + '/api/public', '--no-token'], says: /No answer\.[^]*does not speak TLS[^]*http:\/\/ in the place of https:\/\// },
+    { argv: [encrypted.replace('https:', 'http:'), '--no-token'], says: /No answer\.[^]*Does the port speak TLS\? Then it is https:\/\// },
     { argv: ['G T', '/a'], says: /is not a method/ },
     { argv: ['api/private'], says: /neither a path/ },
     { argv: ['/api/private'], says: /npm run dev starts one/ },

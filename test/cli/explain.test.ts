@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import fc from 'fast-check'
 import getPort from 'get-port'
 import t from 'tap'
+import { readCurlLine } from '../../cli/curl-line.ts'
 import { explain, readInput } from '../../cli/explain.ts'
 import type { Tenant } from '../../cli/places.ts'
 import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
@@ -9,7 +11,7 @@ import { ADVICE } from '../../explain/advice.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { HTU_ADVICE } from '../../lib/url/request-url.ts'
-import { curlOutput, harEntry, harFile, rawHead } from '../helpers/captures.ts'
+import { curlLine, curlOutput, harEntry, harFile, rawHead } from '../helpers/captures.ts'
 import type { Sent } from '../helpers/captures.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
@@ -34,13 +36,17 @@ function dpop (claims: Overrides = {}, { token = issuer.token({ cnf: { jkt: clie
   return sent({ lines: [['Authorization', `DPoP ${token}`], ['DPoP', client.proof({ token, url: 'https://api.example/api/private', claims, header })]] })
 }
 
+async function * streamOf (text: string): AsyncGenerator<Buffer> {
+  yield Buffer.from(text)
+}
+
 interface World { input?: string, files?: Record<string, string>, env?: NodeJS.ProcessEnv, tenant?: Tenant, isTTY?: boolean }
 interface Shown { code: number, text: string }
 
 async function run (argv: string[], { input = '', files = {}, env = provider, tenant, isTTY = false }: World = {}): Promise<Shown> {
   let text = ''
   const readFile = (path: string): string | undefined => path === 'jwks.json' ? keySet : files[path]
-  const code = await explain(argv, { env, out: { write: (part) => { text += part }, isTTY }, readFile, readInput: async () => input, tenant, now })
+  const code = await explain(argv, { env, out: { write: (part) => { text += part }, isTTY }, readFile, input: streamOf(input), tenants: tenant === undefined ? [] : [tenant], now })
   return { code, text }
 }
 
@@ -71,14 +77,18 @@ t.test('Every form of a capture tells the same, of a good request and of a bad o
     'a HAR file': har,
     'an entry of a HAR file': (parts) => JSON.stringify(harEntry(parts)),
     'the request of an entry': (parts) => JSON.stringify(harEntry(parts).request),
-    'header lines': raw
+    'header lines': raw,
+    'a curl line for bash': (parts) => curlLine('bash', parts, ["--data-raw '{}' -X GET -sS --compressed"]),
+    'a curl line for Windows': (parts) => curlLine('cmd', parts, ['--compressed']).replaceAll('\n', '\r\n'),
+    'a line that was typed': ({ lines }) => `$ curl -i ${url} ${lines.map(([name, value]) => `-H "${name}: ${value}"`).join(' ')} | jq .`
   }
   const [good, bad] = [dpop(), dpop({ htu: 'http://api.example/api/private' })]
   for (const [title, form] of Object.entries(forms)) {
     const argv = [...OFFLINE, '--json', ...title === 'header lines' ? ['--url', url] : []]
     const shown = [good, bad].map(async (parts) => run(argv, { input: '\ufeff' + form(parts) }))
     const [accepted, refused] = (await Promise.all(shown)).map(({ code, text }) => ({ code, ...JSON.parse(text) }))
-    t.match(accepted, { code: 0, judgedAt: now, request: { method: 'GET', target: '/api/private?page=2', encrypted: true }, explanation: { verdict: 'accepted', notChecked: ['proof.replay'] } }, title)
+    t.ok(Math.abs(accepted.judgedAt - now) < 60, title)
+    t.match(accepted, { code: 0, request: { method: 'GET', target: '/api/private?page=2', encrypted: true }, explanation: { verdict: 'accepted', notChecked: ['proof.replay'] } }, title)
     t.match(refused, { code: 1, explanation: { refusal: { reason: 'htu_mismatch', detail: { cause: 'scheme' }, cure: HTU_ADVICE.scheme } } }, title)
   }
 })
@@ -135,7 +145,9 @@ t.test('Keys come from the provider where none are given, and from the local ten
   const real = await run([], { input: curl('1.1', captured), env: {}, tenant })
   t.match(outcomes(real.text), { 'token.signature': 'passed', 'proof.signature': 'passed', 'proof.nonce': 'not checked' }, 'the settings of its API hold')
   t.match((await run(['--set', 'IDP_AUDIENCE=other'], { input: curl('1.1', captured), env: {}, tenant })).text, /Refused: token_audience/, 'and a flag wins over them')
-  t.match((await run([], { input: curl('1.1', captured), env: {} })).text, /IDP_DOMAIN/, 'without a tenant a provider must be named')
+  const nobody = await run([], { input: curl('1.1', captured), env: {} })
+  t.match(nobody.text, /No setting names a provider \(IDP_DOMAIN\)[^]*Not checked: token\.iss, token\.aud, token\.key, token\.signature, proof\.replay\./)
+  t.equal(nobody.code, 0, 'what needs no provider is checked')
 })
 
 t.test('What is not known is not checked, and the rest is.', async (t) => {
@@ -191,35 +203,96 @@ t.test('Route, proxy and public address are taken into account.', async (t) => {
   t.equal(posted.code, 0, 'header lines alone, and the rest by options')
 })
 
-t.test('Given nonsense it says what it could not read, and goes on.', async (t) => {
+t.test('What people have at hand is read: a token, a proof, a line of curl as arguments, standard input.', async (t) => {
+  const token = issuer.token({ aud: 'other', cnf: { jkt: client.jkt } })
+  const bound = dpop().lines[1]![1]
+  const good = bearer().lines[0]![1]
+  const rows: Array<{ title: string, argv?: string[], input?: string, failed?: string, shown: RegExp, not?: RegExp }> = [
+    { title: 'a token', input: ` ${token}\n`, failed: 'token.aud', shown: /only a token[^]*aud +other/, not: /\[(?:scheme|proof|scope)\b/ },
+    { title: 'a token, as an argument', argv: [token], failed: 'token.aud', shown: /only a token/ },
+    { title: 'a token after its scheme', input: good, shown: /\[token\.signature\] passed\n[^]*No check failed|Accepted/ },
+    { title: 'the answer of a token endpoint', input: JSON.stringify({ access_token: token, token_type: 'DPoP' }), failed: 'token.aud', shown: /only a token/ },
+    { title: 'a token where only DPoP is accepted', argv: [good, '--set', 'DPOP_REQUIRED=true'], shown: /\[token\.signature\] passed\n/, not: /Refused/ },
+    { title: 'a proof', input: bound, shown: /only a proof[^]*\[proof\.signature\] passed[^]*Not checked: proof\.htm, proof\.htu, proof\.ath, proof\.jkt, proof\.replay/, not: /\[token/ },
+    { title: 'a proof where DPoP is off', argv: ['--set', 'DPOP_ENABLED=false', '-'], input: bound, shown: /does not look at proofs[^]*\[proof\.signature\] passed/ },
+    { title: 'a proof for another URL', argv: ['--url', 'https://api.example/else', '--method', 'GET'], input: bound, failed: 'proof.htu', shown: /\[proof\.htm\] passed/ },
+    { title: 'a broken proof', input: `${bound.slice(0, -8)}AAAAAAAA`, failed: 'proof.signature', shown: /only a proof/ },
+    { title: 'a proof without a key', input: client.proof({ token, url, header: { jwk: undefined } }), failed: 'proof.header', shown: /only a proof/ },
+    { title: 'the words of a curl line', argv: ['curl', '-sX', 'POST', url, '-H', `Authorization: ${good}`, '-d', 'a=1'], shown: /POST \/api\/private\?page=2[^]*no such route/ },
+    { title: 'a curl line between quotes', argv: [`curl ${url} -H 'Authorization: ${good}'`], shown: /Accepted/ },
+    { title: 'options before it', argv: ['--at', String(now + 90_000), 'curl', url, '-H', `Authorization: ${good}`], failed: 'token.time', shown: /GET \/api/ },
+    { title: 'options of curl that stand for headers', argv: ['curl', '-Gd', 'a=1', '--oauth2-bearer', token, 'api.example/api/private'], failed: 'token.aud', shown: /GET \/api\/private\?a=1\n {2}http, Host api\.example/ },
+    { title: 'a password', input: `curl -I -u me:secret ${url}`, failed: 'credentials', shown: /HEAD [^]*scheme +Basic/, not: /secret/ },
+    { title: 'several curl lines', input: `curl ${url} -H 'Authorization: ${good}' ;\ncurl https://www.example/logo.png -H 'accept;' -H 'user-agent:' -H @file`, shown: /There are 2 curl lines: the last one with credentials is explained/ },
+    { title: 'a whole request with its body and answer', input: `POST /api/private HTTP/1.1\nHost: api.example\nAuthorization: ${good}\n\n{"a": 1}\n\nHTTP/1.1 401 Unauthorized\nDate: ${new Date(now * 1000).toUTCString()}`, shown: /answer was 401/, not: /not a header/ }
+  ]
+  for (const { title, argv = [], input = '', failed: expected, shown, not } of rows) {
+    const { code, text } = await run([...OFFLINE, ...argv], { input })
+    t.equal(failed(text), expected, title)
+    t.equal(code, expected === undefined ? 0 : 1, title)
+    t.match(text, shown, title)
+    if (not !== undefined) t.notMatch(text, not, title)
+  }
+})
+
+t.test('A curl line is read as its shell would read it, whatever is in it.', (t) => {
+  const value = fc.string({ unit: fc.constantFrom(...'ab !"#$%&\'()*^`\\\n|;<>{}\u00e9 '), maxLength: 30 }).map((text) => `x${text}x`)
+  fc.assert(fc.property(value, fc.constantFrom('bash' as const, 'cmd' as const), (text, shell) => {
+    const capture = readCurlLine(curlLine(shell, sent({ lines: [['Authorization', text], ['x-after', 'there']] })))
+    return JSON.stringify(capture?.headers.slice(2)) === JSON.stringify([['Authorization', text], ['x-after', 'there']])
+  }), { numRuns: 500 })
+  fc.assert(fc.property(fc.string({ unit: fc.constantFrom(...'curl -XH"\'^\\$;|\n htp:/a'), maxLength: 200 }), (text) => {
+    readCurlLine(`curl ${text}`)
+  }), { numRuns: 500 })
+  t.end()
+})
+
+t.test('What is no request is told so, with an example; what is around one is noted.', async (t) => {
+  const nothing = {
+    nothing: '',
+    words: 'hello world',
+    bytes: randomBytes(3000).toString('latin1'),
+    'an HTML page': '<!doctype html><title>401</title>',
+    'headers of something else': 'a: 1\nb: 2',
+    'broken JSON': '{"log": {',
+    'JSON of another kind': '{"a": 1}',
+    'JSON of no kind': '[null, 5, [], "x"]',
+    'a HAR file without entries': '{"log":{"entries":"none"}}',
+    'an entry that is no HTTP': '{"request":{"url":"data:,x"}}',
+    'curl without a request': '* [HTTP/2] [1] OPENED stream\n* Could not resolve host',
+    'curl without a URL': 'curl -v',
+    'curl of another scheme': 'curl ftp://api.example/',
+    'an opaque token': 'opaque'
+  }
+  for (const [title, input] of Object.entries(nothing)) {
+    const { code, text } = await run(OFFLINE, { input })
+    t.equal(code, 1, title)
+    t.match(text, /^I found no request here\.[^]*curl https:\/\/api\.example\/api\/private -H/, title)
+  }
+  t.match((await run([...OFFLINE, 'curl', '-v'])).text, /^I found no request here/)
+  for (const input of ['Invoke-WebRequest -UseBasicParsing -Uri "https://api.example/"', '$session = New-Object', 'fetch("https://api.example/")']) {
+    t.match((await run(OFFLINE, { input })).text, /choose "Copy as cURL"/, input)
+  }
   const [name, value] = bearer().lines[0]!
-  const rows: Array<{ title: string, input: string, says: RegExp, expected?: RefusalReason }> = [
-    { title: 'nothing', input: '', says: /There is no method;[^]*There is no path;[^]*There are no headers/ },
-    { title: 'bytes', input: randomBytes(3000).toString('latin1'), says: /A line is not a header: "/ },
-    { title: 'lines around a header', input: `what is this\n${name}: ${value}\nGET / HTTP/1.1\n\u0000`, says: /A line is not a header: "GET \/ HTTP\/1\.1"/ },
-    { title: 'an HTML page', input: '<!doctype html><title>401</title>', says: /A line is not a header: "<!doctype/ },
-    { title: 'broken JSON', input: '{"log": {', says: /starts like JSON but is not valid JSON/ },
-    { title: 'JSON of another kind', input: '{"a": 1}', says: /no request with an absolute URL/ },
-    { title: 'JSON of no kind', input: '[null, 5, [], "x"]', says: /There are 4 entries[^]*no request with an absolute URL/ },
-    { title: 'a HAR file without entries', input: '{"log":{"entries":"none"}}', says: /no request with an absolute URL/ },
+  const rows: Array<{ title: string, input: string, says: RegExp, expected?: RefusalReason | undefined }> = [
+    { title: 'lines around a header', input: `what is this\n${name}: ${value}\nGET / HTTP/1.1\n\u0000`, says: /A line is not a header: "GET \/ HTTP\/1\.1"/, expected: undefined },
+    { title: 'a request line and nothing else', input: 'GET /api/private', says: /There are no headers/ },
     { title: 'a HAR file without credentials', input: har({ lines: [] }), says: /No Authorization header: browsers leave it out/ },
     { title: 'a HAR file with odd headers', input: JSON.stringify({ request: { url, headers: [5, null, { name: 'a' }] }, response: { status: 'x', headers: [null] } }), says: /A header is not a name and a value: "5"/ },
-    { title: 'curl without a request', input: '* [HTTP/2] [1] OPENED stream\n* Could not resolve host', says: /no request among them/ },
     { title: 'fields that are not known', input: ':method: GET\n:path: /api/private\n:scheme: https\n:authority: api.example\n:odd: 1', says: /A field is unknown: ":odd"/ }
   ]
-  for (const { title, input, says, expected = 'credentials_missing' } of rows) {
-    const { code, text } = await run(OFFLINE, { input })
+  for (const { title, input, says, ...rest } of rows) {
+    const { text } = await run(OFFLINE, { input })
     t.match(text, says, title)
-    if (title === 'lines around a header') t.equal(code, 0, 'what could be read was judged')
-    else t.equal(reason(text), expected, title)
+    t.equal(reason(text), 'expected' in rest ? rest.expected : 'credentials_missing', title)
   }
 })
 
 t.test('Much of anything gives a short report, and too much is refused.', async (t) => {
-  const lines = await run(OFFLINE, { input: 'no header here\n'.repeat(200_000) })
+  const lines = await run(OFFLINE, { input: 'GET /api/private\n' + 'no header here\n'.repeat(200_000) })
   t.match(lines.text, '199988 more like these could not be read.')
   t.ok(lines.text.length < 10_000)
-  const headers = await run(OFFLINE, { input: raw(bearer()) + 'Host: a\r\n'.repeat(100_000) })
+  const headers = await run(OFFLINE, { input: raw(bearer()).trimEnd() + '\r\nHost: a'.repeat(100_000) })
   t.match(headers.text, /2000 header lines or more/)
   const endless = async function * (): AsyncGenerator<Buffer> { for (;;) yield Buffer.alloc(1024 * 1024) }
   await t.rejects(readInput(endless()), { message: /64 MiB/ })
@@ -247,12 +320,14 @@ t.test('What cannot be done is said in a line, without a stack.', async (t) => {
   const rows: Array<[argv: string[], says: RegExp]> = [
     [['one', 'two'], /Give only one file/],
     [['nothing.txt'], /The file nothing\.txt does not exist or cannot be read/],
-    [['--nonsense'], /nonsense/],
+    [['--nonsense'], /There is no option --nonsense\n/],
+    [['--metod', 'GET'], /There is no option --metod; did you mean --method\?/],
+    [['--url'], /'--url <value>' argument missing/],
     [['--at', 'soon'], /neither a date nor Unix seconds/],
     [['--at', '99999999999999'], /neither a date nor Unix seconds/],
     [['--url', '/api/private'], /not an absolute http or https URL/],
     [['--set', 'DPOP_NONCE'], /has no = in it/],
-    [['--set', 'DPOP_NONSENSE=1'], /there is no setting DPOP_NONSENSE/],
+    [['--set', 'DPOP_NONSENSE=1'], /There is no setting DPOP_NONSENSE; did you mean DPOP_NONCE\?|There is no setting DPOP_NONSENSE\n/],
     [['--set', 'DPOP_NONCE=sometimes'], /DPOP_NONCE .*"sometimes"; allowed: off or required/]
   ]
   for (const [argv, says] of rows) {

@@ -52,3 +52,16 @@ export function rawHead ({ method = 'GET', url, lines }: Sent): string {
   const { host, pathname, search } = new URL(url)
   return [`${method} ${pathname}${search} HTTP/1.1`, `Host: ${host}`, ...lines.map(([name, value]) => `${name}: ${value}`), '', ''].join('\r\n')
 }
+
+const inBash = (text: string): string => /[\0-\x1f\x7f-\x9f!']/.test(text) // eslint-disable-line no-control-regex
+  ? `$'${text.replace(/[\\']/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\r', '\\r').replace(/[\0-\x1f\x7f-\x9f!]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)}'` // eslint-disable-line no-control-regex
+  : `'${text}'`
+
+const atPrompt = (text: string): string => `^"${text.replace(/[\\"]/g, '\\$&').replace(/[^a-zA-Z0-9\s_\-:=+~'/.,?;()*`]/g, '^$&').replace(/%(?=[a-zA-Z0-9_])/g, '%^').replace(/\r?\n/g, '^\n\n')}^"`
+
+/** What Chromium puts into the clipboard for "Copy as cURL". */
+export function curlLine (shell: 'bash' | 'cmd', { method = 'GET', url, lines }: Sent, more: readonly string[] = []): string {
+  const quote = shell === 'bash' ? inBash : atPrompt
+  const options = [...method === 'GET' ? [] : [`-X ${quote(method)}`], "-H 'accept: */*'".replaceAll("'", shell === 'bash' ? "'" : '^"'), ...lines.map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`), ...more]
+  return [`curl ${quote(url)}`, ...options].join(shell === 'bash' ? ' \\\n  ' : ' ^\n  ')
+}

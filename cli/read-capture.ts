@@ -1,0 +1,134 @@
+import { decodeJsonObject } from '../lib/jose/jws.ts'
+import { BadUsage } from './arguments.ts'
+import { addHeader, blank, bounded, has, quote, readUrl } from './capture.ts'
+import type { Capture } from './capture.ts'
+import { readCurlLine } from './curl-line.ts'
+import { asObject, parseJson } from './input.ts'
+
+export const NO_REQUEST = `I found no request here. Copy one in the developer tools of the browser ("Copy as cURL"), or write it yourself:
+
+  curl https://api.example/api/private -H 'Authorization: Bearer eyJ...'
+
+The output of curl -v, a HAR file or an entry of one, the text of a request, a token or a proof will do, too.`
+
+/**
+ * Reads a curl line, the output of `curl -v`, a HAR file or one of its entries, the text of a request or its header lines, a token or
+ * a proof. What cannot be read of it is noted. @throws BadUsage if there is nothing of a request
+ */
+export function readCapture (text: string): Capture {
+  const capture = read(text.replace(/^\ufeff/, '').trim())
+  if (capture === undefined) throw new BadUsage(NO_REQUEST)
+  return bounded(capture)
+}
+
+function read (text: string): Capture | undefined {
+  const lines = text.split(/\r?\n/)
+  if (lines.some((line) => /^> ?[!-~]+ \S+ HTTP\/|^\* \[HTTP\/[23]\]/.test(line))) return readCurlOutput(lines)
+  if (/^(?:[$>] *)?curl(?:\.exe)?\s/i.test(text)) return readCurlLine(text)
+  if (/^(?:\$session *=|Invoke-(?:WebRequest|RestMethod)\b|(?:await +)?fetch\()/i.test(text)) throw new BadUsage('This form of "Copy as" is not read here: choose "Copy as cURL" in the same menu.')
+  const json = /^[{[]/.test(text) ? parseJson(text) : undefined
+  if (json === undefined) return readBare(text) ?? readLines(lines)
+  const token = asObject(json)?.['access_token']
+  return typeof token === 'string' ? readBare(`Bearer ${token}`) : readHar(json)
+}
+
+/** A token or a proof of its own: a proof names the method that it is for. */
+function readBare (text: string): Capture | undefined {
+  const [, scheme, jwt] = /^(?:(Bearer|DPoP)[ \t]+)?["']?([\w.~+/=-]+)["']?$/i.exec(text) ?? []
+  if (jwt === undefined) return undefined
+  const [header, claims] = jwt.split('.', 2).map(decodeJsonObject)
+  if (scheme === undefined && header === undefined) return undefined
+  const isProof = header?.['typ'] === 'dpop+jwt' || (claims?.['htm'] !== undefined && claims['htu'] !== undefined)
+  return isProof ? { ...blank(false), only: 'proof', headers: [['DPoP', jwt]] } : { ...blank(false), only: 'token', headers: [['Authorization', `${scheme ?? 'Bearer'} ${jwt}`]] }
+}
+
+interface HarRequest { method?: unknown, url?: unknown, headers?: unknown }
+interface HarEntry { request?: HarRequest, response?: { status?: unknown, headers?: unknown }, startedDateTime?: unknown }
+
+function readHar (json: any): Capture | undefined {
+  const capture = blank(true)
+  const entries: unknown = Array.isArray(json) ? json : json?.log?.entries ?? json?.entries ?? [json]
+  const list = Array.isArray(entries) ? entries as Array<HarEntry | null> : []
+  // A page asks for more than its API.
+  const guarded = list.findLast(isGuarded)
+  const entry = guarded ?? list.at(-1) ?? {}
+  if (list.length > 1) capture.notes.push(`There are ${list.length} entries: the last one ${guarded === undefined ? '' : 'with credentials, or answered 401, '}is explained.`)
+  const { method, url, headers } = entry.request ?? entry as HarRequest
+  if (typeof url !== 'string' || !/^https?:/i.test(url) || !URL.canParse(url)) return undefined
+  if (typeof method === 'string') capture.method = method
+  readUrl(capture, url)
+  for (const header of Array.isArray(headers) ? headers : []) {
+    if (typeof header?.name === 'string' && typeof header.value === 'string') addHeader(capture, header.name, header.value)
+    else capture.notes.push(`A header is not a name and a value: ${quote(JSON.stringify(header))}`)
+  }
+  if (!has(capture, 'host')) capture.headers.push(['Host', new URL(url).host])
+  if (!has(capture, 'authorization')) capture.notes.push('No Authorization header: browsers leave it out of a HAR file unless told to export sensitive data.')
+  const status = Number(entry.response?.status)
+  if (status > 0) capture.status = status
+  const answered = entry.response?.headers
+  const challenge = Array.isArray(answered) && answered.find((header) => /^www-authenticate$/i.test(String(header?.name)))?.value
+  if (typeof challenge === 'string') capture.challenge = challenge
+  const atMs = Date.parse(String(entry.startedDateTime))
+  if (!Number.isNaN(atMs)) capture.at = atMs / 1000
+  return capture
+}
+
+function isGuarded (entry: HarEntry | null): boolean {
+  const headers = entry?.request?.headers
+  return entry?.response?.status === 401 || (Array.isArray(headers) && headers.some((header) => /^authorization$/i.test(String(header?.name))))
+}
+
+function readCurlOutput (lines: readonly string[]): Capture | undefined {
+  let capture = blank(true)
+  let requests = 0
+  let isEncrypted = false
+  for (const line of lines) {
+    if (/^\* (?:SSL connection|TLSv1|ALPN|.*\[:scheme: https\])/.test(line)) isEncrypted = true
+    if (/^\* +Trying /.test(line)) isEncrypted = false
+    const sent = /^> ?(.*)$/.exec(line)?.[1]
+    if (sent !== undefined && isRequestLine(sent)) {
+      // A redirect, or another try: each request starts anew.
+      requests++
+      capture = blank(true)
+    }
+    if (sent !== undefined && sent !== '') readLine(capture, sent)
+    if (line.startsWith('< ')) readAnswerLine(capture, line.slice(2))
+    capture.scheme = isEncrypted ? 'https' : 'http'
+  }
+  if (requests > 1) capture.notes.push(`There are ${requests} requests: the last one is explained.`)
+  return requests === 0 ? undefined : capture
+}
+
+function readAnswerLine (capture: Capture, line: string): void {
+  const status = /^HTTP\/[\d.]+ (\d{3})/.exec(line)?.[1]
+  if (status !== undefined) capture.status = Number(status)
+  const challenge = /^www-authenticate: (.+)$/i.exec(line)?.[1]
+  if (challenge !== undefined) capture.challenge = challenge
+  const date = /^date: (.+)$/i.exec(line)?.[1]
+  const atMs = Date.parse(date ?? '')
+  if (!Number.isNaN(atMs)) capture.at = atMs / 1000
+}
+
+/** The text of a request. Its body is left out; if the answer follows, that is read. */
+function readLines (lines: readonly string[]): Capture | undefined {
+  const capture = blank(false)
+  const isWhole = isRequestLine(lines[0] ?? '')
+  const end = isWhole ? lines.findIndex((line) => line.trim() === '') : -1
+  for (const line of end < 0 ? lines : lines.slice(0, end)) if (line.trim() !== '') readLine(capture, line)
+  const answer = end < 0 ? -1 : lines.findIndex((line, at) => at > end && /^HTTP\/[\d.]+ \d{3}/.test(line))
+  if (answer >= 0) for (const line of lines.slice(answer)) readAnswerLine(capture, line)
+  return capture.method !== undefined || has(capture, 'authorization') || has(capture, 'dpop') ? capture : undefined
+}
+
+const isRequestLine = (line: string): boolean => /^[!-~]+ \S+ HTTP\/\d/.test(line)
+
+function readLine (capture: Capture, line: string): void {
+  const [, method, target] = /^([A-Za-z-]+) (\S+) HTTP\/[\d.]+\s*$/.exec(line) ?? /^([A-Za-z-]+) ((?:\/|https?:)\S*)\s*$/.exec(line) ?? []
+  if (method !== undefined && target !== undefined && capture.method === undefined && capture.headers.length === 0) {
+    Object.assign(capture, { method, target })
+    return
+  }
+  const [, name, value] = /^(:?[!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
+  if (name === undefined || value === undefined) capture.notes.push(`A line is not a header: ${quote(line)}`)
+  else addHeader(capture, name, value)
+}
