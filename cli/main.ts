@@ -5,7 +5,8 @@ import { readTenants } from './places.ts'
 /** The command: the name of a tool comes first, then what the tool is told. Each tool is loaded only if it is asked for. */
 const TOOLS = {
   call: ['gets an access token, calls the API, and shows all of it', async () => (await import('./call.ts')).call],
-  explain: ['says what each check of the service says to a request, a token or a proof', async () => (await import('./explain.ts')).explain]
+  explain: ['says what each check of the service says to a request, a token or a proof', async () => (await import('./explain.ts')).explain],
+  check: ['says whether the settings, the identity provider and the replay store are fit for use', async () => (await import('./check.ts')).check]
 } as const
 
 const [name = '--help', ...argv] = process.argv.slice(2)

@@ -1,0 +1,71 @@
+import { PROVIDER_FAULTS } from '../explain/faults.ts'
+import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
+import { ProviderFailure } from '../lib/provider/provider-failure.ts'
+import { parseConfiguredJwksUri, parseIssuer } from '../lib/provider/provider-url.ts'
+import { createTransport } from '../lib/provider/transport.ts'
+import type { Answer, Exchange } from '../lib/provider/transport.ts'
+import type { Settings } from '../lib/settings/settings.ts'
+import { fault, fine, warning } from './findings.ts'
+import type { Finding } from './findings.ts'
+
+type ProviderSettings = Pick<Settings, 'issuer' | 'IDP_JWKS_URI' | 'IDP_CLOCK_TOLERANCE_SECONDS' | 'HTTP_PROXY' | 'HTTPS_PROXY' | 'NO_PROXY'>
+
+/** Fetches the keys once, as the service does, and compares the clocks. @param nowMs milliseconds since the epoch */
+export async function checkProvider (settings: ProviderSettings, nowMs: () => number): Promise<Finding[]> {
+  const { issuer, IDP_JWKS_URI: jwksUri, HTTP_PROXY: httpProxy, HTTPS_PROXY: httpsProxy, NO_PROXY: noProxy } = settings
+  if (issuer === undefined) return [fault('IDP_DOMAIN starts with a scheme, so every token is refused and no provider is asked.', 'Write only the host, without https://.')]
+  const findings: Finding[] = []
+  const offsets: number[] = []
+  const exchange = createTransport({ httpProxy, httpsProxy, noProxy }).open()
+  let asked = ''
+  const watched: Exchange = {
+    close: exchange.close,
+    async get (url) {
+      asked = url
+      const sentMs = nowMs()
+      const answer = await exchange.get(url)
+      findings.push(fine(`GET ${url} answered ${answer.status}.`))
+      offsets.push(...clockOffset(answer, sentMs, nowMs()))
+      return answer
+    }
+  }
+  try {
+    const address = { issuer, base: parseIssuer(issuer), jwksUri: jwksUri === undefined ? undefined : parseConfiguredJwksUri(jwksUri) }
+    const { keys, passedOver } = await fetchKeySet(address, watched, new Map())
+    const entries = Object.entries(passedOver).map(([reason, count]) => `${count} ${reason}`).join(', ')
+    const others = entries === '' ? '' : ` Passed over: ${entries}.`
+    if (keys.size > 0) findings.push(fine(`It publishes ${keys.size} usable ${keys.size === 1 ? 'key' : 'keys'} for RS256.${others}`))
+    else findings.push(fault(`It publishes no key that can be used for RS256, so every token is refused.${others}`, 'Have the provider sign with RS256 and an RSA key of 2048 to 4096 bits. docs/operating.md explains why an entry is passed over.'))
+    if (passedOver.private_key !== undefined) findings.push(warning('It publishes a private key: whoever reads the set can sign with it.', 'Replace that key.'))
+  } catch (error) {
+    if (!(error instanceof ProviderFailure)) throw error
+    const { meaning, cure } = PROVIDER_FAULTS[error.word]
+    findings.push(fault(`The keys could not be fetched: GET ${asked}: ${error.message} (${meaning}).`, `Look at this: ${cure}.`))
+  } finally {
+    exchange.close()
+  }
+  return [...findings, ...judgeClock(offsets, settings.IDP_CLOCK_TOLERANCE_SECONDS)]
+}
+
+/**
+ * By how many seconds the clock of the provider is surely ahead (or, below zero, behind), whatever the way took. `Date` has whole
+ * seconds, and an answer out of a cache is as old as its `Age`.
+ */
+function clockOffset ({ headers = {} }: Answer, sentMs: number, receivedMs: number): number[] {
+  const age = headers['age'] === undefined ? 0 : Number(headers['age'])
+  const madeAt = Date.parse(String(headers['date'])) / 1000 + age
+  if (Number.isNaN(madeAt)) return []
+  const ahead = madeAt - receivedMs / 1000
+  const behind = sentMs / 1000 - (madeAt + (age > 0 ? 2 : 1))
+  return [ahead > 0 ? Math.floor(ahead) : behind > 0 ? -Math.floor(behind) : 0]
+}
+
+function judgeClock (offsets: readonly number[], tolerance: number): Finding[] {
+  if (offsets.length === 0) return [warning('No answer of the provider told the time, so the clocks were not compared.')]
+  // A cache may be wrong about one answer; a clock is wrong about all of them.
+  const nearest = offsets.toSorted((a, b) => Math.abs(a) - Math.abs(b))[0]!
+  if (nearest === 0) return [fine('Its clock and the one of this machine agree.')]
+  const says = `Its clock is ${Math.abs(nearest)} s ${nearest > 0 ? 'ahead of' : 'behind'} the one of this machine; IDP_CLOCK_TOLERANCE_SECONDS is ${tolerance}.`
+  if (Math.abs(nearest) <= tolerance) return [fine(says)]
+  return [fault(says, 'Set the clock of this machine by NTP (timedatectl status). If it is right, the one of the provider is not: until that is set, raise IDP_CLOCK_TOLERANCE_SECONDS.')]
+}

@@ -1,0 +1,96 @@
+import { readSettings } from '../holdfast.ts'
+import { SettingsError } from '../lib/settings/problems.ts'
+import type { Settings } from '../lib/settings/settings.ts'
+import { collectSettings } from '../lib/settings/sources.ts'
+import type { CollectedSettings, SettingsSources } from '../lib/settings/sources.ts'
+import { settingNames, settingSpec } from '../lib/settings/specs.ts'
+import { startWarnings } from '../lib/settings/start-report.ts'
+import { BadUsage, runTool } from './arguments.ts'
+import type { Tool, World } from './arguments.ts'
+import { checkProvider } from './check-provider.ts'
+import { checkStore } from './check-store.ts'
+import { fault, warning } from './findings.ts'
+import type { Finding } from './findings.ts'
+import { indent, printableLine, title } from './show.ts'
+import type { Paint } from './show.ts'
+
+export interface CheckWorld extends World {
+  readonly readFile: SettingsSources['readFile']
+}
+
+const TOOL = {
+  name: 'check',
+  options: {},
+  help: (run) => `Says whether the service could work with its settings: reads them as the service does, says where each one
+comes from, asks the identity provider for its keys, compares the clocks, and tries the replay store.
+
+  ${run}
+
+Run it where the service runs, with the same environment. Secrets are not shown.`,
+  ending: 'Exit code: 0 if all is well, 1 if something is not.'
+} as const satisfies Tool
+
+/** Checks settings, provider and store. Returns the exit code: 0 if nothing is wrong, else 1. */
+export function check (argv: readonly string[], world: CheckWorld): Promise<number> {
+  return runTool(TOOL, argv, world, async ({ positionals }, paint) => {
+    if (positionals.length > 0) throw new BadUsage(`There is nothing to check by the name of ${positionals.join(' ')}: settings come from CONFIG_FILE, .env and the environment`)
+    const { env, out, readFile } = world
+    const found: Finding[] = []
+    const tell = (name: string, findings: readonly Finding[]): void => {
+      found.push(...findings)
+      out.write(`${name === '' ? '' : title(paint, name)}${findings.map((finding) => showFinding(finding, paint)).join('')}`)
+    }
+    const collected = collectSettings({ environment: env, readFile })
+    const settings = await tryToRead(collected)
+    out.write(title(paint, 'Settings') + showSettings(collected, settings instanceof SettingsError ? undefined : settings, paint))
+    if (settings instanceof SettingsError) {
+      tell('', settings.problems.map((problem) => fault(problem, 'Correct it where it stands: docs/configuration.md lists every setting.')))
+    } else {
+      // A domain with a scheme is told as a fault of the provider below.
+      tell('', startWarnings(settings).slice(settings.issuer === undefined ? 1 : 0).map((text) => warning(text)))
+      tell(`Identity provider ${settings.issuer ?? ''}`.trim(), await checkProvider(settings, Date.now))
+      tell('Replay store', await checkStore(settings))
+    }
+    const faults = found.filter(({ kind }) => kind === 'fault')
+    out.write(title(paint, 'Result') + showResult(faults, paint))
+    return faults.length === 0 ? 0 : 1
+  })
+}
+
+async function tryToRead ({ values, ...faults }: CollectedSettings): Promise<Settings | SettingsError> {
+  try {
+    return await readSettings(values, faults)
+  } catch (error) {
+    if (error instanceof SettingsError) return error
+    throw error
+  }
+}
+
+/** Each setting, where its value comes from, and the value: as the service goes by it, or as it was found if the settings are not usable. */
+function showSettings ({ values, origins }: CollectedSettings, settings: Settings | undefined, paint: Paint): string {
+  const width = Math.max(...settingNames.map((name) => name.length))
+  return settingNames.map((name) => {
+    const { secret, unset, schema } = settingSpec(name)
+    const { [name]: origin = schema.default === undefined ? 'not set' : 'default' } = origins
+    const value = settings?.[name] ?? values[name] ?? schema.default ?? unset
+    const text = Array.isArray(value) ? value.join(' ') : String(value)
+    // Before an @ there may be a password, in a value that is not usable too.
+    const isHidden = origins[name] !== undefined && (secret === true || text.includes('@'))
+    const line = `${name.padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : printableLine(text)}`
+    return `  ${origins[name] === undefined ? paint('dim', line) : line}\n`
+  }).join('')
+}
+
+const MARKS = { fine: ['green', '\u2713'], warning: ['yellow', '!'], fault: ['red', '\u2717'] } as const
+
+function showFinding ({ kind, says, cure }: Finding, paint: Paint): string {
+  const [style, mark] = MARKS[kind]
+  // The cure of a fault stands at the end.
+  return `  ${paint(style, mark)} ${printableLine(says)}\n${kind === 'warning' && cure !== undefined ? `    ${cure}\n` : ''}`
+}
+
+function showResult (faults: readonly Finding[], paint: Paint): string {
+  if (faults.length === 0) return indent(paint('green', 'All is well.')) + '\n'
+  const lines = faults.map(({ says, cure }, at) => `\n${at + 1}. ${printableLine(says)}\n   ${paint('cyan', 'What to do')}  ${cure}`)
+  return indent([paint('red', faults.length === 1 ? 'One thing is wrong.' : `${faults.length} things are wrong.`), ...lines].join('\n')) + '\n'
+}
