@@ -35,6 +35,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   // cit is ci, then test.
   'npm ci': ['.ci/run', 'npm cit'],
   'npm cit': ['.ci/run', 'npm cit'],
+  'npm run check': ['test/dev/run.test.ts', "start(directory, ['cli/main.ts', 'check']"],
   'npm run build': ['.ci/run', 'npm run build'],
   'npm run explain -- captured.txt': ['test/dev/run.test.ts', "start(directory, ['cli/main.ts', 'explain', '--', 'captured.txt']"],
   'npm run dev': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts']"],
@@ -283,7 +284,7 @@ t.test('Every call that is shown ends as its remark says.', async t => {
     const argv = words.slice(4).map((word, at, all) => own[all[at - 1]!] ?? word)
     const env = 'CALL_CLIENT_SECRET' in variables ? { CALL_CLIENT_SECRET: provider.clientSecret } : {}
     let text = ''
-    const code = await runCall(argv, { env, out: { write: part => { text += part }, isTTY: false }, tenant })
+    const code = await runCall(argv, { env, out: { write: part => { text += part }, isTTY: false }, tenants: [tenant] })
     const [, status, reason] = /^(\d{3}): (\w+)/.exec(remark) ?? []
     if (status === undefined) t.equal(code, 0, code === 0 ? place : `${place}\n${text}`)
     else t.match({ code, text }, { code: 1, text: new RegExp(`\n  ${status} [\\s\\S]*Why: ${reason}\n`) }, `${place}: ${remark}`)

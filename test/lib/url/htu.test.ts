@@ -312,8 +312,8 @@ t.test('Each cause has its advice, and every cause that can be told appears abov
   for (const advice of Object.values(HTU_ADVICE)) t.match(advice, /\.$/)
 })
 
-t.test('docs/behind-a-proxy.md tells a cure for every cause', async (t) => {
-  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'behind-a-proxy.md'), 'utf8')
+t.test('docs/troubleshooting.md tells a cure for every cause', async (t) => {
+  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'troubleshooting.md'), 'utf8')
   const rows = page.split('\n').filter((line) => line.startsWith('| `'))
   const named = (reason: string, cause: string): boolean => rows.some((row) => row.includes(`| \`${reason}\``) && row.includes(`\`${cause}\``))
   for (const cause of Object.keys(HTU_ADVICE)) t.ok(named('htu_mismatch', cause), `htu_mismatch ${cause}`)
