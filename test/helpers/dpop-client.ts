@@ -4,18 +4,19 @@ import { calculateJwkThumbprint } from 'jose'
 import type { JWK } from 'jose'
 import type { Overrides } from './issuer.ts'
 import { encodeJws } from './jws.ts'
+import { takeRsaKey } from './rsa-keys.ts'
 
 /** How each algorithm is signed with, independently of the code under test. */
 const SIGNERS: Record<string, { make: () => { privateKey: KeyObject, publicKey: KeyObject }, digest: string | null, options?: Partial<SignKeyObjectInput> }> = {
   ES256: { make: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }), digest: 'sha256', options: { dsaEncoding: 'ieee-p1363' } },
   ES384: { make: () => generateKeyPairSync('ec', { namedCurve: 'P-384' }), digest: 'sha384', options: { dsaEncoding: 'ieee-p1363' } },
   ES512: { make: () => generateKeyPairSync('ec', { namedCurve: 'P-521' }), digest: 'sha512', options: { dsaEncoding: 'ieee-p1363' } },
-  RS256: { make: () => generateKeyPairSync('rsa', { modulusLength: 2048 }), digest: 'sha256' },
-  RS384: { make: () => generateKeyPairSync('rsa', { modulusLength: 2048 }), digest: 'sha384' },
-  RS512: { make: () => generateKeyPairSync('rsa', { modulusLength: 2048 }), digest: 'sha512' },
-  PS256: { make: () => generateKeyPairSync('rsa', { modulusLength: 2048 }), digest: 'sha256', options: { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 } },
-  PS384: { make: () => generateKeyPairSync('rsa', { modulusLength: 2048 }), digest: 'sha384', options: { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 48 } },
-  PS512: { make: () => generateKeyPairSync('rsa', { modulusLength: 2048 }), digest: 'sha512', options: { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 64 } },
+  RS256: { make: takeRsaKey, digest: 'sha256' },
+  RS384: { make: takeRsaKey, digest: 'sha384' },
+  RS512: { make: takeRsaKey, digest: 'sha512' },
+  PS256: { make: takeRsaKey, digest: 'sha256', options: { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 } },
+  PS384: { make: takeRsaKey, digest: 'sha384', options: { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 48 } },
+  PS512: { make: takeRsaKey, digest: 'sha512', options: { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 64 } },
   EdDSA: { make: () => generateKeyPairSync('ed25519'), digest: null },
   Ed25519: { make: () => generateKeyPairSync('ed25519'), digest: null },
   Ed448: { make: () => generateKeyPairSync('ed448'), digest: null }

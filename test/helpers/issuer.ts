@@ -1,9 +1,10 @@
-import { generateKeyPairSync, sign } from 'node:crypto'
+import { sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { encodeJws } from './jws.ts'
+import { takeRsaKey } from './rsa-keys.ts'
 
 export const AUDIENCE = 'https://api.test.example'
 
@@ -13,8 +14,8 @@ export interface IssuerKey {
   readonly jwk: object
 }
 
-export function makeIssuerKey (kid: string, modulusLength = 2048): IssuerKey {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength })
+export function makeIssuerKey (kid: string): IssuerKey {
+  const { privateKey, publicKey } = takeRsaKey()
   return { kid, privateKey, jwk: { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' } }
 }
 

@@ -1,4 +1,4 @@
-import { createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
+import { createPublicKey, sign, verify } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { processSurroundings } from '../../../server/surroundings.ts'
@@ -10,6 +10,7 @@ import {
   type HostileProviderOptions
 } from '../../helpers/hostile-provider.ts'
 import { oddNumber, rsaJwk } from '../../helpers/rsa-jwk.ts'
+import { takeRsaKey } from '../../helpers/rsa-keys.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -93,7 +94,7 @@ async function setUp (t: { teardown (callback: () => unknown): unknown }, option
 const kids = (source: KeySource): unknown[] => source.candidates(undefined).map(({ kid }) => kid)
 
 t.test('keys are fetched at the start without waiting, and are at hand from then on', async (t) => {
-  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const { publicKey, privateKey } = takeRsaKey()
   const { provider, source, events, settled } = await setUp(t)
   provider.publish({ ...publicKey.export({ format: 'jwk' }), kid: 'real', use: 'sig', alg: 'RS256' }, a)
 

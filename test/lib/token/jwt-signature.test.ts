@@ -1,16 +1,17 @@
-import { generateKeyPairSync, sign } from 'node:crypto'
+import { sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import t from 'tap'
 import { createSignatureVerifier } from '../../../lib/token/jwt-signature.ts'
 import { encodeJws } from '../../helpers/jws.ts'
+import { takeRsaKey } from '../../helpers/rsa-keys.ts'
 
-const made = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const made = takeRsaKey()
 const pemOf = (key: KeyObject): string => key.export({ format: 'pem', type: 'spki' }) as string
 const token = encodeJws({ alg: 'RS256' }, { sub: 'user-1' }, input => sign('sha256', input, made.privateKey))
 
 t.test('A signature is that of its key, or it is none', async t => {
   const verify = createSignatureVerifier()
-  const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey
+  const other = takeRsaKey().publicKey
   t.equal(verify(token, pemOf(made.publicKey)), true)
   t.equal(verify(token, pemOf(other)), false)
   t.equal(verify(`${token.slice(0, -8)}AAAAAAAA`, pemOf(made.publicKey)), false)

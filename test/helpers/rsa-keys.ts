@@ -1,0 +1,16 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
+import type { KeyPairKeyObjectResult } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+const ready = readFileSync(new URL('../fixtures/rsa.keys.pem', import.meta.url), 'utf8').split(/(?<=-----END PRIVATE KEY-----\n)/)
+
+/**
+ * An RSA key of 2048 bits that nobody in this process has yet. Making one takes up to a second of the processor, so the first
+ * ones come from a file.
+ */
+export function takeRsaKey (): KeyPairKeyObjectResult {
+  const pem = ready.shift()
+  if (pem === undefined) return generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const privateKey = createPrivateKey(pem)
+  return { privateKey, publicKey: createPublicKey(privateKey) }
+}
