@@ -7,10 +7,17 @@ const samples = readJson('test/helpers/samples.json').filter(name => !replaced.i
 const isOwnRoute = file => file.startsWith(join('routes', 'api')) && !samples.includes(basename(file, '.ts'))
 
 /**
- * What every test file counts towards: the service itself, and its checks as they are told. dev/ and bench/ are tools, and test/
- * tests. How far own routes are tested is decided by those who write them.
+ * What is counted: the service itself, and its checks as they are told. dev/ and bench/ are tools, and test/ tests. How far own
+ * routes are tested is decided by those who write them.
  */
 const sources = ['lib', 'plugins', 'routes', 'schemas', 'server', 'explain'].flatMap(folder =>
   readdirSync(folder, { recursive: true }).filter(file => file.endsWith('.ts')).map(file => join(folder, file)))
+const counted = [...sources.filter(file => !isOwnRoute(file)), 'holdfast.ts']
 
-export default () => [...sources.filter(file => !isOwnRoute(file)), 'holdfast.ts']
+/**
+ * Tests of files, tools and whole processes: what they run of the sources, the others run as well. Counting makes them and the
+ * processes they start a third slower.
+ */
+const uncounted = /^test\/(?:deploy\/|dev\/|docs\/|start\.|node-versions\.)/
+
+export default file => uncounted.test(file) ? null : counted

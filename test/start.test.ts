@@ -27,8 +27,8 @@ const absolute = (command: string): string[] => command.replaceAll('dist/', join
 const START = absolute(scripts.start!)
 const APP = join(root, 'dist/app.js')
 
-/** Nothing of the environment of the tests but what a program needs to run at all. */
-const { PATH, HOME } = process.env
+/** Nothing of the environment of the tests but what a program needs to run at all; and tap is not to count what runs there. */
+const PLAIN = { PATH: process.env['PATH'], HOME: process.env['HOME'], _TAPJS_PROCESSINFO_COVERAGE_: '0' }
 type Environment = Record<string, string>
 const GOOD: Environment = { IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: AUDIENCE }
 
@@ -40,7 +40,7 @@ interface Outcome {
 
 function run (file: string, args: string[], env: Environment, cwd: string): Promise<Outcome> {
   return new Promise(resolve => {
-    const child = execFile(file, args, { cwd, env: { PATH, HOME, ...env } }, (_error, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }))
+    const child = execFile(file, args, { cwd, env: { ...PLAIN, ...env } }, (_error, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }))
   })
 }
 
@@ -57,7 +57,7 @@ interface Service {
 
 /** Starts the service and waits until it listens. It ends with the test, at the latest. */
 function startService (t: Test, env: Environment, args: string[] = []): Promise<Service> {
-  const child = spawn(process.execPath, [join(root, 'node_modules/.bin/fastify'), ...START, '--address', '127.0.0.1', ...args], { cwd: t.testdir(), env: { PATH, HOME, ...env } })
+  const child = spawn(process.execPath, [join(root, 'node_modules/.bin/fastify'), ...START, '--address', '127.0.0.1', ...args], { cwd: t.testdir(), env: { ...PLAIN, ...env } })
   t.teardown(() => { child.kill('SIGKILL') })
   let stdout = ''
   let stderr = ''
@@ -139,11 +139,18 @@ t.test('The port follows from PORT, and without it from the profile, wherever th
     { cwd: 'empty', env: { API_PROFILE: '2', PORT: '9000' }, port: '9000' },
     { cwd: 'empty', env: { PORT: '0' }, port: '0' }
   ]
-  const script = `import(${JSON.stringify(pathToFileURL(join(root, 'dist/start-options.js')).href)}).then(({ port }) => console.log(port))`
-  for (const { cwd, env = {}, port } of cases) {
-    const { stdout } = await run(process.execPath, ['-e', script], env, join(directory, cwd))
-    t.equal(stdout.trim(), port, JSON.stringify({ cwd, env }))
-  }
+  // One process for all: the module is read anew under each query.
+  const script = `
+    const ports = []
+    for (const [index, { cwd, env }] of ${JSON.stringify(cases)}.entries()) {
+      process.chdir(path.join(${JSON.stringify(directory)}, cwd))
+      for (const name of ['PORT', 'API_PROFILE']) delete process.env[name]
+      Object.assign(process.env, env)
+      ports.push((await import(${JSON.stringify(pathToFileURL(join(root, 'dist/start-options.js')).href)} + '?' + index)).port)
+    }
+    console.log(ports.join(' '))`
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', `import path from 'node:path'\n${script}`], {}, directory)
+  t.same(stdout.trim().split(' '), cases.map(({ port }) => port))
 })
 
 t.test('The service starts and serves what is public while the provider is down.', async t => {

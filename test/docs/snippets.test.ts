@@ -137,8 +137,13 @@ t.test('Every TypeScript snippet satisfies the compiler.', async t => {
   const snippets = new Map(withLanguage('ts').map((block, index) => [join(root, nameOf(block).replace(/(\w+)\.ts$/, `$1.snippet-${index}.ts`)), block]))
   const host = ts.createCompilerHost(options)
   const { getSourceFile, fileExists } = host
+  // Both programs below share what is parsed.
+  const parsed = new Map<string, ts.SourceFile | undefined>()
   host.fileExists = path => snippets.has(path) || fileExists(path)
-  host.getSourceFile = (path, version, ...rest) => snippets.has(path) ? ts.createSourceFile(path, snippets.get(path)!.text, version) : getSourceFile(path, version, ...rest)
+  host.getSourceFile = (path, version, ...rest) => {
+    if (!parsed.has(path)) parsed.set(path, snippets.has(path) ? ts.createSourceFile(path, snippets.get(path)!.text, version) : getSourceFile(path, version, ...rest))
+    return parsed.get(path)
+  }
   const program = ts.createProgram([...snippets.keys()], options, host)
   for (const [path, { place }] of snippets) {
     const complaints = [...program.getSyntacticDiagnostics(program.getSourceFile(path)), ...program.getSemanticDiagnostics(program.getSourceFile(path))]

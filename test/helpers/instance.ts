@@ -75,7 +75,7 @@ export async function startInstance (t: Test, directory: string, issuer: Issuer,
 export function spawnInstance (t: Test, directory: string, env: Environment): { child: ReturnType<typeof spawn>, output: () => string, ended: Promise<number | null> } {
   const words = scripts.start.replaceAll('dist/', `${directory}/`).split(' ').slice(1)
   const { PATH, HOME } = process.env
-  const child = spawn(process.execPath, [fastify, ...words, '--address', '127.0.0.1'], { cwd: directory, env: { PATH, HOME, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [fastify, ...words, '--address', '127.0.0.1'], { cwd: directory, env: { PATH, HOME, _TAPJS_PROCESSINFO_COVERAGE_: '0', ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   let text = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { text += chunk })
   t.teardown(() => { child.kill('SIGKILL') })
