@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import { listenFailure } from './server/listen-failure.ts'
 import { holdfast, readSettings, serverOptions } from './holdfast.ts'
 import type { ServerOptions } from './holdfast.ts'
 import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
@@ -14,6 +15,13 @@ const settings = await readSettings(values, faults)
 export const options: ServerOptions = serverOptions(settings)
 
 const app: FastifyPluginAsync = async (fastify: FastifyInstance, _options: object) => {
+  // The command line would show the stack of Node. It listens once all of this has loaded, so nothing has begun that needs an end.
+  fastify.server.on('error', error => {
+    const sentence = listenFailure(error)
+    if (sentence === undefined) throw error
+    process.stderr.write(`${sentence}\n`)
+    process.exit(1)
+  })
   await fastify.register(holdfast, { settings })
 }
 export default app

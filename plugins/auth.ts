@@ -177,7 +177,7 @@ export default fp<AuthOptions>(async (app, options) => {
     if (!(error instanceof Refusal)) return error
     const { reason, detail, retryAfterSeconds } = error
     tally?.refused(reason)
-    request.log.info({ reason, ...detail }, 'request refused')
+    request.log.info({ reason, route: request.routeOptions.url, ...detail }, 'request refused')
     error.headers = challenges(reason, {
       scheme: schemeOf(request.headers.authorization),
       requirement,

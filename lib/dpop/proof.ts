@@ -120,8 +120,8 @@ function checkClaims (presented: PresentedProof, { iatLeewaySeconds }: ProofPoli
   if (!areProofClaims(claims)) throw new Refusal('proof_claim_invalid')
   presented.claims = claims
   const { exp, nbf } = claims
-  if (exp !== undefined && presented.now >= exp + iatLeewaySeconds) throw new Refusal('proof_expired')
-  if (nbf !== undefined && presented.now < nbf - iatLeewaySeconds) throw new Refusal('proof_not_yet_valid')
+  if (exp !== undefined && presented.now >= exp + iatLeewaySeconds) throw new Refusal('proof_expired', { expected: `exp after ${Math.floor(presented.now - iatLeewaySeconds)}`, found: exp })
+  if (nbf !== undefined && presented.now < nbf - iatLeewaySeconds) throw new Refusal('proof_not_yet_valid', { expected: `nbf up to ${Math.floor(presented.now + iatLeewaySeconds)}`, found: nbf })
 }
 
 function areProofClaims (claims: JsonObject): claims is JsonObject & ProofClaims {
@@ -146,8 +146,10 @@ function checkWindow (presented: PresentedProof, { iatOffsetSeconds, iatLeewaySe
   const { iat } = presented.claims!
   // Clients write whole seconds. The last second in which a proof passes counts to its end. Otherwise an offset of 0 would refuse all
   // proofs.
-  if (iat < Math.floor(presented.now) - iatOffsetSeconds) throw new Refusal('iat_too_old')
-  if (iat > presented.now + iatLeewaySeconds) throw new Refusal('iat_in_future')
+  const oldest = Math.floor(presented.now) - iatOffsetSeconds
+  const newest = presented.now + iatLeewaySeconds
+  if (iat < oldest) throw new Refusal('iat_too_old', { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat })
+  if (iat > newest) throw new Refusal('iat_in_future', { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat })
   presented.expiresAt = Math.floor(iat) + iatOffsetSeconds + 1
 }
 

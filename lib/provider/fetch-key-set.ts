@@ -11,6 +11,7 @@
 import { createRequire } from 'node:module'
 import { keyIdentity, parseDocument, parseKeySet } from './key-set.ts'
 import type { PassedOver, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
+import { shown } from '../shown.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import { parseDiscoveredJwksUri, withoutTrailingSlash } from './provider-url.ts'
 import type { Answer, Exchange } from './transport.ts'
@@ -46,22 +47,35 @@ export interface ProviderAddress {
 }
 
 function expectOk ({ status }: Answer): void {
-  if (status !== 200) throw new ProviderFailure('status', status)
+  if (status !== 200) throw new ProviderFailure('status', status, { expected: '200', found: String(status) })
+}
+
+/** Uses an answer. A failure tells what the answer was. */
+async function use<Result> (answer: Answer, read: () => Result | Promise<Result>): Promise<Result> {
+  try {
+    return await read()
+  } catch (error) {
+    throw error instanceof ProviderFailure ? error.with(answer.facts) : error
+  }
 }
 
 /** OpenID Connect Discovery 1.0 section 4.3: a document that speaks for another issuer is not used. */
 async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange): Promise<string> {
   const answer = await exchange.get(`${base}.well-known/openid-configuration`)
   if (answer.status === 404) return `${base}.well-known/jwks.json`
-  expectOk(answer)
-  const document = parseDocument(answer.body, 'discovery_malformed')
-  if (typeof document.issuer !== 'string' || typeof document.jwks_uri !== 'string' || document.jwks_uri === '') {
-    throw new ProviderFailure('discovery_malformed')
-  }
-  if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) throw new ProviderFailure('discovery_issuer')
-  // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
-  const jwksUri = await createReader().getJwksUri(domainOf({ jwks_uri: document.jwks_uri }))
-  return parseDiscoveredJwksUri(jwksUri, base)
+  return use(answer, async () => {
+    expectOk(answer)
+    const document = parseDocument(answer.body, 'discovery_malformed')
+    if (typeof document.issuer !== 'string' || typeof document.jwks_uri !== 'string' || document.jwks_uri === '') {
+      throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
+    }
+    if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) {
+      throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: shown(document.issuer) })
+    }
+    // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
+    const jwksUri = await createReader().getJwksUri(domainOf({ jwks_uri: document.jwks_uri }))
+    return parseDiscoveredJwksUri(jwksUri, base)
+  })
 }
 
 /**
@@ -74,8 +88,10 @@ async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange):
 export async function fetchKeySet (address: ProviderAddress, exchange: Exchange, known: SigningKeys): Promise<FetchedKeys> {
   const jwksUri = address.jwksUri ?? await discover(address, exchange)
   const answer = await exchange.get(jwksUri)
-  expectOk(answer)
-  const { usable, passedOver } = parseKeySet(answer.body)
+  const { usable, passedOver } = await use(answer, () => {
+    expectOk(answer)
+    return parseKeySet(answer.body)
+  })
   const keys = await Promise.all(usable.map(async (key): Promise<[string, SigningKey]> => {
     const identity = keyIdentity(key)
     return [identity, known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await pemOf(key) })]

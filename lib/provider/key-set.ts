@@ -90,7 +90,7 @@ export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed
   try {
     document = JSON.parse(utf8.decode(body))
   } catch {
-    throw new ProviderFailure('not_json')
+    throw new ProviderFailure('not_json', undefined, { expected: 'JSON' })
   }
   if (typeof document !== 'object' || document === null || Array.isArray(document)) throw new ProviderFailure(malformed)
   return document as Record<string, unknown>

@@ -4,7 +4,7 @@ import type { FetchedKeys, ProviderAddress } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
 import { createKeyRing, isSameSet, keyChanges } from './key-set.ts'
 import type { PassedOver, SigningKey } from './key-set.ts'
-import type { ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
+import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import { parseConfiguredJwksUri, parseIssuer } from './provider-url.ts'
 import type { Transport } from './transport.ts'
 
@@ -37,7 +37,7 @@ export type KeySourceEvent =
   /** The first set, a set that differs from the one before, or the end of an outage. */
   | { readonly name: 'keys_fetched', readonly keys: number, readonly added: number, readonly removed: number, readonly passedOver: PassedOver }
   /** The first failure after the start or after a success. Repeated failures are not reported. */
-  | { readonly name: 'keys_fetch_failed', readonly failure: ProviderFailureWord, readonly detail: string | number | undefined, readonly keys: number }
+  | { readonly name: 'keys_fetch_failed', readonly failure: ProviderFailureWord, readonly detail: string | number | undefined, readonly keys: number } & FailureFacts
   /** 24 h have passed without a set: no key is trusted any more. */
   | { readonly name: 'keys_expired', readonly failure: ProviderFailureWord, readonly keys: number }
 
@@ -135,10 +135,10 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     if (news) onEvent({ name: 'keys_fetched', keys: ring.keys.size, added, removed, passedOver })
   }
 
-  function endure ({ word, detail }: ProviderFailure, afterFailure: boolean): void {
+  function endure ({ word, detail, facts }: ProviderFailure, afterFailure: boolean): void {
     overdueAt = Infinity // From now on only the back-off plans the next fetch.
     const { status, keys } = state()
-    if (!afterFailure) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys })
+    if (!afterFailure) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys, ...facts })
     if (status === 'expired' && !toldExpired) {
       toldExpired = true
       onEvent({ name: 'keys_expired', failure: word, keys })

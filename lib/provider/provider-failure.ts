@@ -9,15 +9,35 @@ export const PROVIDER_FAILURES = Object.freeze([
 
 export type ProviderFailureWord = (typeof PROVIDER_FAILURES)[number]
 
-/** Thrown inside a fetch of keys. `detail` is a status or an error code. It never holds a byte that the provider sent. */
+/** What a log line tells of a failure beside its word. Text that the provider sent is in it only as `shown` gives it. */
+export interface FailureFacts {
+  /** What was asked for, without its query. */
+  readonly url?: string
+  /** Host and port of the proxy between, if there was one. */
+  readonly proxy?: string | undefined
+  /** Of the answer, if there was a whole one. */
+  readonly status?: number
+  readonly contentType?: string | undefined
+  readonly expected?: string
+  readonly found?: string
+}
+
+/** Thrown inside a fetch of keys. `detail` is a status or an error code, and never holds a byte that the provider sent. */
 export class ProviderFailure extends Error {
   override readonly name = 'ProviderFailure'
   readonly word: ProviderFailureWord
   readonly detail: string | number | undefined
+  readonly facts: FailureFacts
 
-  constructor (word: ProviderFailureWord, detail?: string | number) {
+  constructor (word: ProviderFailureWord, detail?: string | number, facts: FailureFacts = {}) {
     super(detail === undefined ? word : `${word}: ${detail}`)
     this.word = word
     this.detail = detail
+    this.facts = facts
+  }
+
+  /** The same failure, with more to tell. */
+  with (facts: FailureFacts | undefined): ProviderFailure {
+    return new ProviderFailure(this.word, this.detail, { ...facts, ...this.facts })
   }
 }

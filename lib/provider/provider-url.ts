@@ -1,3 +1,4 @@
+import { shown } from '../shown.ts'
 import { ProviderFailure } from './provider-failure.ts'
 
 /** 127.0.0.0/8 as the URL parser writes it, ::1, and `localhost`, which RFC 6761 section 6.3 reserves for the machine itself. */
@@ -58,7 +59,7 @@ export function parseConfiguredJwksUri (text: string): string {
 export function parseDiscoveredJwksUri (text: string, issuer: string): string {
   const url = parse(text)
   if (url === undefined || !isSafe(url) || (url.protocol === 'http:' && !issuer.startsWith('http:'))) {
-    throw new ProviderFailure('jwks_uri_refused')
+    throw new ProviderFailure('jwks_uri_refused', undefined, { expected: 'an https URL', found: shown(text) })
   }
   return withoutFragment(url)
 }

@@ -1,5 +1,8 @@
 import { createRequire } from 'node:module'
+import type { Agent } from 'undici'
+import { shown } from '../shown.ts'
 import { ProviderFailure } from './provider-failure.ts'
+import type { FailureFacts } from './provider-failure.ts'
 import { isLoopbackHttp } from './provider-url.ts'
 
 const require = createRequire(import.meta.url)
@@ -12,6 +15,8 @@ export interface Answer {
   readonly body: Buffer
   /** By their names in lower case. */
   readonly headers?: Readonly<Record<string, string | string[] | undefined>>
+  /** What a failure to use this answer tells of it. */
+  readonly facts?: FailureFacts
 }
 
 /** One exchange with the provider: a few requests under one deadline. */
@@ -83,14 +88,22 @@ const ignore = (): void => {}
 export function createTransport (options: TransportOptions = {}): Transport {
   const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024 } = options
   const proxies = { httpProxy: proxyUrl(options.httpProxy), httpsProxy: proxyUrl(options.httpsProxy), noProxy }
+  const httpsProxy = proxies.httpsProxy || proxies.httpProxy
+  const proxyHost = httpsProxy === '' ? undefined : new URL(httpsProxy).host
   // This is set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch the check off for the keys.
   const tls = { rejectUnauthorized: true, timeout: deadlineMs, ...(ca === undefined ? {} : { ca }) }
 
   function open (): Exchange {
-    const { Agent, EnvHttpProxyAgent } = undici()
+    const { Agent: DirectAgent, EnvHttpProxyAgent, Pool } = undici()
+    // Which origins NO_PROXY has let pass the proxy: undici hands a tunnel to the pool as a function, and nothing else.
+    const direct = new Set<string>()
+    const factory: NonNullable<Agent.Options['factory']> = (origin, options) => {
+      if (typeof (options as Agent.Options).connect !== 'function') direct.add(new URL(origin).origin)
+      return new Pool(origin, options)
+    }
     const agents = {
-      proxied: new EnvHttpProxyAgent({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls }),
-      direct: new Agent({ connect: tls })
+      proxied: new EnvHttpProxyAgent({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls, factory }),
+      direct: new DirectAgent({ connect: tls })
     }
     // The abort signal races with the request, because undici obeys it only after it has a connection: it would wait for a proxy that
     // hangs.
@@ -109,8 +122,14 @@ export function createTransport (options: TransportOptions = {}): Transport {
       try {
         return await Promise.race([over, read(url)])
       } catch (error) {
-        throw failureOf(error)
+        throw failureOf(error).with(factsOf(url))
       }
+    }
+
+    function factsOf (url: string): FailureFacts {
+      const { origin, protocol } = new URL(url)
+      // `http:` is for loopback only, and so never for a proxy.
+      return { url: shown(url), proxy: protocol === 'https:' && !direct.has(origin) ? proxyHost : undefined }
     }
 
     async function read (url: string): Promise<Answer> {
@@ -133,7 +152,8 @@ export function createTransport (options: TransportOptions = {}): Transport {
         if (bytes > maxBytes) throw new ProviderFailure('too_large')
         chunks.push(chunk)
       }
-      return { status, body: Buffer.concat(chunks), headers }
+      const contentType = headers['content-type']
+      return { status, body: Buffer.concat(chunks), headers, facts: { ...factsOf(url), status, contentType: contentType === undefined ? undefined : shown(contentType) } }
     }
 
     return { get, close }

@@ -2,15 +2,15 @@ import type { Surroundings } from '../surroundings.ts'
 import { createMemoryStore } from './memory/memory-store.ts'
 import type { RedisFault } from './redis/redis-faults.ts'
 import { createRedisStore } from './redis/redis-store.ts'
-import { parseReplayUrl } from './redis/replay-url.ts'
+import { hostsOf, parseReplayUrl } from './redis/replay-url.ts'
 import type { ReplayStore } from './replay-store.ts'
 
 /** Reports that a store stopped or started to be usable. */
 export type ReplayStoreEvent =
-  | { readonly name: 'replay_unavailable', readonly reason: RedisFault }
-  | { readonly name: 'replay_available' }
+  | { readonly name: 'replay_unavailable', readonly reason: RedisFault, readonly hosts: readonly string[] }
+  | { readonly name: 'replay_available', readonly hosts: readonly string[] }
   /** The store is used, although it does not say whether it may forget records. */
-  | { readonly name: 'replay_policy_unknown' }
+  | { readonly name: 'replay_policy_unknown', readonly hosts: readonly string[] }
 
 export interface ReplayStoreOptions {
   /** `memory`, `off`, or the URL of a Redis: see `parseReplayUrl`. */
@@ -33,13 +33,14 @@ export async function createReplayStore ({ store, maxRecords, onEvent, surroundi
     return createMemoryStore({ max: maxRecords, now: () => wallMs() / 1000, monotonic: () => steadyMs() / 1000, random })
   }
   const target = parseReplayUrl(store)
+  const hosts = hostsOf(target)
   // The Redis client is loaded only if a Redis is configured.
   const { openRedisLink } = await import('./redis/redis-link.ts')
   return createRedisStore({
     open: listeners => openRedisLink(target, listeners, steadyMs),
     surroundings,
-    onChange: reason => onEvent(reason === null ? { name: 'replay_available' } : { name: 'replay_unavailable', reason }),
-    onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown' })
+    onChange: reason => onEvent(reason === null ? { name: 'replay_available', hosts } : { name: 'replay_unavailable', reason, hosts }),
+    onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown', hosts })
   })
 }
 

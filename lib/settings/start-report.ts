@@ -1,4 +1,4 @@
-import { parseReplayUrl } from '../replay/redis/replay-url.ts'
+import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
 
@@ -32,8 +32,7 @@ export function reportStart (settings: Settings): StartReport {
 
 function replayOf (text: string): NonNullable<StartReport['replay']> {
   if (text === 'memory' || text === 'off') return { kind: text }
-  const hosts = parseReplayUrl(text).hosts.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`)
-  return { kind: 'redis', hosts }
+  return { kind: 'redis', hosts: hostsOf(parseReplayUrl(text)) }
 }
 
 /** Returns one warning for each setting that can be used but that an operator should reconsider. Warnings hold no value. */

@@ -1,6 +1,7 @@
 import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
 import type { CompactJws, JsonObject } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
+import { shown } from '../shown.ts'
 
 /** The verified claims of an access token (RFC 9068 section 2.2). An application extends it by declaration merging with its own claims. */
 export interface AccessTokenClaims {
@@ -97,8 +98,8 @@ export function unverifiedToken ({ header, claims }: PresentedToken): Unverified
 
 /** @param now Unix seconds. @throws Refusal token_expired, token_not_yet_valid (RFC 7519 sections 4.1.4 and 4.1.5). */
 export function verifyTokenTimes (claims: AccessTokenClaims, now: number, toleranceSeconds: number): void {
-  if (now >= claims.exp + toleranceSeconds) throw new Refusal('token_expired')
-  if (claims.nbf !== undefined && now < claims.nbf - toleranceSeconds) throw new Refusal('token_not_yet_valid')
+  if (now >= claims.exp + toleranceSeconds) throw new Refusal('token_expired', { expected: `exp after ${Math.floor(now - toleranceSeconds)}`, found: claims.exp })
+  if (claims.nbf !== undefined && now < claims.nbf - toleranceSeconds) throw new Refusal('token_not_yet_valid', { expected: `nbf up to ${Math.floor(now + toleranceSeconds)}`, found: claims.nbf })
 }
 
 function checkForm (presented: PresentedToken): void {
@@ -164,13 +165,14 @@ function isThumbprintBinding (cnf: unknown): boolean {
   return typeof jkt === 'string' && jkt !== ''
 }
 
-function checkIssuer ({ claims }: PresentedToken, { issuers }: TokenRules): void {
-  if (!issuers.includes(claims!.iss as string)) throw new Refusal('token_issuer')
+function checkIssuer ({ claims }: PresentedToken, { issuer, issuers }: TokenRules): void {
+  const iss = claims!.iss as string
+  if (!issuers.includes(iss)) throw new Refusal('token_issuer', { expected: issuer, found: shown(iss) })
 }
 
 function checkAudience ({ claims }: PresentedToken, { audience }: TokenRules): void {
   const { aud } = claims!
-  if (aud !== audience && !(Array.isArray(aud) && aud.includes(audience))) throw new Refusal('token_audience')
+  if (aud !== audience && !(Array.isArray(aud) && aud.includes(audience))) throw new Refusal('token_audience', { expected: audience, found: shown(aud as string | string[]) })
 }
 
 function checkTimes ({ claims, now }: PresentedToken, { clockToleranceSeconds }: TokenRules): void {

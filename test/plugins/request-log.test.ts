@@ -53,8 +53,8 @@ const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: Raw
   { reason: 'token_type', build: ofToken({}, { typ: MARK }) },
   { reason: 'token_critical', build: ofToken({}, { crit: [MARK] }) },
   { reason: 'token_claim_invalid', build: ofToken({ sub: { note: MARK } }) },
-  { reason: 'token_issuer', build: ofToken({ iss: `https://${MARK}.example/` }) },
-  { reason: 'token_audience', build: ofToken({ aud: MARK }) },
+  { reason: 'token_issuer', build: ofToken({ iss: `https://${MARK}:${MARK}@other.example/?${MARK}` }) },
+  { reason: 'token_audience', build: ofToken({ aud: ['https://other.example', `https://other.example/#${MARK}`] }) },
   { reason: 'token_expired', build: ofToken({ exp: now() - 3600 }) },
   { reason: 'token_not_yet_valid', build: ofToken({ nbf: now() + 3600 }) },
   { reason: 'token_binding_unusable', build: ofToken({ cnf: { 'x5t#S256': MARK } }) },
@@ -211,6 +211,29 @@ t.test('No refusal writes a byte of a token, proof, key, query or cookie into th
     t.equal('retry-after' in answer.headers, !isChallenged, `${reason}: Retry-After with the others`)
   }
   t.same(CASES.map(({ reason }) => reason).sort(), Object.keys(REFUSALS).sort(), 'every reason was tried')
+})
+
+t.test('A refusal says which route it was, and of issuer, audience and times what was expected and what was found', async t => {
+  const { world, url, log } = await startWorld(t, undefined, false)
+  const far = 3600
+  const at = now()
+  const rows: ReadonlyArray<{ build: Build, line: Record<string, unknown> }> = [
+    { build: ofToken({ iss: 'https://other.example/' }), line: { reason: 'token_issuer', expected: world.issuer.url, found: 'https://other.example/' } },
+    { build: ofToken({ iss: `\u001b[2J\n"${'x'.repeat(300)}` }), line: { reason: 'token_issuer', found: `\\u001b[2J\\u000a"${'x'.repeat(237)}...` } },
+    { build: ofToken({ aud: ['https://a.example', 'b'] }), line: { reason: 'token_audience', expected: world.issuer.audience, found: 'https://a.example b' } },
+    { build: ofToken({ exp: at - far }), line: { reason: 'token_expired', expected: /^exp after \d{10}$/, found: at - far } },
+    { build: ofToken({ nbf: at + far }), line: { reason: 'token_not_yet_valid', expected: /^nbf up to \d{10}$/, found: at + far } },
+    { build: ofProof({ claims: { iat: at - far } }), line: { reason: 'iat_too_old', expected: /^from \d{10} to \d{10}$/, found: at - far } },
+    { build: ofProof({ claims: { iat: at + far } }), line: { reason: 'iat_in_future', expected: /^from \d{10} to \d{10}$/, found: at + far } },
+    { build: ofProof({ claims: { exp: at - far } }), line: { reason: 'proof_expired', expected: /^exp after \d{10}$/, found: at - far } },
+    { build: ofProof({ claims: { nbf: at + far } }), line: { reason: 'proof_not_yet_valid', expected: /^nbf up to \d{10}$/, found: at + far } }
+  ]
+  for (const { build, line } of rows) {
+    await send(url, build(world), world.host)
+    t.match(log.filter(({ msg }) => msg === 'request refused').at(-1), { route: '/api/private', ...line })
+  }
+  await send(url, { lines: [bearer(world.issuer.token({}))], target: '/api/users/7' }, world.host)
+  t.match(log.filter(({ msg }) => msg === 'request refused').at(-1), { reason: 'scope_missing', route: '/api/users/*' }, 'the pattern, not the path')
 })
 
 t.test('An accepted request writes one line that names route, status and scheme, and nothing of its credentials', async t => {

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { readBuild } from '../../server/build.ts'
+import { listenFailure } from '../../server/listen-failure.ts'
 
 const reader = (files: Readonly<Record<string, string>>) => (path: string): string | undefined => files[path]
 
@@ -13,4 +14,12 @@ t.test('The commit is a plain word, or none.', async t => {
   const commitOf = (text: string | undefined): string | undefined => readBuild('/', reader({}), text).commit
   for (const commit of ['4f2a1c9', 'a'.repeat(64), 'v0.1.0-3-g4f2a1c9-dirty']) t.equal(commitOf(commit), commit)
   for (const text of [undefined, '', 'a b', 'a'.repeat(65), '4f2a1c9\n', '$(git rev-parse HEAD)']) t.equal(commitOf(text), undefined, String(text))
+})
+
+t.test('A port or address that cannot be had is told in one sentence, and no other error is.', async t => {
+  const failure = (code: string): string | undefined => listenFailure(Object.assign(new Error(code), { code, address: '127.0.0.1', port: 8000 }))
+  t.equal(failure('EADDRINUSE'), 'Port 8000 of 127.0.0.1 is in use by another program: end it, or set PORT to a port that is free.')
+  t.match(failure('EACCES'), /^Port 8000 of 127\.0\.0\.1 may not be opened/)
+  t.match(failure('EADDRNOTAVAIL'), /^127\.0\.0\.1 is not an address of this machine/)
+  t.equal(failure('EMFILE'), undefined)
 })

@@ -41,6 +41,11 @@ export function parseReplayUrl (text: string) {
   }
 }
 
+/** The hosts as text, `host:port`: nothing of a login. */
+export function hostsOf ({ hosts }: RedisTarget): string[] {
+  return hosts.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`)
+}
+
 function refuse (why: string): never {
   throw new Error(`the URL of the replay store cannot be used: ${why}; it looks like ${SHAPE}`)
 }

@@ -313,6 +313,32 @@ function hostile (provider: HostileProvider): Array<{ title: string, behaviours:
   ]
 }
 
+t.test('The event of a failure says what was asked, what came and what was expected', async (t) => {
+  const rows: Array<{ behaviours: (provider: HostileProvider) => { discovery?: Behaviour, jwks?: Behaviour }, path: string, facts: object }> = [
+    { behaviours: () => ({ jwks: html(500) }), path: '/jwks', facts: { failure: 'status', status: 500, contentType: 'text/html', expected: '200', found: '500' } },
+    { behaviours: () => ({ jwks: html() }), path: '/jwks', facts: { failure: 'not_json', status: 200, contentType: 'text/html', expected: 'JSON' } },
+    {
+      behaviours: ({ jwksUri }) => ({ discovery: json({ issuer: 'https://user:s3cret@stranger.example/\u001b[2J?key=s3cret', jwks_uri: jwksUri }) }),
+      path: '/.well-known/openid-configuration',
+      facts: { failure: 'discovery_issuer', status: 200, found: 'https://stranger.example/\\u001b[2J?...' }
+    },
+    {
+      behaviours: ({ issuer }) => ({ discovery: json({ issuer, jwks_uri: `http://${'x'.repeat(300)}/` }) }),
+      path: '/.well-known/openid-configuration',
+      facts: { failure: 'jwks_uri_refused', expected: 'an https URL', found: `http://${'x'.repeat(246)}...` }
+    }
+  ]
+  for (const { behaviours, path, facts } of rows) {
+    const { provider, source, events, settled } = await setUp(t)
+    Object.assign(provider, behaviours(provider))
+    source.start()
+    await settled(1)
+    t.match(events, [{ name: 'keys_fetch_failed', url: provider.url + path, proxy: undefined, ...facts }])
+    if ('found' in facts && String(facts.found).includes('stranger')) t.match(events, [{ expected: provider.issuer }])
+    t.notMatch(JSON.stringify(events), 's3cret')
+  }
+})
+
 t.test('a hostile provider with no key at hand: keys are unavailable, and it is asked once', async (t) => {
   const sample = await startHostileProvider()
   await sample.close()

@@ -120,6 +120,34 @@ t.test('NO_PROXY goes around the proxy, and without it nothing does', async (t) 
   t.same(proxy.tunnels, [`localhost:${provider.port}`], 'https on loopback is proven by its certificate, through a proxy too')
 })
 
+t.test('A failure names the URL without its secrets, and the host of the proxy only if one was between', async (t) => {
+  const provider = await startHostileProvider({ tls: true })
+  const proxy = await startConnectProxy()
+  t.teardown(() => Promise.all([provider.close(), proxy.close()]))
+  const secretive = proxy.url.replace('://', '://user:s3cret@')
+  const proxied = new URL(proxy.url).host
+  const url = `${provider.jwksUri}?key=s3cret`
+  const shownUrl = `${provider.jwksUri}?...`
+  const rows: Array<{ title: string, options: TransportOptions, proxy: string | undefined }> = [
+    { title: 'without a proxy', options: {}, proxy: undefined },
+    { title: 'through one', options: { httpsProxy: secretive }, proxy: proxied },
+    { title: 'through the one for http', options: { httpProxy: secretive }, proxy: proxied },
+    { title: 'around it', options: { httpsProxy: secretive, noProxy: 'localhost' }, proxy: undefined }
+  ]
+  for (const { title, options, proxy } of rows) {
+    const failure = await get(url, options).catch((error) => error)
+    t.match(failure, { word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' }, title)
+    t.strictSame(failure.facts, { url: shownUrl, proxy }, title)
+    const answer = await get(provider.jwksUri, { ...options, ca: providerCertificate })
+    t.strictSame(answer.facts, { url: provider.jwksUri, proxy, status: 200, contentType: 'application/json' }, `${title}: so does an answer, for what is made of it`)
+  }
+  provider.jwks = (_request, response) => { response.end('{}') }
+  t.match((await get(provider.jwksUri, { ca: providerCertificate })).facts, { status: 200, contentType: undefined })
+  await proxy.close()
+  const failure = await get(url, { httpsProxy: secretive }).catch((error) => error)
+  t.match(failure, { word: 'unreachable', detail: 'ECONNREFUSED', facts: { url: shownUrl, proxy: proxied } }, 'a proxy that is not there')
+})
+
 t.test('http on loopback is never asked through a proxy, for the proxy could answer with keys of its own', async (t) => {
   const provider = await startHostileProvider()
   const proxy = await startConnectProxy()
