@@ -8,3 +8,18 @@ if (major < oldestMajor || (major === oldestMajor && minor < oldestMinor)) {
   console.error(`Holdfast needs Node ${oldest} or newer, and this is Node ${process.versions.node}.`)
   process.exit(1)
 }
+
+// Without its packages Node would answer with a stack as well. The first is for every command, the others for those of development.
+const { existsSync } = require('fs')
+const { join } = require('path')
+const isInstalled = name => require.resolve.paths(name).some(folder => existsSync(join(folder, name)))
+const ofDevelopment = { dev: ['oidc-provider'], pretest: ['tap'] }[process.env.npm_lifecycle_event] || []
+
+if (!isInstalled('fastify')) {
+  console.error('The packages are not installed: run npm ci.')
+  process.exit(1)
+}
+if (!ofDevelopment.every(isInstalled)) {
+  console.error('The packages for development are not installed: run npm ci --include=dev.')
+  process.exit(1)
+}

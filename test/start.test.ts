@@ -268,6 +268,31 @@ t.test('An install without the compiler keeps what is built, builds nothing, and
   t.ok(isBuilt(whole), 'with the compiler, it builds')
 })
 
+t.test('A clone without its packages, or without those for development, gets one sentence.', async t => {
+  const clone = (...packages: string[]): string => {
+    const directory = mkdtempSync(join(tmpdir(), 'holdfast-'))
+    t.teardown(() => rmSync(directory, { recursive: true }))
+    for (const file of ['package.json', 'check-node.cjs']) cpSync(join(root, file), join(directory, file))
+    for (const name of packages) mkdirSync(join(directory, 'node_modules', name), { recursive: true })
+    return directory
+  }
+  const npm = async (cwd: string, ...args: string[]): Promise<string> => {
+    const { code, stderr } = await run('npm', [...args, '--loglevel=error'], {}, cwd)
+    t.equal(code, 1)
+    return stderr
+  }
+  for (const args of [['start'], ['run', 'dev'], ['run', 'call'], ['test']]) t.equal(await npm(clone(), ...args), 'The packages are not installed: run npm ci.\n', args.join(' '))
+  for (const args of [['run', 'dev'], ['test']]) t.equal(await npm(clone('fastify'), ...args), 'The packages for development are not installed: run npm ci --include=dev.\n', args.join(' '))
+})
+
+t.test('A port that is in use gets one sentence.', async t => {
+  const { url, port } = await startService(t, { ...GOOD, PORT: '0' })
+  const { code, stderr } = await fastify([...START, '--address', '127.0.0.1'], { ...GOOD, PORT: String(port) }, t.testdir())
+  t.equal(code, 1)
+  t.equal(stderr, `Port ${port} of 127.0.0.1 is in use by another program: end it, or set PORT to a port that is free.\n`)
+  t.equal((await fetch(`${url}/api/public`)).status, 200, 'the other program is as it was')
+})
+
 t.test('A certificate of an authority of its own is refused, and accepted with NODE_EXTRA_CA_CERTS.', async t => {
   const provider = await startHostileProvider({ tls: true })
   t.teardown(provider.close)
