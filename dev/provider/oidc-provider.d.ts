@@ -18,11 +18,12 @@ declare module 'oidc-provider' {
     body: unknown
     set (headers: Record<string, string>): void
     redirect (url: string): void
-    oidc: { client: { clientId: string }, session: { accountId?: string }, provider: Provider }
+    oidc: { client: { clientId: string }, session: { accountId?: string }, params: Record<string, unknown>, provider: Provider }
   }
 
   export class Provider {
     constructor (issuer: string, configuration: Record<string, unknown>)
+    Session: { get (context: Context): Promise<{ accountId?: string | undefined, persist (): Promise<unknown> }> }
     Grant: new (owner: { clientId: string, accountId: string | undefined }) => Grant
     callback (): (request: IncomingMessage, response: ServerResponse) => Promise<void>
     use (middleware: (context: Context, next: () => Promise<void>) => Promise<void> | void): void
@@ -30,7 +31,14 @@ declare module 'oidc-provider' {
     interactionResult (request: IncomingMessage, response: ServerResponse, result: object): Promise<string>
   }
 
-  export interface Policy extends Array<unknown> { remove (prompt: string): void }
-  export const interactionPolicy: { base (): Policy }
+  export interface Policy {
+    remove (prompt: string): void
+    get (prompt: string): { checks: { add (check: object): void } }
+  }
+  export const interactionPolicy: {
+    base (): Policy
+    /** `asks` returns true if the prompt has to be shown. */
+    Check: new (reason: string, description: string, asks: (context: Context) => boolean) => object
+  }
   export const errors: { InvalidTarget: new (description?: string) => Error }
 }

@@ -3,9 +3,13 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, Provider } from 'oidc-provider'
 import { listen, stop } from './listen.ts'
-import { BROWSER_CLIENT, configuration, DAY, MACHINE_CLIENT, TOKEN_PATH } from './tenant-configuration.ts'
+import { loginPage, PAGE_HEADERS } from './login-page.ts'
+import { BROWSER_CLIENT, MACHINE_CLIENT } from './own-client.ts'
+import type { OwnClient } from './own-client.ts'
+import { configuration, DAY, TOKEN_PATH } from './tenant-configuration.ts'
 import type { TenantSettings } from './tenant-configuration.ts'
 import { takeAudience } from './token-request.ts'
+import { findUser } from './users.ts'
 
 export interface ProviderOptions {
   /** 0, the default, takes any free port. */
@@ -17,6 +21,8 @@ export interface ProviderOptions {
   clientSecret?: string
   /** Where the browser client may be sent back to; their origins may call the token endpoint. */
   redirectUris?: readonly string[]
+  /** One more client, of whoever runs this. */
+  ownClient?: OwnClient | undefined
   /** Proofs to the token endpoint then need a nonce (RFC 9449 section 8). */
   nonce?: boolean
   tokenTtl?: number
@@ -71,20 +77,36 @@ async function createHandler (issuer: string, settings: TenantSettings): Promise
     const oidc = await import('oidc-provider')
     const policy = oidc.interactionPolicy.base()
     policy.remove('consent')
+    policy.get('login').checks.add(new oidc.interactionPolicy.Check('login_hint', 'another user is asked for', ({ oidc: { params, session } }) =>
+      findUser(params['login_hint']) !== undefined && params['login_hint'] !== session.accountId))
     const refuse = (): never => { throw new oidc.errors.InvalidTarget('this tenant does not know that API') }
     return new oidc.Provider(issuer, await configuration(settings, policy, refuse))
   })
   provider.use(takeAudience)
-  provider.use((context, next) => logInUnasked(provider, context, next))
+  provider.use((context, next) => logIn(provider, context, next))
   return provider.callback()
 }
 
-/** Whoever asks is logged in: as `login_hint` where the request has one, else as Ada. */
-async function logInUnasked (provider: Provider, context: Context, next: () => Promise<void>): Promise<void> {
+/** Logs in whom `login_hint` names, or else whom the visitor chooses on a page. */
+async function logIn (provider: Provider, context: Context, next: () => Promise<void>): Promise<void> {
   if (!context.path.startsWith('/interaction/')) return next()
   const { params } = await provider.interactionDetails(context.req, context.res)
-  const accountId = typeof params['login_hint'] === 'string' ? params['login_hint'] : 'ada'
-  context.redirect(await provider.interactionResult(context.req, context.res, { login: { accountId } }))
+  const chosen = new URLSearchParams(context.querystring).get('user')
+  const user = findUser(chosen ?? params['login_hint'])
+  if (user === undefined && chosen !== '') {
+    context.set(PAGE_HEADERS)
+    context.body = loginPage(context.path, String(params['client_id']))
+    return
+  }
+  const result = user === undefined ? { error: 'access_denied', error_description: 'the login was cancelled' } : { login: { accountId: user.id } }
+  const back = await provider.interactionResult(context.req, context.res, result)
+  const session = await provider.Session.get(context)
+  if (user !== undefined && session.accountId !== undefined && session.accountId !== user.id) {
+    // Otherwise the provider first shows a page that ends the session of the other user.
+    session.accountId = undefined
+    await session.persist()
+  }
+  context.redirect(back)
 }
 
 /** oidc-provider opens with advice for production, which would bury what a developer needs to read. */

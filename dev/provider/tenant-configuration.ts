@@ -1,26 +1,25 @@
 import { randomBytes } from 'node:crypto'
 import { exportJWK, generateKeyPair } from 'jose'
 import type { Context, Policy } from 'oidc-provider'
+import { BROWSER_CLIENT, MACHINE_CLIENT } from './own-client.ts'
+import type { OwnClient } from './own-client.ts'
 import type { ProviderOptions } from './provider.ts'
-
-export const PERMISSIONS = ['read:messages', 'write:messages', 'read:users', 'write:users', 'admin'] as const
+import { emailOf, findUser, PERMISSIONS } from './users.ts'
 
 /** The namespaced claim that every token of the local tenant carries. */
 export const CUSTOM_CLAIM = 'https://holdfast.example/plan'
 
-export const MACHINE_CLIENT = 'holdfast-cli'
-export const BROWSER_CLIENT = 'holdfast-playground'
 export const TOKEN_PATH = '/oauth/token'
 export const DAY = 86_400
 
 const DPOP_ALGS = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
 
-export type TenantSettings = Required<Omit<ProviderOptions, 'port' | 'address' | 'now'>> & Pick<ProviderOptions, 'now'>
+export type TenantSettings = Required<Omit<ProviderOptions, 'port' | 'address' | 'now' | 'ownClient'>> & Pick<ProviderOptions, 'now' | 'ownClient'>
 
 /** Everything that oidc-provider is told; `refuseResource` throws for an API that the tenant does not know. */
 export async function configuration (settings: TenantSettings, policy: Policy, refuseResource: () => never): Promise<Record<string, unknown>> {
-  const { audience, tokenTtl, redirectUris } = settings
-  const origins = new Set(redirectUris.map((uri) => new URL(uri).origin))
+  const { audience, tokenTtl, redirectUris, ownClient } = settings
+  const origins = originsOf([...redirectUris, ...ownClient?.redirectUris ?? []])
   return {
     clients: clients(settings),
     jwks: { keys: [await signingKey()] },
@@ -31,9 +30,9 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
     conformIdTokenClaims: false,
     enabledJWA: { dPoPSigningAlgValues: DPOP_ALGS },
     interactions: { policy, url: (_context: Context, { uid }: { uid: string }) => `/interaction/${uid}` },
-    findAccount: (_context: Context, id: string) => ({ accountId: id, claims: () => ({ sub: id, email: emailOf(id) }) }),
-    loadExistingGrant: (context: Context) => grantEverything(context, audience),
-    clientBasedCORS: (_context: Context, origin: string) => origins.has(origin),
+    findAccount: (_context: Context, id: string) => findUser(id) && { accountId: id, claims: () => ({ sub: id, email: emailOf(id) }) },
+    loadExistingGrant: (context: Context) => grantWhatTheUserHas(context, audience),
+    clientBasedCORS: (_context: Context, origin: string) => origins.includes(origin),
     extraTokenClaims: (_context: Context, token: { accountId?: string, clientId: string, scope?: string }) => ({
       email: emailOf(token.accountId ?? token.clientId),
       permissions: token.scope?.split(' ') ?? [],
@@ -59,20 +58,28 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
   }
 }
 
-function clients (settings: TenantSettings): object[] {
-  const { clientSecret, redirectUris } = settings
-  const shared = { grant_types: ['client_credentials'], response_types: [], redirect_uris: [] }
-  return [
-    { ...shared, client_id: MACHINE_CLIENT, client_secret: clientSecret, token_endpoint_auth_method: 'client_secret_post' },
-    {
-      client_id: BROWSER_CLIENT,
-      token_endpoint_auth_method: 'none',
-      grant_types: ['authorization_code'],
-      response_types: ['code'],
-      redirect_uris: [...redirectUris],
-      application_type: 'native'
-    }
-  ]
+function clients ({ clientSecret, redirectUris, ownClient }: TenantSettings): object[] {
+  const machine = { clientId: MACHINE_CLIENT, clientSecret, redirectUris: [] }
+  return [client(machine), client({ clientId: BROWSER_CLIENT, clientSecret: undefined, redirectUris }), ...ownClient ? [client(ownClient)] : []]
+}
+
+function client ({ clientId, clientSecret, redirectUris }: OwnClient): object {
+  const logsIn = redirectUris.length > 0
+  return {
+    client_id: clientId,
+    client_secret: clientSecret,
+    token_endpoint_auth_method: clientSecret === undefined ? 'none' : 'client_secret_post',
+    grant_types: [...logsIn ? ['authorization_code'] : [], ...clientSecret === undefined ? [] : ['client_credentials']],
+    response_types: logsIn ? ['code'] : [],
+    redirect_uris: [...redirectUris],
+    // A native client may come back by any port of loopback (RFC 8252 section 7.3); a web client only to what is registered.
+    application_type: redirectUris.every((uri) => uri.startsWith('http')) ? 'web' : 'native'
+  }
+}
+
+/** Those of web pages; an application may also be called back by a scheme of its own. */
+export function originsOf (uris: readonly string[]): string[] {
+  return [...new Set(uris.map((uri) => new URL(uri).origin))].filter((origin) => origin !== 'null')
 }
 
 async function signingKey (): Promise<object> {
@@ -80,13 +87,11 @@ async function signingKey (): Promise<object> {
   return { ...await exportJWK(privateKey), alg: 'RS256', use: 'sig', kid: randomBytes(8).toString('base64url') }
 }
 
-const emailOf = (subject: string): string => `${subject}@holdfast.example`
-
-async function grantEverything (context: Context, audience: string): Promise<object> {
+async function grantWhatTheUserHas (context: Context, audience: string): Promise<object> {
   const { client, session, provider } = context.oidc
   const grant = new provider.Grant({ clientId: client.clientId, accountId: session.accountId })
   grant.addOIDCScope('openid')
-  grant.addResourceScope(audience, PERMISSIONS.join(' '))
+  grant.addResourceScope(audience, findUser(session.accountId)?.permissions.join(' ') ?? '')
   await grant.save()
   return grant
 }

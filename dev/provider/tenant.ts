@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { readOwnClient } from './own-client.ts'
 import { startProvider } from './provider.ts'
 
 /**
@@ -8,7 +9,7 @@ import { startProvider } from './provider.ts'
 const text = { type: 'string' } as const
 const { values } = parseArgs({ options: { port: text, address: text, audience: text, url: text } })
 const { port = '9000', address, audience = 'https://holdfast.example/api', url = 'http://localhost:8000' } = values
-const provider = await startProvider({ port: Number(port), address, audience })
+const provider = await startProvider({ port: Number(port), address, audience, ownClient: readOwnClient(process.env) })
 const call = `--url ${url} --issuer ${provider.issuer} --audience ${audience} --client-id ${provider.clientId}`
 process.stdout.write([
   `The local tenant is at ${provider.issuer}`,

@@ -2,19 +2,23 @@ import { exchange, exchangeWithNonce } from '../../cli/exchange.ts'
 import type { Tenant } from '../../cli/places.ts'
 import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import type { Paint } from '../../cli/show.ts'
+import type { OwnClient } from '../provider/own-client.ts'
+import { USERS } from '../provider/users.ts'
 
 /**
  * The addresses, and lines to paste. Each line was tried just now, so none is shown that does not work. `to` is what `npm run call`
  * needs to reach this tenant and no other.
  */
-export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint, to = ''): Promise<string> {
+export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint, { to = '', ownClient }: { to?: string, ownClient?: OwnClient | undefined } = {}): Promise<string> {
   const docs = `${tenant.url}/docs`
   const hasDocs = (await exchange({ method: 'GET', url: docs }, {})).status < 400
   const rows: Array<[string, string | undefined]> = [
     ['API', tenant.url],
     ['Playground', playground],
     ['Reference', hasDocs ? docs : undefined],
-    ['Provider', `${tenant.issuer}  (audience ${tenant.audience})`]
+    ['Provider', `${tenant.issuer}  (audience ${tenant.audience})`],
+    ['Users', USERS.map(({ id }) => id).join(', ')],
+    ['Your client', ownClient && describeClient(ownClient)]
   ]
   const addresses = rows.flatMap(([name, text]) => text === undefined ? [] : [`  ${name.padEnd(12)}${paint('cyan', text)}`])
   return [
@@ -27,6 +31,12 @@ export async function banner (tenant: Tenant, playground: string | undefined, pa
     ...await bearerLines(tenant, paint),
     ''
   ].join('\n')
+}
+
+/** The secret is that of a provider on this machine, and whoever reads this has set it. */
+function describeClient ({ clientId, clientSecret, redirectUris }: OwnClient): string {
+  const facts = [clientSecret === undefined ? 'public, with PKCE' : `secret ${clientSecret}`, ...redirectUris.length === 0 ? [] : [`back to ${redirectUris.join(', ')}`]]
+  return `${clientId}  (${facts.join('; ')})`
 }
 
 async function dpopLines (tenant: Tenant, paint: Paint, to: string): Promise<string[]> {

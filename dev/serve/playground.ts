@@ -8,7 +8,7 @@ import { root } from '../../cli/places.ts'
 import { openProviderKeys } from '../../cli/provider-keys.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { LocalProvider } from '../provider/provider.ts'
-import { PERMISSIONS } from '../provider/tenant-configuration.ts'
+import { PERMISSIONS, USERS } from '../provider/users.ts'
 import { explainExchange } from './explanation.ts'
 
 const TYPES: Readonly<Record<string, string>> = { html: 'text/html', css: 'text/css', js: 'text/javascript' }
@@ -43,7 +43,7 @@ export async function startPlayground ({ port, api, provider, settings }: Playgr
     const note = error.statusCode === 413 ? 'That is more than 1 MiB.' : error.message
     return reply.code(error.statusCode ?? 500).send({ checks: [], notes: [note] })
   })
-  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS }))
+  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS, users: USERS }))
   server.post('/explain', (request) => explainExchange(request.body, settings, keys))
   server.get('/*', async ({ params }, reply) => {
     const file = fileFor((params as { '*': string })['*'])

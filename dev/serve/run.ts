@@ -4,7 +4,9 @@ import { BadUsage, runTool, text } from '../../cli/arguments.ts'
 import { startApi, startTypeChecker } from './children.ts'
 import { readTenants, removeTenant, writeTenant } from '../../cli/places.ts'
 import type { Tenant } from '../../cli/places.ts'
+import { readOwnClient } from '../provider/own-client.ts'
 import { startProvider } from '../provider/provider.ts'
+import { originsOf } from '../provider/tenant-configuration.ts'
 import { chooseServiceSettings } from './service-settings.ts'
 import { createPaint } from '../../cli/show.ts'
 
@@ -42,6 +44,7 @@ function readPort (given: string | undefined): number {
 }
 
 async function run (wanted: number): Promise<void> {
+  const ownClient = readOwnClient(env)
   const port = await portFrom(wanted)
   if (port !== wanted) say(`Port ${wanted} is in use, so the API uses ${port}.`)
   const providerPort = await portFrom(port + 1)
@@ -49,10 +52,10 @@ async function run (wanted: number): Promise<void> {
   const url = `http://localhost:${port}`
   const playground = `http://localhost:${playgroundPort}`
 
-  const service = await chooseServiceSettings(env, { issuer: `http://localhost:${providerPort}`, audience: AUDIENCE, playground })
+  const service = await chooseServiceSettings(env, { issuer: `http://localhost:${providerPort}`, audience: AUDIENCE, origins: [playground, ...originsOf(ownClient?.redirectUris ?? [])] })
   const api = startApi({ ...service.environment, PORT: String(port) }, stdout.isTTY, (file) => say(paint('dim', `${file} has changed: the API starts anew.`)))
   stops.push(() => api.stop())
-  const provider = await startProvider({ port: providerPort, audience: AUDIENCE, redirectUris: [`${playground}/`] })
+  const provider = await startProvider({ port: providerPort, audience: AUDIENCE, redirectUris: [`${playground}/`], ownClient })
   stops.push(() => provider.close())
   const tenant: Tenant = { ...provider, pid: process.pid, url, settings: service.shown }
   writeTenant(tenant)
@@ -63,7 +66,7 @@ async function run (wanted: number): Promise<void> {
   stops.push(() => page.close())
   while (!await answers(`${url}/api/public`)) await delay(50)
   const isFirst = readTenants()[0]?.pid === process.pid
-  say(await banner(tenant, playground, paint, isFirst ? '' : ` --url ${url}`))
+  say(await banner(tenant, playground, paint, { to: isFirst ? '' : ` --url ${url}`, ownClient }))
   watchTypes()
 }
 

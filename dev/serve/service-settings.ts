@@ -11,7 +11,7 @@ import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
  * What the API under `npm run dev` goes by: the settings of shell and files, but for those that would lead it away from the local
  * provider or from this machine. One answer for the API, the playground and the tools. @throws SettingsError
  */
-export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, audience, playground }: Record<'issuer' | 'audience' | 'playground', string>) {
+export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, audience, origins }: { issuer: string, audience: string, origins: readonly string[] }) {
   const { values, ...faults } = collectSettings({ environment: env, readFile: (path) => readTextIfThere(resolve(root, path)) })
   const loopback = 'localhost,127.0.0.1,::1'
   Object.assign(values, {
@@ -22,7 +22,8 @@ export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, a
     IDP_CUSTOM_CLAIM: values.IDP_CUSTOM_CLAIM ?? CUSTOM_CLAIM,
     // Those of a configuration file are for the real service.
     PUBLIC_URL: env['PUBLIC_URL'] || undefined,
-    CORS_ORIGINS: env['CORS_ORIGINS'] || playground,
+    // By default the pages that the provider knows.
+    CORS_ORIGINS: env['CORS_ORIGINS'] || origins.join(' '),
     NO_PROXY: values.NO_PROXY === undefined ? loopback : `${values.NO_PROXY},${loopback}`,
     // So that nonces outlive a reload, and the playground can tell ours.
     DPOP_NONCE_SECRET: values.DPOP_NONCE_SECRET ?? randomBytes(32).toString('base64url')

@@ -1,7 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose'
 import * as oauth from 'oauth4webapi'
+import * as openid from 'openid-client'
 import t from 'tap'
+import { BadUsage } from '../../cli/arguments.ts'
+import { readOwnClient } from '../../dev/provider/own-client.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import type { LocalProvider } from '../../dev/provider/provider.ts'
 import { CUSTOM_CLAIM } from '../../dev/provider/tenant-configuration.ts'
@@ -103,7 +106,7 @@ t.test('The token endpoint answers the playground across origins, and no other o
   t.equal(other.headers.get('access-control-allow-origin'), null)
 })
 
-t.test('A browser client logs in without a password page and gets a token bound to its key.', async (t) => {
+t.test('A browser client that names the user logs in without a page and gets a token bound to its key.', async (t) => {
   const { as, client, keys } = await browser(provider)
   const { code, verifier } = await authorize(provider, as, client)
   const dpop = oauth.DPoP(client, keys)
@@ -183,17 +186,104 @@ async function authorize ({ issuer, browserClientId }: LocalProvider, as: oauth.
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256'
   })
-  const cookies = new Map<string, string>()
-  let url = new URL(`${issuer}/authorize?${query}`)
-  for (let step = 0; url.origin === issuer; step++) {
-    if (step === 10) throw new Error('the login goes in circles')
-    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-    const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
-    for (const line of response.headers.getSetCookie()) {
-      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
-      cookies.set(name, value)
-    }
-    url = new URL(response.headers.get('location') ?? '', url)
-  }
+  const { url } = await createVisitor(issuer).visit(new URL(`${issuer}/authorize?${query}`))
   return { code: oauth.validateAuthResponse(as, client, url), verifier }
 }
+
+/** A browser with its cookies: follows redirects until the provider shows a page, or sends it elsewhere. */
+function createVisitor (issuer: string): { visit (url: URL): Promise<{ url: URL, page: string }> } {
+  const cookies = new Map<string, string>()
+  return {
+    async visit (start) {
+      let url = start
+      for (let step = 0; url.origin === issuer; step++) {
+        if (step === 10) throw new Error('the login goes in circles')
+        const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+        const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
+        for (const line of response.headers.getSetCookie()) {
+          const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+          cookies.set(name, value)
+        }
+        const location = response.headers.get('location')
+        if (location === null) return { url, page: await response.text() }
+        url = new URL(location, url)
+      }
+      return { url, page: '' }
+    }
+  }
+}
+
+const errorOf = (grant: Promise<unknown>): Promise<string> => grant.then(() => 'none', (error: openid.ResponseBodyError) => error.error)
+
+t.test('A client of one\'s own logs people in by code and PKCE, as the user that is chosen on the page.', async (t) => {
+  const callback = 'http://localhost:3999/callback'
+  const own = readOwnClient({ DEV_CLIENT_ID: 'shop', DEV_CLIENT_SECRET: 's3cret & more', DEV_REDIRECT_URIS: callback })!
+  const local = await startProvider({ audience, ownClient: own })
+  t.teardown(() => local.close())
+  for (const authentication of [openid.ClientSecretPost, openid.ClientSecretBasic]) {
+    const config = await openid.discovery(new URL(local.issuer), 'shop', undefined, authentication(own.clientSecret!), { execute: [openid.allowInsecureRequests] })
+    const { visit } = createVisitor(local.issuer)
+    const verifier = openid.randomPKCECodeVerifier()
+    const loginUrl = async (more: Record<string, string> = {}): Promise<URL> => openid.buildAuthorizationUrl(config, {
+      redirect_uri: callback, scope: 'openid read:messages admin', resource: audience, code_challenge: await openid.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256', ...more
+    })
+    const logIn = async (url: URL): Promise<Record<string, unknown>> => decodeJwt((await openid.authorizationCodeGrant(config, url, { pkceCodeVerifier: verifier })).access_token)
+    const asked = await visit(await loginUrl())
+    t.match(asked.page, /Who logs in\?[^]*shop[^]*Ada[^]*Grace[^]*Linus/)
+    const chosen = await visit(new URL(/href="([^"]*user=grace)"/.exec(asked.page)![1]!, asked.url))
+    t.match(chosen.url.href, new RegExp(`^${callback}\\?code=`))
+    t.match(await logIn(chosen.url), { sub: 'grace', scope: 'read:messages', permissions: ['read:messages'] }, 'Grace has no admin, so the token has none')
+    t.match(await logIn((await visit(await loginUrl())).url), { sub: 'grace' }, 'the second time the session answers')
+    t.match(await logIn((await visit(await loginUrl({ login_hint: 'ada' }))).url), { sub: 'ada', scope: 'read:messages admin' }, 'unless another user is asked for')
+    const again = await visit(await loginUrl({ prompt: 'login' }))
+    t.match(again.page, /Who logs in/)
+    const cancelled = await visit(new URL(/href="([^"]*user=)"/.exec(again.page)![1]!, again.url))
+    t.equal(cancelled.url.searchParams.get('error'), 'access_denied')
+
+    const granted = await openid.clientCredentialsGrant(config, { resource: audience, scope: 'admin' })
+    t.match(decodeJwt(granted.access_token), { sub: 'shop', scope: 'admin' }, 'and it gets a token for itself')
+    const wrong = await openid.discovery(new URL(local.issuer), 'shop', undefined, authentication('other'), { execute: [openid.allowInsecureRequests] })
+    t.equal(await errorOf(openid.clientCredentialsGrant(wrong, { resource: audience })), 'invalid_client')
+    for (const [name, value] of [['redirect_uri', 'http://localhost:3998/callback'], ['client_id', 'other']] as const) {
+      const refused = await visit(await loginUrl({ [name]: value }))
+      t.equal(refused.url.origin, local.issuer, `an unknown ${name} is not sent back to`)
+      t.match(refused.page, name === 'client_id' ? 'invalid_client' : 'invalid_redirect_uri')
+    }
+  }
+  const [, cors] = await Promise.all(['http://localhost:3998', 'http://localhost:3999'].map(async (origin) => {
+    const { headers } = await fetch(local.tokenEndpoint, { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'POST' } })
+    return headers.get('access-control-allow-origin')
+  }))
+  t.equal(cors, 'http://localhost:3999', 'a page of the client may call the token endpoint')
+})
+
+t.test('A client without a secret is public: it logs people in, and gets no token for itself.', async (t) => {
+  const own = readOwnClient({ DEV_CLIENT_ID: 'page', DEV_REDIRECT_URIS: 'http://localhost:3999/' })!
+  const local = await startProvider({ audience, ownClient: own })
+  t.teardown(() => local.close())
+  const config = await openid.discovery(new URL(local.issuer), 'page', undefined, openid.None(), { execute: [openid.allowInsecureRequests] })
+  const verifier = openid.randomPKCECodeVerifier()
+  const parameters = { redirect_uri: 'http://localhost:3999/', scope: 'openid', login_hint: 'linus', code_challenge_method: 'S256', code_challenge: await openid.calculatePKCECodeChallenge(verifier) }
+  const { url } = await createVisitor(local.issuer).visit(openid.buildAuthorizationUrl(config, parameters))
+  const { access_token: token } = await openid.authorizationCodeGrant(config, url, { pkceCodeVerifier: verifier })
+  t.match(decodeJwt(token), { sub: 'linus', permissions: [] })
+  t.equal(await errorOf(openid.clientCredentialsGrant(config)), 'invalid_request')
+})
+
+t.test('Settings that describe no client are refused with the name of the variable.', async (t) => {
+  const good = { DEV_CLIENT_ID: 'shop', DEV_CLIENT_SECRET: 'secret', DEV_REDIRECT_URIS: 'http://localhost:3000/callback' }
+  t.same(readOwnClient({ ...good, DEV_REDIRECT_URIS: 'http://localhost:3000/a, org.example.shop:/back' })!.redirectUris, ['http://localhost:3000/a', 'org.example.shop:/back'])
+  t.same(readOwnClient(good), { clientId: 'shop', clientSecret: 'secret', redirectUris: ['http://localhost:3000/callback'] })
+  t.equal(readOwnClient({ DEV_CLIENT_ID: '', PATH: '/bin' }), undefined)
+  const rows: Array<[change: Record<string, string>, says: RegExp]> = [
+    [{ DEV_CLIENT_NAME: 'x' }, /^DEV_CLIENT_NAME is not a setting .*DEV_CLIENT_ID, DEV_CLIENT_SECRET, DEV_REDIRECT_URIS/],
+    [{ DEV_REDIRECT_URI: 'http://localhost/' }, /^DEV_REDIRECT_URI is not a setting/],
+    [{ DEV_CLIENT_ID: '' }, /^DEV_CLIENT_ID is not set/],
+    [{ DEV_CLIENT_ID: 'holdfast-cli' }, /^DEV_CLIENT_ID is "holdfast-cli"/],
+    [{ DEV_CLIENT_SECRET: '', DEV_REDIRECT_URIS: '' }, /^DEV_CLIENT_ID needs/],
+    [{ DEV_REDIRECT_URIS: '/callback' }, /^DEV_REDIRECT_URIS has "\/callback"/],
+    [{ DEV_REDIRECT_URIS: 'http://localhost:3000/ http://localhost/#x' }, /has "http:\/\/localhost\/#x"/],
+    [{ DEV_REDIRECT_URIS: 'javascript:alert(1)' }, /has "javascript:/]
+  ]
+  for (const [change, says] of rows) t.throws(() => readOwnClient({ ...good, ...change }), { constructor: BadUsage, message: says }, JSON.stringify(change))
+})
