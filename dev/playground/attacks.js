@@ -7,17 +7,19 @@ const HOUR = 3600
 /** A proof like that of a good client, but for what `change` does to its claims. */
 const forge = ({ client, keys }, change) => oauth.DPoP(client, keys, { [oauth.modifyAssertion]: (_header, claims) => change(claims) })
 
-/** A good call, so that there is a request to steal from; then `theft` gets what was sent. */
+/** A good call, so that there is a request to steal from; then `theft` gets what was sent. False if there was nothing to steal. */
 async function steal (world, log, theft) {
   await call(log, world.target, world.token, world.dpop)
-  if (last(log)?.status !== 200) return
+  if (last(log)?.status !== 200) return false
   const { authorization, dpop } = last(log).sent
   await theft({ authorization, dpop })
 }
 
+/** `reasons` are those that the attack is made to provoke. Any other refusal proves nothing about it. */
 export const ATTACKS = [
   {
     id: 'replay',
+    reasons: ['proof_replayed'],
     title: 'Replay the proof',
     story: 'The attacker has recorded a whole request, token and proof, and sends it again unchanged.',
     lesson: 'Each proof has its own jti, and the service records it. It refuses the second use.',
@@ -26,6 +28,7 @@ export const ATTACKS = [
   },
   {
     id: 'bearer',
+    reasons: ['token_bound', 'scheme_not_offered'],
     title: 'Use the token as Bearer',
     story: 'The token was stolen from a log or a proxy. The attacker sends it without a proof, as a Bearer token.',
     lesson: 'The token names the key that it is bound to (cnf.jkt). It is useless without a proof made with that key.',
@@ -34,6 +37,7 @@ export const ATTACKS = [
   },
   {
     id: 'key',
+    reasons: ['jkt_mismatch'],
     title: 'Use another key',
     story: 'The token was stolen. The thief signs a perfect proof, but with another key.',
     lesson: 'The thumbprint of the key in the proof is not the cnf.jkt in the token. The right key cannot be stolen, because it never leaves the browser.',
@@ -42,6 +46,7 @@ export const ATTACKS = [
   },
   {
     id: 'method',
+    reasons: ['htm_mismatch'],
     title: 'Change the method',
     story: 'The attacker has recorded a GET request and sends it with the method HEAD.',
     lesson: 'The proof names the method that it was made for (htm).',
@@ -50,6 +55,7 @@ export const ATTACKS = [
   },
   {
     id: 'url',
+    reasons: ['htu_mismatch'],
     title: 'Change the URL',
     story: 'The attacker sends a recorded request to another endpoint of the same API.',
     lesson: 'The proof names the URL that it was made for (htu).',
@@ -58,6 +64,7 @@ export const ATTACKS = [
   },
   {
     id: 'time',
+    reasons: ['iat_too_old', 'nonce_missing'],
     title: 'Change the time',
     story: 'A proof was made an hour ago and kept for later. It was never used, so its jti is new.',
     lesson: 'A proof is good for a few minutes. Its age comes from the time in it (iat) or, if the service requires nonces, from its nonce.',
@@ -66,6 +73,7 @@ export const ATTACKS = [
   },
   {
     id: 'ath',
+    reasons: ['proof_claim_invalid'],
     title: 'Drop ath',
     story: 'The attacker sends the stolen token with a proof that was not made for any token.',
     lesson: 'A proof must contain the hash of the token that it is used with (ath).',
@@ -74,10 +82,11 @@ export const ATTACKS = [
   },
   {
     id: 'nonce',
+    reasons: ['nonce_missing'],
     title: 'Send no nonce',
     story: 'The attacker made the proof without asking the service for a nonce first.',
     lesson: 'With DPOP_NONCE=required the service refuses a proof without its nonce, so nobody can make proofs in advance.',
-    passed: 'This service does not require nonces, so nothing was wrong with the proof. To see the difference, start it with DPOP_NONCE=required npm run dev.',
+    passed: 'This service does not ask for nonces, so the proof is a good one. To see the attack stopped, start with DPOP_NONCE=required npm run dev.',
     claims: ['nonce'],
     run: (world, log) => callOnce(log, world.target, world.token, forge(world, (claims) => { delete claims.nonce }))
   }

@@ -1,4 +1,4 @@
-/** An element; text goes in as text, never as markup, since much of it comes from tokens and answers. */
+/** An element. Text goes in as text, never as markup, because much of it comes from tokens and answers. */
 export function element (name, properties = {}, ...children) {
   const node = document.createElement(name)
   const { className, ...attributes } = properties
@@ -8,8 +8,11 @@ export function element (name, properties = {}, ...children) {
     else if (value === true) node.setAttribute(key, '')
     else if (value !== false && value !== undefined) node.setAttribute(key, value)
   }
-  node.append(...children.flat().filter((child) => child !== undefined && child !== null))
+  node.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false && child !== ''))
   return node
 }
+
+/** Text in which `code` is marked as in Markdown. */
+export const prose = (text) => text.split('`').map((part, index) => index % 2 === 0 ? part : element('code', {}, part))
 
 export const byId = (id) => document.getElementById(id)

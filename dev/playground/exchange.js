@@ -9,7 +9,7 @@ export function recorder (log) {
     try {
       response = await fetch(url, { method, headers, body, signal, cache: 'no-store' })
     } catch {
-      log.push({ method, url: String(url), sent, status: 0, statusText: 'This page got no answer that it may read', received: {}, body: '' })
+      log.push({ method, url: String(url), sent, status: 0, statusText: 'No answer', received: {}, body: '' })
       throw new Error('the API did not answer, or did not allow this page to read its answer')
     }
     log.push({
@@ -30,24 +30,24 @@ export async function send (log, url, headers, method = 'GET') {
   await recorder(log)(new URL(url), { method, headers }).catch(() => {})
 }
 
-/** A call as a good client makes it: a fresh proof, and a second try when the service asks for its nonce. */
+/** A call as a good client makes it: a fresh proof, and a second try if the service asks for its nonce. */
 export async function call (log, url, token, dpop) {
-  const request = () => oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, undefined, {
-    DPoP: dpop, [oauth.customFetch]: recorder(log), [oauth.allowInsecureRequests]: true
-  })
-  try {
-    await request()
-  } catch (error) {
-    // Whatever else went wrong is in the log.
-    if (oauth.isDPoPNonceError(error)) await request().catch(() => {})
-  }
+  const error = await callOnce(log, url, token, dpop)
+  if (oauth.isDPoPNonceError(error)) await callOnce(log, url, token, dpop)
 }
 
-/** The same without the second try: what an attacker has who gets no nonce for a proof made in advance. */
-export async function callOnce (log, url, token, dpop) {
-  await oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, undefined, {
+/** The same without the second try. Returns what went wrong, if anything; all of it is in the log. */
+export function callOnce (log, url, token, dpop) {
+  return oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, undefined, {
     DPoP: dpop, [oauth.customFetch]: recorder(log), [oauth.allowInsecureRequests]: true
-  }).catch(() => {})
+  }).then(() => undefined, (error) => error)
+}
+
+const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`
+
+/** The request as a line for a shell. */
+export function curlOf ({ method, url, sent }) {
+  return [`curl ${method === 'HEAD' ? '-I' : '-i'} ${quote(url)}`, ...Object.entries(sent).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`)].join(' ')
 }
 
 export const last = (log) => log[log.length - 1]

@@ -1,4 +1,4 @@
-/** Header and claims of a JWT, unverified; undefined where the text is none. */
+/** Header and claims of a JWT, unverified; undefined if the text is not a JWT. */
 export function decodeJwt (text) {
   const [header, claims] = text.split('.', 2).map(decodePart)
   return header === undefined || claims === undefined ? undefined : { header, claims }

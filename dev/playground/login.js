@@ -19,12 +19,12 @@ export async function keyPair () {
   return made
 }
 
-/** Leaves the page for the provider; finishLogin takes over when the browser comes back. */
-export async function startLogin ({ issuer, clientId, audience, redirectUri }, permissions) {
+/** Leaves the page for the provider, which logs `user` in; finishLogin goes on when the browser comes back. */
+export async function startLogin ({ issuer, clientId, audience, redirectUri }, user, permissions) {
   const server = await discover(issuer)
   const verifier = oauth.generateRandomCodeVerifier()
   const state = oauth.generateRandomState()
-  await write('pending', { verifier, state })
+  await write('pending', { verifier, state, asked: permissions })
   const url = new URL(server.authorization_endpoint)
   url.search = new URLSearchParams({
     client_id: clientId,
@@ -32,6 +32,7 @@ export async function startLogin ({ issuer, clientId, audience, redirectUri }, p
     redirect_uri: redirectUri,
     scope: ['openid', ...permissions].join(' '),
     audience,
+    login_hint: user,
     state,
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256'
@@ -39,7 +40,7 @@ export async function startLogin ({ issuer, clientId, audience, redirectUri }, p
   location.assign(url)
 }
 
-/** The session, or undefined when nobody is logged in. Throws when a login under way failed. */
+/** The session, or undefined if nobody is logged in. Throws if a login that was under way failed. */
 export async function finishLogin (config) {
   const here = new URL(location.href)
   if (!here.searchParams.has('state')) return read('session')
@@ -55,7 +56,7 @@ export async function finishLogin (config) {
   const exchange = () => oauth.authorizationCodeGrantRequest(
     server, client, oauth.None(), code, config.redirectUri, pending.verifier, { DPoP: dpop, ...insecure })
   const answer = await oauth.processAuthorizationCodeResponse(server, client, await exchange())
-  const session = { token: answer.access_token, thumbprint: await dpop.calculateThumbprint() }
+  const session = { token: answer.access_token, thumbprint: await dpop.calculateThumbprint(), asked: pending.asked }
   await write('session', session)
   return session
 }

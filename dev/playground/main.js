@@ -1,17 +1,15 @@
-/* global location, matchMedia */
+/* global location */
 import * as oauth from '/vendor/oauth4webapi.js'
 import { ATTACKS } from './attacks.js'
 import { byId, element } from './dom.js'
 import { call, last, send } from './exchange.js'
+import { decodeJwt } from './jwt.js'
 import { finishLogin, forget, keyPair, startLogin } from './login.js'
-import { jwtView, resultView } from './view.js'
+import { look } from './parties.js'
+import { judge } from './verdict.js'
+import { jwtView, resultView, verdictView } from './view.js'
 
-const config = await (await fetch('/config.json')).json()
-const client = { client_id: config.clientId }
-let session
-/** What is sent where there is a choice: one handle, so that the nonce of one call serves the next. */
-let dpop
-let keys
+const RETRY_MS = 3000
 
 const ENDPOINTS = [
   ['/api/public', 'open to everyone'],
@@ -23,118 +21,201 @@ const ENDPOINTS = [
   ['/api/admin', 'admin']
 ]
 
-await begin()
+/** What runs, as `look` found it, and the last settings that there were. */
+let parties
+let config
+let session
+let keys
+/** What the good client makes its proofs with: one handle, so that the nonce of one call serves the next. */
+let dpop
+/** What became of the last session, if the page ended it. */
+let farewell = ''
 
 async function begin () {
-  showAddresses()
-  showPermissions()
-  showEndpoints()
-  showAttacks()
+  while (config === undefined) {
+    await refresh()
+    if (config === undefined) await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+  }
+  showChoices()
   byId('login-form').addEventListener('submit', (event) => {
     event.preventDefault()
-    const chosen = [...byId('permissions').querySelectorAll('input:checked')].map(({ value }) => value)
-    startLogin(config, chosen).catch((error) => fail('The login did not start.', error))
+    const valuesOf = (name) => [...document.querySelectorAll(`input[name="${name}"]:checked`)].map(({ value }) => value)
+    startLogin(config, valuesOf('user')[0], valuesOf('permission')).catch((error) => fail('The login did not start', error))
   })
   byId('logout').addEventListener('click', async () => {
-    await forget()
-    await showSession(undefined)
+    await end('')
+    render()
     byId('login').focus()
-    announce('Token and key are deleted.')
+    announce('The token and the key are deleted.')
+  })
+  byId('enlarge').addEventListener('click', ({ target }) => {
+    const isLarge = byId('result').classList.toggle('large')
+    target.setAttribute('aria-expanded', isLarge)
+    target.textContent = isLarge ? 'Smaller' : 'Larger'
   })
   try {
-    await showSession(await finishLogin(config))
+    await use(await finishLogin(config))
   } catch (error) {
-    fail('The login failed.', error)
+    fail('The login failed', error)
   }
+  await refresh()
   document.body.dataset.ready = 'true'
+  addEventListener('focus', refresh)
+  setInterval(() => { if (faultOf(parties) !== undefined || expiresIn() <= 0) refresh() }, RETRY_MS)
 }
 
-function showAddresses () {
+/** Looks what runs, drops a token that no provider here has issued, and shows all of it. */
+async function refresh () {
+  parties = await look()
+  config = parties.config ?? config
+  if (session !== undefined && parties.keyIds !== undefined && !isOfThisProvider(session.token)) {
+    await end('The token came from a provider that no longer runs, so this page deleted it. Log in again.')
+    announce(farewell)
+  }
+  render()
+}
+
+function isOfThisProvider (token) {
+  const { header, claims } = decodeJwt(token) ?? {}
+  return claims?.iss === config.issuer && parties.keyIds.includes(header.kid)
+}
+
+async function end (why) {
+  await forget()
+  await use(undefined)
+  farewell = why
+}
+
+async function use (next) {
+  session = next
+  keys = session && await keyPair()
+  dpop = session && oauth.DPoP({ client_id: config.clientId }, keys)
+  farewell = ''
+}
+
+const expiresIn = () => session === undefined ? Infinity : decodeJwt(session.token).claims.exp - Date.now() / 1000
+
+/** What is wrong with what runs, in sentences; undefined if all is well. */
+function faultOf ({ config: answered, isApiUp, keyIds }) {
+  const faults = []
+  if (answered === undefined) faults.push(`The server of this page at ${location.origin} does not answer.`)
+  else {
+    if (!isApiUp) faults.push(`The API at ${config.api} does not answer, or does not let this page read its answers (CORS_ORIGINS).`)
+    if (keyIds === undefined) faults.push(`The identity provider at ${config.issuer} does not answer.`)
+  }
+  return faults.length === 0 ? undefined : `${faults.join(' ')} Look at the terminal in which npm run dev runs. This page tries again every ${RETRY_MS / 1000} seconds.`
+}
+
+function showChoices () {
   const rows = [['API', config.api], ['Identity provider', config.issuer], ['This page', location.origin]]
   byId('addresses').append(...rows.map(([name, url]) => element('div', {}, element('dt', {}, name), element('dd', {}, element('code', {}, url)))))
-}
-
-function showPermissions () {
+  byId('reference').href = `${config.api}/docs`
+  byId('reference').hidden = false
+  byId('users').append(...config.users.map(({ id, name, permissions }, index) => element('label', { className: 'card' },
+    element('input', { type: 'radio', name: 'user', value: id, checked: index === 0 }),
+    element('span', {}, name, element('span', { className: 'hint' }, permissions.length === 0 ? 'no permissions' : permissions.length === config.permissions.length ? 'all permissions' : permissions.join(', '))))))
   byId('permissions').append(...config.permissions.map((name) => element('label', {},
-    element('input', { type: 'checkbox', value: name, checked: name === 'read:messages' }), ' ', element('code', {}, name))))
+    element('input', { type: 'checkbox', name: 'permission', value: name, checked: name === 'read:messages' }), ' ', element('code', {}, name))))
+  byId('endpoints').append(...ENDPOINTS.map(([path, guard]) => choice('call-note', { 'data-path': path }, element('code', {}, `GET ${path}`), guard,
+    () => show({ title: `GET ${path}`, story: `Needs: ${guard}.` }, (log) => callEndpoint(log, path)))))
+  byId('attacks').append(...ATTACKS.map((attack) => choice('attack-note', { 'data-attack': attack.id }, attack.title, attack.story,
+    () => show(attack, (log) => attack.run(world(), log)))))
 }
 
-function showEndpoints () {
-  byId('endpoints').append(...ENDPOINTS.map(([path, guard]) => element('li', {},
-    element('button', { type: 'button', 'data-path': path, click: () => show({ title: `GET ${path}`, story: `Needs: ${guard}.` }, (log) => callEndpoint(log, path)) },
-      element('code', {}, `GET ${path}`), element('span', { className: 'hint' }, guard)))))
-}
-
-function showAttacks () {
-  byId('attacks').append(...ATTACKS.map((attack) => element('li', {},
-    element('button', { type: 'button', 'data-attack': attack.id, click: () => show(attack, (log) => attack.run(world(), log)) },
-      attack.title, element('span', { className: 'hint' }, attack.story)))))
-}
+const choice = (describedBy, data, title, hint, click) => element('li', {},
+  element('button', { type: 'button', 'aria-describedby': describedBy, ...data, click }, element('span', { className: 'title' }, title), element('span', { className: 'hint' }, hint)))
 
 /** What an attack works with: the token as stolen, and the good client for comparison. */
-const world = () => ({
-  client,
-  keys,
-  dpop,
-  token: session.token,
-  target: `${config.api}/api/private`,
-  elsewhere: `${config.api}/api/profile`
-})
+const world = () => ({ client: { client_id: config.clientId }, keys, dpop, token: session.token, target: `${config.api}/api/private`, elsewhere: `${config.api}/api/profile` })
 
-async function showSession (next) {
-  session = next
-  keys = session === undefined ? undefined : await keyPair()
-  dpop = session === undefined ? undefined : oauth.DPoP(client, keys)
+/** Shows what runs, who is logged in, and what can be done now. */
+function render () {
+  const fault = faultOf(parties)
+  const state = byId('state')
+  if (state.textContent !== (fault ?? '')) {
+    state.textContent = fault ?? ''
+    if (document.body.dataset.ready === 'true') announce(fault ?? 'The API and the identity provider answer again.')
+  }
+  state.className = 'state'
+  state.hidden = fault === undefined
+  if (config === undefined) return
   const isIn = session !== undefined
-  byId('login-state').replaceChildren(...isIn
-    ? ['Logged in. The token is bound to the key ', element('code', {}, session.thumbprint), '. This browser keeps the key and cannot give it away.']
-    : ['Nobody is logged in. The key is made in this browser. Nobody can read its private half, not even this page.'])
+  byId('login-state').replaceChildren(...isIn ? sessionView() : [element('p', { className: farewell && 'warning' }, farewell || 'Nobody is logged in. The key is made in this browser. Nobody can read its private half, not even this page.')])
   byId('login').textContent = isIn ? 'Log in again' : 'Log in'
+  byId('login').disabled = parties.keyIds === undefined
   byId('logout').hidden = !isIn
   byId('token-details').hidden = !isIn
-  byId('token').replaceChildren(...isIn ? [jwtView(session.token, ['cnf'])] : [])
-  byId('attack-note').textContent = isIn
-    ? 'Each attack goes to GET /api/private and differs from a good request in one thing.'
-    : 'Log in first: each attack starts with a stolen token.'
-  for (const button of byId('attacks').querySelectorAll('button')) button.disabled = !isIn
+  byId('token').replaceChildren(isIn ? jwtView(session.token, ['cnf']) : '')
+  const noCall = parties.isApiUp ? undefined : 'The API does not answer, so there is nothing to call.'
+  wait('endpoints', 'call-note', noCall, 'Each call sends the token and a fresh proof, signed with the key of this browser.')
+  wait('attacks', 'attack-note', noCall ?? whyNoAttack(), 'Each attack goes to GET /api/private and differs from a good request in one thing.')
+}
+
+function whyNoAttack () {
+  if (config.mode === 'DISABLED') return 'DPoP is switched off in this service (IDP_DPOP_MODE=DISABLED), so it accepts a stolen token.'
+  if (session === undefined) return 'Log in first: each attack starts with a stolen token.'
+  if (expiresIn() <= 0) return 'The token has expired, so nobody would steal it. Log in again.'
+}
+
+function wait (list, note, why, otherwise) {
+  byId(note).textContent = why ?? otherwise
+  byId(note).classList.toggle('warning', why !== undefined)
+  for (const button of byId(list).querySelectorAll('button')) button.disabled = why !== undefined
+}
+
+function sessionView () {
+  const { sub, scope = '', exp } = decodeJwt(session.token).claims
+  const { name = sub } = config.users.find(({ id }) => id === sub) ?? {}
+  const scopes = scope.split(' ').filter(Boolean)
+  const denied = (session.asked ?? []).filter((permission) => !scopes.includes(permission))
+  const until = new Date(exp * 1000).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' })
+  const list = (names) => names.flatMap((one, index) => [index === 0 ? '' : ', ', element('code', {}, one)])
+  return [
+    element('p', { className: 'who' }, element('strong', {}, expiresIn() > 0 ? `Logged in as ${name}` : `${name} was logged in`), ` until ${until}.`),
+    element('p', {}, 'Permissions: ', scopes.length === 0 ? 'none' : list(scopes), '.', denied.length > 0 && [' ', name, ' does not have ', list(denied), ', so the token does not either.']),
+    element('p', { className: 'quiet' }, 'The token is bound to the key ', element('code', { id: 'thumbprint' }, session.thumbprint), '. This browser keeps the key and cannot give it away.')
+  ]
 }
 
 async function callEndpoint (log, path) {
   const url = config.api + path
   if (session === undefined || path === '/api/public') return send(log, url, {})
+  if (config.mode === 'DISABLED') return send(log, url, { authorization: `Bearer ${session.token}` })
   return call(log, url, session.token, dpop)
 }
 
-/** Runs one thing and shows it; the buttons wait meanwhile, so that results do not overtake each other. */
+/** Runs one thing and shows it. Meanwhile the buttons do nothing, so that results do not overtake each other. */
 async function show (what, run) {
+  if (document.body.getAttribute('aria-busy') === 'true') return
   document.body.setAttribute('aria-busy', 'true')
-  const log = []
   try {
-    await run(log)
-    const explanation = log.length === 0 ? undefined : await explain(last(log), log.slice(0, -1))
-    byId('result-body').replaceChildren(...resultView(what, log, explanation))
-    turnToResult()
-    announce(`${what.title}. ${byId('verdict').textContent}`)
+    await refresh()
+    const fault = whyNot(what)
+    if (fault !== undefined) return tell({ title: what.title, tone: 'neutral', word: 'Not sent', says: fault })
+    const log = []
+    const hasStarted = await run(log) !== false
+    const explanation = await explain(last(log), log.slice(0, -1))
+    const verdict = judge({ ...what, hasStarted }, last(log), explanation, config)
+    display(resultView(what, verdict, log, explanation, announce))
+    announce(`${what.title}: ${verdict.word.toLowerCase()}. ${last(log).status > 0 ? `The API answered ${last(log).status} ${last(log).statusText}. ` : ''}${verdict.says}`)
+    if (last(log).status === 0) await refresh()
   } catch (error) {
-    fail(`${what.title}: this page could not continue.`, error)
+    fail(`${what.title}: this page could not continue`, error)
   } finally {
     document.body.removeAttribute('aria-busy')
   }
 }
 
-/** Beside the buttons the result is in sight, and the focus stays; below them the reader is taken there, and back. */
-function turnToResult () {
-  const result = byId('result')
-  result.scrollTop = 0
-  if (matchMedia('(min-width: 62rem)').matches) return
-  const pressed = document.activeElement
-  byId('back').onclick = () => pressed.focus()
-  result.focus({ preventScroll: true })
-  result.scrollIntoView({ block: 'start' })
+const whyNot = ({ reasons }) => parties.isApiUp ? reasons && whyNoAttack() : faultOf(parties)
+
+function display (nodes) {
+  byId('result-body').replaceChildren(...nodes)
+  byId('result').scrollTop = 0
 }
 
-/** The dev server tells why; without its word the page still shows all that it sent and got. */
+/** The dev server tells why. Without it, the page still shows all that it sent and got. */
 async function explain (exchange, before) {
+  if (exchange.status === 0) return undefined
   try {
     const response = await fetch('/explain', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ exchange, before }) })
     return response.ok ? await response.json() : undefined
@@ -143,12 +224,15 @@ async function explain (exchange, before) {
   }
 }
 
-function fail (text, error) {
-  byId('result-body').replaceChildren(
-    element('p', { className: 'verdict bad', id: 'verdict' }, element('strong', {}, text), ' ', error.message ?? String(error)))
-  announce(`${text} ${error.message ?? ''}`)
+function tell ({ title, ...verdict }) {
+  display([title && element('h3', {}, title), verdictView(verdict)].filter(Boolean))
+  announce(`${title ? `${title}: ` : ''}${verdict.word}. ${verdict.says}`)
 }
+
+const fail = (word, error) => tell({ tone: 'bad', word, says: `${error.message ?? error}. Look at the terminal in which npm run dev runs.` })
 
 function announce (text) {
   byId('announcer').textContent = text
 }
+
+await begin()

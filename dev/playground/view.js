@@ -1,5 +1,8 @@
-import { element } from './dom.js'
+/* global navigator */
+import { element, prose } from './dom.js'
+import { curlOf } from './exchange.js'
 import { decodeJwt, describeTime } from './jwt.js'
+import { adviceFor } from './verdict.js'
 
 /** A JWT as two lists, header and claims; those named in `marked` stand out. */
 export function jwtView (text, marked = []) {
@@ -12,114 +15,95 @@ function members (title, object, marked) {
   const rows = Object.entries(object).map(([name, value]) => {
     const isMarked = marked.includes(name)
     const time = describeTime(name, value)
-    return element('div', { className: isMarked ? 'marked' : '' },
-      element('dt', {}, name, isMarked ? element('span', { className: 'visually-hidden' }, ' (this is what counts here)') : undefined),
-      element('dd', {}, element('code', {}, typeof value === 'string' ? value : JSON.stringify(value, null, 1)),
-        time === undefined ? undefined : element('span', { className: 'note' }, ` ${time}`)))
+    return row([name, isMarked && element('span', { className: 'visually-hidden' }, ' (this is what counts here)')],
+      [typeof value === 'string' ? value : JSON.stringify(value, null, 1)], time && element('span', { className: 'note' }, ` ${time}`), isMarked && 'marked')
   })
   return element('div', {}, element('h5', {}, title), element('dl', { className: 'members' }, rows))
 }
 
+const row = (label, value, more, className) => element('div', { className: className || undefined }, element('dt', {}, label), element('dd', {}, element('code', {}, value), more))
+
 /** The whole story of a call or an attack: verdict, why, and every request that was made. */
-export function resultView ({ title, story, lesson, passed, claims = [] }, exchanges, explanation) {
+export function resultView ({ title, story, lesson, claims = [] }, verdict, exchanges, explanation, announce) {
   const final = exchanges.at(-1)
-  const isAttack = lesson !== undefined
-  const isAccepted = final !== undefined && final.status >= 200 && final.status < 300
+  const advice = verdict.tone === 'good' || verdict.word === 'Not stopped' ? undefined : adviceFor(explanation)
   return [
     element('h3', {}, title),
-    element('p', {}, story),
-    verdict(final, isAttack, isAccepted, explanation),
-    isAttack ? element('p', { className: 'lesson' }, isAccepted ? passed ?? '' : lesson) : undefined,
-    explanation?.advice !== undefined && !isAttack ? element('p', {}, explanation.advice) : undefined,
-    checksView(explanation),
-    exchanges.map((exchange, index) => exchangeView(exchange, claims, index + 1, exchange === final))
-  ].flat().filter((node) => node !== undefined)
+    element('p', { className: 'quiet' }, story),
+    verdictView(verdict, final, explanation?.reason),
+    lesson && verdict.tone === 'good' && element('p', { className: 'lesson' }, lesson),
+    advice && element('p', { className: 'lesson', id: 'advice' }, element('strong', {}, 'What to do: '), prose(advice)),
+    ...final.status === 0 ? [] : checksView(explanation),
+    ...exchanges.map((exchange, index) => exchangeView(exchange, claims, index + 1, exchange === final, announce))
+  ].filter(Boolean)
 }
 
-function verdict (final, isAttack, isAccepted, explanation) {
-  const [mark, word] = words(final, isAttack, isAccepted)
-  const isGood = isAttack ? !isAccepted : isAccepted
-  const status = final === undefined ? '' : `${final.status} ${final.statusText}`
-  return element('p', { className: `verdict ${isGood ? 'good' : 'bad'}`, id: 'verdict' },
-    element('span', { 'aria-hidden': 'true' }, mark), ' ',
-    element('strong', {}, word), ' ',
-    element('span', {}, status),
-    explanation?.reason === undefined ? undefined : element('code', { id: 'reason' }, explanation.reason),
-    explanation?.description === undefined ? undefined : element('span', { className: 'description' }, explanation.description))
+const MARKS = { good: '\u2713', bad: '\u2715', neutral: '\u25cb', passed: '\u2713', failed: '\u2715', 'not checked': '?', 'not reached': '\u2013' }
+
+const mark = (name) => element('span', { className: 'mark', 'aria-hidden': 'true' }, MARKS[name])
+
+export function verdictView ({ tone, word, says }, final, reason) {
+  return element('div', { className: `verdict ${tone}`, id: 'verdict' },
+    element('p', {}, mark(tone), ' ', element('strong', {}, `${word}.`), ' ',
+      final && final.status > 0 && element('span', {}, `${final.status} ${final.statusText} `),
+      reason && element('code', { id: 'reason' }, reason)),
+    says && element('p', { className: 'description' }, prose(says)))
 }
 
-function words (final, isAttack, isAccepted) {
-  if (final === undefined || final.status === 0) return ['\u2715', 'No answer.']
-  if (isAttack) return isAccepted ? ['\u25cb', 'Let through.'] : ['\u2713', 'Stopped.']
-  return isAccepted ? ['\u2713', 'Accepted.'] : ['\u2715', 'Refused.']
-}
-
-const MARKS = { passed: '\u2713', failed: '\u2715', 'not checked': '?', 'not reached': '\u2013' }
-
-/** A choice of the reader, for every result from then on. */
-let showsValues = false
-
-/** Each check of the service, in its order; what was compared is there for all, and in sight for the one that failed. */
+/** Each check of the service: first the one that failed and those that could not be made, then the others, folded. */
 function checksView ({ checks = [], notes = [] } = {}) {
-  if (checks.length + notes.length === 0) return undefined
-  const reached = checks.filter(({ outcome }) => outcome !== 'not reached')
-  const rest = checks.filter(({ outcome }) => outcome === 'not reached')
-  return element('section', { className: showsValues ? 'checks with-values' : 'checks', id: 'checks', 'aria-labelledby': 'checks-title' },
-    element('div', { className: 'checks-head' },
-      element('h4', { id: 'checks-title' }, checks.length === 0 ? 'The checks' : `The checks, in order: ${countsOf(checks)}`),
-      checks.some(({ outcome }) => outcome === 'failed') ? element('a', { href: '#failed-check' }, 'Go to the check that failed') : undefined,
-      reached.length === 0 ? undefined : valuesChoice()),
+  if (checks.length + notes.length === 0) return []
+  const [failed, unmade, passed, rest] = ['failed', 'not checked', 'passed', 'not reached'].map((wanted) => checks.filter(({ outcome }) => outcome === wanted))
+  return [element('section', { className: 'checks', id: 'checks', 'aria-labelledby': 'checks-title' },
+    element('h4', { id: 'checks-title' }, failed.length > 0 ? 'The check that failed' : 'The checks'),
     notes.map((note) => element('p', { className: 'note' }, note)),
-    reached.length === 0
-      ? undefined
-      : element('ol', {}, reached.map(checkView), rest.length === 0
-        ? undefined
-        : element('li', { className: 'not-reached' }, mark('not reached'), element('div', {}, `${rest.length} more, not reached: `, element('code', {}, rest.map(({ name }) => name).join(', '))))))
+    listOf([...failed, ...unmade]),
+    fold(passed, passed.length === checks.length ? `All ${checks.length} checks passed` : `${passed.length} passed${failed.length > 0 ? ' before it' : ''}`),
+    fold(rest, `${rest.length} not reached`))]
 }
 
-const countsOf = (checks) => Object.keys(MARKS)
-  .map((outcome) => [checks.filter((check) => check.outcome === outcome).length, outcome])
-  .filter(([count]) => count > 0)
-  .map(([count, outcome]) => count === checks.length ? `all ${count} ${outcome}` : `${count} ${outcome}`)
-  .join(', ')
+const listOf = (checks) => checks.length > 0 && element('ol', {}, checks.map(checkView))
 
-function valuesChoice () {
-  return element('label', {},
-    element('input', { type: 'checkbox', id: 'show-values', checked: showsValues, change: ({ target }) => { showsValues = target.checked; target.closest('.checks').classList.toggle('with-values', showsValues) } }),
-    ' Show what each check compared')
-}
-
-const mark = (outcome) => element('span', { className: 'mark', 'aria-hidden': 'true' }, MARKS[outcome])
+const fold = (checks, summary) => checks.length > 0 && element('details', {}, element('summary', {}, summary), listOf(checks))
 
 function checkView ({ name, title, outcome, compared, note }) {
-  return element('li', { className: outcome.replace(' ', '-'), 'data-check': name, id: outcome === 'failed' ? 'failed-check' : undefined }, mark(outcome),
+  return element('li', { className: outcome.replace(' ', '-'), 'data-check': name }, mark(outcome),
     element('div', {},
       element('span', { className: 'what' }, title), ' ',
       element('code', {}, name), ' ', element('span', { className: 'outcome' }, outcome),
-      element('dl', {}, compared.map(([label, value]) => element('div', {}, element('dt', {}, label), element('dd', {}, element('code', {}, value))))),
-      outcome === 'not checked' ? element('p', { className: 'why' }, note) : undefined))
+      element('dl', {}, compared.map(([label, value]) => row([label], [value]))),
+      outcome === 'not checked' && element('p', { className: 'why' }, note)))
 }
 
-function exchangeView (exchange, claims, number, isOpen) {
+function exchangeView (exchange, claims, number, isOpen, announce) {
   const { method, url, status, statusText, sent, received, body } = exchange
-  const path = new URL(url).pathname
-  const token = tokenOf(sent)
+  const token = sent.authorization?.split(' ')[1]
   return element('details', { className: 'exchange', open: isOpen },
     element('summary', {}, element('span', { className: 'number' }, `Request ${number}`), ' ',
-      element('code', {}, `${method} ${path}`), ' ', element('span', { className: status < 300 && status > 0 ? 'ok' : 'refused' }, `${status} ${statusText}`)),
-    element('h4', {}, 'Sent'),
+      element('code', {}, `${method} ${new URL(url).pathname}`), ' ', element('span', { className: status < 300 && status > 0 ? 'ok' : 'refused' }, `${status || ''} ${statusText}`)),
+    element('div', { className: 'part' }, element('h4', {}, 'Sent'), copyButton(exchange, announce)),
     headersView(`${method} ${url}`, sent),
-    sent['dpop'] === undefined ? undefined : [element('h4', {}, 'Proof'), jwtView(sent['dpop'], claims)],
-    token === undefined ? undefined : element('details', { open: claims.includes('cnf') }, element('summary', {}, 'Access token'), jwtView(token, claims)),
-    element('h4', {}, 'Answer'),
-    headersView(`${status} ${statusText}`, received),
-    body === '' ? undefined : element('pre', { tabindex: '0', 'aria-label': 'Body of the answer' }, pretty(body)))
+    sent.dpop && [element('h4', {}, 'Proof'), jwtView(sent.dpop, claims)],
+    token && element('details', { open: claims.includes('cnf') }, element('summary', {}, 'Access token'), jwtView(token, claims)),
+    status > 0 && [element('h4', {}, 'Answer'), headersView(`${status} ${statusText}`, received)],
+    body && element('pre', { tabindex: '0', 'aria-label': 'Body of the answer' }, pretty(body)))
 }
 
-const tokenOf = ({ authorization }) => authorization?.split(' ')[1]
+function copyButton (exchange, announce) {
+  return element('button', {
+    type: 'button',
+    className: 'small',
+    'data-curl': curlOf(exchange),
+    click: async ({ target }) => {
+      const isCopied = await navigator.clipboard.writeText(target.dataset.curl).then(() => true, () => false)
+      target.textContent = isCopied ? 'Copied' : 'The browser did not allow it'
+      announce(isCopied ? `The request is copied as a curl command.${exchange.sent.dpop ? ' A proof is good for one request, so the API refuses the copy of an accepted request as a replay.' : ''}` : 'The browser did not allow the page to copy.')
+    }
+  }, 'Copy as curl')
+}
 
 function headersView (firstLine, headers) {
-  const rows = Object.entries(headers).map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, element('code', {}, shorten(value)))))
+  const rows = Object.entries(headers).map(([name, value]) => row([name], [shorten(value)]))
   return element('div', { className: 'message' }, element('p', {}, element('code', {}, firstLine)), element('dl', { className: 'members' }, rows))
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { explainRefusal, explainRequest } from '../../explain/explain.ts'
-import type { ExplainedStep, ExplainOptions } from '../../explain/explain.ts'
+import type { ExplainedStep, ExplainOptions, Explanation as RequestExplanation } from '../../explain/explain.ts'
 import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
@@ -16,13 +16,15 @@ export interface Explanation {
   readonly advice?: string | undefined
   /** What each check of the service says to the request; none for a route without a guard. */
   readonly checks: readonly ExplainedStep[]
-  /** What could not be read, and what to know about the checks. */
+  /** What could not be read, and why checks are missing. */
   readonly notes: readonly string[]
 }
 
 interface Exchange {
   readonly method: string
   readonly url: URL
+  /** Undefined if the page does not say. */
+  readonly status: number | undefined
   readonly sent: ReadonlyArray<readonly [name: string, value: string]>
   readonly challenge: string
   readonly body: string
@@ -44,27 +46,31 @@ export async function explainExchange (input: unknown, settings: Settings, keys:
   const route = await lookUpRoute(exchange.method, exchange.url.pathname + exchange.url.search, settings)
   if (route.kind === 'open') notes.push('This endpoint has no guard: nothing is checked.')
   const requirements = route.kind === 'guarded' ? route.requirements : undefined
-  const checks = route.kind === 'open' ? [] : await check(earlier, exchange, { settings, candidates: keys?.candidates, requirements })
+  const explained = route.kind === 'open' ? undefined : await check(earlier, exchange, { settings, candidates: keys?.candidates, requirements })
+  // The checks are made again here, at another time and with keys of our own. If they contradict the answer, they would mislead.
+  const isTrue = explained === undefined || exchange.status === undefined || (explained.refusal === undefined ? exchange.status < 300 : explained.refusal.reason === reason)
+  if (!isTrue) notes.push('The checks are not shown: the same checks, made again here, do not explain this answer.')
+  const checks = isTrue ? explained?.steps ?? [] : []
   if (reason === undefined) return { checks, notes }
-  const { description, cure } = explainRefusal({ reason, detail: undefined })
+  const { description, cure } = explainRefusal({ reason, detail: isTrue ? explained?.refusal?.detail : undefined })
   return { reason, description, advice: cure, checks, notes }
 }
 
 /** The service has seen the earlier requests, so their proofs are spent. */
-async function check (earlier: ReadonlyArray<Exchange | undefined>, exchange: Exchange, known: Omit<ExplainOptions, 'now' | 'replay'>): Promise<readonly ExplainedStep[]> {
+async function check (earlier: ReadonlyArray<Exchange | undefined>, exchange: Exchange, known: Omit<ExplainOptions, 'now' | 'replay'>): Promise<RequestExplanation> {
   const now = (): number => Date.now() / 1000
   const replay = createMemoryStore({ max: MAX_RECORDS, now, random: randomBytes })
   try {
     const options: ExplainOptions = { ...known, now: now(), replay }
     for (const one of earlier) if (one !== undefined) await explainRequest(capturedRequest(one.method, one.url, one.sent), options)
-    return (await explainRequest(capturedRequest(exchange.method, exchange.url, exchange.sent), options)).steps
+    return await explainRequest(capturedRequest(exchange.method, exchange.url, exchange.sent), options)
   } finally {
     await replay.close()
   }
 }
 
 function readExchange (value: unknown, name: string, notes: string[]): Exchange | undefined {
-  const { method, url, sent, received, body } = asObject(value) ?? {}
+  const { method, url, status, sent, received, body } = asObject(value) ?? {}
   if (typeof method !== 'string' || typeof url !== 'string' || !URL.canParse(url)) {
     notes.push(`${name} cannot be read: it has no method or no URL.`)
     return undefined
@@ -72,6 +78,7 @@ function readExchange (value: unknown, name: string, notes: string[]): Exchange 
   return {
     method,
     url: new URL(url),
+    status: typeof status === 'number' ? status : undefined,
     sent: readHeaders(sent, `${name}: a header that was sent`, notes),
     challenge: readHeaders(received, `${name}: a header of the answer`, notes).find(([header]) => header.toLowerCase() === 'www-authenticate')?.[1] ?? '',
     body: typeof body === 'string' ? body : ''

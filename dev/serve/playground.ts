@@ -43,7 +43,7 @@ export async function startPlayground ({ port, api, provider, settings }: Playgr
     const note = error.statusCode === 413 ? 'That is more than 1 MiB.' : error.message
     return reply.code(error.statusCode ?? 500).send({ checks: [], notes: [note] })
   })
-  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS, users: USERS }))
+  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS, users: USERS, mode: settings.dpopMode, asksForNonces: settings.DPOP_NONCE === 'required' }))
   server.post('/explain', (request) => explainExchange(request.body, settings, keys))
   server.get('/*', async ({ params }, reply) => {
     const file = fileFor((params as { '*': string })['*'])
