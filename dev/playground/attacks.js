@@ -1,10 +1,10 @@
-// What someone does who got hold of a token, or of a whole request. Each attack differs from a good call in one thing.
+// What a thief does with a token, or with a whole request. Each attack differs from a good call in one thing.
 import * as oauth from '/vendor/oauth4webapi.js'
 import { call, callOnce, last, send } from './exchange.js'
 
 const HOUR = 3600
 
-/** A proof like that of a good client, but for what `change` does to its claims. */
+/** The proof of a good client, with its claims changed by `change`. */
 const forge = ({ client, keys }, change) => oauth.DPoP(client, keys, { [oauth.modifyAssertion]: (_header, claims) => change(claims) })
 
 /** A good call, so that there is a request to steal from; then `theft` gets what was sent. False if there was nothing to steal. */

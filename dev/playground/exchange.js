@@ -1,4 +1,4 @@
-// Every request of the page goes through here, so that what is shown is what was sent.
+// Every request to the API goes through here, so that the page shows what was sent.
 import * as oauth from '/vendor/oauth4webapi.js'
 
 /** A fetch that notes each request with its answer in `log`. */

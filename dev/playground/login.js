@@ -47,7 +47,7 @@ export async function finishLogin (config) {
   const pending = await read('pending')
   await write('pending', undefined)
   history.replaceState(null, '', here.pathname)
-  // A reload of the page that the provider sent us to: the code is spent, the session is there.
+  // The visitor reloaded the page that the provider sent the browser to. The code is spent, and the session is there.
   if (pending === undefined) return read('session')
   const client = { client_id: config.clientId }
   const server = await discover(config.issuer)

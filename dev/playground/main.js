@@ -1,4 +1,4 @@
-/* global location */
+/* global addEventListener, location */
 import * as oauth from '/vendor/oauth4webapi.js'
 import { ATTACKS } from './attacks.js'
 import { byId, element } from './dom.js'
@@ -59,6 +59,7 @@ async function begin () {
     fail('The login failed', error)
   }
   await refresh()
+  byId('main').hidden = false
   document.body.dataset.ready = 'true'
   addEventListener('focus', refresh)
   setInterval(() => { if (faultOf(parties) !== undefined || expiresIn() <= 0) refresh() }, RETRY_MS)
@@ -89,6 +90,7 @@ async function end (why) {
 async function use (next) {
   session = next
   keys = session && await keyPair()
+  byId('choose').open = session === undefined
   dpop = session && oauth.DPoP({ client_id: config.clientId }, keys)
   farewell = ''
 }

@@ -1,6 +1,6 @@
 /* global indexedDB */
-// What outlives a reload: the key pair, the token, and a login that is under way. A CryptoKey goes into
-// IndexedDB as it is, so that its private half never becomes bytes that a script could read.
+// What a reload must not lose: the key pair, the token, and a login that is under way. IndexedDB stores a CryptoKey
+// itself, so its private half never becomes bytes that a script could read.
 const DATABASE = 'holdfast-playground'
 const STORE = 'session'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:net'
 
-/** Listens on loopback alone: what runs here has keys and secrets that are printed. */
+/** Listens only on loopback unless told, because what runs here prints its keys and secrets. */
 export async function listen (server: Server, port: number, host = '127.0.0.1'): Promise<number> {
   server.listen(port, host)
   await once(server, 'listening')

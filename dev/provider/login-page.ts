@@ -1,6 +1,6 @@
 import { USERS } from './users.ts'
 
-/** For the page alone: no script, nothing from elsewhere. */
+/** The page has no script and loads nothing. */
 export const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -14,7 +14,7 @@ import { findUser } from './users.ts'
 export interface ProviderOptions {
   /** 0, the default, takes any free port. */
   port?: number
-  /** Where it listens: loopback unless told. The issuer stays on localhost. */
+  /** The address to listen on, loopback by default. The issuer stays on localhost. */
   address?: string
   /** The identifier of the API: an absolute URI (RFC 8707 section 2). */
   audience: string
@@ -43,7 +43,7 @@ export interface LocalProvider {
   close (): Promise<void>
 }
 
-/** Starts a whole identity provider on loopback, with keys of its own that die with it. */
+/** Starts an identity provider on loopback. Its keys are new each time. */
 export async function startProvider (options: ProviderOptions): Promise<LocalProvider> {
   const settings: TenantSettings = {
     clientSecret: randomBytes(24).toString('base64url'),
@@ -109,7 +109,7 @@ async function logIn (provider: Provider, context: Context, next: () => Promise<
   context.redirect(back)
 }
 
-/** oidc-provider opens with advice for production, which would bury what a developer needs to read. */
+/** oidc-provider starts with advice for production. It would hide what a developer needs to read. */
 async function quietly<T> (work: () => Promise<T>): Promise<T> {
   const { warn, info } = console
   console.warn = console.info = () => {}

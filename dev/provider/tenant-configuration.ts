@@ -16,7 +16,7 @@ const DPOP_ALGS = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519', 'PS256', 'RS25
 
 export type TenantSettings = Required<Omit<ProviderOptions, 'port' | 'address' | 'now' | 'ownClient'>> & Pick<ProviderOptions, 'now' | 'ownClient'>
 
-/** Everything that oidc-provider is told; `refuseResource` throws for an API that the tenant does not know. */
+/** The configuration of oidc-provider. `refuseResource` throws for an API that the tenant does not know. */
 export async function configuration (settings: TenantSettings, policy: Policy, refuseResource: () => never): Promise<Record<string, unknown>> {
   const { audience, tokenTtl, redirectUris, ownClient } = settings
   const origins = originsOf([...redirectUris, ...ownClient?.redirectUris ?? []])

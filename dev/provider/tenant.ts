@@ -3,8 +3,8 @@ import { readOwnClient } from './own-client.ts'
 import { startProvider } from './provider.ts'
 
 /**
- * The local identity provider alone, for services that are started otherwise: deploy/compose.yaml does. Its issuer is on localhost,
- * so whoever verifies its tokens must reach it there.
+ * Starts only the local identity provider, for services that something else starts, such as deploy/compose.yaml. Its issuer is on
+ * localhost, so whoever verifies its tokens must reach it there.
  */
 const text = { type: 'string' } as const
 const { values } = parseArgs({ options: { port: text, address: text, audience: text, url: text } })

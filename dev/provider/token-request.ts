@@ -10,8 +10,8 @@ const MAX_BYTES = 32 * 1024
 class BadTokenRequest extends Error {}
 
 /**
- * Hosted providers name the API by `audience` where RFC 8707 says `resource`, and take JSON where RFC 6749 section 4.4.2 asks for a
- * form; so does this: what follows in the provider gets `resource` and a form.
+ * Hosted providers accept `audience` for the `resource` of RFC 8707, and JSON for the form of RFC 6749 section 4.4.2. So does this one:
+ * the rest of the provider gets `resource` and a form.
  */
 export async function takeAudience (context: Context, next: () => Promise<void>): Promise<void> {
   if (context.path === '/authorize') context.querystring = withResource(new URLSearchParams(context.querystring))
@@ -29,7 +29,7 @@ export async function takeAudience (context: Context, next: () => Promise<void>)
   return next()
 }
 
-/** RFC 6749 section 5.2; readable from any origin, since it tells nothing. */
+/** RFC 6749 section 5.2; any origin may read it, because it holds nothing secret. */
 function refuse (context: Context, status: 400 | 413, description: string): void {
   context.status = status
   context.body = { error: 'invalid_request', error_description: description }
@@ -67,7 +67,7 @@ function moveBasicCredentials ({ req: { headers } }: Context, form: URLSearchPar
   delete headers.authorization
 }
 
-/** A request is read once: the provider gets another stream in its place. */
+/** The request has been read, so the provider gets another stream. */
 function giveBody (context: Context, body: string): void {
   const { headers, method, url, socket } = context.req
   Object.assign(headers, { 'content-type': 'application/x-www-form-urlencoded', 'content-length': String(Buffer.byteLength(body)) })

@@ -6,7 +6,7 @@ import type { OwnClient } from '../provider/own-client.ts'
 import { USERS } from '../provider/users.ts'
 
 /**
- * The addresses, and lines to paste. Each line was tried just now, so none is shown that does not work. `to` is what `npm run call`
+ * The addresses, and lines to paste. Each line has just been tried, so all of them work. `to` is what `npm run call`
  * needs to reach this tenant and no other.
  */
 export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint, { to = '', ownClient }: { to?: string, ownClient?: OwnClient | undefined } = {}): Promise<string> {

@@ -8,12 +8,12 @@ import { fileURLToPath } from 'node:url'
 import { watch } from 'chokidar'
 import { root } from '../../cli/places.ts'
 
-/** What runs in a process of its own, until it is told to stop. */
+/** A process that runs until `stop`. */
 export interface Running {
   stop (): Promise<void>
 }
 
-/** Loaded into the child: it ends with us, however we ended. */
+/** Loaded into the child, so that it ends when we end, for whatever reason. */
 const LEASH = 'data:text/javascript,process.once("disconnect", () => process.kill(process.pid)); process.channel.unref()'
 
 /** What the service is made of. */
@@ -30,19 +30,19 @@ async function stopChild (child: ChildProcess): Promise<void> {
 
 const programOf = (name: string): string => fileURLToPath(import.meta.resolve(name))
 
-/** The real service: fastify-cli on the sources, started anew on every change, which `onChange` is told. `isPretty`: logs for people instead of JSON lines. */
+/** Starts the real service: fastify-cli on the sources. Every change restarts it and calls `onChange`. `isPretty`: logs for people instead of JSON lines. */
 export function startApi (env: NodeJS.ProcessEnv, isPretty: boolean, onChange: (file: string) => void): Running {
-  // In a container the command line would open the port to the network.
+  // In a container, fastify-cli listens on all addresses by default.
   const address = env['FASTIFY_ADDRESS'] || 'localhost'
   const args = ['--import', import.meta.resolve('../../cli/strip-types.js'), programOf('fastify-cli/cli.js'), 'start', '-o', '-a', address, '-g', '3000', ...isPretty ? ['-P'] : [], join(root, 'app.ts')]
-  // Not the top of the clone: `env` holds all settings, and no file there is to add to them.
+  // `env` holds all settings. At the top of the clone, files could add to them.
   const start = (): ChildProcess => startChild(args, import.meta.dirname, env, 'inherit')
   let child = start()
   let restart: Promise<void> | undefined
   const watcher = watch(SOURCES, { ignoreInitial: true, ignored: (path, stats) => stats?.isFile() === true && !path.endsWith('.ts') })
   watcher.on('all', (_event, path) => {
     onChange(relative(root, path))
-    // An editor saves many files at once, and one in more than one step.
+    // An editor may save several files at once, and each in several steps.
     restart ??= delay(100).then(() => stopChild(child)).then(() => {
       restart = undefined
       child = start()
@@ -57,7 +57,7 @@ export function startApi (env: NodeJS.ProcessEnv, isPretty: boolean, onChange: (
   }
 }
 
-/** Checks the types of the service on every change; the API runs whatever they are. `onChecked` gets what the compiler complained about, if anything. */
+/** Checks the types of the service on every change. The API runs in any case. `onChecked` gets the lines of the compiler, none if all is well. */
 export function startTypeChecker (onChecked: (complaints: string[]) => void): Running {
   const args = [programOf('typescript/bin/tsc'), '-p', 'tsconfig.build.json', '--noEmit', '--watch', '--preserveWatchOutput', '--pretty', 'false']
   const child = startChild(args, root, process.env, 'pipe')

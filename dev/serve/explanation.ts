@@ -14,7 +14,7 @@ export interface Explanation {
   readonly reason?: string | undefined
   readonly description?: string | undefined
   readonly advice?: string | undefined
-  /** What each check of the service says to the request; none for a route without a guard. */
+  /** The result of each check of the service. Empty for a route without a guard, and if the checks contradict the answer. */
   readonly checks: readonly ExplainedStep[]
   /** What could not be read, and why checks are missing. */
   readonly notes: readonly string[]
@@ -32,10 +32,10 @@ interface Exchange {
 
 /** More than a page sends before the request that it asks about. */
 const MAX_EARLIER = 20
-/** Of the memory of used proofs one key may have a quarter, and a page has one key. */
+/** One key may have a quarter of the replay store, and a page has one key. */
 const MAX_RECORDS = (MAX_EARLIER + 1) * 4
 
-/** Explains the last exchange of the page by the checks and settings of the service. What it cannot read it notes, and goes on. */
+/** Explains the last exchange of the page with the checks and settings of the service. It notes what it cannot read, and goes on. */
 export async function explainExchange (input: unknown, settings: Settings, keys: ProviderKeys | undefined): Promise<Explanation> {
   const notes: string[] = []
   const { exchange: last, before } = asObject(input) ?? {}

@@ -18,11 +18,11 @@ export interface PlaygroundOptions {
   /** Where the API listens. */
   api: string
   provider: LocalProvider
-  /** Those of the API, to explain its answers by. */
+  /** The settings of the API, to explain its answers. */
   settings: Settings
 }
 
-/** Serves the page on an origin of its own: every call that it makes is cross-origin, as in real life. */
+/** Serves the page on its own origin, so that each of its calls is cross-origin, as in real life. */
 export async function startPlayground ({ port, api, provider, settings }: PlaygroundOptions): Promise<{ readonly url: string, close (): Promise<void> }> {
   const { issuer, audience, browserClientId: clientId } = provider
   const url = `http://localhost:${port}`
@@ -36,7 +36,7 @@ export async function startPlayground ({ port, api, provider, settings }: Playgr
   const server = Fastify({ forceCloseConnections: true })
   server.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
   server.addHook('onClose', async () => keys?.close())
-  // Whatever the body is, the explanation says what cannot be read.
+  // Any body is taken. The explanation says what it cannot read.
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, parseJson(body as string)))
   server.setErrorHandler<FastifyError>((error, _request, reply) => {
@@ -55,7 +55,7 @@ export async function startPlayground ({ port, api, provider, settings }: Playgr
   return { url, close: () => server.close() }
 }
 
-/** The few files that there are; the library comes from node_modules as it is. */
+/** Only these few files are served. The library is the file in node_modules. */
 function fileFor (path: string): string | undefined {
   if (path === 'vendor/oauth4webapi.js') return fileURLToPath(import.meta.resolve('oauth4webapi'))
   return /^(?:|[a-z]+\.(?:js|css))$/.test(path) ? join(root, 'dev', 'playground', path || 'index.html') : undefined

@@ -70,7 +70,7 @@ async function run (wanted: number): Promise<void> {
   watchTypes()
 }
 
-/** The first one that is free; 200 are enough. */
+/** The first free one of 200. */
 function portFrom (first: number): Promise<number> {
   return getPort({ port: portNumbers(first, Math.min(first + 199, 65_535)) })
 }
@@ -79,7 +79,7 @@ function answers (url: string): Promise<boolean> {
   return fetch(url, { signal: AbortSignal.timeout(2000) }).then(({ ok }) => ok, () => false)
 }
 
-/** Only now: the API starts sooner with the processor to itself. */
+/** Starts last, so that the API has the processor to itself when it starts. */
 function watchTypes (): void {
   let isWatching = false
   const checker = startTypeChecker((complaints) => {
@@ -90,7 +90,7 @@ function watchTypes (): void {
   stops.push(() => checker.stop())
 }
 
-/** Stops the last started first; a second signal does not wait. The end of who reads us, or of npm, counts as one. */
+/** Stops everything, the last started first. A second signal ends at once. If the reader of the output or npm ends, that counts as a signal. */
 function stopOnSignals (): void {
   const stop = async (goodbye?: string): Promise<void> => {
     if (isStopping) process.exit(1)
@@ -101,7 +101,7 @@ function stopOnSignals (): void {
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { stop('\nStopping.') })
   stdout.on('error', () => { stop() })
-  // Under npm a shell stands between, which dies of a signal without passing it on.
+  // npm starts a shell that a signal ends. The shell does not pass the signal on.
   const parent = process.ppid
   if (env['npm_lifecycle_event'] !== undefined) setInterval(() => { if (process.ppid !== parent && !isStopping) stop() }, 500).unref()
 }

@@ -8,8 +8,8 @@ import { root } from '../../cli/places.ts'
 import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
 
 /**
- * What the API under `npm run dev` goes by: the settings of shell and files, but for those that would lead it away from the local
- * provider or from this machine. One answer for the API, the playground and the tools. @throws SettingsError
+ * The settings of the API under `npm run dev`, for the API, the playground and the tools: those of shell and files, without those that
+ * would lead it away from the local provider or from this machine. @throws SettingsError
  */
 export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, audience, origins }: { issuer: string, audience: string, origins: readonly string[] }) {
   const { values, ...faults } = collectSettings({ environment: env, readFile: (path) => readTextIfThere(resolve(root, path)) })
@@ -20,12 +20,12 @@ export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, a
     IDP_ISSUER: issuer,
     IDP_AUDIENCE: audience,
     IDP_CUSTOM_CLAIM: values.IDP_CUSTOM_CLAIM ?? CUSTOM_CLAIM,
-    // Those of a configuration file are for the real service.
+    // A configuration file holds those of the real service.
     PUBLIC_URL: env['PUBLIC_URL'] || undefined,
     // By default the pages that the provider knows.
     CORS_ORIGINS: env['CORS_ORIGINS'] || origins.join(' '),
     NO_PROXY: values.NO_PROXY === undefined ? loopback : `${values.NO_PROXY},${loopback}`,
-    // So that nonces outlive a reload, and the playground can tell ours.
+    // So that nonces stay valid when the API restarts, and the playground can check them.
     DPOP_NONCE_SECRET: values.DPOP_NONCE_SECRET ?? randomBytes(32).toString('base64url')
   })
   const names = settingNames.filter((name) => values[name] !== undefined)
@@ -34,7 +34,7 @@ export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, a
   const cleared = Object.fromEntries([...settingNames, 'CONFIG_FILE'].map((name) => [name, '']))
   return {
     settings,
-    /** The same as variables, for the process of the API: everything that it goes by. */
+    /** All of them as variables, for the process of the API. */
     environment: { ...env, ...cleared, ...Object.fromEntries(names.map(textOf)) },
     /** The same without the secret ones. */
     shown: Object.fromEntries(names.filter((name) => settingSpec(name).secret !== true).map(textOf))

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
@@ -8,6 +9,7 @@ import { readOwnClient } from '../../dev/provider/own-client.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import type { LocalProvider } from '../../dev/provider/provider.ts'
 import { CUSTOM_CLAIM } from '../../dev/provider/tenant-configuration.ts'
+import { USERS } from '../../dev/provider/users.ts'
 
 const audience = 'https://holdfast.example/api'
 const origin = 'http://localhost:5999'
@@ -255,6 +257,12 @@ t.test('A client of one\'s own logs people in by code and PKCE, as the user that
     return headers.get('access-control-allow-origin')
   }))
   t.equal(cors, 'http://localhost:3999', 'a page of the client may call the token endpoint')
+})
+
+t.test('The manual names each user with the permissions.', (t) => {
+  const manual = readFileSync(new URL('../../docs/playground.md', import.meta.url), 'utf8')
+  for (const { id, permissions } of USERS) t.match(manual, `| \`${id}\` | ${permissions.map((name) => `\`${name}\``).join(', ') || 'none'} |`)
+  t.end()
 })
 
 t.test('A client without a secret is public: it logs people in, and gets no token for itself.', async (t) => {

@@ -60,7 +60,7 @@ const OF_OTHER_PROGRAMS: Readonly<Record<string, string>> = {
 }
 
 /** Variables that are no settings of the service: those of the tools and of Node. */
-const OTHER_VARIABLES = new Set(['CONFIG_FILE', 'CALL_CLIENT_SECRET', 'NODE_EXTRA_CA_CERTS', 'NODE_TLS_REJECT_UNAUTHORIZED', 'UV_THREADPOOL_SIZE'])
+const OTHER_VARIABLES = new Set(['CONFIG_FILE', 'CALL_CLIENT_SECRET', 'DEV_CLIENT_ID', 'DEV_CLIENT_SECRET', 'DEV_REDIRECT_URIS', 'NODE_EXTRA_CA_CERTS', 'NODE_TLS_REJECT_UNAUTHORIZED', 'UV_THREADPOOL_SIZE'])
 
 const blocks = manuals.flatMap(readBlocks)
 const scripts = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts as Record<string, string>
