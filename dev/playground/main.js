@@ -198,7 +198,7 @@ async function show (what, run) {
     const hasStarted = await run(log) !== false
     const explanation = await explain(last(log), log.slice(0, -1))
     const verdict = judge({ ...what, hasStarted }, last(log), explanation, config)
-    display(resultView(what, verdict, log, explanation, announce))
+    display(resultView(what, verdict, log, explanation, { isProviderUp: parties.keyIds !== undefined, announce }))
     announce(`${what.title}: ${verdict.word.toLowerCase()}. ${last(log).status > 0 ? `The API answered ${last(log).status} ${last(log).statusText}. ` : ''}${verdict.says}`)
     if (last(log).status === 0) await refresh()
   } catch (error) {

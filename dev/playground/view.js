@@ -24,7 +24,7 @@ function members (title, object, marked) {
 const row = (label, value, more, className) => element('div', { className: className || undefined }, element('dt', {}, label), element('dd', {}, element('code', {}, value), more))
 
 /** The whole story of a call or an attack: verdict, why, and every request that was made. */
-export function resultView ({ title, story, lesson, claims = [] }, verdict, exchanges, explanation, announce) {
+export function resultView ({ title, story, lesson, claims = [] }, verdict, exchanges, explanation, { isProviderUp, announce }) {
   const final = exchanges.at(-1)
   const advice = verdict.tone === 'good' || verdict.word === 'Not stopped' ? undefined : adviceFor(explanation)
   return [
@@ -33,7 +33,7 @@ export function resultView ({ title, story, lesson, claims = [] }, verdict, exch
     verdictView(verdict, final, explanation?.reason),
     lesson && verdict.tone === 'good' && element('p', { className: 'lesson' }, lesson),
     advice && element('p', { className: 'lesson', id: 'advice' }, element('strong', {}, 'What to do: '), prose(advice)),
-    ...final.status === 0 ? [] : checksView(explanation),
+    ...final.status === 0 ? [] : checksView(explanation, isProviderUp),
     ...exchanges.map((exchange, index) => exchangeView(exchange, claims, index + 1, exchange === final, announce))
   ].filter(Boolean)
 }
@@ -51,15 +51,15 @@ export function verdictView ({ tone, word, says }, final, reason) {
 }
 
 /** Each check of the service: first the one that failed and those that could not be made, then the others, folded. */
-function checksView ({ checks = [], notes = [] } = {}) {
+function checksView ({ checks = [], notes = [] } = {}, isProviderUp) {
   if (checks.length + notes.length === 0) return []
   const [failed, unmade, passed, rest] = ['failed', 'not checked', 'passed', 'not reached'].map((wanted) => checks.filter(({ outcome }) => outcome === wanted))
   return [element('section', { className: 'checks', id: 'checks', 'aria-labelledby': 'checks-title' },
     element('h4', { id: 'checks-title' }, failed.length > 0 ? 'The check that failed' : 'The checks'),
     notes.map((note) => element('p', { className: 'note' }, note)),
     listOf([...failed, ...unmade]),
-    fold(passed, passed.length === checks.length ? `All ${checks.length} checks passed` : `${passed.length} passed${failed.length > 0 ? ' before it' : ''}`),
-    fold(rest, `${rest.length} not reached`))]
+    fold(passed, `${isProviderUp && passed.length === checks.length ? 'All ' : ''}${passed.length} checks passed${failed.length > 0 ? ' before it' : ''}${isProviderUp ? '' : ', with keys that were fetched before the provider went down'}`),
+    fold(rest, `${rest.length} checks were not reached`))]
 }
 
 const listOf = (checks) => checks.length > 0 && element('ol', {}, checks.map(checkView))

@@ -126,7 +126,7 @@ async function lookAgain (page: Page): Promise<void> {
   await page.evaluate("dispatchEvent(new Event('focus'))")
 }
 
-const WIDTHS = { wide: { width: 1120, height: 650 }, phone: { width: 390, height: 844 } }
+const WIDTHS = { wide: { width: 1024, height: 600 }, phone: { width: 390, height: 844 } }
 
 /** Those that the manual shows; `npx tap --snapshot --disable-coverage test/system/playground.test.ts` takes them anew. */
 const IN_THE_MANUAL: Readonly<Record<string, string>> = {
@@ -205,6 +205,11 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
   t.match(await page.innerText('#login-state'), /Logged in as Grace [^]*Permissions: read:messages\. Grace does not have admin/)
   t.equal((await press(page, call('/api/admin'))).reason, 'scope_missing')
   t.match((await press(page, call('/api/private-scoped'))).verdict, /Accepted/)
+  await page.clock.setFixedTime(Date.now() + 2 * 86_400_000)
+  await lookAgain(page)
+  await page.waitForSelector('text=Grace was logged in until')
+  t.match(await page.innerText('#attack-note'), 'The token has expired')
+  t.equal(await page.isDisabled(attack('replay')), true)
   t.same(faults, [])
 })
 
@@ -258,7 +263,7 @@ t.test('Each attack is stopped by a check of its own, which is shown by name.', 
       t.match(shown.verdict, /Stopped\.\s*401/, id)
       t.equal(shown.reason, stop.reason, id)
       t.same(shown.checks.other, [`${stop.check} failed`], id)
-      if (id === 'key') await look(t, page, 'stopped', '#call-title')
+      if (id === 'key') await look(t, page, 'stopped', 'section[aria-labelledby="attack-title"]')
     }
   }
   t.same(faults, [])
@@ -330,6 +335,10 @@ t.test('An API that does not answer is named, and comes back without a reload.',
   await page.route(`${api.url}/**`, (route) => route.continue({ url: route.request().url().replace(api.url, again.url) }))
   await page.waitForSelector('#state', { state: 'hidden' })
   t.equal(await page.isEnabled(call('/api/public')), true)
+  await page.route('**/config.json', (route) => route.abort())
+  await lookAgain(page)
+  await page.waitForSelector('#state:not([hidden])')
+  t.match(await page.innerText('#state'), `The server of this page at ${new URL(page.url()).origin} does not answer`)
 })
 
 t.test('A provider that does not answer is named, and no check is shown that explains nothing.', { skip }, async (t) => {
@@ -341,7 +350,8 @@ t.test('A provider that does not answer is named, and no check is shown that exp
   await page.waitForSelector('#state:not([hidden])')
   t.match(await page.innerText('#state'), `The identity provider at ${provider.issuer} does not answer. Look at the terminal`)
   t.equal(await page.isDisabled('#login'), true)
-  t.match((await press(page, call('/api/private'))).verdict, /Accepted/, 'the API has the keys still')
+  t.match((await press(page, call('/api/private'))).verdict, /Accepted/, 'the API still has the keys')
+  t.match(await page.innerText('#checks'), /^The checks\n+\d+ checks passed, with keys that were fetched before/)
   const late = await startApp(t, { url: '' } as Issuer, raw)
   await page.route(`${api.url}/**`, (route) => route.continue({ url: route.request().url().replace(api.url, late.url) }))
   for (const selector of [call('/api/private'), attack('bearer')]) {
