@@ -190,6 +190,7 @@ async function callEndpoint (log, path) {
 async function show (what, run) {
   if (document.body.getAttribute('aria-busy') === 'true') return
   document.body.setAttribute('aria-busy', 'true')
+  for (const button of document.querySelectorAll('.buttons button')) button.toggleAttribute('data-shown', button === document.activeElement)
   try {
     await refresh()
     const fault = whyNot(what)
@@ -213,6 +214,8 @@ const whyNot = ({ reasons }) => parties.isApiUp ? reasons && whyNoAttack() : fau
 function display (nodes) {
   byId('result-body').replaceChildren(...nodes)
   byId('result').scrollTop = 0
+  // On a narrow screen the result has grown, and must not cover the button.
+  document.activeElement.scrollIntoView({ block: 'nearest' })
 }
 
 /** The dev server tells why. Without it, the page still shows all that it sent and got. */

@@ -83,18 +83,24 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   t.match(await finished(start(directory, ['dev/serve/run.ts', '--help'])), { code: 0, output: /--port PORT/ })
   t.match(await finished(start(directory, ['cli/main.ts'])), { code: 0, output: /call .*\n.*explain .*\n.*check / })
   t.match(await finished(start(directory, ['cli/main.ts', 'chek'])), { code: 1, output: /There is no tool chek; did you mean check\?/ })
+  const unknown = await finished(start(directory, ['dev/serve/run.ts'], { DEV_CLIENT_NAME: 'shop' }))
+  t.match(unknown, { code: 1, output: /^DEV_CLIENT_NAME is not a setting of the local provider/ })
   const busy = createServer()
   const port = await listen(busy, await getPort())
   t.teardown(() => stop(busy))
   // What getting-started.md has in its last step: the real service's own must not lead this one away.
   await writeFile(join(directory, 'config.yaml'), 'idp:\n  domain: tenant.example\n  audience: https://api.example\n  jwksUri: https://tenant.example/keys\nserver:\n  publicUrl: https://www.example.com/svc\n')
-  const dev = start(directory, ['dev/serve/run.ts', '--port', String(port)])
+  const dev = start(directory, ['dev/serve/run.ts', '--port', String(port)], { DEV_CLIENT_ID: 'shop', DEV_CLIENT_SECRET: 'change-me', DEV_REDIRECT_URIS: 'http://localhost:3000/callback' })
   t.teardown(() => dev.child.kill('SIGKILL'))
 
   await dev.says(/Bearer token[\s\S]*private-scoped[^\n]*\n/)
   const [, api] = await dev.says(/API +(http:\/\/localhost:\d+)/)
   t.match(dev.output(), `Port ${port} is in use`)
   t.not(api, `http://localhost:${port}`)
+
+  t.match(dev.output(), /Users +ada, grace, linus\n +Your client +shop {2}\(secret change-me; back to http:\/\/localhost:3000\/callback\)\n/)
+  const preflight = await fetch(`${api}/api/private`, { method: 'OPTIONS', headers: { origin: 'http://localhost:3000', 'access-control-request-method': 'GET' } })
+  t.equal(preflight.headers.get('access-control-allow-origin'), 'http://localhost:3000', 'a page of the client may call the API')
 
   const lines = dev.output().split('\n').filter((line) => line.includes('curl -i'))
   t.equal(lines.length, 4)

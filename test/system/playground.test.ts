@@ -135,6 +135,7 @@ const IN_THE_MANUAL: Readonly<Record<string, string>> = {
 
 /** Looks at a state in each width and scheme: nothing is cut off, and all text stands out. SCREENSHOTS names a folder that gets the pictures. */
 async function look (t: Test, page: Page, state: string, at = 'body'): Promise<void> {
+  await page.mouse.move(0, 0)
   for (const [width, size] of Object.entries(WIDTHS)) {
     await page.setViewportSize(size)
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -449,9 +450,9 @@ t.test('The result stays in view beside the buttons at every width.', { skip }, 
     t.match(shown.verdict, /Stopped/)
     t.equal(await focused(page), 'ath', 'the focus stays, for the next try')
     for (const selector of ['#verdict', attack('ath')]) {
-      const { x, y } = (await page.locator(selector).boundingBox())!
-      const isOnTop = await page.evaluate(`(([x, y]) => document.elementFromPoint(x, y)?.closest(${JSON.stringify(selector)}) != null)([${x + 8}, ${y + 8}])`)
-      t.equal(isOnTop, true, `${selector} is in view at ${width} by ${height}`)
+      // Scrolling takes a moment.
+      const isOnTop = page.waitForFunction(`(({ x, y }) => document.elementFromPoint(x + 8, y + 8)?.closest('${selector}') != null)(document.querySelector('${selector}').getBoundingClientRect())`)
+      await t.resolves(isOnTop, `${selector} is in view at ${width} by ${height}`)
     }
   }
   const before = (await page.locator('#result').boundingBox())!.height
