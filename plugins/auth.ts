@@ -15,7 +15,7 @@ import { settingsFromObject } from '../lib/settings/sources.ts'
 import type { SettingValues } from '../lib/settings/specs.ts'
 import { reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
-import type { AccessTokenClaims } from '../lib/token/jwt-checks.ts'
+import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 
 export type { AccessTokenClaims, Requirement }
 

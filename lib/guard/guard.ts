@@ -10,13 +10,13 @@ import { clientKey } from './rate-limit.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { Refusal } from '../refusal.ts'
 import type { DpopMode } from '../scheme.ts'
-import type { AccessTokenClaims } from '../token/jwt-checks.ts'
+import type { TokenClaims } from '../token/jwt-checks.ts'
 import type { Binding, TokenVerifier, VerifiedToken } from '../token/token-verifier.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 
 /** The sender of a request, known once token and proof have passed. */
 export interface Identity {
-  readonly claims: AccessTokenClaims
+  readonly claims: TokenClaims
   readonly scheme: Scheme
   readonly scopes: readonly string[]
   readonly binding: Binding

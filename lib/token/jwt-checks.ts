@@ -2,28 +2,15 @@ import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
 import type { CompactJws, JsonObject } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
 import { shown } from '../shown.ts'
+import type { AccessTokenClaims } from './access-token-claims.ts'
 
-/** The verified claims of an access token (RFC 9068 section 2.2). An application extends it by declaration merging with its own claims. */
-export interface AccessTokenClaims {
-  readonly iss: string
-  readonly sub: string
-  readonly aud: string | readonly string[]
-  /** Unix seconds. */
-  readonly exp: number
-  readonly nbf?: number
-  readonly iat?: number
-  readonly scope?: unknown
-  readonly permissions?: unknown
-  readonly email?: unknown
-  /** RFC 7800: the key that the token is bound to. */
-  readonly cnf?: { readonly jkt: string }
-  readonly [claim: string]: unknown
-}
+/** The claims as the checks see them: the ones with a meaning here, and any other by its name. */
+export type TokenClaims = AccessTokenClaims & JsonObject
 
 /** A token whose header and claims pass. Its signature has not been checked. */
 export interface UnverifiedToken {
   readonly kid: string | undefined
-  readonly claims: AccessTokenClaims
+  readonly claims: TokenClaims
 }
 
 export interface TokenPolicy {
@@ -93,7 +80,7 @@ export function createAccessTokenParser (policy: TokenPolicy): AccessTokenParser
 
 /** The content of a token that has passed TOKEN_CHECKS. */
 export function unverifiedToken ({ header, claims }: PresentedToken): UnverifiedToken {
-  return { kid: header!.kid as string | undefined, claims: claims as AccessTokenClaims }
+  return { kid: header!.kid as string | undefined, claims: claims as TokenClaims }
 }
 
 /** @param now Unix seconds. @throws Refusal token_expired, token_not_yet_valid (RFC 7519 sections 4.1.4 and 4.1.5). */
@@ -176,5 +163,5 @@ function checkAudience ({ claims }: PresentedToken, { audience }: TokenRules): v
 }
 
 function checkTimes ({ claims, now }: PresentedToken, { clockToleranceSeconds }: TokenRules): void {
-  verifyTokenTimes(claims as AccessTokenClaims, now, clockToleranceSeconds)
+  verifyTokenTimes(claims as TokenClaims, now, clockToleranceSeconds)
 }

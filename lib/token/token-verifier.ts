@@ -1,4 +1,4 @@
-import type { AccessTokenClaims } from './jwt-checks.ts'
+import type { TokenClaims } from './jwt-checks.ts'
 
 /** What a token is bound to (RFC 7800): nothing, or a key of the client. */
 export interface Binding {
@@ -11,7 +11,7 @@ export interface VerifiedToken {
   /** The whole token. */
   readonly text: string
   /** Frozen at every level, because requests share it. */
-  readonly claims: AccessTokenClaims
+  readonly claims: TokenClaims
   readonly scopes: readonly string[]
   readonly binding: Binding
   /** base64url SHA-256 of the token, the value that `ath` holds. */

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
+import type { TokenClaims } from '../../lib/token/jwt-checks.ts'
 import { claimsSchema, EXAMPLE_CLIENT, profileSchema, withExample } from '../../schemas/answers.ts'
 
 const summary = 'What the token says of who calls'
@@ -13,7 +14,7 @@ const routes: FastifyPluginAsync = async (app) => {
       user_id: user.sub,
       email: stringOrNull(user.email),
       permissions: stringsOrEmpty(user.permissions),
-      custom_claim: IDP_CUSTOM_CLAIM === undefined ? null : user[IDP_CUSTOM_CLAIM] ?? null
+      custom_claim: IDP_CUSTOM_CLAIM === undefined ? null : (user as TokenClaims)[IDP_CUSTOM_CLAIM] ?? null
     }))
   } else {
     const example = { userId: sub, email, scope, issuer, audience: IDP_AUDIENCE }

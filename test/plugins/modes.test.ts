@@ -243,11 +243,11 @@ t.test('The claims are shared by requests, and cannot be changed by one', async 
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer, {}, app => {
     app.get('/change', { onRequest: app.authenticate }, request => {
-      (request.user.list as string[]).push('more')
+      (request.user.aud as string[]).push('more')
       return 'changed'
     })
   })
-  const headers = { authorization: `Bearer ${issuer.token({ list: ['one'] })}` }
+  const headers = { authorization: `Bearer ${issuer.token({ aud: [AUDIENCE] })}` }
   t.equal((await app.inject({ url: '/change', headers })).statusCode, 500)
 })
 

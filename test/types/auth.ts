@@ -15,7 +15,9 @@ export function theCaller (request: FastifyRequest): void {
   holds<Equal<typeof request.user.sub, string>>()
   holds<Equal<typeof request.user.exp, number>>()
   // A claim that only some providers send is to be looked at before it is used.
-  holds<Equal<typeof request.user['team'], unknown>>()
+  holds<Equal<typeof request.user.scope, unknown>>()
+  // @ts-expect-error a misspelt claim is none
+  request.user.subb?.toString()
 
   holds<Equal<typeof request.auth, RequestAuth | null>>()
   // @ts-expect-error an optional guard, or none, leaves it null
