@@ -9,9 +9,12 @@ import type { GuardEvent, GuardParts } from '../lib/guard/create-guard.ts'
 import { ANY_TOKEN, parseRequiredScopes, verifyRequirement } from '../lib/guard/requirement.ts'
 import type { RequiredScopes, Requirement } from '../lib/guard/requirement.ts'
 import { Refusal } from '../lib/refusal.ts'
+import { kStandIns } from '../lib/stand-ins.ts'
+import type { MayHaveStandIns } from '../lib/stand-ins.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { settingsFromObject } from '../lib/settings/sources.ts'
+import type { HoldfastOptions } from '../lib/settings/option-types.ts'
+import { settingsFromOptions } from '../lib/settings/options.ts'
 import type { SettingValues } from '../lib/settings/specs.ts'
 import { reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
@@ -44,7 +47,7 @@ declare module 'fastify' {
     authenticate: GuardHook & (() => GuardHook)
     /** Makes the same guard, and the token must also carry all of the scopes, or any one of `{ any: [...] }`. */
     requireScope (...scopes: RequiredScopes): GuardHook
-    /** The parts behind the guard, for health and metrics. */
+    /** The parts behind the guard, for health and metrics. @internal */
     guardParts: GuardParts
   }
   interface FastifyRequest {
@@ -61,13 +64,6 @@ declare module '@fastify/jwt' {
   }
 }
 
-/** Options in the form of the configuration file. If the app has the settings of Holdfast, no options are needed. */
-export interface AuthOptions {
-  readonly idp?: object
-  readonly dpop?: object
-  readonly server?: object
-}
-
 const WARM_UP_DELAY_MS = 10
 
 const kNextNonce = Symbol('holdfast.nextNonce')
@@ -79,12 +75,19 @@ interface GuardedRequest extends FastifyRequest {
   [kAttempt]?: Promise<void> | undefined
 }
 
-export default fp<AuthOptions>(async (app, options) => {
+const TWICE = 'Holdfast is registered already, in this scope or around it. Register each one in a scope of its own: app.register(async scope => { await scope.register(holdfast, options) })'
+
+export default fp<HoldfastOptions>(async (app, options) => {
+  if (app.hasDecorator('guardParts')) throw new Error(TWICE)
   const given = settingsOf(app, options)
   const settings = given ?? await readOwnSettings(app, options)
   logStart(app, settings)
+  const standIns = (options as MayHaveStandIns)[kStandIns] ?? (app as MayHaveStandIns)[kStandIns]
+  if (standIns) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
+  const surroundings = standIns?.surroundings ?? processSurroundings
   const parts = await createGuardParts(settings, {
-    surroundings: processSurroundings,
+    surroundings,
+    transport: standIns?.transport,
     onEvent: event => logEvent(app, event),
     metadataMount: given && app.prefix
   })
@@ -181,7 +184,7 @@ export default fp<AuthOptions>(async (app, options) => {
     error.headers = challenges(reason, {
       scheme: schemeOf(request.headers.authorization),
       requirement,
-      nonce: parts.nonces?.current(Date.now() / 1000),
+      nonce: parts.nonces?.current(surroundings.wallMs() / 1000),
       retryAfterSeconds
     })
     return error
@@ -213,14 +216,18 @@ function guardHook (run: (request: FastifyRequest, done: Done) => void, requirem
 }
 
 /** The settings that holdfast.ts has decorated. Options take precedence: an app may keep its own settings under that name. */
-function settingsOf (app: FastifyInstance & { settings?: Settings }, { idp, dpop, server }: AuthOptions): Settings | undefined {
-  return idp ?? dpop ?? server ? undefined : app.settings
+function settingsOf (app: FastifyInstance & { settings?: Settings }, options: HoldfastOptions): Settings | undefined {
+  return Object.keys(optionsOf(options)).length === 0 ? app.settings : undefined
 }
 
-function readOwnSettings (app: FastifyInstance, given: AuthOptions): Promise<Settings> {
-  // Every option that is not Fastify's own is one of ours, so a misspelt section stops the start.
-  const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...sections } = given as AuthOptions & RegisterOptions
-  return validateSettings(settingsFromObject(sections), async options => {
+/** Every option that is not Fastify's own is one of ours, so a misspelt section stops the start. */
+function optionsOf (given: HoldfastOptions & RegisterOptions): HoldfastOptions {
+  const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...options } = given
+  return options
+}
+
+function readOwnSettings (app: FastifyInstance, given: HoldfastOptions): Promise<Settings> {
+  return validateSettings(settingsFromOptions(optionsOf(given)), async options => {
     let values: SettingValues
     // The plugin is registered in its own scope, so that the app can use `getEnvs` for its own variables.
     await app.register(async scope => {

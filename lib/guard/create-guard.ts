@@ -10,6 +10,7 @@ import type { Guard } from './guard.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { createTransport } from '../provider/transport.ts'
+import type { Transport } from '../provider/transport.ts'
 import { createGuardTally, timeRecords, timeProofs, timeSignatures } from '../metrics/tallies.ts'
 import type { GuardTally } from '../metrics/tallies.ts'
 import { createRateLimit } from './rate-limit.ts'
@@ -54,12 +55,14 @@ export interface GuardPartsOptions {
    * the guard, so challenges may point to it. Undefined if nobody serves the metadata.
    */
   readonly metadataMount: string | undefined
+  /** The way to the identity provider. The default is the network, through the proxies of the settings. */
+  readonly transport?: Transport | undefined
 }
 
 /** Builds the guard from settings. */
-export async function createGuardParts (settings: Settings, { surroundings, onEvent, metadataMount }: GuardPartsOptions): Promise<GuardParts> {
+export async function createGuardParts (settings: Settings, { surroundings, onEvent, metadataMount, transport = networkOf(settings) }: GuardPartsOptions): Promise<GuardParts> {
   const { wallMs, steadyMs: nowMs } = surroundings
-  const keys = settings.issuer === undefined ? undefined : createKeys(settings, settings.issuer, surroundings, onEvent)
+  const keys = settings.issuer === undefined ? undefined : createKeys(settings, settings.issuer, transport, surroundings, onEvent)
   const replay = await createReplayStore({ store: settings.DPOP_REPLAY, maxRecords: settings.DPOP_REPLAY_MAX, surroundings, onEvent })
   const nonces = settings.DPOP_NONCE === 'required' ? createNonces(nonceSecrets(settings, surroundings, onEvent)) : undefined
   const clientKeys = createClientKeys(settings.DPOP_ALGS, { nowMs })
@@ -107,8 +110,11 @@ export async function createGuardParts (settings: Settings, { surroundings, onEv
   }
 }
 
-function createKeys (settings: Settings, issuer: string, { wallMs, random, after }: Surroundings, onEvent: (event: GuardEvent) => void): KeySource {
-  const transport = createTransport({ httpProxy: settings.HTTP_PROXY, httpsProxy: settings.HTTPS_PROXY, noProxy: settings.NO_PROXY })
+function networkOf (settings: Settings): Transport {
+  return createTransport({ httpProxy: settings.HTTP_PROXY, httpsProxy: settings.HTTPS_PROXY, noProxy: settings.NO_PROXY })
+}
+
+function createKeys (settings: Settings, issuer: string, transport: Transport, { wallMs, random, after }: Surroundings, onEvent: (event: GuardEvent) => void): KeySource {
   return createKeySource({ issuer, jwksUri: settings.IDP_JWKS_URI, transport, now: wallMs, random, schedule: (run, ms) => after(ms, run), onEvent })
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { parseEnv } from 'node:util'
 import type { Document, Node, YAMLMap } from 'yaml'
-import { nameThatWasMeant, SettingsError } from './problems.ts'
+import { nameThatWasMeant } from './problems.ts'
 import { settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 
@@ -162,16 +162,6 @@ function readSource (path: string, readFile: SettingsSources['readFile']): { tex
   } catch (error) {
     return { problem: `${path} cannot be read (${(error as NodeJS.ErrnoException).code})` }
   }
-}
-
-/**
- * Reads settings from an object in the shape of the configuration file, such as `{ idp: { domain, audience } }`.
- * @throws SettingsError with the name of each unknown key
- */
-export function settingsFromObject (object: object): RawSettings {
-  const { values, problems } = parseConfigDocument(JSON.stringify(object), () => 'options')
-  if (problems.length > 0) throw new SettingsError(problems)
-  return values
 }
 
 function withoutEmpty (variables: Readonly<Record<string, string | undefined>>): Record<string, string> {

@@ -253,11 +253,18 @@ t.test('The claims are shared by requests, and cannot be changed by one', async 
 
 t.test('The auth plugin refuses options that are not usable', async t => {
   await t.rejects(async () => Fastify().register(auth, { idp: { audience: AUDIENCE } }), /IDP_DOMAIN \(idp.domain\) is not set/)
-  await t.rejects(async () => Fastify().register(auth, { idp: { domain: 'tenant.example', audiense: AUDIENCE } }), /unknown key "idp.audiense"; did you mean idp.audience\?/)
+  await t.rejects(async () => Fastify().register(auth, { idp: { domain: 'tenant.example', audiense: AUDIENCE } } as never), /unknown key "idp.audiense"; did you mean idp.audience\?/)
   const idp = { domain: 'tenant.example', audience: AUDIENCE }
   await t.rejects(async () => Fastify().register(auth, { idp, dpopp: { nonce: 'required' } } as never), /unknown key "dpopp"; did you mean dpop\?/, 'a section too')
   const options = { idp, dpop: { nonce: 'required' }, prefix: '/svc', logLevel: 'silent', logSerializers: {} } as const
   await t.resolves(async () => Fastify().register(auth, options), 'what is Fastify\'s own is no setting')
+  await t.resolves(async () => Fastify().register(auth, { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: AUDIENCE }), 'the names of the environment will do')
+  await t.rejects(async () => Fastify().register(auth, { IDP_DOMAIN: 'tenant.example', idp } as never), /use one form for all options/)
+  await t.rejects(async () => Fastify().register(auth, {}), /IDP_DOMAIN \(idp.domain\) is not set/)
+
+  const twice = Fastify()
+  await twice.register(auth, options)
+  await t.rejects(async () => twice.register(auth, options), /^Holdfast is registered already, in this scope or around it/)
 })
 
 t.test('The auth plugin says in one line what holds, in another app too', async t => {

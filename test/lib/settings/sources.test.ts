@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
-import { readTextIfThere, collectSettings, settingsFromObject } from '../../../lib/settings/sources.ts'
+import { readTextIfThere, collectSettings } from '../../../lib/settings/sources.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
 import { settingNames } from '../../../lib/settings/specs.ts'
 
@@ -198,14 +198,6 @@ t.test('Variables of proxies are read in either case, the upper one first.', t =
   t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' }).values.HTTPS_PROXY, 'http://upper.example')
   t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: '' }).values.HTTPS_PROXY, 'http://lower.example')
   t.same(collect({}, { http_proxy: 'http://p', no_proxy: '*' }).values, { HTTP_PROXY: 'http://p', NO_PROXY: '*' })
-  t.end()
-})
-
-t.test('Settings may be an object in the shape of the file.', t => {
-  t.same(settingsFromObject({ idp: { domain: 'tenant.example', dpopRequired: true, jwksUri: undefined, issuer: null }, server: undefined }), {
-    IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true
-  })
-  t.throws(() => settingsFromObject({ idp: { domian: 'tenant.example' } }), { name: 'SettingsError', problems: ['options: unknown key "idp.domian"; did you mean idp.domain?'] })
   t.end()
 })
 

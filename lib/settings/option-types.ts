@@ -1,0 +1,133 @@
+// Made from specs.ts: npx tap --snapshot --disable-coverage test/lib/settings/option-types.test.ts writes it anew.
+
+/** Any text, as a variable holds it. An editor still proposes the words beside it. */
+type Text = string & {}
+
+/** Options in the shape of the configuration file. */
+export interface FileOptions {
+  readonly idp?: {
+    /** Host of the identity provider; it issues the tokens and publishes the keys. Values: host, optionally with :port; no scheme, path or user info. Default: required, unless IDP_ISSUER is set. */
+    readonly domain?: string | undefined
+    /** Identifier of this API at the provider; the `aud` of a token must match it exactly. Values: any non-empty string. Default: required. */
+    readonly audience?: string | undefined
+    /** Issuer of the tokens, if it is not https://{domain}/. Values: https URL (http for a loopback host) without user info, query or fragment. Default: https://{domain}/. */
+    readonly issuer?: string | undefined
+    /** Address of the signing keys; if it is set, there is no discovery. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
+    readonly jwksUri?: string | undefined
+    /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
+    readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
+    /** Claim that the profile endpoint returns (only the service). Values: name with a namespace, such as https://example.com/team. Default: none: custom_claim is null. */
+    readonly customClaim?: string | undefined
+    /** Tolerance for exp and nbf of tokens. Values: integer, 0 to 300. Default: `5`. */
+    readonly clockToleranceSeconds?: number | undefined
+    /** False means mode DISABLED. Values: true or false. Default: true. */
+    readonly dpopEnabled?: boolean | undefined
+    /** True means mode REQUIRED. Values: true or false. Default: false. */
+    readonly dpopRequired?: boolean | undefined
+    /** Whether DPoP is switched off, accepted or required. Values: DISABLED, ALLOWED or REQUIRED. Default: ALLOWED. */
+    readonly dpopMode?: 'DISABLED' | 'ALLOWED' | 'REQUIRED' | undefined
+    /** How old a proof may be. Values: integer, 0 or more. Default: `300`. */
+    readonly dpopIatOffsetSeconds?: number | undefined
+    /** How far in the future a proof may be. Values: integer, 0 or more. Default: `30`. */
+    readonly dpopIatLeewaySeconds?: number | undefined
+  } | undefined
+  readonly api?: {
+    /** Which answers are given and which port is the default (only the service). Values: 1 or 2. Default: `1`. */
+    readonly profile?: '1' | '2' | 1 | 2 | undefined
+    /** Form of the bodies of errors (only the service). Values: default or detailed. Default: `default`. */
+    readonly errorBody?: 'default' | 'detailed' | undefined
+  } | undefined
+  readonly dpop?: {
+    /** Accepted signature algorithms of proofs. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519. Default: `ES256 ES384 EdDSA Ed25519 PS256 RS256`. */
+    readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519'> | undefined
+    /** Where used proofs are recorded; several instances must share a Redis. Values: memory, off, or a redis:// or rediss:// URL. Default: `memory`. */
+    readonly replay?: string | undefined
+    /** Most used proofs that the memory store holds; if it is full, requests get 503; if one key has a quarter of them, its requests get 429. Values: integer, 1 to 100000000. Default: `2000000`. */
+    readonly replayMax?: number | undefined
+    /** Whether a proof needs a nonce from this service. Values: off or required. Default: `off`. */
+    readonly nonce?: 'off' | 'required' | undefined
+    /** The first secret makes nonces, all of them verify nonces; every instance needs the same list. Values: list of one or more secrets, each at least 32 bytes in base64url. Default: random at start, with a warning. */
+    readonly nonceSecret?: string | readonly string[] | undefined
+  } | undefined
+  readonly server?: {
+    /** Peers whose forwarded headers are believed. Values: false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops. Default: `false`. */
+    readonly trustProxy?: boolean | string | readonly string[] | undefined
+    /** Address under which clients reach this service; if it is set, no header can change it. Values: http or https URL, optionally with a plain path. Default: none: taken from each request. */
+    readonly publicUrl?: string | undefined
+    /** Origins of browser applications that may call this API (only the service). Values: list of origins (scheme://host[:port], no path), or *. Default: none: CORS is off. */
+    readonly corsOrigins?: string | readonly string[] | undefined
+    /** Most requests per minute of one client to guarded routes; each instance counts for itself. Values: off, or an integer, 1 or more. Default: `off`. */
+    readonly rateLimit?: 'off' | number | undefined
+    /** The /metrics endpoint (only the service). Values: on or off. Default: `on`. */
+    readonly metrics?: 'on' | 'off' | undefined
+    /** Lowest level that is logged (only the service). Values: fatal, error, warn, info, debug, trace or silent. Default: `info`. */
+    readonly logLevel?: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent' | undefined
+  } | undefined
+}
+
+/** Options under the names of the environment. */
+export interface EnvironmentOptions {
+  /** Host of the identity provider; it issues the tokens and publishes the keys. Values: host, optionally with :port; no scheme, path or user info. Default: required, unless IDP_ISSUER is set. */
+  readonly IDP_DOMAIN?: string | undefined
+  /** Identifier of this API at the provider; the `aud` of a token must match it exactly. Values: any non-empty string. Default: required. */
+  readonly IDP_AUDIENCE?: string | undefined
+  /** Issuer of the tokens, if it is not https://{domain}/. Values: https URL (http for a loopback host) without user info, query or fragment. Default: https://{domain}/. */
+  readonly IDP_ISSUER?: string | undefined
+  /** Address of the signing keys; if it is set, there is no discovery. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
+  readonly IDP_JWKS_URI?: string | undefined
+  /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
+  readonly IDP_SCOPE_CLAIMS?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | Text | undefined
+  /** Claim that the profile endpoint returns (only the service). Values: name with a namespace, such as https://example.com/team. Default: none: custom_claim is null. */
+  readonly IDP_CUSTOM_CLAIM?: string | undefined
+  /** Tolerance for exp and nbf of tokens. Values: integer, 0 to 300. Default: `5`. */
+  readonly IDP_CLOCK_TOLERANCE_SECONDS?: number | Text | undefined
+  /** Which answers are given and which port is the default (only the service). Values: 1 or 2. Default: `1`. */
+  readonly API_PROFILE?: '1' | '2' | 1 | 2 | Text | undefined
+  /** Form of the bodies of errors (only the service). Values: default or detailed. Default: `default`. */
+  readonly ERROR_BODY?: 'default' | 'detailed' | Text | undefined
+  /** False means mode DISABLED. Values: true or false. Default: true. */
+  readonly DPOP_ENABLED?: boolean | Text | undefined
+  /** True means mode REQUIRED. Values: true or false. Default: false. */
+  readonly DPOP_REQUIRED?: boolean | Text | undefined
+  /** Whether DPoP is switched off, accepted or required. Values: DISABLED, ALLOWED or REQUIRED. Default: ALLOWED. */
+  readonly IDP_DPOP_MODE?: 'DISABLED' | 'ALLOWED' | 'REQUIRED' | Text | undefined
+  /** How old a proof may be. Values: integer, 0 or more. Default: `300`. */
+  readonly IDP_DPOP_IAT_OFFSET_SECONDS?: number | Text | undefined
+  /** How far in the future a proof may be. Values: integer, 0 or more. Default: `30`. */
+  readonly IDP_DPOP_IAT_LEEWAY_SECONDS?: number | Text | undefined
+  /** Accepted signature algorithms of proofs. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519. Default: `ES256 ES384 EdDSA Ed25519 PS256 RS256`. */
+  readonly DPOP_ALGS?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519'> | Text | undefined
+  /** Where used proofs are recorded; several instances must share a Redis. Values: memory, off, or a redis:// or rediss:// URL. Default: `memory`. */
+  readonly DPOP_REPLAY?: string | undefined
+  /** Most used proofs that the memory store holds; if it is full, requests get 503; if one key has a quarter of them, its requests get 429. Values: integer, 1 to 100000000. Default: `2000000`. */
+  readonly DPOP_REPLAY_MAX?: number | Text | undefined
+  /** Whether a proof needs a nonce from this service. Values: off or required. Default: `off`. */
+  readonly DPOP_NONCE?: 'off' | 'required' | Text | undefined
+  /** The first secret makes nonces, all of them verify nonces; every instance needs the same list. Values: list of one or more secrets, each at least 32 bytes in base64url. Default: random at start, with a warning. */
+  readonly DPOP_NONCE_SECRET?: string | readonly string[] | Text | undefined
+  /** Peers whose forwarded headers are believed. Values: false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops. Default: `false`. */
+  readonly TRUST_PROXY?: boolean | string | readonly string[] | Text | undefined
+  /** Address under which clients reach this service; if it is set, no header can change it. Values: http or https URL, optionally with a plain path. Default: none: taken from each request. */
+  readonly PUBLIC_URL?: string | undefined
+  /** Origins of browser applications that may call this API (only the service). Values: list of origins (scheme://host[:port], no path), or *. Default: none: CORS is off. */
+  readonly CORS_ORIGINS?: string | readonly string[] | Text | undefined
+  /** Most requests per minute of one client to guarded routes; each instance counts for itself. Values: off, or an integer, 1 or more. Default: `off`. */
+  readonly RATE_LIMIT?: 'off' | number | undefined
+  /** The /metrics endpoint (only the service). Values: on or off. Default: `on`. */
+  readonly METRICS?: 'on' | 'off' | Text | undefined
+  /** Lowest level that is logged (only the service). Values: fatal, error, warn, info, debug, trace or silent. Default: `info`. */
+  readonly LOG_LEVEL?: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent' | Text | undefined
+  /** Port to listen on (only the service). Values: integer, 0 (any free port) to 65535. Default: 8000 in profile 1, 8080 in profile 2. */
+  readonly PORT?: number | Text | undefined
+  /** Proxy for calls to an https provider if HTTPS_PROXY is not set; an http provider (on loopback) is called directly. Values: http or https URL. Default: none. */
+  readonly HTTP_PROXY?: string | undefined
+  /** Proxy for calls to an https provider. Values: http or https URL. Default: none. */
+  readonly HTTPS_PROXY?: string | undefined
+  /** Hosts that are called without a proxy. Values: hosts, separated by commas, or *. Default: none. */
+  readonly NO_PROXY?: string | undefined
+}
+
+type None<T> = { readonly [K in keyof T]?: never }
+
+/** Options in one of the two forms, never both. */
+export type HoldfastOptions = (FileOptions & None<EnvironmentOptions>) | (EnvironmentOptions & None<FileOptions>)

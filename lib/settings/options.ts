@@ -1,0 +1,61 @@
+import { nameThatWasMeant, SettingsError } from './problems.ts'
+import { settingNames, settingSpec } from './specs.ts'
+import type { RawSettings, SettingName } from './specs.ts'
+
+const NAMES: ReadonlySet<string> = new Set(settingNames)
+const NAMES_BY_KEY = new Map(settingNames.flatMap(name => settingSpec(name).file === null ? [] : [[settingSpec(name).file!, name] as const]))
+const SECTIONS: ReadonlySet<string> = new Set([...NAMES_BY_KEY.keys()].map(key => key.split('.')[0]!))
+
+/**
+ * Reads the options of the plugin: an object in the shape of the configuration file, such as `{ idp: { domain, audience } }`, or one
+ * with the names of the environment, such as `{ IDP_DOMAIN, IDP_AUDIENCE }`. A value that is undefined or null counts as unset. Under
+ * a name of the environment an empty text does too, as in the environment. Values are judged later, with the settings.
+ * @throws SettingsError with the name of each unknown key, or if both forms are mixed
+ */
+export function settingsFromOptions (options: object): RawSettings {
+  const values: RawSettings = {}
+  const problems: string[] = []
+  for (const [key, value] of Object.entries(options)) {
+    if (NAMES.has(key)) put(key as SettingName, value === '' ? undefined : value, key)
+    else if (SECTIONS.has(key)) readSection(key, value)
+    else problems.push(unknown(key, /[a-z]/.test(key) ? [...SECTIONS, ...NAMES_BY_KEY.keys()] : settingNames))
+  }
+  const section = Object.keys(options).find(key => SECTIONS.has(key))
+  const name = Object.keys(options).find(key => NAMES.has(key))
+  if (section !== undefined && name !== undefined) {
+    problems.push(`options: ${section} is a section of the configuration file, and ${name} is a name of the environment: use one form for all options`)
+  }
+  if (problems.length > 0) throw new SettingsError(problems)
+  return values
+
+  function readSection (section: string, content: unknown): void {
+    if (content === undefined || content === null) return
+    if (typeof content !== 'object' || Array.isArray(content)) {
+      problems.push(`options: ${section} is a section: expected keys under it`)
+      return
+    }
+    for (const [member, value] of Object.entries(content)) {
+      const key = `${section}.${member}`
+      const name = NAMES_BY_KEY.get(key)
+      if (name) put(name, value, key)
+      else problems.push(unknown(key, [...NAMES_BY_KEY.keys()]))
+    }
+  }
+
+  function put (name: SettingName, value: unknown, key: string): void {
+    if (value === undefined || value === null) return
+    if (isData(value)) values[name] = value
+    else problems.push(`options: ${key} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
+  }
+}
+
+function unknown (key: string, names: readonly string[]): string {
+  const meant = nameThatWasMeant(key, names)
+  return `options: unknown key ${JSON.stringify(key)}${meant === undefined ? '' : `; did you mean ${meant}?`}`
+}
+
+/** True for what a configuration file can hold. A function, for example, can be neither copied nor shown. */
+function isData (value: unknown): boolean {
+  if (typeof value !== 'object') return ['string', 'number', 'boolean'].includes(typeof value)
+  return value === null || Object.values(value).every(isData)
+}

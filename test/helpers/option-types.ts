@@ -1,0 +1,87 @@
+import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
+import type { SettingName } from '../../lib/settings/specs.ts'
+import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
+
+/** The settings that only the whole service reads. The plugin takes them, so that one object fits both. */
+const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set(['IDP_CUSTOM_CLAIM', 'API_PROFILE', 'ERROR_BODY', 'CORS_ORIGINS', 'METRICS', 'LOG_LEVEL', 'PORT'])
+
+/** What each option is for, said once: for the docstring in the editor and for the row of the table. */
+function purposeOf (name: SettingName): { about: string, allowed: string, byDefault: string } {
+  const { about, allowed, schema, unset } = settingSpec(name)
+  return {
+    about: OF_THE_SERVICE.has(name) ? `${about} (only the service)` : about,
+    allowed,
+    byDefault: schema.default === undefined ? unset! : `\`${[schema.default].flat().join(' ')}\``
+  }
+}
+
+const quoted = (words: readonly string[]): string => words.map(word => `'${word}'`).join(' | ')
+
+/** The type of a value in the shape of the file. Digits of a text may be written as a number there. */
+function typeOf ({ schema }: SettingSpec): string {
+  if (schema.type === 'array') {
+    const entry = schema.items.enum ? quoted(schema.items.enum) : 'string'
+    const alone = schema.items.format === 'trusted-peer' ? 'boolean | string' : entry
+    return `${alone} | ${entry.includes('|') ? `ReadonlyArray<${entry}>` : `readonly ${entry}[]`}`
+  }
+  if (schema.type === 'boolean') return 'boolean'
+  if (schema.type === 'integer') return 'number'
+  if (schema.format === 'rate-limit') return "'off' | number"
+  if (!schema.enum) return 'string'
+  return [quoted(schema.enum), ...schema.enum.filter(word => /^\d+$/.test(word))].join(' | ')
+}
+
+function member (name: SettingName, key: string, type: string, indent: string): string {
+  const { about, allowed, byDefault } = purposeOf(name)
+  return [`/** ${about[0]!.toUpperCase()}${about.slice(1)}. Values: ${allowed}. Default: ${byDefault}. */`, `readonly ${key}?: ${type} | undefined`].map(line => indent + line).join('\n')
+}
+
+const inFile = settingNames.flatMap(name => {
+  const [section, key] = settingSpec(name).file?.split('.') ?? []
+  return section === undefined ? [] : [{ name, section, key: key! }]
+})
+
+/** The source of lib/settings/option-types.ts. */
+export function makeOptionTypes (): string {
+  const file = [...new Set(inFile.map(({ section }) => section))].map(section => [
+    `  readonly ${section}?: {`,
+    ...inFile.filter(entry => entry.section === section).map(({ name, key }) => member(name, key, typeOf(settingSpec(name)), '    ')),
+    '  } | undefined'
+  ].join('\n'))
+  // A variable is text. What is written as text in code may be written as the value too.
+  const environment = settingNames.map(name => {
+    const { schema } = settingSpec(name)
+    const type = typeOf(settingSpec(name))
+    return member(name, name, schema.type === 'string' && !schema.enum ? type : `${type} | Text`, '  ')
+  })
+  return `// Made from specs.ts: npx tap --snapshot --disable-coverage test/lib/settings/option-types.test.ts writes it anew.
+
+/** Any text, as a variable holds it. An editor still proposes the words beside it. */
+type Text = string & {}
+
+/** Options in the shape of the configuration file. */
+export interface FileOptions {
+${file.join('\n')}
+}
+
+/** Options under the names of the environment. */
+export interface EnvironmentOptions {
+${environment.join('\n')}
+}
+
+type None<T> = { readonly [K in keyof T]?: never }
+
+/** Options in one of the two forms, never both. */
+export type HoldfastOptions = (FileOptions & None<EnvironmentOptions>) | (EnvironmentOptions & None<FileOptions>)
+`
+}
+
+/** The table of docs/plugin.md. */
+export function makeOptionTable (): string {
+  const rows = settingNames.map(name => {
+    const { about, allowed, byDefault } = purposeOf(name)
+    const { file } = settingSpec(name)
+    return `| ${file ? `\`${file}\`` : '-'} | \`${name}\` | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${about} |`
+  })
+  return ['| option | or | values | default | what it is for |', '| --- | --- | --- | --- | --- |', ...rows].join('\n')
+}

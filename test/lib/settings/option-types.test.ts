@@ -1,0 +1,52 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { settingsFromOptions } from '../../../lib/settings/options.ts'
+import { root } from '../../helpers/documents.ts'
+import { makeOptionTable, makeOptionTypes } from '../../helpers/option-types.ts'
+
+const TYPES = join(root, 'lib/settings/option-types.ts')
+const PAGE = join(root, 'docs/plugin.md')
+const [START, END] = ['<!-- options -->\n', '<!-- /options -->']
+
+t.test('The types of the options are those that the settings make.', t => {
+  if (process.env.TAP_SNAPSHOT === '1') writeFileSync(TYPES, makeOptionTypes())
+  else t.equal(readFileSync(TYPES, 'utf8'), makeOptionTypes())
+  t.end()
+})
+
+t.test('The table of options is the one that the settings make.', t => {
+  const page = readFileSync(PAGE, 'utf8')
+  const [start, end] = [page.indexOf(START) + START.length, page.indexOf(END)]
+  t.ok(start <= end, 'the marks of the table are there')
+  if (process.env.TAP_SNAPSHOT === '1') writeFileSync(PAGE, `${page.slice(0, start)}${makeOptionTable()}\n${page.slice(end)}`)
+  else t.equal(page.slice(start, end), `${makeOptionTable()}\n`)
+  t.end()
+})
+
+t.test('Options have the shape of the file or the names of the environment.', t => {
+  const values = { IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true }
+  t.same(settingsFromOptions({ idp: { domain: 'tenant.example', dpopRequired: true, jwksUri: undefined, issuer: null }, server: undefined }), values)
+  t.same(settingsFromOptions({ IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true, IDP_ISSUER: undefined, IDP_AUDIENCE: '' }), values)
+  t.same(settingsFromOptions({ idp: { audience: '' } }), { IDP_AUDIENCE: '' }, 'only in the environment does an empty text count as unset')
+  t.same(settingsFromOptions({ server: { trustProxy: ['loopback', '10.0.0.1'] } }), { TRUST_PROXY: ['loopback', '10.0.0.1'] })
+  t.end()
+})
+
+const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
+  { options: { idp: { domian: 'tenant.example' } }, problem: 'options: unknown key "idp.domian"; did you mean idp.domain?' },
+  { options: { idpp: {} }, problem: 'options: unknown key "idpp"; did you mean idp?' },
+  { options: { domain: 'tenant.example' }, problem: 'options: unknown key "domain"; did you mean idp.domain?' },
+  { options: { IDP_ISUER: 'https://tenant.example/' }, problem: 'options: unknown key "IDP_ISUER"; did you mean IDP_ISSUER?' },
+  { options: { unheardOf: 1 }, problem: 'options: unknown key "unheardOf"' },
+  { options: { idp: 'tenant.example' }, problem: 'options: idp is a section: expected keys under it' },
+  { options: { idp: ['tenant.example'] }, problem: 'options: idp is a section: expected keys under it' },
+  { options: { idp: { audience: () => 'x' } }, problem: /^options: idp\.audience is not a text, a number, a boolean or a list; allowed: / },
+  { options: { IDP_SCOPE_CLAIMS: [Symbol('scope')] }, problem: /^options: IDP_SCOPE_CLAIMS is not a text/ },
+  { options: { idp: { domain: 'tenant.example' }, IDP_AUDIENCE: 'x' }, problem: /idp is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ }
+]
+
+t.test('Options that say something else are refused, with the name that was meant.', t => {
+  for (const { options, problem } of REFUSED) t.throws(() => settingsFromOptions(options), { name: 'SettingsError', problems: [problem] }, String(problem))
+  t.end()
+})
