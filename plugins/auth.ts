@@ -1,4 +1,6 @@
 import fastifyEnv from '@fastify/env'
+// Its types give `request.user` to those who have only the declarations of this file.
+import '@fastify/jwt'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { schemeOf } from '../lib/scheme.ts'

@@ -1,0 +1,38 @@
+import { createRequire } from 'node:module'
+import type { FastifyPluginAsync } from 'fastify'
+import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
+import { settingsFromOptions } from '../../lib/settings/options.ts'
+import { kStandIns } from '../../lib/stand-ins.ts'
+import type { MayHaveStandIns } from '../../lib/stand-ins.ts'
+
+/** The packages of the service beside those of the guard: optional peers of this package. */
+export const SERVICE_PACKAGES = ['@fastify/autoload', '@fastify/cors', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client'] as const
+
+const require = createRequire(import.meta.url)
+
+/**
+ * The whole service as a plugin with the options of the guard. It stays in its own scope, so its error answers and its hooks do not
+ * reach the routes of the app around it.
+ * @throws Error that names the packages that are missing
+ */
+const service: FastifyPluginAsync<HoldfastOptions> = async (app, options) => {
+  const missing = SERVICE_PACKAGES.filter(name => !isInstalled(name))
+  if (missing.length > 0) throw new Error(`holdfast/service needs packages that are not installed: npm i ${missing.join(' ')}`)
+  // Only the service loads it: it imports those packages.
+  const { holdfast, readSettings } = await import('../../holdfast.ts')
+  const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...given } = options as Record<string, unknown>
+  const settings = await readSettings(settingsFromOptions(given))
+  const standIns = (options as MayHaveStandIns)[kStandIns]
+  if (standIns) app.decorate(kStandIns, standIns)
+  await app.register(holdfast, { settings })
+}
+export default service
+
+function isInstalled (name: string): boolean {
+  try {
+    require.resolve(name)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,103 @@
+import { createHash, generateKeyPairSync, randomUUID, sign } from 'node:crypto'
+import type { InjectOptions, LightMyRequestResponse } from 'fastify'
+
+/** The two headers of a request by DPoP. */
+export type ProofHeaders = { readonly authorization: string, readonly dpop: string }
+
+/** The app under test. */
+export interface InjectableApp {
+  inject (options: InjectOptions): Promise<LightMyRequestResponse>
+}
+
+/** A request for `app.inject`, or only its URL. */
+export type InjectedRequest = string | (InjectOptions & { readonly url: string })
+
+/** A client that holds a bound token and its key. */
+export interface TestClient {
+  readonly token: string
+  /** RFC 7638 thumbprint of the key. */
+  readonly jkt: string
+  /** Headers for one request: a proof is accepted only once. @param url absolute, as the client would call it */
+  headers (method: string, url: string, nonce?: string): ProofHeaders
+  /** Sends a request with a fresh proof, and once more with the service's nonce if it asks for one. */
+  inject (app: InjectableApp, request: InjectedRequest): Promise<LightMyRequestResponse>
+  /**
+   * Sends a request, and then the same one with the same proof. Returns the second answer.
+   * @throws Error if the first one is refused already
+   */
+  replay (app: InjectableApp, request: InjectedRequest): Promise<LightMyRequestResponse>
+  /** Sends a request with this client's token and a proof by another key, as a thief of the token would. */
+  stolen (app: InjectableApp, request: InjectedRequest): Promise<LightMyRequestResponse>
+}
+
+export interface TestClientOptions {
+  readonly publicUrl: string | undefined
+  /** Unix seconds. */
+  readonly now: () => number
+  readonly tokenFor: (jkt: string) => string
+}
+
+/** The host that `inject` names if nobody says another. */
+const INJECTED_ORIGIN = 'http://localhost'
+
+export function createTestClient ({ publicUrl, now, tokenFor }: TestClientOptions): TestClient {
+  const key = makeProofKey()
+  const token = tokenFor(key.jkt)
+  const ath = createHash('sha256').update(token).digest('base64url')
+
+  function headersBy (by: ProofKey, method: string, url: string, nonce?: string): ProofHeaders {
+    const dpop = by.sign({ jti: randomUUID(), htm: method.toUpperCase(), htu: url.replace(/[?#].*$/, ''), iat: now(), ath, nonce })
+    return { authorization: `DPoP ${token}`, dpop }
+  }
+
+  async function send (app: InjectableApp, request: InjectedRequest, by: ProofKey): Promise<{ answer: LightMyRequestResponse, repeat: () => Promise<LightMyRequestResponse> }> {
+    const options = typeof request === 'string' ? { url: request } : request
+    const attempt = async (nonce?: string) => {
+      const proof = headersBy(by, options.method ?? 'GET', absolute(options), nonce)
+      const repeat = () => app.inject({ ...options, headers: { ...options.headers, ...proof } })
+      return { answer: await repeat(), repeat }
+    }
+    const first = await attempt()
+    const { 'dpop-nonce': nonce, 'www-authenticate': challenge } = first.answer.headers
+    return typeof nonce === 'string' && String(challenge).includes('use_dpop_nonce') ? attempt(nonce) : first
+  }
+
+  function absolute ({ url, headers = {} }: Exclude<InjectedRequest, string>): string {
+    if (publicUrl !== undefined) return publicUrl.replace(/\/$/, '') + url
+    const { host } = headers
+    return new URL(url, host === undefined ? INJECTED_ORIGIN : `http://${String(host)}`).href
+  }
+
+  return {
+    token,
+    jkt: key.jkt,
+    headers: (method, url, nonce) => headersBy(key, method, url, nonce),
+    inject: async (app, request) => (await send(app, request, key)).answer,
+    async replay (app, request) {
+      const { answer, repeat } = await send(app, request, key)
+      if (answer.statusCode === 401) throw new Error(`The first request is refused already, so there is nothing to replay: ${answer.body}`)
+      return repeat()
+    },
+    stolen: async (app, request) => (await send(app, request, makeProofKey())).answer
+  }
+}
+
+interface ProofKey {
+  readonly jkt: string
+  /** A proof of these claims. */
+  sign (claims: object): string
+}
+
+function makeProofKey (): ProofKey {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { crv, kty, x, y } = publicKey.export({ format: 'jwk' })
+  const header = { typ: 'dpop+jwt', alg: 'ES256', jwk: { crv, kty, x, y } }
+  return {
+    // RFC 7638 section 3: the required members in the order of the alphabet.
+    jkt: createHash('sha256').update(JSON.stringify(header.jwk)).digest('base64url'),
+    sign (claims) {
+      const input = [header, claims].map(part => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+      return `${input}.${sign('sha256', Buffer.from(input), { key: privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
+    }
+  }
+}
