@@ -1,0 +1,4 @@
+// See index.cjs.
+const door = require('./dist/packages/holdfast/testing.js')
+
+exports.createTestIssuer = door.createTestIssuer
