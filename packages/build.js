@@ -1,5 +1,6 @@
 /**
- * Compiles one package of this folder into its own dist/, before npm packs it: its `prepack` runs this in its folder.
+ * Compiles one package of this folder into its own dist/, before npm packs it: its `prepack` runs this in its folder. The arguments
+ * are files of the repository that the package also holds.
  */
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,4 +19,4 @@ for (const file of readdirSync('dist', { recursive: true, encoding: 'utf8' }).fi
   const path = join('dist', file)
   writeFileSync(path, readFileSync(path, 'utf8').replace(/((?:from |import\()['"]\.[^'"]*)\.ts(?=['"])/g, '$1.js'))
 }
-for (const file of ['LICENSE', 'CHANGELOG.md']) copyFileSync(join(root, file), file)
+for (const file of ['LICENSE', 'CHANGELOG.md', ...process.argv.slice(2)]) copyFileSync(join(root, file), file)
