@@ -19,14 +19,17 @@ export interface ReplayStoreOptions {
   readonly maxRecords: number
   readonly onEvent: (event: ReplayStoreEvent) => void
   readonly surroundings: Surroundings
+  /** Loads the Redis client, which is a package of its own. */
+  readonly loadRedis?: () => Promise<Pick<typeof import('./redis/redis-link.ts'), 'openRedisLink'>>
 }
 
 /**
  * Makes a replay store: the memory of this process, a Redis or Valkey shared by many, or none.
  *
- * @throws Error if the URL cannot be used. Its message holds no part of the URL except the names of parameters.
+ * @throws Error if the URL cannot be used, or if the Redis client is not installed. Its message holds no part of the URL except the
+ * names of parameters.
  */
-export async function createReplayStore ({ store, maxRecords, onEvent, surroundings }: ReplayStoreOptions): Promise<ReplayStore> {
+export async function createReplayStore ({ store, maxRecords, onEvent, surroundings, loadRedis = () => import('./redis/redis-link.ts') }: ReplayStoreOptions): Promise<ReplayStore> {
   const { wallMs, steadyMs, randomBytes: random } = surroundings
   if (store === 'off') return createOffStore()
   if (store === 'memory') {
@@ -35,13 +38,18 @@ export async function createReplayStore ({ store, maxRecords, onEvent, surroundi
   const target = parseReplayUrl(store)
   const hosts = hostsOf(target)
   // The Redis client is loaded only if a Redis is configured.
-  const { openRedisLink } = await import('./redis/redis-link.ts')
+  const { openRedisLink } = await loadRedis().catch(tellMissing)
   return createRedisStore({
     open: listeners => openRedisLink(target, listeners, steadyMs),
     surroundings,
     onChange: reason => onEvent(reason === null ? { name: 'replay_available', hosts } : { name: 'replay_unavailable', reason, hosts }),
     onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown', hosts })
   })
+}
+
+function tellMissing (error: NodeJS.ErrnoException): never {
+  if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
+  throw new Error('DPOP_REPLAY (dpop.replay) names a Redis, and the package ioredis is not installed: npm i ioredis')
 }
 
 /**

@@ -676,3 +676,13 @@ t.test('errors of the client have stable names', async (t) => {
   t.equal(faultOf(error('Connection is closed.')), null)
   t.equal(faultOf(error('Failed to refresh slots cache.', { lastNodeError: error('NOAUTH Authentication required.') })), 'auth')
 })
+
+t.test('A Redis client that is not installed is named in one sentence.', async t => {
+  const options = { store: 'redis://127.0.0.1:1', maxRecords: 1, onEvent: () => {}, surroundings: processSurroundings }
+  const failing = (code: string) => createReplayStore({ ...options, loadRedis: async () => { throw Object.assign(new Error('Cannot load'), { code }) } })
+  await t.rejects(failing('ERR_MODULE_NOT_FOUND'), { message: 'DPOP_REPLAY (dpop.replay) names a Redis, and the package ioredis is not installed: npm i ioredis' })
+  await t.rejects(failing('ERR_INVALID_PACKAGE_CONFIG'), { message: 'Cannot load' }, 'another fault is told as it is')
+  const store = await createReplayStore(options)
+  t.equal(store.state().kind, 'redis', 'the twin: it is installed')
+  store.close()
+})
