@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { readSettings } from '../../holdfast.ts'
 import { collectSettings, readTextIfThere } from '../../lib/settings/sources.ts'
-import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
+import { settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 import { root } from '../../cli/places.ts'
 import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
@@ -34,8 +34,8 @@ export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, a
   const cleared = Object.fromEntries([...settingNames, 'CONFIG_FILE'].map((name) => [name, '']))
   return {
     settings,
-    /** All of them as variables, for the process of the API. */
-    environment: { ...env, ...cleared, ...Object.fromEntries(names.map(textOf)) },
+    /** The same as variables, for the process of the API: everything that it goes by. */
+    environment: { ...env, ...cleared, ...Object.fromEntries(names.filter((name) => variableNames.includes(name)).map(textOf)) },
     /** The same without the secret ones. */
     shown: Object.fromEntries(names.filter((name) => settingSpec(name).secret !== true).map(textOf))
   }

@@ -30,6 +30,8 @@ export interface ProofPolicy {
   readonly replay: ReplayStore
   /** Undefined if nonces are off. */
   readonly nonces: Nonces | undefined
+  /** Whether the age by `iat` counts beside a nonce too. It does not unless it is said. */
+  readonly nonceIat?: 'ignored' | 'checked'
 }
 
 /** A proof during the checks. Each check reads what earlier checks found and adds what it finds. */
@@ -77,7 +79,8 @@ export const CHECKS_BEFORE_SIGNATURE: readonly ProofCheck[] = [
 
 /** The checks that run only after a good signature, before the `jti` is recorded. */
 export const CHECKS_AFTER_SIGNATURE: readonly ProofCheck[] = [
-  { name: 'nonce', run: checkNonce }
+  { name: 'nonce', run: checkNonce },
+  { name: 'iat-beside-nonce', run: checkWindowBesideNonce }
 ]
 
 export type ProofVerifier = (presented: PresentedProof, policy: ProofPolicy, done: (error: Error | null) => void) => void
@@ -140,17 +143,21 @@ function checkUrl (presented: PresentedProof): void {
   compareHtu(presented.claims!.htu, presented.url)
 }
 
-function checkWindow (presented: PresentedProof, { iatOffsetSeconds, iatLeewaySeconds, nonces }: ProofPolicy): void {
+function checkWindow (presented: PresentedProof, policy: ProofPolicy): void {
   // RFC 9449 section 11.1: a nonce of ours proves the age better than the client's clock.
-  if (nonces) return
-  const { iat } = presented.claims!
+  if (policy.nonces) return
+  verifyWindow(presented, policy)
+  presented.expiresAt = Math.floor(presented.claims!.iat) + policy.iatOffsetSeconds + 1
+}
+
+function verifyWindow ({ claims, now }: PresentedProof, { iatOffsetSeconds, iatLeewaySeconds }: ProofPolicy): void {
+  const { iat } = claims!
   // Clients write whole seconds. The last second in which a proof passes counts to its end. Otherwise an offset of 0 would refuse all
   // proofs.
-  const oldest = Math.floor(presented.now) - iatOffsetSeconds
-  const newest = presented.now + iatLeewaySeconds
+  const oldest = Math.floor(now) - iatOffsetSeconds
+  const newest = now + iatLeewaySeconds
   if (iat < oldest) throw new Refusal('iat_too_old', { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat })
   if (iat > newest) throw new Refusal('iat_in_future', { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat })
-  presented.expiresAt = Math.floor(iat) + iatOffsetSeconds + 1
 }
 
 function checkTokenHash (presented: PresentedProof): void {
@@ -184,6 +191,11 @@ function checkNonce (presented: PresentedProof, { nonces }: ProofPolicy): void {
   if (typeof nonce !== 'string') throw new Refusal('nonce_missing')
   presented.expiresAt = nonces.expiryOf(nonce, presented.now)
   if (presented.expiresAt === undefined) throw new Refusal('nonce_stale')
+}
+
+// After the nonce, so that a client whose clock is wrong first gets a nonce, and with it our time (RFC 9110 section 6.6.1).
+function checkWindowBesideNonce (presented: PresentedProof, policy: ProofPolicy): void {
+  if (policy.nonces && policy.nonceIat === 'checked') verifyWindow(presented, policy)
 }
 
 /**

@@ -64,6 +64,16 @@ function isPublicUrl (text: string): boolean {
   return parsePublicUrl(text) !== undefined
 }
 
+function isResourceUrl (text: string): boolean {
+  const url = parseUrl(text)
+  return url?.protocol === 'https:' && url.username + url.password === '' && !/[?#]/.test(text)
+}
+
+// RFC 6749 section 3.3.
+function isScope (text: string): boolean {
+  return /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(text)
+}
+
 function isOrigin (text: string): boolean {
   if (text === '*') return true
   // The Origin that a browser sends (RFC 6454 section 6.2): punycode, no default port, no path. A pattern would match no origin.
@@ -102,6 +112,8 @@ export const FORMATS = {
   'public-url': isPublicUrl,
   'proxy-url': isProxyUrl,
   'rate-limit': isRateLimit,
+  'resource-url': isResourceUrl,
+  scope: isScope,
   origin: isOrigin
 } as const
 

@@ -1,6 +1,8 @@
 import { inspect } from 'node:util'
 import { settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
+import { findScopeCircle } from '../token/implied-scopes.ts'
+import type { ScopeImplications } from '../token/implied-scopes.ts'
 
 /** Bad settings: one message with a line for each problem. */
 export class SettingsError extends Error {
@@ -36,6 +38,7 @@ export function describeProblems (values: RawSettings, errors: readonly SchemaEr
     ...[...bad].map(name => `${held(values, name)}; allowed: ${settingSpec(name).allowed}`),
     ...(isFileUnread ? [] : missing(values)),
     ...dpopContradictions(values),
+    ...(bad.has('IDP_SCOPE_IMPLIES') ? [] : scopeCircles(values)),
     ...wordsThatStandAlone(values)
   ]
 }
@@ -59,6 +62,11 @@ function dpopContradictions (values: RawSettings): string[] {
   return pairs.filter(([, , contradict]) => contradict).map(([a, b]) => `${held(values, a)} and ${held(values, b)}: they contradict each other`)
 }
 
+function scopeCircles ({ IDP_SCOPE_IMPLIES: implications = {} }: RawSettings): string[] {
+  const circle = findScopeCircle(implications as ScopeImplications)
+  return circle ? [`${nameOf('IDP_SCOPE_IMPLIES')} has a circle: ${circle.join(' implies ')}`] : []
+}
+
 function wordsThatStandAlone (values: RawSettings): string[] {
   const lonely: Array<[SettingName, string[]]> = [['TRUST_PROXY', ['true', 'false']], ['CORS_ORIGINS', ['*']]]
   return lonely.flatMap(([name, words]) => {
@@ -69,8 +77,8 @@ function wordsThatStandAlone (values: RawSettings): string[] {
 }
 
 function nameOf (name: SettingName): string {
-  const { file } = settingSpec(name)
-  return file ? `${name} (${file})` : name
+  const { file, environment } = settingSpec(name)
+  return environment === null ? file! : file ? `${name} (${file})` : name
 }
 
 function held (values: RawSettings, name: SettingName): string {

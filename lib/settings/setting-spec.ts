@@ -17,16 +17,26 @@ interface ListSchema {
   readonly default?: readonly string[]
 }
 
+/** Names with a list for each. It can be written only in the configuration file and in the options of the plugin. */
+interface MapSchema {
+  readonly type: 'object'
+  readonly propertyNames: { readonly format: FormatName }
+  readonly additionalProperties: ListSchema
+  readonly default?: Readonly<Record<string, readonly string[]>>
+}
+
 export interface SettingSpec {
+  /** Null for a setting that has no form as one text, so that no variable can hold it. */
+  readonly environment?: null
   /** Path in the configuration file, or null if a setting is read only from the environment. */
   readonly file: string | null
-  readonly schema: ValueSchema | ListSchema
+  readonly schema: ValueSchema | ListSchema | MapSchema
   /** The purpose of the setting, in a few words. */
   readonly about: string
   /** The allowed values, in words: for the documentation and for the message about a bad value. */
   readonly allowed: string
   /** An example value to show if the schema has no default. A secret has none, because everybody who copied it would share it. */
-  readonly example?: string | number | boolean | readonly string[]
+  readonly example?: string | number | boolean | readonly string[] | Readonly<Record<string, readonly string[]>>
   /** What happens if it is not set and the schema has no default. */
   readonly unset?: string
   /** Its value is never shown. */
@@ -39,7 +49,8 @@ export type ValueOf<S> =
     : S extends { type: 'boolean' } ? boolean
       : S extends { type: 'integer' } ? number
         : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
-          : string
+          : S extends { type: 'object', additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
+            : string
 
 /** The type of a setting that is not set. A setting with a default is always set. */
 export type Presence<S> = S extends { default: unknown } ? never : undefined

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { parseEnv } from 'node:util'
 import type { Document, Node, YAMLMap } from 'yaml'
-import { nameThatWasMeant } from './problems.ts'
-import { settingNames, settingSpec } from './specs.ts'
+import { nameThatWasMeant, SettingsError } from './problems.ts'
+import { settingNames, settingSpec, variableNames } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 
 const require = createRequire(import.meta.url)
@@ -119,7 +119,7 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Co
   const exported = withoutEmpty(environment)
   const variables = { ...withoutEmpty(parseEnv(dotenv.text ?? '')), ...exported }
   const { values, origins, problems, isFileUnread } = readConfigFile(variables.CONFIG_FILE, readFile)
-  for (const name of settingNames) {
+  for (const name of variableNames) {
     // Programs spell the proxy variables in upper or lower case.
     const variable = variables[name] === undefined && name.endsWith('_PROXY') ? name.toLowerCase() : name
     if (variables[variable] === undefined) continue
@@ -138,7 +138,7 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Co
 }
 
 function unknownVariablesOf (variables: Readonly<Record<string, string>>): Array<{ name: string, meant: string | undefined }> {
-  const known: readonly string[] = settingNames
+  const known: readonly string[] = variableNames
   return Object.keys(variables)
     .filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name))
     .sort()

@@ -44,6 +44,15 @@ export const SETTINGS = {
     schema: { type: 'array', minItems: 1, items: { type: 'string', enum: ['scope', 'scp', 'permissions'] }, default: ['scope'] },
     allowed: 'list of scope, scp, permissions'
   },
+  IDP_SCOPE_IMPLIES: {
+    environment: null,
+    file: 'idp.scopeImplies',
+    about: 'scopes that bring others along: a token with the first one is judged as if it had the others too',
+    schema: { type: 'object', propertyNames: { format: 'scope' }, additionalProperties: { type: 'array', minItems: 1, items: { type: 'string', format: 'scope' } } },
+    allowed: 'map from a scope to a list of scopes, without circles',
+    example: { admin: ['read:users', 'write:users'] },
+    unset: 'none'
+  },
   IDP_CUSTOM_CLAIM: {
     file: 'idp.customClaim',
     about: 'claim that the profile endpoint returns',
@@ -131,6 +140,12 @@ export const SETTINGS = {
     schema: { type: 'string', enum: ['off', 'required'], default: 'off' },
     allowed: 'off or required'
   },
+  DPOP_NONCE_IAT: {
+    file: 'dpop.nonceIat',
+    about: 'whether the age of a proof (iat) is checked beside its nonce',
+    schema: { type: 'string', enum: ['ignored', 'checked'], default: 'ignored' },
+    allowed: 'ignored or checked'
+  },
   DPOP_NONCE_SECRET: {
     file: 'dpop.nonceSecret',
     about: 'the first secret makes nonces, all of them verify nonces; every instance needs the same list',
@@ -138,6 +153,14 @@ export const SETTINGS = {
     allowed: 'list of one or more secrets, each at least 32 bytes in base64url',
     unset: 'random at start, with a warning',
     secret: true
+  },
+  RESOURCE: {
+    file: 'server.resource',
+    about: 'identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` beside the audience',
+    schema: { type: 'string', format: 'resource-url' },
+    allowed: 'https URL without user info, query or fragment',
+    example: 'https://api.example',
+    unset: 'the audience if it is an https URL, else PUBLIC_URL, else the address that the client used'
   },
   TRUST_PROXY: {
     file: 'server.trustProxy',
@@ -226,6 +249,9 @@ export type SettingValues = {
 export type RawSettings = Partial<Record<SettingName, unknown>>
 
 export const settingNames = Object.keys(SETTINGS) as SettingName[]
+
+/** The settings that a variable of the environment can hold. */
+export const variableNames = settingNames.filter(name => settingSpec(name).environment !== null)
 
 /** A setting's description without its literal types, for code that visits all of them. */
 export function settingSpec (name: SettingName): SettingSpec {

@@ -33,6 +33,7 @@ export function typedValues (values: RawSettings): RawSettings {
 function typed (schema: SettingSpec['schema'], value: unknown): unknown {
   switch (schema.type) {
     case 'array': return typedList(value)
+    case 'object': return typedLists(value)
     case 'integer': return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
     case 'boolean': return typeof value === 'string' ? BOOLEANS.get(value.toLowerCase()) ?? value : value
     case 'string': return typeof value === 'number' ? String(value) : value
@@ -45,6 +46,11 @@ function typedList (value: unknown): unknown {
   return isPlain(value) ? String(value).split(/[\s,]+/).filter(Boolean) : value
 }
 
+function typedLists (value: unknown): unknown {
+  return isMap(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
+}
+
+const isMap = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value)
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
 
 /**

@@ -17,6 +17,8 @@ export interface TokenPolicy {
   /** Issuer URL. A trailing slash makes no difference. */
   readonly issuer: string
   readonly audience: string
+  /** The identifier that the metadata of the service names (RFC 9728). A token may be meant for it too (RFC 8707). */
+  readonly resource?: string | undefined
   /** Seconds by which clocks may differ. */
   readonly clockToleranceSeconds: number
 }
@@ -157,9 +159,13 @@ function checkIssuer ({ claims }: PresentedToken, { issuer, issuers }: TokenRule
   if (!issuers.includes(iss)) throw new Refusal('token_issuer', { expected: issuer, found: shown(iss) })
 }
 
-function checkAudience ({ claims }: PresentedToken, { audience }: TokenRules): void {
-  const { aud } = claims!
-  if (aud !== audience && !(Array.isArray(aud) && aud.includes(audience))) throw new Refusal('token_audience', { expected: audience, found: shown(aud as string | string[]) })
+function checkAudience ({ claims }: PresentedToken, { audience, resource }: TokenRules): void {
+  // The claims were checked to hold a string or strings.
+  const { aud } = claims as AccessTokenClaims
+  const isFor = (name: string): boolean => aud === name || (typeof aud === 'object' && aud.includes(name))
+  if (!isFor(audience) && !(resource !== undefined && isFor(resource))) {
+    throw new Refusal('token_audience', { expected: audience, found: shown(aud as string | string[]) })
+  }
 }
 
 function checkTimes ({ claims, now }: PresentedToken, { clockToleranceSeconds }: TokenRules): void {

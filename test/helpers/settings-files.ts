@@ -1,6 +1,6 @@
 import { parse, stringify } from 'yaml'
 import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
-import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
+import { settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 
 /** The files for people and editors that are made from the descriptions of the settings. The service reads none of them. */
@@ -46,7 +46,7 @@ function remarks (spec: SettingSpec, elsewhere: string): string[] {
 }
 
 export function makeEnvExample (): string {
-  const settings = settingNames.map(name => {
+  const settings = variableNames.map(name => {
     const spec = settingSpec(name)
     const value = [shownValue(spec) ?? ''].flat().join(',')
     const elsewhere = spec.file === null ? 'in the environment only' : `in the configuration file: ${spec.file}`
@@ -79,7 +79,7 @@ function sectionLines (section: Section, indent: string): string[] {
     if (typeof entry !== 'string') return ['', `${indent}${key}:`, ...sectionLines(entry, `${indent}  `).slice(1)]
     const spec = settingSpec(entry)
     const line = `${IN_FORCE.includes(entry) ? '' : '#'}${key}:${yamlOf(shownValue(spec))}`
-    return ['', ...[...remarks(spec, `in the environment: ${entry}`), line].map(text => indent + text)]
+    return ['', ...[...remarks(spec, spec.environment === null ? 'in the configuration file only' : `in the environment: ${entry}`), line].map(text => indent + text)]
   })
 }
 
@@ -123,6 +123,7 @@ function settingSchema (spec: SettingSpec): JsonSchema {
 /** Each way to write a value. What stands in quotes is text, and counts as what it says. */
 function formsOf (schema: ValueSchema): JsonSchema[] {
   switch (schema.type) {
+    case 'object': return [{ type: 'object', additionalProperties: { anyOf: formsOf(schema.additionalProperties) } }]
     case 'array': return [{ type: 'array', minItems: schema.minItems ?? 0, items: { anyOf: entryForms(schema.items) } }, ...textForms(schema.items)]
     case 'integer': return [{ type: 'integer', ...limitsOf(schema) }, { type: 'string', pattern: '^\\d{1,15}$' }]
     case 'boolean': return [{ type: 'boolean' }, { type: 'string', pattern: '^(?:[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$' }]

@@ -12,10 +12,10 @@ const page = readFileSync(path, 'utf8')
 const code = (text: string): string => `\`${text}\``
 
 function row (name: SettingName): string {
-  const { file, schema, allowed, about, unset, secret } = settingSpec(name)
+  const { file, schema, allowed, about, unset, secret, environment } = settingSpec(name)
   const byDefault = schema.default === undefined ? unset! : code([schema.default].flat().join(' '))
   const purpose = secret ? `${about}. **Secret**: never shown` : about
-  return `| ${code(name)} | ${file ? code(file) : '-'} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${purpose} |`
+  return `| ${environment === null ? '-' : code(name)} | ${file ? code(file) : '-'} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${purpose} |`
 }
 
 const table = ['| environment | file key | values | default | what it is for |', '| --- | --- | --- | --- | --- |', ...settingNames.map(row)].join('\n')

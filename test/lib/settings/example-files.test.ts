@@ -7,7 +7,7 @@ import { readSettings } from '../../../holdfast.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
-import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
+import { settingNames, settingSpec, variableNames } from '../../../lib/settings/specs.ts'
 import type { SettingName } from '../../../lib/settings/specs.ts'
 import { root } from '../../helpers/documents.ts'
 import { IN_FORCE, makeConfigExample, makeConfigSchema, makeEnvExample } from '../../helpers/settings-files.ts'
@@ -64,7 +64,7 @@ const sectionOf = (name: SettingName): string | undefined => settingSpec(name).f
 
 /** The file has them in sections. */
 function settingsInOrder (file: '.env' | 'config.yaml'): readonly SettingName[] {
-  if (file === '.env') return settingNames
+  if (file === '.env') return variableNames
   const sections = [...new Set(settingNames.flatMap(name => sectionOf(name) ?? []))]
   return sections.flatMap(section => settingNames.filter(name => sectionOf(name) === section))
 }
@@ -106,13 +106,13 @@ t.test('The schema refuses an unknown key, a wrong word and a number that is too
 
 /** Values as they may be written; each is tried for every setting. */
 const WRITTEN = ['', '~', '0', '1', '2', '5', '007', '301', '1.5', '0x10', '1e2', 'true', 'True', 'FALSE', 'tRue', '"off"', '"1"', '"300"', '[]', '{}', '[1]', '[true]', 'a b', 'a.example', 'off on',
-  'https://a.example', 'https://a.example https://b.example:8443', '[loopback, 10.0.0.0/8]', 'https://a.example/team', `[${'A'.repeat(43)}]`, `${'A'.repeat(43)} ${'B'.repeat(43)}`]
+  'https://a.example', 'https://a.example https://b.example:8443', '[loopback, 10.0.0.0/8]', 'https://a.example/team', '{a: [b, c], d: e}', `[${'A'.repeat(43)}]`, `${'A'.repeat(43)} ${'B'.repeat(43)}`]
 
 /** The file keys of the settings that the service takes with this value, which all of them have at once. */
 async function keysThatTake (value: string): Promise<string[]> {
   const keys = settingNames.flatMap(name => settingSpec(name).file ?? [])
   const problems = await start('config.yaml', keys.map(key => `${key}: ${value}`).join('\n')).then(() => [], ({ problems }: SettingsError) => problems)
-  const refused = problems.map(problem => /^\w+ \((\S+)\) is [^]*; (?:allowed:|must stand alone)/.exec(problem)?.[1])
+  const refused = problems.map(problem => /^(?:\w+ \()?([\w.]+)\)? is [^]*; (?:allowed:|must stand alone)/.exec(problem)?.[1])
   return keys.filter(key => !refused.includes(key))
 }
 
@@ -120,7 +120,7 @@ t.test('The schema lets pass whatever the service accepts.', async t => {
   const words = settingNames.flatMap(name => {
     const { schema } = settingSpec(name)
     const list = schema.type === 'array' ? schema.items.enum ?? [] : []
-    return [...schema.type === 'array' ? [] : schema.enum ?? [], ...list, list.join(' '), list.join(','), `[${list.join(', ')}]`]
+    return [...schema.type === 'array' || schema.type === 'object' ? [] : schema.enum ?? [], ...list, list.join(' '), list.join(','), `[${list.join(', ')}]`]
   })
   const taken = new Set<string>()
   for (const value of new Set([...WRITTEN, ...words])) {
