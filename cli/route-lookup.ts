@@ -2,8 +2,10 @@ import { join } from 'node:path'
 import autoload from '@fastify/autoload'
 import Fastify from 'fastify'
 import type { HTTPMethods, RouteOptions } from 'fastify'
-import { ANY_TOKEN, guardOf, parseRequiredScopes } from '../lib/guard/requirement.ts'
-import type { RequiredScopes, Requirement, RouteGuard } from '../lib/guard/requirement.ts'
+import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/guard/requirement.ts'
+import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/guard/requirement.ts'
+import { guardOf } from '../lib/guard/route-guard.ts'
+import type { RouteGuard } from '../lib/guard/route-guard.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 
 export type FoundRoute =
@@ -21,6 +23,7 @@ export async function lookUpRoute (method: string, target: string, settings: Set
   const guard = (requirement: Requirement): object => Object.assign(() => {}, { requirement })
   app.decorate('settings', settings)
   app.decorate('authenticate', (() => guard(ANY_TOKEN)) as never)
+  app.decorate('require', ((options: RequirementOptions) => guard(parseRequirement(options))) as never)
   app.decorate('requireScope', ((...scopes: RequiredScopes) => guard(parseRequiredScopes(...scopes))) as never)
   app.addHook('onRoute', (route: RouteOptions) => { guards.set(route.url, guardOf(route)) })
   let found: FoundRoute | undefined

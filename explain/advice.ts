@@ -256,10 +256,32 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Have the proxy set the header itself, to the value that the client used: docs/behind-a-proxy.md.'
   },
 
+  acr_missing: {
+    meaning: 'Token and proof are good, but the route needs a login of another kind: the `acr` claim of the token is none of those in `acr_values` of the challenge.',
+    cause: 'The user logged in without the second factor (or whatever the route asks for), or the provider does not write `acr` into access tokens.',
+    cure: 'Send the user to the provider again, with the `acr_values` (and the `max_age`) of the challenge in the authorization request, and use the new token (RFC 9470). If `acr` is missing in every token, have the provider write it.'
+  },
+  authentication_too_old: {
+    meaning: 'Token and proof are good, but the login behind the token is older than the route allows, or the token does not tell its time: `auth_time` must be a number, and not in the future.',
+    cause: 'The user logged in some time ago, and new tokens were got with a refresh token or a session. Or the provider does not write `auth_time` into access tokens.',
+    cure: 'Send the user to the provider again, with the `max_age` (and the `acr_values`) of the challenge in the authorization request, and use the new token (RFC 9470). If `auth_time` is missing in every token, have the provider write it.'
+  },
+
   scope_missing: {
     meaning: 'Token and proof are good, but the token lacks a permission that the route needs. The `scope` of the challenge names the permission.',
     cause: 'The client did not ask for the permission, did not get it, or the provider writes permissions into another claim.',
     cure: 'Ask for the scope in the token request and grant it at the provider. If permissions are in `scp` or `permissions`, set `IDP_SCOPE_CLAIMS`.'
+  },
+
+  claim_mismatch: {
+    meaning: 'Token and proof are good, but a claim that the route asks for is missing in the token or has another value. The log line names the claim.',
+    cause: 'The user belongs to another tenant or group, or the provider does not write the claim into access tokens. Text and number differ: `"2"` is not `2`.',
+    cure: 'Decode the token and compare the claim with what the route asks for: the reference at `/docs` says it. Another scope does not help.'
+  },
+  authorization_details_missing: {
+    meaning: 'Token and proof are good, but no element of the claim `authorization_details` has the type that the route asks for, or the route does not accept its content. The log line names the type.',
+    cause: 'The client did not ask for the detail, the user did not grant it, it was granted for something else (another account, another amount), or the provider does not write details into access tokens.',
+    cure: 'Ask for the detail with `authorization_details` in the authorization request (RFC 9396).'
   },
 
   rate_limited: {

@@ -1,3 +1,6 @@
+import { isScopeGranted } from '../lib/guard/judge.ts'
+import type { Requirement } from '../lib/guard/requirement.ts'
+import { scopesOf } from '../lib/guard/route-guard.ts'
 import { offeredSchemes, schemeOf } from '../lib/scheme.ts'
 import { thumbprint } from '../lib/jose/public-key.ts'
 import { decodeJsonObject } from '../lib/jose/jws.ts'
@@ -63,7 +66,7 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   'token.claims': { title: 'Its claims are there and of the right types', compared: e => showMembers(tokenClaims(e), ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat']) },
   'token.cnf': { title: 'If it is bound, the service can check the binding', compared: e => showMembers(tokenClaims(e), ['cnf']) },
   'token.iss': { title: 'It was issued by the configured issuer', compared: e => [...showMembers(tokenClaims(e), ['iss']), ['configured issuer', show(e.options.settings.issuer)]] },
-  'token.aud': { title: 'It is meant for this API', compared: e => [...showMembers(tokenClaims(e), ['aud']), ['configured audience', show(e.options.settings.IDP_AUDIENCE)]] },
+  'token.aud': { title: 'It is meant for this API', compared: e => [...showMembers(tokenClaims(e), ['aud']), ['configured audience', show(e.options.settings.IDP_AUDIENCE)], ...(e.rules?.resource === undefined ? [] : [['configured resource', e.rules.resource] as const])] },
   'token.time': {
     title: 'It is valid now',
     compared: e => [
@@ -107,13 +110,45 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   'proof.jkt': { title: 'Its key is the one that the token is bound to', compared: e => [['thumbprint of jwk', show(e.proof?.header?.jkt)], ['cnf.jkt of the token', show(e.verified?.binding.jkt)]] },
   'proof.signature': { title: 'Its signature was made with that key', compared: e => showMembers(proofHeader(e), ['alg']) },
   'proof.nonce': { title: 'If nonces are required, it has a recent one from this service', compared: e => [...showMembers(proofClaims(e), ['nonce']), ['DPOP_NONCE', e.options.settings.DPOP_NONCE]] },
+  'proof.iat-beside-nonce': { title: 'If its age counts beside a nonce, it was made just now', compared: e => [['iat', showTime(proofClaims(e)?.iat, e.options.now)], ['DPOP_NONCE_IAT', e.options.settings.DPOP_NONCE_IAT]] },
   'proof.replay': { title: 'It was not used before', compared: e => showMembers(proofClaims(e), ['jti']) },
-  scope: {
-    title: 'The token has the permissions that the route needs',
-    compared: e => [
-      ['granted', show(e.verified?.scopes.join(' ') || undefined)],
-      ['needed', show(e.options.requirements?.map(({ scope = [], anyScope = [] }) => [...scope, anyScope.join(' or ')].filter(Boolean).join(' and ')).filter(Boolean).join('; ') || undefined)],
-      ['read from', e.options.settings.IDP_SCOPE_CLAIMS.join(', ')]
-    ]
+  requirement: {
+    title: 'The token has what the route asks for',
+    compared: e => {
+      const { requirements = [], settings } = e.options
+      return [
+        ['granted', show(e.verified?.scopes.join(' ') || undefined)],
+        ['needed', show(requirements.map(neededScopes).filter(Boolean).join('; ') || undefined)],
+        ['missing', show(missingScopes(e).join(' ') || undefined)],
+        ['read from', settings.IDP_SCOPE_CLAIMS.join(', ')],
+        ...requirements.flatMap(requirement => furtherNeeds(e, requirement))
+      ]
+    }
   }
+}
+
+function neededScopes ({ scope = [], anyScope = [] }: Requirement): string {
+  return [...scope, anyScope.join(' or ')].filter(Boolean).join(' and ')
+}
+
+/** The scopes that are named and not granted. If any one is enough, the others may be missing. */
+function missingScopes ({ verified, options, granters }: Examination): readonly string[] {
+  return (options.requirements ?? []).flatMap(scopesOf).filter(name => !isScopeGranted(name, verified?.scopes ?? [], granters))
+}
+
+/** What is asked for beside scopes, each with what the token has. */
+function furtherNeeds (e: Examination, { acr, maxAgeSeconds, claims = [], authorizationDetails = [] }: Requirement): Compared {
+  const found = tokenClaims(e)
+  return [
+    ...(acr ? [...showMembers(found, ['acr']), ['acr needed', acr.join(' or ')] as const] : []),
+    ...(maxAgeSeconds === undefined ? [] : [['auth_time', showTime(found?.auth_time, e.options.now)], ['login needed', `at most ${maxAgeSeconds} s ago`]] as const),
+    ...claims.flatMap(({ name, allowed }) => [
+      [name, show(found && Object.hasOwn(found, name) ? found[name] : undefined)],
+      [`${name} needed`, allowed ? allowed.join(' or ') : 'what the route accepts']
+    ] as const),
+    ...authorizationDetails.flatMap(({ type, check }) => [
+      ...showMembers(found, ['authorization_details']),
+      ['type needed', check ? `${type}, with what the route accepts` : type] as const
+    ])
+  ]
 }

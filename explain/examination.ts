@@ -10,7 +10,11 @@ import type { ReplayStore } from '../lib/replay/replay-store.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { createTokenRules } from '../lib/token/jwt-checks.ts'
 import type { PresentedToken, TokenRules } from '../lib/token/jwt-checks.ts'
+import { createJudge } from '../lib/guard/judge.ts'
+import type { Judge } from '../lib/guard/judge.ts'
 import type { Requirement } from '../lib/guard/requirement.ts'
+import { findGranters } from '../lib/token/implied-scopes.ts'
+import type { ScopeGranters } from '../lib/token/implied-scopes.ts'
 import type { VerifiedToken } from '../lib/token/token-verifier.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
 import type { RequestUrl } from '../lib/url/request-url.ts'
@@ -28,8 +32,8 @@ export interface CapturedRequest {
 }
 
 /** The settings that decide about a request. */
-export type GuardSettings = Pick<Settings, 'issuer' | 'dpopMode' | 'trustProxy' | 'PUBLIC_URL' | 'IDP_AUDIENCE' | 'IDP_SCOPE_CLAIMS' |
-  'IDP_CLOCK_TOLERANCE_SECONDS' | 'IDP_DPOP_IAT_OFFSET_SECONDS' | 'IDP_DPOP_IAT_LEEWAY_SECONDS' | 'DPOP_ALGS' | 'DPOP_NONCE' | 'DPOP_NONCE_SECRET'>
+export type GuardSettings = Pick<Settings, 'issuer' | 'dpopMode' | 'trustProxy' | 'PUBLIC_URL' | 'IDP_AUDIENCE' | 'RESOURCE' | 'IDP_SCOPE_CLAIMS' | 'IDP_SCOPE_IMPLIES' |
+  'IDP_CLOCK_TOLERANCE_SECONDS' | 'IDP_DPOP_IAT_OFFSET_SECONDS' | 'IDP_DPOP_IAT_LEEWAY_SECONDS' | 'DPOP_ALGS' | 'DPOP_NONCE' | 'DPOP_NONCE_IAT' | 'DPOP_NONCE_SECRET'>
 
 export interface ExplainOptions {
   readonly settings: GuardSettings
@@ -59,6 +63,10 @@ export interface Examination {
   readonly resolveUrl: () => RequestUrl
   /** Nonces are required, but the secret that makes them is unknown here. */
   readonly noncesAreUnknown: boolean
+  readonly judge: Judge
+  readonly granters: ScopeGranters
+  /** The route lets a request without credentials pass, and this is one. There is nothing else to check. */
+  isGuest?: true
   credentials?: Credentials
   token?: PresentedToken
   candidates?: readonly SigningKey[]
@@ -73,21 +81,25 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
   const resolve = createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL })
   const { method, target, encrypted, remoteAddress } = request
   const message = new Message({ method, url: target, headers: joinLines(headers), rawHeaders: headers.flat(), socket: { encrypted, remoteAddress } })
+  const granters = findGranters(settings.IDP_SCOPE_IMPLIES ?? {})
   return {
     request,
     options,
     message,
     rules: settings.issuer === undefined
       ? undefined
-      : createTokenRules({ issuer: settings.issuer, audience: settings.IDP_AUDIENCE!, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS }),
+      : createTokenRules({ issuer: settings.issuer, audience: settings.IDP_AUDIENCE!, resource: settings.RESOURCE, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS }),
     policy: {
       iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
       iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
       keys: createClientKeys(settings.DPOP_ALGS, { nowMs: () => 0 }),
-      nonces: noncesOf(settings)
+      nonces: noncesOf(settings),
+      nonceIat: settings.DPOP_NONCE_IAT
     },
     resolveUrl: () => resolve(message),
-    noncesAreUnknown: settings.DPOP_NONCE === 'required' && settings.DPOP_NONCE_SECRET === undefined
+    noncesAreUnknown: settings.DPOP_NONCE === 'required' && settings.DPOP_NONCE_SECRET === undefined,
+    judge: createJudge({ granters, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS, now: () => options.now }),
+    granters
   }
 }
 

@@ -55,6 +55,7 @@ export async function explainRequest (request: CapturedRequest, options: Explain
     if (error instanceof Refusal && REFUSALS[error.reason].status !== 503) refusal = error
     const outcome = refusal ? 'failed' : error ? 'not checked' : 'passed'
     steps.push({ name, title, outcome, compared: compared(examination), ...(error && { note: error.message }) })
+    if (examination.isGuest) break
   }
   return {
     verdict: refusal ? 'refused' : 'accepted',

@@ -7,7 +7,8 @@ import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'
 import { verifyLinesCounted } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
-import { verifyRequirement } from '../lib/guard/requirement.ts'
+import { isOptional } from '../lib/guard/route-guard.ts'
+import { isGuest } from '../lib/guard/admission.ts'
 import { createVerifiedToken } from '../lib/token/verified-tokens.ts'
 import type { Examination } from './examination.ts'
 
@@ -36,14 +37,20 @@ export const STEPS: readonly Step[] = [
   { name: 'proof', ofProof: true, run: takeProof },
   ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => run(e.proof!, e.policy as ProofPolicy) })),
   { name: 'proof.signature', ofProof: true, run: verifyProofKey },
-  ...CHECKS_AFTER_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => judgeNonce(e, run) })),
+  ...CHECKS_AFTER_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => judgeAfterSignature(e, name, run) })),
   { name: 'proof.replay', ofProof: true, run: record },
-  { name: 'scope', run: judgeScopes }
+  { name: 'requirement', run: judgeRequirements }
 ]
 
 function readCredentials (e: Examination): void {
   verifyLinesCounted(e.message.received)
-  e.credentials = parseCredentials(e.message, e.options.settings.dpopMode)
+  const { requirements } = e.options
+  try {
+    e.credentials = parseCredentials(e.message, e.options.settings.dpopMode)
+  } catch (error) {
+    if (!requirements?.length || !isOptional({ requirements }) || !isGuest(error, e.message.received)) throw error
+    e.isGuest = true
+  }
 }
 
 function requireProvider (e: Examination): void {
@@ -85,9 +92,9 @@ function verifyProofKey (e: Examination): Promise<void> {
   return settled(done => verifyProofSignature(e.proof!, e.policy as ProofPolicy, done))
 }
 
-function judgeNonce (e: Examination, run: ProofCheck['run']): void {
+function judgeAfterSignature (e: Examination, name: string, run: ProofCheck['run']): void {
   run(e.proof!, e.policy as ProofPolicy)
-  if (e.noncesAreUnknown) throw new NotChecked('The service makes its nonces from a secret that this tool does not have (DPOP_NONCE_SECRET).')
+  if (name === 'nonce' && e.noncesAreUnknown) throw new NotChecked('The service makes its nonces from a secret that this tool does not have (DPOP_NONCE_SECRET).')
 }
 
 async function record (e: Examination): Promise<void> {
@@ -96,9 +103,16 @@ async function record (e: Examination): Promise<void> {
   await settled(done => recordProof(e.proof!, { replay }, done))
 }
 
-function judgeScopes (e: Examination): void {
+async function judgeRequirements (e: Examination): Promise<void> {
   if (!e.options.requirements) throw new NotChecked('This tool does not know what the route needs.')
-  for (const requirement of e.options.requirements) verifyRequirement(e.verified!, requirement)
+  for (const requirement of e.options.requirements) {
+    try {
+      await e.judge(e.verified!, requirement)
+    } catch (error) {
+      if (error instanceof Refusal) throw error
+      throw new NotChecked(`${(error as Error).message} here. If it fails in the service too, the answer is 500.`)
+    }
+  }
 }
 
 function settled (run: (done: (error: Error | null) => void) => void): Promise<void> {

@@ -5,8 +5,8 @@
 export interface RefusalKind {
   /** 401 or 403: the request is at fault. 429: there are too many requests. 503: we could not decide. */
   readonly status: 401 | 403 | 429 | 503
-  /** The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1), or null if the challenge has none. */
-  readonly error: 'invalid_request' | 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce' | 'insufficient_scope' | null
+  /** The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1, RFC 9470 section 3), or null if the challenge has none. */
+  readonly error: 'invalid_request' | 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce' | 'insufficient_user_authentication' | 'insufficient_scope' | null
   /** The public sentence: `message` of the body and `error_description` of the challenge. */
   readonly description: string
 }
@@ -71,8 +71,14 @@ export const REFUSALS = Object.freeze({
   target_path: kind(401, 'invalid_request', 'The path of the request cannot be compared with a DPoP proof.'),
   forwarded_invalid: kind(401, 'invalid_request', 'A forwarded header of the request is not valid.'),
 
+  // The login behind the token: RFC 9470 section 3.
+  acr_missing: kind(401, 'insufficient_user_authentication', 'This resource needs a login of another kind.'),
+  authentication_too_old: kind(401, 'insufficient_user_authentication', 'This resource needs a more recent login.'),
+
   // Authorization: RFC 6750 section 3.1.
   scope_missing: kind(403, 'insufficient_scope', 'The access token lacks a permission that this resource needs.'),
+  claim_mismatch: kind(403, 'insufficient_scope', 'A claim of the access token does not have a value that this resource needs.'),
+  authorization_details_missing: kind(403, 'insufficient_scope', 'The access token lacks an authorization detail that this resource needs.'),
 
   // Too many requests from one client: RFC 6585 section 4.
   rate_limited: kind(429, null, 'This client has sent too many requests. It may continue after the time in Retry-After.'),

@@ -3,14 +3,14 @@ import fastifyEnv from '@fastify/env'
 import '@fastify/jwt'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import { schemeOf } from '../lib/scheme.ts'
-import type { Scheme } from '../lib/scheme.ts'
-import type { Identity } from '../lib/guard/guard.ts'
+import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
+import type { RequestAuth } from '../lib/guard/admission.ts'
 import { createGuardParts } from '../lib/guard/create-guard.ts'
 import type { GuardEvent, GuardParts } from '../lib/guard/create-guard.ts'
-import { ANY_TOKEN, parseRequiredScopes, verifyRequirement } from '../lib/guard/requirement.ts'
-import type { RequiredScopes, Requirement } from '../lib/guard/requirement.ts'
+import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/guard/requirement.ts'
+import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/guard/requirement.ts'
 import { Refusal } from '../lib/refusal.ts'
+import { schemeOf } from '../lib/scheme.ts'
 import { kStandIns } from '../lib/stand-ins.ts'
 import type { MayHaveStandIns } from '../lib/stand-ins.ts'
 import { processSurroundings } from '../server/surroundings.ts'
@@ -22,19 +22,7 @@ import { reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 
-export type { AccessTokenClaims, Requirement }
-
-/** How a request proved its sender. */
-export interface RequestAuth {
-  readonly scheme: Scheme
-  readonly scopes: readonly string[]
-  /** RFC 7638 thumbprint of the key that the token is bound to, or undefined. */
-  readonly jkt: string | undefined
-  /** The issuer of the token, as the settings name it. */
-  readonly issuer: string
-  /** When the token expires, in Unix seconds. */
-  readonly expiresAt: number
-}
+export type { AccessTokenClaims, RequestAuth, Requirement, RequirementOptions }
 
 /** A guard of a route. It carries its requirement, for the API description. */
 export type GuardHook = onRequestHookHandler & { readonly requirement: Requirement }
@@ -47,7 +35,12 @@ declare module 'fastify' {
      * the bare name is undefined, and an undefined hook leaves the route open.
      */
     authenticate: GuardHook & (() => GuardHook)
-    /** Makes the same guard, and the token must also carry all of the scopes, or any one of `{ any: [...] }`. */
+    /**
+     * Makes the same guard, and the token must also meet all that is given: `scope`, `anyScope`, `claims`, `acr`, `maxAgeSeconds`,
+     * `authorizationDetails`. With `optional`, a request without credentials passes too; `request.auth` is then null.
+     */
+    require (requirement: RequirementOptions): GuardHook
+    /** Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`. */
     requireScope (...scopes: RequiredScopes): GuardHook
     /** The parts behind the guard, for health and metrics. @internal */
     guardParts: GuardParts
@@ -55,6 +48,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     auth: RequestAuth | null
     authenticate (): Promise<void>
+    require (requirement: RequirementOptions): Promise<void>
     requireScope (...scopes: RequiredScopes): Promise<void>
   }
 }
@@ -67,15 +61,6 @@ declare module '@fastify/jwt' {
 }
 
 const WARM_UP_DELAY_MS = 10
-
-const kNextNonce = Symbol('holdfast.nextNonce')
-const kAttempt = Symbol('holdfast.attempt')
-
-interface GuardedRequest extends FastifyRequest {
-  [kNextNonce]?: string | undefined
-  /** The check of this request that a handler has started and that has not ended yet. */
-  [kAttempt]?: Promise<void> | undefined
-}
 
 const TWICE = 'Holdfast is registered already, in this scope or around it. Register each one in a scope of its own: app.register(async scope => { await scope.register(holdfast, options) })'
 
@@ -93,41 +78,28 @@ export default fp<HoldfastOptions>(async (app, options) => {
     onEvent: event => logEvent(app, event),
     metadataMount: given && app.prefix
   })
-  const { guard, challenges, tally } = parts
+  const { guard, judge, challenges, tally, nonces } = parts
+  const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, refuse })
   app.decorate('guardParts', parts)
 
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
-  app.decorateRequest('authenticate', function (this: FastifyRequest) {
-    return attempt(this, ANY_TOKEN)
-  })
-  app.decorateRequest('requireScope', function (this: FastifyRequest, ...scopes: RequiredScopes) {
-    const requirement = parseRequiredScopes(...scopes)
-    return attempt(this, requirement).then(() => {
-      const refusal = lackOf(this, requirement)
-      if (refusal) throw refusal
-    })
-  })
-  const anyToken = guardHook((request, done) => authenticate(request, ANY_TOKEN, done), ANY_TOKEN)
+  app.decorateRequest('authenticate', function () { return admitOnce(this, ANY_TOKEN) })
+  app.decorateRequest('require', function (options) { return admitOnce(this, parseRequirement(options)) })
+  app.decorateRequest('requireScope', function (...scopes) { return admitOnce(this, parseRequiredScopes(...scopes)) })
+
+  const anyToken = guardHook(ANY_TOKEN)
   app.decorate('authenticate', Object.assign(function (...args: unknown[]) {
     if (args.length === 0) return anyToken
-    if (typeof args[2] !== 'function') throw new TypeError('authenticate takes no arguments; requireScope takes scopes')
+    if (typeof args[2] !== 'function') throw new TypeError('authenticate takes no arguments; require and requireScope say what a token needs')
     return Reflect.apply(anyToken, app, args)
   }, { requirement: ANY_TOKEN }) as FastifyInstance['authenticate'])
-  app.decorate('requireScope', (...scopes: RequiredScopes) => {
-    const requirement = parseRequiredScopes(...scopes)
-    return guardHook((request, done) => {
-      authenticate(request, requirement, error => {
-        const refusal = error ?? lackOf(request, requirement)
-        if (refusal) return done(refusal)
-        done()
-      })
-    }, requirement)
-  })
+  app.decorate('require', options => guardHook(parseRequirement(options)))
+  app.decorate('requireScope', (...scopes) => guardHook(parseRequiredScopes(...scopes)))
 
-  if (parts.nonces) {
-    app.addHook('onSend', (request: GuardedRequest, reply, payload, done) => {
-      const nonce = request[kNextNonce]
+  if (nonces) {
+    app.addHook('onSend', (request, reply, payload, done) => {
+      const nonce = nextNonceOf(request)
       if (nonce !== undefined) reply.header('dpop-nonce', nonce)
       done(null, payload)
     })
@@ -142,51 +114,22 @@ export default fp<HoldfastOptions>(async (app, options) => {
     await parts.close()
   })
 
-  function authenticate (request: GuardedRequest, requirement: Requirement, done: Done): void {
-    // A proof passes only once, so a request that has passed is not checked again.
-    if (request.auth) return done()
-    guard(request.raw, (error, identity) => {
-      if (!identity) return done(refuse(request, error!, requirement))
-      admit(request, identity)
-      done()
-    })
-  }
-
-  /**
-   * Checks a request for its handler. A handler may ask several times at once, but the proof of a request passes only once, so all
-   * calls share one check.
-   */
-  function attempt (request: GuardedRequest, requirement: Requirement): Promise<void> {
-    if (request[kAttempt]) return request[kAttempt]
-    const running = new Promise<void>((resolve, reject) => {
-      authenticate(request, requirement, error => error ? reject(error) : resolve())
-    })
-    const over = (): void => { request[kAttempt] = undefined }
-    request[kAttempt] = running
-    running.then(over, over)
-    return running
-  }
-
-  /** Returns the refusal of an admitted request whose token lacks a scope. */
-  function lackOf (request: FastifyRequest, requirement: Requirement): Error | undefined {
-    try {
-      verifyRequirement(request.auth!, requirement)
-      return undefined
-    } catch (error) {
-      return refuse(request, error as Error, requirement)
-    }
+  function guardHook (requirement: Requirement): GuardHook {
+    const hook = (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => admit(request, requirement, done)
+    return Object.assign(hook, { requirement }) as GuardHook
   }
 
   /** Gives a refusal its headers and its log line. Any other error is a fault and becomes a 500. */
   function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
-    if (!(error instanceof Refusal)) return error
+    // Calls of one handler that share a check share its refusal. It is told once.
+    if (!(error instanceof Refusal) || error.headers) return error
     const { reason, detail, retryAfterSeconds } = error
     tally?.refused(reason)
     request.log.info({ reason, route: request.routeOptions.url, ...detail }, 'request refused')
     error.headers = challenges(reason, {
       scheme: schemeOf(request.headers.authorization),
       requirement,
-      nonce: parts.nonces?.current(surroundings.wallMs() / 1000),
+      nonce: nonces?.current(surroundings.wallMs() / 1000),
       retryAfterSeconds
     })
     return error
@@ -202,19 +145,6 @@ function logEvent (app: FastifyInstance, { name, ...detail }: GuardEvent): void 
 function logStart (app: FastifyInstance, settings: Settings): void {
   for (const warning of startWarnings(settings)) app.log.warn(warning)
   app.log.info({ event: 'settings_in_force', ...reportStart(settings) }, 'settings in force')
-}
-
-type Done = (error?: Error) => void
-
-/** Only this function gives a request an identity. Nothing undecided is ever written to a request. */
-function admit (request: GuardedRequest, { claims, scheme, scopes, binding, issuer, expiresAt, nextNonce }: Identity): void {
-  request.user = claims
-  request.auth = { scheme, scopes, jkt: binding.jkt, issuer, expiresAt }
-  if (nextNonce !== undefined) request[kNextNonce] = nextNonce
-}
-
-function guardHook (run: (request: FastifyRequest, done: Done) => void, requirement: Requirement): GuardHook {
-  return Object.assign((request: FastifyRequest, _reply: FastifyReply, done: Done) => run(request, done), { requirement }) as GuardHook
 }
 
 /** The settings that holdfast.ts has decorated. Options take precedence: an app may keep its own settings under that name. */

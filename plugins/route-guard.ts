@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { guardOf, scopesOf } from '../lib/guard/requirement.ts'
-import type { RouteGuard } from '../lib/guard/requirement.ts'
+import { guardOf, scopesOf } from '../lib/guard/route-guard.ts'
+import type { RouteGuard } from '../lib/guard/route-guard.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

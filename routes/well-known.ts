@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
-import { describeResource, METADATA_PATH, mountedAt } from '../lib/guard/resource-metadata.ts'
+import { describeResource, insertedPath, METADATA_PATH, mountedAt, resourceWarning } from '../lib/guard/resource-metadata.ts'
 import { parsePublicUrl } from '../lib/url/base-url.ts'
 import { withExample } from '../schemas/answers.ts'
 import { resourceMetadataSchema } from '../schemas/operation.ts'
@@ -16,6 +16,8 @@ function prefixAskedFor (target: string): string {
 const routes: FastifyPluginAsync = async (app) => {
   const { settings, guardedScopes } = app
   const example = describeResource(parsePublicUrl('https://api.example')!, ['read:messages'], settings)
+  const warning = resourceWarning(settings)
+  if (warning !== undefined) app.log.warn(warning)
 
   app.get(METADATA_PATH, {
     config: { essential: true },
@@ -30,11 +32,13 @@ const routes: FastifyPluginAsync = async (app) => {
 
   function answer (request: FastifyRequest, reply: FastifyReply, prefix: string | undefined) {
     const base = baseUrlOf(request)
-    // RFC 9728 section 3.3: a client may use metadata only for the resource whose address it asked about.
-    if (prefix !== undefined && prefix !== base.prefix) return reply.callNotFound()
+    const metadata = describeResource(base, [...guardedScopes].sort(), settings)
+    // RFC 9728 section 3.3: a client may use metadata only for the resource whose address it asked about. It asks by the identifier of
+    // the resource, or by the address under which it reaches the service.
+    if (prefix !== undefined && prefix !== insertedPath(metadata.resource) && prefix !== base.prefix) return reply.callNotFound()
     // Without PUBLIC_URL the answer follows from headers of this request, so it must not be cached for others.
     reply.header('cache-control', settings.PUBLIC_URL === undefined ? 'no-store' : `max-age=${FRESH_SECONDS}`)
-    return reply.send(describeResource(base, [...guardedScopes].sort(), settings))
+    return reply.send(metadata)
   }
 
   function baseUrlOf (request: FastifyRequest) {

@@ -107,6 +107,7 @@ ${table(['Status', 'Answer', 'Body'], answers)}
 }
 
 function renderSecurity (requirement: Readonly<Record<string, readonly string[]>>): string {
+  if (Object.keys(requirement).length === 0) return 'none'
   return Object.entries(requirement).map(([scheme, scopes]) => code(scheme) + (scopes.length === 0 ? '' : ` with ${scopes.map(code).join(' and ')}`)).join(' and ')
 }
 

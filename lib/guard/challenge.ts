@@ -3,7 +3,7 @@ import type { Scheme } from '../scheme.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import type { DpopMode } from '../scheme.ts'
-import { scopesOf } from './requirement.ts'
+import { scopesOf } from './route-guard.ts'
 import type { Requirement } from './requirement.ts'
 
 export interface ChallengePolicy {
@@ -69,7 +69,21 @@ function challengesFor (reason: RefusalReason, policy: ChallengePolicy, context:
 
 function errorParameters (reason: RefusalReason, context: RefusalContext): Parameters {
   const { error, description } = REFUSALS[reason]
-  return [['error', error!], ['error_description', description], ...(error === 'insufficient_scope' ? scopeParameter(context) : [])]
+  return [['error', error!], ['error_description', description], ...neededParameters(reason, context)]
+}
+
+/** What the client must ask for. A missing claim has no parameter, and the scopes would mislead the client. */
+function neededParameters (reason: RefusalReason, context: RefusalContext): Parameters {
+  if (reason === 'scope_missing') return scopeParameter(context)
+  return REFUSALS[reason].error === 'insufficient_user_authentication' ? loginParameters(context) : []
+}
+
+/** The login that the route needs (RFC 9470 section 3): all of it, whatever was missing, so that one login is enough. */
+function loginParameters ({ requirement: { acr, maxAgeSeconds } }: RefusalContext): Parameters {
+  return [
+    ...(acr ? [['acr_values', acr.join(' ')] as const] : []),
+    ...(maxAgeSeconds === undefined ? [] : [['max_age', String(maxAgeSeconds)] as const])
+  ]
 }
 
 /** What the route needs (RFC 6750 section 3). A client without a token is told as well, so that it asks for all of it at once. */

@@ -7,6 +7,8 @@ import { createNonces } from '../dpop/nonces.ts'
 import type { Nonces } from '../dpop/nonces.ts'
 import { createGuard } from './guard.ts'
 import type { Guard } from './guard.ts'
+import { createJudge } from './judge.ts'
+import type { Judge } from './judge.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { createTransport } from '../provider/transport.ts'
@@ -20,6 +22,7 @@ import type { ReplayStoreEvent } from '../replay/create-store.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
 import { metadataUrlOf } from './resource-metadata.ts'
 import type { Settings } from '../settings/settings.ts'
+import { findGranters } from '../token/implied-scopes.ts'
 import { createAccessTokenParser } from '../token/jwt-checks.ts'
 import { createSignatureVerifier } from '../token/jwt-signature.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
@@ -30,6 +33,7 @@ import { createRequestUrlResolver } from '../url/request-url.ts'
 /** The guard and the parts behind it. Each process makes them once. */
 export interface GuardParts {
   readonly guard: Guard
+  readonly judge: Judge
   readonly challenges: Challenges
   /** Undefined if the configured domain is unusable. */
   readonly keys: KeySource | undefined
@@ -69,10 +73,11 @@ export async function createGuardParts (settings: Settings, { surroundings, onEv
   const verified = createVerifiedTokens()
   const tally = settings.METRICS === 'on' ? createGuardTally() : undefined
   const clockToleranceSeconds = settings.IDP_CLOCK_TOLERANCE_SECONDS
+  const now = (): number => wallMs() / 1000
 
   const verifySignature = createSignatureVerifier()
   const tokens = createJwtVerifier({
-    provider: keys && { keys, issuer: settings.issuer!, parseToken: createAccessTokenParser({ issuer: settings.issuer!, audience: settings.IDP_AUDIENCE!, clockToleranceSeconds }) },
+    provider: keys && { keys, issuer: settings.issuer!, parseToken: createAccessTokenParser({ issuer: settings.issuer!, audience: settings.IDP_AUDIENCE!, resource: settings.RESOURCE, clockToleranceSeconds }) },
     verifySignature: tally ? timeSignatures(verifySignature, tally.tokens, nowMs) : verifySignature,
     verified,
     scopeClaims: settings.IDP_SCOPE_CLAIMS,
@@ -86,17 +91,19 @@ export async function createGuardParts (settings: Settings, { surroundings, onEv
       iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
       keys: clientKeys,
       replay: tally && replay.state().kind === 'redis' ? timeRecords(replay, tally.records, nowMs) : replay,
-      nonces
+      nonces,
+      nonceIat: settings.DPOP_NONCE_IAT
     },
     verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,
     rateLimit: settings.rateLimit === undefined ? undefined : createRateLimit({ max: settings.rateLimit, nowMs }),
     resolveUrl: createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL }),
-    now: () => wallMs() / 1000
+    now
   })
 
   return {
     guard,
-    challenges: createChallenges({ mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings.PUBLIC_URL, metadataMount) }),
+    judge: createJudge({ granters: findGranters(settings.IDP_SCOPE_IMPLIES ?? {}), clockToleranceSeconds, now }),
+    challenges: createChallenges({ mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount) }),
     keys,
     replay,
     nonces,

@@ -1,19 +1,62 @@
-import { Refusal } from '../refusal.ts'
+/** A value that a claim may be compared with. */
+export type ClaimValue = string | number | boolean
 
 /**
- * What a route asks of a token beyond being valid. The token must meet every member that is given. An empty requirement asks for
- * nothing.
+ * Decides about a part of a token. Only `true`, or a promise of `true`, lets the token pass. If it throws, or its promise rejects, the
+ * request is answered with 500.
  */
-export interface Requirement {
-  /** The token needs all of these scopes. */
-  readonly scope?: readonly string[]
-  /** The token needs any one of these scopes. */
-  readonly anyScope?: readonly string[]
+export type Predicate<Part> = (part: Part) => boolean | PromiseLike<boolean>
+
+/** What a claim must be: a value, any one of a list of values, or what a predicate accepts. */
+export type ClaimRequirement = ClaimValue | readonly ClaimValue[] | Predicate<unknown>
+
+/** An element of the claim `authorization_details` (RFC 9396 section 2). */
+export interface AuthorizationDetail {
+  readonly type: string
+  readonly [member: string]: unknown
 }
 
-/** The object that is judged: a verified token. */
-export interface Grant {
-  readonly scopes: readonly string[]
+/** One element of this type is needed, for which `check` holds. */
+export interface DetailRequirement {
+  readonly type: string
+  readonly check?: Predicate<AuthorizationDetail>
+}
+
+/** What a route asks for, as its author writes it. All members that are given must hold. */
+export interface RequirementOptions {
+  /** The token needs all of these scopes. */
+  readonly scope?: string | readonly string[]
+  /** The token needs any one of these scopes. */
+  readonly anyScope?: string | readonly string[]
+  /** Claims by name. If a claim of the token is an array, one fitting entry is enough. */
+  readonly claims?: Readonly<Record<string, ClaimRequirement>>
+  /** The `acr` claim must be one of these (RFC 9470). */
+  readonly acr?: string | readonly string[]
+  /** The user must have logged in at most this many seconds ago, by the `auth_time` claim (RFC 9470). */
+  readonly maxAgeSeconds?: number
+  /** The token needs an authorization detail of each of these kinds (RFC 9396). */
+  readonly authorizationDetails?: DetailRequirement | readonly DetailRequirement[]
+  /** A request without `Authorization` and `DPoP` lines passes too. */
+  readonly optional?: boolean
+}
+
+/** One claim that is asked for: one of the allowed values, or what the predicate accepts. */
+export type ClaimRule =
+  { readonly name: string, readonly allowed: readonly ClaimValue[], readonly isAllowed?: undefined } |
+  { readonly name: string, readonly allowed?: undefined, readonly isAllowed: Predicate<unknown> }
+
+/**
+ * What a route asks of a token beyond being valid, as it is judged. The token must meet every member that is given. An empty
+ * requirement asks for nothing. The members are those of RequirementOptions, as lists.
+ */
+export interface Requirement {
+  readonly scope?: readonly string[]
+  readonly anyScope?: readonly string[]
+  readonly claims?: readonly ClaimRule[]
+  readonly acr?: readonly string[]
+  readonly maxAgeSeconds?: number
+  readonly authorizationDetails?: readonly DetailRequirement[]
+  readonly optional?: true
 }
 
 /** Any valid token passes. */
@@ -21,8 +64,6 @@ export const ANY_TOKEN: Requirement = Object.freeze({})
 
 /** The arguments of `requireScope`: scopes that are all needed, or one object with scopes of which any one is enough. */
 export type RequiredScopes = readonly [string, ...string[]] | readonly [anyOf: { readonly any: readonly string[] }]
-
-const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 
 /**
  * Reads the arguments of `requireScope('a', 'b')` (all of them) and `requireScope({ any: ['a', 'b'] })`.
@@ -33,56 +74,95 @@ export function parseRequiredScopes (...args: RequiredScopes): Requirement {
   const [first] = args
   const isAny = typeof first === 'object' && first !== null && args.length === 1 && Object.keys(first).join() === 'any'
   const scopes: unknown = isAny ? first.any : args
-  if (!Array.isArray(scopes) || scopes.length === 0 || !scopes.every(scope => typeof scope === 'string' && SCOPE.test(scope))) {
+  if (!Array.isArray(scopes) || scopes.length === 0 || !scopes.every(isWord)) {
     throw new TypeError("requireScope takes one or more scopes, as requireScope('a', 'b') for all of them or requireScope({ any: ['a', 'b'] }) for any one")
   }
-  return Object.freeze({ [isAny ? 'anyScope' : 'scope']: Object.freeze([...scopes]) })
-}
-
-/** @throws Refusal scope_missing */
-export function verifyRequirement ({ scopes }: Grant, { scope, anyScope }: Requirement): void {
-  const isGranted = (name: string): boolean => scopes.includes(name)
-  if (scope && !scope.every(isGranted)) throw new Refusal('scope_missing')
-  if (anyScope && !anyScope.some(isGranted)) throw new Refusal('scope_missing')
-}
-
-/** Every scope that a requirement names. */
-export function scopesOf ({ scope = [], anyScope = [] }: Requirement): readonly string[] {
-  return [...scope, ...anyScope]
-}
-
-/** What the guards of a route ask for together: the token must meet each of them. */
-export interface RouteGuard {
-  readonly requirements: readonly Requirement[]
-}
-
-/** The hooks of a route before its handler: each is one function, a list of functions, or undefined. */
-export interface RouteHooks {
-  readonly onRequest?: unknown
-  readonly preParsing?: unknown
-  readonly preValidation?: unknown
-  readonly preHandler?: unknown
+  return parseRequirement(isAny ? { anyScope: scopes } : { scope: scopes })
 }
 
 /**
- * The requirements that guard a route: each guard carries its `requirement`. Undefined for a route without a guard of its own. A
- * hook that a plugin adds for all of its routes is not among the route's hooks, so it does not count here.
+ * Reads what a route asks for. Everything is checked here, when the route is made, so that a route never asks for less than its
+ * author meant.
+ * @throws TypeError that names the member and says what it takes: for an unknown member, a value of the wrong type (`undefined` is
+ * one), an empty list, or a text that is not a scope (RFC 6749 section 3.3)
  */
-export function guardOf ({ onRequest, preParsing, preValidation, preHandler }: RouteHooks): RouteGuard | undefined {
-  const guards = [onRequest, preParsing, preValidation, preHandler].flat().filter(isGuard)
-  return guards.length === 0 ? undefined : { requirements: guards.map(({ requirement }) => requirement) }
+export function parseRequirement (options: RequirementOptions): Requirement {
+  if (!isPlainObject(options)) throw new TypeError("require takes one object, such as { scope: 'read:messages' }")
+  const members = Object.entries(options).map(([name, given]) => {
+    if (!Object.hasOwn(MEMBERS, name)) throw new TypeError(`require: there is no member ${JSON.stringify(name)}; the members are ${Object.keys(MEMBERS).join(', ')}`)
+    return [name, MEMBERS[name as keyof Requirement](given)] as const
+  }).filter(([, member]) => member !== undefined)
+  return members.length === 0 ? ANY_TOKEN : Object.freeze(Object.fromEntries(members))
 }
 
-function isGuard (hook: unknown): hook is { readonly requirement: Requirement } {
-  return typeof hook === 'function' && 'requirement' in hook && typeof hook.requirement === 'object'
+const MEMBERS: { readonly [Name in keyof Requirement]-?: (given: unknown) => Requirement[Name] } = {
+  scope: given => parseWords('scope', given),
+  anyScope: given => parseWords('anyScope', given),
+  claims: parseClaims,
+  acr: given => parseWords('acr', given),
+  maxAgeSeconds: parseMaxAge,
+  authorizationDetails: parseDetails,
+  optional: parseOptional
 }
 
-/** The sets of scopes of which a token needs one. One empty set if no scope is asked for. */
-export function scopeAlternatives ({ requirements }: RouteGuard): ReadonlyArray<readonly string[]> {
-  let alternatives: ReadonlyArray<readonly string[]> = [[]]
-  for (const { scope = [], anyScope } of requirements) {
-    const choices = anyScope ? anyScope.map(name => [...scope, name]) : [scope]
-    alternatives = alternatives.flatMap(set => choices.map(choice => [...new Set([...set, ...choice])]))
+// RFC 6749 section 3.3. An acr value keeps to the same characters, because it stands in a challenge between spaces.
+const WORD = /^[\x21\x23-\x5b\x5d-\x7e]+$/
+
+const isWord = (word: unknown): boolean => typeof word === 'string' && WORD.test(word)
+
+function parseWords (name: string, given: unknown): readonly string[] {
+  const words = [given].flat()
+  if (words.length === 0 || !words.every(isWord)) throw new TypeError(`require: ${name} takes a word, or a list of one or more words, without spaces, quotes and backslashes`)
+  return Object.freeze(words as string[])
+}
+
+function parseClaims (given: unknown): readonly ClaimRule[] {
+  const rules = isPlainObject(given) ? Object.entries(given).map(([name, rule]) => parseClaimRule(name, rule)) : []
+  if (rules.length === 0) throw new TypeError('require: claims takes an object with one or more claims')
+  return Object.freeze(rules)
+}
+
+function parseClaimRule (name: string, rule: unknown): ClaimRule {
+  if (typeof rule === 'function') return { name, isAllowed: rule as Predicate<unknown> }
+  const allowed = [rule].flat()
+  if (allowed.length === 0 || !allowed.every(isClaimValue)) {
+    throw new TypeError(`require: the claim ${JSON.stringify(name)} takes a string, a number, a boolean, a list of one or more of these, or a function`)
   }
-  return alternatives
+  return { name, allowed: Object.freeze(allowed as ClaimValue[]) }
+}
+
+function isClaimValue (value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))
+}
+
+function parseMaxAge (given: unknown): number {
+  if (!Number.isSafeInteger(given) || (given as number) < 0) throw new TypeError('require: maxAgeSeconds takes a whole number of seconds, 0 or more')
+  return given as number
+}
+
+function parseDetails (given: unknown): readonly DetailRequirement[] {
+  const details = [given].flat()
+  if (details.length === 0 || !details.every(isDetailRequirement)) {
+    throw new TypeError('require: authorizationDetails takes { type, check }, or a list of one or more of these; type is a non-empty string, check is a function and may be absent')
+  }
+  return Object.freeze(details.map(detail => Object.freeze({ ...detail as DetailRequirement })))
+}
+
+function isDetailRequirement (detail: unknown): boolean {
+  if (!isPlainObject(detail)) return false
+  const { type, check, ...rest } = detail
+  const isCheck = typeof check === 'function' || !Object.hasOwn(detail, 'check')
+  return typeof type === 'string' && type !== '' && isCheck && Object.keys(rest).length === 0
+}
+
+function parseOptional (given: unknown): true | undefined {
+  if (typeof given !== 'boolean') throw new TypeError('require: optional takes true or false')
+  return given || undefined
+}
+
+/** An object that was written as one. A list, a date or a promise has no member that could be meant. */
+function isPlainObject (value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
 }

@@ -19,13 +19,35 @@ export interface ResourceMetadata {
   readonly dpop_signing_alg_values_supported?: readonly string[]
 }
 
+type ResourceSettings = Pick<Settings, 'RESOURCE' | 'IDP_AUDIENCE' | 'PUBLIC_URL'>
+
+/**
+ * The identifier that a client may name in its token request (RFC 8707), so that the token passes here. RESOURCE says it. Otherwise
+ * it is the audience, if that can be such an identifier (RFC 9728 section 1.2). Undefined if neither is one.
+ */
+function configuredResource ({ RESOURCE, IDP_AUDIENCE }: ResourceSettings): string | undefined {
+  return RESOURCE ?? (/^https:\/\/[^#]+$/.test(IDP_AUDIENCE!) && URL.canParse(IDP_AUDIENCE!) ? IDP_AUDIENCE : undefined)
+}
+
+/**
+ * A warning for the start if a client that follows the metadata gets a token that is refused here. Undefined if it gets in.
+ */
+export function resourceWarning (settings: ResourceSettings): string | undefined {
+  const { IDP_AUDIENCE, PUBLIC_URL } = settings
+  if (configuredResource(settings) !== undefined) return undefined
+  if (PUBLIC_URL === undefined) return 'The audience is not an https URL and RESOURCE is not set, so the metadata names the address that the client used as the resource. It differs from the audience: a client that asks for a token for this resource gets one that is refused here. Set RESOURCE'
+  if (parsePublicUrl(PUBLIC_URL)!.href === IDP_AUDIENCE) return undefined
+  return 'The audience is not an https URL and RESOURCE is not set, so the metadata names PUBLIC_URL as the resource. It differs from the audience: a client that asks for a token for this resource gets one that is refused here. Set RESOURCE'
+}
+
 /**
  * Describes the service to clients that know only its address.
  * @param base the address under which the client reaches the service
  */
-export function describeResource (base: BaseUrl, scopes: readonly string[], { issuer, dpopMode, DPOP_ALGS }: Settings): ResourceMetadata {
+export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings): ResourceMetadata {
+  const { issuer, dpopMode, DPOP_ALGS } = settings
   return {
-    resource: base.href,
+    resource: configuredResource(settings) ?? base.href,
     ...(issuer === undefined ? {} : { authorization_servers: [issuer] }),
     scopes_supported: scopes,
     bearer_methods_supported: ['header'],
@@ -36,9 +58,13 @@ export function describeResource (base: BaseUrl, scopes: readonly string[], { is
   }
 }
 
-/** The location of a resource's metadata: the well-known path goes between host and prefix (RFC 9728 section 3.1). */
-export function metadataUrl ({ scheme, host, prefix }: BaseUrl): string {
-  return `${scheme}://${host}${METADATA_PATH}${prefix}`
+/**
+ * The path that follows the well-known path in the location of a resource's metadata (RFC 9728 section 3.1): that of its
+ * identifier, or nothing if its identifier has no path.
+ */
+export function insertedPath (resource: string): string {
+  const { pathname } = new URL(resource)
+  return pathname === '/' ? '' : pathname
 }
 
 /** The address of an application that is mounted under `mount`, which is empty if it is not mounted. */
@@ -47,10 +73,11 @@ export function mountedAt (base: BaseUrl, mount: string): BaseUrl {
 }
 
 /**
- * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows only from PUBLIC_URL, since no byte of a request goes into
- * a header. Undefined if PUBLIC_URL is not set.
+ * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows only from settings, since no byte of a request goes into
+ * a header. PUBLIC_URL comes first, because the service certainly answers there. Undefined if neither it nor RESOURCE is set.
  */
-export function metadataUrlOf (publicUrl: string | undefined, mount: string): string | undefined {
-  const base = publicUrl === undefined ? undefined : parsePublicUrl(publicUrl)
-  return base && metadataUrl(mountedAt(base, mount))
+export function metadataUrlOf ({ RESOURCE, PUBLIC_URL }: ResourceSettings, mount: string): string | undefined {
+  const resource = PUBLIC_URL === undefined ? RESOURCE : mountedAt(parsePublicUrl(PUBLIC_URL)!, mount).href
+  // The well-known path goes between host and path (section 3.1).
+  return resource === undefined ? undefined : new URL(resource).origin + METADATA_PATH + insertedPath(resource)
 }

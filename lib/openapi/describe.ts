@@ -2,8 +2,9 @@ import { STATUS_CODES } from 'node:http'
 import { offeredSchemes } from '../scheme.ts'
 import { errorBody } from '../guard/error-body.ts'
 import type { ErrorBodyForm } from '../guard/error-body.ts'
-import { ANY_TOKEN, scopeAlternatives } from '../guard/requirement.ts'
-import type { RouteGuard } from '../guard/requirement.ts'
+import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../guard/route-guard.ts'
+import type { RouteGuard } from '../guard/route-guard.ts'
+import type { Requirement } from '../guard/requirement.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalKind, RefusalReason } from '../refusal.ts'
 import type { DpopMode } from '../scheme.ts'
@@ -86,9 +87,9 @@ export function describeRoute ({ method, url, guard, schema }: DescribedRoute, {
       operationId: operationId(method, path),
       summary: `${url.slice(url.lastIndexOf('/', isWild ? url.length - 3 : undefined) + 1)}`,
       tags: ['API'],
-      ...(guard && { description: describeGuard(guard) }),
       ...(isWild && { params: { type: 'object', properties: { path: { type: 'string', description: 'The rest of the path.', examples: ['7'] } } } }),
       ...schema,
+      ...(guard && describeGuard(guard, schema.description)),
       security: guard ? securityOf(guard, mode) : []
     }
   }
@@ -102,7 +103,7 @@ export function addGuardAnswers (operation: Operation, { guard, essential }: Pic
   const answer = (status: string, name: string): void => { operation.responses[status] = { $ref: `#/components/responses/${name}` } }
   if (guard) {
     answer('401', 'Unauthorized')
-    if (guard.requirements.some(requirement => requirement !== ANY_TOKEN)) answer('403', 'Forbidden')
+    if (guard.requirements.some(mayForbid)) answer('403', 'Forbidden')
     if (rateLimit || replayShare) answer('429', 'TooManyRequests')
     if (mode !== 'DISABLED') operation.parameters = [...operation.parameters ?? [], { $ref: '#/components/parameters/DPoP' }]
   }
@@ -113,13 +114,33 @@ function describedAs ({ description }: Response, status: string): string {
   return description === UNDESCRIBED ? STATUS_CODES[status]! : description
 }
 
-function securityOf (guard: RouteGuard, mode: DescriptionPolicy['mode']): Operation['security'] {
-  return offeredSchemes(mode).flatMap(scheme => scopeAlternatives(guard).map(scopes => ({ [scheme]: scopes })))
+/** Whether a valid token may be refused with 403. */
+function mayForbid ({ scope, anyScope, claims, authorizationDetails }: Requirement): boolean {
+  return [scope, anyScope, claims, authorizationDetails].some(member => member !== undefined)
 }
 
-function describeGuard (guard: RouteGuard): string {
+/** Any one entry is enough. The empty entry stands for a request without credentials. */
+function securityOf (guard: RouteGuard, mode: DescriptionPolicy['mode']): Operation['security'] {
+  const needed = offeredSchemes(mode).flatMap(scheme => scopeAlternatives(guard).map(scopes => ({ [scheme]: scopes })))
+  return isOptional(guard) ? [{}, ...needed] : needed
+}
+
+/** What OpenAPI cannot say by `security` stands in the description, for people, and in `x-requirements`, for programs. */
+function describeGuard (guard: RouteGuard, description: unknown): object {
+  const further = guard.requirements.filter(requirement => requirement.optional || phrasesOf(requirement).length > 0)
+  if (further.length === 0) return description === undefined ? { description: describeScopes(guard) } : {}
+  const words = [description ?? describeScopes(guard), isOptional(guard) ? 'A request without credentials passes too.' : '', furtherNeeds(guard)]
+  return { description: words.filter(Boolean).join(' '), 'x-requirements': further.map(requirementJson) }
+}
+
+function describeScopes (guard: RouteGuard): string {
   const sets = scopeAlternatives(guard).filter(set => set.length > 0).map(set => set.map(scope => `\`${scope}\``).join(' and '))
   return sets.length === 0 ? 'Needs a valid access token.' : `Needs a valid access token with ${sets.join(', or ')}.`
+}
+
+function furtherNeeds ({ requirements }: RouteGuard): string {
+  const phrases = requirements.flatMap(phrasesOf)
+  return phrases.length === 0 ? '' : `The token also needs ${phrases.join(', and ')}.`
 }
 
 function operationId (method: string, path: string): string {
@@ -161,7 +182,7 @@ export function refusalResponses (policy: RefusalPolicy): Record<string, Respons
   }
   return {
     Unauthorized: answer(policy, 401, 'The credentials are missing or were refused.', { ...challenges, ...nonce }),
-    Forbidden: answer(policy, 403, 'The token is valid, but it lacks a scope that this resource needs.', challenges),
+    Forbidden: answer(policy, 403, 'The token is valid, but it lacks something that this resource needs.', challenges),
     ...((policy.rateLimit || policy.replayShare) && { TooManyRequests: answer(policy, 429, 'The client has sent as many requests as it may for now.', retryAfter) }),
     Unavailable: answer(policy, 503, 'The service could not decide about the request, or it is overloaded. The client can send the request again.', retryAfter)
   }

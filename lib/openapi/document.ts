@@ -20,11 +20,13 @@ export interface Operation {
   summary?: string
   description?: string
   tags?: readonly string[]
-  /** Any one of them is enough. Empty if nothing is needed. */
+  /** Any one of them is enough. Empty if nothing is needed. An empty one stands for a request without credentials. */
   security?: ReadonlyArray<Readonly<Record<string, readonly string[]>>>
   parameters?: Array<Parameter | Reference>
   requestBody?: { readonly content: Content }
   responses: Record<string, Response | Reference>
+  /** What the route asks for beyond scopes: one entry for each guard that does. */
+  'x-requirements'?: readonly object[]
 }
 
 export interface Reference { readonly $ref: string }

@@ -87,7 +87,7 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
   const other = ['--htu', 'https://api.holdfast.example/api/private']
   const rows: Array<{ title: string, tenant: Tenant, argv: string[], status: number, failed: string, reason: RefusalReason, cure: string, option?: RegExp }> = [
     { title: 'no token', tenant: local, argv: ['/api/private', '--no-token'], status: 401, failed: 'credentials', reason: 'credentials_missing', cure: ADVICE.credentials_missing.cure, option: /--no-token/ },
-    { title: 'no scope', tenant: local, argv: ['/api/private-scoped'], status: 403, failed: 'scope', reason: 'scope_missing', cure: ADVICE.scope_missing.cure, option: /--scope/ },
+    { title: 'no scope', tenant: local, argv: ['/api/private-scoped'], status: 403, failed: 'requirement', reason: 'scope_missing', cure: ADVICE.scope_missing.cure, option: /--scope/ },
     { title: 'another audience', tenant: elsewhere, argv: ['/api/private'], status: 401, failed: 'token.aud', reason: 'token_audience', cure: ADVICE.token_audience.cure, option: /--audience/ },
     { title: 'Bearer where DPoP is required', tenant: bound, argv: ['/api/private'], status: 401, failed: 'credentials', reason: 'scheme_not_offered', cure: ADVICE.scheme_not_offered.cure, option: /--dpop/ },
     { title: 'DPoP where there is none', tenant: noDpop, argv: ['/api/private', '--dpop'], status: 401, failed: 'credentials', reason: 'scheme_not_offered', cure: ADVICE.scheme_not_offered.cure },

@@ -115,8 +115,8 @@ t.test('Each kind of failure is named, with the values compared and the cure.', 
     { parts: dpop({ ath: 'x' }), check: 'proof.ath', expected: 'ath_mismatch' },
     { parts: dpop({}, { token: issuer.token({ cnf: { jkt: other.jkt } }) }), check: 'proof.jkt', expected: 'jkt_mismatch' },
     { parts: dpop(), check: 'proof.nonce', expected: 'nonce_missing', argv: ['--set', 'DPOP_NONCE=required'] },
-    { parts: { ...bearer(), url: 'https://api.example/api/private-scoped' }, check: 'scope', expected: 'scope_missing', says: /needed +read:messages/ },
-    { parts: bearer({ scope: 'a' }), check: 'scope', expected: 'scope_missing', argv: ['--scope', 'a b'], says: /needed +a and b/ }
+    { parts: { ...bearer(), url: 'https://api.example/api/private-scoped' }, check: 'requirement', expected: 'scope_missing', says: /needed +read:messages/ },
+    { parts: bearer({ scope: 'a' }), check: 'requirement', expected: 'scope_missing', argv: ['--scope', 'a b'], says: /needed +a and b/ }
   ]
   for (const { parts, check, expected, argv = [], says = /Refused/ } of rows) {
     const { code, text } = await run([...OFFLINE, ...argv], { input: curl('1.1', parts) })

@@ -110,7 +110,7 @@ t.test('After the check that failed nothing is reached, and there is advice', as
   const refused = await bench.explain(linesOf({ ...good, proof: good.remake(good.token, {}, { htu: `https://${good.host}${path}` }) }))
   t.match(refused, { verdict: 'refused', refusal: { reason: 'htu_mismatch', status: 401, error: 'invalid_dpop_proof', detail: { cause: 'scheme' }, meaning: ADVICE.htu_mismatch.meaning } })
   t.match(refused.refusal!.cure, /^The schemes differ/, 'the cure is that of the cause')
-  t.match(outcomes(refused), { 'proof.htm': 'passed', 'proof.htu': 'failed', 'proof.iat': 'not reached', scope: 'not reached' })
+  t.match(outcomes(refused), { 'proof.htm': 'passed', 'proof.htu': 'failed', 'proof.iat': 'not reached', requirement: 'not reached' })
   t.equal(step(refused, 'proof.htu').note, REFUSALS.htu_mismatch.description)
   t.same(step(refused, 'proof.iat').compared, [])
 
@@ -170,7 +170,7 @@ t.test('What cannot be told is said to be not checked, and what comes after it i
   const good = bench.good()
   const blind = { candidates: undefined, requirements: undefined, replay: undefined }
   const accepted = await bench.explain(linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: 'whose' })] }), blind)
-  t.match(accepted, { verdict: 'accepted', notChecked: ['token.key', 'token.signature', 'proof.nonce', 'proof.replay', 'scope'] })
+  t.match(accepted, { verdict: 'accepted', notChecked: ['token.key', 'token.signature', 'proof.nonce', 'proof.replay', 'requirement'] })
   t.match(step(accepted, 'proof.nonce').note, /DPOP_NONCE_SECRET/)
   t.match(step(accepted, 'proof.iat').compared.at(-1), ['accepted', 'any time, because the nonce tells the age'])
   t.equal((await bench.explain(linesOf(good), blind)).refusal?.reason, 'nonce_missing', 'that there is none can be told')

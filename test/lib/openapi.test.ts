@@ -1,7 +1,8 @@
 import t from 'tap'
 import type { OpenapiDocument } from '../../lib/openapi/document.ts'
 import { placeAddress, renderPage } from '../../schemas/docs-page.ts'
-import { ANY_TOKEN, guardOf, scopeAlternatives, scopesOf } from '../../lib/guard/requirement.ts'
+import { ANY_TOKEN } from '../../lib/guard/requirement.ts'
+import { guardOf, scopeAlternatives, scopesOf } from '../../lib/guard/route-guard.ts'
 
 const base: OpenapiDocument = {
   openapi: '3.1.0',
