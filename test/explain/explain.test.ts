@@ -9,6 +9,7 @@ import { explainRefusal, explainRequest } from '../../explain/explain.ts'
 import type { CapturedRequest, Explanation, ExplainOptions } from '../../explain/explain.ts'
 import { STEP_TEXTS } from '../../explain/compared.ts'
 import { STEPS } from '../../explain/steps.ts'
+import { parseRequirement } from '../../lib/guard/requirement.ts'
 import type { SigningKey } from '../../lib/provider/key-source.ts'
 import { Refusal, REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
@@ -153,6 +154,14 @@ t.test('Every mode, and the checks beyond token and proof', async t => {
       }),
       expected: 'accepted'
     },
+    {
+      title: 'a nonce of this service and a clock hours off, if the age is checked too',
+      values: { DPOP_NONCE: 'required', DPOP_NONCE_IAT: 'checked', DPOP_NONCE_SECRET: [secret] },
+      lines: good => linesOf(good, {
+        dpop: [good.remake(good.token, {}, { nonce: createNonces([Buffer.from(secret, 'base64url')]).current(now()), iat: 1 })]
+      }),
+      expected: 'iat_too_old'
+    },
     { title: 'a key that signed something else', lines: good => linesOf(good, { authorization: [`DPoP ${good.issuer.token({}, {}, makeIssuerKey('k1'))}`] }), expected: 'token_signature' },
     { title: 'behind a proxy', values: { TRUST_PROXY: ['loopback'] }, lines: good => [...linesOf(good, { hosts: ['inner'] }), 'X-Forwarded-Host: evil.example\t', `x-forwarded-host: ${good.host}`], expected: 'accepted' },
     { title: 'under a public URL', values: { PUBLIC_URL: 'https://api.example/svc' }, lines: good => linesOf(good, { hosts: [], dpop: [good.remake(good.token, {}, { htu: `https://api.example/svc${path}` })] }), expected: 'accepted' }
@@ -180,6 +189,57 @@ t.test('What cannot be told is said to be not checked, and what comes after it i
   t.match(step(down, 'token.key'), { outcome: 'not checked', note: REFUSALS.keys_unavailable.description })
   t.equal(step(down, 'token.signature').outcome, 'not checked')
   await t.rejects(bench.explain(linesOf(good), { candidates: async () => { throw new Error('a fault') } }), { message: 'a fault' }, 'a fault stays a fault')
+})
+
+t.test('It is told what the route asked for, what the token has, and what is missing', async t => {
+  const bench = await prepare(t, { IDP_SCOPE_IMPLIES: { admin: ['read'] }, RESOURCE: 'https://api.example/v1' })
+  const explain = (claims: object, requirements: ExplainOptions['requirements']) => bench.explain(linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token(claims as Record<string, unknown>)}`], dpop: [] }), { requirements })
+  const at = Math.floor(now())
+  const requirement = parseRequirement({
+    scope: ['read', 'write'],
+    acr: ['urn:mfa', 'urn:key'],
+    maxAgeSeconds: 60,
+    claims: { tenant: ['blue', 'red'], constructor: () => true },
+    authorizationDetails: [{ type: 'payment', check: ({ amount }) => amount === 1 }, { type: 'account' }]
+  })
+  const met = { scope: 'admin write', acr: 'urn:mfa', auth_time: at, tenant: 'red', constructor: 1, authorization_details: [{ type: 'account' }, { type: 'payment', amount: 1 }], aud: 'https://api.example/v1' }
+  const accepted = await explain(met, [requirement])
+  t.match(accepted, { verdict: 'accepted', notChecked: [] })
+  t.same(new Map(step(accepted, 'token.aud').compared).get('configured resource'), 'https://api.example/v1')
+  const details = JSON.stringify(met.authorization_details)
+  t.match(step(accepted, 'requirement').compared, [
+    ['granted', 'admin write'], ['needed', 'read and write'], ['missing', '(none)'], ['read from', 'scope'],
+    ['acr', 'urn:mfa'], ['acr needed', 'urn:mfa or urn:key'],
+    ['auth_time', new RegExp(`^${at} `)], ['login needed', 'at most 60 s ago'],
+    ['tenant', 'red'], ['tenant needed', 'blue or red'], ['constructor', '1'], ['constructor needed', 'what the route accepts'],
+    ['authorization_details', details], ['type needed', 'payment, with what the route accepts'], ['authorization_details', details], ['type needed', 'account']
+  ])
+  const rows: ReadonlyArray<readonly [lack: object, reason: RefusalReason]> = [
+    [{ acr: 'urn:pwd', scope: '' }, 'acr_missing'], [{ auth_time: at - 70 }, 'authentication_too_old'], [{ scope: 'write' }, 'scope_missing'], [{ tenant: 'green' }, 'claim_mismatch'], [{ constructor: undefined }, 'claim_mismatch'], [{ authorization_details: [{ type: 'account' }] }, 'authorization_details_missing']
+  ]
+  for (const [lack, reason] of rows) {
+    const refused = await explain({ ...met, ...lack }, [{}, requirement])
+    t.match(refused, { verdict: 'refused', refusal: { reason, meaning: ADVICE[reason].meaning } })
+    if (reason === 'scope_missing') t.match(new Map(step(refused, 'requirement').compared), new Map([['granted', 'write'], ['missing', 'read']]))
+  }
+  t.equal((await explain({ scope: '' }, [{ scope: ['x'] }, { acr: ['y'] }])).refusal?.reason, 'scope_missing', 'in the order of the guards')
+
+  const broken = await explain({}, [parseRequirement({ claims: { sub: () => { throw new Error('no database') } } })])
+  t.match(broken, { verdict: 'accepted', notChecked: ['requirement'] })
+  t.match(step(broken, 'requirement').note, /^The predicate for the claim sub failed here\. .* 500\.$/)
+})
+
+t.test('A guest of an optional route is accepted, and whatever is sent is checked', async t => {
+  const bench = await prepare(t)
+  const [optional, needed] = [{ optional: true }, {}] as const
+  const guest = await bench.explain(['GET / HTTP/1.1'], { requirements: [optional, optional] })
+  t.match(guest, { verdict: 'accepted', notChecked: [] })
+  t.same(guest.steps.map(({ name }) => name), ['credentials'])
+  for (const requirements of [[optional, needed], [], undefined]) {
+    t.equal((await bench.explain(['GET / HTTP/1.1'], { requirements })).refusal?.reason, 'credentials_missing')
+  }
+  t.equal((await bench.explain(['GET / HTTP/1.1', 'DPoP: x'], { requirements: [optional] })).refusal?.reason, 'credentials_missing')
+  t.equal((await bench.explain(['GET / HTTP/1.1', 'Authorization: Bearer x'], { requirements: [optional] })).refusal?.reason, 'token_malformed')
 })
 
 t.test('A check whose settings are not known is left out, and nothing else', async t => {

@@ -273,7 +273,7 @@ export interface components {
                 "application/json": components["schemas"]["Refusal"];
             };
         };
-        /** @description The token is valid, but it lacks a scope that this resource needs. */
+        /** @description The token is valid, but it lacks something that this resource needs. */
         Forbidden: {
             headers: {
                 /** @description The challenges of the accepted schemes, in one line (RFC 6750, RFC 9449 section 7.1). */

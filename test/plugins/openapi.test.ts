@@ -89,6 +89,53 @@ t.test('A route of another plugin is described from its own guards and words', a
   t.match(responses['201'], { description: 'Made' })
 })
 
+t.test('Whatever a route asks for stands in its description, and for programs in an extension', async t => {
+  const { document, app } = await start(t, {}, app => {
+    app.register(async app => {
+      const all = app.require({
+        scope: 'pay',
+        acr: ['urn:mfa', 'urn:key'],
+        maxAgeSeconds: 60,
+        claims: { tenant: ['blue', 2], 'we`ird': true, age: () => true },
+        authorizationDetails: [{ type: 'payment', check: () => true }, { type: 'account' }]
+      })
+      const optional = app.require({ optional: true, anyScope: ['a', 'b'] })
+      app.get('/all', { onRequest: all }, () => null)
+      app.get('/worded', { onRequest: [app.authenticate(), app.require({ claims: { tenant: 'blue' } })], schema: { description: 'Its own words.' } }, () => null)
+      app.get('/plain', { onRequest: app.require({ scope: 'a' }), schema: { description: 'Its own words.' } }, () => null)
+      app.get('/login', { onRequest: app.require({ maxAgeSeconds: 60 }) }, () => null)
+      app.get('/optional', { onRequest: optional }, () => null)
+      app.get('/needed', { onRequest: [optional, app.authenticate()] }, () => null)
+    })
+  })
+  const all = operationAt(document, '/all')
+  t.equal(all.description, 'Needs a valid access token with `pay`. The token also needs a login with the acr `urn:mfa` or `urn:key`, and a login at most 60 seconds ago, and the claim `tenant` with `blue` or `2`, ' +
+    "and the claim `we'ird` with `true`, and the claim `age` with a value that the route accepts, and an authorization detail of the type `payment` that the route accepts, and an authorization detail of the type `account`.")
+  t.same(all.security, [{ Bearer: ['pay'] }, { DPoP: ['pay'] }])
+  t.same(all['x-requirements'], [{
+    scope: ['pay'],
+    acr: ['urn:mfa', 'urn:key'],
+    maxAgeSeconds: 60,
+    claims: { tenant: ['blue', 2], 'we`ird': [true], age: 'predicate' },
+    authorizationDetails: [{ type: 'payment', check: 'predicate' }, { type: 'account' }]
+  }])
+  const worded = operationAt(document, '/worded')
+  t.match(worded, { description: 'Its own words. The token also needs the claim `tenant` with `blue`.', 'x-requirements': [{ claims: { tenant: ['blue'] } }] })
+  const plain = operationAt(document, '/plain')
+  t.same([plain.description, plain['x-requirements']], ['Its own words.', undefined])
+  t.same(['/all', '/worded', '/plain', '/login', '/optional'].filter(path => '403' in operationAt(document, path).responses), ['/all', '/worded', '/plain', '/optional'], 'a 403 only if something but the login may be missing')
+
+  const optional = operationAt(document, '/optional')
+  t.same(optional.security, [{}, { Bearer: ['a'] }, { Bearer: ['b'] }, { DPoP: ['a'] }, { DPoP: ['b'] }])
+  t.equal(optional.description, 'Needs a valid access token with `a`, or `b`. A request without credentials passes too.')
+  t.same(optional['x-requirements'], [{ anyScope: ['a', 'b'], optional: true }])
+  t.equal(operationAt(document, '/needed').security?.length, 4, 'not optional unless each guard is')
+  t.same(await lint({ ...document, paths: { '/all': document.paths['/all']!, '/optional': document.paths['/optional']! } }), [])
+  const page = (await app.inject('/docs')).body
+  t.ok(page.includes('the claim <code>tenant</code> with <code>blue</code> or <code>2</code>'))
+  t.ok(page.includes('Credentials: none, or <code>Bearer</code> with <code>a</code>'))
+})
+
 t.test('The schemes are those that the mode offers', async t => {
   const schemes: ReadonlyArray<{ mode: string, names: string[], proofRequired?: boolean }> = [
     { mode: 'ALLOWED', names: ['Bearer', 'DPoP'], proofRequired: false },

@@ -317,6 +317,21 @@ t.test('11: nonces', async t => {
   expectNonce(await bench.send(bench.proof({ claims: { nonce: createNonces([Buffer.alloc(32, 7)]).current(now() - 400) } })), 'nonce_stale', 'a nonce of more than five minutes ago')
 })
 
+t.test('11: with DPOP_NONCE_IAT=checked the age counts beside a nonce', async t => {
+  const bench = await prepare(t, { DPOP_NONCE: 'required', DPOP_NONCE_IAT: 'checked', IDP_DPOP_IAT_OFFSET_SECONDS: 60 })
+  const wrongClock = await bench.send(bench.proof({ claims: { iat: now() - 7200 } }))
+  expectRefusal(t, wrongClock, 'nonce_missing', 'DPoP', 'a client whose clock is wrong first gets a nonce')
+  const nonce = wrongClock.headers['dpop-nonce']
+  t.equal((await bench.send(bench.proof({ claims: { nonce } }))).status, 200)
+  t.equal((await bench.send(bench.proof({ claims: { nonce, iat: now() - 50 } }))).status, 200)
+  expectRefusal(t, await bench.send(bench.proof({ claims: { nonce, iat: now() - 70 } })), 'iat_too_old', 'DPoP')
+  expectRefusal(t, await bench.send(bench.proof({ claims: { nonce, iat: now() + 7200 } })), 'iat_in_future', 'DPoP')
+  expectRefusal(t, await bench.send(bench.proof({ claims: { nonce: 'made up', iat: now() - 70 } })), 'nonce_stale', 'DPoP')
+  const proof = bench.proof({ claims: { nonce } })
+  t.equal((await bench.send(proof)).status, 200)
+  expectRefusal(t, await bench.send(proof), 'proof_replayed', 'DPoP')
+})
+
 t.test('Without a secret for nonces one is made, and the log says so', async t => {
   const bench = await prepare(t, { DPOP_NONCE: 'required' })
   t.match(bench.running.log.find(line => line.event === 'nonce_secret_random'), { level: 40 })

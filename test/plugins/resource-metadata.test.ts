@@ -11,9 +11,11 @@ const PATH = '/.well-known/oauth-protected-resource'
 
 async function start (t: Test, settings: RawSettings = {}) {
   const issuer = await startIssuer(t)
-  const { app } = await startApp(t, issuer, settings)
+  const { app, log } = await startApp(t, issuer, settings)
   const ask = (path = PATH, headers: Record<string, string> = {}) => app.inject({ url: path, headers: { host: 'api.holdfast.test', ...headers } })
-  return { app, issuer, ask }
+  /** What the log warns of about the resource. */
+  const warnings = log.filter(({ level, msg }) => level === 40 && /resource/.test(msg)).map(({ msg }) => msg)
+  return { app, issuer, ask, warnings }
 }
 
 /** The value of `resource_metadata` in each challenge of an answer. */
@@ -25,7 +27,7 @@ t.test('The metadata tells who issues tokens, which scopes there are and what DP
   t.equal(answer.statusCode, 200)
   t.match(answer.headers['content-type'], /^application\/json/)
   t.same(answer.json(), {
-    resource: 'http://api.holdfast.test',
+    resource: AUDIENCE,
     authorization_servers: [issuer.url],
     scopes_supported: ['admin', 'read:messages', 'read:users', 'write:users'],
     bearer_methods_supported: ['header'],
@@ -50,25 +52,58 @@ t.test('What it says of DPoP follows the mode', async t => {
   }
 })
 
-t.test('Without PUBLIC_URL the resource is the address that the client used, and the answer is for this client alone', async t => {
-  const { ask } = await start(t, { TRUST_PROXY: 'loopback' })
+t.test('The resource is what a token may be meant for: RESOURCE, else the audience, else an address and a warning', async t => {
+  const differs = [/differs from the audience/]
+  const table: ReadonlyArray<{ title: string, settings: RawSettings, resource: string, warnings: RegExp[] }> = [
+    { title: 'RESOURCE', settings: { RESOURCE: 'https://api.holdfast.test/v1', PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://api.holdfast.test/v1', warnings: [] },
+    { title: 'the audience', settings: { IDP_AUDIENCE: 'https://api.holdfast.test/', PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://api.holdfast.test/', warnings: [] },
+    { title: 'PUBLIC_URL', settings: { IDP_AUDIENCE: 'api', PUBLIC_URL: 'https://www.holdfast.test/svc/' }, resource: 'https://www.holdfast.test/svc', warnings: differs },
+    { title: 'PUBLIC_URL that is the audience', settings: { IDP_AUDIENCE: 'http://www.holdfast.test/svc', PUBLIC_URL: 'http://www.holdfast.test/svc' }, resource: 'http://www.holdfast.test/svc', warnings: [] },
+    { title: 'an audience with a fragment', settings: { IDP_AUDIENCE: 'https://api.holdfast.test/#1', PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://www.holdfast.test', warnings: differs },
+    { title: 'an audience that only begins as a URL', settings: { IDP_AUDIENCE: 'https://[', PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://www.holdfast.test', warnings: differs },
+    { title: 'the address that the client used', settings: { IDP_AUDIENCE: 'http://api' }, resource: 'http://api.holdfast.test', warnings: differs }
+  ]
+  for (const { title, settings, resource, warnings } of table) {
+    const started = await start(t, settings)
+    t.equal((await started.ask()).json().resource, resource, title)
+    t.match(started.warnings, warnings, title)
+    t.equal(started.warnings.length, warnings.length, title)
+  }
+})
+
+t.test('A token that is meant for the resource passes, as one for the audience does', async t => {
+  const RESOURCE = 'https://api.holdfast.test/v1'
+  const { app, issuer } = await start(t, { RESOURCE })
+  const plain = await start(t)
+  const status = async ({ app, issuer }: Pick<typeof plain, 'app' | 'issuer'>, aud: unknown) => (await app.inject({ url: '/api/private', headers: { authorization: `Bearer ${issuer.token({ aud })}` } })).statusCode
+  for (const aud of [RESOURCE, [RESOURCE], ['x', RESOURCE], AUDIENCE, ['x', AUDIENCE]]) t.equal(await status({ app, issuer }, aud), 200, String(aud))
+  for (const aud of ['x', [], ['x'], `${RESOURCE}/`, 'https://api.holdfast.test']) t.equal(await status({ app, issuer }, aud), 401, String(aud))
+  t.equal(await status(plain, RESOURCE), 401, 'unless it is set')
+  t.equal(await status(plain, AUDIENCE), 200)
+})
+
+t.test('Without PUBLIC_URL the address that the client used is told, and the answer is for this client alone', async t => {
+  const { ask } = await start(t, { TRUST_PROXY: 'loopback', IDP_AUDIENCE: 'api' })
   const answer = await ask(PATH, { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'www.holdfast.test', 'x-forwarded-prefix': '/svc' })
   t.equal(answer.json().resource, 'https://www.holdfast.test/svc')
   t.equal(answer.headers['cache-control'], 'no-store')
 })
 
-t.test('With PUBLIC_URL the resource is that, whatever a request says, and the answer may be kept', async t => {
-  const { ask } = await start(t, { TRUST_PROXY: 'loopback', PUBLIC_URL: 'https://www.holdfast.test/svc/' })
+t.test('With PUBLIC_URL a request cannot change it, and the answer may be kept', async t => {
+  const { ask } = await start(t, { TRUST_PROXY: 'loopback', PUBLIC_URL: 'https://www.holdfast.test/svc/', IDP_AUDIENCE: 'api' })
   const answer = await ask(PATH, { 'x-forwarded-host': 'evil.test' })
   t.equal(answer.json().resource, 'https://www.holdfast.test/svc')
   t.equal(answer.headers['cache-control'], 'max-age=300')
 })
 
-t.test('The form with the prefix after the well-known path is served for the prefix of the resource alone', async t => {
-  const { ask } = await start(t, { PUBLIC_URL: 'https://www.holdfast.test/svc' })
-  const answer = await ask(`${PATH}/svc?x=1`)
-  t.same([answer.statusCode, answer.json().resource], [200, 'https://www.holdfast.test/svc'])
-  for (const other of ['/svc/', '/other', '/', '/SVC']) t.equal((await ask(PATH + other)).statusCode, 404, other)
+t.test('The path-inserted location is that of the resource, and that of the address of the service', async t => {
+  const RESOURCE = 'https://www.holdfast.test/v1/'
+  const { ask } = await start(t, { PUBLIC_URL: 'https://www.holdfast.test/svc', RESOURCE })
+  for (const path of [PATH, `${PATH}/svc?x=1`, `${PATH}/v1/`]) {
+    const answer = await ask(path)
+    t.same([answer.statusCode, answer.json().resource], [200, RESOURCE], path)
+  }
+  for (const other of ['/svc/', '/v1', '/other', '/', '/SVC']) t.equal((await ask(PATH + other)).statusCode, 404, other)
 })
 
 t.test('An address that cannot be told is a bad request, not a demand for credentials', async t => {
@@ -106,6 +141,19 @@ t.test('Without PUBLIC_URL no challenge points anywhere: no byte of a request go
   t.same(pointersOf(answer.headers['www-authenticate']), [])
 })
 
+t.test('Without PUBLIC_URL challenges point to the metadata of RESOURCE', async t => {
+  const { ask } = await start(t, { RESOURCE: 'https://www.holdfast.test/v1' })
+  t.same(pointersOf((await ask('/api/private')).headers['www-authenticate'])[0], `https://www.holdfast.test${PATH}/v1`)
+})
+
+t.test('RESOURCE is an https URL', async t => {
+  const accepts = (RESOURCE: string) => readSettings({ IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: AUDIENCE, RESOURCE })
+  for (const good of ['https://api.example', 'https://api.example/', 'https://api.example:8443/v1/x']) await t.resolves(accepts(good), good)
+  for (const bad of ['http://api.example', 'api.example', 'https://', 'https://a@api.example', 'https://api.example/?x', 'https://api.example/#x', 'urn:api']) {
+    await t.rejects(accepts(bad), /RESOURCE \(server\.resource\) is .*; allowed: https URL/, bad)
+  }
+})
+
 t.test('The auth plugin in another application, which serves no metadata, points to none', async t => {
   const issuer = await startIssuer(t)
   const app = Fastify()
@@ -119,7 +167,7 @@ t.test('The auth plugin in another application, which serves no metadata, points
 
 t.test('A service that is mounted under a path is described with that path', async t => {
   const issuer = await startIssuer(t)
-  const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, PUBLIC_URL: 'https://www.holdfast.test' })
+  const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: 'api', PUBLIC_URL: 'https://www.holdfast.test' })
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(async app => { await app.register(holdfast, { settings }) }, { prefix: '/svc' })

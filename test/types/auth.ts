@@ -78,10 +78,35 @@ export function theScopes (app: FastifyInstance, listed: readonly string[]): voi
   app.requireScope(listed[0])
 }
 
+export function theRequirements (app: FastifyInstance, listed: readonly string[]): void {
+  holds<Equal<ReturnType<typeof app.require>, GuardHook>>()
+  app.get('/', { onRequest: app.require({ scope: 'a', anyScope: listed, acr: ['x'], maxAgeSeconds: 60, optional: true }) }, request => request.auth?.scopes)
+  app.require({ claims: { tenant: 'blue', level: [1, 2], on: true, age: age => typeof age === 'number' && age > 17, team: async () => true } })
+  app.require({ authorizationDetails: { type: 'payment', check: detail => detail.type === 'payment' && detail.amount === 1 } })
+  app.require({ authorizationDetails: [{ type: 'payment' }, { type: 'account' }] })
+
+  // @ts-expect-error there is no such member
+  app.require({ scopes: 'a' })
+  // @ts-expect-error it takes one object
+  app.require()
+  // @ts-expect-error a scope is a text
+  app.require({ scope: 1 })
+  // @ts-expect-error so are seconds a number
+  app.require({ maxAgeSeconds: '60' })
+  // @ts-expect-error a claim cannot be asked to be an object
+  app.require({ claims: { address: { city: 'Bonn' } } })
+  // @ts-expect-error only true and false are answers
+  app.require({ claims: { tenant: () => 'blue' } })
+  // @ts-expect-error a detail has a type
+  app.require({ authorizationDetails: { check: () => true } })
+}
+
 export async function inAHandler (request: FastifyRequest): Promise<void> {
   holds<Equal<ReturnType<typeof request.authenticate>, Promise<void>>>()
   holds<Equal<ReturnType<typeof request.requireScope>, Promise<void>>>()
   holds<Equal<Parameters<typeof request.requireScope>, Parameters<FastifyInstance['requireScope']>>>()
+  holds<Equal<Parameters<typeof request.require>, Parameters<FastifyInstance['require']>>>()
+  await request.require({ maxAgeSeconds: 60 })
   await request.requireScope('a', 'b')
   // @ts-expect-error no scope at all
   await request.requireScope()

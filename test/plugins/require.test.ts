@@ -1,0 +1,363 @@
+import Fastify from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import t from 'tap'
+import type { Test } from 'tap'
+import auth from '../../plugins/auth.ts'
+import type { AuthOptions, RequirementOptions } from '../../plugins/auth.ts'
+import { REFUSALS } from '../../lib/refusal.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
+import { parseChallenges } from '../helpers/challenges.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import type { Overrides } from '../helpers/issuer.ts'
+
+interface Asked {
+  readonly status: number
+  /** The reason of the last refusal that was logged. */
+  readonly reason: RefusalReason | undefined
+  readonly body: string
+  /** The challenge of each scheme. */
+  readonly challenges: Record<string, Record<string, string | undefined>>
+}
+
+/** An app with the auth plugin. `ask` sends a Bearer token with these claims, or the headers that are given. */
+async function start (t: Test, options: AuthOptions = {}) {
+  const issuer = await startIssuer(t)
+  const log: Array<Record<string, unknown>> = []
+  const app = Fastify({ logger: { stream: { write: (line: string) => { log.push(JSON.parse(line)) } } } })
+  t.teardown(() => app.close())
+  await app.register(auth, { ...options, idp: { issuer: issuer.url, audience: AUDIENCE, ...options.idp } })
+  const send = async (url: string, headers: Record<string, string> = {}): Promise<Asked> => {
+    log.length = 0
+    const answer = await app.inject({ url, headers: { host: 'api.example', ...headers } })
+    const challenges = parseChallenges(String(answer.headers['www-authenticate'] ?? ''))
+    const refusals = log.filter(({ msg }) => msg === 'request refused')
+    t.ok(refusals.length <= 1, 'a refusal is told once')
+    return { status: answer.statusCode, reason: refusals[0]?.reason as RefusalReason | undefined, body: answer.body, challenges: Object.fromEntries(challenges.map(({ scheme, parameters }) => [scheme, parameters])) }
+  }
+  const bearer = (claims: Overrides = {}): Record<string, string> => ({ authorization: `Bearer ${issuer.token(claims)}` })
+  return { app, issuer, log, send, ask: (url: string, claims?: Overrides) => send(url, bearer(claims)) }
+}
+
+/** What a handler knows of its caller. */
+const caller = ({ user, auth }: FastifyRequest): object => ({ user: user?.sub ?? null, auth: auth?.scheme ?? null })
+
+const seconds = (): number => Math.floor(Date.now() / 1000)
+
+/** Each requirement with tokens that meet it and tokens that do not. Within a row they differ in what the row is about. */
+const ROWS: ReadonlyArray<{ readonly title: string, readonly requirement: RequirementOptions, readonly passes: readonly Overrides[], readonly fails: readonly Overrides[], readonly reason: RefusalReason }> = [
+  { title: 'one scope', requirement: { scope: 'a' }, passes: [{ scope: 'a' }, { scope: 'b a' }], fails: [{}, { scope: 'A' }, { scope: 'ab' }, { scope: 5 }], reason: 'scope_missing' },
+  { title: 'all scopes', requirement: { scope: ['a', 'b'] }, passes: [{ scope: 'b a' }, { scope: ['a', 'b'] }], fails: [{ scope: 'a' }], reason: 'scope_missing' },
+  { title: 'any scope', requirement: { anyScope: ['a', 'b'] }, passes: [{ scope: 'a' }, { scope: 'b' }], fails: [{ scope: 'c' }], reason: 'scope_missing' },
+  { title: 'a scope and any of others', requirement: { scope: 'a', anyScope: 'b' }, passes: [{ scope: 'a b' }], fails: [{ scope: 'a' }, { scope: 'b' }], reason: 'scope_missing' },
+  {
+    title: 'a claim with a value',
+    requirement: { claims: { tenant: 'blue' } },
+    passes: [{ tenant: 'blue' }, { tenant: ['red', 'blue'] }],
+    fails: [{}, { tenant: 'red' }, { tenant: 'Blue' }, { tenant: ['red'] }, { tenant: [] }, { tenant: [['blue']] }, { tenant: null }, { tenant: 5 }, { tenant: true }, { tenant: { blue: 'blue' } }],
+    reason: 'claim_mismatch'
+  },
+  { title: 'a claim with a number', requirement: { claims: { level: 2 } }, passes: [{ level: 2 }, { level: [1, 2] }], fails: [{ level: '2' }, { level: 3 }, { level: true }, { level: null }], reason: 'claim_mismatch' },
+  { title: 'a claim with false', requirement: { claims: { guest: false } }, passes: [{ guest: false }], fails: [{}, { guest: 'false' }, { guest: 0 }, { guest: null }, { guest: '' }], reason: 'claim_mismatch' },
+  { title: 'a claim with one of several values', requirement: { claims: { group: ['x', 1] } }, passes: [{ group: 'x' }, { group: 1 }, { group: ['y', 1] }], fails: [{ group: 'y' }, { group: '1' }, { group: ['y'] }, { group: {} }], reason: 'claim_mismatch' },
+  { title: 'two claims', requirement: { claims: { tenant: 'blue', level: 2 } }, passes: [{ tenant: 'blue', level: 2 }], fails: [{ tenant: 'blue' }, { level: 2 }], reason: 'claim_mismatch' },
+  { title: 'a claim with an inherited name', requirement: { claims: { constructor: 'x' } }, passes: [{ constructor: 'x' }], fails: [{}, { constructor: 'y' }], reason: 'claim_mismatch' },
+  { title: 'a predicate for an inherited name', requirement: { claims: { toString: () => true } }, passes: [{ toString: 1 }], fails: [{}], reason: 'claim_mismatch' },
+  { title: 'a predicate', requirement: { claims: { age: age => typeof age === 'number' && age >= 18 } }, passes: [{ age: 18 }], fails: [{}, { age: 17 }, { age: '18' }], reason: 'claim_mismatch' },
+  { title: 'a predicate that promises', requirement: { claims: { age: async age => age === 18 } }, passes: [{ age: 18 }], fails: [{}, { age: 17 }], reason: 'claim_mismatch' },
+  { title: 'a value and a predicate', requirement: { claims: { tenant: 'blue', age: age => age === 18 } }, passes: [{ tenant: 'blue', age: 18 }], fails: [{ tenant: 'red', age: 18 }, { tenant: 'blue', age: 1 }], reason: 'claim_mismatch' },
+  { title: 'an acr', requirement: { acr: 'urn:mfa' }, passes: [{ acr: 'urn:mfa' }], fails: [{}, { acr: 'urn:pwd' }, { acr: 5 }, { acr: ['urn:mfa'] }, { acr: null }], reason: 'acr_missing' },
+  { title: 'one of several acr values', requirement: { acr: ['urn:mfa', '2'] }, passes: [{ acr: 'urn:mfa' }, { acr: '2' }], fails: [{ acr: 'urn:pwd' }, { acr: 2 }], reason: 'acr_missing' },
+  {
+    title: 'a recent login',
+    requirement: { maxAgeSeconds: 60 },
+    passes: [{ auth_time: seconds() }, { auth_time: seconds() - 20 }, { auth_time: seconds() + 3 }],
+    fails: [{}, { auth_time: seconds() - 62 }, { auth_time: seconds() + 3600 }, { auth_time: -1 }, { auth_time: 0 }, { auth_time: String(seconds()) }, { auth_time: null }, { auth_time: [seconds()] }],
+    reason: 'authentication_too_old'
+  },
+  { title: 'a login of any age', requirement: { maxAgeSeconds: Number.MAX_SAFE_INTEGER }, passes: [{ auth_time: 0 }], fails: [{}, { auth_time: -1 }, { auth_time: seconds() + 3600 }], reason: 'authentication_too_old' },
+  {
+    title: 'an authorization detail',
+    requirement: { authorizationDetails: { type: 'payment' } },
+    passes: [{ authorization_details: [{ type: 'payment' }] }, { authorization_details: [null, 'x', { type: 'account' }, { type: 'payment', amount: 1 }] }],
+    fails: [{}, { authorization_details: [] }, { authorization_details: [{ type: 'account' }] }, { authorization_details: { type: 'payment' } }, { authorization_details: 'payment' }, { authorization_details: ['payment'] }, { authorization_details: [{ type: ['payment'] }] }],
+    reason: 'authorization_details_missing'
+  },
+  {
+    title: 'an authorization detail that passes a check',
+    requirement: { authorizationDetails: { type: 'payment', check: ({ amount }) => amount === 1 } },
+    passes: [{ authorization_details: [{ type: 'payment', amount: 1 }] }, { authorization_details: [{ type: 'payment', amount: 2 }, { type: 'payment', amount: 1 }] }],
+    fails: [{}, { authorization_details: [{ type: 'payment', amount: 2 }] }, { authorization_details: [{ type: 'account', amount: 1 }] }],
+    reason: 'authorization_details_missing'
+  },
+  {
+    title: 'two authorization details',
+    requirement: { authorizationDetails: [{ type: 'payment', check: async ({ amount }) => amount === 1 }, { type: 'account' }] },
+    passes: [{ authorization_details: [{ type: 'payment', amount: 1 }, { type: 'account' }] }],
+    fails: [{ authorization_details: [{ type: 'payment', amount: 1 }] }, { authorization_details: [{ type: 'account' }] }, { authorization_details: [{ type: 'payment' }, { type: 'account' }] }],
+    reason: 'authorization_details_missing'
+  }
+]
+
+t.test('Each requirement lets pass the tokens that meet it, and no others', async t => {
+  const { app, ask } = await start(t)
+  for (const [at, { requirement }] of ROWS.entries()) {
+    app.get(`/hook/${at}`, { onRequest: app.require(requirement) }, caller)
+    app.get(`/inside/${at}`, async request => request.require(requirement).then(() => caller(request)))
+  }
+  for (const [at, { title, passes, fails, reason }] of ROWS.entries()) {
+    for (const path of [`/hook/${at}`, `/inside/${at}`]) {
+      for (const claims of passes) t.equal((await ask(path, claims)).status, 200, `${path} ${title}: ${JSON.stringify(claims)}`)
+      for (const claims of fails) {
+        const { status, error } = REFUSALS[reason]
+        const refused = await ask(path, claims)
+        t.match(refused, { status, reason, challenges: { Bearer: { error } } }, `${path} ${title}: not ${JSON.stringify(claims)}`)
+        t.notOk(refused.challenges.DPoP?.error, 'the error is on the scheme that was used')
+      }
+    }
+  }
+})
+
+t.test('A claim named __proto__ is a claim like any other', async t => {
+  const { app, issuer, send } = await start(t)
+  app.get('/', { onRequest: app.require({ claims: JSON.parse('{"__proto__":"x"}') }) }, caller)
+  const tokenOf = (member: string): string => issuer.rawToken(`{"alg":"RS256","kid":"${issuer.keys[0]!.kid}"}`, JSON.stringify(issuer.claims()).replace(/}$/, `${member}}`))
+  t.equal((await send('/', { authorization: `Bearer ${tokenOf(',"__proto__":"x"')}` })).status, 200)
+  t.equal((await send('/', { authorization: `Bearer ${tokenOf(',"__proto__":"y"')}` })).reason, 'claim_mismatch')
+  t.equal((await send('/', { authorization: `Bearer ${tokenOf('')}` })).reason, 'claim_mismatch')
+})
+
+t.test('Only `true` from a predicate passes, and a predicate that fails is a fault', async t => {
+  const { app, log, ask } = await start(t)
+  const answers: ReadonlyArray<readonly [title: string, predicate: unknown, status: number]> = [
+    ['true', () => true, 200],
+    ['a promise of true', async () => true, 200],
+    ['a thenable of true', () => ({ then: (resolve: (value: boolean) => void) => resolve(true) }), 200],
+    ['false', () => false, 403],
+    ['nothing', () => {}, 403],
+    ['1', () => 1, 403],
+    ['a text', () => 'true', 403],
+    ['an object', () => ({}), 403],
+    ['a boxed true', () => Object(true), 403],
+    ['a promise of 1', async () => 1, 403],
+    ['a throw', () => { throw new Error('broken') }, 500],
+    ['a rejection', async () => { throw new Error('broken') }, 500],
+    // eslint-disable-next-line no-throw-literal
+    ['a throw of nothing', () => { throw undefined }, 500],
+    ['a rejection with nothing', () => Promise.reject(undefined), 500], // eslint-disable-line prefer-promise-reject-errors
+    ['a throw with a status', () => { throw Object.assign(new Error('forbidden'), { statusCode: 403 }) }, 500]
+  ]
+  for (const [at, [, predicate]] of answers.entries()) {
+    app.get(`/claim/${at}`, { onRequest: app.require({ claims: { sub: predicate as () => boolean } }) }, caller)
+    app.get(`/detail/${at}`, { onRequest: app.require({ authorizationDetails: { type: 'x', check: predicate as () => boolean } }) }, caller)
+    app.get(`/inside/${at}`, async request => request.require({ claims: { sub: predicate as () => boolean } }))
+  }
+  for (const [at, [title, , status]] of answers.entries()) {
+    for (const path of ['claim', 'detail', 'inside']) {
+      const answer = await ask(`/${path}/${at}`, { authorization_details: [{ type: 'x' }] })
+      t.equal(answer.status, status, `${path}: ${title}`)
+      t.equal(Object.keys(answer.challenges).length > 0, status === 403, 'a fault has no challenge')
+    }
+  }
+  t.match(log.at(-2), { level: 50, err: { message: /^The predicate for the claim sub failed/ } }, 'the log says which predicate failed')
+})
+
+t.test('A predicate is not asked unless all the rest holds', async t => {
+  const { app, ask } = await start(t)
+  const asked: unknown[] = []
+  const note = (value: unknown): boolean => asked.push(value) > 0
+  app.get('/', { onRequest: app.require({ scope: 'a', claims: { team: note, tenant: 'blue' } }) }, caller)
+  t.equal((await ask('/', { scope: 'a', tenant: 'blue' })).reason, 'claim_mismatch', 'the claim is missing')
+  t.equal((await ask('/', { scope: 'a', tenant: 'red', team: 1 })).reason, 'claim_mismatch')
+  t.equal((await ask('/', { scope: 'b', tenant: 'blue', team: 1 })).reason, 'scope_missing')
+  t.same(asked, [])
+  t.equal((await ask('/', { scope: 'a', tenant: 'blue', team: 1 })).status, 200)
+  t.same(asked, [1])
+})
+
+t.test('A step-up is told before a 403, with all of the login that the route needs', async t => {
+  const { app, issuer, ask, send } = await start(t)
+  const client = await createDpopClient()
+  app.get('/pay', { onRequest: app.require({ acr: ['urn:mfa', 'urn:key'], maxAgeSeconds: 60, scope: 'pay', claims: { tenant: 'blue' } }) }, caller)
+  app.get('/acr', { onRequest: app.require({ acr: 'urn:mfa' }) }, caller)
+  app.get('/age', { onRequest: app.require({ maxAgeSeconds: 0 }) }, caller)
+  const met = { acr: 'urn:key', auth_time: seconds(), scope: 'pay', tenant: 'blue' }
+  t.equal((await ask('/pay', met)).status, 200)
+  const challenge = { error: 'insufficient_user_authentication', acr_values: 'urn:mfa urn:key', max_age: '60' }
+  for (const [lack, reason] of [[{ acr: 'urn:pwd' }, 'acr_missing'], [{ auth_time: 1 }, 'authentication_too_old'], [{ acr: undefined, scope: undefined, tenant: undefined }, 'acr_missing']] as const) {
+    const refused = await ask('/pay', { ...met, ...lack })
+    t.match(refused, { status: 401, reason, challenges: { Bearer: { ...challenge, error_description: REFUSALS[reason].description } } })
+    t.same(Object.keys(refused.challenges.Bearer!), ['error', 'error_description', 'acr_values', 'max_age'], 'and no scope')
+    t.same(Object.keys(refused.challenges.DPoP!), ['algs'])
+  }
+  const token = issuer.token({ ...met, acr: undefined, cnf: { jkt: client.jkt } })
+  const bound = await send('/pay', { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'http://api.example/pay' }) })
+  t.match(bound, { status: 401, challenges: { DPoP: { ...challenge, algs: /ES256/ } } })
+  t.notOk(bound.challenges.Bearer!.error)
+
+  t.match(await ask('/pay', { ...met, scope: 'x', tenant: undefined }), { status: 403, reason: 'scope_missing', challenges: { Bearer: { scope: 'pay' } } })
+  const other = await ask('/pay', { ...met, tenant: 'red' })
+  t.match(other, { status: 403, reason: 'claim_mismatch', challenges: { Bearer: { error: 'insufficient_scope' } } })
+  t.equal(other.challenges.Bearer!.scope, undefined, 'no scope would help')
+  t.match((await send('/pay')).challenges, { Bearer: { scope: 'pay' }, DPoP: { scope: 'pay' } }, 'a client without a token is told the scope')
+  t.same(Object.keys((await ask('/acr')).challenges.Bearer!), ['error', 'error_description', 'acr_values'])
+  t.same((await ask('/age')).challenges.Bearer!.max_age, '0')
+})
+
+t.test('An optional route greets a guest, and holds whatever is sent to everything', async t => {
+  const { app, issuer, ask, send } = await start(t)
+  const client = await createDpopClient()
+  app.get('/', { onRequest: app.require({ optional: true }) }, caller)
+  app.get('/scoped', { onRequest: app.require({ optional: true, scope: 'a' }) }, caller)
+  app.get('/inside', async request => request.require({ optional: true }).then(() => caller(request)))
+  app.get('/both', { onRequest: [app.require({ optional: true }), app.require({ scope: 'a' })] }, caller)
+  app.get('/later', { onRequest: app.require({ optional: true }) }, async request => request.requireScope('a').then(() => caller(request)))
+  app.get('/never', { onRequest: app.require({ optional: false }) }, caller)
+
+  const [guest, user] = [{ user: null, auth: null }, { user: 'user-1', auth: 'Bearer' }]
+  for (const path of ['/', '/scoped', '/inside']) {
+    const answer = await send(path)
+    t.same([answer.status, JSON.parse(answer.body), answer.reason], [200, guest, undefined], path)
+    t.same(JSON.parse((await ask(path, { scope: 'a' })).body), user, path)
+    const token = issuer.token({ scope: 'a', cnf: { jkt: client.jkt } })
+    const proof = client.proof({ token, url: `http://api.example${path}` })
+    t.equal((await send(path, { authorization: `DPoP ${token}`, dpop: proof })).status, 200)
+    const sent: ReadonlyArray<readonly [headers: Record<string, string>, reason: RefusalReason]> = [
+      [{ authorization: `Bearer ${issuer.token({ exp: 1 })}` }, 'token_expired'],
+      [{ authorization: 'Bearer x' }, 'token_malformed'],
+      [{ authorization: 'Bearer' }, 'credentials_missing'],
+      [{ authorization: '' }, 'credentials_missing'],
+      [{ authorization: 'Basic eDp5' }, 'scheme_not_offered'],
+      [{ dpop: proof }, 'credentials_missing'],
+      [{ dpop: '' }, 'credentials_missing'],
+      [{ authorization: `DPoP ${token}` }, 'proof_missing'],
+      [{ authorization: `DPoP ${token}`, dpop: proof }, 'proof_replayed']
+    ]
+    for (const [headers, reason] of sent) t.match(await send(path, headers), { status: 401, reason }, `${path}: ${Object.keys(headers).join()} ${reason}`)
+  }
+  t.match(await ask('/scoped', { scope: 'b' }), { status: 403, reason: 'scope_missing' })
+  for (const path of ['/both', '/later', '/never']) {
+    t.match(await send(path), { status: 401, reason: 'credentials_missing' }, path)
+    t.equal((await ask(path, { scope: 'a' })).status, 200, path)
+  }
+})
+
+t.test('Calls of one handler share one check, though one of them is content with a guest', async t => {
+  const { app, issuer, ask, send } = await start(t)
+  const client = await createDpopClient()
+  app.get('/', async request => {
+    const [guest, ...others] = await Promise.allSettled([request.require({ optional: true }), request.authenticate(), request.require({ scope: 'a' })])
+    return [guest.status, ...others.map(({ status }) => status), caller(request)]
+  })
+  t.same(JSON.parse((await send('/')).body), ['fulfilled', 'rejected', 'rejected', { user: null, auth: null }])
+  t.same(JSON.parse((await ask('/', { scope: 'b' })).body), ['fulfilled', 'fulfilled', 'rejected', { user: 'user-1', auth: 'Bearer' }])
+  const token = issuer.token({ scope: 'a', cnf: { jkt: client.jkt } })
+  const bound = await send('/', { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'http://api.example/' }) })
+  t.same(JSON.parse(bound.body).slice(0, 3), ['fulfilled', 'fulfilled', 'fulfilled'], 'the proof passes once for all')
+})
+
+t.test('Requirements add up along encapsulated hooks, and one proof is enough for all of them', async t => {
+  const { app, issuer, ask, send } = await start(t)
+  const client = await createDpopClient()
+  await app.register(async scope => {
+    scope.addHook('onRequest', scope.require({ claims: { tenant: 'blue' } }))
+    await scope.register(async inner => {
+      inner.addHook('onRequest', inner.requireScope('a'))
+      inner.get('/inner', { preHandler: inner.require({ acr: 'urn:mfa' }) }, caller)
+    })
+    scope.get('/outer', caller)
+  })
+  const met = { tenant: 'blue', scope: 'a', acr: 'urn:mfa' }
+  t.equal((await ask('/inner', met)).status, 200)
+  t.equal((await ask('/outer', { tenant: 'blue' })).status, 200)
+  t.equal((await ask('/outer', { ...met, tenant: 'red' })).reason, 'claim_mismatch')
+  t.equal((await ask('/inner', { ...met, tenant: 'red' })).reason, 'claim_mismatch')
+  t.equal((await ask('/inner', { ...met, scope: 'b' })).reason, 'scope_missing')
+  t.equal((await ask('/inner', { ...met, acr: 'urn:pwd' })).reason, 'acr_missing')
+  const token = issuer.token({ ...met, cnf: { jkt: client.jkt } })
+  t.equal((await send('/inner', { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'http://api.example/inner' }) })).status, 200)
+})
+
+t.test('After a requirement that is not met the caller is known all the same', async t => {
+  const { app, ask, send } = await start(t)
+  const known: object[] = []
+  app.addHook('onResponse', async request => { known.push(caller(request)) })
+  app.get('/', { onRequest: app.require({ acr: 'urn:mfa' }) }, caller)
+  app.get('/claim', { onRequest: app.require({ claims: { tenant: async () => false } }) }, caller)
+  await ask('/')
+  await ask('/claim', { tenant: 1 })
+  await send('/', { authorization: 'Bearer x' })
+  t.same(known, [{ user: 'user-1', auth: 'Bearer' }, { user: 'user-1', auth: 'Bearer' }, { user: null, auth: null }])
+})
+
+t.test('A scope brings others along when it is judged, and nowhere else', async t => {
+  const { app, ask } = await start(t, { idp: { scopeImplies: { root: ['admin', 'log'], admin: ['read', 'write'], write: 'read, list', log: ['read'] } } })
+  app.get('/read', { onRequest: app.requireScope('read') }, request => request.auth!.scopes)
+  app.get('/any', { onRequest: app.require({ anyScope: ['list', 'other'] }) }, caller)
+  app.get('/admin', { onRequest: app.requireScope('admin', 'write') }, caller)
+  const table = [
+    { scope: 'read', granted: ['/read'] },
+    { scope: 'write', granted: ['/read', '/any'] },
+    { scope: 'log', granted: ['/read'] },
+    { scope: 'admin', granted: ['/read', '/any', '/admin'] },
+    { scope: 'root', granted: ['/read', '/any', '/admin'] },
+    { scope: 'Root', granted: [] },
+    { scope: 'other', granted: ['/any'] }
+  ]
+  for (const { scope, granted } of table) {
+    for (const path of ['/read', '/any', '/admin']) t.equal((await ask(path, { scope })).status, granted.includes(path) ? 200 : 403, `${scope} for ${path}`)
+  }
+  t.same(JSON.parse((await ask('/read', { scope: 'root' })).body), ['root'], "the token's own scopes are shown")
+  t.equal((await ask('/admin', { scope: 'read' })).challenges.Bearer!.scope, 'admin write')
+})
+
+t.test('Scopes that imply each other in a circle stop the start', async t => {
+  const idp = { domain: 'tenant.example', audience: AUDIENCE }
+  const register = (scopeImplies: unknown) => async () => { await Fastify().register(auth, { idp: { ...idp, scopeImplies } }) }
+  await t.resolves(register({ a: ['b', 'c'], b: ['d'], c: ['d'] }), 'two ways to one scope are no circle')
+  await t.resolves(register({ ['__proto__' as string]: ['a'] }))
+  await t.rejects(register({ a: ['a'] }), /idp\.scopeImplies has a circle: a implies a/)
+  await t.rejects(register({ x: ['a'], a: ['b'], b: ['c'], c: ['a'] }), /idp\.scopeImplies has a circle: a implies b implies c implies a/)
+  for (const bad of ['admin', ['admin'], { a: [] }, { a: {} }, { a: [['b']] }, { a: ['b"'] }, { 'a b': ['c'] }, { a: [null] }]) {
+    await t.rejects(register(bad), /idp\.scopeImplies is .*; allowed: map from a scope to a list of scopes/, JSON.stringify(bad))
+  }
+})
+
+t.test('What a route asks for is checked when the route is made', async t => {
+  const { app } = await start(t)
+  const bad: ReadonlyArray<readonly [given: unknown, says: RegExp]> = [
+    [undefined, /takes one object/], [null, /takes one object/], ['a', /takes one object/], [['a'], /takes one object/], [() => true, /takes one object/], [new Date(), /takes one object/],
+    [{ scopes: 'a' }, /no member "scopes"; the members are scope, anyScope/], [JSON.parse('{"__proto__":1}'), /no member "__proto__"/], [{ constructor: 'a' }, /no member "constructor"/],
+    [{ scope: undefined }, /scope takes a word/], [{ scope: [] }, /scope takes a word/], [{ scope: '' }, /scope takes a word/], [{ scope: 'a b' }, /scope takes a word/], [{ scope: ['a', 1] }, /scope takes a word/], [{ scope: { any: ['a'] } }, /scope takes a word/],
+    [{ anyScope: [] }, /anyScope takes a word/], [{ anyScope: ['a"'] }, /anyScope takes a word/], [{ acr: 'a\\' }, /acr takes a word/], [{ acr: [] }, /acr takes a word/], [{ acr: 2 }, /acr takes a word/], [{ acr: ['urn:ü'] }, /acr takes a word/],
+    [{ maxAgeSeconds: -1 }, /maxAgeSeconds takes/], [{ maxAgeSeconds: 1.5 }, /maxAgeSeconds takes/], [{ maxAgeSeconds: '60' }, /maxAgeSeconds takes/], [{ maxAgeSeconds: NaN }, /maxAgeSeconds takes/], [{ maxAgeSeconds: Infinity }, /maxAgeSeconds takes/], [{ maxAgeSeconds: undefined }, /maxAgeSeconds takes/],
+    [{ claims: {} }, /claims takes an object/], [{ claims: [] }, /claims takes an object/], [{ claims: 'a' }, /claims takes an object/], [{ claims: new Map() }, /claims takes an object/], [{ claims: undefined }, /claims takes an object/], [{ claims: null }, /claims takes an object/],
+    [{ claims: { a: undefined } }, /the claim "a" takes/], [{ claims: { a: null } }, /the claim "a" takes/], [{ claims: { a: [] } }, /the claim "a" takes/], [{ claims: { a: {} } }, /the claim "a" takes/], [{ claims: { a: NaN } }, /the claim "a" takes/], [{ claims: { a: ['x', [1]] } }, /the claim "a" takes/], [{ claims: { a: ['x', () => true] } }, /the claim "a" takes/],
+    [{ authorizationDetails: [] }, /authorizationDetails takes/], [{ authorizationDetails: 'payment' }, /authorizationDetails takes/], [{ authorizationDetails: {} }, /authorizationDetails takes/], [{ authorizationDetails: { type: '' } }, /authorizationDetails takes/], [{ authorizationDetails: { type: 'a', check: true } }, /authorizationDetails takes/],
+    [{ authorizationDetails: { type: 'a', check: undefined } }, /authorizationDetails takes/], [{ authorizationDetails: { type: 'a', amount: 1 } }, /authorizationDetails takes/], [{ authorizationDetails: [{ type: 'a' }, null] }, /authorizationDetails takes/],
+    [{ optional: 'yes' }, /optional takes true or false/], [{ optional: undefined }, /optional takes true or false/], [{ optional: 1 }, /optional takes true or false/]
+  ]
+  for (const [given, says] of bad) {
+    t.throws(() => app.require(given as RequirementOptions), { name: 'TypeError', message: says }, `${typeof given === 'object' ? JSON.stringify(given) : String(given)}`)
+  }
+  // @ts-expect-error the types say so too
+  t.throws(() => app.require(), { name: 'TypeError', message: /takes one object/ })
+  t.equal(app.require({}).requirement, app.authenticate().requirement, 'nothing is asked for')
+  t.equal(app.require({ optional: false }).requirement, app.authenticate().requirement)
+  t.same(app.requireScope('a', 'b').requirement, app.require({ scope: ['a', 'b'] }).requirement)
+  t.same(app.requireScope({ any: ['a'] }).requirement, app.require({ anyScope: 'a' }).requirement)
+  t.ok(Object.isFrozen(app.require({ scope: 'a' }).requirement))
+  const list = ['a']
+  const { requirement } = app.require({ scope: list, claims: { x: list } })
+  list.push('b')
+  t.match(requirement, { scope: ['a'], claims: [{ allowed: ['a'] }] })
+  t.equal(requirement.scope!.length, 1, 'what is changed afterwards changes nothing')
+  const nobody: FastifyInstance['require'] = Fastify().require
+  t.equal(nobody, undefined, 'before the plugin has loaded there is nothing to call')
+})
+
+t.test('In a handler a bad requirement is a fault, not a pass', async t => {
+  const { app, ask } = await start(t)
+  app.get('/', async request => request.require({ scope: [] }))
+  t.equal((await ask('/')).status, 500)
+})
