@@ -29,14 +29,15 @@ export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, a
     DPOP_NONCE_SECRET: values.DPOP_NONCE_SECRET ?? randomBytes(32).toString('base64url')
   })
   const names = settingNames.filter((name) => values[name] !== undefined)
+  const inVariables = names.filter((name) => variableNames.includes(name))
   const settings = await readSettings(Object.fromEntries(names.map((name) => [name, values[name]])), faults)
   const textOf = (name: SettingName): [string, string] => [name, String(Array.isArray(values[name]) ? values[name].join(' ') : values[name])]
   const cleared = Object.fromEntries([...settingNames, 'CONFIG_FILE'].map((name) => [name, '']))
   return {
     settings,
     /** The same as variables, for the process of the API: everything that it goes by. */
-    environment: { ...env, ...cleared, ...Object.fromEntries(names.filter((name) => variableNames.includes(name)).map(textOf)) },
+    environment: { ...env, ...cleared, ...Object.fromEntries(inVariables.map(textOf)) },
     /** The same without the secret ones. */
-    shown: Object.fromEntries(names.filter((name) => settingSpec(name).secret !== true).map(textOf))
+    shown: Object.fromEntries(inVariables.filter((name) => settingSpec(name).secret !== true).map(textOf))
   }
 }

@@ -181,6 +181,8 @@ async function load<Module> (t: Test, { text }: Block, replacements: Readonly<Re
 const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWith('routes/'))
 // A test that is shown is run by test/system/your-own.test.ts, in the clone that it is written for.
 const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block) && !nameOf(block).startsWith('test/own/'))
+const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWith('routes/') && block.file !== 'docs/requirements.md')
+const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block))
 const loadRoute = async (t: Test, block: Block): Promise<FastifyPluginAsync> => (await load<{ default: FastifyPluginAsync }>(t, block)).default
 
 t.test('Every route that is shown answers with its scope, and refuses without.', async t => {
@@ -204,8 +206,38 @@ t.test('Every route that is shown answers with its scope, and refuses without.',
   }
 })
 
-/** How each snippet that is no route is run. */
+/** Starts the service with the route of a snippet, and asks it with tokens of these claims, or without one. */
+async function startRoute (t: Test, block: Block) {
+  const issuer = await startIssuer(t)
+  const route = await loadRoute(t, block)
+  const { app } = await startApp(t, issuer, {}, app => { app.register(route, { prefix: '/api' }) })
+  return (method: 'GET' | 'POST', url: string, claims?: Record<string, unknown>) =>
+    app.inject({ method, url, headers: claims && { authorization: `Bearer ${issuer.token(claims)}` } })
+}
+
+/** How each snippet that asks for more than scopes, or is no route, is run. */
 const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> = {
+  async 'routes/api/payments.ts' (t, block) {
+    const ask = await startRoute(t, block)
+    const met = { scope: 'pay', tenant: 'blue', acr: 'urn:example:mfa', auth_time: Math.floor(Date.now() / 1000) }
+    t.equal((await ask('POST', '/api/payments', met)).statusCode, 200)
+    for (const lack of [{ scope: '' }, { tenant: 'red' }]) t.equal((await ask('POST', '/api/payments', { ...met, ...lack })).statusCode, 403)
+    t.equal((await ask('POST', '/api/payments', { ...met, auth_time: 1 })).statusCode, 401)
+    const { headers } = await ask('POST', '/api/payments', { ...met, acr: '0' })
+    t.ok(withLanguage('text').some(({ file, text }) => file === block.file && text === `WWW-Authenticate: ${headers['www-authenticate']}\n`), 'the challenge that is shown')
+  },
+  async 'routes/api/cellar.ts' (t, block) {
+    const ask = await startRoute(t, block)
+    const met = { tenant: 'blue', plan: 'silver', age: 18 }
+    t.equal((await ask('GET', '/api/cellar', met)).statusCode, 200)
+    for (const lack of [{ tenant: 'red' }, { plan: 'tin' }, { age: 17 }]) t.equal((await ask('GET', '/api/cellar', { ...met, ...lack })).statusCode, 403)
+  },
+  async 'routes/api/greeting.ts' (t, block) {
+    const ask = await startRoute(t, block)
+    t.equal((await ask('GET', '/api/greeting')).json().message, 'Welcome.')
+    t.equal((await ask('GET', '/api/greeting', {})).json().message, 'Welcome back, user-1.')
+    t.equal((await ask('GET', '/api/greeting', { exp: 1 })).statusCode, 401)
+  },
   async 'client.ts' (t, block) {
     const { call } = await load<{ call: (keys: KeyPair, token: string, url: string) => Promise<Response> }>(t, block)
     const keys = await generateKeyPair('ES256')

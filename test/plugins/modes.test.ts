@@ -213,7 +213,7 @@ t.test('A request with so many header lines that Node may have dropped some is r
 })
 
 t.test('What else tells the URL of a request does not go by lines that may be not all', async t => {
-  const running = await startApp(t, await startIssuer(t), { TRUST_PROXY: 'loopback' })
+  const running = await startApp(t, await startIssuer(t), { TRUST_PROXY: 'loopback', IDP_AUDIENCE: 'api' })
   const ask = (path: string, count: number) => call(running, { path, lines: [...Array<string>(count - 3).fill('A:'), 'X-Forwarded-Host: www.example.com'] })
   t.equal((await ask('/docs/json', 999)).body.servers[0].url, 'http://www.example.com')
   t.equal((await ask('/docs/json', 1000)).body.servers[0].url, '/')

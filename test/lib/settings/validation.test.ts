@@ -20,8 +20,8 @@ async function problemsOf (values: RawSettings): Promise<readonly string[]> {
 
 /** How a message names a setting. */
 function title (name: SettingName): string {
-  const { file } = settingSpec(name)
-  return file ? `${name} (${file})` : name
+  const { file, environment } = settingSpec(name)
+  return environment === null ? file! : file ? `${name} (${file})` : name
 }
 
 t.test('Two settings are enough, and the rest has defaults.', async t => {
@@ -37,6 +37,7 @@ t.test('Two settings are enough, and the rest has defaults.', async t => {
     DPOP_REPLAY: 'memory',
     DPOP_REPLAY_MAX: 2_000_000,
     DPOP_NONCE: 'off',
+    DPOP_NONCE_IAT: 'ignored',
     TRUST_PROXY: ['false'],
     RATE_LIMIT: 'off',
     METRICS: 'on',
@@ -118,6 +119,9 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
     passes: ['*', 'https://app.example', 'https://App.example', 'http://localhost:3000', 'http://[::1]:3000', 'capacitor://localhost'],
     fails: ['app.example', 'https://app.example/', 'https://app.example/x', 'https://app.example:443', 'https://u@app.example', 'null', 'https://*.example', []]
   },
+  { name: 'DPOP_NONCE_IAT', passes: ['ignored', 'checked'], fails: ['off', true] },
+  { name: 'RESOURCE', passes: ['https://api.example', 'https://api.example:8443/v1/'], fails: ['http://api.example', 'https://u@api.example', 'https://api.example/?x', 'https://api.example/#x', 'api.example', 'urn:api'] },
+  { name: 'IDP_SCOPE_IMPLIES', passes: [{}, { admin: ['read', 'write'] }, { admin: 'read, write' }], fails: ['admin', ['admin'], { admin: [] }, { admin: { a: 'b' } }, { 'a b': ['c'] }, { a: ['b"'] }] },
   { name: 'RATE_LIMIT', passes: ['off', '1', 60, '999999999999999'], fails: ['0', 0, -1, '-1', '1.5', '01', 'on', '60/min', true] },
   { name: 'METRICS', passes: ['on', 'off'], fails: ['true', true, 'ON'] },
   { name: 'LOG_LEVEL', passes: ['fatal', 'trace', 'silent'], fails: ['loud', 'INFO'] },
