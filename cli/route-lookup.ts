@@ -4,8 +4,7 @@ import Fastify from 'fastify'
 import type { HTTPMethods, RouteOptions } from 'fastify'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/guard/requirement.ts'
 import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/guard/requirement.ts'
-import { guardOf } from '../lib/guard/route-guard.ts'
-import type { RouteGuard } from '../lib/guard/route-guard.ts'
+import { hooksAround, requirementsOf } from '../lib/guard/route-guard.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 
 export type FoundRoute =
@@ -19,19 +18,17 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 /** Asks the routes of the service themselves, by its own router, what guards a request; nothing else of the service is started. */
 export async function lookUpRoute (method: string, target: string, settings: Settings): Promise<FoundRoute> {
   const app = Fastify()
-  const guards = new Map<string, RouteGuard | undefined>()
+  const guards = new Map<string, () => readonly Requirement[]>()
   const guard = (requirement: Requirement): object => Object.assign(() => {}, { requirement })
   app.decorate('settings', settings)
   app.decorate('authenticate', (() => guard(ANY_TOKEN)) as never)
   app.decorate('require', ((options: RequirementOptions) => guard(parseRequirement(options))) as never)
   app.decorate('requireScope', ((...scopes: RequiredScopes) => guard(parseRequiredScopes(...scopes))) as never)
-  app.addHook('onRoute', (route: RouteOptions) => { guards.set(route.url, guardOf(route)) })
+  app.addHook('onRoute', function (this: object, route: RouteOptions) { guards.set(route.url, () => requirementsOf(hooksAround(this), route)) })
   let found: FoundRoute | undefined
   app.addHook('onRequest', async ({ routeOptions: { url } }, reply) => {
-    if (url !== undefined && guards.has(url)) {
-      const requirements = guards.get(url)?.requirements
-      found = requirements ? { kind: 'guarded', requirements } : { kind: 'open' }
-    }
+    const requirements = url === undefined ? undefined : guards.get(url)?.()
+    if (requirements) found = requirements.length > 0 ? { kind: 'guarded', requirements } : { kind: 'open' }
     return reply.send()
   })
   await app.register(autoload, { dir: join(import.meta.dirname, '..', 'routes', 'api'), options: { prefix: '/api' } })

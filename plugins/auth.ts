@@ -129,6 +129,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
     error.headers = challenges(reason, {
       scheme: schemeOf(request.headers.authorization),
       requirement,
+      guard: request.routeOptions.config.guard,
       nonce: nonces?.current(surroundings.wallMs() / 1000),
       retryAfterSeconds
     })

@@ -1,28 +1,35 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import { guardOf, scopesOf } from '../lib/guard/route-guard.ts'
+import { hooksAround, requirementsOf, scopesOf } from '../lib/guard/route-guard.ts'
 import type { RouteGuard } from '../lib/guard/route-guard.ts'
+import type { Requirement } from '../lib/guard/requirement.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The requirement of the route's guards. Absent if the route has none. */
+    /** What the guards of the route ask for, complete once the app is ready. There are no requirements if nothing guards the route. */
     guard?: RouteGuard
   }
   interface FastifyInstance {
-    /** Every scope that a guard of any route names. */
+    /** Every scope that a guard of any route names, complete once the app is ready. */
     guardedScopes: ReadonlySet<string>
   }
 }
 
-/** Notes the guards of each route, before another plugin may wrap its hooks. */
+/** Notes the guards of each route: its own, before another plugin may wrap them, and those of the hooks around it. */
 export default fp(async (app: FastifyInstance) => {
   const guardedScopes = new Set<string>()
   app.decorate('guardedScopes', guardedScopes)
+  const noted: Array<() => void> = []
 
-  app.addHook('onRoute', route => {
-    const guard = guardOf(route)
-    if (!guard) return
-    route.config = { ...route.config, guard }
-    for (const scope of guard.requirements.flatMap(scopesOf)) guardedScopes.add(scope)
+  app.addHook('onRoute', function (this: FastifyInstance, route: RouteOptions) {
+    const requirements: Requirement[] = []
+    const own = { ...route }
+    route.config = { ...route.config, guard: { requirements } }
+    // A hook that a plugin adds holds for the routes that it has registered before, too.
+    noted.push(() => {
+      requirements.push(...requirementsOf(hooksAround(this), own))
+      for (const scope of requirements.flatMap(scopesOf)) guardedScopes.add(scope)
+    })
   })
+  app.addHook('onReady', async () => { for (const note of noted) note() })
 }, { name: 'route-guard' })

@@ -4,6 +4,7 @@ import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import type { DpopMode } from '../scheme.ts'
 import { scopesOf } from './route-guard.ts'
+import type { RouteGuard } from './route-guard.ts'
 import type { Requirement } from './requirement.ts'
 
 export interface ChallengePolicy {
@@ -19,8 +20,10 @@ export type RefusalHeaders = Readonly<Record<string, string>>
 export interface RefusalContext {
   /** The scheme that the client used, if it is one of ours. */
   readonly scheme: Scheme | undefined
-  /** What the route needs. */
+  /** What was asked for. */
   readonly requirement: Requirement
+  /** What all guards of the route ask for, if that is known: the client is told every scope at once. */
+  readonly guard?: RouteGuard | undefined
   readonly nonce?: string | undefined
   /** Seconds after which the client may send the request again, if it may. */
   readonly retryAfterSeconds?: number | undefined
@@ -34,13 +37,16 @@ type Parameters = ReadonlyArray<readonly [name: string, value: string]>
  */
 export type Challenges = (reason: RefusalReason, context: RefusalContext) => RefusalHeaders
 
-/** Each text is made once and kept: one for each reason and scheme, and one for each requirement of a route. */
+/** Each text is made once and kept: one for each reason and scheme, and one for each requirement and route. */
 export function createChallenges (policy: ChallengePolicy): Challenges {
-  const made = new WeakMap<object, Map<string, string>>()
+  const made = new WeakMap<Requirement, WeakMap<object, Map<string, string>>>()
 
   const textOf = (reason: RefusalReason, context: RefusalContext): string => {
-    let texts = made.get(context.requirement)
-    if (!texts) made.set(context.requirement, texts = new Map())
+    const { requirement, guard = requirement } = context
+    let routes = made.get(requirement)
+    if (!routes) made.set(requirement, routes = new WeakMap())
+    let texts = routes.get(guard)
+    if (!texts) routes.set(guard, texts = new Map())
     const name = `${reason} ${context.scheme}`
     let text = texts.get(name)
     if (text === undefined) texts.set(name, text = challengesFor(reason, policy, context))
@@ -87,9 +93,9 @@ function loginParameters ({ requirement: { acr, maxAgeSeconds } }: RefusalContex
 }
 
 /** What the route needs (RFC 6750 section 3). A client without a token is told as well, so that it asks for all of it at once. */
-function scopeParameter ({ requirement }: RefusalContext): Parameters {
-  const scopes = scopesOf(requirement)
-  return scopes.length === 0 ? [] : [['scope', scopes.join(' ')]]
+function scopeParameter ({ requirement, guard }: RefusalContext): Parameters {
+  const scopes = new Set([...guard?.requirements ?? [], requirement].flatMap(scopesOf))
+  return scopes.size === 0 ? [] : [['scope', [...scopes].join(' ')]]
 }
 
 function algsOf ({ algs }: ChallengePolicy): Parameters[number] {

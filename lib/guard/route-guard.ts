@@ -5,7 +5,7 @@ export interface RouteGuard {
   readonly requirements: readonly Requirement[]
 }
 
-/** The hooks of a route before its handler: each is one function, a list of functions, or undefined. */
+/** The hooks before a handler: each is one function, a list of functions, or undefined. */
 export interface RouteHooks {
   readonly onRequest?: unknown
   readonly preParsing?: unknown
@@ -13,13 +13,32 @@ export interface RouteHooks {
   readonly preHandler?: unknown
 }
 
+const PHASES = ['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const
+
 /**
- * The requirements that guard a route: each guard carries its `requirement`. Undefined for a route without a guard of its own. A
- * hook that a plugin adds for all of its routes is not among the route's hooks, so it does not count here.
+ * The requirements of hooks, in the order in which they run: phase by phase, the hooks around a route before its own. Each guard
+ * carries its `requirement`.
  */
-export function guardOf ({ onRequest, preParsing, preValidation, preHandler }: RouteHooks): RouteGuard | undefined {
-  const guards = [onRequest, preParsing, preValidation, preHandler].flat().filter(isGuard)
-  return guards.length === 0 ? undefined : { requirements: guards.map(({ requirement }) => requirement) }
+export function requirementsOf (...hooks: readonly RouteHooks[]): readonly Requirement[] {
+  return PHASES.flatMap(phase => hooks.flatMap(of => [of[phase]].flat())).filter(isGuard).map(({ requirement }) => requirement)
+}
+
+/** The guard that a route names itself. Undefined for a route without one. */
+export function guardOf (hooks: RouteHooks): RouteGuard | undefined {
+  const requirements = requirementsOf(hooks)
+  return requirements.length === 0 ? undefined : { requirements }
+}
+
+/**
+ * The hooks that a Fastify scope adds to all of its routes. Fastify has no public way to ask for them, so this looks at the property
+ * that it keeps them in. None if there is no such property: then they are judged all the same, and only not described.
+ */
+export function hooksAround (scope: object): RouteHooks {
+  for (let owner: object | null = scope; owner; owner = Object.getPrototypeOf(owner) as object | null) {
+    const key = Object.getOwnPropertySymbols(owner).find(({ description }) => description === 'fastify.hooks')
+    if (key) return (owner as Record<symbol, RouteHooks>)[key]!
+  }
+  return {}
 }
 
 function isGuard (hook: unknown): hook is { readonly requirement: Requirement } {

@@ -178,11 +178,9 @@ async function load<Module> (t: Test, { text }: Block, replacements: Readonly<Re
   return await import(pathToFileURL(join(t.testdir({ 'snippet.mjs': outputText }), 'snippet.mjs')).href) as Module
 }
 
-const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWith('routes/'))
+const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWith('routes/') && block.file !== 'docs/requirements.md')
 // A test that is shown is run by test/system/your-own.test.ts, in the clone that it is written for.
 const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block) && !nameOf(block).startsWith('test/own/'))
-const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWith('routes/') && block.file !== 'docs/requirements.md')
-const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block))
 const loadRoute = async (t: Test, block: Block): Promise<FastifyPluginAsync> => (await load<{ default: FastifyPluginAsync }>(t, block)).default
 
 t.test('Every route that is shown answers with its scope, and refuses without.', async t => {

@@ -105,7 +105,7 @@ t.test('A fault in the guard is a 500, and nobody passes', async t => {
 
 t.test('A request that is too slow to arrive is a 408', async t => {
   const sent: string[] = []
-  const socket = { writable: true, end: (text: string) => { sent.push(text) } } as unknown as Socket
+  const socket = { writable: true, end: (text: string) => { sent.push(text) }, destroy () {} } as unknown as Socket
   answerClientError('default')(Object.assign(new Error('slow'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket)
   t.match(sent, [/^HTTP\/1\.1 408 Request Timeout\r\n/])
 })

@@ -2,7 +2,7 @@ import t from 'tap'
 import type { OpenapiDocument } from '../../lib/openapi/document.ts'
 import { placeAddress, renderPage } from '../../schemas/docs-page.ts'
 import { ANY_TOKEN } from '../../lib/guard/requirement.ts'
-import { guardOf, scopeAlternatives, scopesOf } from '../../lib/guard/route-guard.ts'
+import { guardOf, hooksAround, scopeAlternatives, scopesOf } from '../../lib/guard/route-guard.ts'
 
 const base: OpenapiDocument = {
   openapi: '3.1.0',
@@ -59,6 +59,7 @@ t.test('The guards of a route are read from its hooks', async t => {
   const [all, any] = [guard({ scope: ['a', 'b'] }), guard({ anyScope: ['b', 'c'] })]
   t.equal(guardOf({ onRequest: [() => {}, guard(undefined), { requirement: {} }] }), undefined, 'no guard among other hooks')
   t.equal(guardOf({}), undefined)
+  t.same(hooksAround({}), {}, 'nothing is known of the hooks around it if Fastify no longer keeps them there')
   t.same(scopeAlternatives(guardOf({ onRequest: guard(ANY_TOKEN) })!), [[]], 'any valid token')
   t.same(scopeAlternatives(guardOf({ preParsing: all })!), [['a', 'b']])
   t.same(scopeAlternatives(guardOf({ preValidation: [any] })!), [['b'], ['c']])

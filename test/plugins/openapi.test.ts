@@ -136,6 +136,33 @@ t.test('Whatever a route asks for stands in its description, and for programs in
   t.ok(page.includes('Credentials: none, or <code>Bearer</code> with <code>a</code>'))
 })
 
+t.test('The hooks around a route are described with its own, wherever they stand', async t => {
+  const { document, app, issuer } = await start(t, {}, app => {
+    app.register(async app => {
+      app.get('/before', () => null)
+      app.addHook('preHandler', app.require({ claims: { tenant: 'blue' } }))
+      app.addHook('onRequest', app.requireScope('outer'))
+      app.register(async app => {
+        app.get('/inner', { onRequest: [app.requireScope('inner'), app.authenticate()] }, async request => request.requireScope('handler'))
+      })
+    })
+    app.get('/outside', () => null)
+  })
+  for (const path of ['/before', '/inner']) t.match(operationAt(document, path).description, /The token also needs the claim `tenant` with `blue`\.$/)
+  t.same(operationAt(document, '/before').security, [{ Bearer: ['outer'] }, { DPoP: ['outer'] }])
+  t.same(operationAt(document, '/inner').security, [{ Bearer: ['outer', 'inner'] }, { DPoP: ['outer', 'inner'] }])
+  t.same(operationAt(document, '/outside').security, [])
+  t.match((await app.inject('/.well-known/oauth-protected-resource')).json().scopes_supported, ['admin', 'inner', 'outer'])
+
+  const scopesAt = async (claims?: Record<string, unknown>) => {
+    const { headers } = await app.inject({ url: '/inner', headers: claims && { authorization: `Bearer ${issuer.token(claims)}` } })
+    return [...String(headers['www-authenticate']).matchAll(/scope="([^"]*)"/g)].map(([, scopes]) => scopes)
+  }
+  t.same(await scopesAt(), ['outer inner', 'outer inner'], 'a client without a token is told all of them, on each challenge')
+  t.same(await scopesAt({ scope: 'outer' }), ['outer inner'])
+  t.same(await scopesAt({ scope: 'outer inner', tenant: 'blue' }), ['outer inner handler'])
+})
+
 t.test('The schemes are those that the mode offers', async t => {
   const schemes: ReadonlyArray<{ mode: string, names: string[], proofRequired?: boolean }> = [
     { mode: 'ALLOWED', names: ['Bearer', 'DPoP'], proofRequired: false },
