@@ -2,7 +2,8 @@ import { Message } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import type { Scheme } from '../scheme.ts'
-import type { AccessTokenClaims } from '../token/jwt-checks.ts'
+import type { AccessTokenClaims } from '../token/access-token-claims.ts'
+import type { TokenClaims } from '../token/jwt-checks.ts'
 import type { Guard, GuardDone, Identity } from './guard.ts'
 import type { Judge } from './judge.ts'
 import { ANY_TOKEN } from './requirement.ts'
@@ -83,7 +84,7 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     if (requirement === ANY_TOKEN) return done()
     let predicates: Promise<void> | undefined
     try {
-      predicates = judge({ scopes: request.auth!.scopes, claims: request.user! }, requirement)
+      predicates = judge({ scopes: request.auth!.scopes, claims: request.user as TokenClaims }, requirement)
     } catch (error) {
       return done(refuse(request, error as Error, requirement))
     }

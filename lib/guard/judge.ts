@@ -1,12 +1,12 @@
 import { Refusal } from '../refusal.ts'
-import type { AccessTokenClaims } from '../token/jwt-checks.ts'
+import type { TokenClaims } from '../token/jwt-checks.ts'
 import type { ScopeGranters } from '../token/implied-scopes.ts'
 import type { AuthorizationDetail, ClaimRule, ClaimValue, DetailRequirement, Predicate, Requirement } from './requirement.ts'
 
 /** The object that is judged: a verified token. */
 export interface Grant {
   readonly scopes: readonly string[]
-  readonly claims: AccessTokenClaims
+  readonly claims: TokenClaims
 }
 
 export interface JudgeOptions {
@@ -73,7 +73,7 @@ function verifyDetail ({ claims }: Grant, { type }: DetailRequirement): void {
 }
 
 /** The elements of that type (RFC 9396 section 2). A claim or an element of another form grants nothing. */
-function detailsOf ({ authorization_details: details }: AccessTokenClaims, type: string): readonly AuthorizationDetail[] {
+function detailsOf ({ authorization_details: details }: TokenClaims, type: string): readonly AuthorizationDetail[] {
   return Array.isArray(details) ? details.filter(detail => typeof detail === 'object' && detail !== null && Object.hasOwn(detail, 'type') && detail.type === type) : []
 }
 

@@ -16,6 +16,8 @@ export interface FileOptions {
     readonly jwksUri?: string | undefined
     /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
     readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
+    /** Scopes that bring others along: a token with the first one is judged as if it had the others too. Values: map from a scope to a list of scopes, without circles. Default: none. */
+    readonly scopeImplies?: Readonly<Record<string, string | readonly string[]>> | undefined
     /** Claim that the profile endpoint returns (only the service). Values: name with a namespace, such as https://example.com/team. Default: none: custom_claim is null. */
     readonly customClaim?: string | undefined
     /** Tolerance for exp and nbf of tokens. Values: integer, 0 to 300. Default: `5`. */
@@ -46,10 +48,14 @@ export interface FileOptions {
     readonly replayMax?: number | undefined
     /** Whether a proof needs a nonce from this service. Values: off or required. Default: `off`. */
     readonly nonce?: 'off' | 'required' | undefined
+    /** Whether the age of a proof (iat) is checked beside its nonce. Values: ignored or checked. Default: `ignored`. */
+    readonly nonceIat?: 'ignored' | 'checked' | undefined
     /** The first secret makes nonces, all of them verify nonces; every instance needs the same list. Values: list of one or more secrets, each at least 32 bytes in base64url. Default: random at start, with a warning. */
     readonly nonceSecret?: string | readonly string[] | undefined
   } | undefined
   readonly server?: {
+    /** Identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` beside the audience. Values: https URL without user info, query or fragment. Default: the audience if it is an https URL, else PUBLIC_URL, else the address that the client used. */
+    readonly resource?: string | undefined
     /** Peers whose forwarded headers are believed. Values: false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops. Default: `false`. */
     readonly trustProxy?: boolean | string | readonly string[] | undefined
     /** Address under which clients reach this service; if it is set, no header can change it. Values: http or https URL, optionally with a plain path. Default: none: taken from each request. */
@@ -103,8 +109,12 @@ export interface EnvironmentOptions {
   readonly DPOP_REPLAY_MAX?: number | Text | undefined
   /** Whether a proof needs a nonce from this service. Values: off or required. Default: `off`. */
   readonly DPOP_NONCE?: 'off' | 'required' | Text | undefined
+  /** Whether the age of a proof (iat) is checked beside its nonce. Values: ignored or checked. Default: `ignored`. */
+  readonly DPOP_NONCE_IAT?: 'ignored' | 'checked' | Text | undefined
   /** The first secret makes nonces, all of them verify nonces; every instance needs the same list. Values: list of one or more secrets, each at least 32 bytes in base64url. Default: random at start, with a warning. */
   readonly DPOP_NONCE_SECRET?: string | readonly string[] | Text | undefined
+  /** Identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` beside the audience. Values: https URL without user info, query or fragment. Default: the audience if it is an https URL, else PUBLIC_URL, else the address that the client used. */
+  readonly RESOURCE?: string | undefined
   /** Peers whose forwarded headers are believed. Values: false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops. Default: `false`. */
   readonly TRUST_PROXY?: boolean | string | readonly string[] | Text | undefined
   /** Address under which clients reach this service; if it is set, no header can change it. Values: http or https URL, optionally with a plain path. Default: none: taken from each request. */

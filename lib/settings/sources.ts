@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { parseEnv } from 'node:util'
 import type { Document, Node, YAMLMap } from 'yaml'
-import { nameThatWasMeant, SettingsError } from './problems.ts'
+import { nameThatWasMeant } from './problems.ts'
 import { settingNames, settingSpec, variableNames } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 

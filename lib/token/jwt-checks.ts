@@ -161,7 +161,7 @@ function checkIssuer ({ claims }: PresentedToken, { issuer, issuers }: TokenRule
 
 function checkAudience ({ claims }: PresentedToken, { audience, resource }: TokenRules): void {
   // The claims were checked to hold a string or strings.
-  const { aud } = claims as AccessTokenClaims
+  const { aud } = claims as TokenClaims
   const isFor = (name: string): boolean => aud === name || (typeof aud === 'object' && aud.includes(name))
   if (!isFor(audience) && !(resource !== undefined && isFor(resource))) {
     throw new Refusal('token_audience', { expected: audience, found: shown(aud as string | string[]) })

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -7,7 +8,7 @@ import type { Test } from 'tap'
 import { check } from '../../cli/check.ts'
 import { PROVIDER_FAULTS, STORE_FAULTS } from '../../explain/faults.ts'
 import { bulk, startFakeRedis } from '../helpers/fake-redis.ts'
-import { AUDIENCE, makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 
 const issuer = await startIssuer(t)
 const good = { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, PUBLIC_URL: 'https://api.example' }
@@ -74,7 +75,7 @@ t.test('What an operator should reconsider is a warning, and no fault.', async (
 
 t.test('A provider whose keys cannot be had or used is a fault, with its URL and its cure.', async (t) => {
   const nobody = `http://127.0.0.1:${await getPort()}/`
-  const small = makeIssuerKey('small', 1024).jwk
+  const small = { ...generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' }), kid: 'small', use: 'sig', alg: 'RS256' }
   const rows: Array<{ title: string, env: NodeJS.ProcessEnv, says: RegExp, cure?: string }> = [
     { title: 'nobody is there', env: { IDP_ISSUER: nobody }, says: new RegExp(`GET ${nobody}\\.well-known/openid-configuration: unreachable: ECONNREFUSED`), cure: PROVIDER_FAULTS.unreachable.cure },
     { title: 'its keys are not there', env: { IDP_ISSUER: await startProvider(t, { path: '/other' }) }, says: /GET \S+\/keys: status: 404 \(/, cure: PROVIDER_FAULTS.status.cure },

@@ -1,4 +1,4 @@
-import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
+import { settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
 
@@ -11,7 +11,7 @@ function purposeOf (name: SettingName): { about: string, allowed: string, byDefa
   return {
     about: OF_THE_SERVICE.has(name) ? `${about} (only the service)` : about,
     allowed,
-    byDefault: schema.default === undefined ? unset! : `\`${[schema.default].flat().join(' ')}\``
+    byDefault: schema.default === undefined ? unset! : `\`${typeof schema.default === 'object' && !Array.isArray(schema.default) ? JSON.stringify(schema.default) : [schema.default].flat().join(' ')}\``
   }
 }
 
@@ -24,6 +24,7 @@ function typeOf ({ schema }: SettingSpec): string {
     const alone = schema.items.format === 'trusted-peer' ? 'boolean | string' : entry
     return `${alone} | ${entry.includes('|') ? `ReadonlyArray<${entry}>` : `readonly ${entry}[]`}`
   }
+  if (schema.type === 'object') return 'Readonly<Record<string, string | readonly string[]>>'
   if (schema.type === 'boolean') return 'boolean'
   if (schema.type === 'integer') return 'number'
   if (schema.format === 'rate-limit') return "'off' | number"
@@ -49,7 +50,7 @@ export function makeOptionTypes (): string {
     '  } | undefined'
   ].join('\n'))
   // A variable is text. What is written as text in code may be written as the value too.
-  const environment = settingNames.map(name => {
+  const environment = variableNames.map(name => {
     const { schema } = settingSpec(name)
     const type = typeOf(settingSpec(name))
     return member(name, name, schema.type === 'string' && !schema.enum ? type : `${type} | Text`, '  ')
@@ -81,7 +82,7 @@ export function makeOptionTable (): string {
   const rows = settingNames.map(name => {
     const { about, allowed, byDefault } = purposeOf(name)
     const { file } = settingSpec(name)
-    return `| ${file ? `\`${file}\`` : '-'} | \`${name}\` | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${about} |`
+    return `| ${file ? `\`${file}\`` : '-'} | ${variableNames.includes(name) ? `\`${name}\`` : '-'} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${about} |`
   })
   return ['| option | or | values | default | what it is for |', '| --- | --- | --- | --- | --- |', ...rows].join('\n')
 }

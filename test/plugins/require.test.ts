@@ -3,7 +3,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
 import auth from '../../plugins/auth.ts'
-import type { AuthOptions, RequirementOptions } from '../../plugins/auth.ts'
+import type { RequirementOptions } from '../../plugins/auth.ts'
+import type { FileOptions, HoldfastOptions } from '../../lib/settings/option-types.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
@@ -21,7 +22,7 @@ interface Asked {
 }
 
 /** An app with the auth plugin. `ask` sends a Bearer token with these claims, or the headers that are given. */
-async function start (t: Test, options: AuthOptions = {}) {
+async function start (t: Test, options: FileOptions = {}) {
   const issuer = await startIssuer(t)
   const log: Array<Record<string, unknown>> = []
   const app = Fastify({ logger: { stream: { write: (line: string) => { log.push(JSON.parse(line)) } } } })
@@ -313,7 +314,7 @@ t.test('A scope brings others along when it is judged, and nowhere else', async 
 
 t.test('Scopes that imply each other in a circle stop the start', async t => {
   const idp = { domain: 'tenant.example', audience: AUDIENCE }
-  const register = (scopeImplies: unknown) => async () => { await Fastify().register(auth, { idp: { ...idp, scopeImplies } }) }
+  const register = (scopeImplies: unknown) => async () => { await Fastify().register(auth, { idp: { ...idp, scopeImplies } } as HoldfastOptions) }
   await t.resolves(register({ a: ['b', 'c'], b: ['d'], c: ['d'] }), 'two ways to one scope are no circle')
   await t.resolves(register({ ['__proto__' as string]: ['a'] }))
   await t.rejects(register({ a: ['a'] }), /idp\.scopeImplies has a circle: a implies a/)
