@@ -25,7 +25,7 @@ const upstream = join(directory, 'upstream')
 const clone = join(directory, 'clone')
 t.teardown(() => rmSync(directory, { recursive: true, force: true }))
 // Installing and the tests of a whole clone take their time.
-t.setTimeout(600_000)
+t.setTimeout(1_200_000)
 
 interface Outcome { readonly code: number | null, readonly output: string }
 
