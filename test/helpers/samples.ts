@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
-import { messageSchema, profileSchema } from '../../schemas/answers.ts'
+import { EXAMPLE_CLIENT, messageSchema, profileSchema, withExample } from '../../schemas/answers.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 const readJson = (path: string): unknown => JSON.parse(readFileSync(join(root, path), 'utf8'))
@@ -24,14 +24,17 @@ const STAND_INS: ReadonlyArray<{ name: string, paths: string[], summary: string,
   { name: 'users', paths: ['/users', '/users/*'], summary: 'What those may read who read or write users', guard: app => app.requireScope({ any: ['read:users', 'write:users'] }), schema: messageSchema }
 ]
 
+const MESSAGE = { message: 'A stand-in.' }
+const PROFILE = { user_id: EXAMPLE_CLIENT.sub, email: EXAMPLE_CLIENT.email, permissions: EXAMPLE_CLIENT.permissions, custom_claim: null }
+
 /** Adds a route to an app for each sample route that is gone, so that the tests of the guard go on without it. */
 export function addStandIns (app: FastifyInstance): void {
   app.register(async app => {
     app.addHook('onRequest', async (_request, reply) => { reply.cacheControl('no-store') })
     for (const { paths, summary, guard, schema } of STAND_INS.filter(({ name }) => !samples.has(name))) {
       for (const path of paths) {
-        app.get(path, { onRequest: guard(app) as never, schema: { summary, response: { 200: schema } } }, ({ user }) => ({
-          message: 'A stand-in.', user_id: user.sub, email: null, permissions: [], custom_claim: null
+        app.get(path, { onRequest: guard(app) as never, schema: { summary, response: { 200: withExample(schema, schema === profileSchema ? PROFILE : MESSAGE) } } }, ({ user }) => ({
+          ...MESSAGE, ...PROFILE, ...EXAMPLE_CLIENT, user_id: user.sub
         }))
       }
     }
