@@ -44,7 +44,8 @@ export async function runTool<const Known extends Options> (tool: Tool<Known>, a
   try {
     const args = readArguments(argv, tool.options, env, start)
     if (args !== null) return await run(args, paint)
-    out.write([tool.help(start), showOptions(tool.options), ...tool.ending === undefined ? [] : [`\n${tool.ending}`], ''].join('\n'))
+    const parts = [tool.help(start), showOptions(tool.options), tool.ending ?? '']
+    out.write(`${parts.filter((part) => part !== '').join('\n\n')}\n`)
     return 0
   } catch (error) {
     if (error instanceof BadUsage || error instanceof SettingsError) out.write(`${paint('red', printable(error.message))}\n${start} --help tells more.\n`)

@@ -32,8 +32,7 @@ export const TOOL = {
 
   ${run} --dpop GET /api/private
   ${run} GET /api/private-scoped --scope read:messages
-  ${run} POST /api/orders --json '{"item": 1}'
-`,
+  ${run} POST /api/orders --json '{"item": 1}'`,
   ending: `If you already have a token, set CALL_TOKEN. Without these options, the local tenant of \`npm run dev\` is used:
 if several run, the one at --url, else the oldest.
 Exit code: 0 if the API answered 2xx, else 1.`

@@ -24,7 +24,7 @@ const TOOL = {
   help: (run) => `Says whether the service could work with its settings: reads them as the service does, says where each one
 comes from, asks the identity provider for its keys, compares the clocks, and tries the replay store.
 
-  ${run}
+  ${run.replace(/ --$/, '')}
 
 Run it where the service runs, with the same environment. Secrets are not shown.`,
   ending: 'Exit code: 0 if all is well, 1 if something is not.'

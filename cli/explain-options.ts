@@ -27,8 +27,7 @@ export const TOOL = {
   curl -v https://api.example/api/private -H 'Authorization: DPoP ...' -H 'DPoP: ...' 2>&1 | npm run explain -- -
 
 File and input contain a curl line (for bash or for the Windows prompt), the output of curl -v, a HAR file or one
-entry of it, the text of a request or only its header lines, a token, or a proof.
-`,
+entry of it, the text of a request or only its header lines, a token, or a proof.`,
   ending: `If no setting names a provider, the local tenant of \`npm run dev\` is used. Tokens and proofs stay on this
 machine; only the provider's keys are fetched. Exit code: 0 if no check failed, else 1.`
 } as const satisfies Tool

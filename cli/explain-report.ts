@@ -6,6 +6,8 @@ import type { Paint } from './show.ts'
 /** Everything that is told about one request. */
 export interface Report {
   readonly request: CapturedRequest
+  /** Only this is there of the request. */
+  readonly only?: 'token' | 'proof' | undefined
   /** Unix seconds. */
   readonly judgedAt: number
   /** What could not be read, and what was assumed. */
@@ -15,10 +17,11 @@ export interface Report {
 
 const MARKS = { passed: ['green', '\u2713'], failed: ['red', '\u2717'], 'not reached': ['dim', '\u2013'], 'not checked': ['yellow', '?'] } as const
 
-export function showReport ({ request, judgedAt, notes, explanation }: Report, paint: Paint): string {
+export function showReport ({ request, only, judgedAt, notes, explanation }: Report, paint: Paint): string {
   const { method, target, headers, encrypted } = request
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
-  const lines = [`${paint('bold', printableLine(`${method} ${target}`))}`, `${encrypted ? 'https' : 'http'}, Host ${printableLine(host ?? '(none)')}`, `checked as of ${new Date(judgedAt * 1000).toISOString()}`]
+  const whole = [paint('bold', printableLine(`${method} ${target}`)), `${encrypted ? 'https' : 'http'}, Host ${printableLine(host ?? '(none)')}`]
+  const lines = [...only === undefined ? whole : [paint('bold', `only a ${only}`)], `checked as of ${new Date(judgedAt * 1000).toISOString()}`]
   return [
     title(paint, 'Request') + indent(lines.join('\n')) + '\n',
     notes.length === 0 ? '' : title(paint, 'Notes') + indent(notes.map((note) => `- ${printableLine(note)}`).join('\n')) + '\n',

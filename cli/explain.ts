@@ -70,7 +70,7 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
     const unknown = [...part.unknown, ...isKnown ? [] : ['token.iss', 'token.aud']]
     const explanation = part.select(await explainRequest(request, { settings: { ...settings, ...part.settings }, now: judgedAt, candidates: keys?.candidates, requirements, unknown }))
     noteAnswer(capture, explanation)
-    return { request, judgedAt, notes, explanation }
+    return { request, only: capture.only, judgedAt, notes, explanation }
   } finally {
     await keys?.close()
   }
@@ -89,14 +89,18 @@ function noteAnswer ({ status, challenge = '', notes }: Capture, { refusal }: Ex
   if (reason !== undefined && reason !== refusal?.reason) notes.push('The checks below come to another result. The service may have other settings (--set) or another clock, or it got a different request.')
 }
 
+const NOT_KNOWN = '(not known here)'
+
 /** As the service reads them. An option wins over all, and if nothing names a provider, the settings of the local tenant's API stand in. */
 async function settingsOf ({ headers, scheme = 'http' }: Capture, { settings, url }: ExplainArguments, { env, readFile, tenants }: ExplainWorld): Promise<{ settings: Settings, isKnown: boolean }> {
   const { values, ...faults } = collectSettings({ environment: { ...env, ...settings }, readFile })
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
   const tenant = tenantAt(tenants, url ?? `${scheme}://${host}`)
   const isNamed = values.IDP_DOMAIN !== undefined || values.IDP_ISSUER !== undefined
-  const standIn = isNamed ? {} : tenant?.settings ?? { IDP_DOMAIN: 'provider.invalid', IDP_AUDIENCE: '(not known here)' }
-  return { settings: await readSettings({ ...standIn, ...values }, faults), isKnown: isNamed || tenant !== undefined }
+  const isKnown = isNamed || tenant !== undefined
+  const standIn = isNamed ? {} : tenant?.settings ?? { IDP_DOMAIN: 'provider.invalid', IDP_AUDIENCE: NOT_KNOWN }
+  const read = await readSettings({ ...standIn, ...values }, faults)
+  return { settings: isKnown ? read : { ...read, issuer: NOT_KNOWN }, isKnown }
 }
 
 function tryRead (file: string, readFile: SettingsSources['readFile']): string | undefined {
@@ -116,10 +120,8 @@ function requestOf (capture: Capture, { url, method, peer }: ExplainArguments, s
     if (target !== undefined) capture.target = target
     if (!has(capture, 'host')) capture.headers.push(['Host', new URL(url).host])
   }
-  if (capture.method === undefined && method === undefined) notes.push('There is no method; GET is assumed. To set it: --method.')
-  if (capture.target === undefined) notes.push('There is no path; / is assumed. To set it: --url.')
-  if (capture.headers.length === 0) notes.push('There are no headers.')
-  if (capture.scheme === undefined && settings.PUBLIC_URL === undefined) notes.push('The capture does not say whether it was http or https; http is assumed. To set it: --url.')
+  // Nobody expects the rest beside a token or a proof.
+  if (capture.only === undefined) notes.push(...missingIn(capture, method, settings))
   return {
     method: method ?? capture.method ?? 'GET',
     target: withoutPrefix(capture, settings),
@@ -127,6 +129,15 @@ function requestOf (capture: Capture, { url, method, peer }: ExplainArguments, s
     encrypted: capture.scheme === 'https',
     remoteAddress: peer
   }
+}
+
+function missingIn ({ method, target, scheme, headers }: Capture, given: string | undefined, { PUBLIC_URL }: Settings): string[] {
+  return [
+    ...method === undefined && given === undefined ? ['There is no method; GET is assumed. To set it: --method.'] : [],
+    ...target === undefined ? ['There is no path; / is assumed. To set it: --url.'] : [],
+    ...headers.length === 0 ? ['There are no headers.'] : [],
+    ...scheme === undefined && PUBLIC_URL === undefined ? ['The capture does not say whether it was http or https; http is assumed. To set it: --url.'] : []
+  ]
 }
 
 /** A capture of the client holds the prefix of PUBLIC_URL, which a proxy takes away before the service sees it. */

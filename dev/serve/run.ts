@@ -15,8 +15,7 @@ const TOOL = {
   options: { port: { ...text, value: 'PORT', says: 'of the API; the provider and the playground take the next free ones', env: 'PORT' } },
   help: (run: string) => `Starts a local identity provider, the API and a playground for the browser, and prints lines to paste.
 
-  ${run} [options]
-`,
+  ${run} [options]`,
   ending: 'The API also goes by the settings of the service: docs/configuration.md. Ctrl-C stops everything.'
 } as const
 
