@@ -75,7 +75,7 @@ t.test('What an operator should reconsider is a warning, and no fault.', async (
 
 t.test('A provider whose keys cannot be had or used is a fault, with its URL and its cure.', async (t) => {
   const nobody = `http://127.0.0.1:${await getPort()}/`
-  const small = { ...generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' }), kid: 'small', use: 'sig', alg: 'RS256' }
+  const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' })
   const rows: Array<{ title: string, env: NodeJS.ProcessEnv, says: RegExp, cure?: string }> = [
     { title: 'nobody is there', env: { IDP_ISSUER: nobody }, says: new RegExp(`GET ${nobody}\\.well-known/openid-configuration: unreachable: ECONNREFUSED`), cure: PROVIDER_FAULTS.unreachable.cure },
     { title: 'its keys are not there', env: { IDP_ISSUER: await startProvider(t, { path: '/other' }) }, says: /GET \S+\/keys: status: 404 \(/, cure: PROVIDER_FAULTS.status.cure },
