@@ -63,7 +63,7 @@ t.test('Of an accepted request every check is shown as passed, from a file and w
   t.match(text, /\nVerdict\n {2}Accepted\.\n$/)
   const bound = await run(OFFLINE, { input: curl('1.1', dpop()) })
   t.equal(bound.code, 0)
-  t.match(outcomes(bound.text), { 'proof.htu': 'passed', 'proof.signature': 'passed', 'proof.replay': 'not checked', scope: 'passed' })
+  t.match(outcomes(bound.text), { 'proof.htu': 'passed', 'proof.signature': 'passed', 'proof.replay': 'not checked', requirement: 'passed' })
   t.match(bound.text, /No check failed\.\n {2}Not checked: proof\.replay\.\n$/, 'what only the service can know is not claimed')
   t.match(bound.text, /URL of the request +https:\/\/api\.example\/api\/private\n/)
   t.equal(issuer.requests.length, asked, 'nothing was fetched')
@@ -208,7 +208,7 @@ t.test('What people have at hand is read: a token, a proof, a line of curl as ar
   const bound = dpop().lines[1]![1]
   const good = bearer().lines[0]![1]
   const rows: Array<{ title: string, argv?: string[], input?: string, failed?: string, shown: RegExp, not?: RegExp }> = [
-    { title: 'a token', input: ` ${token}\n`, failed: 'token.aud', shown: /only a token[^]*aud +other/, not: /\[(?:scheme|proof|scope)\b/ },
+    { title: 'a token', input: ` ${token}\n`, failed: 'token.aud', shown: /only a token[^]*aud +other/, not: /\[(?:scheme|proof|requirement)\b/ },
     { title: 'a token, as an argument', argv: [token], failed: 'token.aud', shown: /only a token/ },
     { title: 'a token after its scheme', input: good, shown: /\[token\.signature\] passed\n[^]*No check failed|Accepted/ },
     { title: 'the answer of a token endpoint', input: JSON.stringify({ access_token: token, token_type: 'DPoP' }), failed: 'token.aud', shown: /only a token/ },
