@@ -13,8 +13,8 @@ export interface Running {
   stop (): Promise<void>
 }
 
-/** Loaded into the child, so that it ends when we end, for whatever reason. */
-const LEASH = 'data:text/javascript,process.once("disconnect", () => process.kill(process.pid)); process.channel.unref()'
+/** Loaded into the child: it ends with us, however we ended. Its workers load it too, and have no channel. */
+const LEASH = 'data:text/javascript,process.once("disconnect", () => process.kill(process.pid)); process.channel?.unref()'
 
 /** What the service is made of. */
 const SOURCES = ['app.ts', 'holdfast.ts', 'start-options.ts', 'lib', 'server', 'plugins', 'routes', 'schemas'].map((name) => join(root, name))

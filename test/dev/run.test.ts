@@ -161,3 +161,16 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   alone.child.kill('SIGTERM')
   t.equal((await finished(alone)).code, 0)
 })
+
+t.test('In a terminal the API logs for people.', async (t) => {
+  const port = await getPort()
+  const code = `import { startApi } from './dev/serve/children.ts'
+    const api = startApi({ ...process.env, IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: 'https://api.example', PORT: '${port}' }, true, () => {})
+    process.once('SIGTERM', () => api.stop())`
+  const tool = start(root, ['--input-type=module', '-e', code])
+  t.teardown(() => tool.child.kill('SIGKILL'))
+  await tool.says(new RegExp(`INFO.*: .*Server listening at http://127\\.0\\.0\\.1:${port}`))
+  t.notMatch(tool.output(), /^\{/m, 'no JSON')
+  tool.child.kill('SIGTERM')
+  t.equal((await finished(tool)).code, 0)
+})
