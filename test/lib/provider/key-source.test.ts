@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { createKeySource, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/provider/key-source.ts'
-import { createTransport } from '../../../lib/provider/transport.ts'
+import { createTransport, type Transport } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
   cutShort, drip, endless, gzipBomb, hang, html, json, redirect, reset, startHostileProvider, text, type Behaviour, type HostileProvider,
@@ -733,21 +733,20 @@ t.test('closing while a set is being read adopts nothing', async (t) => {
 
 t.test('a fault of our own is a failure too, and does not end the fetching', async (t) => {
   const real = createTransport()
-  let broken = true
-  const transport = {
-    open () {
-      if (broken) throw new RangeError('out of range')
-      return real.open()
-    }
+  const fault = (): never => { throw new RangeError('out of range') }
+  const unreadable = { status: 200, get body () { return fault() } }
+  const faults: Transport[] = [{ open: fault }, { open: () => ({ get: async () => unreadable, close () {} }) }]
+  for (const broken of faults) {
+    let current = broken
+    const { provider, source, events, next, settled } = await setUp(t, { transport: { open: () => current.open() } })
+    provider.publish(a)
+    source.start()
+    await settled(1)
+    t.match(events, [{ name: 'keys_fetch_failed', failure: 'unexpected', detail: 'RangeError' }])
+    current = real
+    await next()
+    t.same(kids(source), ['a'])
   }
-  const { provider, source, events, next, settled } = await setUp(t, { transport })
-  provider.publish(a)
-  source.start()
-  await settled(1)
-  t.match(events, [{ name: 'keys_fetch_failed', failure: 'unexpected', detail: 'RangeError' }])
-  broken = false
-  await next()
-  t.same(kids(source), ['a'])
 })
 
 t.test('with the clock and timers of the process, and without a listener, it works as well', async (t) => {
