@@ -33,7 +33,7 @@ const raw = (parts: Partial<Sent>): string => rawHead(sent(parts))
 const bearer = (claims?: Overrides): Sent => sent({ lines: [['Authorization', `Bearer ${issuer.token(claims)}`]] })
 
 function dpop (claims: Overrides = {}, { token = issuer.token({ cnf: { jkt: client.jkt } }), header = {} }: { token?: string, header?: Overrides } = {}): Sent {
-  return sent({ lines: [['Authorization', `DPoP ${token}`], ['DPoP', client.proof({ token, url: 'https://api.example/api/private', claims, header })]] })
+  return sent({ lines: [['Authorization', `DPoP ${token}`], ['DPoP', client.proof({ token, url: 'https://api.example/api/private', claims: { iat: now, ...claims }, header })]] })
 }
 
 async function * streamOf (text: string): AsyncGenerator<Buffer> {
