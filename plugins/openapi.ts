@@ -30,8 +30,9 @@ export default fp(async (app: FastifyInstance) => {
     openapi: describeService(policy) as FastifyDynamicSwaggerOptions['openapi'],
     convertConstToEnum: false,
     transform ({ schema, url, route }) {
-      const { guard: { requirements } = { requirements: [] }, essential = false } = route.config ?? {}
-      const guard = requirements.length === 0 ? undefined : { requirements }
+      // The plugin that notes guards does so for every route.
+      const { guard: noted, essential = false } = route.config!
+      const guard = noted!.requirements.length === 0 ? undefined : noted
       // If a route has several methods, the first one names the operation.
       const method = [route.method].flat()[0]!
       const entry = { method, url, guard, essential, schema: { ...schema } as Record<string, unknown> }

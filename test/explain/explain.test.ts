@@ -286,7 +286,7 @@ t.test('Every step has a title and says what it compares, even when it is looked
   t.same(Object.keys(STEP_TEXTS).sort(), STEPS.map(({ name }) => name).sort())
   const { settings } = (await prepare(t)).running.app
   const { createExamination } = await import('../../explain/examination.ts')
-  const empty = createExamination({ method: 'GET', target: '/', headers: [], encrypted: false, remoteAddress: undefined }, { settings, now: 0 })
+  const empty = createExamination({ method: 'GET', target: '/', headers: [], encrypted: false, remoteAddress: undefined }, { settings, now: 0, requirements: [{ scope: ['a'], claims: [{ name: 'b', allowed: [1] }] }] })
   for (const { name } of STEPS) {
     const { title, compared } = STEP_TEXTS[name]!
     t.match(title, /^[A-Z].{10,}[^.]$/)

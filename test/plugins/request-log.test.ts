@@ -1,3 +1,4 @@
+import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
 import { REFUSALS } from '../../lib/refusal.ts'
@@ -40,6 +41,16 @@ const ofProof = (parts: Partial<ProofParts>): Build => world => {
 const accepted: Build = ofProof({})
 
 const now = (): number => Math.floor(Date.now() / 1000)
+
+/** Routes that ask for what no route of the service does. */
+function addRoutes (app: FastifyInstance): void {
+  app.register(async app => {
+    app.get('/asks/acr', { onRequest: app.require({ acr: 'urn:mfa' }) }, () => null)
+    app.get('/asks/age', { onRequest: app.require({ maxAgeSeconds: 60 }) }, () => null)
+    app.get('/asks/claim', { onRequest: app.require({ claims: { tenant: 'blue' } }) }, () => null)
+    app.get('/asks/detail', { onRequest: app.require({ authorizationDetails: { type: 'payment' } }) }, () => null)
+  })
+}
 
 /** For each reason a request that is refused for it, marked wherever a client writes something. */
 const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: RawSettings }> = [
@@ -121,6 +132,10 @@ const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: Raw
   { reason: 'target_path', build: world => ({ ...accepted(world), target: '/api/admin/%2e%2e/x' }) },
   { reason: 'forwarded_invalid', build: world => ({ lines: [...accepted(world).lines, `X-Forwarded-Proto: ${MARK}`] }), settings: { TRUST_PROXY: 'true' } },
   { reason: 'scope_missing', build: world => ({ lines: [bearer(world.issuer.token({ scope: MARK }))], target: '/api/private-scoped' }) },
+  { reason: 'acr_missing', build: world => ({ ...ofToken({ acr: MARK })(world), target: '/asks/acr' }) },
+  { reason: 'authentication_too_old', build: world => ({ ...ofToken({ auth_time: MARK })(world), target: '/asks/age' }) },
+  { reason: 'claim_mismatch', build: world => ({ ...ofToken({ tenant: MARK })(world), target: '/asks/claim' }) },
+  { reason: 'authorization_details_missing', build: world => ({ ...ofToken({ authorization_details: [{ type: MARK }] })(world), target: '/asks/detail' }) },
   { reason: 'rate_limited', build: ofToken({ scope: MARK }), settings: { RATE_LIMIT: '1' } },
   { reason: 'keys_unavailable', build: ofToken({}) },
   { reason: 'replay_unavailable', build: accepted, settings: { DPOP_REPLAY: `redis://user:${MARK}@127.0.0.1:1` } },
@@ -140,7 +155,7 @@ const BEFORE: Partial<Record<RefusalReason, (send: () => Promise<unknown>, again
 async function startWorld (t: Test, settings: RawSettings | undefined, isOut: boolean): Promise<RunningApp & { world: World }> {
   const issuer = await startIssuer(t)
   if (isOut) issuer.outage = 503
-  const running = await startApp(t, issuer, { LOG_LEVEL: 'trace', ...settings })
+  const running = await startApp(t, issuer, { LOG_LEVEL: 'trace', ...settings }, addRoutes)
   const [client, other] = [await createDpopClient(), await createDpopClient()]
   const url = `${running.url}/api/private`
   const world: World = {
