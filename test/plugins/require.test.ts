@@ -279,6 +279,16 @@ t.test('Requirements add up along encapsulated hooks, and one proof is enough fo
   t.equal((await send('/inner', { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'http://api.example/inner' }) })).status, 200)
 })
 
+t.test('A hook around everything guards unknown paths as well', async t => {
+  const { app, ask, send } = await start(t)
+  app.addHook('onRequest', app.require({ scope: 'a' }))
+  app.setNotFoundHandler({ preHandler: app.require({ acr: 'urn:mfa' }) }, (_request, reply) => reply.code(404).send('nothing'))
+  t.match(await send('/nowhere'), { status: 401, reason: 'credentials_missing', challenges: { Bearer: { scope: 'a' } } })
+  t.match(await ask('/nowhere'), { status: 403, reason: 'scope_missing' })
+  t.match(await ask('/nowhere', { scope: 'a' }), { status: 401, reason: 'acr_missing' })
+  t.equal((await ask('/nowhere', { scope: 'a', acr: 'urn:mfa' })).status, 404)
+})
+
 t.test('After a requirement that is not met the caller is known all the same', async t => {
   const { app, ask, send } = await start(t)
   const known: object[] = []
