@@ -1,6 +1,7 @@
 import { readSettings } from '../holdfast.ts'
 import { explainRefusal, explainRequest } from '../explain/explain.ts'
 import type { CapturedRequest, ExplainedRefusal, Explanation, ExplainOptions } from '../explain/explain.ts'
+import { JWS_ALGS } from '../lib/jose/signature.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 import type { DpopMode } from '../lib/scheme.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -80,8 +81,8 @@ async function foreignView ({ issuer, audience }: CallOptions, told: Told): Prom
   const defaults = await readSettings({ IDP_DOMAIN: 'provider.invalid', IDP_AUDIENCE: NOT_KNOWN })
   const settings: Settings = {
     ...defaults,
-    issuer: issuer || NOT_KNOWN,
-    IDP_AUDIENCE: audience ?? NOT_KNOWN,
+    // The algorithms are not known either: the service accepts the one of its provider.
+    issuers: [{ ...defaults.issuers[0]!, issuer: issuer || NOT_KNOWN, audience: audience ?? NOT_KNOWN, algs: JWS_ALGS, dpopMode: modeOf(told) }],
     dpopMode: modeOf(told),
     DPOP_NONCE: told.error === 'use_dpop_nonce' ? 'required' : 'off',
     DPOP_ALGS: told.algs as Settings['DPOP_ALGS'] | undefined ?? defaults.DPOP_ALGS

@@ -1,19 +1,28 @@
+import { readFile } from 'node:fs/promises'
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
-import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
+import type { JwsAlg } from '../lib/jose/signature.ts'
+import { fetchKeySet, readKeySet } from '../lib/provider/fetch-key-set.ts'
+import type { FetchedKeys } from '../lib/provider/fetch-key-set.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import { parseConfiguredJwksUri, parseIssuer } from '../lib/provider/provider-url.ts'
 import { createTransport } from '../lib/provider/transport.ts'
 import type { Answer, Exchange } from '../lib/provider/transport.ts'
+import type { IssuerSettings } from '../lib/settings/issuer-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { fault, fine, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
 
-type ProviderSettings = Pick<Settings, 'issuer' | 'IDP_JWKS_URI' | 'IDP_CLOCK_TOLERANCE_SECONDS' | 'HTTP_PROXY' | 'HTTPS_PROXY' | 'NO_PROXY'>
+type ProviderSettings = Pick<Settings, 'IDP_CLOCK_TOLERANCE_SECONDS' | 'HTTP_PROXY' | 'HTTPS_PROXY' | 'NO_PROXY'>
 
-/** Fetches the keys once, as the service does, and compares the clocks. @param nowMs milliseconds since the epoch */
-export async function checkProvider (settings: ProviderSettings, nowMs: () => number): Promise<Finding[]> {
-  const { issuer, IDP_JWKS_URI: jwksUri, HTTP_PROXY: httpProxy, HTTPS_PROXY: httpsProxy, NO_PROXY: noProxy } = settings
-  if (issuer === undefined) return [fault('IDP_DOMAIN starts with a scheme, so every token is refused and no provider is asked.', 'Write only the host, without https://.')]
+/** No token can be verified, and no provider is asked. */
+export const DOMAIN_WITH_SCHEME = fault('IDP_DOMAIN starts with a scheme, so every token is refused and no provider is asked.', 'Write only the host, without https://.')
+
+/** Fetches the keys of an issuer once, as the service does, and compares the clocks. @param nowMs milliseconds since the epoch */
+export async function checkProvider (provider: IssuerSettings, settings: ProviderSettings, nowMs: () => number): Promise<Finding[]> {
+  const { issuer, jwksUri, keysFile, algs } = provider
+  // The file was read when the settings were, and a broken one stops the start.
+  if (keysFile !== undefined) return checkKeyFile(keysFile, algs)
+  const { HTTP_PROXY: httpProxy, HTTPS_PROXY: httpsProxy, NO_PROXY: noProxy } = settings
   const findings: Finding[] = []
   const offsets: number[] = []
   const exchange = createTransport({ httpProxy, httpsProxy, noProxy }).open()
@@ -30,13 +39,8 @@ export async function checkProvider (settings: ProviderSettings, nowMs: () => nu
     }
   }
   try {
-    const address = { issuer, base: parseIssuer(issuer), jwksUri: jwksUri === undefined ? undefined : parseConfiguredJwksUri(jwksUri) }
-    const { keys, passedOver } = await fetchKeySet(address, watched, new Map())
-    const entries = Object.entries(passedOver).map(([reason, count]) => `${count} ${reason}`).join(', ')
-    const others = entries === '' ? '' : ` Passed over: ${entries}.`
-    if (keys.size > 0) findings.push(fine(`It publishes ${keys.size} usable ${keys.size === 1 ? 'key' : 'keys'} for RS256.${others}`))
-    else findings.push(fault(`It publishes no key that can be used for RS256, so every token is refused.${others}`, 'Have the provider sign with RS256 and an RSA key of 2048 to 4096 bits. docs/operating.md explains why an entry is passed over.'))
-    if (passedOver.private_key !== undefined) findings.push(warning('It publishes a private key: whoever reads the set can sign with it.', 'Replace that key.'))
+    const address = { issuer, base: parseIssuer(issuer), jwksUri: jwksUri === undefined ? undefined : parseConfiguredJwksUri(jwksUri), algs }
+    findings.push(...judgeKeys(await fetchKeySet(address, watched, new Map()), algs))
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
     const { meaning, cure } = PROVIDER_FAULTS[error.word]
@@ -45,6 +49,26 @@ export async function checkProvider (settings: ProviderSettings, nowMs: () => nu
     exchange.close()
   }
   return [...findings, ...judgeClock(offsets, settings.IDP_CLOCK_TOLERANCE_SECONDS)]
+}
+
+async function checkKeyFile (path: string, algs: readonly JwsAlg[]): Promise<Finding[]> {
+  try {
+    return judgeKeys(await readKeySet(await readFile(path), new Map(), algs), algs)
+  } catch (error) {
+    return [fault(`${path} holds no keys: ${(error as Error).message}.`, `Look at this: ${PROVIDER_FAULTS.file_unreadable.cure}.`)]
+  }
+}
+
+function judgeKeys ({ keys, passedOver }: FetchedKeys, algs: readonly JwsAlg[]): Finding[] {
+  const entries = Object.entries(passedOver).map(([reason, count]) => `${count} ${reason}`).join(', ')
+  const others = entries === '' ? '' : ` Passed over: ${entries}.`
+  const names = algs.join(', ')
+  return [
+    keys.size > 0
+      ? fine(`It publishes ${keys.size} usable ${keys.size === 1 ? 'key' : 'keys'} for ${names}.${others}`)
+      : fault(`It publishes no key that can be used for ${names}, so every token is refused.${others}`, `Have the provider sign with ${algs.join(' or ')}; an RSA key must have 2048 to 4096 bits. docs/operating.md explains why an entry is passed over.`),
+    ...passedOver.private_key === undefined ? [] : [warning('It publishes a private key: whoever reads the set can sign with it.', 'Replace that key.')]
+  ]
 }
 
 /**

@@ -7,7 +7,7 @@ import { settingNames, settingSpec } from '../lib/settings/specs.ts'
 import { startWarnings } from '../lib/settings/start-report.ts'
 import { BadUsage, runTool } from './arguments.ts'
 import type { Tool, World } from './arguments.ts'
-import { checkProvider } from './check-provider.ts'
+import { checkProvider, DOMAIN_WITH_SCHEME } from './check-provider.ts'
 import { checkStore } from './check-store.ts'
 import { fault, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
@@ -47,8 +47,9 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
       tell('', settings.problems.map((problem) => fault(problem, 'Correct it where it stands: docs/configuration.md lists every setting.')))
     } else {
       // A domain with a scheme is told as a fault of the provider below.
-      tell('', startWarnings(settings).slice(settings.issuer === undefined ? 1 : 0).map((text) => warning(text)))
-      tell(`Identity provider ${settings.issuer ?? ''}`.trim(), await checkProvider(settings, Date.now))
+      tell('', startWarnings(settings).slice(settings.issuers.length === 0 ? 1 : 0).map((text) => warning(text)))
+      if (settings.issuers.length === 0) tell('Identity provider', [DOMAIN_WITH_SCHEME])
+      for (const issuer of settings.issuers) tell(`Identity provider ${issuer.issuer}`, await checkProvider(issuer, settings, Date.now))
       tell('Replay store', await checkStore(settings))
     }
     const faults = found.filter(({ kind }) => kind === 'fault')

@@ -1,4 +1,4 @@
-import { settingNames } from '../lib/settings/specs.ts'
+import { variableNames } from '../lib/settings/specs.ts'
 import { BadUsage, flag, list, splitPair, text, unknownName } from './arguments.ts'
 import type { Arguments, Tool } from './arguments.ts'
 
@@ -67,6 +67,6 @@ function readTime (value: string, now: number): number {
 
 function readSetting (pair: string): [name: string, value: string] {
   const [name, value] = splitPair('--set', pair, '=')
-  if (!settingNames.some((known) => known === name)) throw new BadUsage(unknownName('setting', name, settingNames))
+  if (!variableNames.some((known) => known === name)) throw new BadUsage(unknownName('setting', name, variableNames))
   return [name, value]
 }

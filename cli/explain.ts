@@ -96,11 +96,11 @@ async function settingsOf ({ headers, scheme = 'http' }: Capture, { settings, ur
   const { values, ...faults } = collectSettings({ environment: { ...env, ...settings }, readFile })
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
   const tenant = tenantAt(tenants, url ?? `${scheme}://${host}`)
-  const isNamed = values.IDP_DOMAIN !== undefined || values.IDP_ISSUER !== undefined
+  const isNamed = values.IDP_DOMAIN !== undefined || values.IDP_ISSUER !== undefined || values.IDP_ISSUERS !== undefined
   const isKnown = isNamed || tenant !== undefined
   const standIn = isNamed ? {} : tenant?.settings ?? { IDP_DOMAIN: 'provider.invalid', IDP_AUDIENCE: NOT_KNOWN }
   const read = await readSettings({ ...standIn, ...values }, faults)
-  return { settings: isKnown ? read : { ...read, issuer: NOT_KNOWN }, isKnown }
+  return { settings: isKnown ? read : { ...read, issuers: read.issuers.map((issuer) => ({ ...issuer, issuer: NOT_KNOWN })) }, isKnown }
 }
 
 function tryRead (file: string, readFile: SettingsSources['readFile']): string | undefined {

@@ -37,7 +37,7 @@ export function completePart (capture: Capture, options: ExplainArguments, setti
   const missing = ['proof.ath', 'proof.jkt', ...options.method === undefined ? ['proof.htm'] : [], ...options.url === undefined ? ['proof.htu'] : []]
   const unknown = namesOf((name) => missing.includes(name) || !(shown.test(name) || /^(?:credentials|domain|token\.(?:form|key|signature)|scheme)$/.test(name)))
   if (settings.dpopMode === 'DISABLED') capture.notes.push('DPoP is switched off, so the service does not look at proofs.')
-  return { unknown, settings: { issuer: settings.issuer ?? 'https://provider.invalid/', dpopMode: 'REQUIRED' }, select }
+  return { unknown, settings: { issuers: settings.issuers.map((issuer) => ({ ...issuer, dpopMode: 'REQUIRED' as const })), dpopMode: 'REQUIRED' }, select }
 }
 
 const namesOf = (matches: (name: string) => boolean): string[] => STEPS.map(({ name }) => name).filter(matches)

@@ -57,16 +57,16 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
       ['accepted schemes', offeredSchemes(options.settings.dpopMode).join(', ')]
     ]
   },
-  domain: { title: 'An identity provider is configured', compared: ({ options }) => [['issuer', show(options.settings.issuer)]] },
+  domain: { title: 'An identity provider is configured', compared: ({ options }) => [['issuer', show(options.settings.issuers.map(({ issuer }) => issuer).join(', ') || undefined)]] },
   'token.form': { title: 'The token is a signed JWT', compared: ({ token }) => formOf(token?.text) },
-  'token.alg': { title: 'The token is signed with RS256', compared: e => showMembers(tokenHeader(e), ['alg']) },
+  'token.iss': { title: 'It was issued by a configured issuer', compared: e => [...showMembers(tokenClaims(e), ['iss']), ['configured issuer', show(e.options.settings.issuers.map(({ issuer }) => issuer).join(', '))]] },
+  'token.alg': { title: 'The token is signed with an accepted algorithm', compared: e => [...showMembers(tokenHeader(e), ['alg']), ['accepted algorithms', show(e.issuer?.algs.join(', '))]] },
   'token.typ': { title: 'It is an access token', compared: e => showMembers(tokenHeader(e), ['typ']) },
   'token.crit': { title: 'Its header asks for no extension', compared: e => showMembers(tokenHeader(e), ['crit', 'b64']) },
   'token.kid': { title: 'If it names its key (kid), the name is text', compared: e => showMembers(tokenHeader(e), ['kid']) },
   'token.claims': { title: 'Its claims are there and of the right types', compared: e => showMembers(tokenClaims(e), ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat']) },
   'token.cnf': { title: 'If it is bound, the service can check the binding', compared: e => showMembers(tokenClaims(e), ['cnf']) },
-  'token.iss': { title: 'It was issued by the configured issuer', compared: e => [...showMembers(tokenClaims(e), ['iss']), ['configured issuer', show(e.options.settings.issuer)]] },
-  'token.aud': { title: 'It is meant for this API', compared: e => [...showMembers(tokenClaims(e), ['aud']), ['configured audience', show(e.options.settings.IDP_AUDIENCE)], ...(e.rules?.resource === undefined ? [] : [['configured resource', e.rules.resource] as const])] },
+  'token.aud': { title: 'It is meant for this API', compared: e => [...showMembers(tokenClaims(e), ['aud']), ['configured audience', show(e.issuer?.audience)], ...(e.options.settings.RESOURCE === undefined ? [] : [['configured resource', e.options.settings.RESOURCE] as const])] },
   'token.time': {
     title: 'It is valid now',
     compared: e => [
@@ -115,12 +115,12 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   requirement: {
     title: 'The token has what the route asks for',
     compared: e => {
-      const { requirements = [], settings } = e.options
+      const { requirements = [] } = e.options
       return [
         ['granted', show(e.verified?.scopes.join(' ') || undefined)],
         ['needed', show(requirements.map(neededScopes).filter(Boolean).join('; ') || undefined)],
         ['missing', show(missingScopes(e).join(' ') || undefined)],
-        ['read from', settings.IDP_SCOPE_CLAIMS.join(', ')],
+        ['read from', show(e.issuer?.scopeClaims.join(', '))],
         ...requirements.flatMap(requirement => furtherNeeds(e, requirement))
       ]
     }

@@ -7,6 +7,8 @@ import type { PresentedProof, ProofPolicy } from '../lib/dpop/proof.ts'
 import { Message } from '../lib/message.ts'
 import type { SigningKey } from '../lib/provider/key-source.ts'
 import type { ReplayStore } from '../lib/replay/replay-store.ts'
+import type { JwsAlg } from '../lib/jose/signature.ts'
+import type { IssuerSettings } from '../lib/settings/issuer-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { createTokenRules } from '../lib/token/jwt-checks.ts'
 import type { PresentedToken, TokenRules } from '../lib/token/jwt-checks.ts'
@@ -32,7 +34,7 @@ export interface CapturedRequest {
 }
 
 /** The settings that decide about a request. */
-export type GuardSettings = Pick<Settings, 'issuer' | 'dpopMode' | 'trustProxy' | 'PUBLIC_URL' | 'IDP_AUDIENCE' | 'RESOURCE' | 'IDP_SCOPE_CLAIMS' | 'IDP_SCOPE_IMPLIES' |
+export type GuardSettings = Pick<Settings, 'issuers' | 'dpopMode' | 'trustProxy' | 'PUBLIC_URL' | 'RESOURCE' | 'IDP_SCOPE_IMPLIES' |
   'IDP_CLOCK_TOLERANCE_SECONDS' | 'IDP_DPOP_IAT_OFFSET_SECONDS' | 'IDP_DPOP_IAT_LEEWAY_SECONDS' | 'DPOP_ALGS' | 'DPOP_NONCE' | 'DPOP_NONCE_IAT' | 'DPOP_NONCE_SECRET'>
 
 export interface ExplainOptions {
@@ -40,10 +42,10 @@ export interface ExplainOptions {
   /** The time to judge at. Unix seconds. */
   readonly now: number
   /**
-   * The keys of the provider that may have signed a token with that `kid`. Undefined if they are unknown: then signatures of tokens
-   * are not checked.
+   * The keys of an issuer that may have signed a token with that `kid` by that algorithm. Undefined if they are unknown: then
+   * signatures of tokens are not checked.
    */
-  readonly candidates?: ((kid: string | undefined) => Promise<readonly SigningKey[]> | readonly SigningKey[]) | undefined
+  readonly candidates?: ((kid: string | undefined, alg: JwsAlg, issuer: IssuerSettings) => Promise<readonly SigningKey[]> | readonly SigningKey[]) | undefined
   /** What the route needs. Empty for any valid token. Undefined if it is unknown. */
   readonly requirements?: readonly Requirement[] | undefined
   /** The proofs that have passed before. Undefined if they are unknown: then replays are not checked. */
@@ -57,8 +59,8 @@ export interface Examination {
   readonly request: CapturedRequest
   readonly options: ExplainOptions
   readonly message: Message
-  /** Undefined if the configured domain is unusable. */
-  readonly rules: TokenRules | undefined
+  /** The issuer of the token. If there are several, its `iss` chooses. Undefined until then. */
+  issuer: IssuerSettings | undefined
   readonly policy: Omit<ProofPolicy, 'replay'>
   readonly resolveUrl: () => RequestUrl
   /** Nonces are required, but the secret that makes them is unknown here. */
@@ -86,9 +88,7 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
     request,
     options,
     message,
-    rules: settings.issuer === undefined
-      ? undefined
-      : createTokenRules({ issuer: settings.issuer, audience: settings.IDP_AUDIENCE!, resource: settings.RESOURCE, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS }),
+    issuer: settings.issuers.length === 1 ? settings.issuers[0] : undefined,
     policy: {
       iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
       iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
@@ -101,6 +101,11 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
     judge: createJudge({ granters, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS, now: () => options.now }),
     granters
   }
+}
+
+/** The rules for tokens of the issuer. */
+export function rulesOf ({ issuer, options }: Examination): TokenRules {
+  return createTokenRules({ ...issuer!, clockToleranceSeconds: options.settings.IDP_CLOCK_TOLERANCE_SECONDS })
 }
 
 function joinLines (headers: ReadonlyArray<readonly [string, string]>): IncomingHttpHeaders {

@@ -65,6 +65,10 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
     meaning: 'more than 100 entries; `detail` is their number',
     cure: 'the provider'
   },
+  file_unreadable: {
+    meaning: 'the key file cannot be read; `detail` is the code of the error, `NOT_A_FILE` or `TOO_LARGE` (more than 1 MiB)',
+    cure: '`IDP_KEYS_FILE`, the rights of the file, and whether it is there'
+  },
   unexpected: {
     meaning: 'a fault in Holdfast; `detail` is the name of the error',
     cure: 'please report it'

@@ -1,15 +1,17 @@
 import { createPublicKey } from 'node:crypto'
 import { readProofLine, verifySchemeFits } from '../lib/guard/binding.ts'
-import { parseCredentials } from '../lib/guard/credentials.ts'
+import { parseCredentials, verifyOffered } from '../lib/guard/credentials.ts'
 import { ALGORITHMS, verifySignature } from '../lib/jose/signature.ts'
 import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyProofSignature } from '../lib/dpop/proof.ts'
 import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'
 import { verifyLinesCounted } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
+import { checkIssuer, issuerSpellings, TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
+import type { TokenRules } from '../lib/token/jwt-checks.ts'
 import { isOptional } from '../lib/guard/route-guard.ts'
 import { isGuest } from '../lib/guard/admission.ts'
 import { createVerifiedToken } from '../lib/token/verified-tokens.ts'
+import { rulesOf } from './examination.ts'
 import type { Examination } from './examination.ts'
 
 /** Thrown by a step that cannot be judged here. The message says why. Later steps can still be judged. */
@@ -30,7 +32,7 @@ export interface Step {
 export const STEPS: readonly Step[] = [
   { name: 'credentials', run: readCredentials },
   { name: 'domain', run: requireProvider },
-  ...TOKEN_CHECKS.map(({ name, run }) => ({ name: `token.${name}`, run: (e: Examination) => run(e.token!, e.rules!) })),
+  ...TOKEN_CHECKS.map(({ name, run }) => ({ name: `token.${name}`, run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token!, name === 'form' ? NO_RULES : rulesOf(e)) })),
   { name: 'token.key', run: findKeys },
   { name: 'token.signature', run: verifyTokenSignature },
   { name: 'scheme', run: fitScheme },
@@ -54,33 +56,46 @@ function readCredentials (e: Examination): void {
 }
 
 function requireProvider (e: Examination): void {
-  if (!e.rules) throw new Refusal('domain_has_scheme')
+  if (e.options.settings.issuers.length === 0) throw new Refusal('domain_has_scheme')
   e.token = { text: e.credentials!.token, now: e.options.now }
+}
+
+/** The form of a token is the same for every issuer. */
+const NO_RULES = {} as TokenRules
+
+function chooseIssuer (e: Examination): void {
+  const { issuers } = e.options.settings
+  checkIssuer(e.token!, { issuer: issuers.map(({ issuer }) => issuer).join(' '), issuers: issuers.flatMap(({ issuer }) => issuerSpellings(issuer)) })
+  e.issuer = issuers.find(({ issuer }) => issuerSpellings(issuer).includes(e.token!.claims!.iss as string))!
+  verifyOffered(e.credentials!, e.issuer.dpopMode)
 }
 
 async function findKeys (e: Examination): Promise<void> {
   const { candidates } = e.options
   if (!candidates) throw new NotChecked('This tool does not have the keys of the provider.')
-  e.candidates = await candidates(unverifiedToken(e.token!).kid)
+  const { kid, alg } = unverifiedToken(e.token!)
+  e.candidates = await candidates(kid, alg, e.issuer!)
   if (e.candidates.length === 0) throw new Refusal('token_key_unknown')
 }
 
 async function verifyTokenSignature (e: Examination): Promise<void> {
   const { text, jws } = e.token!
+  const { alg, claims } = unverifiedToken(e.token!)
+  const { issuer, scopeClaims, dpopMode } = e.issuer!
   const input = text.slice(0, text.lastIndexOf('.'))
   let isSigned = false
   for (const candidate of e.candidates ?? []) {
-    const isValid = await new Promise<boolean>(resolve => verifySignature(ALGORITHMS.RS256, createPublicKey(candidate.pem), input, jws!.signature, resolve))
+    const isValid = await new Promise<boolean>(resolve => verifySignature(ALGORITHMS[alg], createPublicKey(candidate.pem), input, jws!.signature, resolve))
     if (isValid) isSigned = true
   }
   // Without keys the claims are used unverified, so that the later steps can be judged.
-  if (isSigned || !e.candidates) e.verified = createVerifiedToken({ text, claims: unverifiedToken(e.token!).claims, isTrusted: () => isSigned, issuer: e.rules!.issuer, scopeClaims: e.options.settings.IDP_SCOPE_CLAIMS })
+  if (isSigned || !e.candidates) e.verified = createVerifiedToken({ text, claims, isTrusted: () => isSigned, issuer, dpopMode, scopeClaims })
   if (!e.candidates) throw new NotChecked('This tool does not have the keys of the provider.')
   if (!e.verified?.isTrusted()) throw new Refusal('token_signature')
 }
 
 function fitScheme (e: Examination): void {
-  verifySchemeFits(e.credentials!.scheme, e.verified!.binding, e.message, e.options.settings.dpopMode)
+  verifySchemeFits(e.credentials!.scheme, e.verified!.binding, e.message, e.issuer!.dpopMode)
 }
 
 function takeProof (e: Examination): void {

@@ -12,6 +12,10 @@ export function schemeOf (authorization: string | undefined): Scheme | undefined
   return name === 'bearer' ? 'Bearer' : name === 'dpop' ? 'DPoP' : undefined
 }
 
+export function isOffered (scheme: Scheme, mode: DpopMode): boolean {
+  return scheme === 'Bearer' ? mode !== 'REQUIRED' : mode !== 'DISABLED'
+}
+
 /** The schemes that a mode offers, in the order of the challenges. */
 export function offeredSchemes (mode: DpopMode): readonly Scheme[] {
   return mode === 'DISABLED' ? ['Bearer'] : mode === 'REQUIRED' ? ['DPoP'] : ['Bearer', 'DPoP']

@@ -14,4 +14,6 @@ export interface Surroundings {
   readonly after: (ms: number, run: () => void) => () => void
   /** Runs `run` again and again. Returns the function that ends it. The timer does not keep the process alive. */
   readonly every: (ms: number, run: () => void) => () => void
+  /** Reads a whole file of at most so many bytes. Rejects with an error that has a `code`, also for what is no file. */
+  readonly readFile: (path: string, maxBytes: number) => Promise<Uint8Array>
 }

@@ -137,7 +137,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   }
 }, { name: 'auth', fastify: '5.x' })
 
-const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set(['keys_fetch_failed', 'keys_expired', 'replay_unavailable', 'replay_policy_unknown', 'nonce_secret_random'])
+const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set(['keys_fetch_failed', 'keys_expired', 'keys_private', 'replay_unavailable', 'replay_policy_unknown', 'nonce_secret_random'])
 
 function logEvent (app: FastifyInstance, { name, ...detail }: GuardEvent): void {
   app.log[WARNINGS.has(name) ? 'warn' : 'info']({ event: name, ...detail }, name.replaceAll('_', ' '))

@@ -2,13 +2,14 @@ import type { FastifyPluginAsync } from 'fastify'
 import { readBuild } from '../server/build.ts'
 import { readTextIfThere } from '../lib/settings/sources.ts'
 import { withExample } from '../schemas/answers.ts'
+import type { KeySourceState } from '../lib/provider/key-source.ts'
 import { aliveSchema, readySchema } from '../schemas/operation.ts'
 
 /**
- * States that need an alarm, but the instance stays in service: keys that are still used while the provider is down, and a store
- * that does not say whether it forgets.
+ * States that need an alarm, but the instance stays in service: keys that are still used while the provider is down, issuers of which
+ * some have no keys or old ones, and a store that does not say whether it forgets.
  */
-const PASSING: ReadonlySet<string> = new Set(['ok', 'stale', 'policy_unknown'])
+const PASSING: ReadonlySet<string> = new Set(['ok', 'stale', 'partly', 'policy_unknown'])
 
 const READY = { status: 'ok', checks: { process: 'ok', keys: 'ok', replay: 'ok' } }
 /** As it is until the keys have been fetched once. */
@@ -16,7 +17,7 @@ const NOT_READY = { status: 'unavailable', checks: { ...READY.checks, keys: 'emp
 
 /** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
 const routes: FastifyPluginAsync = async (app) => {
-  const { keys, replay } = app.guardParts
+  const { issuers, replay } = app.guardParts
   const config = { essential: true }
   const alive = { status: 'ok', ...readBuild(import.meta.dirname, readTextIfThere, process.env.HOLDFAST_COMMIT) }
 
@@ -29,15 +30,12 @@ const routes: FastifyPluginAsync = async (app) => {
     const checks = { process: app.closing.hasBegun ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck() }
     const ready = Object.values(checks).every(check => PASSING.has(check))
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
-    return { status: ready ? 'ok' : 'unavailable', checks }
+    const all = issuers?.all() ?? []
+    return { status: ready ? 'ok' : 'unavailable', checks, ...all.length > 1 && { issuers: Object.fromEntries(all.map(({ issuer, keys }) => [issuer, checkKeys(keys.state())])) } }
   })
 
   function keysCheck (): string {
-    if (!keys) return 'domain_has_scheme'
-    const { status, keys: usable } = keys.state()
-    // The provider has answered and every token is refused, so no instance may get traffic.
-    if (usable === 0 && (status === 'fresh' || status === 'stale')) return 'none_usable'
-    return status === 'fresh' ? 'ok' : status
+    return issuers ? checkAllKeys(issuers.all().map(({ keys }) => keys.state())) : 'domain_has_scheme'
   }
 
   function replayCheck (): string {
@@ -45,4 +43,20 @@ const routes: FastifyPluginAsync = async (app) => {
     return ready && reason !== 'policy_unknown' ? 'ok' : String(reason)
   }
 }
+
+function checkKeys ({ status, keys }: KeySourceState): string {
+  // The provider has answered and every token is refused, so no instance may get traffic.
+  if (keys === 0 && (status === 'fresh' || status === 'stale')) return 'none_usable'
+  return status === 'fresh' ? 'ok' : status
+}
+
+/** With one issuer the word is its own. With several, each first fetch must have ended, and one issuer must have keys. */
+function checkAllKeys (states: readonly KeySourceState[]): string {
+  const words = states.map(checkKeys)
+  const isPending = states.some(({ fetchedAt, failures }) => fetchedAt === undefined && failures === 0)
+  if (isPending) return 'empty'
+  if (words.every(word => word === words[0])) return words[0] ?? 'ok'
+  return words.some(word => PASSING.has(word)) ? 'partly' : words.find(word => !PASSING.has(word))!
+}
+
 export default routes

@@ -13,7 +13,7 @@ export const aliveSchema = {
 
 export const readySchema = {
   type: 'object',
-  properties: { status: string, checks: { type: 'object', additionalProperties: string } }
+  properties: { status: string, checks: { type: 'object', additionalProperties: string }, issuers: { type: 'object', additionalProperties: string, description: 'The state of the keys of each issuer, if there are several.' } }
 } as const
 
 export const metricsSchema = {

@@ -7,10 +7,10 @@ import { createNonces } from '../dpop/nonces.ts'
 import type { Nonces } from '../dpop/nonces.ts'
 import { createGuard } from './guard.ts'
 import type { Guard } from './guard.ts'
+import { createIssuers } from './create-issuers.ts'
+import type { IssuerEvent } from './create-issuers.ts'
 import { createJudge } from './judge.ts'
 import type { Judge } from './judge.ts'
-import { createKeySource } from '../provider/key-source.ts'
-import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { createTransport } from '../provider/transport.ts'
 import type { Transport } from '../provider/transport.ts'
 import { createGuardTally, timeRecords, timeProofs, timeSignatures } from '../metrics/tallies.ts'
@@ -23,7 +23,7 @@ import type { ReplayStore } from '../replay/replay-store.ts'
 import { metadataUrlOf } from './resource-metadata.ts'
 import type { Settings } from '../settings/settings.ts'
 import { findGranters } from '../token/implied-scopes.ts'
-import { createAccessTokenParser } from '../token/jwt-checks.ts'
+import type { IssuerTable } from '../token/issuer-table.ts'
 import { createSignatureVerifier } from '../token/jwt-signature.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
@@ -36,7 +36,7 @@ export interface GuardParts {
   readonly judge: Judge
   readonly challenges: Challenges
   /** Undefined if the configured domain is unusable. */
-  readonly keys: KeySource | undefined
+  readonly issuers: IssuerTable | undefined
   readonly replay: ReplayStore
   readonly nonces: Nonces | undefined
   readonly verified: VerifiedTokens
@@ -48,7 +48,7 @@ export interface GuardParts {
   close (): Promise<void>
 }
 
-export type GuardEvent = KeySourceEvent | ReplayStoreEvent | { readonly name: 'nonce_secret_random' }
+export type GuardEvent = IssuerEvent | ReplayStoreEvent | { readonly name: 'nonce_secret_random' }
 
 export interface GuardPartsOptions {
   readonly surroundings: Surroundings
@@ -66,7 +66,7 @@ export interface GuardPartsOptions {
 /** Builds the guard from settings. */
 export async function createGuardParts (settings: Settings, { surroundings, onEvent, metadataMount, transport = networkOf(settings) }: GuardPartsOptions): Promise<GuardParts> {
   const { wallMs, steadyMs: nowMs } = surroundings
-  const keys = settings.issuer === undefined ? undefined : createKeys(settings, settings.issuer, transport, surroundings, onEvent)
+  const issuers = await createIssuers(settings, { surroundings, transport, onEvent })
   const replay = await createReplayStore({ store: settings.DPOP_REPLAY, maxRecords: settings.DPOP_REPLAY_MAX, surroundings, onEvent })
   const nonces = settings.DPOP_NONCE === 'required' ? createNonces(nonceSecrets(settings, surroundings, onEvent)) : undefined
   const clientKeys = createClientKeys(settings.DPOP_ALGS, { nowMs })
@@ -77,10 +77,9 @@ export async function createGuardParts (settings: Settings, { surroundings, onEv
 
   const verifySignature = createSignatureVerifier()
   const tokens = createJwtVerifier({
-    provider: keys && { keys, issuer: settings.issuer!, parseToken: createAccessTokenParser({ issuer: settings.issuer!, audience: settings.IDP_AUDIENCE!, resource: settings.RESOURCE, clockToleranceSeconds }) },
+    issuers,
     verifySignature: tally ? timeSignatures(verifySignature, tally.tokens, nowMs) : verifySignature,
     verified,
-    scopeClaims: settings.IDP_SCOPE_CLAIMS,
     clockToleranceSeconds
   })
   const guard = createGuard({
@@ -104,25 +103,21 @@ export async function createGuardParts (settings: Settings, { surroundings, onEv
     guard,
     judge: createJudge({ granters: findGranters(settings.IDP_SCOPE_IMPLIES ?? {}), clockToleranceSeconds, now }),
     challenges: createChallenges({ mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount) }),
-    keys,
+    issuers,
     replay,
     nonces,
     verified,
     clientKeys,
     tally,
-    start: () => keys?.start(),
+    start: () => issuers?.start(),
     async close () {
-      await Promise.all([keys?.close(), replay.close()])
+      await Promise.all([issuers?.close(), replay.close()])
     }
   }
 }
 
 function networkOf (settings: Settings): Transport {
   return createTransport({ httpProxy: settings.HTTP_PROXY, httpsProxy: settings.HTTPS_PROXY, noProxy: settings.NO_PROXY })
-}
-
-function createKeys (settings: Settings, issuer: string, transport: Transport, { wallMs, random, after }: Surroundings, onEvent: (event: GuardEvent) => void): KeySource {
-  return createKeySource({ issuer, jwksUri: settings.IDP_JWKS_URI, transport, now: wallMs, random, schedule: (run, ms) => after(ms, run), onEvent })
 }
 
 function nonceSecrets ({ DPOP_NONCE_SECRET }: Settings, { randomBytes }: Surroundings, onEvent: (event: GuardEvent) => void): Buffer[] {

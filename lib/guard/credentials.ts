@@ -1,6 +1,6 @@
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
-import { schemeOf } from '../scheme.ts'
+import { isOffered, schemeOf } from '../scheme.ts'
 import type { DpopMode, Scheme } from '../scheme.ts'
 
 export interface Credentials {
@@ -48,5 +48,5 @@ export function verifyToken68 ({ token }: Credentials): void {
 
 /** @throws Refusal scheme_not_offered */
 export function verifyOffered ({ scheme }: Credentials, mode: DpopMode): void {
-  if (scheme === 'Bearer' ? mode === 'REQUIRED' : mode === 'DISABLED') throw new Refusal('scheme_not_offered')
+  if (!isOffered(scheme, mode)) throw new Refusal('scheme_not_offered')
 }

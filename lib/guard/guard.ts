@@ -29,6 +29,7 @@ export interface Identity {
 }
 
 export interface GuardOptions {
+  /** The mode of the service as a whole: it offers what any issuer offers. */
   readonly mode: DpopMode
   readonly tokens: TokenVerifier
   readonly proofs: ProofPolicy
@@ -66,7 +67,7 @@ export function createGuard (options: GuardOptions): Guard {
     } catch (error) {
       return done(error as Error)
     }
-    options.tokens.verify(credentials.token, known, now, (error, token) => {
+    options.tokens.verify(credentials.token, credentials.scheme, known, now, (error, token) => {
       if (!token) return done(error)
       verifyBinding(options, message, credentials, token, now, done)
     })
@@ -80,7 +81,7 @@ function verifyBinding (
 ): void {
   let proof: PresentedProof | undefined
   try {
-    verifySchemeFits(scheme, token.binding, message, options.mode)
+    verifySchemeFits(scheme, token.binding, message, token.dpopMode)
     if (scheme === 'DPoP') proof = presentProof(options, message, token, now)
   } catch (error) {
     return done(error as Error)
@@ -126,8 +127,8 @@ function limited ({ rateLimit }: GuardOptions, token: VerifiedToken): Refusal | 
   return retryAfterSeconds === undefined ? null : new Refusal('rate_limited', undefined, retryAfterSeconds)
 }
 
-function clientOf ({ binding, claims }: VerifiedToken): string {
-  return clientKey(binding, claims.sub)
+function clientOf ({ binding, issuer, claims }: VerifiedToken): string {
+  return clientKey(binding, issuer, claims.sub)
 }
 
 function identify ({ claims, scopes, binding, issuer, expiresAt }: VerifiedToken, scheme: Scheme, nextNonce: string | undefined): Identity {

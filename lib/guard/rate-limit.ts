@@ -57,9 +57,10 @@ export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateL
  * The name under which the requests of one client are counted. It is the key that the token is bound to (RFC 7638 thumbprint). For
  * an unbound token it is the subject, which every token has. The client id (RFC 9068 section 2.2) is not used: many providers write
  * none, and if one application serves many users, one of them could use up the limit of the others. Names of the two kinds never
- * meet. No name is longer than 128 characters.
+ * meet, and neither do names of two issuers: each chooses its subjects as it likes. No name is longer than 128 characters.
  */
-export function clientKey ({ jkt }: Binding, sub: string): string {
-  const name = jkt === undefined ? `sub:${sub}` : `jkt:${jkt}`
+export function clientKey ({ jkt }: Binding, issuer: string, sub: string): string {
+  // An issuer is a URL, which has no space.
+  const name = `${jkt === undefined ? 'sub' : 'jkt'}:${issuer} ${jkt ?? sub}`
   return name.length <= MAX_NAME_CHARS ? name : createHash('sha256').update(name).digest('base64url')
 }

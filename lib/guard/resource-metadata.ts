@@ -45,10 +45,10 @@ export function resourceWarning (settings: ResourceSettings): string | undefined
  * @param base the address under which the client reaches the service
  */
 export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings): ResourceMetadata {
-  const { issuer, dpopMode, DPOP_ALGS } = settings
+  const { issuers, dpopMode, DPOP_ALGS } = settings
   return {
     resource: configuredResource(settings) ?? base.href,
-    ...(issuer === undefined ? {} : { authorization_servers: [issuer] }),
+    ...(issuers.length === 0 ? {} : { authorization_servers: issuers.map(({ issuer }) => issuer) }),
     scopes_supported: scopes,
     bearer_methods_supported: ['header'],
     resource_name: 'Holdfast',

@@ -66,7 +66,8 @@ export function parsePublicJwk (jwk: unknown, algorithm: AlgorithmSpec): Canonic
   return { crv, kty: 'EC', x, y }
 }
 
-function isCoordinate (value: unknown, crv: string): value is string {
+/** Whether a text is a coordinate of a point on this curve, with every leading zero (RFC 7518 section 6.2.1.2, RFC 8037 section 2). */
+export function isCoordinate (value: unknown, crv: string): value is string {
   const bytes = COORDINATE_BYTES[crv]!
   return typeof value === 'string' && value.length === Math.ceil(bytes * 8 / 6) && isCanonicalBase64url(value)
 }

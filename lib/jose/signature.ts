@@ -41,6 +41,12 @@ export const ALGORITHMS: Readonly<Record<JwsAlg, AlgorithmSpec>> = {
   Ed25519: { kty: 'OKP', crvs: ['Ed25519'], digest: null }
 }
 
+/** Whether a key whose `alg` member is `ofKey` may verify a signature with this `alg`. `EdDSA` and `Ed25519` are two names of one algorithm (RFC 9864). */
+export function isSameAlg (ofKey: unknown, alg: JwsAlg): boolean {
+  const isEdwards = (name: unknown): boolean => name === 'EdDSA' || name === 'Ed25519'
+  return ofKey === alg || (isEdwards(ofKey) && isEdwards(alg))
+}
+
 /**
  * Verifies a JWS signature on the thread pool (RFC 7515 section 5.2). node:crypto gets ECDSA signatures as DER: the JOSE form would
  * cost 60 microseconds more a call on Node 24.

@@ -10,9 +10,9 @@ import type { Sample } from './histogram.ts'
 export interface MetricSources {
   readonly requests: RequestTally
   readonly guard: GuardTally
-  /** The parts that the guard uses. `keys` is undefined if the configured domain is unusable. */
+  /** The parts that the guard uses. `issuers` is undefined if the configured domain is unusable. */
   readonly parts: {
-    readonly keys: Pick<KeySource, 'state'> | undefined
+    readonly issuers: { all (): ReadonlyArray<{ readonly issuer: string, readonly keys: Pick<KeySource, 'state'> }> } | undefined
     readonly replay: Pick<ReplayStore, 'state'>
     readonly verified: Pick<VerifiedTokens, 'state'>
     readonly clientKeys: Pick<ClientKeys, 'state'>
@@ -45,9 +45,17 @@ const by = (label: string, values: Readonly<Record<string, number>>): readonly S
 const caches = ({ parts: { verified, clientKeys } }: MetricSources, read: 'entries' | 'hits' | 'misses'): readonly Sample[] =>
   by('cache', { tokens: verified.state()[read], client_keys: clientKeys.state()[read] })
 
-/** If the configured domain is unusable, there is no source of keys, so these metrics are left out. */
-const keys = ({ parts }: MetricSources, read: (state: KeySourceState) => readonly Sample[]): readonly Sample[] =>
-  parts.keys ? read(parts.keys.state()) : []
+/**
+ * The samples of each issuer. If there are several, a label names the issuer as the settings name it. If the configured domain is
+ * unusable, there is none.
+ */
+const keys = ({ parts }: MetricSources, read: (state: KeySourceState) => readonly Sample[]): readonly Sample[] => {
+  const issuers = parts.issuers?.all() ?? []
+  return issuers.flatMap(({ issuer, keys }) => {
+    const samples = read(keys.state())
+    return issuers.length === 1 ? samples : samples.map(sample => ({ ...sample, labels: { issuer, ...sample.labels } }))
+  })
+}
 
 /** Every metric of our own. docs/operating.md explains them. The metrics of the process are served beside them. */
 export const METRICS: readonly MetricSpec[] = [

@@ -90,9 +90,9 @@ export type ClockMs = () => number
 
 /** Wraps a verifier and measures the time that each signature takes. */
 export function timeSignatures (verify: SignatureVerifier, times: Histogram, nowMs: ClockMs): SignatureVerifier {
-  return (token, pem) => {
+  return (token, pem, alg) => {
     const startedAtMs = nowMs()
-    const isValid = verify(token, pem)
+    const isValid = verify(token, pem, alg)
     times.observe((nowMs() - startedAtMs) / 1000)
     return isValid
   }

@@ -1,6 +1,7 @@
 /**
  * Here get-jwks reads documents that the service has fetched already. The package reads `jwks_uri` from the discovery document, finds
- * each key by `kid` and `alg`, and turns the key into PEM.
+ * each RSA key by `kid` and `alg`, and turns the key into PEM. Keys on curves become PEM by node:crypto: the package does not know
+ * Ed25519, and it checks a point in JavaScript, which takes about 100 ms. A set of 100 such keys would stop the process for 10 s.
  *
  * The package is kept from the network and from the provider's own set. Its fetch has no deadline and no limit, and it asks the
  * provider again for each `kid`. Its look-up takes the first entry with a `kid`, whatever the `use` of that entry, and it crashes
@@ -8,9 +9,12 @@
  * usable key each.
  */
 
+import { createPublicKey } from 'node:crypto'
+import type { JsonWebKey } from 'node:crypto'
 import { createRequire } from 'node:module'
+import type { JwsAlg } from '../jose/signature.ts'
 import { keyIdentity, parseDocument, parseKeySet } from './key-set.ts'
-import type { PassedOver, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
+import type { KeyMaterial, PassedOver, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
 import { shown } from '../shown.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import { parseDiscoveredJwksUri, withoutTrailingSlash } from './provider-url.ts'
@@ -26,9 +30,14 @@ function domainOf (document: object): string {
 }
 
 /** The key as PEM (SPKI). */
-function pemOf ({ n, e }: UsableKey): Promise<string> {
-  const jwk = { kty: 'RSA', alg: 'RS256', kid: '0', n, e }
-  return createReader().getPublicKey({ domain: domainOf({ keys: [jwk] }), alg: jwk.alg, kid: jwk.kid })
+async function pemOf ({ material, algs: [alg] }: UsableKey): Promise<string> {
+  if (material.kty !== 'RSA') return curveKeyPem(material)
+  const kid = '0'
+  return createReader().getPublicKey({ domain: domainOf({ keys: [{ ...material, alg, kid }] }), alg: alg!, kid })
+}
+
+function curveKeyPem (material: KeyMaterial): string {
+  return createPublicKey({ key: material as unknown as JsonWebKey, format: 'jwk' }).export({ format: 'pem', type: 'spki' }) as string
 }
 
 export interface FetchedKeys {
@@ -44,6 +53,8 @@ export interface ProviderAddress {
   readonly issuer: string
   readonly base: string
   readonly jwksUri: string | undefined
+  /** The accepted algorithms of tokens. RS256 unless given. */
+  readonly algs?: readonly JwsAlg[] | undefined
 }
 
 function expectOk ({ status }: Answer): void {
@@ -88,13 +99,23 @@ async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange):
 export async function fetchKeySet (address: ProviderAddress, exchange: Exchange, known: SigningKeys): Promise<FetchedKeys> {
   const jwksUri = address.jwksUri ?? await discover(address, exchange)
   const answer = await exchange.get(jwksUri)
-  const { usable, passedOver } = await use(answer, () => {
+  return use(answer, () => {
     expectOk(answer)
-    return parseKeySet(answer.body)
+    return readKeySet(answer.body, known, address.algs)
   })
+}
+
+/**
+ * Reads the usable keys from the document of a JWK Set.
+ *
+ * @param known the keys at hand, so that a key that stays is the same object as before
+ * @throws ProviderFailure
+ */
+export async function readKeySet (document: Uint8Array, known: SigningKeys, algs?: readonly JwsAlg[]): Promise<FetchedKeys> {
+  const { usable, passedOver } = parseKeySet(document, algs)
   const keys = await Promise.all(usable.map(async (key): Promise<[string, SigningKey]> => {
     const identity = keyIdentity(key)
-    return [identity, known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await pemOf(key) })]
+    return [identity, known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await pemOf(key), algs: key.algs })]
   }))
   return { keys: new Map(keys), passedOver }
 }

@@ -1,4 +1,9 @@
 import { createPublicKey } from 'node:crypto'
+import type { AsymmetricKeyDetails, JsonWebKey } from 'node:crypto'
+import { isCanonicalBase64url } from '../jose/jws.ts'
+import { isCoordinate } from '../jose/public-key.ts'
+import { ALGORITHMS, isSameAlg, JWS_ALGS } from '../jose/signature.ts'
+import type { JwsAlg } from '../jose/signature.ts'
 import { ProviderFailure } from './provider-failure.ts'
 
 /** A key of the provider. It is the same object for as long as the key stays in the set unchanged, so caches may refer to it. */
@@ -6,21 +11,29 @@ export interface SigningKey {
   readonly kid: string | undefined
   /** SPKI in PEM. */
   readonly pem: string
+  /** The algorithms that the key may verify. No other is ever tried with it. */
+  readonly algs: readonly JwsAlg[]
 }
 
 /** The usable keys of one fetched set, by identity. */
 export type SigningKeys = ReadonlyMap<string, SigningKey>
 
-/** An RSA key of the provider that may verify access tokens, with only the members of the JWK that verification needs. */
+/** The members of a JWK that make the public key, and no other. */
+export type KeyMaterial =
+  | { readonly kty: 'RSA', readonly n: string, readonly e: string }
+  | { readonly kty: 'EC', readonly crv: string, readonly x: string, readonly y: string }
+  | { readonly kty: 'OKP', readonly crv: string, readonly x: string }
+
+/** A key of the provider that may verify access tokens. */
 export interface UsableKey {
   readonly kid: string | undefined
-  readonly n: string
-  readonly e: string
+  readonly material: KeyMaterial
+  readonly algs: readonly JwsAlg[]
 }
 
 /** Why an entry of a set is passed over. The words are stable, for logs. docs/operating.md explains each. */
 export const UNUSABLE_KEYS = Object.freeze([
-  'not_a_key', 'key_type', 'key_use', 'algorithm', 'key_id', 'private_key', 'modulus', 'exponent'
+  'not_a_key', 'key_type', 'key_use', 'algorithm', 'key_id', 'private_key', 'modulus', 'exponent', 'curve', 'point'
 ] as const)
 
 export type UnusableKey = (typeof UNUSABLE_KEYS)[number]
@@ -28,15 +41,14 @@ export type UnusableKey = (typeof UNUSABLE_KEYS)[number]
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
 /** 4096 bits take 683 characters. The rest allows for leading zeros. A longer text is not decoded. */
-const MAX_MODULUS_CHARACTERS = 700
+const MAX_NUMBER_CHARACTERS = 700
 const MIN_MODULUS_BITS = 2048
 const MAX_MODULUS_BITS = 4096
 const MAX_EXPONENT = 2n ** 32n - 1n
 
 /** Each byte string has exactly one text: no padding, no other alphabet, no stray trailing bits (RFC 4648 section 3.5). */
-function isCanonicalBase64url (text: unknown): text is string {
-  return typeof text === 'string' && text !== '' && text.length <= MAX_MODULUS_CHARACTERS &&
-    Buffer.from(text, 'base64url').toString('base64url') === text
+function isNumber (text: unknown): text is string {
+  return typeof text === 'string' && text.length <= MAX_NUMBER_CHARACTERS && isCanonicalBase64url(text)
 }
 
 function isOdd (text: string): boolean {
@@ -44,30 +56,55 @@ function isOdd (text: string): boolean {
 }
 
 /**
- * Decides whether one entry of a JWK Set may verify RS256 access tokens (RFC 7517 section 4, RFC 7518 section 6.3). The entry must
- * be an RSA key with an odd modulus of 2048 to 4096 bits and an odd exponent of at least 3 and at most 32 bits. It must not be
- * reserved for encryption, for another algorithm or for signing only. An entry with private members is passed over, because anyone
- * can sign with it.
+ * Decides whether one entry of a JWK Set may verify access tokens, and by which algorithms (RFC 7517 section 4, RFC 7518 section 6,
+ * RFC 8037 section 2). The entry must be of the type and curve of an accepted algorithm. An RSA key must have an odd modulus of 2048
+ * to 4096 bits and an odd exponent of at least 3 and at most 32 bits. It must not be reserved for encryption, for another algorithm
+ * or for signing only. An entry with private members is passed over, because anyone can sign with it.
  *
  * Returns the key, or the word that says why not. Never throws.
+ * @param accepted the accepted algorithms of tokens
  */
-export function usableKey (entry: unknown): UsableKey | UnusableKey {
+export function usableKey (entry: unknown, accepted: readonly JwsAlg[] = ['RS256']): UsableKey | UnusableKey {
   if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return 'not_a_key'
-  const { kty, use, key_ops: keyOps, alg, kid, n, e } = entry as Record<string, unknown>
-  if (kty !== 'RSA') return 'key_type'
+  const { kty, use, key_ops: keyOps, alg, kid, crv } = entry as Record<string, unknown>
+  const ofType = accepted.filter(name => ALGORITHMS[name].kty === kty)
+  if (ofType.length === 0) return 'key_type'
   if (use !== undefined && use !== 'sig') return 'key_use'
   if (keyOps !== undefined && !(Array.isArray(keyOps) && keyOps.includes('verify'))) return 'key_use'
-  if (alg !== undefined && alg !== 'RS256') return 'algorithm'
+  if (alg !== undefined && !ofType.some(name => isSameAlg(alg, name))) return 'algorithm'
   if (kid !== undefined && typeof kid !== 'string') return 'key_id'
   if (PRIVATE_MEMBERS.some((member) => Object.hasOwn(entry, member))) return 'private_key'
+  const algs = ofType.filter(name => (alg === undefined || isSameAlg(alg, name)) && (kty === 'RSA' || ALGORITHMS[name].crvs.includes(crv as string)))
+  // Only proofs may use Ed448.
+  if (algs.length === 0 || (kty === 'OKP' && crv === 'Ed448')) return 'curve'
+  const material = kty === 'RSA' ? rsaMaterial(entry) : curveMaterial(entry)
+  return typeof material === 'string' ? material : { kid, material, algs }
+}
+
+function rsaMaterial ({ n, e }: { n?: unknown, e?: unknown }): KeyMaterial | UnusableKey {
   // An even number is not a product of two large primes, and the library accepts it until it verifies a signature.
-  if (!isCanonicalBase64url(n) || !isOdd(n)) return 'modulus'
-  if (!isCanonicalBase64url(e)) return 'exponent'
+  if (!isNumber(n) || !isOdd(n)) return 'modulus'
+  if (!isNumber(e)) return 'exponent'
   // The library that will verify with the key measures it. It accepts any two numbers, so only the types allow an absent measure.
-  const { modulusLength = 0, publicExponent = 0n } = createPublicKey({ key: { kty, n, e }, format: 'jwk' }).asymmetricKeyDetails!
+  const { modulusLength = 0, publicExponent = 0n } = measure({ kty: 'RSA', n, e })!
   if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS) return 'modulus'
   if (publicExponent < 3n || publicExponent > MAX_EXPONENT || publicExponent % 2n === 0n) return 'exponent'
-  return { kid, n, e }
+  return { kty: 'RSA', n, e }
+}
+
+function curveMaterial ({ kty, crv, x, y }: { kty?: unknown, crv?: unknown, x?: unknown, y?: unknown }): KeyMaterial | UnusableKey {
+  if (!isCoordinate(x, crv as string) || (kty === 'EC' && !isCoordinate(y, crv as string))) return 'point'
+  const material = (kty === 'EC' ? { kty, crv, x, y } : { kty, crv, x }) as KeyMaterial
+  // The library refuses a point that is not on its curve.
+  return measure(material) ? material : 'point'
+}
+
+function measure (material: KeyMaterial): AsymmetricKeyDetails | undefined {
+  try {
+    return createPublicKey({ key: material as unknown as JsonWebKey, format: 'jwk' }).asymmetricKeyDetails
+  } catch {
+    return undefined
+  }
 }
 
 /** The limit is far above what a provider publishes. It is low enough that all entries are judged in a few milliseconds. */
@@ -97,7 +134,7 @@ export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed
 }
 
 /**
- * Decides which keys of a JWK Set document (RFC 7517 section 5) may verify access tokens.
+ * Decides which keys of a JWK Set document (RFC 7517 section 5) may verify access tokens. `accepted` are the algorithms of tokens.
  *
  * A set without usable keys is a valid answer: the provider has withdrawn its keys. A document that is not a set is a fault of the
  * provider and says nothing about its keys. The same holds for a set without any JSON object in it, and for a set of more than 100
@@ -107,12 +144,12 @@ export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed
  *
  * Throws ProviderFailure `not_json`, `set_malformed`, `set_too_many_keys`.
  */
-export function parseKeySet (body: Uint8Array): KeySet {
+export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): KeySet {
   const { keys } = parseDocument(body, 'set_malformed')
   if (!Array.isArray(keys)) throw new ProviderFailure('set_malformed')
   if (keys.length > MAX_ENTRIES) throw new ProviderFailure('set_too_many_keys', keys.length)
 
-  const judged = keys.map(usableKey)
+  const judged = keys.map(key => usableKey(key, accepted))
   if (keys.length > 0 && judged.every((verdict) => verdict === 'not_a_key')) throw new ProviderFailure('set_malformed')
   const passedOver: Partial<Record<UnusableKey, number>> = {}
   const usable = new Map<string, UsableKey>()
@@ -124,8 +161,8 @@ export function parseKeySet (body: Uint8Array): KeySet {
 }
 
 /** Equal for two keys only if their texts are equal: a number that is written in two ways counts as two numbers. */
-export function keyIdentity ({ kid, n, e }: UsableKey): string {
-  return JSON.stringify([n, e, kid])
+export function keyIdentity ({ kid, material, algs }: UsableKey): string {
+  return JSON.stringify([material, algs, kid])
 }
 
 /** A token is tried against at most this many keys, so that its number of verifications is bounded. */
@@ -136,8 +173,11 @@ const NONE: readonly SigningKey[] = Object.freeze([])
 /** The keys of one fetched set, arranged for requests. A ring never changes: the next set gets a new ring. */
 export interface KeyRing {
   readonly keys: SigningKeys
-  /** The keys that may have signed a token: the first 8 keys of the set with this `kid`, or the first 8 of all if there is no `kid`. */
-  candidates (kid: string | undefined): readonly SigningKey[]
+  /**
+   * The keys that may have signed a token by this algorithm: the first 8 of those with this `kid`, or the first 8 of all of them if
+   * there is no `kid`.
+   */
+  candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[]
   /** Whether this very object is in the set. */
   has (key: SigningKey): boolean
 }
@@ -146,20 +186,31 @@ export interface KeyRing {
 export function createKeyRing (keys: SigningKeys): KeyRing {
   const all = [...keys.values()]
   const members = new Set(all)
-  // If a token names no key, any key may have signed it. If a token names a key, only keys with that name may have signed it (RFC 7515
-  // section 4.1.4).
-  const byKid = new Map<string | undefined, readonly SigningKey[]>([[undefined, Object.freeze(all.slice(0, MAX_CANDIDATES))]])
-  for (const key of all) {
-    if (key.kid === undefined) continue
-    const namesakes = byKid.get(key.kid) ?? NONE
-    if (namesakes.length < MAX_CANDIDATES) byKid.set(key.kid, Object.freeze([...namesakes, key]))
+  const byAlg = new Map<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>()
+  for (const alg of JWS_ALGS) {
+    const able = all.filter(({ algs }) => algs.includes(alg))
+    if (able.length > 0) byAlg.set(alg, keysByKid(able))
   }
 
   return {
     keys,
-    candidates: (kid) => byKid.get(kid) ?? NONE,
+    candidates: (kid, alg) => byAlg.get(alg)?.get(kid) ?? NONE,
     has: (key) => members.has(key)
   }
+}
+
+/**
+ * If a token names no key, any key may have signed it. If a token names a key, only keys with that name may have signed it (RFC 7515
+ * section 4.1.4).
+ */
+function keysByKid (keys: readonly SigningKey[]): ReadonlyMap<string | undefined, readonly SigningKey[]> {
+  const byKid = new Map<string | undefined, readonly SigningKey[]>([[undefined, Object.freeze(keys.slice(0, MAX_CANDIDATES))]])
+  for (const key of keys) {
+    if (key.kid === undefined) continue
+    const namesakes = byKid.get(key.kid) ?? NONE
+    if (namesakes.length < MAX_CANDIDATES) byKid.set(key.kid, Object.freeze([...namesakes, key]))
+  }
+  return byKid
 }
 
 /** Whether two sets hold the same keys in the same order. */

@@ -6,6 +6,7 @@ import { createKeyRing, isSameSet, keyChanges } from './key-set.ts'
 import type { PassedOver, SigningKey } from './key-set.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import { parseConfiguredJwksUri, parseIssuer } from './provider-url.ts'
+import type { JwsAlg } from '../jose/signature.ts'
 import type { Transport } from './transport.ts'
 
 /**
@@ -38,6 +39,8 @@ export type KeySourceEvent =
   | { readonly name: 'keys_fetched', readonly keys: number, readonly added: number, readonly removed: number, readonly passedOver: PassedOver }
   /** The first failure after the start or after a success. Repeated failures are not reported. */
   | { readonly name: 'keys_fetch_failed', readonly failure: ProviderFailureWord, readonly detail: string | number | undefined, readonly keys: number } & FailureFacts
+  /** So many keys of a file are published with their private half, and are not used. */
+  | { readonly name: 'keys_private', readonly passedOver: number }
   /** 24 h have passed without a set: no key is trusted any more. */
   | { readonly name: 'keys_expired', readonly failure: ProviderFailureWord, readonly keys: number }
 
@@ -55,6 +58,8 @@ export interface KeySourceOptions {
   issuer: string
   /** The address of the set. If it is not given, discovery names it. */
   jwksUri?: string | undefined
+  /** The accepted algorithms of tokens. Only keys for one of them are used. RS256 unless given. */
+  algs?: readonly JwsAlg[] | undefined
   transport: Transport
   /** Milliseconds since the epoch. */
   now: () => number
@@ -69,17 +74,17 @@ export interface KeySource {
   /** Fetches the keys in the background. Never throws and never waits. */
   start (): void
   /**
-   * The keys at hand that may have signed a token with this `kid`. Without `kid`, the keys of the set. At most 8 keys. The array
-   * stays the same for as long as the set stays the same. It is empty if no such key is at hand. Never waits.
+   * The keys at hand that may have signed a token with this `kid` by this algorithm. Without `kid`, the keys of the set. At most 8
+   * keys. The array stays the same for as long as the set stays the same. It is empty if no such key is at hand. Never waits.
    */
-  candidates (kid: string | undefined): readonly SigningKey[]
+  candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[]
   /**
    * Is called when `candidates` has found no key or, without `kid`, when none of the keys at hand has signed the token. Returns the
    * candidates after at most one fetch, which all waiting callers share. Empty if the provider publishes no such key, by its answer
    * now or within the last 30 s. Rejects with Refusal `keys_unavailable` if the service cannot know. Without `kid` it fetches again
    * even if keys are at hand, but no more often than for an unknown `kid`.
    */
-  fetchCandidates (kid: string | undefined): Promise<readonly SigningKey[]>
+  fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]>
   /** Whether a key that verified a token earlier is still trusted: it is in the last set, and that set is at most 24 h old. */
   isTrusted (key: SigningKey): boolean
   state (): KeySourceState
@@ -100,7 +105,8 @@ export function createKeySource (options: KeySourceOptions): KeySource {
   const address: ProviderAddress = {
     issuer: options.issuer,
     base: parseIssuer(options.issuer),
-    jwksUri: options.jwksUri === undefined ? undefined : parseConfiguredJwksUri(options.jwksUri)
+    jwksUri: options.jwksUri === undefined ? undefined : parseConfiguredJwksUri(options.jwksUri),
+    algs: options.algs
   }
 
   let ring = createKeyRing(new Map())
@@ -155,8 +161,8 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     return at
   }
 
-  function candidates (kid: string | undefined): readonly SigningKey[] {
-    return refreshTime() < trustedUntil ? ring.candidates(kid) : NONE
+  function candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
+    return refreshTime() < trustedUntil ? ring.candidates(kid, alg) : NONE
   }
 
   /**
@@ -171,13 +177,13 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     return at >= trustedUntil || sinceMs >= UNKNOWN_KID_GAP_MS || sinceMs < 0
   }
 
-  async function fetchCandidates (kid: string | undefined): Promise<readonly SigningKey[]> {
-    const atHand = candidates(kid)
+  async function fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]> {
+    const atHand = candidates(kid, alg)
     if (kid !== undefined && atHand.length > 0) return atHand
     if (loop.running !== undefined) {
       // That fetch may have read the set before the key was published. If it did not bring the key, one more fetch may follow.
       await loop.running
-      const brought = candidates(kid)
+      const brought = candidates(kid, alg)
       if (brought.length > 0 && (kid !== undefined || atHand.length === 0)) return brought
     }
     if (mayAsk()) {
@@ -186,7 +192,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
       loop.run()
     }
     await loop.running
-    const found = candidates(kid)
+    const found = candidates(kid, alg)
     if (found.length === 0 && (loop.closed || loop.lastFailure !== undefined || now() >= trustedUntil)) {
       throw new Refusal('keys_unavailable', { failure: loop.lastFailure ?? 'closed' }, retryAfterSeconds())
     }

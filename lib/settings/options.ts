@@ -1,5 +1,6 @@
 import { nameThatWasMeant, SettingsError } from './problems.ts'
-import { settingNames, settingSpec } from './specs.ts'
+import type { EntriesSchema } from './setting-spec.ts'
+import { memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 
 const NAMES: ReadonlySet<string> = new Set(settingNames)
@@ -42,9 +43,24 @@ export function settingsFromOptions (options: object): RawSettings {
     }
   }
 
+  /** The object of a list, under the environment names of its members' settings, as from the file. */
+  function readEntry ({ members }: EntriesSchema, entry: unknown, path: string): unknown {
+    if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return entry
+    const names = new Map((members as readonly SettingName[]).map(name => [`${path}.${memberKey(name)}`, name]))
+    const read: RawSettings = {}
+    for (const [member, value] of Object.entries(entry)) {
+      const name = names.get(`${path}.${member}`)
+      if (!name) problems.push(unknown(`${path}.${member}`, [...names.keys()]))
+      else if (value !== undefined && value !== null) read[name] = value
+    }
+    return read
+  }
+
   function put (name: SettingName, value: unknown, key: string): void {
     if (value === undefined || value === null) return
-    if (isData(value)) values[name] = value
+    const { schema } = settingSpec(name)
+    if (schema.type === 'entries' && Array.isArray(value)) values[name] = value.map((entry, index) => readEntry(schema, entry, `${key}[${index}]`))
+    else if (isData(value)) values[name] = value
     else problems.push(`options: ${key} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
   }
 }

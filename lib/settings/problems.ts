@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
-import { settingSpec } from './specs.ts'
+import { entryProblems } from './issuer-settings.ts'
+import { memberKey, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { findScopeCircle } from '../token/implied-scopes.ts'
 import type { ScopeImplications } from '../token/implied-scopes.ts'
@@ -27,27 +28,66 @@ export interface SchemaError {
 
 const MAX_SHOWN_CHARS = 200
 
+/** What is known of the sources of the values. */
+export interface SourceNotes {
+  /** Nothing can be said about missing values. */
+  readonly isFileUnread: boolean
+  /** Where the file holds the parts of lists, such as `idp.issuers[1].audience`, in words. */
+  readonly places?: ReadonlyMap<string, string> | undefined
+  /** A function of the application names the issuers. */
+  readonly areIssuersAsked?: boolean
+}
+
 /**
  * Returns a line for each value that the schema refuses, and for each value that is missing or contradictory by other rules.
  * @param values typed as far as their text allows
- * @param isFileUnread if true, nothing can be said about missing values
  */
-export function describeProblems (values: RawSettings, errors: readonly SchemaError[], isFileUnread: boolean): string[] {
-  const bad = new Set(errors.map(error => error.instancePath.split('/')[1] as SettingName))
+export function describeProblems (values: RawSettings, errors: readonly SchemaError[], notes: SourceNotes): string[] {
+  const bad = new Set(errors.map(({ instancePath }) => instancePath.split('/').slice(1, 4).join('/')))
   return [
-    ...[...bad].map(name => `${held(values, name)}; allowed: ${settingSpec(name).allowed}`),
-    ...(isFileUnread ? [] : missing(values)),
+    ...new Set([...bad].map(path => refused(values, path.split('/'), notes))),
+    ...(notes.isFileUnread ? [] : missing(values, notes)),
+    ...issuerProblems(values, notes),
     ...dpopContradictions(values),
     ...(bad.has('IDP_SCOPE_IMPLIES') ? [] : scopeCircles(values)),
     ...wordsThatStandAlone(values)
   ]
 }
 
-function missing (values: RawSettings): string[] {
+function refused (values: RawSettings, [name, index, member]: readonly string[], { places }: SourceNotes): string {
+  const { schema, file } = settingSpec(name as SettingName)
+  const entries = values[name as SettingName]
+  if (schema.type !== 'entries' || index === undefined) return `${held(values, name as SettingName)}; allowed: ${settingSpec(name as SettingName).allowed}`
+  const entry = (entries as readonly RawSettings[])[Number(index)]
+  if (member === undefined) return placed(places, `${file}[${index}]`, `${file}[${index}] is ${shown(entry, false)}; allowed: an object`)
+  const spec = settingSpec(member as SettingName)
+  const path = `${file}[${index}].${memberKey(member as SettingName)}`
+  return placed(places, path, `${path} is ${shown(entry![member as SettingName], spec.schema.type === 'array')}; allowed: ${spec.allowed}`)
+}
+
+function placed (places: SourceNotes['places'], path: string, problem: string): string {
+  const place = places?.get(path)
+  return place === undefined ? problem : `${place}: ${problem}`
+}
+
+function missing (values: RawSettings, { areIssuersAsked }: SourceNotes): string[] {
+  if (areIssuersAsked || values.IDP_ISSUERS !== undefined) return []
   const names: SettingName[] = []
   if (values.IDP_DOMAIN === undefined && values.IDP_ISSUER === undefined) names.push('IDP_DOMAIN')
   if (values.IDP_AUDIENCE === undefined) names.push('IDP_AUDIENCE')
   return names.map(name => `${nameOf(name)} is not set; allowed: ${settingSpec(name).allowed}`)
+}
+
+function issuerProblems (values: RawSettings, { places, areIssuersAsked }: SourceNotes): string[] {
+  const { IDP_ISSUERS: list } = values
+  const problems: string[] = []
+  if (list !== undefined || areIssuersAsked) {
+    const single = (['IDP_DOMAIN', 'IDP_ISSUER'] as const).filter(name => values[name] !== undefined)
+    problems.push(...single.map(name => `${held(values, name)}, but idp.issuers is set too: only one of them can say who issues tokens`))
+  }
+  if (!Array.isArray(list)) return problems
+  const entries = list.map(entry => typeof entry === 'object' && entry !== null ? entry as RawSettings : undefined)
+  return [...problems, ...entryProblems(entries, values).map(({ path, problem }) => placed(places, path, problem))]
 }
 
 function dpopContradictions (values: RawSettings): string[] {
@@ -78,7 +118,8 @@ function wordsThatStandAlone (values: RawSettings): string[] {
 
 function nameOf (name: SettingName): string {
   const { file, environment } = settingSpec(name)
-  return environment === null ? file! : file ? `${name} (${file})` : name
+  if (environment === false) return file!
+  return file ? `${name} (${file})` : name
 }
 
 function held (values: RawSettings, name: SettingName): string {

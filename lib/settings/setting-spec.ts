@@ -25,18 +25,31 @@ interface MapSchema {
   readonly default?: Readonly<Record<string, readonly string[]>>
 }
 
+/**
+ * A list of objects. Each member of an object is what another setting describes: the member has the last word of that setting's path
+ * in the file, so `audience` belongs to `idp.audience`.
+ */
+export interface EntriesSchema {
+  readonly type: 'entries'
+  readonly minItems: number
+  readonly maxItems: number
+  /** The settings that describe the members, by their environment names. */
+  readonly members: readonly string[]
+  readonly default?: never
+}
+
 export interface SettingSpec {
-  /** Null for a setting that has no form as one text, so that no variable can hold it. */
-  readonly environment?: null
   /** Path in the configuration file, or null if a setting is read only from the environment. */
   readonly file: string | null
-  readonly schema: ValueSchema | ListSchema | MapSchema
+  /** False if a setting has no form as one text, so that no variable can hold it. */
+  readonly environment?: false
+  readonly schema: ValueSchema | ListSchema | MapSchema | EntriesSchema
   /** The purpose of the setting, in a few words. */
   readonly about: string
   /** The allowed values, in words: for the documentation and for the message about a bad value. */
   readonly allowed: string
   /** An example value to show if the schema has no default. A secret has none, because everybody who copied it would share it. */
-  readonly example?: string | number | boolean | readonly string[] | Readonly<Record<string, readonly string[]>>
+  readonly example?: string | number | boolean | readonly string[] | Readonly<Record<string, readonly string[]>> | ReadonlyArray<Readonly<Record<string, unknown>>>
   /** What happens if it is not set and the schema has no default. */
   readonly unset?: string
   /** Its value is never shown. */
@@ -48,8 +61,9 @@ export type ValueOf<S> =
   S extends { enum: readonly (infer E)[] } ? E
     : S extends { type: 'boolean' } ? boolean
       : S extends { type: 'integer' } ? number
-        : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
-          : S extends { type: 'object', additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
+        : S extends { type: 'entries' } ? ReadonlyArray<Readonly<Record<string, unknown>>>
+          : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
+            : S extends { type: 'object', additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
             : string
 
 /** The type of a setting that is not set. A setting with a default is always set. */

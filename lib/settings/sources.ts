@@ -1,85 +1,10 @@
 import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { parseEnv } from 'node:util'
-import type { Document, Node, YAMLMap } from 'yaml'
+import { parseConfigDocument } from './config-document.ts'
+import type { ConfigDocument, SettingOrigins } from './config-document.ts'
 import { nameThatWasMeant } from './problems.ts'
-import { settingNames, settingSpec, variableNames } from './specs.ts'
-import type { RawSettings, SettingName } from './specs.ts'
-
-const require = createRequire(import.meta.url)
-/** The YAML parser is loaded only if there is a file to read. */
-const yaml = (): typeof import('yaml') => require('yaml')
-
-/** For each setting that is set, where it was found: `config.yaml, line 3`, `.env` or `environment`. */
-export type SettingOrigins = Partial<Record<SettingName, string>>
-
-/** The settings in a configuration file, and the problems of the file. */
-export interface ConfigDocument {
-  readonly values: RawSettings
-  /** Where each value stands, in words. */
-  readonly origins: SettingOrigins
-  readonly problems: readonly string[]
-  readonly isFileUnread: boolean
-}
-
-const NAMES_BY_KEY = new Map(settingNames.flatMap(name => settingSpec(name).file === null ? [] : [[settingSpec(name).file!, name] as const]))
-const SECTIONS = new Set([...NAMES_BY_KEY.keys()].map(key => key.split('.')[0]!))
-
-/**
- * Reads the text of a configuration file. YAML and JSON are both read as YAML, so that problems of both have line numbers. Numbers
- * stay as they were written, because an audience may look like a number. A key without a value counts as unset. Problems name line
- * and key. They never hold a value, because it may be a secret. If the text cannot be read at all, `isFileUnread` is true.
- * @param place the file and a line of it (from 1), in words
- */
-export function parseConfigDocument (text: string, place: (line: number) => string): ConfigDocument {
-  const { LineCounter, isMap, isScalar, parseDocument } = yaml()
-  const lineCounter = new LineCounter()
-  // Duplicate keys are reported below, with their names: the parser would not name them.
-  const document = parseDocument(text, { lineCounter, schema: 'failsafe', customTags: ['null', 'bool'], uniqueKeys: false })
-  const at = (offset: number): string => place(lineCounter.linePos(offset).line)
-  const problems = syntaxProblems(document, at)
-  const values: RawSettings = {}
-  const origins: SettingOrigins = {}
-  if (problems.length > 0) return { values, origins, problems, isFileUnread: true }
-  if (isEmpty(document.contents)) return { values, origins, problems, isFileUnread: false }
-  if (!isMap(document.contents)) return { values, origins, problems: [`${at(0)}: expected sections such as idp and server`], isFileUnread: true }
-
-  const seen = new Set<string>()
-  readMap(document.contents, '')
-  return { values, origins, problems, isFileUnread: false }
-
-  function readMap (map: YAMLMap, prefix: string): void {
-    for (const { key: node, value } of map.items) {
-      const key = prefix + String(isScalar(node) ? node.value : node)
-      const name = NAMES_BY_KEY.get(key)
-      const tell = (problem: string) => problems.push(`${at((node as Node).range![0])}: ${problem}`)
-      if (seen.has(key)) tell(`the key ${JSON.stringify(key)} appears twice`)
-      seen.add(key)
-      if (!name && !SECTIONS.has(key)) tell(`unknown key ${JSON.stringify(key)}${hint(prefix, key)}`)
-      else if (isEmpty(value)) continue
-      else if (name) [values[name], origins[name]] = [(value as Node).toJS(document), at((node as Node).range![0])]
-      else if (isMap(value)) readMap(value, `${key}.`)
-      else tell(`${key} is a section: expected keys under it`)
-    }
-  }
-}
-
-function hint (prefix: string, key: string): string {
-  const meant = nameThatWasMeant(key, [...prefix === '' ? SECTIONS : [], ...NAMES_BY_KEY.keys()])
-  return meant === undefined ? '' : `; did you mean ${meant}?`
-}
-
-function syntaxProblems (document: Document.Parsed, at: (offset: number) => string): string[] {
-  // Only the code of the parser's message is shown, because the rest may quote a value. An unknown tag, such as `!vault`, is only a warning
-  // of the parser, but the value would not be the one that was meant.
-  const problems = [...document.errors, ...document.warnings].map(({ pos, code }) => `${at(pos[0])}: syntax error (${code.toLowerCase().replaceAll('_', ' ')})`)
-  yaml().visit(document, { Alias: (_key, node) => { problems.push(`${at(node.range![0])}: aliases are not supported`) } })
-  return problems
-}
-
-function isEmpty (node: unknown): boolean {
-  return node === null || (yaml().isScalar(node) && node.value === null)
-}
+import { variableNames } from './specs.ts'
+import type { RawSettings } from './specs.ts'
 
 export interface SettingsSources {
   /** The environment, `process.env`. */
@@ -96,6 +21,8 @@ export interface SourceFaults {
   readonly problems: readonly string[]
   /** A file could not be read. A value that seems to be missing may be in it. */
   readonly isFileUnread: boolean
+  /** Where the file holds the parts of lists, such as `idp.issuers[1].audience`, in words. */
+  readonly places?: ReadonlyMap<string, string>
   /** Variables that begin as settings do, but neither are settings nor resemble one. They cause a warning. */
   readonly unknownVariables: readonly string[]
 }
@@ -118,7 +45,7 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Co
   const dotenv = readSource('.env', readFile)
   const exported = withoutEmpty(environment)
   const variables = { ...withoutEmpty(parseEnv(dotenv.text ?? '')), ...exported }
-  const { values, origins, problems, isFileUnread } = readConfigFile(variables.CONFIG_FILE, readFile)
+  const { values, origins, problems, places, isFileUnread } = readConfigFile(variables.CONFIG_FILE, readFile)
   for (const name of variableNames) {
     // Programs spell the proxy variables in upper or lower case.
     const variable = variables[name] === undefined && name.endsWith('_PROXY') ? name.toLowerCase() : name
@@ -132,6 +59,7 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Co
     values,
     origins,
     problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems, ...misspelt],
+    places,
     isFileUnread: isFileUnread || dotenv.problem !== undefined,
     unknownVariables: unknown.flatMap(({ name, meant }) => meant === undefined ? [name] : [])
   }
@@ -145,15 +73,17 @@ function unknownVariablesOf (variables: Readonly<Record<string, string>>): Array
     .map(name => ({ name, meant: nameThatWasMeant(name, known) }))
 }
 
+const nothing = (): ConfigDocument => ({ values: {}, origins: {}, problems: [], places: new Map(), isFileUnread: false })
+
 function readConfigFile (path: string | undefined, readFile: SettingsSources['readFile']): ConfigDocument {
   for (const candidate of path ? [path] : CONFIG_FILES) {
     const { text, problem } = readSource(candidate, readFile)
-    if (problem !== undefined) return { values: {}, origins: {}, problems: [problem], isFileUnread: true }
+    if (problem !== undefined) return { ...nothing(), problems: [problem], isFileUnread: true }
     if (text !== undefined) return parseConfigDocument(text, line => `${candidate}, line ${line}`)
   }
   return path
-    ? { values: {}, origins: {}, problems: [`CONFIG_FILE is ${JSON.stringify(path)}: there is no such file`], isFileUnread: true }
-    : { values: {}, origins: {}, problems: [], isFileUnread: false }
+    ? { ...nothing(), problems: [`CONFIG_FILE is ${JSON.stringify(path)}: there is no such file`], isFileUnread: true }
+    : nothing()
 }
 
 function readSource (path: string, readFile: SettingsSources['readFile']): { text?: string | undefined, problem?: string } {

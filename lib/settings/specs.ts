@@ -1,6 +1,9 @@
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
 
+/** What an entry of `idp.issuers` may hold. Each member takes what the single setting takes. */
+export const ISSUER_MEMBERS = ['IDP_ISSUER', 'IDP_DOMAIN', 'IDP_AUDIENCE', 'IDP_JWKS_URI', 'IDP_KEYS_FILE', 'IDP_ALGS', 'IDP_SCOPE_CLAIMS', 'IDP_DPOP_MODE'] as const
+
 /**
  * Every setting, written once: its names, its JSON schema, its allowed values in words, and its default. The validation by
  * `@fastify/env`, the types and the table of docs/configuration.md all follow from here.
@@ -38,6 +41,20 @@ export const SETTINGS = {
     example: 'https://tenant.example/.well-known/jwks.json',
     unset: 'found by discovery'
   },
+  IDP_ALGS: {
+    file: 'idp.algs',
+    about: 'accepted signature algorithms of access tokens',
+    schema: { type: 'array', minItems: 1, items: { type: 'string', enum: JWS_ALGS }, default: ['RS256'] },
+    allowed: `list of ${JWS_ALGS.join(', ')}`
+  },
+  IDP_KEYS_FILE: {
+    file: 'idp.keysFile',
+    about: 'file with the public keys (a JWK set) in place of those of the provider, which is then never called; it is read again when it changes',
+    schema: { type: 'string', minLength: 1 },
+    allowed: 'path of a file',
+    example: '/etc/holdfast/keys.json',
+    unset: 'none: the keys come from the provider'
+  },
   IDP_SCOPE_CLAIMS: {
     file: 'idp.scopeClaims',
     about: 'claims that grant scopes',
@@ -45,13 +62,22 @@ export const SETTINGS = {
     allowed: 'list of scope, scp, permissions'
   },
   IDP_SCOPE_IMPLIES: {
-    environment: null,
+    environment: false,
     file: 'idp.scopeImplies',
     about: 'scopes that bring others along: a token with the first one is judged as if it had the others too',
     schema: { type: 'object', propertyNames: { format: 'scope' }, additionalProperties: { type: 'array', minItems: 1, items: { type: 'string', format: 'scope' } } },
     allowed: 'map from a scope to a list of scopes, without circles',
     example: { admin: ['read:users', 'write:users'] },
     unset: 'none'
+  },
+  IDP_ISSUERS: {
+    file: 'idp.issuers',
+    environment: false,
+    about: 'several issuers, each with settings of its own; what an entry leaves out is taken from the setting of that name beside the list',
+    schema: { type: 'entries', minItems: 1, maxItems: 50, members: ISSUER_MEMBERS },
+    allowed: 'list of 1 to 50 objects with issuer or domain, and with audience, jwksUri, keysFile, algs, scopeClaims or dpopMode where they differ; not beside idp.domain or idp.issuer',
+    example: [{ issuer: 'https://staff.example/' }, { domain: 'partners.example', audience: 'https://partners.api.example' }],
+    unset: 'none: one issuer, by idp.domain or idp.issuer'
   },
   IDP_CUSTOM_CLAIM: {
     file: 'idp.customClaim',
@@ -251,9 +277,14 @@ export type RawSettings = Partial<Record<SettingName, unknown>>
 export const settingNames = Object.keys(SETTINGS) as SettingName[]
 
 /** The settings that a variable of the environment can hold. */
-export const variableNames = settingNames.filter(name => settingSpec(name).environment !== null)
+export const variableNames = settingNames.filter(name => settingSpec(name).environment !== false)
 
 /** A setting's description without its literal types, for code that visits all of them. */
 export function settingSpec (name: SettingName): SettingSpec {
   return SETTINGS[name]
+}
+
+/** The name that a setting has as a member of an object in a list: the last word of its path in the file. */
+export function memberKey (name: SettingName): string {
+  return settingSpec(name).file!.split('.').at(-1)!
 }

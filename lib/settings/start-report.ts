@@ -6,7 +6,8 @@ import type { Settings } from './settings.ts'
 export interface StartReport {
   /** Empty if the domain has a scheme: then every token is refused. */
   readonly issuers: readonly string[]
-  readonly audience: string
+  /** A list if the issuers differ in it. */
+  readonly audience: string | readonly string[]
   readonly dpopMode: Settings['dpopMode']
   readonly tokenAlgs: readonly string[]
   readonly proofAlgs?: Settings['DPOP_ALGS']
@@ -18,12 +19,13 @@ export interface StartReport {
 
 /** Reports briefly the settings that decide about tokens and proofs. It holds no secret: of a replay store it names only the hosts. */
 export function reportStart (settings: Settings): StartReport {
-  const { issuer, dpopMode, trustProxy, PUBLIC_URL } = settings
+  const { issuers, dpopMode, trustProxy, PUBLIC_URL } = settings
+  const audiences = [...new Set(issuers.map(({ audience }) => audience))]
   return {
-    issuers: issuer === undefined ? [] : [issuer],
-    audience: settings.IDP_AUDIENCE!,
+    issuers: issuers.map(({ issuer }) => issuer),
+    audience: audiences.length > 1 ? audiences : audiences[0] ?? settings.IDP_AUDIENCE!,
     dpopMode,
-    tokenAlgs: ['RS256'],
+    tokenAlgs: [...new Set(issuers.length === 0 ? settings.IDP_ALGS : issuers.flatMap(({ algs }) => algs))],
     ...dpopMode !== 'DISABLED' && { proofAlgs: settings.DPOP_ALGS, replay: replayOf(settings.DPOP_REPLAY) },
     ...PUBLIC_URL !== undefined && { publicUrl: PUBLIC_URL },
     ...trustProxy !== false && { trustedProxies: trustProxy }

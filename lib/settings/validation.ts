@@ -34,6 +34,7 @@ function typed (schema: SettingSpec['schema'], value: unknown): unknown {
   switch (schema.type) {
     case 'array': return typedList(value)
     case 'object': return typedLists(value)
+    case 'entries': return Array.isArray(value) ? value.map(entry => typeof entry === 'object' && entry !== null ? typedValues(entry) : entry) : value
     case 'integer': return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
     case 'boolean': return typeof value === 'string' ? BOOLEANS.get(value.toLowerCase()) ?? value : value
     case 'string': return typeof value === 'number' ? String(value) : value
@@ -76,9 +77,21 @@ export async function validateSettings (raw: RawSettings, register: RegisterEnv,
     errors = (error as { errors?: readonly SchemaError[] }).errors
     if (!errors) throw error
   }
-  const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults.isFileUnread)]
+  const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults)]
   if (problems.length > 0) throw new SettingsError(problems)
   return resolveSettings(validated!, faults.unknownVariables)
+}
+
+function schemaOf (name: SettingName): object {
+  const { schema } = settingSpec(name)
+  if (schema.type !== 'entries') return schema
+  const { minItems, maxItems, members } = schema
+  // What an entry leaves out is taken from the setting beside the list, not from a default of its own.
+  const properties = Object.fromEntries(members.map(member => {
+    const { default: _default, ...rest } = settingSpec(member as SettingName).schema
+    return [member, rest]
+  }))
+  return { type: 'array', minItems, maxItems, items: { type: 'object', properties } }
 }
 
 function envOptions (values: RawSettings): FastifyEnvOptions {
@@ -86,7 +99,7 @@ function envOptions (values: RawSettings): FastifyEnvOptions {
     // The sources are already merged. An empty variable already counts as unset.
     env: false,
     data: structuredClone(values),
-    schema: { type: 'object', properties: Object.fromEntries(settingNames.map(name => [name, settingSpec(name).schema])) },
+    schema: { type: 'object', properties: Object.fromEntries(settingNames.map(name => [name, schemaOf(name)])) },
     // The schema is ours and is used once: checking and optimizing it takes longer than using it.
     ajv: new Ajv({ allErrors: true, removeAdditional: true, useDefaults: true, allowUnionTypes: true, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS })
   }

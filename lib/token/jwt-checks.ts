@@ -1,5 +1,6 @@
 import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
 import type { CompactJws, JsonObject } from '../jose/jws.ts'
+import type { JwsAlg } from '../jose/signature.ts'
 import { Refusal } from '../refusal.ts'
 import { shown } from '../shown.ts'
 import type { AccessTokenClaims } from './access-token-claims.ts'
@@ -10,6 +11,7 @@ export type TokenClaims = AccessTokenClaims & JsonObject
 /** A token whose header and claims pass. Its signature has not been checked. */
 export interface UnverifiedToken {
   readonly kid: string | undefined
+  readonly alg: JwsAlg
   readonly claims: TokenClaims
 }
 
@@ -19,6 +21,8 @@ export interface TokenPolicy {
   readonly audience: string
   /** The identifier that the metadata of the service names (RFC 9728). A token may be meant for it too (RFC 8707). */
   readonly resource?: string | undefined
+  /** Accepted values of `alg`, literally. */
+  readonly algs: readonly JwsAlg[]
   /** Seconds by which clocks may differ. */
   readonly clockToleranceSeconds: number
 }
@@ -44,45 +48,48 @@ export interface TokenCheck {
   readonly run: (presented: PresentedToken, rules: TokenRules) => void
 }
 
-/** All checks of an access token that need no key, in order: RFC 7519 section 4.1, RFC 9068 section 4, RFC 8725. */
+/**
+ * All checks of an access token that need no key, in order: RFC 7519 section 4.1, RFC 9068 section 4, RFC 8725. The issuer comes
+ * first, because the rules for all that follows are its own.
+ */
 export const TOKEN_CHECKS: readonly TokenCheck[] = [
-  { name: 'form', run: checkForm },
+  { name: 'form', run: readPresentedToken },
+  { name: 'iss', run: checkIssuer },
   { name: 'alg', run: checkAlgorithm },
   { name: 'typ', run: checkType },
   { name: 'crit', run: checkCritical },
   { name: 'kid', run: checkKeyId },
   { name: 'claims', run: checkClaims },
   { name: 'cnf', run: checkConfirmation },
-  { name: 'iss', run: checkIssuer },
   { name: 'aud', run: checkAudience },
   { name: 'time', run: checkTimes }
 ]
 
 export function createTokenRules (policy: TokenPolicy): TokenRules {
-  const issuer = policy.issuer.endsWith('/') ? policy.issuer.slice(0, -1) : policy.issuer
-  return { ...policy, issuers: [issuer, `${issuer}/`] }
+  return { ...policy, issuers: issuerSpellings(policy.issuer) }
 }
 
-/** Splits and decodes an access token and runs all checks that need no key, so that a token that cannot pass causes no outgoing call. */
-export interface AccessTokenParser {
-  /** @param now Unix seconds. @throws Refusal token_* */
-  (token: string, now: number): UnverifiedToken
+/** The spellings of an issuer in a token: with and without its last slash. No other difference is accepted. */
+export function issuerSpellings (issuer: string): readonly [string, string] {
+  const bare = issuer.endsWith('/') ? issuer.slice(0, -1) : issuer
+  return [bare, `${bare}/`]
 }
 
-/** Builds the parser for one policy. The parser runs TOKEN_CHECKS. */
-export function createAccessTokenParser (policy: TokenPolicy): AccessTokenParser {
-  const rules = createTokenRules(policy)
+const CHECKS_OF_ISSUER = TOKEN_CHECKS.slice(2)
 
-  return (token, now) => {
-    const presented: PresentedToken = { text: token, now }
-    for (const check of TOKEN_CHECKS) check.run(presented, rules)
-    return unverifiedToken(presented)
-  }
+/**
+ * Runs the checks that follow once the issuer has been chosen, so that a token that cannot pass causes no outgoing call.
+ * @throws Refusal token_*
+ */
+export function checkByRules (presented: PresentedToken, rules: TokenRules): UnverifiedToken {
+  checkIssuer(presented, rules)
+  for (const check of CHECKS_OF_ISSUER) check.run(presented, rules)
+  return unverifiedToken(presented)
 }
 
 /** The content of a token that has passed TOKEN_CHECKS. */
 export function unverifiedToken ({ header, claims }: PresentedToken): UnverifiedToken {
-  return { kid: header!.kid as string | undefined, claims: claims as TokenClaims }
+  return { kid: header!.kid as string | undefined, alg: header!.alg as JwsAlg, claims: claims as TokenClaims }
 }
 
 /** @param now Unix seconds. @throws Refusal token_expired, token_not_yet_valid (RFC 7519 sections 4.1.4 and 4.1.5). */
@@ -91,7 +98,8 @@ export function verifyTokenTimes (claims: AccessTokenClaims, now: number, tolera
   if (claims.nbf !== undefined && now < claims.nbf - toleranceSeconds) throw new Refusal('token_not_yet_valid', { expected: `nbf up to ${Math.floor(now + toleranceSeconds)}`, found: claims.nbf })
 }
 
-function checkForm (presented: PresentedToken): void {
+/** Splits and decodes a token. @throws Refusal token_malformed */
+export function readPresentedToken (presented: PresentedToken): void {
   const { text } = presented
   presented.jws = splitCompactJws(text)
   presented.header = presented.jws && decodeJsonObject(presented.jws.header)
@@ -99,8 +107,8 @@ function checkForm (presented: PresentedToken): void {
   if (!presented.claims) throw new Refusal('token_malformed')
 }
 
-function checkAlgorithm ({ header }: PresentedToken): void {
-  if (header!.alg !== 'RS256') throw new Refusal('token_algorithm')
+function checkAlgorithm ({ header }: PresentedToken, { algs }: TokenRules): void {
+  if (!algs.some(alg => alg === header!.alg)) throw new Refusal('token_algorithm')
 }
 
 function checkType ({ header }: PresentedToken): void {
@@ -154,9 +162,16 @@ function isThumbprintBinding (cnf: unknown): boolean {
   return typeof jkt === 'string' && jkt !== ''
 }
 
-function checkIssuer ({ claims }: PresentedToken, { issuer, issuers }: TokenRules): void {
-  const iss = claims!.iss as string
-  if (!issuers.includes(iss)) throw new Refusal('token_issuer', { expected: issuer, found: shown(iss) })
+/** @throws Refusal token_claim_invalid if there is no issuer, token_issuer if it is another one */
+export function checkIssuer ({ claims }: PresentedToken, { issuer, issuers }: Pick<TokenRules, 'issuer' | 'issuers'>): void {
+  const { iss } = claims!
+  if (typeof iss !== 'string') throw new Refusal('token_claim_invalid')
+  if (!issuers.includes(iss)) throw issuerRefusal(iss, [issuer])
+}
+
+/** @param issuers those that would have passed, as the settings name them */
+export function issuerRefusal (iss: string, issuers: readonly string[]): Refusal {
+  return new Refusal('token_issuer', { expected: shown([...issuers]), found: shown(iss) })
 }
 
 function checkAudience ({ claims }: PresentedToken, { audience, resource }: TokenRules): void {

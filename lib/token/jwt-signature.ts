@@ -1,6 +1,9 @@
 /**
  * Here @fastify/jwt checks the signature of access tokens, and nothing else: keys come from the provider's set, and jwt-checks.ts
- * judges header and claims. The package passes each token to fast-jwt and keeps one fast-jwt verifier for each key.
+ * judges header and claims. The package passes each token to fast-jwt and keeps one fast-jwt verifier for each key. It does so for every
+ * accepted algorithm except `Ed25519`, a name that fast-jwt does not know: node:crypto verifies those.
+ *
+ * Each algorithm has a stand-in of its own, so the package never chooses between algorithms by the header of a token.
  *
  * The package is kept from the app and from its requests. If it were registered with the app, it would write the claims to
  * `request.user` as soon as the signature is right, before binding and proof are judged. It would also take names that the app may
@@ -9,9 +12,15 @@
 
 import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
+import { createPublicKey, verify } from 'node:crypto'
+import type { JwsAlg } from '../jose/signature.ts'
 
-/** Whether a token is signed with the private half of this RS256 key. @param pem SPKI */
-export type SignatureVerifier = (token: string, pem: string) => boolean
+/**
+ * Whether a token is signed with the private half of this key by this algorithm. The caller has checked that the token names the
+ * algorithm and that the key is made for it.
+ * @param pem SPKI
+ */
+export type SignatureVerifier = (token: string, pem: string, alg: JwsAlg) => boolean
 
 /** The object that @fastify/jwt verifies in place of a request. */
 interface Candidate {
@@ -23,15 +32,31 @@ const MAX_VERIFIERS = 1000
 
 type RequestVerify = (this: Candidate, options: undefined, done: (error: Error | null) => void) => void
 
-/** Makes the function that checks signatures. It keeps the verifiers of at most `MAX_VERIFIERS` keys. */
+/** Makes the function that checks signatures. For each algorithm it keeps the verifiers of at most `MAX_VERIFIERS` keys. */
 export function createSignatureVerifier (): SignatureVerifier {
-  let requestVerify = decorateStandIn()
+  const verifiers = new Map<JwsAlg, (token: string, pem: string) => boolean>()
+
+  return (token, pem, alg) => {
+    let verifier = verifiers.get(alg)
+    if (!verifier) verifiers.set(alg, verifier = alg === 'Ed25519' ? verifyEd25519 : createAlgorithmVerifier(alg))
+    return verifier(token, pem)
+  }
+}
+
+/** RFC 8037 section 3.1, RFC 9864 section 2.2. */
+function verifyEd25519 (token: string, pem: string): boolean {
+  const end = token.lastIndexOf('.')
+  return verify(null, Buffer.from(token.slice(0, end)), createPublicKey(pem), Buffer.from(token.slice(end + 1), 'base64url'))
+}
+
+function createAlgorithmVerifier (alg: JwsAlg): (token: string, pem: string) => boolean {
+  let requestVerify = decorateStandIn(alg)
   let pems = new Set<string>()
 
   return (token, pem) => {
     // The package never forgets a verifier. A provider that changes its keys all the time must not fill the memory with verifiers.
     if (pems.size === MAX_VERIFIERS) {
-      requestVerify = decorateStandIn()
+      requestVerify = decorateStandIn(alg)
       pems = new Set()
     }
     pems.add(pem)
@@ -49,7 +74,7 @@ export function createSignatureVerifier (): SignatureVerifier {
 }
 
 /** The `jwtVerify` function that the package would add to requests. */
-function decorateStandIn (): RequestVerify {
+function decorateStandIn (alg: JwsAlg): RequestVerify {
   let requestVerify: RequestVerify | undefined
   const standIn = {
     decorate () {},
@@ -60,7 +85,7 @@ function decorateStandIn (): RequestVerify {
   }
   fastifyJwt(standIn as unknown as FastifyInstance, {
     secret: { public: (candidate: unknown, _token: unknown, done: (error: null, key: string) => void) => done(null, (candidate as Candidate).pem) },
-    verify: { algorithms: ['RS256'], ignoreExpiration: true, ignoreNotBefore: true, extractToken: (candidate: unknown) => (candidate as Candidate).token }
+    verify: { algorithms: [alg as Exclude<JwsAlg, 'Ed25519'>], ignoreExpiration: true, ignoreNotBefore: true, extractToken: (candidate: unknown) => (candidate as Candidate).token }
   }, done)
   return requestVerify!
 

@@ -1,74 +1,97 @@
-import type { KeySource, SigningKey } from '../provider/key-source.ts'
+import type { SigningKey } from '../provider/key-source.ts'
 import { Refusal } from '../refusal.ts'
-import { verifyTokenTimes } from './jwt-checks.ts'
-import type { AccessTokenParser, UnverifiedToken } from './jwt-checks.ts'
+import { isOffered } from '../scheme.ts'
+import type { Scheme } from '../scheme.ts'
+import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
+import { checkByRules, issuerRefusal, readPresentedToken, verifyTokenTimes } from './jwt-checks.ts'
+import type { PresentedToken, UnverifiedToken } from './jwt-checks.ts'
 import type { SignatureVerifier } from './jwt-signature.ts'
-import type { ScopeClaim, VerifiedTokens } from './verified-tokens.ts'
 import type { TokenDone, TokenVerifier, VerifiedToken } from './token-verifier.ts'
+import type { VerifiedTokens } from './verified-tokens.ts'
 import { createVerifiedToken } from './verified-tokens.ts'
-
-/** The issuer whose tokens pass: its URL, its keys and the checks that need no key. */
-export interface JwtIssuer {
-  readonly issuer: string
-  readonly keys: KeySource
-  readonly parseToken: AccessTokenParser
-}
 
 export interface JwtVerifierOptions {
   /** Undefined if no provider is usable. Then every token is refused, and no call is made. */
-  readonly provider: JwtIssuer | undefined
+  readonly issuers: IssuerTable | undefined
   readonly verifySignature: SignatureVerifier
   readonly verified: VerifiedTokens
-  readonly scopeClaims: readonly ScopeClaim[]
   readonly clockToleranceSeconds: number
 }
 
-/** Verifies JWT access tokens (RFC 9068): first all checks that need no key, then the signature under a key that the issuer publishes. */
+/**
+ * Verifies JWT access tokens (RFC 9068): first it chooses the issuer, then it runs all checks that need no key, then it checks the
+ * signature under a key that this issuer publishes.
+ */
 export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
-  const { provider, verified } = options
+  const { issuers, verified } = options
   /** One object for each key, shared by all tokens that the key has signed. */
   const trusts = new WeakMap<SigningKey, () => boolean>()
 
-  function verifyUnknown (provider: JwtIssuer, text: string, now: number, done: TokenDone): void {
-    let token: UnverifiedToken
+  function verifyUnknown (issuers: IssuerTable, text: string, scheme: Scheme, now: number, done: TokenDone): void {
+    const presented: PresentedToken = { text, now }
+    let issuer: ReturnType<IssuerTable['find']>
     try {
-      token = provider.parseToken(text, now)
+      issuer = findIssuer(issuers, presented)
     } catch (error) {
       return done(error as Error)
     }
-    const { keys } = provider
-    const atHand = keys.candidates(token.kid)
-    const found = tryKeys(text, token, provider, atHand)
+    if (!(issuer instanceof Promise)) return verifyByIssuer(issuer, presented, scheme, done)
+    issuer.then(issuer => verifyByIssuer(issuer, presented, scheme, done), done)
+  }
+
+  function verifyByIssuer (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: Scheme, done: TokenDone): void {
+    let token: UnverifiedToken
+    try {
+      token = checkUnverified(issuer, presented, scheme)
+    } catch (error) {
+      return done(error as Error)
+    }
+    verifyUnderKeys(issuer!, presented.text, token, done)
+  }
+
+  /** @throws Refusal token_*, scheme_not_offered */
+  function checkUnverified (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: Scheme): UnverifiedToken {
+    if (!issuer) throw issuerRefusal(presented.claims!.iss as string, issuers!.all().map(({ issuer }) => issuer))
+    if (!isOffered(scheme, issuer.dpopMode)) throw new Refusal('scheme_not_offered')
+    return checkByRules(presented, issuer.rules)
+  }
+
+  function verifyUnderKeys (issuer: TokenIssuer, text: string, token: UnverifiedToken, done: TokenDone): void {
+    const { keys } = issuer
+    const { kid, alg } = token
+    const atHand = keys.candidates(kid, alg)
+    const found = tryKeys(text, token, issuer, atHand)
     if (found) return done(null, found)
     // If a token names a key that is at hand and that key fails, the signature is wrong. If a token names no key, the provider may have a
     // newer one.
-    if (atHand.length > 0 && token.kid !== undefined) return done(new Refusal('token_signature'))
-    keys.fetchCandidates(token.kid).then(candidates => {
+    if (atHand.length > 0 && kid !== undefined) return done(new Refusal('token_signature'))
+    keys.fetchCandidates(kid, alg).then(candidates => {
       // Keys that were tried already are not tried again. Otherwise a forged token without a kid would cost twice as much.
-      const found = candidates === atHand ? undefined : tryKeys(text, token, provider, candidates)
+      const found = candidates === atHand ? undefined : tryKeys(text, token, issuer, candidates)
       if (found) return done(null, found)
       done(new Refusal(candidates.length === 0 ? 'token_key_unknown' : 'token_signature'))
     }, done)
   }
 
-  function tryKeys (text: string, { claims }: UnverifiedToken, { issuer, keys }: JwtIssuer, candidates: readonly SigningKey[]): VerifiedToken | undefined {
-    const key = candidates.find(({ pem }) => options.verifySignature(text, pem))
+  function tryKeys (text: string, { alg, claims }: UnverifiedToken, { issuer, dpopMode, keys, scopeClaims }: TokenIssuer, candidates: readonly SigningKey[]): VerifiedToken | undefined {
+    const key = candidates.find(({ pem }) => options.verifySignature(text, pem, alg))
     if (!key) return undefined
     const isTrusted = trusts.get(key) ?? (() => keys.isTrusted(key))
     trusts.set(key, isTrusted)
-    const token = createVerifiedToken({ text, claims, issuer, isTrusted, scopeClaims: options.scopeClaims })
+    const token = createVerifiedToken({ text, claims, issuer, dpopMode, isTrusted, scopeClaims })
     verified.keep(token)
     return token
   }
 
   return {
     known: text => verified.get(text),
-    verify (text, known, now, done) {
-      if (!provider) return done(new Refusal('domain_has_scheme'))
-      if (!known) return verifyUnknown(provider, text, now, done)
+    verify (text, scheme, known, now, done) {
+      if (!issuers) return done(new Refusal('domain_has_scheme'))
+      if (!known) return verifyUnknown(issuers, text, scheme, now, done)
+      if (!isOffered(scheme, known.dpopMode)) return done(new Refusal('scheme_not_offered'))
       if (!known.isTrusted()) {
         verified.forget(known)
-        return verifyUnknown(provider, text, now, done)
+        return verifyUnknown(issuers, text, scheme, now, done)
       }
       const refusal = timeRefusal(known, now, options.clockToleranceSeconds)
       if (!refusal) return done(null, known)
@@ -76,6 +99,14 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
       done(refusal)
     }
   }
+}
+
+/** @throws Refusal token_malformed, token_claim_invalid */
+function findIssuer (issuers: IssuerTable, presented: PresentedToken): ReturnType<IssuerTable['find']> {
+  readPresentedToken(presented)
+  const { iss } = presented.claims!
+  if (typeof iss !== 'string') throw new Refusal('token_claim_invalid')
+  return issuers.find(iss)
 }
 
 function timeRefusal ({ claims }: VerifiedToken, now: number, toleranceSeconds: number): Error | null {

@@ -1,3 +1,4 @@
+import type { DpopMode, Scheme } from '../scheme.ts'
 import type { TokenClaims } from './jwt-checks.ts'
 
 /** What a token is bound to (RFC 7800): nothing, or a key of the client. */
@@ -18,6 +19,8 @@ export interface VerifiedToken {
   readonly tokenHash: string
   /** The issuer as the settings name it. */
   readonly issuer: string
+  /** Which schemes its issuer lets it be sent with. */
+  readonly dpopMode: DpopMode
   /** Unix seconds. */
   readonly expiresAt: number
   /**
@@ -35,8 +38,10 @@ export interface TokenVerifier {
   /** A token of exactly this text that was verified before. `verify` decides whether it still passes. */
   known (text: string): VerifiedToken | undefined
   /**
+   * A scheme that the issuer of the token does not offer is refused before anything else of the token.
+   * @param scheme how the token was sent
    * @param known the result of `known` for this text
    * @param now Unix seconds
    */
-  verify (text: string, known: VerifiedToken | undefined, now: number, done: TokenDone): void
+  verify (text: string, scheme: Scheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void
 }

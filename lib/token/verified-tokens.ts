@@ -4,12 +4,12 @@ import type { JsonObject } from '../jose/jws.ts'
 import type { VerifiedToken } from './token-verifier.ts'
 
 /** The text, the claims and the trust of a token that was verified. */
-export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'issuer' | 'isTrusted'> {
+export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'issuer' | 'dpopMode' | 'isTrusted'> {
   readonly scopeClaims: readonly ScopeClaim[]
 }
 
 /** Makes a verified token from what its checks found. The claims are frozen in place, not copied. */
-export function createVerifiedToken ({ text, claims, issuer, isTrusted, scopeClaims }: VerifiedTokenParts): VerifiedToken {
+export function createVerifiedToken ({ text, claims, issuer, dpopMode, isTrusted, scopeClaims }: VerifiedTokenParts): VerifiedToken {
   return Object.freeze({
     text,
     claims: deepFreeze(claims),
@@ -17,6 +17,7 @@ export function createVerifiedToken ({ text, claims, issuer, isTrusted, scopeCla
     binding: Object.freeze({ jkt: claims.cnf?.jkt }),
     tokenHash: hash('sha256', text, 'base64url'),
     issuer,
+    dpopMode,
     expiresAt: claims.exp,
     isTrusted
   })

@@ -5,7 +5,7 @@ import { claimsSchema, EXAMPLE_CLIENT, profileSchema, withExample } from '../../
 const summary = 'What the token says of who calls'
 
 const routes: FastifyPluginAsync = async (app) => {
-  const { API_PROFILE, IDP_AUDIENCE, IDP_CUSTOM_CLAIM, issuer } = app.settings
+  const { API_PROFILE, IDP_CUSTOM_CLAIM, issuers: [{ issuer, audience } = { issuer: 'https://idp.example/', audience: 'https://api.example' }] } = app.settings
   const { sub, email, permissions, scope } = EXAMPLE_CLIENT
 
   if (API_PROFILE === '1') {
@@ -17,7 +17,7 @@ const routes: FastifyPluginAsync = async (app) => {
       custom_claim: IDP_CUSTOM_CLAIM === undefined ? null : (user as TokenClaims)[IDP_CUSTOM_CLAIM] ?? null
     }))
   } else {
-    const example = { userId: sub, email, scope, issuer, audience: IDP_AUDIENCE }
+    const example = { userId: sub, email, scope, issuer, audience }
     app.get('/profile', { onRequest: app.authenticate(), schema: { summary, response: { 200: withExample(claimsSchema, example) } } }, ({ user }) => ({
       userId: user.sub,
       email: stringOrNull(user.email),

@@ -12,7 +12,8 @@ import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
 import { JWS_ALGS } from '../../lib/jose/signature.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
-import { createAccessTokenParser } from '../../lib/token/jwt-checks.ts'
+import { createIssuerTable } from '../../lib/token/issuer-table.ts'
+import { checkByRules, createTokenRules, readPresentedToken } from '../../lib/token/jwt-checks.ts'
 import { readScopes, createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
 import { createSignatureVerifier } from '../../lib/token/jwt-signature.ts'
 import { createJwtVerifier } from '../../lib/token/jwt-verifier.ts'
@@ -54,12 +55,17 @@ const madeAt = (decode(proofClaims) as { iat: number }).iat
 /** The service at the time of the example, with its defaults. */
 function createService (publicUrl = 'https://api.example') {
   const clock = { now: madeAt + 2 }
-  const key: SigningKey = { kid: '2026-11', pem: PROVIDER_KEY.export({ format: 'pem', type: 'spki' }) as string }
+  const key: SigningKey = { kid: '2026-11', pem: PROVIDER_KEY.export({ format: 'pem', type: 'spki' }) as string, algs: ['RS256'] }
   const keys = { candidates: () => [key], isTrusted: () => true } as unknown as KeySource
   const tokens = createJwtVerifier({
     clockToleranceSeconds: 5,
-    scopeClaims: ['scope'],
-    provider: { issuer: 'https://tenant.example/', keys, parseToken: createAccessTokenParser({ issuer: 'https://tenant.example/', audience: 'https://api.example', clockToleranceSeconds: 5 }) },
+    issuers: createIssuerTable([{
+      issuer: 'https://tenant.example/',
+      keys,
+      rules: createTokenRules({ issuer: 'https://tenant.example/', audience: 'https://api.example', algs: ['RS256'], clockToleranceSeconds: 5 }),
+      scopeClaims: ['scope'],
+      dpopMode: 'ALLOWED'
+    }]),
     verifySignature: createSignatureVerifier(),
     verified: createVerifiedTokens()
   })
@@ -153,14 +159,16 @@ t.test('The token of each provider passes under the settings beside it, and gran
     const [, example = '{}'] = /```json\n([\s\S]*?)```/.exec(section) ?? []
     const { values, ...faults } = collectSettings({ environment: parseCommand(variables).variables, readFile: () => undefined })
     const settings = await readSettings(values, faults)
-    const parse = createAccessTokenParser({ issuer: settings.issuer!, audience: settings.IDP_AUDIENCE!, clockToleranceSeconds: 5 })
+    const rules = createTokenRules({ ...settings.issuers[0]!, clockToleranceSeconds: 5 })
     const { header, claims } = JSON.parse(example) as { header: object, claims: Record<string, unknown> }
     const scopes = readScopes(claims, settings.IDP_SCOPE_CLAIMS)
     t.ok(scopes.some(scope => scope.endsWith('read:messages')), `${provider}: ${scopes.join(' ')}`)
 
     const outcome = (change: object): string => {
       try {
-        parse(encodeJws(header, { ...claims, exp: 2, ...change }, () => Buffer.from('signature')), 1)
+        const presented = { text: encodeJws(header, { ...claims, exp: 2, ...change }, () => Buffer.from('signature')), now: 1 }
+        readPresentedToken(presented)
+        checkByRules(presented, rules)
         return 'accepted'
       } catch (error) {
         return (error as Refusal).reason

@@ -48,7 +48,7 @@ async function prepare (t: Test, values: RawSettings = {}): Promise<Bench> {
   const host = new URL(running.url).host
   const bound = issuer.token({ cnf: { jkt: client.jkt } })
   const remake: Good['remake'] = (token, header = {}, claims = {}) => client.proof({ token, url: `http://${host}${path}`, header, claims })
-  const keys: SigningKey[] = issuer.keys.map(({ kid, privateKey }) => ({ kid, pem: createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }) as string }))
+  const keys: SigningKey[] = issuer.keys.map(({ kid, privateKey }) => ({ kid, pem: createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }) as string, algs: ['RS256'] }))
   return {
     issuer,
     client,

@@ -25,6 +25,7 @@ function typeOf ({ schema }: SettingSpec): string {
     return `${alone} | ${entry.includes('|') ? `ReadonlyArray<${entry}>` : `readonly ${entry}[]`}`
   }
   if (schema.type === 'object') return 'Readonly<Record<string, string | readonly string[]>>'
+  if (schema.type === 'entries') return 'readonly IssuerOptions[] | IssuerLookup'
   if (schema.type === 'boolean') return 'boolean'
   if (schema.type === 'integer') return 'number'
   if (schema.format === 'rate-limit') return "'off' | number"

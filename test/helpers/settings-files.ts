@@ -1,6 +1,6 @@
 import { parse, stringify } from 'yaml'
 import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
-import { settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
+import { memberKey, settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 
 /** The files for people and editors that are made from the descriptions of the settings. The service reads none of them. */
@@ -78,8 +78,9 @@ function sectionLines (section: Section, indent: string): string[] {
   return [...section].flatMap(([key, entry]) => {
     if (typeof entry !== 'string') return ['', `${indent}${key}:`, ...sectionLines(entry, `${indent}  `).slice(1)]
     const spec = settingSpec(entry)
+    if (spec.schema.type === 'entries') return ['', ...remarks(spec, 'in the configuration file only').map(text => indent + text), `${indent}#${key}:${yamlOf(shownValue(spec))}`]
     const line = `${IN_FORCE.includes(entry) ? '' : '#'}${key}:${yamlOf(shownValue(spec))}`
-    return ['', ...[...remarks(spec, spec.environment === null ? 'in the configuration file only' : `in the environment: ${entry}`), line].map(text => indent + text)]
+    return ['', ...[...remarks(spec, spec.environment === false ? 'in the configuration file only' : `in the environment: ${entry}`), line].map(text => indent + text)]
   })
 }
 
@@ -125,10 +126,20 @@ function formsOf (schema: ValueSchema): JsonSchema[] {
   switch (schema.type) {
     case 'object': return [{ type: 'object', additionalProperties: { anyOf: formsOf(schema.additionalProperties) } }]
     case 'array': return [{ type: 'array', minItems: schema.minItems ?? 0, items: { anyOf: entryForms(schema.items) } }, ...textForms(schema.items)]
+    case 'entries': return [{ type: 'array', minItems: schema.minItems, maxItems: schema.maxItems, items: entrySchema(schema.members as SettingName[]) }]
     case 'integer': return [{ type: 'integer', ...limitsOf(schema) }, { type: 'string', pattern: '^\\d{1,15}$' }]
     case 'boolean': return [{ type: 'boolean' }, { type: 'string', pattern: '^(?:[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$' }]
     case 'string': return schema.enum ? [{ enum: schema.enum.flatMap(spellings) }] : [{ type: 'string', ...limitsOf(schema) }, { type: 'number' }]
   }
+}
+
+/** Each member as the single setting describes it. */
+function entrySchema (members: readonly SettingName[]): JsonSchema {
+  const properties = members.map(name => {
+    const { default: _default, ...rest } = settingSchema(settingSpec(name))
+    return [memberKey(name), rest]
+  })
+  return { type: 'object', additionalProperties: false, properties: Object.fromEntries(properties) }
 }
 
 type EntrySchema = Extract<ValueSchema, { type: 'array' }>['items']

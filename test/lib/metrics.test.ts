@@ -8,6 +8,7 @@ import { REFUSALS } from '../../lib/refusal.ts'
 import { createOffStore } from '../../lib/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
+import type { KeySourceState } from '../../lib/provider/key-source.ts'
 
 /** A clock that shows the given milliseconds, one after the other. */
 const clockOf = (...times: number[]) => () => times.shift()!
@@ -60,7 +61,7 @@ t.test('The time of a signature is measured whatever its outcome', async t => {
   for (const outcome of [true, false]) {
     const times = createHistogram([])
     const verify = timeSignatures(() => outcome, times, clockOf(100, 350))
-    t.equal(verify('token', 'pem'), outcome)
+    t.equal(verify('token', 'pem', 'RS256'), outcome)
     t.match(times.samples('t').find(({ metricName }) => metricName === 't_sum'), { value: 0.25 })
   }
 })
@@ -85,6 +86,8 @@ t.test('A record is measured and passed on as it is', async t => {
   t.equal(timed.close(), undefined)
 })
 
+const issuersOf = (...states: KeySourceState[]) => ({ all: () => states.map((state, index) => ({ issuer: `https://${index}/`, keys: { state: () => state } })) })
+
 function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSources {
   const verified = createVerifiedTokens()
   verified.get('absent')
@@ -98,7 +101,7 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
     shed: 5,
     nowMs: 61_000,
     parts: {
-      keys: { state: () => ({ status: 'stale', keys: 2, passedOver: { key_type: 1 }, fetchedAt: 1_000, fetches: 7, failures: 6, lastFailure: 'deadline' }) } as never,
+      issuers: issuersOf({ status: 'stale', keys: 2, passedOver: { key_type: 1 }, fetchedAt: 1_000, fetches: 7, failures: 6, lastFailure: 'deadline' }),
       replay: { state: () => ({ kind: 'memory', ready: true, entries: 10, max: 20, bytes: 30, records: 9, seen: 2, refused: 3 }) } as unknown as ReplayStore,
       verified,
       clientKeys: { state: () => ({ entries: 1, hits: 8, misses: 9 }) } as never,
@@ -135,13 +138,16 @@ t.test('Each metric shows what its source says', async t => {
 
 t.test('What a source cannot tell is absent, not zero', async t => {
   const replay = { state: () => ({ kind: 'redis', ready: false, reason: 'down', records: 0, seen: 0, refused: 0 }) } as unknown as ReplayStore
-  const keys = { state: () => ({ status: 'empty', keys: 0, passedOver: {}, fetchedAt: undefined, fetches: 1, failures: 1, lastFailure: 'deadline' }) } as never
-  const outage = readAll(sources({ replay, keys }))
+  const issuers = issuersOf({ status: 'empty', keys: 0, passedOver: {}, fetchedAt: undefined, fetches: 1, failures: 1, lastFailure: 'deadline' })
+  const outage = readAll(sources({ replay, issuers }))
   t.same(outage.holdfast_replay_ready, { redis: 0 })
   for (const name of ['holdfast_replay_entries', 'holdfast_replay_max_entries', 'holdfast_replay_bytes', 'holdfast_keys_age_seconds']) t.same(outage[name], {}, name)
-  const fresh = { state: () => ({ status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }) } as never
-  t.same(readAll(sources({ keys: fresh })).holdfast_keys_last_failure, {})
-  const unusable = readAll(sources({ keys: undefined }))
+  const fresh = issuersOf({ status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined })
+  t.same(readAll(sources({ issuers: fresh })).holdfast_keys_last_failure, {})
+  const one: KeySourceState = { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
+  const several = readAll(sources({ issuers: issuersOf(one, { ...one, keys: 2, failures: 3, lastFailure: 'deadline' }) }))
+  t.match(several, { holdfast_keys: { 'https://0/': 1, 'https://1/': 2 }, holdfast_keys_last_failure: { 'https://1/ deadline': 1 } }, 'several issuers are told apart')
+  const unusable = readAll(sources({ issuers: undefined }))
   for (const { name } of METRICS.filter(({ name }) => name.startsWith('holdfast_keys'))) t.same(unusable[name], {}, `${name} with an unusable domain`)
 })
 

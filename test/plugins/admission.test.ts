@@ -83,7 +83,7 @@ t.test('Whoever lacks a scope is known all the same: the claims stay where the h
 t.test('What throws behind an admission is not taken for a refusal: the guard answers once', async t => {
   const client = await createDpopClient()
   const claims = { iss: 'https://tenant.example/', sub: 'user-1', aud: AUDIENCE, exp: 2e9 }
-  const verified = (cnf: object) => createVerifiedToken({ text: 't', claims: { ...claims, ...cnf }, isTrusted: () => true, issuer: claims.iss, scopeClaims: [] })
+  const verified = (cnf: object) => createVerifiedToken({ text: 't', claims: { ...claims, ...cnf }, isTrusted: () => true, issuer: claims.iss, dpopMode: 'ALLOWED', scopeClaims: [] })
   const policy: ProofPolicy = {
     iatOffsetSeconds: 300,
     iatLeewaySeconds: 30,
@@ -93,7 +93,7 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
   }
   const guardOf = (token: ReturnType<typeof verified>) => createGuard({
     mode: 'ALLOWED',
-    tokens: { known: () => token, verify: (_text, known, _now, done) => done(null, known) },
+    tokens: { known: () => token, verify: (_text, _scheme, known, _now, done) => done(null, known) },
     proofs: policy,
     // The signature is another thread's, and its answer another turn's: here it is there at once.
     verifyProof: (attempt, _policy, done) => {

@@ -159,10 +159,11 @@ t.test('docs/operating.md states what is counted', async t => {
 })
 
 t.test('The name of a client is bounded, however long its subject', async t => {
-  t.equal(clientKey({ jkt: undefined }, 'user-1'), 'sub:user-1')
-  t.equal(clientKey({ jkt: 'thumbprint' }, 'user-1'), 'jkt:thumbprint')
-  t.equal(clientKey({ jkt: undefined }, 's'.repeat(124)).length, 128, 'kept as it is up to 128 characters')
-  const names = [clientKey({ jkt: undefined }, 's'.repeat(125)), clientKey({ jkt: undefined }, 's'.repeat(10_000)), clientKey({ jkt: 's'.repeat(10_000) }, '')]
+  t.equal(clientKey({ jkt: undefined }, 'https://a/', 'user-1'), 'sub:https://a/ user-1')
+  t.equal(clientKey({ jkt: 'thumbprint' }, 'https://a/', 'user-1'), 'jkt:https://a/ thumbprint')
+  t.equal(clientKey({ jkt: undefined }, 'https://a/', 's'.repeat(113)).length, 128, 'kept as it is up to 128 characters')
+  const names = [clientKey({ jkt: undefined }, 'https://a/', 's'.repeat(114)), clientKey({ jkt: undefined }, 'https://a/', 's'.repeat(10_000)), clientKey({ jkt: 's'.repeat(10_000) }, 'https://a/', '')]
+  t.not(clientKey({ jkt: undefined }, 'https://b/', 'user-1'), clientKey({ jkt: undefined }, 'https://a/', 'user-1'), 'an issuer cannot use up what belongs to the users of another one')
   t.same(names.map(name => name.length), [43, 43, 43])
   t.equal(new Set(names).size, 3)
 })

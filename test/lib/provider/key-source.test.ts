@@ -91,7 +91,7 @@ async function setUp (t: { teardown (callback: () => unknown): unknown }, option
   return bench
 }
 
-const kids = (source: KeySource): unknown[] => source.candidates(undefined).map(({ kid }) => kid)
+const kids = (source: KeySource): unknown[] => source.candidates(undefined, 'RS256').map(({ kid }) => kid)
 
 t.test('keys are fetched at the start without waiting, and are at hand from then on', async (t) => {
   const { publicKey, privateKey } = takeRsaKey()
@@ -99,22 +99,22 @@ t.test('keys are fetched at the start without waiting, and are at hand from then
   provider.publish({ ...publicKey.export({ format: 'jwk' }), kid: 'real', use: 'sig', alg: 'RS256' }, a)
 
   t.match(source.state(), { status: 'empty', keys: 0, fetches: 0, fetchedAt: undefined })
-  t.same(source.candidates('real'), [])
+  t.same(source.candidates('real', 'RS256'), [])
   t.equal(source.start(), undefined)
   source.start()
-  t.same(source.candidates('real'), [], 'nothing has come yet')
+  t.same(source.candidates('real', 'RS256'), [], 'nothing has come yet')
   await settled(1)
   t.same(provider.requests, ['/.well-known/openid-configuration', '/jwks'], 'one request for each document')
   t.match(source.state(), { status: 'fresh', keys: 2, fetches: 1, failures: 0, fetchedAt: Date.UTC(2030, 0, 1), lastFailure: undefined })
   t.same(events, [{ name: 'keys_fetched', keys: 2, added: 2, removed: 0, passedOver: {} }])
 
-  const [key] = source.candidates('real')
-  t.equal(source.candidates('real').length, 1)
+  const [key] = source.candidates('real', 'RS256')
+  t.equal(source.candidates('real', 'RS256').length, 1)
   t.equal(key!.kid, 'real')
   t.ok(verify('sha256', Buffer.from('x'), createPublicKey(key!.pem), sign('sha256', Buffer.from('x'), privateKey)), 'the key is the one published')
   t.ok(source.isTrusted(key!))
   t.notOk(source.isTrusted({ ...key! }), 'trust is in the object, not in what it says')
-  t.same(source.candidates('nobody'), [])
+  t.same(source.candidates('nobody', 'RS256'), [])
   t.same(kids(source), ['real', 'a'])
 })
 
@@ -125,11 +125,11 @@ t.test('a token has at most 8 candidates: the first of the set that have its kid
   source.start()
   await settled(1)
   t.equal(source.state().keys, 40, 'the same key twice is one')
-  const moduli = (kid: string | undefined): unknown[] => source.candidates(kid).map(({ pem }) => createPublicKey(pem).export({ format: 'jwk' }).n)
+  const moduli = (kid: string | undefined): unknown[] => source.candidates(kid, 'RS256').map(({ pem }) => createPublicKey(pem).export({ format: 'jwk' }).n)
   for (const kid of ['one', 'many', '__proto__', '']) t.same(moduli(kid), keys.filter((key) => key.kid === kid).slice(0, 8).map(({ n }) => n), kid)
   t.same(moduli(undefined), keys.slice(0, 8).map(({ n }) => n))
-  t.same(['one', 'many', ''].map((kid) => source.candidates(kid).length), [1, 8, 8])
-  t.same(source.candidates('constructor'), [])
+  t.same(['one', 'many', ''].map((kid) => source.candidates(kid, 'RS256').length), [1, 8, 8])
+  t.same(source.candidates('constructor', 'RS256'), [])
 })
 
 t.test('of several keys under one kid each is trusted for itself', async (t) => {
@@ -138,13 +138,13 @@ t.test('of several keys under one kid each is trusted for itself', async (t) => 
   provider.publish(a, twin)
   source.start()
   await settled(1)
-  const [first, second] = source.candidates('a')
+  const [first, second] = source.candidates('a', 'RS256')
   t.ok(source.isTrusted(first!) && source.isTrusted(second!))
   provider.publish(twin)
   await next()
   t.notOk(source.isTrusted(first!))
   t.ok(source.isTrusted(second!))
-  t.same(source.candidates('a'), [second])
+  t.same(source.candidates('a', 'RS256'), [second])
   t.match(events.slice(1), [{ keys: 1, added: 0, removed: 1 }])
 })
 
@@ -153,12 +153,12 @@ t.test('a set that stays as it is gives the same candidates, so that nobody trie
   provider.publish(a, b)
   source.start()
   await settled(1)
-  const before = source.candidates(undefined)
-  t.equal(await source.fetchCandidates(undefined), before)
+  const before = source.candidates(undefined, 'RS256')
+  t.equal(await source.fetchCandidates(undefined, 'RS256'), before)
   t.equal(provider.fetches, 2, 'it did ask')
   provider.publish(b, a)
   await next()
-  t.same(source.candidates(undefined), before.toReversed(), 'the order decides which are the first 8')
+  t.same(source.candidates(undefined, 'RS256'), before.toReversed(), 'the order decides which are the first 8')
 })
 
 t.test('a set as large as a set may be is read whole', async (t) => {
@@ -168,7 +168,7 @@ t.test('a set as large as a set may be is read whole', async (t) => {
   source.start()
   await settled(1)
   t.equal(source.state().keys, 100)
-  for (const { kid, n } of keys) t.equal(createPublicKey(source.candidates(kid)[0]!.pem).export({ format: 'jwk' }).n, n)
+  for (const { kid, n } of keys) t.equal(createPublicKey(source.candidates(kid, 'RS256')[0]!.pem).export({ format: 'jwk' }).n, n)
 })
 
 t.test('discovery says where the set is', async (t) => {
@@ -350,7 +350,7 @@ t.test('a hostile provider with no key at hand: keys are unavailable, and it is 
       bench.impatient = word === 'deadline'
       Object.assign(provider, { fallback: json({ keys: [a] }) }, behaviours)
       source.start()
-      await t.rejects(source.fetchCandidates('a'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: word } })
+      await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: word } })
       await settled(1)
       t.match(source.state(), { status: 'empty', keys: 0, fetches: 1, failures: 1, lastFailure: word })
       t.match(events, [{ name: 'keys_fetch_failed', failure: word, keys: 0 }])
@@ -360,7 +360,7 @@ t.test('a hostile provider with no key at hand: keys are unavailable, and it is 
       provider.publish(a)
       bench.impatient = false
       await next()
-      t.equal((await source.fetchCandidates('a')).length, 1, 'its twin without the fault is accepted')
+      t.equal((await source.fetchCandidates('a', 'RS256')).length, 1, 'its twin without the fault is accepted')
       t.match(events.slice(1), [{ name: 'keys_fetched', keys: 1, added: 1 }])
     })
   }
@@ -372,7 +372,7 @@ t.test('a hostile provider with keys at hand: they serve on, and it is told once
   provider.publish(a)
   source.start()
   await settled(1)
-  const [key] = source.candidates('a')
+  const [key] = source.candidates('a', 'RS256')
   const cases = hostile(provider)
   for (const { title, behaviours, word } of cases) {
     provider.publish(a)
@@ -381,7 +381,7 @@ t.test('a hostile provider with keys at hand: they serve on, and it is told once
     await next()
     t.match(source.state(), { status: 'stale', keys: 1, lastFailure: word }, title)
     t.ok(source.isTrusted(key!), title)
-    t.equal(source.candidates('a')[0], key, title)
+    t.equal(source.candidates('a', 'RS256')[0], key, title)
   }
   t.match(events.slice(1), [{ name: 'keys_fetch_failed', failure: 'deadline', keys: 1 }])
   t.equal(source.state().failures, cases.length)
@@ -390,7 +390,7 @@ t.test('a hostile provider with keys at hand: they serve on, and it is told once
   bench.impatient = false
   await next()
   t.match(events.slice(2), [{ name: 'keys_fetched', keys: 1, added: 0, removed: 0 }], 'the end of the outage is told too')
-  t.equal(source.candidates('a')[0], key, 'a key that stays is the same object')
+  t.equal(source.candidates('a', 'RS256')[0], key, 'a key that stays is the same object')
   t.equal(source.state().status, 'fresh')
 })
 
@@ -407,7 +407,7 @@ t.test('keys that no token may be verified with are never at hand', async (t) =>
   await settled(1)
   t.match(source.state(), { status: 'fresh', keys: 0, passedOver: { key_type: 2, key_use: 1, modulus: 2 } })
   t.match(events, [{ name: 'keys_fetched', keys: 0, passedOver: { modulus: 2 } }])
-  for (const kid of ['a', undefined]) t.same(await source.fetchCandidates(kid), [], 'the provider has answered: this is not for a 503')
+  for (const kid of ['a', undefined]) t.same(await source.fetchCandidates(kid, 'RS256'), [], 'the provider has answered: this is not for a 503')
 })
 
 t.test('a key that the set no longer has is refused at once', async (t) => {
@@ -415,14 +415,14 @@ t.test('a key that the set no longer has is refused at once', async (t) => {
   provider.publish(a, b)
   source.start()
   await settled(1)
-  const [keyA] = source.candidates('a')
-  const [keyB] = source.candidates('b')
+  const [keyA] = source.candidates('a', 'RS256')
+  const [keyB] = source.candidates('b', 'RS256')
 
   provider.publish(b, { kty: 'EC' })
   await next()
   t.notOk(source.isTrusted(keyA!))
   t.ok(source.isTrusted(keyB!))
-  t.same(source.candidates('a'), [])
+  t.same(source.candidates('a', 'RS256'), [])
   t.match(events.slice(1), [{ name: 'keys_fetched', keys: 1, added: 0, removed: 1 }])
 
   provider.publish({ ...b, n: a.n }, { kty: 'EC' })
@@ -439,7 +439,7 @@ t.test('a key that the set no longer has is refused at once', async (t) => {
   provider.publish()
   await next()
   t.match(source.state(), { status: 'fresh', keys: 0 }, 'an empty set takes all keys back')
-  t.same(source.candidates(undefined), [])
+  t.same(source.candidates(undefined, 'RS256'), [])
 })
 
 t.test('keys are refreshed in the background before they are 10 minutes old', async (t) => {
@@ -455,10 +455,10 @@ t.test('keys are refreshed in the background before they are 10 minutes old', as
   bench.impatient = true
   clock.advance(0.01 * MINUTE)
   t.equal(source.state().fetches, 2)
-  t.equal(source.candidates('a').length, 1, 'no request waits for it')
-  t.equal((await source.fetchCandidates('a')).length, 1)
+  t.equal(source.candidates('a', 'RS256').length, 1, 'no request waits for it')
+  t.equal((await source.fetchCandidates('a', 'RS256')).length, 1)
   clock.at += 2 * MINUTE
-  t.equal(source.candidates('a').length, 1, 'nor when it takes long')
+  t.equal(source.candidates('a', 'RS256').length, 1, 'nor when it takes long')
   t.equal(source.state().fetches, 2, 'one runs at a time')
   await settled(2)
   bench.impatient = false
@@ -473,8 +473,8 @@ t.test('when the timers stood still, the first request after it starts the refre
     provider.publish(a)
     source.start()
     await settled(1)
-    const [key] = source.candidates('a')
-    const use = (): void => { ask === 'candidates' ? source.candidates('a') : source.isTrusted(key!) }
+    const [key] = source.candidates('a', 'RS256')
+    const use = (): void => { ask === 'candidates' ? source.candidates('a', 'RS256') : source.isTrusted(key!) }
     clock.at += 10 * MINUTE - 1
     use()
     t.equal(source.state().fetches, 1)
@@ -492,22 +492,22 @@ t.test('with the provider down keys serve for 24 h and no longer', async (t) => 
   provider.publish(a)
   source.start()
   await settled(1)
-  const [key] = source.candidates('a')
+  const [key] = source.candidates('a', 'RS256')
   const fetchedAt = clock.at
   await provider.vanish()
   await next()
   t.match(source.state(), { status: 'stale', keys: 1, lastFailure: 'unreachable', fetchedAt })
-  await t.rejects(source.fetchCandidates('b'), { name: 'Refusal', reason: 'keys_unavailable' }, 'whether the provider publishes another key cannot be told')
+  await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' }, 'whether the provider publishes another key cannot be told')
 
   clock.at = fetchedAt + 24 * HOUR - 1
   t.ok(source.isTrusted(key!))
-  t.equal(source.candidates('a').length, 1)
+  t.equal(source.candidates('a', 'RS256').length, 1)
   clock.at += 1
   t.notOk(source.isTrusted(key!))
-  t.same(source.candidates('a'), [])
-  t.same(source.candidates(undefined), [])
+  t.same(source.candidates('a', 'RS256'), [])
+  t.same(source.candidates(undefined, 'RS256'), [])
   t.match(source.state(), { status: 'expired', keys: 0, fetchedAt })
-  await t.rejects(source.fetchCandidates('a'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'unreachable' } })
+  await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'unreachable' } })
 
   await next()
   await next()
@@ -524,8 +524,8 @@ t.test('a process that was frozen for more than 24 h asks before it answers', as
   source.start()
   await settled(1)
   clock.at += 25 * HOUR
-  t.same(source.candidates('a'), [])
-  t.equal((await source.fetchCandidates('a')).length, 1)
+  t.same(source.candidates('a', 'RS256'), [])
+  t.equal((await source.fetchCandidates('a', 'RS256')).length, 1)
   t.equal(provider.fetches, 2)
 })
 
@@ -538,8 +538,8 @@ t.test('while the provider fails, only the back-off asks it again', async (t) =>
   for (let failures = 1; failures <= 7; failures++) {
     waits.push(clock.nextMs)
     const retryAfterSeconds = Math.ceil(clock.nextMs / 1000)
-    await Promise.all(Array.from({ length: 50 }, (_, index) => t.rejects(source.fetchCandidates(`k${index}`), { name: 'Refusal', reason: 'keys_unavailable', retryAfterSeconds })))
-    await t.rejects(source.fetchCandidates(undefined), { name: 'Refusal', reason: 'keys_unavailable' })
+    await Promise.all(Array.from({ length: 50 }, (_, index) => t.rejects(source.fetchCandidates(`k${index}`, 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', retryAfterSeconds })))
+    await t.rejects(source.fetchCandidates(undefined, 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
     t.equal(source.state().fetches, failures, 'no request starts a fetch')
     await next()
   }
@@ -547,14 +547,14 @@ t.test('while the provider fails, only the back-off asks it again', async (t) =>
   await provider.resume()
   provider.publish(a)
   await next()
-  t.equal(source.candidates('a').length, 1, 'recovery comes within one step')
+  t.equal(source.candidates('a', 'RS256').length, 1, 'recovery comes within one step')
   t.equal(clock.nextMs, 8.75 * MINUTE)
 })
 
 t.test('all who wait share one fetch', async (t) => {
   const { provider, source } = await setUp(t)
   provider.publish(a)
-  const found = await Promise.all(Array.from({ length: 200 }, () => source.fetchCandidates('a')))
+  const found = await Promise.all(Array.from({ length: 200 }, () => source.fetchCandidates('a', 'RS256')))
   t.ok(found.every(([key]) => key === found[0]![0] && key?.kid === 'a'), 'the source need not have been started')
   t.same(provider.requests, ['/.well-known/openid-configuration', '/jwks'])
 })
@@ -564,23 +564,23 @@ t.test('any number of unknown kids causes one fetch each 30 s', async (t) => {
   provider.publish(a)
   source.start()
   await settled(1)
-  const [key] = source.candidates('a')
+  const [key] = source.candidates('a', 'RS256')
   const flood = async (): Promise<void> => {
-    const answers = await Promise.all(Array.from({ length: 500 }, (_, index) => source.fetchCandidates(`unknown-${index}-${clock.at}`)))
+    const answers = await Promise.all(Array.from({ length: 500 }, (_, index) => source.fetchCandidates(`unknown-${index}-${clock.at}`, 'RS256')))
     t.ok(answers.every(({ length }) => length === 0), 'the provider publishes no such key')
   }
   await flood()
   await flood()
   t.equal(provider.fetches, 2, 'the first unknown kid may ask at once')
-  t.equal(source.candidates('a')[0], key, 'the good key is untouched')
+  t.equal(source.candidates('a', 'RS256')[0], key, 'the good key is untouched')
 
   provider.publish(a, b)
   clock.advance(29_999)
   await flood()
-  t.same(await source.fetchCandidates('b'), [])
+  t.same(await source.fetchCandidates('b', 'RS256'), [])
   t.equal(provider.fetches, 2)
   clock.advance(1)
-  const [[keyB]] = await Promise.all([source.fetchCandidates('b'), flood()])
+  const [[keyB]] = await Promise.all([source.fetchCandidates('b', 'RS256'), flood()])
   t.equal(keyB!.kid, 'b', 'a new key is found at the next fetch that is allowed')
   t.equal(provider.fetches, 3)
   t.equal(source.state().keys, 2)
@@ -596,7 +596,7 @@ t.test('a refresh by the clock does not delay a key that is published just after
   source.start()
   await settled(1)
   provider.publish(a, b)
-  t.equal((await source.fetchCandidates('b')).length, 1)
+  t.equal((await source.fetchCandidates('b', 'RS256')).length, 1)
 })
 
 t.test('a key that is published while a fetch is under way is asked for when that has ended', async (t) => {
@@ -605,13 +605,13 @@ t.test('a key that is published while a fetch is under way is asked for when tha
     provider.publish({ ...a, kid: kid && 'a' })
     source.start()
     await settled(1)
-    const [old] = source.candidates(undefined)
+    const [old] = source.candidates(undefined, 'RS256')
     let release = (): void => {}
     provider.jwks = (request, response) => { release = () => json({ keys: [{ ...a, kid: kid && 'a' }] })(request, response) }
     clock.advance(clock.nextMs)
     while (provider.fetches < 2) await delay(2)
     provider.publish({ ...b, kid })
-    const found = source.fetchCandidates(kid)
+    const found = source.fetchCandidates(kid, 'RS256')
     release()
     const [key] = await found
     t.equal(key!.kid, kid)
@@ -625,9 +625,9 @@ t.test('a clock that was set back does not send clients away for longer', async 
   await provider.vanish()
   source.start()
   await settled(1)
-  await t.rejects(source.fetchCandidates('a'), { name: 'Refusal', retryAfterSeconds: 2 })
+  await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', retryAfterSeconds: 2 })
   clock.at -= HOUR
-  await t.rejects(source.fetchCandidates('a'), { name: 'Refusal', retryAfterSeconds: 60 })
+  await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', retryAfterSeconds: 60 })
 })
 
 t.test('whether a key is published cannot be told once the source is closed', async (t) => {
@@ -636,7 +636,7 @@ t.test('whether a key is published cannot be told once the source is closed', as
   source.start()
   await settled(1)
   provider.jwks = hang()
-  const waiting = t.rejects(source.fetchCandidates('b'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'closed' } })
+  const waiting = t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'closed' } })
   await source.close()
   await waiting
 })
@@ -647,8 +647,8 @@ t.test('a fetch for an unknown kid that fails is told as unavailable, and keys a
   source.start()
   await settled(1)
   provider.jwks = html(500)
-  await t.rejects(source.fetchCandidates('b'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'status' } })
-  t.equal((await source.fetchCandidates('a')).length, 1)
+  await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'status' } })
+  t.equal((await source.fetchCandidates('a', 'RS256')).length, 1)
   t.equal(provider.fetches, 2)
 })
 
@@ -657,14 +657,14 @@ t.test('a token without kid that no key has signed may ask for new keys as seldo
   provider.publish(rsaJwk(undefined, 0x81))
   source.start()
   await settled(1)
-  const [before] = source.candidates(undefined)
+  const [before] = source.candidates(undefined, 'RS256')
   provider.publish(rsaJwk(undefined, 0x82))
-  const [after] = await source.fetchCandidates(undefined)
+  const [after] = await source.fetchCandidates(undefined, 'RS256')
   t.not(before!.pem, after!.pem)
-  t.equal((await source.fetchCandidates(undefined))[0], after)
+  t.equal((await source.fetchCandidates(undefined, 'RS256'))[0], after)
   t.equal(provider.fetches, 2)
   clock.advance(30_000)
-  await source.fetchCandidates(undefined)
+  await source.fetchCandidates(undefined, 'RS256')
   t.equal(provider.fetches, 3)
 })
 
@@ -673,8 +673,8 @@ t.test('a rotation under load loses no good request', async (t) => {
   provider.publish(a)
   source.start()
   await settled(1)
-  const [keyA] = source.candidates('a')
-  const find = async (kid: string): Promise<number> => (source.candidates(kid).length || (await source.fetchCandidates(kid)).length)
+  const [keyA] = source.candidates('a', 'RS256')
+  const find = async (kid: string): Promise<number> => (source.candidates(kid, 'RS256').length || (await source.fetchCandidates(kid, 'RS256')).length)
   provider.publish(a, b)
   const found = await Promise.all(Array.from({ length: 100 }, (_, index) => find(index % 2 ? 'a' : 'b')))
   t.ok(found.every((keys) => keys === 1))
@@ -682,7 +682,7 @@ t.test('a rotation under load loses no good request', async (t) => {
   provider.publish(b)
   await next()
   t.notOk(source.isTrusted(keyA!))
-  t.same(await source.fetchCandidates('a'), [])
+  t.same(await source.fetchCandidates('a', 'RS256'), [])
   t.equal(await find('b'), 1)
 })
 
@@ -692,13 +692,13 @@ t.test('closing cuts a fetch under way and plans no other', async (t) => {
   provider.jwks = hang()
   source.start()
   while (provider.fetches === 0) await delay(2)
-  const waiting = t.rejects(source.fetchCandidates('a'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'closed' } })
+  const waiting = t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'closed' } })
   await source.close()
   await waiting
   t.equal(clock.timers.size, 0)
   t.same(events, [], 'nothing is told of it')
   source.start()
-  await t.rejects(source.fetchCandidates('a'), { name: 'Refusal', reason: 'keys_unavailable' })
+  await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
   t.equal(provider.fetches, 1)
 })
 
@@ -706,7 +706,7 @@ t.test('a source that is closed before it starts never fetches', async (t) => {
   const { provider, source } = await setUp(t)
   await source.close()
   source.start()
-  await t.rejects(source.fetchCandidates('a'), { name: 'Refusal', reason: 'keys_unavailable' })
+  await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
   t.same([provider.requests, source.state().fetches], [[], 0])
 })
 
@@ -756,9 +756,9 @@ t.test('with the clock and timers of the process, and without a listener, it wor
   const source = createKeySource({ issuer: provider.issuer, transport: createTransport(), ...ofProcess })
   const before = Date.now()
   source.start()
-  t.equal((await source.fetchCandidates('a')).length, 1)
+  t.equal((await source.fetchCandidates('a', 'RS256')).length, 1)
   t.ok(source.state().fetchedAt! >= before)
   provider.jwks = text('{')
-  await t.rejects(source.fetchCandidates('b'), { name: 'Refusal', detail: { failure: 'not_json' }, retryAfterSeconds: /^[12]$/ })
+  await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', detail: { failure: 'not_json' }, retryAfterSeconds: /^[12]$/ })
   await source.close()
 })

@@ -12,10 +12,10 @@ const page = readFileSync(path, 'utf8')
 const code = (text: string): string => `\`${text}\``
 
 function row (name: SettingName): string {
-  const { file, schema, allowed, about, unset, secret, environment } = settingSpec(name)
+  const { file, environment, schema, allowed, about, unset, secret } = settingSpec(name)
   const byDefault = schema.default === undefined ? unset! : code([schema.default].flat().join(' '))
   const purpose = secret ? `${about}. **Secret**: never shown` : about
-  return `| ${environment === null ? '-' : code(name)} | ${file ? code(file) : '-'} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${purpose} |`
+  return `| ${environment === false ? '-' : code(name)} | ${file ? code(file) : '-'} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${purpose} |`
 }
 
 const table = ['| environment | file key | values | default | what it is for |', '| --- | --- | --- | --- | --- |', ...settingNames.map(row)].join('\n')
@@ -33,7 +33,7 @@ t.test('The example of a configuration file is one.', async t => {
   const [, example = ''] = /```yaml\n# config\.yaml\n(.*?)```/s.exec(page) ?? []
   const { values, ...faults } = collectSettings({ environment: {}, readFile: name => name === 'config.yaml' ? example : undefined })
   const settings = await readSettings(values, faults)
-  t.match(settings, { issuer: 'https://tenant.example/', PUBLIC_URL: 'https://api.example', trustProxy: ['10.0.0.0/8', 'loopback'], port: 8000 })
+  t.match(settings, { issuers: [{ issuer: 'https://tenant.example/' }], PUBLIC_URL: 'https://api.example', trustProxy: ['10.0.0.0/8', 'loopback'], port: 8000 })
 })
 
 t.test('Every word in capitals that looks like a setting is one.', t => {

@@ -4,7 +4,7 @@ import { readSettings } from '../../../holdfast.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import type { RawSettings, SettingName } from '../../../lib/settings/specs.ts'
-import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
+import { settingSpec, variableNames } from '../../../lib/settings/specs.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
 
 const ENOUGH: RawSettings = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
@@ -27,6 +27,7 @@ function title (name: SettingName): string {
 t.test('Two settings are enough, and the rest has defaults.', async t => {
   t.same(await read({}), {
     ...ENOUGH,
+    IDP_ALGS: ['RS256'],
     IDP_SCOPE_CLAIMS: ['scope'],
     IDP_CLOCK_TOLERANCE_SECONDS: 5,
     API_PROFILE: '1',
@@ -42,7 +43,15 @@ t.test('Two settings are enough, and the rest has defaults.', async t => {
     RATE_LIMIT: 'off',
     METRICS: 'on',
     LOG_LEVEL: 'info',
-    issuer: 'https://tenant.example/',
+    issuers: [{
+      issuer: 'https://tenant.example/',
+      audience: 'https://api.example',
+      jwksUri: undefined,
+      keysFile: undefined,
+      algs: ['RS256'],
+      scopeClaims: ['scope'],
+      dpopMode: 'ALLOWED'
+    }],
     dpopMode: 'ALLOWED',
     trustProxy: false,
     port: 8000,
@@ -90,6 +99,8 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
       'https://:pw@tenant.example/', 'https://tenant.example/?', 'https://tenant.example/?a=b', 'https://tenant.example/#', 'https://tenant.example/ ', 'https://tenant.example\\x', 'https://tenant.example/\u0001', 'https://']
   },
   { name: 'IDP_JWKS_URI', passes: ['https://keys.example/jwks?v=1', 'http://localhost:3000/jwks'], fails: ['/jwks', 'http://keys.example/jwks', 'https://u:p@keys.example/jwks', 'https:keys.example', 'file:///jwks'] },
+  { name: 'IDP_ALGS', passes: ['RS256', 'PS256,ES512', ['EdDSA', 'Ed25519']], fails: ['HS256', 'none', 'rs256', [], 'RS256 HS256'] },
+  { name: 'IDP_KEYS_FILE', passes: ['keys.json', '/etc/keys.json'], fails: ['', ['a'], {}, true] },
   { name: 'IDP_SCOPE_CLAIMS', passes: ['scope', 'scope scp permissions', ['permissions']], fails: [',', 'roles', 'scope roles', [], [['scope']], { scope: true }, true] },
   { name: 'IDP_CUSTOM_CLAIM', passes: ['https://example.com/team', 'urn:example:team'], fails: ['team', 'example.com/team', 'https://', 'https://example.com/my team', ''] },
   { name: 'IDP_CLOCK_TOLERANCE_SECONDS', passes: ['0', '300'], fails: ['-1', '301', '1.5', '5s', '0x10', '1e2', ' 5', 'true', true, [5], 1.5] },
@@ -144,7 +155,7 @@ t.test('Each setting takes what it should, and names itself, what it held and wh
       t.ok(problem?.endsWith(`; allowed: ${settingSpec(name).allowed}`), `${name} refuses ${JSON.stringify(value)}`)
     }
   }
-  const untested = settingNames.filter(name => !FORMS.some(row => row.name === name))
+  const untested = variableNames.filter(name => !FORMS.some(row => row.name === name))
   t.same(untested, ['DPOP_REQUIRED'], 'the table has every setting but one, which is the twin of DPOP_ENABLED')
 })
 
@@ -199,13 +210,13 @@ t.test('The issuer follows from the domain, unless it is set.', async t => {
     [{ IDP_DOMAIN: undefined, IDP_ISSUER: 'https://Tenant.example/realm' }, 'https://Tenant.example/realm'],
     [{ IDP_ISSUER: 'http://localhost:3000' }, 'http://localhost:3000']
   ]
-  for (const [values, issuer] of cases) t.equal((await read(values)).issuer, issuer, JSON.stringify(values))
+  for (const [values, issuer] of cases) t.equal((await read(values)).issuers[0]!.issuer, issuer, JSON.stringify(values))
 })
 
 t.test('A domain with a scheme starts without an issuer, whatever else is set.', async t => {
   for (const domain of ['https://tenant.example', 'HTTPS://Tenant.example', 'hTTp://tenant.example/path', 'https://', 'https://not a host']) {
-    t.equal((await read({ IDP_DOMAIN: domain })).issuer, undefined, domain)
-    t.equal((await read({ IDP_DOMAIN: domain, IDP_ISSUER: 'https://tenant.example/', IDP_JWKS_URI: 'https://tenant.example/jwks' })).issuer, undefined, domain)
+    t.same((await read({ IDP_DOMAIN: domain })).issuers, [], domain)
+    t.same((await read({ IDP_DOMAIN: domain, IDP_ISSUER: 'https://tenant.example/', IDP_JWKS_URI: 'https://tenant.example/jwks' })).issuers, [], domain)
   }
   t.match(await problemsOf({ IDP_DOMAIN: 'https://tenant.example', IDP_AUDIENCE: undefined, PORT: 'x' }), [/^PORT/, /^IDP_AUDIENCE/], 'other faults still stop the start')
 })

@@ -12,16 +12,16 @@ const token = encodeJws({ alg: 'RS256' }, { sub: 'user-1' }, input => sign('sha2
 t.test('A signature is that of its key, or it is none', async t => {
   const verify = createSignatureVerifier()
   const other = takeRsaKey().publicKey
-  t.equal(verify(token, pemOf(made.publicKey)), true)
-  t.equal(verify(token, pemOf(other)), false)
-  t.equal(verify(`${token.slice(0, -8)}AAAAAAAA`, pemOf(made.publicKey)), false)
-  t.equal(verify(token, 'no key'), false)
-  t.equal(verify('no token', pemOf(made.publicKey)), false)
+  t.equal(verify(token, pemOf(made.publicKey), 'RS256'), true)
+  t.equal(verify(token, pemOf(other), 'RS256'), false)
+  t.equal(verify(`${token.slice(0, -8)}AAAAAAAA`, pemOf(made.publicKey), 'RS256'), false)
+  t.equal(verify(token, 'no key', 'RS256'), false)
+  t.equal(verify('no token', pemOf(made.publicKey), 'RS256'), false)
 })
 
 t.test('However many keys come, verifiers are not kept without end, and the newest still work', async t => {
   const verify = createSignatureVerifier()
   const pem = pemOf(made.publicKey)
-  for (let spaces = 0; spaces < 2001; spaces++) if (!verify(token, pem + ' '.repeat(spaces))) t.fail(`with ${spaces} spaces`)
-  t.equal(verify(token, pem), true)
+  for (let spaces = 0; spaces < 2001; spaces++) if (!verify(token, pem + ' '.repeat(spaces), 'RS256')) t.fail(`with ${spaces} spaces`)
+  t.equal(verify(token, pem, 'RS256'), true)
 })
