@@ -44,9 +44,9 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Name the API in the token request (`audience` or `resource`), and have the provider issue signed JWTs for it.'
   },
   token_algorithm: {
-    meaning: 'The `alg` in the header of the token is not RS256.',
+    meaning: 'The `alg` in the header of the token is not one of those that are accepted from its issuer. Unless `IDP_ALGS` says otherwise, only RS256 is.',
     cause: 'The API is registered with another signing algorithm, such as HS256 or ES256.',
-    cure: 'Set the signing algorithm of the API to RS256 at the provider.'
+    cure: 'Set the signing algorithm of the API to RS256 at the provider, or name the algorithm of the provider in `IDP_ALGS`. HS256 is never accepted.'
   },
   token_type: {
     meaning: 'The `typ` in the header of the token is neither `at+jwt` nor `JWT`.',
@@ -64,9 +64,9 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Decode the token and compare its claims with RFC 9068 section 2.2. Have the provider issue what is missing.'
   },
   token_issuer: {
-    meaning: 'The `iss` of the token is not the configured issuer. A slash at the end makes no difference.',
+    meaning: 'The `iss` of the token is not a configured issuer. A slash at the end makes no difference.',
     cause: 'The token comes from another tenant or environment. Or the issuer of the provider has a path or a custom domain.',
-    cure: 'Compare `iss` with the issuer in the discovery document of the provider. Set `IDP_DOMAIN`, or `IDP_ISSUER` if the issuer is not `https://{domain}/`.'
+    cure: 'Compare `iss` with the issuer in the discovery document of the provider. Set `IDP_DOMAIN`, or `IDP_ISSUER` if the issuer is not `https://{domain}/`. Several issuers are listed under `idp.issuers`.'
   },
   token_audience: {
     meaning: 'The `aud` of the token is not the configured audience, and is no list that contains it.',
@@ -90,7 +90,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   },
   token_key_unknown: {
     meaning: 'The key that the token names by `kid` is not among the usable keys of the provider.',
-    cause: 'The token comes from another environment, its key was withdrawn, or its key cannot be used here (it must be RSA, 2048 to 4096 bits, for signing).',
+    cause: 'The token comes from another environment, its key was withdrawn, or its key cannot be used here (it must be for signing, and of the type and curve of the algorithm; RSA keys have 2048 to 4096 bits).',
     cure: 'Get a new token. If that does not help, look for the `kid` in the key set of the provider (`jwks_uri` in its discovery document), and check `IDP_JWKS_URI`.'
   },
   token_signature: {
@@ -296,6 +296,11 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'The client must slow down and try again after `Retry-After` seconds, when some of its proofs have expired. Give each program its own key, raise `DPOP_REPLAY_MAX`, shorten the offset, or use a Redis, which has no such share. `RATE_LIMIT` can set a lower limit for each client.'
   },
 
+  issuers_unavailable: {
+    meaning: 'The application was asked whether tokens of this issuer pass, and its function failed, took longer than 5 s, or answered with settings that cannot be used.',
+    cause: 'The table of tenants cannot be reached, or an entry in it is wrong.',
+    cure: 'Look for `issuers_unavailable` in the log: it names the fault. Repair the table. The client may repeat the request after the time in `Retry-After`.'
+  },
   keys_unavailable: {
     meaning: 'The service does not have the key that it needs, and cannot get it from the provider. The request may be good.',
     cause: 'The provider is down, or something blocks the way to it: DNS, firewall, proxy or TLS.',

@@ -24,7 +24,7 @@ export const REFUSALS = Object.freeze({
 
   // Access tokens: RFC 7519, RFC 9068, RFC 9449 section 6.
   token_malformed: kind(401, 'invalid_token', 'The access token is not a well-formed JWT.'),
-  token_algorithm: kind(401, 'invalid_token', 'The access token is not signed with RS256.'),
+  token_algorithm: kind(401, 'invalid_token', 'The access token is signed with an algorithm that is not accepted here.'),
   token_type: kind(401, 'invalid_token', 'The access token has a typ that is not accepted here.'),
   token_critical: kind(401, 'invalid_token', 'The access token names a critical header that is not understood here.'),
   token_claim_invalid: kind(401, 'invalid_token', 'A claim of the access token is missing or of the wrong type.'),
@@ -85,6 +85,7 @@ export const REFUSALS = Object.freeze({
   replay_share_exceeded: kind(429, null, 'This client has more recent proofs than its share of the replay store. It may continue when the oldest have expired.'),
 
   // We could not decide; the client may try again.
+  issuers_unavailable: kind(503, null, 'Whether the issuer of the access token is accepted cannot be told now.'),
   keys_unavailable: kind(503, null, 'The keys of the identity provider cannot be reached.'),
   replay_unavailable: kind(503, null, 'The replay store cannot be reached.'),
   replay_full: kind(503, null, 'The replay store is full.')

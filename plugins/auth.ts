@@ -15,14 +15,14 @@ import { kStandIns } from '../lib/stand-ins.ts'
 import type { MayHaveStandIns } from '../lib/stand-ins.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import type { HoldfastOptions } from '../lib/settings/option-types.ts'
+import type { HoldfastOptions, IssuerLookup } from '../lib/settings/option-types.ts'
 import { settingsFromOptions } from '../lib/settings/options.ts'
 import type { SettingValues } from '../lib/settings/specs.ts'
 import { reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 
-export type { AccessTokenClaims, RequestAuth, Requirement, RequirementOptions }
+export type { AccessTokenClaims, IssuerLookup, RequestAuth, Requirement, RequirementOptions }
 
 /** A guard of a route. It carries its requirement, for the API description. */
 export type GuardHook = onRequestHookHandler & { readonly requirement: Requirement }
@@ -75,6 +75,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const parts = await createGuardParts(settings, {
     surroundings,
     transport: standIns?.transport,
+    lookUpIssuer: given ? undefined : issuerLookupOf(options),
     onEvent: event => logEvent(app, event),
     metadataMount: given && app.prefix
   })
@@ -137,7 +138,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   }
 }, { name: 'auth', fastify: '5.x' })
 
-const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set(['keys_fetch_failed', 'keys_expired', 'keys_private', 'replay_unavailable', 'replay_policy_unknown', 'nonce_secret_random'])
+const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set(['keys_fetch_failed', 'keys_expired', 'keys_private', 'issuers_unavailable', 'replay_unavailable', 'replay_policy_unknown', 'nonce_secret_random'])
 
 function logEvent (app: FastifyInstance, { name, ...detail }: GuardEvent): void {
   app.log[WARNINGS.has(name) ? 'warn' : 'info']({ event: name, ...detail }, name.replaceAll('_', ' '))
@@ -160,7 +161,10 @@ function optionsOf (given: HoldfastOptions & RegisterOptions): HoldfastOptions {
 }
 
 function readOwnSettings (app: FastifyInstance, given: HoldfastOptions): Promise<Settings> {
-  return validateSettings(settingsFromOptions(optionsOf(given)), async options => {
+  const options = optionsOf(given)
+  const areIssuersAsked = issuerLookupOf(given) !== undefined
+  const written = areIssuersAsked ? { ...options, idp: { ...options.idp, issuers: undefined } } : options
+  return validateSettings(settingsFromOptions(written), async options => {
     let values: SettingValues
     // The plugin is registered in its own scope, so that the app can use `getEnvs` for its own variables.
     await app.register(async scope => {
@@ -168,5 +172,10 @@ function readOwnSettings (app: FastifyInstance, given: HoldfastOptions): Promise
       values = scope.getDecorator<SettingValues>('holdfastSettings')
     })
     return values!
-  })
+  }, { problems: [], isFileUnread: false, unknownVariables: [], areIssuersAsked })
+}
+
+/** The function in the place of the list of issuers, if there is one. */
+function issuerLookupOf ({ idp }: HoldfastOptions): IssuerLookup | undefined {
+  return typeof idp?.issuers === 'function' ? idp.issuers : undefined
 }

@@ -35,7 +35,9 @@ const routes: FastifyPluginAsync = async (app) => {
   })
 
   function keysCheck (): string {
-    return issuers ? checkAllKeys(issuers.all().map(({ keys }) => keys.state())) : 'domain_has_scheme'
+    if (!issuers) return 'domain_has_scheme'
+    // What the application may still list cannot be waited for, and one tenant must not take the others out of service.
+    return issuers.isComplete ? checkAllKeys(issuers.all().map(({ keys }) => keys.state())) : 'ok'
   }
 
   function replayCheck (): string {
@@ -55,7 +57,7 @@ function checkAllKeys (states: readonly KeySourceState[]): string {
   const words = states.map(checkKeys)
   const isPending = states.some(({ fetchedAt, failures }) => fetchedAt === undefined && failures === 0)
   if (isPending) return 'empty'
-  if (words.every(word => word === words[0])) return words[0] ?? 'ok'
+  if (words.every(word => word === words[0])) return words[0]!
   return words.some(word => PASSING.has(word)) ? 'partly' : words.find(word => !PASSING.has(word))!
 }
 

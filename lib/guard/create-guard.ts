@@ -21,6 +21,7 @@ import { createReplayStore } from '../replay/create-store.ts'
 import type { ReplayStoreEvent } from '../replay/create-store.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
 import { metadataUrlOf } from './resource-metadata.ts'
+import type { IssuerLookup } from '../settings/option-types.ts'
 import type { Settings } from '../settings/settings.ts'
 import { findGranters } from '../token/implied-scopes.ts'
 import type { IssuerTable } from '../token/issuer-table.ts'
@@ -52,6 +53,8 @@ export type GuardEvent = IssuerEvent | ReplayStoreEvent | { readonly name: 'nonc
 
 export interface GuardPartsOptions {
   readonly surroundings: Surroundings
+  /** Names the issuers in place of the settings. */
+  readonly lookUpIssuer?: IssuerLookup | undefined
   /** Called once for each change of state, for the log. */
   readonly onEvent: (event: GuardEvent) => void
   /**
@@ -64,9 +67,9 @@ export interface GuardPartsOptions {
 }
 
 /** Builds the guard from settings. */
-export async function createGuardParts (settings: Settings, { surroundings, onEvent, metadataMount, transport = networkOf(settings) }: GuardPartsOptions): Promise<GuardParts> {
+export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, onEvent, metadataMount, transport = networkOf(settings) }: GuardPartsOptions): Promise<GuardParts> {
   const { wallMs, steadyMs: nowMs } = surroundings
-  const issuers = await createIssuers(settings, { surroundings, transport, onEvent })
+  const issuers = await createIssuers(settings, { surroundings, lookUpIssuer, transport, onEvent })
   const replay = await createReplayStore({ store: settings.DPOP_REPLAY, maxRecords: settings.DPOP_REPLAY_MAX, surroundings, onEvent })
   const nonces = settings.DPOP_NONCE === 'required' ? createNonces(nonceSecrets(settings, surroundings, onEvent)) : undefined
   const clientKeys = createClientKeys(settings.DPOP_ALGS, { nowMs })

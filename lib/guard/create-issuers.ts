@@ -5,20 +5,30 @@ import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { createTransport } from '../provider/transport.ts'
 import type { Transport } from '../provider/transport.ts'
 import type { IssuerSettings } from '../settings/issuer-settings.ts'
+import { readIssuerRecord } from '../settings/validation.ts'
 import { SettingsError } from '../settings/problems.ts'
+import type { IssuerLookup } from '../settings/option-types.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
+import { createAskedIssuers } from '../token/asked-issuers.ts'
+import type { AskedIssuersOptions } from '../token/asked-issuers.ts'
 import { createIssuerTable } from '../token/issuer-table.ts'
 import type { IssuerTable, TokenIssuer } from '../token/issuer-table.ts'
 import { createTokenRules } from '../token/jwt-checks.ts'
 
 /** What happened to the keys of one issuer. It is named as the settings name it. */
-export type IssuerEvent = KeySourceEvent & { readonly issuer: string }
+export type IssuerEvent = (KeySourceEvent & { readonly issuer: string }) |
+  /** The first answer after a success that cannot be used: the function has failed, or was too slow, or named no usable settings. */
+  { readonly name: 'issuers_unavailable', readonly failure: string }
+
+const DEADLINE_MS = 5000
 
 /** The settings of calls to providers. */
 export type ProxySettings = Pick<Settings, 'HTTP_PROXY' | 'HTTPS_PROXY' | 'NO_PROXY'>
 
 export interface IssuersOptions {
+  /** Takes the place of the issuers of the settings. */
+  readonly lookUpIssuer?: IssuerLookup | undefined
   readonly surroundings: Surroundings
   /** How providers are reached. The default follows from the proxy settings. */
   readonly transport?: Transport
@@ -27,12 +37,44 @@ export interface IssuersOptions {
 
 /** Makes the issuers of the settings, each with keys of its own. Undefined if there is none, because the only domain has a scheme. */
 export async function createIssuers (settings: Settings, options: IssuersOptions): Promise<IssuerTable | undefined> {
+  if (options.lookUpIssuer) return createAskedIssuers({ ask: createQuestion(options.lookUpIssuer, settings, options), nowMs: options.surroundings.steadyMs })
   if (settings.issuers.length === 0) return undefined
   const outcomes = await Promise.allSettled(settings.issuers.map(issuer => createTokenIssuer(issuer, settings, options)))
   const problems = outcomes.flatMap((outcome, index) => outcome.status === 'rejected' ? [keysFileProblem(settings, index, outcome.reason as ProviderFailure)] : [])
   const issuers = outcomes.flatMap(outcome => outcome.status === 'fulfilled' ? [outcome.value] : [])
   if (problems.length > 0) throw new SettingsError(problems)
   return createIssuerTable(issuers)
+}
+
+/** Asks the function, and makes a new issuer only if the settings of the issuer have changed. */
+function createQuestion (lookUp: IssuerLookup, settings: Settings, options: IssuersOptions): AskedIssuersOptions['ask'] {
+  const recordOf = new WeakMap<TokenIssuer, string>()
+  let hasFailed = false
+
+  return async (iss, known) => {
+    try {
+      const record = await withinDeadline(async () => lookUp(iss), options.surroundings)
+      hasFailed = false
+      if (record === undefined) return undefined
+      const issuer = readIssuerRecord(record, settings)
+      const text = JSON.stringify(issuer)
+      if (known && recordOf.get(known) === text) return known
+      const made = await createTokenIssuer(issuer, settings, options)
+      recordOf.set(made, text)
+      return made
+    } catch (error) {
+      if (!hasFailed) options.onEvent({ name: 'issuers_unavailable', failure: (error as Error).message })
+      hasFailed = true
+      throw error
+    }
+  }
+}
+
+function withinDeadline<T> (run: () => Promise<T>, { after }: Surroundings): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = after(DEADLINE_MS, () => reject(new Error('no answer within 5 s')))
+    run().finally(cancel).then(resolve, reject)
+  })
 }
 
 /** Only the key file of an issuer can fail at the start. */

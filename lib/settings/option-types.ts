@@ -3,6 +3,32 @@
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
 
+/** One issuer of several. What it leaves out is taken from the option of that name beside the list. */
+export interface IssuerOptions {
+  /** Issuer of the tokens, if it is not https://{domain}/. Values: https URL (http for a loopback host) without user info, query or fragment. Default: https://{domain}/. */
+  readonly issuer?: string | undefined
+  /** Host of the identity provider; it issues the tokens and publishes the keys. Values: host, optionally with :port; no scheme, path or user info. Default: required, unless IDP_ISSUER is set. */
+  readonly domain?: string | undefined
+  /** Identifier of this API at the provider; the `aud` of a token must match it exactly. Values: any non-empty string. Default: required. */
+  readonly audience?: string | undefined
+  /** Address of the signing keys; if it is set, there is no discovery. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
+  readonly jwksUri?: string | undefined
+  /** File with the public keys (a JWK set) in place of those of the provider, which is then never called; it is read again when it changes. Values: path of a file. Default: none: the keys come from the provider. */
+  readonly keysFile?: string | undefined
+  /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519. Default: `RS256`. */
+  readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519'> | undefined
+  /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
+  readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
+  /** Whether DPoP is switched off, accepted or required. Values: DISABLED, ALLOWED or REQUIRED. Default: ALLOWED. */
+  readonly dpopMode?: 'DISABLED' | 'ALLOWED' | 'REQUIRED' | undefined
+}
+
+/**
+ * A function of the application that names the issuers, for example one for each tenant. It gets the `iss` of a token that nobody has
+ * verified yet, and answers with the options of that issuer, or with undefined if tokens of that issuer do not pass.
+ */
+export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> | IssuerOptions | undefined
+
 /** Options in the shape of the configuration file. */
 export interface FileOptions {
   readonly idp?: {
@@ -14,10 +40,16 @@ export interface FileOptions {
     readonly issuer?: string | undefined
     /** Address of the signing keys; if it is set, there is no discovery. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
     readonly jwksUri?: string | undefined
+    /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519. Default: `RS256`. */
+    readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519'> | undefined
+    /** File with the public keys (a JWK set) in place of those of the provider, which is then never called; it is read again when it changes. Values: path of a file. Default: none: the keys come from the provider. */
+    readonly keysFile?: string | undefined
     /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
     readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
     /** Scopes that bring others along: a token with the first one is judged as if it had the others too. Values: map from a scope to a list of scopes, without circles. Default: none. */
     readonly scopeImplies?: Readonly<Record<string, string | readonly string[]>> | undefined
+    /** Several issuers, each with settings of its own; what an entry leaves out is taken from the setting of that name beside the list. Values: list of 1 to 50 objects with issuer or domain, and with audience, jwksUri, keysFile, algs, scopeClaims or dpopMode where they differ; not beside idp.domain or idp.issuer. Default: none: one issuer, by idp.domain or idp.issuer. */
+    readonly issuers?: readonly IssuerOptions[] | IssuerLookup | undefined
     /** Claim that the profile endpoint returns (only the service). Values: name with a namespace, such as https://example.com/team. Default: none: custom_claim is null. */
     readonly customClaim?: string | undefined
     /** Tolerance for exp and nbf of tokens. Values: integer, 0 to 300. Default: `5`. */
@@ -81,6 +113,10 @@ export interface EnvironmentOptions {
   readonly IDP_ISSUER?: string | undefined
   /** Address of the signing keys; if it is set, there is no discovery. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
   readonly IDP_JWKS_URI?: string | undefined
+  /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519. Default: `RS256`. */
+  readonly IDP_ALGS?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519'> | Text | undefined
+  /** File with the public keys (a JWK set) in place of those of the provider, which is then never called; it is read again when it changes. Values: path of a file. Default: none: the keys come from the provider. */
+  readonly IDP_KEYS_FILE?: string | undefined
   /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
   readonly IDP_SCOPE_CLAIMS?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | Text | undefined
   /** Claim that the profile endpoint returns (only the service). Values: name with a namespace, such as https://example.com/team. Default: none: custom_claim is null. */

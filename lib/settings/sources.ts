@@ -21,6 +21,8 @@ export interface SourceFaults {
   readonly problems: readonly string[]
   /** A file could not be read. A value that seems to be missing may be in it. */
   readonly isFileUnread: boolean
+  /** True if a function of the application names the issuers. */
+  readonly areIssuersAsked?: boolean
   /** Where the file holds the parts of lists, such as `idp.issuers[1].audience`, in words. */
   readonly places?: ReadonlyMap<string, string>
   /** Variables that begin as settings do, but neither are settings nor resemble one. They cause a warning. */

@@ -8,12 +8,16 @@
 
 import type { FastifyEnvOptions } from '@fastify/env'
 import { Ajv } from 'ajv'
+import type { ValidateFunction } from 'ajv'
 import { FORMATS } from './formats.ts'
 import { describeProblems, SettingsError } from './problems.ts'
 import type { SchemaError } from './problems.ts'
 import type { SettingSpec } from './setting-spec.ts'
+import { resolveIssuer } from './issuer-settings.ts'
+import type { IssuerSettings } from './issuer-settings.ts'
 import { resolveSettings } from './settings.ts'
 import type { Settings } from './settings.ts'
+import { settingsFromOptions } from './options.ts'
 import type { SourceFaults } from './sources.ts'
 import type { RawSettings, SettingName, SettingValues } from './specs.ts'
 import { settingNames, settingSpec } from './specs.ts'
@@ -80,6 +84,23 @@ export async function validateSettings (raw: RawSettings, register: RegisterEnv,
   const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults)]
   if (problems.length > 0) throw new SettingsError(problems)
   return resolveSettings(validated!, faults.unknownVariables)
+}
+
+let judgeIssuers: ValidateFunction | undefined
+
+/**
+ * Reads the answer of a function that names issuers: an object as an entry of `idp.issuers`.
+ * @param defaults what the entry leaves out
+ * @throws SettingsError
+ */
+export function readIssuerRecord (record: object, defaults: Settings): IssuerSettings {
+  const { IDP_ISSUERS } = typedValues(settingsFromOptions({ idp: { issuers: [record] } }))
+  judgeIssuers ??= new Ajv({ allErrors: true, meta: false, validateSchema: false, formats: FORMATS }).compile(schemaOf('IDP_ISSUERS'))
+  judgeIssuers(IDP_ISSUERS)
+  const errors = (judgeIssuers.errors ?? []).map(({ instancePath }) => ({ instancePath: `/IDP_ISSUERS${instancePath}` }))
+  const problems = describeProblems({ IDP_AUDIENCE: defaults.IDP_AUDIENCE, IDP_ISSUERS }, errors, NO_FAULTS)
+  if (problems.length > 0) throw new SettingsError(problems)
+  return resolveIssuer((IDP_ISSUERS as RawSettings[])[0] as SettingValues, defaults)
 }
 
 function schemaOf (name: SettingName): object {

@@ -18,6 +18,8 @@ export interface TokenIssuer {
 export interface IssuerTable {
   /** The issuer with exactly this name, a last slash aside, or undefined. A promise if somebody else has to be asked. */
   find (iss: string): TokenIssuer | undefined | Promise<TokenIssuer | undefined>
+  /** False if there may be issuers that are not at hand yet. */
+  readonly isComplete: boolean
   /** The issuers at hand, for health and metrics. Their number is bounded. */
   all (): readonly TokenIssuer[]
   /** Starts to fetch keys in the background. */
@@ -30,6 +32,7 @@ export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable
   const bySpelling = new Map(issuers.flatMap(issuer => issuerSpellings(issuer.issuer).map(spelling => [spelling, issuer] as const)))
   return {
     find: iss => bySpelling.get(iss),
+    isComplete: true,
     all: () => issuers,
     start () {
       for (const { keys } of issuers) keys.start()

@@ -1,4 +1,4 @@
-import { settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
+import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
 
@@ -60,6 +60,17 @@ export function makeOptionTypes (): string {
 
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
+
+/** One issuer of several. What it leaves out is taken from the option of that name beside the list. */
+export interface IssuerOptions {
+${ISSUER_MEMBERS.map(name => member(name, memberKey(name), typeOf(settingSpec(name)), '  ')).join('\n')}
+}
+
+/**
+ * A function of the application that names the issuers, for example one for each tenant. It gets the \`iss\` of a token that nobody has
+ * verified yet, and answers with the options of that issuer, or with undefined if tokens of that issuer do not pass.
+ */
+export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> | IssuerOptions | undefined
 
 /** Options in the shape of the configuration file. */
 export interface FileOptions {

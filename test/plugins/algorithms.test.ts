@@ -1,0 +1,143 @@
+import { createHmac, createPublicKey } from 'node:crypto'
+import t from 'tap'
+import { encodeDer, JWS_ALGS } from '../../lib/jose/signature.ts'
+import { usableKey } from '../../lib/provider/key-set.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
+import { startApp } from '../helpers/app.ts'
+import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+import { encodeJws } from '../helpers/jws.ts'
+import { createTokenKey, makeToken, startTokenProvider } from '../helpers/token-issuer.ts'
+import type { TokenKey } from '../helpers/token-issuer.ts'
+
+const keys = new Map<string, TokenKey>()
+for (const alg of JWS_ALGS) keys.set(alg, await createTokenKey(alg))
+const keyOf = (alg: string): TokenKey => keys.get(alg)!
+
+t.test('A token of each accepted algorithm passes, and the same token with another signature does not', async t => {
+  // One kid for all of them: only type, curve and algorithm tell them apart.
+  const provider = await startTokenProvider(t, ...[...keys.values()].map(({ alg, jwk }) => ({ ...jwk, kid: 'one', alg, use: 'sig', key_ops: ['verify'] })))
+  const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: JWS_ALGS.join(' ') })
+  for (const alg of JWS_ALGS) {
+    for (const kid of ['one', undefined]) {
+      const token = makeToken(provider.issuer, keyOf(alg), { header: { kid } })
+      t.equal((await call(running, { lines: bearerLines(token) })).status, 200, `${alg} with the kid ${kid}`)
+      const [header, , signature] = token.split('.')
+      const [, payload] = makeToken(provider.issuer, keyOf(alg), { claims: { sub: 'admin' } }).split('.')
+      expectRefusal(t, await call(running, { lines: bearerLines(`${header}.${payload}.${signature}`) }), 'token_signature', 'Bearer', `${alg} with the signature of another token`)
+    }
+  }
+  t.same(await readiness(running.url), { status: 200, keys: 'ok' })
+})
+
+async function readiness (url: string): Promise<{ status: number, keys: string }> {
+  const answer = await fetch(`${url}/health/ready`)
+  return { status: answer.status, keys: (await answer.json() as { checks: { keys: string } }).checks.keys }
+}
+
+t.test('The algorithm of a token must be in the list literally, and causes no fetch otherwise', async t => {
+  const provider = await startTokenProvider(t, keyOf('ES256').jwk, keyOf('RS256').jwk)
+  const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: 'ES256' })
+  t.equal((await call(running, { lines: bearerLines(makeToken(provider.issuer, keyOf('ES256'))) })).status, 200)
+  const { fetches } = provider
+  for (const alg of ['RS256', 'ES384', 'EdDSA', 'es256', 'ES256 ', 'none', 'HS256', ['ES256'], null, undefined]) {
+    const token = makeToken(provider.issuer, keyOf('ES256'), { header: { alg } })
+    expectRefusal(t, await call(running, { lines: bearerLines(token) }), 'token_algorithm', 'Bearer', JSON.stringify(alg))
+  }
+  t.equal(provider.fetches, fetches)
+})
+
+t.test('No key is used for an algorithm that it was not made for', async t => {
+  const [rsa, pss] = [await createTokenKey('RS256', 'rsa'), await createTokenKey('PS256', 'pss')]
+  const provider = await startTokenProvider(t,
+    { ...rsa.jwk, alg: 'RS256' }, { ...pss.jwk, alg: 'PS256' }, keyOf('ES256').jwk, keyOf('ES384').jwk, { ...keyOf('EdDSA').jwk, alg: 'Ed25519' }, { ...keyOf('Ed25519').jwk, alg: 'EdDSA' })
+  const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: 'RS256 RS512 PS256 ES256 ES384 EdDSA Ed25519' })
+  const pem = createPublicKey({ key: rsa.jwk as never, format: 'jwk' }).export({ type: 'spki', format: 'pem' })
+  const hmac = (kid: string, alg: string, secret: string | Buffer) => encodeJws({ alg, kid }, JSON.parse(Buffer.from(makeToken(provider.issuer, rsa).split('.')[1]!, 'base64url').toString()), input => createHmac('sha256', secret).update(input).digest())
+  const es256 = keyOf('ES256')
+  const rows: Array<[title: string, token: string, expected: RefusalReason | undefined]> = [
+    ['the key for RS256 with RS256', makeToken(provider.issuer, rsa), undefined],
+    ['the key for RS256 with PS256, well signed', makeToken(provider.issuer, { ...pss, kid: 'rsa' }), 'token_key_unknown'],
+    ['the key for RS256 with RS512', makeToken(provider.issuer, { ...rsa, alg: 'RS512' }), 'token_key_unknown'],
+    ['the key for PS256 with PS256', makeToken(provider.issuer, pss), undefined],
+    ['the key for PS256 with RS256', makeToken(provider.issuer, { ...rsa, kid: 'pss' }), 'token_key_unknown'],
+    ['a key on P-256 with ES384', makeToken(provider.issuer, { ...es256, alg: 'ES384' }), 'token_key_unknown'],
+    ['a key on P-384 with the kid of one on P-256', makeToken(provider.issuer, { ...keyOf('ES384'), alg: 'ES256', kid: 'ES256' }), 'token_signature'],
+    ['a key on P-256 with RS256', makeToken(provider.issuer, { ...es256, alg: 'RS256' }), 'token_key_unknown'],
+    ['an RSA key with ES256', makeToken(provider.issuer, { ...rsa, alg: 'ES256' }), 'token_key_unknown'],
+    ['the key for Ed25519 with EdDSA', makeToken(provider.issuer, keyOf('EdDSA')), undefined],
+    ['the key for EdDSA with Ed25519', makeToken(provider.issuer, keyOf('Ed25519')), undefined],
+    ['the PEM of the key as a secret', hmac('rsa', 'HS256', pem), 'token_algorithm'],
+    ['the PEM of the key as a secret, under the name of its algorithm', hmac('rsa', 'RS256', pem), 'token_signature'],
+    ['an ECDSA signature in DER', encodeDerSigned(provider.issuer), 'token_signature'],
+    ['an EdDSA signature of 32 bytes', cutSignature(makeToken(provider.issuer, keyOf('EdDSA')), 32), 'token_signature'],
+    ['an Ed25519 signature of 32 bytes', cutSignature(makeToken(provider.issuer, keyOf('Ed25519')), 32), 'token_signature'],
+    ['an ECDSA signature of zeros', zeroSignature(makeToken(provider.issuer, es256)), 'token_signature']
+  ]
+  for (const [title, token, expected] of rows) {
+    const outcome = await call(running, { lines: bearerLines(token) })
+    if (expected) expectRefusal(t, outcome, expected, 'Bearer', title)
+    else t.equal(outcome.status, 200, title)
+  }
+})
+
+function encodeDerSigned (iss: string): string {
+  const key = keyOf('ES256')
+  return makeToken(iss, { ...key, sign: input => encodeDer(key.sign(input), 64)! })
+}
+
+const cutSignature = (token: string, bytes: number): string => {
+  const end = token.lastIndexOf('.') + 1
+  return token.slice(0, end) + Buffer.from(token.slice(end), 'base64url').subarray(0, bytes).toString('base64url')
+}
+
+const zeroSignature = (token: string): string => {
+  const end = token.lastIndexOf('.') + 1
+  return token.slice(0, end) + Buffer.alloc(64).toString('base64url')
+}
+
+t.test('A provider without a key for the algorithms is not ready, and its tokens are refused', async t => {
+  const provider = await startTokenProvider(t, keyOf('ES256').jwk)
+  const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: 'PS256 ES384' })
+  expectRefusal(t, await call(running, { lines: bearerLines(makeToken(provider.issuer, keyOf('PS256'))) }), 'token_key_unknown', 'Bearer')
+  t.same(await readiness(running.url), { status: 503, keys: 'none_usable' })
+  t.match(running.log.find(({ event }) => event === 'keys_fetched'), { keys: 0, passedOver: { curve: 1 }, issuer: provider.issuer })
+})
+
+t.test('Which entries of a set verify which algorithms', async t => {
+  const { jwk: ec } = keyOf('ES256')
+  const { jwk: okp } = keyOf('EdDSA')
+  const { jwk: rsa } = keyOf('RS256')
+  const ed448 = (await createTokenKey('Ed448')).jwk
+  const other = keyOf('ES384').jwk
+  const rows: Array<[title: string, entry: object, expected: readonly string[] | string]> = [
+    ['an RSA key', rsa, ['PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512']],
+    ['an RSA key with alg', { ...rsa, alg: 'PS384' }, ['PS384']],
+    ['an EC key', ec, ['ES256']],
+    ['an EC key with alg', { ...ec, alg: 'ES256', use: 'sig' }, ['ES256']],
+    ['an Ed25519 key', okp, ['EdDSA', 'Ed25519']],
+    ['an Ed25519 key with the old name', { ...okp, alg: 'EdDSA' }, ['EdDSA', 'Ed25519']],
+    ['an Ed25519 key with the new name', { ...okp, alg: 'Ed25519' }, ['EdDSA', 'Ed25519']],
+    ['an EC key for another curve', { ...ec, alg: 'ES384' }, 'curve'],
+    ['an EC key for an RSA algorithm', { ...ec, alg: 'RS256' }, 'algorithm'],
+    ['an RSA key for an EC algorithm', { ...rsa, alg: 'ES256' }, 'algorithm'],
+    ['an EC key for key agreement', { ...ec, use: 'enc' }, 'key_use'],
+    ['an EC key on secp256k1', { ...ec, crv: 'secp256k1' }, 'curve'],
+    ['an EC key without a curve', { ...ec, crv: undefined }, 'curve'],
+    ['an EC key on a curve of another type', { ...ec, crv: 'Ed25519' }, 'curve'],
+    ['Ed448', ed448, 'curve'],
+    ['X25519', { ...okp, crv: 'X25519' }, 'curve'],
+    ['a point that is not on the curve', { ...ec, y: ec.x }, 'point'],
+    ['a point of another curve', { ...ec, x: other.x, y: other.y }, 'point'],
+    ['a point without y', { ...ec, y: undefined }, 'point'],
+    ['a coordinate without its leading zero', { ...okp, x: okp.x!.slice(0, -2) }, 'point'],
+    ['a coordinate that is a number', { ...okp, x: 7 }, 'point'],
+    ['a private EC key', { ...ec, d: ec.x }, 'private_key'],
+    ['a private Ed25519 key', { ...okp, d: okp.x }, 'private_key'],
+    ['a symmetric key', { kty: 'oct', k: 'AAAA' }, 'key_type']
+  ]
+  for (const [title, entry, expected] of rows) {
+    const verdict = usableKey(entry, JWS_ALGS)
+    t.same(typeof verdict === 'string' ? verdict : verdict.algs, expected, title)
+  }
+})

@@ -1,0 +1,407 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import Fastify from 'fastify'
+import type { FastifyInstance } from 'fastify'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startProvider } from '../../dev/provider/provider.ts'
+import type { IssuerLookup } from '../../lib/settings/option-types.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
+import type { RawSettings } from '../../lib/settings/specs.ts'
+import auth from '../../plugins/auth.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
+import { startApp } from '../helpers/app.ts'
+import type { RunningApp } from '../helpers/app.ts'
+import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { html } from '../helpers/hostile-provider.ts'
+import type { HostileProvider } from '../helpers/hostile-provider.ts'
+import { AUDIENCE } from '../helpers/issuer.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+import { encodeJws } from '../helpers/jws.ts'
+import { createTokenKey, makeToken, startTokenProvider } from '../helpers/token-issuer.ts'
+
+const a = await createTokenKey('RS256', 'k')
+const b = await createTokenKey('RS256', 'k')
+const c = await createTokenKey('ES256', 'c')
+
+const startList = (t: Test, entries: RawSettings[], values: RawSettings = {}, prepare?: (app: FastifyInstance) => void): Promise<RunningApp> =>
+  startApp(t, {} as Issuer, { IDP_ISSUERS: entries, ...values }, prepare)
+
+async function startTwo (t: Test, ofA: RawSettings = {}, ofB: RawSettings = {}, values: RawSettings = {}): Promise<{ first: HostileProvider, second: HostileProvider, running: RunningApp }> {
+  const [first, second] = [await startTokenProvider(t, a.jwk), await startTokenProvider(t, b.jwk)]
+  const running = await startList(t, [{ IDP_ISSUER: first.issuer, ...ofA }, { IDP_ISSUER: second.issuer, ...ofB }], values, app => {
+    app.get('/api/auth', { onRequest: app.authenticate() }, ({ auth }) => auth)
+  })
+  return { first, second, running }
+}
+
+interface Readiness { readonly status: number, readonly keys: string, readonly issuers: Record<string, string> | undefined }
+
+async function readiness (url: string): Promise<Readiness> {
+  const answer = await fetch(`${url}/health/ready`)
+  const { checks, issuers } = await answer.json() as { checks: { keys: string }, issuers?: Record<string, string> }
+  return { status: answer.status, keys: checks.keys, issuers }
+}
+
+async function until (isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  for (let left = 1500; left > 0 && !await isTrue(); left--) await delay(10)
+}
+
+t.test('The tokens of each issuer are held to its own keys, audience, algorithms and claims', async t => {
+  const { first, second, running } = await startTwo(t, {}, { IDP_AUDIENCE: 'https://b.example', IDP_SCOPE_CLAIMS: ['permissions'] })
+  const ask = (token: string) => call(running, { path: '/api/auth', lines: bearerLines(token) })
+  const claims = { aud: 'https://b.example', scope: 'x', permissions: ['read:messages'] }
+  t.match(await ask(makeToken(first.issuer, a)), { status: 200, body: { issuer: first.issuer, scopes: [] } })
+  t.match(await ask(makeToken(first.issuer.slice(0, -1), a)), { status: 200, body: { issuer: first.issuer } }, 'without the last slash')
+  t.match(await ask(makeToken(first.issuer, a, { claims: { scope: 'x', permissions: ['y'] } })), { body: { scopes: ['x'] } })
+  t.match(await ask(makeToken(second.issuer, b, { claims })), { status: 200, body: { issuer: second.issuer, scopes: ['read:messages'] } })
+  const rows: Array<[title: string, token: string, reason: RefusalReason]> = [
+    ['the key of the other', makeToken(second.issuer, a, { claims }), 'token_signature'],
+    ['the audience of the other', makeToken(first.issuer, a, { claims }), 'token_audience'],
+    ['the default audience where there is another one', makeToken(second.issuer, b), 'token_audience'],
+    ['both issuers in an array', makeToken(first.issuer, a, { claims: { iss: [first.issuer, second.issuer] } }), 'token_claim_invalid'],
+    ['an issuer in an array', makeToken(first.issuer, a, { claims: { iss: [first.issuer] } }), 'token_claim_invalid'],
+    ['an issuer that is a number', makeToken(first.issuer, a, { claims: { iss: 7 } }), 'token_claim_invalid'],
+    ['an issuer that objects inherit', makeToken('__proto__', a), 'token_issuer'],
+    ['an issuer with two slashes', makeToken(`${first.issuer}/`, a), 'token_issuer'],
+    ['an issuer below', makeToken(`${first.issuer}realm`, a), 'token_issuer'],
+    ['a prefix of the issuer', makeToken(first.issuer.slice(0, -2), a), 'token_issuer'],
+    ['the issuer in another case', makeToken(first.issuer.toUpperCase(), a), 'token_issuer'],
+    ['an unlisted issuer with a bad algorithm', makeToken('https://other.example/', a, { header: { alg: 'none' } }), 'token_issuer'],
+    ['an unlisted issuer on a port that somebody listens on', makeToken(`${running.url}/`, a, { header: { jku: `${running.url}/jku`, x5u: `${running.url}/x5u` } }), 'token_issuer'],
+    ['no JWT', 'opaque', 'token_malformed']
+  ]
+  const before = [first.requests.length, second.requests.length]
+  for (const [title, token, reason] of rows) expectRefusal(t, await ask(token), reason, 'Bearer', title)
+  t.same([first.requests.length, second.requests.length], before, 'none of them causes a call')
+  t.notOk(running.log.some(({ msg, url }) => msg === 'request answered' && /jku|x5u|jwks/.test(String(url))))
+  t.same((await readiness(running.url)), { status: 200, keys: 'ok', issuers: { [first.issuer]: 'ok', [second.issuer]: 'ok' } })
+  const metrics = await (await fetch(`${running.url}/metrics`)).text()
+  t.match(metrics, `holdfast_keys{issuer="${first.issuer}"} 1`)
+  t.match(metrics, `holdfast_keys_status{issuer="${second.issuer}",status="fresh"} 1`)
+  t.same(running.log.filter(({ event }) => event === 'keys_fetched').map(({ issuer }) => issuer).sort(), [first.issuer, second.issuer].sort())
+  t.match(running.log.find(({ event }) => event === 'settings_in_force'), { issuers: [first.issuer, second.issuer], audience: [AUDIENCE, 'https://b.example'] })
+  t.same((await (await fetch(`${running.url}/.well-known/oauth-protected-resource`)).json() as { authorization_servers: unknown }).authorization_servers, [first.issuer, second.issuer])
+})
+
+t.test('An issuer that is a prefix of another one is another one', async t => {
+  const provider = await startTokenProvider(t, a.jwk)
+  const longer = `${provider.issuer}realm`
+  const running = await startList(t, [
+    { IDP_ISSUER: provider.issuer, IDP_JWKS_URI: provider.jwksUri },
+    { IDP_ISSUER: longer, IDP_JWKS_URI: (await startTokenProvider(t, b.jwk)).jwksUri }
+  ])
+  t.equal((await call(running, { lines: bearerLines(makeToken(provider.issuer, a)) })).status, 200)
+  t.equal((await call(running, { lines: bearerLines(makeToken(longer, b)) })).status, 200)
+  expectRefusal(t, await call(running, { lines: bearerLines(makeToken(longer, a)) }), 'token_signature', 'Bearer')
+  expectRefusal(t, await call(running, { lines: bearerLines(makeToken(`${longer}2`, b)) }), 'token_issuer', 'Bearer')
+})
+
+const MODES = ['DISABLED', 'ALLOWED', 'REQUIRED'] as const
+
+t.test('Each issuer has its own mode, and the schemes that are offered are those of all of them', async t => {
+  const client = await createDpopClient()
+  for (const mode of MODES) {
+    for (const other of MODES) {
+      const { first, running } = await startTwo(t, { IDP_DPOP_MODE: mode }, { IDP_DPOP_MODE: other })
+      const { fetches } = first
+      const url = `${running.url}/api/private`
+      const bound = () => makeToken(first.issuer, a, { claims: { cnf: { jkt: client.jkt } } })
+      const offers = { Bearer: ['DISABLED', 'ALLOWED'], DPoP: ['ALLOWED', 'REQUIRED'] }
+      const offered = (['Bearer', 'DPoP'] as const).filter(scheme => offers[scheme].includes(mode) || offers[scheme].includes(other))
+      const rows: Array<[title: string, lines: string[], expected: Record<typeof mode, RefusalReason | undefined>]> = [
+        ['unbound as Bearer', bearerLines(makeToken(first.issuer, a)), { DISABLED: undefined, ALLOWED: undefined, REQUIRED: 'scheme_not_offered' }],
+        ['bound as Bearer', bearerLines(bound()), { DISABLED: undefined, ALLOWED: 'token_bound', REQUIRED: 'scheme_not_offered' }],
+        ['unbound as Bearer beside a bad proof', [...bearerLines(makeToken(first.issuer, a)), 'DPoP: x'], { DISABLED: undefined, ALLOWED: 'proof_beside_bearer', REQUIRED: 'scheme_not_offered' }],
+        ['bound as DPoP', (token => dpopLines(token, client.proof({ token, url })))(bound()), { DISABLED: 'scheme_not_offered', ALLOWED: undefined, REQUIRED: undefined }],
+        ['expired as Bearer', bearerLines(makeToken(first.issuer, a, { claims: { exp: 1 } })), { DISABLED: 'token_expired', ALLOWED: 'token_expired', REQUIRED: 'scheme_not_offered' }]
+      ]
+      for (const [title, lines, { [mode]: expected }] of rows) {
+        for (const turn of ['new', 'known']) {
+          const name = `${title}, ${mode} beside ${other}, ${turn}`
+          if (turn === 'known' && title === 'bound as DPoP') lines[1] = `DPoP: ${client.proof({ token: lines[0]!.split(' ')[2]!, url })}`
+          const outcome = await call(running, { lines })
+          t.same([outcome.reason, outcome.status], [expected, expected ? 401 : 200], name)
+          if (expected === 'scheme_not_offered') t.same(outcome.challenges.map(({ scheme, parameters }) => [scheme, 'error' in parameters]), offered.map(scheme => [scheme, false]), name)
+        }
+      }
+      if (mode === 'REQUIRED') t.ok(first.fetches <= fetches + 1)
+    }
+  }
+})
+
+t.test('A token that was verified with one scheme is refused with one that its issuer does not offer', async t => {
+  const client = await createDpopClient()
+  const { first, running } = await startTwo(t, { IDP_DPOP_MODE: 'DISABLED' }, { IDP_DPOP_MODE: 'REQUIRED' })
+  const token = makeToken(first.issuer, a, { claims: { cnf: { jkt: client.jkt } } })
+  t.equal((await call(running, { lines: bearerLines(token) })).status, 200)
+  expectRefusal(t, await call(running, { lines: dpopLines(token, client.proof({ token, url: `${running.url}/api/private` })) }), 'scheme_not_offered')
+  const metadata = await (await fetch(`${running.url}/.well-known/oauth-protected-resource`)).json() as Record<string, unknown>
+  t.equal(metadata.dpop_bound_access_tokens_required, false)
+})
+
+t.test('It is ready when each first fetch has ended and one has succeeded', async t => {
+  const [first, second] = [await startTokenProvider(t, a.jwk), await startTokenProvider(t, b.jwk)]
+  const held: Array<() => void> = []
+  second.jwks = (_request, response) => { held.push(() => response.writeHead(500).end()) }
+  const running = await startList(t, [{ IDP_ISSUER: first.issuer }, { IDP_ISSUER: second.issuer }])
+  await until(() => held.length > 0 && running.log.some(({ event }) => event === 'keys_fetched'))
+  t.same(await readiness(running.url), { status: 503, keys: 'empty', issuers: { [first.issuer]: 'ok', [second.issuer]: 'empty' } })
+  t.equal((await call(running, { lines: bearerLines(makeToken(first.issuer, a)) })).status, 200, 'the other one is in use already')
+  held[0]!()
+  await until(async () => (await readiness(running.url)).status === 200)
+  t.same(await readiness(running.url), { status: 200, keys: 'partly', issuers: { [first.issuer]: 'ok', [second.issuer]: 'empty' } })
+  const outcome = await call(running, { lines: bearerLines(makeToken(second.issuer, b)) })
+  t.match(outcome, { status: 503, reason: 'keys_unavailable', headers: { 'retry-after': /^\d+$/ } })
+})
+
+t.test('It is not ready when no first fetch has succeeded', async t => {
+  const { first, second, running } = await (async () => {
+    const [first, second] = [await startTokenProvider(t), await startTokenProvider(t, b.jwk)]
+    second.jwks = html(500)
+    return { first, second, running: await startList(t, [{ IDP_ISSUER: first.issuer }, { IDP_ISSUER: second.issuer }]) }
+  })()
+  await until(async () => (await readiness(running.url)).keys !== 'empty')
+  t.same(await readiness(running.url), { status: 503, keys: 'none_usable', issuers: { [first.issuer]: 'none_usable', [second.issuer]: 'empty' } })
+})
+
+t.test('A user of one issuer cannot use up the limit of a namesake of another one', async t => {
+  const { first, second, running } = await startTwo(t, {}, {}, { RATE_LIMIT: '2' })
+  const statuses = async (iss: string, key: typeof a): Promise<number[]> => {
+    const token = makeToken(iss, key)
+    return [await call(running, { lines: bearerLines(token) }), await call(running, { lines: bearerLines(token) }), await call(running, { lines: bearerLines(token) })].map(({ status }) => status)
+  }
+  t.same(await statuses(first.issuer, a), [200, 200, 429])
+  t.same(await statuses(second.issuer, b), [200, 200, 429])
+})
+
+t.test('Two local tenants and a key file in one service: when one of them dies under load, no request of the others fails', async t => {
+  const tenants = [await startProvider({ audience: AUDIENCE }), await startProvider({ audience: AUDIENCE })]
+  t.teardown(() => Promise.all(tenants.map(({ close }) => close())))
+  const keysFile = join(t.testdir({ 'keys.json': JSON.stringify({ keys: [c.jwk] }) }), 'keys.json')
+  const running = await startList(t, [...tenants.map(({ issuer }) => ({ IDP_ISSUER: issuer })), { IDP_ISSUER: 'https://offline.example/', IDP_KEYS_FILE: keysFile, IDP_ALGS: ['ES256'] }])
+  const tokenOf = async ({ tokenEndpoint, clientId, clientSecret }: typeof tenants[number]): Promise<string> => {
+    const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret, audience: AUDIENCE })
+    return ((await (await fetch(tokenEndpoint, { method: 'POST', body })).json()) as { access_token: string }).access_token
+  }
+  const [dying, living] = [await tokenOf(tenants[0]!), await tokenOf(tenants[1]!)]
+  const ask = async (token: string): Promise<number> => {
+    const answer = await fetch(`${running.url}/api/private`, { headers: { authorization: `Bearer ${token}` } })
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  const unknownKey = (): string => encodeJws({ alg: 'RS256', kid: `unknown-${Math.random()}` }, { iss: tenants[0]!.issuer, aud: AUDIENCE, sub: 'u', exp: 9e9 }, a.sign)
+  t.same([await ask(dying), await ask(living), await ask(makeToken('https://offline.example/', c))], [200, 200, 200])
+  const statuses = new Set<number>()
+  let isOn = true
+  let turns = 0
+  const load = Promise.all([1, 2, 3].map(async () => {
+    while (isOn) {
+      for (const token of [living, makeToken('https://offline.example/', c)]) statuses.add(await ask(token))
+      await ask(unknownKey())
+      turns++
+    }
+  }))
+  await until(() => turns > 10)
+  await tenants[0]!.close()
+  const before = turns
+  await until(() => turns > before + 50)
+  isOn = false
+  await load
+  t.same([...statuses], [200])
+  t.equal(await ask(dying), 200, 'even its own known keys serve on')
+})
+
+t.test('A key file takes the place of the provider, and nothing is called', async t => {
+  const provider = await startTokenProvider(t, b.jwk)
+  const directory = t.testdir({ 'keys.json': JSON.stringify({ keys: [a.jwk] }) })
+  const { connect } = net.Socket.prototype
+  const calls: unknown[] = []
+  const connected = net.Socket.prototype.connect
+  net.Socket.prototype.connect = function (this: net.Socket, ...args: unknown[]) {
+    calls.push(args)
+    return Reflect.apply(connect, this, args) as net.Socket
+  } as typeof connected
+  t.teardown(() => { net.Socket.prototype.connect = connected })
+  const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_KEYS_FILE: join(directory, 'keys.json') })
+  const inject = async (token: string): Promise<number> => (await running.app.inject({ url: '/api/private', headers: { authorization: `Bearer ${token}` } })).statusCode
+  t.equal(await inject(makeToken(provider.issuer, a)), 200)
+  t.equal(await inject(makeToken(provider.issuer, a, { header: { kid: undefined } })), 200)
+  t.equal(await inject(makeToken(provider.issuer, b)), 401)
+  t.equal(await inject(makeToken(provider.issuer, { ...b, kid: 'unknown' })), 401)
+  t.same([calls, provider.requests], [[], []])
+  t.equal((await running.app.inject('/health/ready')).json().checks.keys, 'ok')
+})
+
+/** The service with a file of keys, behind a link to its folder. */
+async function startWithFile (t: Test, content: string): Promise<{ file: string, running: RunningApp, status (key: typeof a): Promise<number>, changed (event: string): Promise<void> }> {
+  const directory = t.testdir({ data1: { 'keys.json': content } })
+  symlinkSync('data1', join(directory, 'current'))
+  const running = await startApp(t, { url: 'https://offline.example/' } as Issuer, { IDP_KEYS_FILE: join(directory, 'current', 'keys.json') })
+  const events = (name: string): number => running.log.filter(({ event }) => event === name).length
+  return {
+    file: directory,
+    running,
+    status: async key => (await call(running, { lines: bearerLines(makeToken('https://offline.example/', key)) })).status,
+    async changed (event) {
+      const before = events(event)
+      await until(() => events(event) > before)
+    }
+  }
+}
+
+/** How long 5 s are for the timers of the service. */
+let fiveSecondsMs = 5000
+const { after } = processSurroundings
+Object.assign(processSurroundings, { after: (ms: number, run: () => void) => after(ms === 5000 ? fiveSecondsMs : ms, run) })
+
+const setOf = (...keys: object[]): string => JSON.stringify({ keys })
+
+t.test('A change of the key file is seen, also when a link is swapped; a broken file keeps the old keys', async t => {
+  fiveSecondsMs = 50
+  t.teardown(() => { fiveSecondsMs = 5000 })
+  const { file, running, status, changed } = await startWithFile(t, setOf(a.jwk))
+  t.same([await status(a), await status(b)], [200, 401])
+
+  mkdirSync(join(file, 'data2'))
+  writeFileSync(join(file, 'data2', 'keys.json'), setOf({ ...b.jwk, kid: 'k' }, { ...a.jwk, kid: 'leaked', d: 'AQAB' }))
+  symlinkSync('data2', join(file, 'next'))
+  renameSync(join(file, 'next'), join(file, 'current'))
+  await changed('keys_private')
+  t.same([await status(a), await status(b)], [401, 200])
+  t.match(running.log.filter(({ event }) => event === 'keys_fetched').at(-1), { keys: 1, added: 1, removed: 1, passedOver: { private_key: 1 }, issuer: 'https://offline.example/' })
+  t.match(running.log.find(({ event }) => event === 'keys_private'), { level: 40, passedOver: 1 })
+
+  writeFileSync(join(file, 'data2', 'keys.json'), '{"keys":[')
+  await changed('keys_fetch_failed')
+  t.equal(await status(b), 200)
+  t.same(await readiness(running.url), { status: 200, keys: 'stale', issuers: undefined })
+  t.match(running.log.find(({ event }) => event === 'keys_fetch_failed'), { level: 40, failure: 'not_json', keys: 1 })
+  rmSync(join(file, 'data2', 'keys.json'))
+  await changed('keys_fetch_failed')
+  t.equal(await status(b), 200, 'without the file')
+
+  writeFileSync(join(file, 'data2', 'keys.json'), setOf())
+  await changed('keys_fetched')
+  t.equal(await status(b), 401, 'an empty set withdraws all')
+  t.same(await readiness(running.url), { status: 503, keys: 'none_usable', issuers: undefined })
+})
+
+t.test('A key file that is missing or broken stops the start, and each is named', async t => {
+  const directory = t.testdir({ good: setOf(a.jwk), broken: '{', list: '[]', many: setOf(...Array(101).fill(a.jwk)), big: ' '.repeat(1024 * 1024 + 1), folder: {} })
+  const cases: Array<[path: string, word: string]> = [['good', ''], ['missing', 'ENOENT'], ['broken', 'not_json'], ['list', 'set_malformed'], ['many', '101'], ['big', 'TOO_LARGE'], ['folder', 'NOT_A_FILE'], ['/dev/zero', 'NOT_A_FILE']]
+  for (const [path, word] of cases) {
+    const keysFile = join(path.startsWith('/') ? '' : directory, path)
+    const app = Fastify()
+    t.teardown(() => app.close())
+    const start = async () => { await app.register(auth, { idp: { issuer: 'https://offline.example/', audience: AUDIENCE, keysFile } }) }
+    if (word === '') await t.resolves(start())
+    else await t.rejects(start(), { name: 'SettingsError', problems: [`IDP_KEYS_FILE (idp.keysFile) is ${JSON.stringify(keysFile)}, which is not usable (${word}); allowed: path of a file with a JWK set of public keys`] }, path)
+  }
+  await t.rejects(startList(t, [{ IDP_ISSUER: 'https://a.example/' }, { IDP_ISSUER: 'https://b.example/', IDP_KEYS_FILE: 'nowhere' }]), { message: /idp\.issuers\[1\]\.keysFile is "nowhere"/ })
+})
+
+/** An app of somebody else, with a function in the place of the list. */
+async function startAsked (t: Test, lookUp: IssuerLookup, idp: object = {}): Promise<{ app: FastifyInstance, asked: string[], log: Array<Record<string, unknown>>, ask (token: string, headers?: object): Promise<{ status: number, body: Record<string, unknown>, retryAfter: unknown }> }> {
+  const asked: string[] = []
+  const log: Array<Record<string, unknown>> = []
+  const app = Fastify({ logger: { level: 'info', stream: { write: (line: string) => { log.push(JSON.parse(line)) } } } })
+  t.teardown(() => app.close())
+  await app.register(auth, { idp: { audience: AUDIENCE, issuers: (iss: string) => { asked.push(iss); return lookUp(iss) }, ...idp } })
+  app.get('/', { onRequest: app.authenticate() }, ({ auth }) => auth)
+  return {
+    app,
+    asked,
+    log,
+    async ask (token) {
+      const answer = await app.inject({ url: '/', headers: { authorization: `Bearer ${token}` } })
+      return { status: answer.statusCode, body: answer.json(), retryAfter: answer.headers['retry-after'] }
+    }
+  }
+}
+
+/** Milliseconds by which the steady clock of the process is ahead. */
+let aheadMs = 0
+const realNow = performance.now.bind(performance)
+performance.now = () => realNow() + aheadMs
+
+t.test('A function may name the issuers: it is asked once, and again after 5 s', async t => {
+  const provider = await startTokenProvider(t, a.jwk)
+  let record: object | undefined = { issuer: provider.issuer }
+  const { app, asked, ask } = await startAsked(t, async iss => iss === provider.issuer ? record : undefined)
+  const token = makeToken(provider.issuer, a)
+  const answers = await Promise.all(Array.from({ length: 20 }, () => ask(token)))
+  t.ok(answers.every(({ status, body }) => status === 200 && body.issuer === provider.issuer))
+  t.same([asked, provider.fetches], [[provider.issuer], 1])
+  t.equal((await ask(makeToken('https://other.example/', a))).status, 401)
+  t.equal((await ask(makeToken('https://other.example/', a))).status, 401)
+  t.equal((await ask(makeToken(`https://${'x'.repeat(3000)}.example/`, a))).status, 401, 'it is not asked about a name of that length')
+  t.same(asked, [provider.issuer, 'https://other.example/'])
+  t.same(app.guardParts.issuers!.all().map(({ issuer }) => issuer), [provider.issuer])
+  t.equal(app.guardParts.issuers!.isComplete, false)
+
+  aheadMs += 5000
+  t.equal((await ask(token)).status, 200)
+  t.same([asked.length, provider.fetches], [3, 1], 'the same answer keeps the keys')
+  aheadMs += 5000
+  record = { issuer: provider.issuer, audience: 'https://b.example' }
+  t.equal((await ask(token)).status, 401, 'another answer holds at once, also for tokens that were verified before')
+  t.equal((await ask(makeToken(provider.issuer, a, { claims: { aud: 'https://b.example' } }))).status, 200)
+  aheadMs += 5000
+  record = undefined
+  t.equal((await ask(makeToken(provider.issuer, a, { claims: { aud: 'https://b.example' } }))).status, 401, 'and so does the end of an issuer')
+  t.same(app.guardParts.issuers!.all(), [])
+})
+
+t.test('A function that fails, or names what cannot be used, is 503; one that names another issuer is none', async t => {
+  const provider = await startTokenProvider(t, a.jwk)
+  let answer: () => unknown = () => ({ issuer: provider.issuer })
+  const { ask, log } = await startAsked(t, async () => answer() as object | undefined)
+  const bad: Array<[title: string, answer: () => unknown]> = [
+    ['it throws', () => { throw new Error('the database is away') }],
+    ['it rejects', () => Promise.reject(new Error('the database is away'))],
+    ['it names an unknown member', () => ({ issuer: provider.issuer, audiance: 'x' })],
+    ['it names a bad value', () => ({ issuer: provider.issuer, algs: ['HS256'] })],
+    ['it names no issuer', () => ({ audience: 'x' })],
+    ['it answers with a text', () => 'yes'],
+    ['it answers with null', () => null],
+    ['it names a key file that is not there', () => ({ issuer: provider.issuer, keysFile: '/nowhere' })]
+  ]
+  for (const [title, make] of bad) {
+    answer = make
+    t.match(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' }, title)
+  }
+  t.equal(log.filter(({ event }) => event === 'issuers_unavailable').length > 0, true)
+  t.equal(log.filter(({ event }) => event === 'issuers_unavailable')[0]!.level, 40)
+  answer = () => ({ issuer: 'https://other.example/' })
+  t.equal((await ask(makeToken(provider.issuer, a))).status, 401)
+  aheadMs += 5000
+  answer = () => ({ issuer: provider.issuer.slice(0, -1), audience: AUDIENCE })
+  t.equal((await ask(makeToken(provider.issuer, a))).status, 200, 'the last slash makes no difference')
+})
+
+t.test('A function that does not answer is 503 after 5 s, and a flood of made-up issuers leaves the known ones alone', async t => {
+  const provider = await startTokenProvider(t, a.jwk)
+  fiveSecondsMs = 1500
+  t.teardown(() => { fiveSecondsMs = 5000 })
+  const waiting: Array<(record?: object) => void> = []
+  const { ask, asked } = await startAsked(t, iss => iss === provider.issuer ? { issuer: provider.issuer } : new Promise(resolve => { waiting.push(resolve) }))
+  t.equal((await ask(makeToken(provider.issuer, a))).status, 200)
+  const flood = Promise.all(Array.from({ length: 100 }, (_, index) => ask(makeToken(`https://${index}.example/`, a))))
+  await until(() => waiting.length === 64)
+  aheadMs += 5000
+  t.equal((await ask(makeToken(provider.issuer, a))).status, 200)
+  t.equal(asked.length, 66)
+  for (const resolve of waiting.slice(1)) resolve()
+  const statuses = (await flood).map(({ status }) => status)
+  t.same([503, 401].map(status => statuses.filter(each => each === status).length), [37, 63], 'one has waited for 5 s, 36 were too many')
+})
+
+t.test('A function stands in place of the single settings, never beside them', async t => {
+  for (const idp of [{ issuer: 'https://a.example/' }, { domain: 'a.example' }]) {
+    await t.rejects(startAsked(t, async () => undefined, idp), { name: 'SettingsError', message: /idp\.issuers is set too/ })
+  }
+})
