@@ -86,8 +86,6 @@ export async function openKeyFile ({ path, algs, readFile, now, schedule, onEven
 
   return {
     start () {
-      if (reading !== undefined) return
-      reading = Promise.resolve()
       tell(state.keys, 0)
       planNext()
     },

@@ -100,6 +100,7 @@ const isSet = (values: RawSettings, name: SettingName): boolean => values[name] 
 
 /** The issuer in the form in which two are compared: as a URL and without its last slash. Undefined if it is none. */
 function comparable ({ IDP_ISSUER, IDP_DOMAIN }: RawSettings): string | undefined {
+  if (IDP_ISSUER === undefined && IDP_DOMAIN === undefined) return undefined
   const text = String(IDP_ISSUER ?? `https://${String(IDP_DOMAIN)}/`)
   return URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : undefined
 }

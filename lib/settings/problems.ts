@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import { entryProblems } from './issuer-settings.ts'
+import { isEntry } from './setting-spec.ts'
 import { memberKey, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { findScopeCircle } from '../token/implied-scopes.ts'
@@ -86,8 +87,7 @@ function issuerProblems (values: RawSettings, { places, areIssuersAsked }: Sourc
     problems.push(...single.map(name => `${held(values, name)}, but idp.issuers is set too: only one of them can say who issues tokens`))
   }
   if (!Array.isArray(list)) return problems
-  const entries = list.map(entry => typeof entry === 'object' && entry !== null ? entry as RawSettings : undefined)
-  return [...problems, ...entryProblems(entries, values).map(({ path, problem }) => placed(places, path, problem))]
+  return [...problems, ...entryProblems(list.map(item => isEntry(item) ? item : undefined), values).map(({ path, problem }) => placed(places, path, problem))]
 }
 
 function dpopContradictions (values: RawSettings): string[] {

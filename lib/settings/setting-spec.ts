@@ -56,6 +56,11 @@ export interface SettingSpec {
   readonly secret?: true
 }
 
+/** Whether an item of such a list is an object, whose members can be judged. */
+export function isEntry (item: unknown): item is Readonly<Record<string, unknown>> {
+  return typeof item === 'object' && item !== null && !Array.isArray(item)
+}
+
 /** The type of a value that a schema lets pass. */
 export type ValueOf<S> =
   S extends { enum: readonly (infer E)[] } ? E

@@ -12,6 +12,7 @@ import type { ValidateFunction } from 'ajv'
 import { FORMATS } from './formats.ts'
 import { describeProblems, SettingsError } from './problems.ts'
 import type { SchemaError } from './problems.ts'
+import { isEntry } from './setting-spec.ts'
 import type { SettingSpec } from './setting-spec.ts'
 import { resolveIssuer } from './issuer-settings.ts'
 import type { IssuerSettings } from './issuer-settings.ts'
@@ -38,7 +39,7 @@ function typed (schema: SettingSpec['schema'], value: unknown): unknown {
   switch (schema.type) {
     case 'array': return typedList(value)
     case 'object': return typedLists(value)
-    case 'entries': return Array.isArray(value) ? value.map(entry => typeof entry === 'object' && entry !== null ? typedValues(entry) : entry) : value
+    case 'entries': return Array.isArray(value) ? value.map(entry => isEntry(entry) ? typedValues(entry) : entry) : value
     case 'integer': return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
     case 'boolean': return typeof value === 'string' ? BOOLEANS.get(value.toLowerCase()) ?? value : value
     case 'string': return typeof value === 'number' ? String(value) : value

@@ -196,10 +196,10 @@ t.test('Two local tenants and a key file in one service: when one of them dies u
   const unknownKey = (): string => encodeJws({ alg: 'RS256', kid: `unknown-${Math.random()}` }, { iss: tenants[0]!.issuer, aud: AUDIENCE, sub: 'u', exp: 9e9 }, a.sign)
   t.same([await ask(dying), await ask(living), await ask(makeToken('https://offline.example/', c))], [200, 200, 200])
   const statuses = new Set<number>()
-  let isOn = true
+  const load = { isOn: true }
   let turns = 0
-  const load = Promise.all([1, 2, 3].map(async () => {
-    while (isOn) {
+  const clients = Promise.all([1, 2, 3].map(async () => {
+    while (load.isOn) {
       for (const token of [living, makeToken('https://offline.example/', c)]) statuses.add(await ask(token))
       await ask(unknownKey())
       turns++
@@ -209,8 +209,8 @@ t.test('Two local tenants and a key file in one service: when one of them dies u
   await tenants[0]!.close()
   const before = turns
   await until(() => turns > before + 50)
-  isOn = false
-  await load
+  load.isOn = false
+  await clients
   t.same([...statuses], [200])
   t.equal(await ask(dying), 200, 'even its own known keys serve on')
 })
@@ -267,7 +267,8 @@ t.test('A change of the key file is seen, also when a link is swapped; a broken 
   t.same([await status(a), await status(b)], [200, 401])
 
   mkdirSync(join(file, 'data2'))
-  writeFileSync(join(file, 'data2', 'keys.json'), setOf({ ...b.jwk, kid: 'k' }, { ...a.jwk, kid: 'leaked', d: 'AQAB' }))
+  const good = setOf({ ...b.jwk, kid: 'k' }, { ...a.jwk, kid: 'leaked', d: 'AQAB' })
+  writeFileSync(join(file, 'data2', 'keys.json'), good)
   symlinkSync('data2', join(file, 'next'))
   renameSync(join(file, 'next'), join(file, 'current'))
   await changed('keys_private')
@@ -283,6 +284,14 @@ t.test('A change of the key file is seen, also when a link is swapped; a broken 
   rmSync(join(file, 'data2', 'keys.json'))
   await changed('keys_fetch_failed')
   t.equal(await status(b), 200, 'without the file')
+
+  writeFileSync(join(file, 'data2', 'keys.json'), good)
+  await changed('keys_fetched')
+  t.same(await readiness(running.url), { status: 200, keys: 'ok', issuers: undefined }, 'the same file is good again')
+  const readings = (): number => running.app.guardParts.issuers!.all()[0]!.keys.state().fetches
+  const [before, events] = [readings(), running.log.length]
+  await until(() => readings() > before + 2)
+  t.notOk(running.log.slice(events).some(({ event }) => event), 'a file that stays as it is is nothing new')
 
   writeFileSync(join(file, 'data2', 'keys.json'), setOf())
   await changed('keys_fetched')
@@ -335,6 +344,7 @@ t.test('A function may name the issuers: it is asked once, and again after 5 s',
   const token = makeToken(provider.issuer, a)
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask(token)))
   t.ok(answers.every(({ status, body }) => status === 200 && body.issuer === provider.issuer))
+  t.equal((await ask(token)).status, 200)
   t.same([asked, provider.fetches], [[provider.issuer], 1])
   t.equal((await ask(makeToken('https://other.example/', a))).status, 401)
   t.equal((await ask(makeToken('https://other.example/', a))).status, 401)

@@ -1,0 +1,86 @@
+import t from 'tap'
+import { readSettings } from '../../../holdfast.ts'
+import type { SettingsError } from '../../../lib/settings/problems.ts'
+import type { Settings } from '../../../lib/settings/settings.ts'
+import { collectSettings } from '../../../lib/settings/sources.ts'
+
+function start (text: string, environment: Record<string, string> = {}): Promise<Settings> {
+  const { values, ...faults } = collectSettings({ environment, readFile: name => name === 'config.yaml' ? text : undefined })
+  return readSettings(values, faults)
+}
+
+const problemsOf = (text: string, environment?: Record<string, string>): Promise<readonly string[]> => start(text, environment).then(() => [], ({ problems }: SettingsError) => problems)
+
+t.test('Each member of an entry is what the single setting is, and what it leaves out is taken from beside the list.', async t => {
+  const { issuers, dpopMode } = await start(`
+idp:
+  audience: https://api.example
+  dpopMode: REQUIRED
+  algs: [ES256]
+  issuers:
+    - issuer: https://a.example/
+    - domain: B.Example:8443
+      audience: 12
+      jwksUri: https://keys.example/b
+      algs: PS256, EdDSA
+      scopeClaims: scp
+      dpopMode: DISABLED
+    - { issuer: 'http://localhost:1/', keysFile: keys.json, audience: ~ }
+`)
+  const common = { audience: 'https://api.example', jwksUri: undefined, keysFile: undefined, algs: ['ES256'], scopeClaims: ['scope'], dpopMode: 'REQUIRED' }
+  t.same(issuers, [
+    { ...common, issuer: 'https://a.example/' },
+    { issuer: 'https://b.example:8443/', audience: '12', jwksUri: 'https://keys.example/b', keysFile: undefined, algs: ['PS256', 'EdDSA'], scopeClaims: ['scp'], dpopMode: 'DISABLED' },
+    { ...common, issuer: 'http://localhost:1/', keysFile: 'keys.json' }
+  ])
+  t.equal(dpopMode, 'ALLOWED', 'every scheme that one of them offers')
+})
+
+t.test('The mode of all is that of each if they agree.', async t => {
+  for (const mode of ['DISABLED', 'ALLOWED', 'REQUIRED']) {
+    const entry = (name: string) => ({ issuer: `https://${name}.example/`, dpopMode: mode })
+    t.equal((await start(JSON.stringify({ idp: { audience: 'x', issuers: [entry('a'), entry('b')] } }))).dpopMode, mode)
+  }
+})
+
+t.test('A problem of an entry is told with its line and its path.', async t => {
+  const list = (...lines: string[]): string => ['idp:', '  audience: x', '  issuers:', ...lines.map(line => `    ${line}`)].join('\n')
+  const a = '- issuer: https://a.example/'
+  const cases: Array<[text: string, problems: Array<string | RegExp>]> = [
+    [list(a, '  audience: ""'), [/^config\.yaml, line 5: idp\.issuers\[0\]\.audience is ""; allowed: any non-empty string$/]],
+    [list(a, '- domain: b/c'), [/^config\.yaml, line 5: idp\.issuers\[1\]\.domain is "b\/c"; allowed: host/]],
+    [list(a, '  algs: [RS256, HS256]'), [/^config\.yaml, line 5: idp\.issuers\[0\]\.algs is "RS256 HS256"; allowed: list of/]],
+    [list(a, '  dpopMode: allowed'), [/line 5: idp\.issuers\[0\]\.dpopMode is "allowed"/]],
+    [list('- issuer: http://a.example/'), [/line 4: idp\.issuers\[0\]\.issuer is "http:\/\/a\.example\/"; allowed: https URL/]],
+    [list(a, '  audiance: y'), ['config.yaml, line 5: unknown key "idp.issuers[0].audiance"; did you mean idp.issuers[0].audience?']],
+    [list(a, '  clockToleranceSeconds: 5'), ['config.yaml, line 5: unknown key "idp.issuers[0].clockToleranceSeconds"']],
+    [list(a, '  issuer: https://b.example/'), ['config.yaml, line 5: the key "idp.issuers[0].issuer" appears twice']],
+    [list(a, '  ? [b]', '  : c'), [/^config\.yaml, line 5: unknown key "idp\.issuers\[0\]/]],
+    [list('- issuer: nonsense'), [/^config\.yaml, line 4: idp\.issuers\[0\]\.issuer is "nonsense"/]],
+    [list('- audience: y', '- audience: z'), [/line 4/, /^config\.yaml, line 5: idp\.issuers\[1\]\.issuer is not set/]],
+    [list('- audience: y'), [/^config\.yaml, line 4: idp\.issuers\[0\]\.issuer is not set; allowed: /]],
+    [list('- domain: https://a.example'), ['config.yaml, line 4: idp.issuers[0].domain starts with a scheme; write only the host']],
+    [list(a, '- b', '- [c]', '-'), [/^config\.yaml, line 5: idp\.issuers\[1\] is "b"; allowed: an object$/, /line 6: idp\.issuers\[2\] is \["c"\]/, /idp\.issuers\[3\] is null/]],
+    [list(a, '- issuer: https://a.example'), ['config.yaml, line 5: idp.issuers[1] is the same issuer as idp.issuers[0]']],
+    [list(a, '- issuer: https://A.example:443/'), ['config.yaml, line 5: idp.issuers[1] is the same issuer as idp.issuers[0]']],
+    [list(a, '- domain: a.example'), ['config.yaml, line 5: idp.issuers[1] is the same issuer as idp.issuers[0]']],
+    [list(a, '- issuer: https://a.example/A', '- issuer: https://a.example/a'), []],
+    ['idp: { issuers: [{ issuer: https://a.example/ }] }', [/line 1: idp\.issuers\[0\]\.audience is not set/]],
+    ['idp: { issuers: [{ issuer: https://a.example/, audience: y }] }', []],
+    ['idp: { audience: x, issuers: [] }', [/^idp\.issuers is \[\]; allowed: list of 1 to 50/]],
+    ['idp: { audience: x, issuers: a }', [/^idp\.issuers is "a"; allowed: list of 1 to 50/]],
+    ['idp: { audience: x, domain: a.example, issuers: [{ issuer: https://a.example/ }] }', ['IDP_DOMAIN (idp.domain) is "a.example", but idp.issuers is set too: only one of them can say who issues tokens']],
+    [list(...Array.from({ length: 50 }, (_, index) => `- domain: t${index}.example`)), []],
+    [list(...Array.from({ length: 51 }, (_, index) => `- domain: t${index}.example`)), [/^idp\.issuers is \[.*…; allowed: list of 1 to 50/]]
+  ]
+  for (const [text, expected] of cases) {
+    const problems = await problemsOf(text)
+    t.equal(problems.length, expected.length, `${text}\n${problems.join('\n')}`)
+    problems.forEach((problem, index) => t.match(problem, expected[index]))
+  }
+  t.match(await problemsOf(list(a), { IDP_ISSUER: 'https://b.example/' }), [/^IDP_ISSUER \(idp\.issuer\) is .* but idp\.issuers is set too/], 'the environment is beside the list too')
+})
+
+t.test('The list is none of the environment.', async t => {
+  t.match(await problemsOf('', { IDP_ISSUERS: '[]', IDP_DOMAIN: 'a.example', IDP_AUDIENCE: 'x' }), ['unknown variable "IDP_ISSUERS"; did you mean IDP_ISSUER?'])
+})
