@@ -33,7 +33,7 @@ export async function openKeyFile ({ path, algs, readFile, now, schedule, onEven
   let fetched = await readKeySet(text, new Map(), algs)
   let ring = createKeyRing(fetched.keys)
   let state: KeySourceState = { status: 'fresh', keys: ring.keys.size, passedOver: fetched.passedOver, fetchedAt: now(), fetches: 1, failures: 0, lastFailure: undefined }
-  let cancelNext = (): void => {}
+  let cancelNext: (() => void) | undefined
   let isClosed = false
   let reading: Promise<void> | undefined
 
@@ -96,7 +96,7 @@ export async function openKeyFile ({ path, algs, readFile, now, schedule, onEven
     state: () => state,
     async close () {
       isClosed = true
-      cancelNext()
+      cancelNext?.()
       await reading
     }
   }
