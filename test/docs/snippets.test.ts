@@ -264,6 +264,15 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     t.match(await get({ authorization: `Bearer ${bound}` }), [401, /invalid_token/])
     t.match(await get({}), [401, /^Bearer scope="read:orders", DPoP scope="read:orders", algs=/])
   },
+  async 'tenants.ts' (t, block) {
+    const issuer = await startIssuer(t)
+    const { app } = await load<{ app: FastifyInstance }>(t, block, { "[['https://tenant.example/', { issuer: 'https://tenant.example/'": `[['${issuer.url}', { issuer: '${issuer.url}'` })
+    t.teardown(() => app.close())
+    app.get('/', { onRequest: app.authenticate() }, ({ auth }) => auth?.issuer)
+    const get = (token: string) => app.inject({ url: '/', headers: { authorization: `Bearer ${token}` } })
+    t.equal((await get(issuer.token({ aud: 'https://api.example' }))).body, issuer.url)
+    t.match((await get(issuer.token({ aud: 'https://api.example', iss: 'https://other.example/' }))).headers['www-authenticate'], /issued by another issuer/)
+  },
   async 'claims.ts' (t, block) {
     const { teamOf } = await load<{ teamOf: (request: object) => string }>(t, block)
     t.equal(teamOf({ user: { 'https://api.example/team': 'red' } }), 'red')
