@@ -15,13 +15,21 @@ export interface Tenant {
   clientId: string
   clientSecret: string
   /** Those of the API, by their environment names, without the secret ones. */
-  settings: Readonly<Record<string, string>>
+  settings: Readonly<Record<string, unknown>>
 }
 
 /** Each `npm run dev` has a file of its own, so a second one takes nothing from the first. */
 export function writeTenant (tenant: Tenant): void {
   mkdirSync(folder, { recursive: true })
   writeFileSync(fileOf(tenant.pid), JSON.stringify({ startedAt: Date.now(), ...tenant }), { mode: 0o600 })
+}
+
+/** Writes a configuration file with several issuers, which no variable can hold. Returns its path. */
+export function writeIssuers (issuers: readonly string[]): string {
+  mkdirSync(folder, { recursive: true })
+  const file = join(folder, `issuers-${process.pid}.json`)
+  writeFileSync(file, JSON.stringify({ idp: { issuers: issuers.map((issuer) => ({ issuer })) } }))
+  return file
 }
 
 /** The tenants that run, the oldest first. What a process left that was killed is removed. */

@@ -1,15 +1,19 @@
 import { exchange, exchangeWithNonce } from '../../cli/exchange.ts'
+import type { LocalProvider } from '../provider/provider.ts'
 import type { Tenant } from '../../cli/places.ts'
 import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import type { Paint } from '../../cli/show.ts'
 import type { OwnClient } from '../provider/own-client.ts'
 import { USERS } from '../provider/users.ts'
 
+/** Another provider whose tokens pass. */
+type Other = Pick<LocalProvider, 'issuer' | 'clientId' | 'clientSecret'>
+
 /**
  * The addresses, and lines to paste. Each line has just been tried, so all of them work. `to` is what `npm run call`
  * needs to reach this tenant and no other.
  */
-export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint, { to = '', ownClient }: { to?: string, ownClient?: OwnClient | undefined } = {}): Promise<string> {
+export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint, { to = '', ownClient, others = [] }: { to?: string, ownClient?: OwnClient | undefined, others?: readonly Other[] } = {}): Promise<string> {
   const docs = `${tenant.url}/docs`
   const hasDocs = (await exchange({ method: 'GET', url: docs }, {})).status < 400
   const rows: Array<[string, string | undefined]> = [
@@ -17,6 +21,7 @@ export async function banner (tenant: Tenant, playground: string | undefined, pa
     ['Playground', playground],
     ['Reference', hasDocs ? docs : undefined],
     ['Provider', `${tenant.issuer}  (audience ${tenant.audience})`],
+    ...others.map(({ issuer }): [string, string] => ['and', issuer]),
     ['Users', USERS.map(({ id }) => id).join(', ')],
     ['Your client', ownClient && describeClient(ownClient)]
   ]
@@ -29,6 +34,7 @@ export async function banner (tenant: Tenant, playground: string | undefined, pa
     '',
     ...await dpopLines(tenant, paint, to),
     ...await bearerLines(tenant, paint),
+    ...(await Promise.all(others.map((other) => otherLines({ ...tenant, ...other }, paint)))).flat(),
     ''
   ].join('\n')
 }
@@ -67,6 +73,14 @@ async function bearerLines (tenant: Tenant, paint: Paint): Promise<string[]> {
     lines.push(`  ${curl(url, headers)}`)
   }
   return lines
+}
+
+/** A line with a token of another provider that the API accepts. */
+async function otherLines (tenant: Tenant, paint: Paint): Promise<string[]> {
+  const url = `${tenant.url}/api/private`
+  const headers = { Authorization: `Bearer ${await tokenFor(tenant, undefined)}` }
+  const { status } = await exchange({ method: 'GET', url, headers }, {})
+  return ['', paint('bold', `With a token of ${tenant.issuer}`), status === 200 ? `  ${curl(url, headers)}` : paint('dim', '  Bearer tokens are not accepted.')]
 }
 
 async function tokenFor (tenant: Tenant, scope: string | undefined, key?: Awaited<ReturnType<typeof createProofKey>>): Promise<string> {

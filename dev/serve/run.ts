@@ -7,12 +7,16 @@ import type { Tenant } from '../../cli/places.ts'
 import { readOwnClient } from '../provider/own-client.ts'
 import { startProvider } from '../provider/provider.ts'
 import { originsOf } from '../provider/tenant-configuration.ts'
+import type { LocalProvider } from '../provider/provider.ts'
 import { chooseServiceSettings } from './service-settings.ts'
 import { createPaint } from '../../cli/show.ts'
 
 const TOOL = {
   name: 'dev',
-  options: { port: { ...text, value: 'PORT', says: 'of the API; the provider and the playground take the next free ones', env: 'PORT' } },
+  options: {
+    port: { ...text, value: 'PORT', says: 'of the API; the provider and the playground take the next free ones', env: 'PORT' },
+    issuers: { ...text, value: 'NUMBER', says: 'of local providers whose tokens pass: 1 to 9; 1 unless told' }
+  },
   help: (run: string) => `Starts a local identity provider, the API and a playground for the browser, and prints lines to paste.
 
   ${run} [options]`,
@@ -31,7 +35,7 @@ let isStopping = false
 stopOnSignals()
 const code = await runTool(TOOL, process.argv.slice(2), { env, out: stdout }, async ({ values, positionals }) => {
   if (positionals.length > 0) throw new BadUsage(`I do not know what to do with ${positionals.join(' ')}`)
-  await run(readPort(values.port))
+  await run(readPort(values.port), readIssuers(values.issuers))
   return 0
 })
 if (code !== 0) process.exitCode = code
@@ -42,7 +46,12 @@ function readPort (given: string | undefined): number {
   return Number(named || (env['API_PROFILE'] === '2' ? 8080 : 8000))
 }
 
-async function run (wanted: number): Promise<void> {
+function readIssuers (given = '1'): number {
+  if (!/^[1-9]$/.test(given)) throw new BadUsage(`--issuers ${given} is not a number from 1 to 9`)
+  return Number(given)
+}
+
+async function run (wanted: number, tenants: number): Promise<void> {
   const ownClient = readOwnClient(env)
   const port = await portFrom(wanted)
   if (port !== wanted) say(`Port ${wanted} is in use, so the API uses ${port}.`)
@@ -51,11 +60,21 @@ async function run (wanted: number): Promise<void> {
   const url = `http://localhost:${port}`
   const playground = `http://localhost:${playgroundPort}`
 
-  const service = await chooseServiceSettings(env, { issuer: `http://localhost:${providerPort}`, audience: AUDIENCE, origins: [playground, ...originsOf(ownClient?.redirectUris ?? [])] })
+  const otherPorts: number[] = []
+  while (otherPorts.length < tenants - 1) otherPorts.push(await portFrom((otherPorts.at(-1) ?? playgroundPort) + 1))
+  const issuers = [providerPort, ...otherPorts].map((port) => `http://localhost:${port}`)
+
+  const service = await chooseServiceSettings(env, { issuers, audience: AUDIENCE, origins: [playground, ...originsOf(ownClient?.redirectUris ?? [])] })
   const api = startApi({ ...service.environment, PORT: String(port) }, stdout.isTTY, (file) => say(paint('dim', `${file} has changed: the API starts anew.`)))
   stops.push(() => api.stop())
   const provider = await startProvider({ port: providerPort, audience: AUDIENCE, redirectUris: [`${playground}/`], ownClient })
   stops.push(() => provider.close())
+  const others: LocalProvider[] = []
+  for (const port of otherPorts) {
+    const other = await startProvider({ port, audience: AUDIENCE })
+    stops.push(() => other.close())
+    others.push(other)
+  }
   const tenant: Tenant = { ...provider, pid: process.pid, url, settings: service.shown }
   writeTenant(tenant)
   stops.push(() => removeTenant(process.pid))
@@ -65,7 +84,7 @@ async function run (wanted: number): Promise<void> {
   stops.push(() => page.close())
   while (!await answers(`${url}/api/public`)) await delay(50)
   const isFirst = readTenants()[0]?.pid === process.pid
-  say(await banner(tenant, playground, paint, { to: isFirst ? '' : ` --url ${url}`, ownClient }))
+  say(await banner(tenant, playground, paint, { to: isFirst ? '' : ` --url ${url}`, ownClient, others }))
   watchTypes()
 }
 

@@ -4,20 +4,23 @@ import { readSettings } from '../../holdfast.ts'
 import { collectSettings, readTextIfThere } from '../../lib/settings/sources.ts'
 import { settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
-import { root } from '../../cli/places.ts'
+import { root, writeIssuers } from '../../cli/places.ts'
 import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
 
 /**
  * The settings of the API under `npm run dev`, for the API, the playground and the tools: those of shell and files, without those that
  * would lead it away from the local provider or from this machine. @throws SettingsError
  */
-export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, audience, origins }: { issuer: string, audience: string, origins: readonly string[] }) {
+export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuers, audience, origins }: { issuers: readonly string[], audience: string, origins: readonly string[] }) {
   const { values, ...faults } = collectSettings({ environment: env, readFile: (path) => readTextIfThere(resolve(root, path)) })
   const loopback = 'localhost,127.0.0.1,::1'
   Object.assign(values, {
     IDP_DOMAIN: undefined,
     IDP_JWKS_URI: undefined,
-    IDP_ISSUER: issuer,
+    IDP_KEYS_FILE: undefined,
+    IDP_ALGS: undefined,
+    IDP_ISSUER: issuers.length === 1 ? issuers[0] : undefined,
+    IDP_ISSUERS: issuers.length === 1 ? undefined : issuers.map((issuer) => ({ IDP_ISSUER: issuer })),
     IDP_AUDIENCE: audience,
     IDP_CUSTOM_CLAIM: values.IDP_CUSTOM_CLAIM ?? CUSTOM_CLAIM,
     // A configuration file holds those of the real service.
@@ -29,15 +32,15 @@ export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuer, a
     DPOP_NONCE_SECRET: values.DPOP_NONCE_SECRET ?? randomBytes(32).toString('base64url')
   })
   const names = settingNames.filter((name) => values[name] !== undefined)
-  const inVariables = names.filter((name) => variableNames.includes(name))
   const settings = await readSettings(Object.fromEntries(names.map((name) => [name, values[name]])), faults)
-  const textOf = (name: SettingName): [string, string] => [name, String(Array.isArray(values[name]) ? values[name].join(' ') : values[name])]
+  const textOf = (name: SettingName): [SettingName, string] => [name, String(Array.isArray(values[name]) ? values[name].join(' ') : values[name])]
+  const variables = names.filter((name) => variableNames.includes(name)).map(textOf)
   const cleared = Object.fromEntries([...settingNames, 'CONFIG_FILE'].map((name) => [name, '']))
   return {
     settings,
     /** The same as variables, for the process of the API: everything that it goes by. */
-    environment: { ...env, ...cleared, ...Object.fromEntries(inVariables.map(textOf)) },
+    environment: { ...env, ...cleared, ...Object.fromEntries(variables), ...issuers.length > 1 && { CONFIG_FILE: writeIssuers(issuers) } },
     /** The same without the secret ones. */
-    shown: Object.fromEntries(inVariables.filter((name) => settingSpec(name).secret !== true).map(textOf))
+    shown: { ...Object.fromEntries(variables.filter(([name]) => settingSpec(name).secret !== true)), ...values.IDP_ISSUERS !== undefined && { IDP_ISSUERS: values.IDP_ISSUERS } }
   }
 }

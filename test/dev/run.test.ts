@@ -148,6 +148,17 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   t.equal(after.code, 1)
   t.match(after.output, /no local tenant is running/)
 
+  const two = start(directory, ['dev/serve/run.ts', '--issuers', '2'], { PORT: String(port) })
+  t.teardown(() => two.child.kill('SIGKILL'))
+  await two.says(/With a token of http:\/\/localhost:\d+\n[^\n]+\n/)
+  const linesOfTwo = two.output().split('\n').filter((line) => line.includes('curl -i'))
+  t.equal(linesOfTwo.length, 5, 'one more, with a token of the second provider')
+  for (const line of linesOfTwo) t.equal((await paste(line)).status, 200)
+  two.child.kill('SIGINT')
+  t.equal((await finished(two)).code, 0)
+  const none = await finished(start(directory, ['dev/serve/run.ts', '--issuers', '0']))
+  t.match(none, { code: 1, output: /--issuers 0 is not a number from 1 to 9/ })
+
   const alone = start(directory, ['dev/provider/tenant.ts', '--port', String(await getPort()), '--address', '127.0.0.1', '--audience', 'https://api.example', '--url', 'http://localhost:8008'])
   t.teardown(() => alone.child.kill('SIGKILL'))
   const [, issuer] = await alone.says(/The local tenant is at (\S+)\n/)

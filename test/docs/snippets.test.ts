@@ -48,6 +48,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'git merge holdfast/main': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
   'git rm routes/api/users.ts': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
   'git commit --no-edit': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
+  'npm run dev -- --issuers 2': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts', '--issuers', '2']"],
   'npm start': ['test/start.test.ts', "run('npm', ['start']"]
 }
 
