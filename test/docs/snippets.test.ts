@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { calculateThumbprint, generateKeyPair } from 'dpop'
 import type { KeyPair } from 'dpop'
+import Fastify from 'fastify'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -16,6 +17,7 @@ import { readSettings } from '../../holdfast.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import { settingNames } from '../../lib/settings/specs.ts'
+import holdfast from '../../packages/holdfast/index.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { findDeadLinks, manuals, pages, parseCommand, readBlocks, readCodeSpans, readProse, root } from '../helpers/documents.ts'
@@ -49,6 +51,8 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'git rm routes/api/users.ts': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
   'git commit --no-edit': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
   'npm run dev -- --issuers 2': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts', '--issuers', '2']"],
+  'npm i holdfast fastify': ['test/system/package.test.ts', "'npm', ['i'"],
+  'npx holdfast-cli start': ['test/system/package.test.ts', "'start'"],
   'npm start': ['test/start.test.ts', "run('npm', ['start']"]
 }
 
@@ -153,9 +157,9 @@ t.test('Every TypeScript snippet satisfies the compiler.', async t => {
 
   const guardAlone = ts.createProgram([...snippets.keys()].filter(path => /server\.snippet|claims\.snippet/.test(path)), options, host)
   const copied = guardAlone.getSourceFiles().filter(({ fileName }) => fileName.startsWith(root) && !fileName.includes('node_modules') && !snippets.has(fileName))
-  const others = copied.map(({ fileName }) => fileName.slice(root.length).replace(/^\//, '')).filter(name => !name.startsWith('lib/') && !['plugins/auth.ts', 'server/surroundings.ts'].includes(name))
+  const others = copied.map(({ fileName }) => fileName.slice(root.length).replace(/^\//, '')).filter(name => !name.startsWith('lib/') && !['packages/holdfast/index.ts', 'plugins/auth.ts', 'server/surroundings.ts'].includes(name))
   t.ok(copied.some(({ fileName }) => fileName.endsWith('plugins/auth.ts')), 'the guard is looked at')
-  t.same(others, [], 'the guard in an app of its own needs lib/, server/surroundings.ts and plugins/auth.ts')
+  t.same(others, [], 'the package holds no more for the guard than lib/, server/surroundings.ts and plugins/auth.ts')
   const complaints = copied.flatMap(file => guardAlone.getSemanticDiagnostics(file))
   t.same(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], 'and they satisfy the compiler without the rest')
 })
@@ -175,7 +179,7 @@ async function load<Module> (t: Test, { text }: Block, replacements: Readonly<Re
     code = code.replaceAll(from, to)
   }
   const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2023, verbatimModuleSyntax: true }
-  const { outputText } = ts.transpileModule(code.replaceAll("'./", `'${pathToFileURL(root)}/`), { compilerOptions })
+  const { outputText } = ts.transpileModule(code.replaceAll("'./", `'${pathToFileURL(root)}/`).replaceAll("'holdfast'", `'${pathToFileURL(join(root, 'packages/holdfast/index.ts'))}'`), { compilerOptions })
   return await import(pathToFileURL(join(t.testdir({ 'snippet.mjs': outputText }), 'snippet.mjs')).href) as Module
 }
 
@@ -273,6 +277,20 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     const get = (token: string) => app.inject({ url: '/', headers: { authorization: `Bearer ${token}` } })
     t.equal((await get(issuer.token({ aud: 'https://api.example' }))).body, issuer.url)
     t.match((await get(issuer.token({ aud: 'https://api.example', iss: 'https://other.example/' }))).headers['www-authenticate'], /issued by another issuer/)
+  },
+  async 'errors.ts' (t, block) {
+    const { answerErrors } = await load<{ answerErrors: (app: FastifyInstance) => void }>(t, block)
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(holdfast, { idp: { domain: 'tenant.example', audience: 'https://api.example' } })
+    answerErrors(app)
+    app.get('/orders', { onRequest: app.authenticate() }, () => 'ok')
+    const answer = await app.inject('/orders')
+    t.match(answer.json(), { reason: 'credentials_missing' })
+    t.match(answer.headers['www-authenticate'], /^Bearer/)
+  },
+  async 'orders.test.ts' (t, { file }) {
+    t.match(readFileSync(join(root, 'test/system/package.test.ts'), 'utf8'), file, 'a consumer of the package runs it as it is printed')
   },
   async 'claims.ts' (t, block) {
     const { teamOf } = await load<{ teamOf: (request: object) => string }>(t, block)

@@ -10,8 +10,8 @@ export const manuals: readonly string[] = ['README.md', ...readdirSync(join(root
 
 /** Every page for readers. */
 export const pages: readonly string[] = [
-  ...manuals, 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md',
-  ...['lib', 'lib/guard', 'server', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'dev', 'test', 'test/own', 'bench', 'deploy'].map(folder => `${folder}/README.md`).filter(file => existsSync(join(root, file)))
+  ...manuals, 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'SECURITY.md', 'CHANGELOG.md',
+  ...['lib', 'lib/guard', 'server', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'dev', 'packages', 'packages/holdfast', 'packages/holdfast-cli', 'test', 'test/own', 'bench', 'deploy'].map(folder => `${folder}/README.md`).filter(file => existsSync(join(root, file)))
 ]
 
 /** A fenced block. */

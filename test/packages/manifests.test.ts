@@ -1,0 +1,90 @@
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import t from 'tap'
+import ts from 'typescript'
+import { parse } from 'yaml'
+import { root } from '../helpers/documents.ts'
+
+type Ranges = Readonly<Record<string, string>>
+
+interface Manifest {
+  readonly version: string
+  readonly license: string
+  readonly engines: Ranges
+  readonly scripts: Ranges
+  readonly dependencies: Ranges
+  readonly devDependencies: Ranges
+  readonly peerDependencies: Ranges
+  readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>
+}
+
+const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
+const manifestOf = (folder: string): Manifest => JSON.parse(textOf(join(folder, 'package.json'))) as Manifest
+
+t.test('The packages ask for what the repository is tested with.', t => {
+  const own = manifestOf('.')
+  const tested = { ...own.dependencies, ...own.devDependencies, ...own.peerDependencies }
+  for (const folder of ['packages/holdfast', 'packages/holdfast-cli']) {
+    const { version, license, engines, scripts, dependencies, peerDependencies, peerDependenciesMeta } = manifestOf(folder)
+    t.same({ version, license, engines }, { version: own.version, license: own.license, engines: own.engines }, folder)
+    for (const [name, range] of Object.entries({ ...dependencies, ...peerDependencies })) t.equal(range, tested[name], `${folder}: ${name}`)
+    t.same(Object.keys(scripts), ['prepack'], `${folder}: nothing runs when it is installed`)
+    t.same(Object.keys(peerDependencies).filter(name => !peerDependenciesMeta[name]?.optional), folder.endsWith('cli') ? [] : ['fastify'])
+  }
+  const { dependencies } = manifestOf('packages/holdfast-cli')
+  t.same(Object.keys(own.dependencies).filter(name => !(name in dependencies)), [], 'the command brings all that the service needs')
+  const guard = manifestOf('packages/holdfast')
+  t.same(Object.keys(own.dependencies).filter(name => !(name in guard.dependencies) && !(name in guard.peerDependencies)), ['fastify-cli', 'yaml'], 'the plugin knows all but what reads files and starts processes')
+  t.end()
+})
+
+const REPORT = 'test/packages/api.txt'
+
+t.test('The declarations of the package are those of the report, so a break is seen.', t => {
+  if (process.env.TAP_SNAPSHOT === '1') writeFileSync(join(root, REPORT), makeReport())
+  else t.equal(textOf(REPORT), makeReport(), `npx tap --snapshot --disable-coverage test/packages/manifests.test.ts writes ${REPORT} anew; say in CHANGELOG.md what changes`)
+  t.end()
+})
+
+/** Every exported declaration, as the package has it, without comments. */
+function makeReport (): string {
+  const { options } = ts.getParsedCommandLineOfConfigFile(join(root, 'packages/holdfast/tsconfig.json'), { noEmit: false, emitDeclarationOnly: true, removeComments: true, outDir: root }, { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} })!
+  const entries = ['index', 'service', 'testing'].map(name => join(root, `packages/holdfast/${name}.ts`))
+  const program = ts.createProgram(entries, options)
+  const declarations = new Map<string, ts.SourceFile>()
+  program.emit(undefined, (path, text) => { declarations.set(path.replace(/\.d\.ts$/, '.ts'), ts.createSourceFile(path, text, ts.ScriptTarget.ES2023, true)) })
+  const checker = program.getTypeChecker()
+  const parts = entries.map(entry => {
+    const symbols = checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(entry)!)!)
+    const printed = symbols.map(symbol => {
+      const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
+      const file = declarations.get(target.declarations![0]!.getSourceFile().fileName)!
+      const statement = file.statements.find(statement => namesOf(statement).includes(target.name === 'default' ? '_default' : target.name))
+      return `${symbol.name}: ${statement?.getText(file) ?? checker.typeToString(checker.getTypeOfSymbol(target), undefined, ts.TypeFormatFlags.NoTruncation)}\n`
+    })
+    return `# ${relative(root, entry)}\n\n${printed.sort().join('\n')}`
+  })
+  const merged = declarations.get(join(root, 'plugins/auth.ts'))!
+  const blocks = merged.statements.filter(ts.isModuleDeclaration).map(block => `${block.getText(merged)}\n`)
+  return `${[...parts, `# what it adds to Fastify\n\n${blocks.join('\n')}`].join('\n')}`
+}
+
+function namesOf (statement: ts.Statement): string[] {
+  if (ts.isVariableStatement(statement)) return statement.declarationList.declarations.map(({ name }) => name.getText())
+  return 'name' in statement && statement.name ? [(statement.name as ts.Identifier).text] : []
+}
+
+t.test('The files of the forge can be read, and start scripts that there are.', t => {
+  const { scripts } = manifestOf('.')
+  for (const file of readdirSync(join(root, '.github'), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.yml'))) {
+    t.doesNotThrow(() => parse(textOf(join('.github', file)), { strict: true }), file)
+    const named = [...textOf(join('.github', file)).matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name!)
+    t.same(named.filter(name => !(name in scripts)), [], file)
+  }
+  const ci = parse(textOf('.github/workflows/ci.yml')) as { jobs: { test: { strategy: { matrix: { node: number[] } } } } }
+  t.same(ci.jobs.test.strategy.matrix.node, [20, 22, 24])
+  const { updates } = parse(textOf('.github/dependabot.yml')) as { updates: Array<{ directories?: string[] }> }
+  t.same(updates[0]!.directories!.filter(folder => !existsSync(join(root, folder, 'package.json'))), [])
+  for (const [, folder] of textOf('.github/workflows/release.yml').matchAll(/npm publish \.\/(\S+)/g)) t.ok(existsSync(join(root, folder!, 'package.json')), folder)
+  t.end()
+})

@@ -1,0 +1,169 @@
+import { execFile, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import getPort from 'get-port'
+import t from 'tap'
+import { readBlocks, root } from '../helpers/documents.ts'
+
+/** The packages as others get them: packed here, installed in folders outside the repository from npm, and used as docs/plugin.md says. */
+
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-consumer-'))
+t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+
+interface Outcome { readonly code: number | null, readonly output: string }
+
+async function run (cwd: string, command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+  const { NODE_OPTIONS: _options, TAP: _tap, ...inherited } = process.env
+  try {
+    const { stdout, stderr } = await promisify(execFile)(command, args, { cwd, env: { ...inherited, ...env }, maxBuffer: 1 << 24 })
+    return { code: 0, output: stdout + stderr }
+  } catch (error) {
+    const { code, stdout = '', stderr = '' } = error as { code: number, stdout?: string, stderr?: string }
+    return { code, output: stdout + stderr }
+  }
+}
+
+async function expectSuccess (cwd: string, command: string, args: readonly string[], env?: NodeJS.ProcessEnv): Promise<string> {
+  const { code, output } = await run(cwd, command, args, env)
+  t.equal(code, 0, code === 0 ? `${command} ${args.join(' ')}` : `${command} ${args.join(' ')}\n${output}`)
+  return output
+}
+
+const install = (cwd: string, ...packages: string[]) => expectSuccess(cwd, 'npm', ['i', '--no-audit', '--no-fund', ...packages])
+const countOf = async (cwd: string): Promise<number> => (await expectSuccess(cwd, 'npm', ['ls', '--all', '--parseable', '--omit=dev'])).split('\n').filter(line => line.includes('node_modules')).length
+
+function consumer (name: string, type: 'module' | 'commonjs', files: Readonly<Record<string, string>>): string {
+  const cwd = join(folder, name)
+  mkdirSync(cwd, { recursive: true })
+  for (const [file, text] of Object.entries({ 'package.json': JSON.stringify({ name, private: true, type }), ...files })) writeFileSync(join(cwd, file), text)
+  return cwd
+}
+
+/** The snippets of the guide, each under the name in its first line. */
+const GUIDE = Object.fromEntries(readBlocks('docs/plugin.md').filter(({ language }) => language === 'ts').map(({ text }) => [/^\/\/ (\S+): /.exec(text)![1]!, text]))
+const TSCONFIG = JSON.stringify({ compilerOptions: { strict: true, skipLibCheck: false, module: 'nodenext', target: 'es2023', types: ['node'], rootDir: '.', outDir: 'out' }, include: ['*.ts'] })
+
+/** Lines that must not compile, each beside one that does. */
+const MISTAKES = `
+import Fastify from 'fastify'
+import holdfast from 'holdfast'
+export function mistakes () {
+  const app = Fastify()
+  app.register(holdfast, { idp: { domain: 'tenant.example', audience: 'x' } })
+  // @ts-expect-error a misspelt option
+  app.register(holdfast, { idp: { domian: 'tenant.example', audience: 'x' } })
+  app.register(holdfast, { IDP_DOMAIN: process.env.IDP_DOMAIN, IDP_AUDIENCE: 'x' })
+  // @ts-expect-error both forms
+  app.register(holdfast, { idp: { domain: 'tenant.example' }, IDP_AUDIENCE: 'x' })
+  app.get('/', request => request.user.sub)
+  // @ts-expect-error a misspelt claim
+  app.get('/', request => request.user.subb)
+  app.get('/', request => request.auth?.expiresAt)
+  // @ts-expect-error nobody may be verified
+  app.get('/', request => request.auth.expiresAt)
+}
+`
+
+const tarballs: Record<string, string> = {}
+
+t.test('Both packages can be packed, and hold what they need and no more.', async t => {
+  for (const name of ['holdfast', 'holdfast-cli']) {
+    await expectSuccess(root, 'npm', ['pack', `./packages/${name}`, '--pack-destination', folder])
+    tarballs[name] = join(folder, readdirSync(folder).find(file => file.startsWith(`${name}-0`))!)
+    const files = (await expectSuccess(folder, 'tar', ['tzf', tarballs[name]!])).trim().split('\n')
+    for (const file of ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md']) t.ok(files.includes(`package/${file}`), `${name}: ${file}`)
+    t.same(files.filter(file => /\/(?:test|bench|dev)\/|(?<!\.d)\.ts$|node_modules|\.env/.test(file)), [], name)
+  }
+})
+
+t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', async t => {
+  const cwd = consumer('esm', 'module', { ...GUIDE, 'mistakes.ts': MISTAKES, 'tsconfig.json': TSCONFIG })
+  await install(cwd, 'fastify')
+  const own = await countOf(cwd)
+  await install(cwd, tarballs['holdfast']!, 'fastify')
+  const brought = await countOf(cwd) - own
+  t.comment(`holdfast brings ${brought} packages beside the ${own} of fastify`)
+  t.ok(brought <= 60, `${brought} packages`)
+  await install(cwd, '-D', 'typescript@6.0', '@types/node@20', 'publint', '@arethetypeswrong/cli')
+  await expectSuccess(cwd, 'npx', ['tsc'])
+  t.match(await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js']), /pass 1\b/)
+  const script = "import { app } from './out/server.js'; const url = await app.listen({ port: 0 }); const answer = await fetch(url + '/orders'); console.log(answer.status, answer.headers.get('www-authenticate')); await app.close()"
+  t.match(await expectSuccess(cwd, process.execPath, ['--input-type=module', '-e', script]), /^401 Bearer/m)
+
+  t.match(await expectSuccess(cwd, 'npx', ['publint', '--strict', 'node_modules/holdfast']), /All good!/)
+  await expectSuccess(cwd, 'npx', ['attw', '--profile', 'node16', tarballs['holdfast']!])
+
+  const withoutPeers = "import Fastify from 'fastify'; import service from 'holdfast/service'; await Fastify().register(service, { idp: { domain: 'tenant.example', audience: 'x' } })"
+  t.match(await run(cwd, process.execPath, ['--input-type=module', '-e', withoutPeers]), { code: 1, output: /Error: holdfast\/service needs packages that are not installed: npm i @fastify\/autoload @fastify\/cors / })
+  const withoutRedis = "import Fastify from 'fastify'; import holdfast from 'holdfast'; await Fastify().register(holdfast, { idp: { domain: 'tenant.example', audience: 'x' }, dpop: { replay: 'redis://127.0.0.1' } })"
+  t.match(await run(cwd, process.execPath, ['--input-type=module', '-e', withoutRedis]), { code: 1, output: /the package ioredis is not installed: npm i ioredis/ })
+
+  for (const version of ['5.4', '5.9']) {
+    await install(cwd, '-D', `typescript@${version}`)
+    await expectSuccess(cwd, 'npx', ['tsc', '--noEmit'])
+  }
+})
+
+t.test('A project in CommonJS gets the same plugin, typed too.', async t => {
+  const plain = `
+const assert = require('node:assert')
+const Fastify = require('fastify')
+const holdfast = require('holdfast')
+const { createTestIssuer } = require('holdfast/testing')
+async function main () {
+  for (const [door, module] of [[holdfast, await import('holdfast')], [require('holdfast/testing'), await import('holdfast/testing')]]) {
+    assert.deepEqual(Object.keys(door).sort(), Object.keys(module).sort())
+    for (const name of Object.keys(door)) assert.equal(door[name], module[name])
+  }
+  const idp = await createTestIssuer()
+  const app = Fastify()
+  await app.register(holdfast, idp.options)
+  app.get('/', { onRequest: app.authenticate() }, request => request.user.sub)
+  const client = await idp.dpopClient()
+  console.log((await client.inject(app, '/')).body, (await client.stolen(app, '/')).statusCode)
+}
+main()
+`
+  const { 'server.ts': _server, ...typed } = GUIDE
+  const cwd = consumer('cjs', 'commonjs', { ...typed, 'mistakes.ts': MISTAKES, 'tsconfig.json': TSCONFIG, 'plain.js': plain })
+  await install(cwd, tarballs['holdfast']!, 'fastify')
+  t.match(await expectSuccess(cwd, process.execPath, ['plain.js']), /^user-1 401$/m)
+  for (const version of ['6.0', '5.9']) {
+    await install(cwd, '-D', `typescript@${version}`, '@types/node@20')
+    await expectSuccess(cwd, 'npx', ['tsc'])
+    t.match(await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js']), /pass 1\b/)
+  }
+  const fastify4 = consumer('fastify4', 'commonjs', { 'old.js': "require('fastify')().register(require('holdfast'), { idp: { domain: 'tenant.example', audience: 'x' } }).ready(error => { console.log(error.message) })" })
+  await install(fastify4, '--force', tarballs['holdfast']!, 'fastify@4')
+  t.match((await run(fastify4, process.execPath, ['old.js'])).output, /expected '5\.x' fastify version/)
+})
+
+t.test('The command runs the service in an empty folder, with two settings.', async t => {
+  const cwd = consumer('cli', 'module', {})
+  await install(cwd, tarballs['holdfast-cli']!)
+  const empty = join(cwd, 'empty')
+  mkdirSync(empty)
+  const holdfast = join(cwd, 'node_modules/.bin/holdfast')
+  t.match(await expectSuccess(empty, holdfast, ['--version']), /^\d+\.\d+\.\d+\n$/)
+  t.match(await expectSuccess(empty, holdfast, ['start', '--help']), /--port NUMBER/)
+  t.match(await expectSuccess(empty, holdfast, ['--help']), /holdfast start /)
+  t.match(await run(empty, holdfast, ['gate']), { code: 1, output: /The gate is not in this version/ })
+  t.match(await run(empty, holdfast, ['strat']), { code: 1, output: /There is no command "strat"/ })
+  t.match(await run(empty, holdfast, ['start', '--prot', '1']), { code: 1, output: /Unknown option '--prot'/ })
+  t.match(await run(empty, holdfast, ['start']), { code: 1, output: /IDP_DOMAIN \(idp.domain\) is not set/ })
+
+  const port = await getPort()
+  const service = spawn(holdfast, ['start', '--port', String(port)], { cwd: empty, env: { ...process.env, IDP_DOMAIN: 'tenant.invalid', IDP_AUDIENCE: 'https://api.example' }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = new Promise<number | null>(resolve => service.once('exit', resolve))
+  await new Promise<void>(resolve => service.stdout.on('data', chunk => { if (String(chunk).includes('Server listening')) resolve() }))
+  t.equal((await fetch(`http://localhost:${port}/api/public`)).status, 200)
+  t.equal((await fetch(`http://localhost:${port}/api/private`)).status, 401)
+  service.kill('SIGTERM')
+  t.equal(await ended, 0)
+
+  const whole = consumer('service', 'module', { 'use.js': "import Fastify from 'fastify'; import service from 'holdfast/service'; import { createTestIssuer } from 'holdfast/testing'; const idp = await createTestIssuer(); const app = Fastify(); await app.register(service, idp.options); const client = await idp.dpopClient({ scope: 'admin' }); console.log((await client.inject(app, '/api/admin')).statusCode); await app.close()" })
+  await install(whole, tarballs['holdfast']!, 'fastify', '@fastify/autoload', '@fastify/cors', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client')
+  t.match(await expectSuccess(whole, process.execPath, ['use.js']), /^200$/m)
+})
