@@ -85,6 +85,6 @@ t.test('The files of the forge can be read, and start scripts that there are.', 
   t.same(ci.jobs.test.strategy.matrix.node, [20, 22, 24])
   const { updates } = parse(textOf('.github/dependabot.yml')) as { updates: Array<{ directories?: string[] }> }
   t.same(updates[0]!.directories!.filter(folder => !existsSync(join(root, folder, 'package.json'))), [])
-  for (const [, folder] of textOf('.github/workflows/release.yml').matchAll(/npm publish \.\/(\S+)/g)) t.ok(existsSync(join(root, folder!, 'package.json')), folder)
+  for (const [, folder] of textOf('.github/workflows/release.yml').matchAll(/npm publish \.\/(\S+)/g)) t.ok(existsSync(join(root, folder!, 'package.json')), folder!)
   t.end()
 })
