@@ -11,7 +11,6 @@ export interface OwnClient {
   readonly redirectUris: readonly string[]
 }
 
-
 const NAMES = ['DEV_CLIENT_ID', 'DEV_CLIENT_SECRET', 'DEV_REDIRECT_URIS']
 
 /** Reads the variables above; undefined if none is set. @throws BadUsage */
