@@ -9,6 +9,8 @@ import { createGuardParts } from '../lib/guard/create-guard.ts'
 import type { GuardEvent, GuardParts } from '../lib/guard/create-guard.ts'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/guard/requirement.ts'
 import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/guard/requirement.ts'
+import { kRouteGuard } from '../lib/guard/route-guard.ts'
+import type { MayHaveGuard } from '../lib/guard/route-guard.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { schemeOf } from '../lib/scheme.ts'
 import { kStandIns } from '../lib/stand-ins.ts'
@@ -130,7 +132,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
     error.headers = challenges(reason, {
       scheme: schemeOf(request.headers.authorization),
       requirement,
-      guard: request.routeOptions.config.guard,
+      guard: (request.routeOptions.config as MayHaveGuard)[kRouteGuard],
       nonce: nonces?.current(surroundings.wallMs() / 1000),
       retryAfterSeconds
     })

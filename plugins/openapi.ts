@@ -2,6 +2,8 @@ import swagger from '@fastify/swagger'
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { kRouteGuard } from '../lib/guard/route-guard.ts'
+import type { MayHaveGuard } from '../lib/guard/route-guard.ts'
 import { addGuardAnswers, describeRoute, describeService } from '../lib/openapi/describe.ts'
 import type { DescribedRoute } from '../lib/openapi/describe.ts'
 import type { OpenapiDocument, Operation } from '../lib/openapi/document.ts'
@@ -31,7 +33,7 @@ export default fp(async (app: FastifyInstance) => {
     convertConstToEnum: false,
     transform ({ schema, url, route }) {
       // The plugin that notes guards does so for every route.
-      const { guard: noted, essential = false } = route.config!
+      const { essential = false, [kRouteGuard]: noted } = route.config! as typeof route.config & MayHaveGuard
       const guard = noted!.requirements.length === 0 ? undefined : noted
       // If a route has several methods, the first one names the operation.
       const method = [route.method].flat()[0]!

@@ -1,14 +1,10 @@
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import { hooksAround, requirementsOf, scopesOf } from '../lib/guard/route-guard.ts'
-import type { RouteGuard } from '../lib/guard/route-guard.ts'
+import { hooksAround, kRouteGuard, requirementsOf, scopesOf } from '../lib/guard/route-guard.ts'
+import type { MayHaveGuard } from '../lib/guard/route-guard.ts'
 import type { Requirement } from '../lib/guard/requirement.ts'
 
 declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** What the guards of the route ask for, complete once the app is ready. There are no requirements if nothing guards the route. */
-    guard?: RouteGuard
-  }
   interface FastifyInstance {
     /** Every scope that a guard of any route names, complete once the app is ready. */
     guardedScopes: ReadonlySet<string>
@@ -24,7 +20,8 @@ export default fp(async (app: FastifyInstance) => {
   app.addHook('onRoute', function (this: FastifyInstance, route: RouteOptions) {
     const requirements: Requirement[] = []
     const own = { ...route }
-    route.config = { ...route.config, guard: { requirements } }
+    // It is complete once the app is ready. There are no requirements if nothing guards the route.
+    route.config = Object.assign({ ...route.config }, { [kRouteGuard]: { requirements } } satisfies MayHaveGuard)
     // A hook that a plugin adds holds for the routes that it has registered before, too.
     noted.push(() => {
       requirements.push(...requirementsOf(hooksAround(this), own))

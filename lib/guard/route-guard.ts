@@ -5,6 +5,16 @@ export interface RouteGuard {
   readonly requirements: readonly Requirement[]
 }
 
+/**
+ * The key under which the config of a route carries its guard. It is a symbol, because the names in a config belong to the app.
+ */
+export const kRouteGuard = Symbol('holdfast.routeGuard')
+
+/** The config of a route, which carries the guard of the route if the service notes guards. */
+export interface MayHaveGuard {
+  readonly [kRouteGuard]?: RouteGuard
+}
+
 /** The hooks before a handler: each is one function, a list of functions, or undefined. */
 export interface RouteHooks {
   readonly onRequest?: unknown

@@ -289,6 +289,16 @@ t.test('A hook around everything guards unknown paths as well', async t => {
   t.equal((await ask('/nowhere', { scope: 'a', acr: 'urn:mfa' })).status, 404)
 })
 
+t.test('What a route keeps in its own config under the name `guard` is left alone', async t => {
+  const { app, ask, send } = await start(t)
+  app.get('/own', { onRequest: app.requireScope('a'), config: { guard: 'mine' } as object }, async ({ routeOptions }) => routeOptions.config)
+  const { status, reason, challenges } = await send('/own')
+  t.same({ status, reason, scope: challenges['DPoP']?.['scope'] }, { status: 401, reason: 'credentials_missing', scope: 'a' })
+  const passed = await ask('/own', { scope: 'a' })
+  t.equal(passed.status, 200)
+  t.match(JSON.parse(passed.body), { guard: 'mine' })
+})
+
 t.test('After a requirement that is not met the caller is known all the same', async t => {
   const { app, ask, send } = await start(t)
   const known: object[] = []
