@@ -19,6 +19,9 @@ import type { Issuer } from './issuer.ts'
 import { startNginx } from './nginx.ts'
 import { sendRaw } from './wire.ts'
 
+/** No address: the resource of the metadata is then the address that clients use. */
+const NAME = 'proxied-site'
+
 const FIXTURES = join(import.meta.dirname, '..', 'fixtures')
 const CA = readFileSync(join(FIXTURES, 'provider.cert.pem'))
 
@@ -42,9 +45,9 @@ export async function openSite (
   const name = isTls ? 'api.example.com' : 'www.example.com'
   const origin = `${isTls ? 'https' : 'http'}://localhost:${port}`
   const issuer = await startIssuer(t)
-  const running = await startService(t, issuer, settings(origin))
+  const running = await startService(t, issuer, { IDP_AUDIENCE: NAME, ...settings(origin) })
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:users' })
+  const token = issuer.token({ aud: NAME, cnf: { jkt: client.jkt }, scope: 'read:users' })
   await startNginx(t, {
     file,
     port,

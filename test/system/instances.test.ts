@@ -276,7 +276,7 @@ t.test('Instances that are replaced one by one behind nginx lose no request.', {
   const challenged = await fetch(origin + PATH)
   await challenged.arrayBuffer()
   const [{ parameters }] = parseChallenges(challenged.headers.get('www-authenticate')!) as [Challenge]
-  t.match(await (await fetch(parameters.resource_metadata!)).json(), { resource: origin }, 'the metadata is where a challenge points to')
+  t.match(await (await fetch(parameters.resource_metadata!)).json(), { resource: AUDIENCE }, 'the metadata is where a challenge points to')
 
   const failures: string[] = []
   let sent = 0
