@@ -108,6 +108,26 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cause: 'DPoP is not switched on at the provider for this client or API, so the provider issued a Bearer token in spite of the proof in the token request. Or the token request had no proof.',
     cure: 'Look at `token_type` in the token response: it must be `DPoP`. Switch DPoP on at the provider, and send a proof to its token endpoint.'
   },
+  token_not_sender_constrained: {
+    meaning: 'The token is bound to neither a key (`cnf.jkt`) nor a certificate (`cnf["x5t#S256"]`), and `SECURITY_PROFILE` is `fapi2`, which accepts only bound tokens.',
+    cause: 'The client asked for its token without a DPoP proof or a client certificate, or the provider does not bind tokens for this client.',
+    cure: 'Send a DPoP proof (or use the client certificate) at the token endpoint, and switch the binding on for this client at the provider.'
+  },
+  certificate_missing: {
+    meaning: 'The token is bound to a certificate (`cnf["x5t#S256"]`), and the request came without one. A header that holds a certificate counts only if it comes from a trusted proxy.',
+    cause: 'The client opened the connection without its certificate, the proxy does not ask for one or does not pass it on, or the proxy is not in `TRUST_PROXY`.',
+    cure: 'Use the certificate with which the token was fetched. Check that the proxy asks for certificates and sets the header that `CLIENT_CERTIFICATE` names.'
+  },
+  certificate_unreadable: {
+    meaning: 'The trusted proxy has passed on a certificate in a form that cannot be read: not the encoding of `CLIENT_CERTIFICATE`, two header lines, or a `Hash` and a `Cert` that differ.',
+    cause: '`CLIENT_CERTIFICATE` names another form than the one that the proxy uses, or the proxy appends to a header that the client has sent.',
+    cure: 'Let the proxy replace the header, and set `CLIENT_CERTIFICATE` to the form that it uses.'
+  },
+  certificate_mismatch: {
+    meaning: 'The thumbprint of the certificate is not the `cnf["x5t#S256"]` of the token.',
+    cause: 'The client renewed its certificate and still uses the old token. Or the token was stolen.',
+    cure: 'Fetch a new token with the certificate that is in use.'
+  },
   domain_has_scheme: {
     meaning: 'The service cannot verify any token, because its `IDP_DOMAIN` starts with a scheme.',
     cause: '`IDP_DOMAIN` was copied from the address bar of a browser.',

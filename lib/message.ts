@@ -9,6 +9,8 @@ export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'
     readonly remoteAddress?: string | undefined
     /** Node sets it on each connection that it accepts. A made-up request has none. */
     readonly server?: { readonly maxHeadersCount?: number | null }
+    /** The certificate of the client. Only a TLS socket has it. */
+    readonly getPeerX509Certificate?: () => { readonly raw: Buffer } | undefined
   }
   /** The original target, if the app rewrites targets: Fastify keeps it there. */
   readonly originalUrl?: string | undefined

@@ -37,6 +37,12 @@ export const REFUSALS = Object.freeze({
   token_signature: kind(401, 'invalid_token', 'The signature of the access token is wrong.'),
   token_bound: kind(401, 'invalid_token', 'The access token is bound to a key and must be sent with the DPoP scheme.'),
   token_unbound: kind(401, 'invalid_token', 'The access token is not bound to a key and must be sent with the Bearer scheme.'),
+  token_not_sender_constrained: kind(401, 'invalid_token', 'The access token is bound to neither a key nor a certificate, and only bound tokens are accepted here.'),
+
+  // The certificate that a token is bound to: RFC 8705 section 3.
+  certificate_missing: kind(401, 'invalid_token', 'The access token is bound to a certificate, and the client has shown none.'),
+  certificate_unreadable: kind(401, 'invalid_token', 'The access token is bound to a certificate, and the one that was passed on cannot be read.'),
+  certificate_mismatch: kind(401, 'invalid_token', 'The access token is bound to another certificate.'),
   domain_has_scheme: kind(401, 'invalid_token', 'No access token can be verified, because the configured domain starts with a scheme.'),
 
   // The proof that belongs to the token: RFC 9449 sections 4.3 and 7.

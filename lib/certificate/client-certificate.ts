@@ -1,0 +1,93 @@
+import { hash } from 'node:crypto'
+import type { ReceivedRequest } from '../message.ts'
+import { Refusal } from '../refusal.ts'
+import { parseForwardedCertificate } from './forwarded-certificate.ts'
+import { pemBody } from './pem.ts'
+
+/**
+ * Where the certificate of a client is found. `socket`: TLS ends in this process. The others name the header in which a proxy passes
+ * it on: `client-cert` (RFC 9440), `nginx` (`X-SSL-Client-Cert` with `$ssl_client_escaped_cert`), `xfcc` (Envoy's
+ * `X-Forwarded-Client-Cert`).
+ */
+export const CERTIFICATE_SOURCES = ['off', 'socket', 'client-cert', 'nginx', 'xfcc'] as const
+
+export type CertificateSource = (typeof CERTIFICATE_SOURCES)[number]
+
+/**
+ * Finds the certificate that the client of a request holds, and returns its thumbprint: the base64url SHA-256 of its DER form (RFC
+ * 8705 section 3.1). The hash alone ties it to a token, so the certificate is not parsed and its chain is not checked.
+ * @throws Refusal certificate_missing, certificate_unreadable
+ */
+export type CertificateReader = (received: ReceivedRequest) => string
+
+export interface CertificateReaderOptions {
+  readonly source: CertificateSource
+  /** Whether the headers of a peer count. */
+  readonly isTrustedPeer: (remoteAddress: string | undefined) => boolean
+}
+
+/** The header of each form, and how its value gives a thumbprint. Undefined if the value cannot be read. */
+const HEADERS: Readonly<Record<'client-cert' | 'nginx' | 'xfcc', { readonly name: string, readonly thumbprint: (value: string) => string | undefined }>> = {
+  'client-cert': { name: 'client-cert', thumbprint: value => thumbprintOf(byteSequence(value)) },
+  nginx: { name: 'x-ssl-client-cert', thumbprint: value => thumbprintOf(pemBody(unescaped(value))) },
+  xfcc: { name: 'x-forwarded-client-cert', thumbprint: forwardedThumbprint }
+}
+
+/** Undefined if certificates are off: then a token that is bound to one is refused before anybody asks. */
+export function createCertificateReader ({ source, isTrustedPeer }: CertificateReaderOptions): CertificateReader | undefined {
+  if (source === 'off') return undefined
+  if (source === 'socket') return received => found(socketThumbprint(received))
+  const { name, thumbprint } = HEADERS[source]
+  return received => {
+    // Anybody can send the header. Only the word of a trusted proxy counts.
+    if (!isTrustedPeer(received.socket.remoteAddress)) throw new Refusal('certificate_missing')
+    const values = linesOf(received, name)
+    if (values.length === 0 || values[0] === '') throw new Refusal('certificate_missing')
+    // Of two lines, one may be the client's own.
+    const read = values.length === 1 ? thumbprint(values[0]!) : undefined
+    if (read === undefined) throw new Refusal('certificate_unreadable')
+    return read
+  }
+}
+
+function found (thumbprint: string | undefined): string {
+  if (thumbprint === undefined) throw new Refusal('certificate_missing')
+  return thumbprint
+}
+
+/** TLS has made sure that the client holds the private key. Undefined without TLS or without a certificate. */
+function socketThumbprint ({ socket }: ReceivedRequest): string | undefined {
+  return thumbprintOf(socket.getPeerX509Certificate?.()?.raw)
+}
+
+function linesOf ({ rawHeaders }: ReceivedRequest, name: string): string[] {
+  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === name)
+}
+
+function thumbprintOf (der: Buffer | undefined): string | undefined {
+  return der && hash('sha256', der, 'base64url')
+}
+
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
+
+/** A byte sequence of RFC 8941 section 3.3.5: base64 between colons. Parameters are not defined for it (RFC 9440 section 2.1). */
+function byteSequence (value: string): Buffer | undefined {
+  const text = value.startsWith(':') && value.endsWith(':') ? value.slice(1, -1) : ''
+  return BASE64.test(text) ? Buffer.from(text, 'base64') : undefined
+}
+
+function unescaped (value: string): string | undefined {
+  try {
+    return decodeURIComponent(value)
+  } catch {
+    return undefined
+  }
+}
+
+/** `Hash` decides. A `Cert` beside it must be the certificate of that hash. */
+function forwardedThumbprint (value: string): string | undefined {
+  const { hash: hex, cert } = parseForwardedCertificate(value) ?? {}
+  if (hex === undefined || !/^[0-9a-f]{64}$/i.test(hex)) return undefined
+  const thumbprint = Buffer.from(hex, 'hex').toString('base64url')
+  return cert === undefined || thumbprintOf(pemBody(unescaped(cert))) === thumbprint ? thumbprint : undefined
+}

@@ -1,0 +1,95 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { createCertificateReader } from '../../lib/certificate/client-certificate.ts'
+import type { CertificateSource } from '../../lib/certificate/client-certificate.ts'
+import type { ReceivedRequest } from '../../lib/message.ts'
+import { Refusal } from '../../lib/refusal.ts'
+
+const pemOf = (name: string): string => readFileSync(join(import.meta.dirname, '..', 'fixtures', `${name}.cert.pem`), 'utf8')
+const certificates = { a: new X509Certificate(pemOf('client-a')), b: new X509Certificate(pemOf('client-b')) }
+const thumbprint = ({ fingerprint256 }: X509Certificate): string => Buffer.from(hexOf(fingerprint256), 'hex').toString('base64url')
+const hexOf = (fingerprint: string): string => fingerprint.replaceAll(':', '').toLowerCase()
+
+const A = thumbprint(certificates.a)
+const pem = pemOf('client-a')
+const base64 = certificates.a.raw.toString('base64')
+const hex = hexOf(certificates.a.fingerprint256)
+const otherHex = hexOf(certificates.b.fingerprint256)
+const escaped = encodeURIComponent(pem)
+
+const TRUSTED = '10.0.0.1'
+
+function read (source: CertificateSource, rawHeaders: readonly string[], socket: object = { remoteAddress: TRUSTED }): string {
+  const reader = createCertificateReader({ source, isTrustedPeer: address => address === TRUSTED })!
+  try {
+    return reader({ rawHeaders: [...rawHeaders], headers: {}, method: 'GET', url: '/', socket } as ReceivedRequest)
+  } catch (error) {
+    if (error instanceof Refusal) return error.reason
+    throw error
+  }
+}
+
+t.test('Nothing is read while certificates are off', async t => {
+  t.equal(createCertificateReader({ source: 'off', isTrustedPeer: () => true }), undefined)
+})
+
+t.test('Each header gives the thumbprint of its certificate, or the reason why it gives none', async t => {
+  const forms: ReadonlyArray<{ title: string, source: CertificateSource, header: string, value: string, result: string }> = [
+    { title: 'RFC 9440: a byte sequence', source: 'client-cert', header: 'Client-Cert', value: `:${base64}:`, result: A },
+    { title: 'RFC 9440: without colons', source: 'client-cert', header: 'Client-Cert', value: base64, result: 'certificate_unreadable' },
+    { title: 'RFC 9440: one colon', source: 'client-cert', header: 'Client-Cert', value: ':', result: 'certificate_unreadable' },
+    { title: 'RFC 9440: a string', source: 'client-cert', header: 'Client-Cert', value: `"${base64}"`, result: 'certificate_unreadable' },
+    { title: 'RFC 9440: with a parameter', source: 'client-cert', header: 'Client-Cert', value: `:${base64}:;a=1`, result: 'certificate_unreadable' },
+    { title: 'RFC 9440: a list', source: 'client-cert', header: 'Client-Cert', value: `:${base64}:, :${base64}:`, result: 'certificate_unreadable' },
+    { title: 'RFC 9440: nothing between the colons', source: 'client-cert', header: 'Client-Cert', value: '::', result: 'certificate_unreadable' },
+    { title: 'RFC 9440: base64url', source: 'client-cert', header: 'Client-Cert', value: ':a-_a:', result: 'certificate_unreadable' },
+    { title: 'RFC 9440: an empty line', source: 'client-cert', header: 'Client-Cert', value: '', result: 'certificate_missing' },
+    { title: 'RFC 9440: in the form of nginx', source: 'client-cert', header: 'Client-Cert', value: escaped, result: 'certificate_unreadable' },
+
+    { title: 'nginx: escaped PEM', source: 'nginx', header: 'X-SSL-Client-Cert', value: escaped, result: A },
+    { title: 'nginx: escaped PEM without its last line break', source: 'nginx', header: 'x-ssl-client-cert', value: encodeURIComponent(pem.trim()), result: A },
+    { title: 'nginx: two certificates', source: 'nginx', header: 'X-SSL-Client-Cert', value: escaped + escaped, result: 'certificate_unreadable' },
+    { title: 'nginx: a text before the certificate', source: 'nginx', header: 'X-SSL-Client-Cert', value: `x${escaped}`, result: 'certificate_unreadable' },
+    { title: 'nginx: a broken escape', source: 'nginx', header: 'X-SSL-Client-Cert', value: `${escaped}%`, result: 'certificate_unreadable' },
+    { title: 'nginx: padding in the middle', source: 'nginx', header: 'X-SSL-Client-Cert', value: encodeURIComponent('-----BEGIN CERTIFICATE-----\nAA=A\n-----END CERTIFICATE-----'), result: 'certificate_unreadable' },
+    { title: 'nginx: only white space', source: 'nginx', header: 'X-SSL-Client-Cert', value: encodeURIComponent('-----BEGIN CERTIFICATE-----\n \n-----END CERTIFICATE-----'), result: 'certificate_unreadable' },
+    { title: 'nginx: the header of another form', source: 'nginx', header: 'Client-Cert', value: escaped, result: 'certificate_missing' },
+    { title: 'nginx: a name with underscores', source: 'nginx', header: 'X_SSL_Client_Cert', value: escaped, result: 'certificate_missing' },
+
+    { title: 'Envoy: a hash', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `By=spiffe://a;Hash=${hex};Subject="";URI=spiffe://b`, result: A },
+    { title: 'Envoy: hash and certificate', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${hex};Cert="${escaped}"`, result: A },
+    { title: 'Envoy: names and digits in another case', source: 'xfcc', header: 'x-forwarded-client-cert', value: `hash=${hex.toUpperCase()};CERT=${escaped}`, result: A },
+    { title: 'Envoy: the last of two elements', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${otherHex};DNS=x,By=spiffe://a;Hash=${hex}`, result: A },
+    { title: 'Envoy: a comma, a semicolon and an escaped quote inside quotes', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${hex};Subject="CN=\\"x\\",O=y;Hash=${otherHex}"`, result: A },
+    { title: 'Envoy: several names of the certificate', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${hex};DNS=a;DNS=b`, result: A },
+    { title: 'Envoy: the hash only in an element before the last', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${hex},By=spiffe://a`, result: 'certificate_unreadable' },
+    { title: 'Envoy: a certificate and no hash', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Cert="${escaped}"`, result: 'certificate_unreadable' },
+    { title: 'Envoy: hash and certificate that differ', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${otherHex};Cert="${escaped}"`, result: 'certificate_unreadable' },
+    { title: 'Envoy: hash and a certificate that cannot be read', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${hex};Cert="%"`, result: 'certificate_unreadable' },
+    { title: 'Envoy: two hashes', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${otherHex};Hash=${hex}`, result: 'certificate_unreadable' },
+    { title: 'Envoy: a short hash', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${hex.slice(2)}`, result: 'certificate_unreadable' },
+    { title: 'Envoy: an open quote that would hide what the proxy appends', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${hex};URI=",Hash=${otherHex}`, result: 'certificate_unreadable' },
+    { title: 'Envoy: an open quote that a quote of the proxy closes', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${hex};URI=",Hash=${otherHex};Subject="CN=x"`, result: 'certificate_unreadable' },
+    { title: 'Envoy: a semicolon at the end', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${hex};`, result: 'certificate_unreadable' },
+    { title: 'Envoy: a comma at the end', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${hex},`, result: 'certificate_unreadable' },
+    { title: 'Envoy: no pair', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: hex, result: 'certificate_unreadable' }
+  ]
+  for (const { title, source, header, value, result } of forms) t.equal(read(source, ['Host', 'x', header, value]), result, title)
+})
+
+t.test('A header counts only from a trusted peer, and only once', async t => {
+  for (const [source, header, value] of [['client-cert', 'Client-Cert', `:${base64}:`], ['nginx', 'X-SSL-Client-Cert', escaped], ['xfcc', 'X-Forwarded-Client-Cert', `Hash=${hex}`]] as const) {
+    t.equal(read(source, [header, value]), A)
+    t.equal(read(source, [header, value], { remoteAddress: '10.0.0.2' }), 'certificate_missing', 'another peer')
+    t.equal(read(source, [header, value, header.toLowerCase(), value]), 'certificate_unreadable', 'two lines')
+    t.equal(read(source, []), 'certificate_missing', 'no line')
+  }
+})
+
+t.test('A socket gives the certificate with which the client connected', async t => {
+  t.equal(read('socket', [], { getPeerX509Certificate: () => certificates.a }), A)
+  t.equal(read('socket', [], { getPeerX509Certificate: () => undefined }), 'certificate_missing', 'a client without a certificate')
+  t.equal(read('socket', ['Client-Cert', `:${base64}:`], { remoteAddress: TRUSTED }), 'certificate_missing', 'without TLS, and headers do not count')
+})
