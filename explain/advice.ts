@@ -128,6 +128,16 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cause: 'The client renewed its certificate and still uses the old token. Or the token was stolen.',
     cure: 'Fetch a new token with the certificate that is in use.'
   },
+  token_inactive: {
+    meaning: 'The introspection endpoint answers `active: false` for the token.',
+    cause: 'The token was revoked, the user has logged out, the token has expired, or it was made up.',
+    cure: 'Fetch a new token. If every token is refused, check that `IDP_CLIENT_ID` may introspect the tokens of this client: some providers answer `active: false` to everybody else.'
+  },
+  token_contradicted: {
+    meaning: 'The `iss`, `sub`, `aud` or `cnf` of the answer of the introspection endpoint differs from the same claim of the token.',
+    cause: 'The endpoint belongs to another tenant, or the provider answers about another token.',
+    cure: 'Check `IDP_INTROSPECTION_ENDPOINT`. If it is right, ask the provider why the two differ.'
+  },
   domain_has_scheme: {
     meaning: 'The service cannot verify any token, because its `IDP_DOMAIN` starts with a scheme.',
     cause: '`IDP_DOMAIN` was copied from the address bar of a browser.',
@@ -325,6 +335,11 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     meaning: 'The service does not have the key that it needs, and cannot get it from the provider. The request may be good.',
     cause: 'The provider is down, or something blocks the way to it: DNS, firewall, proxy or TLS.',
     cure: 'The client can try again after `Retry-After` seconds. The log and the metric `holdfast_keys_last_failure` name the failure: docs/operating.md.'
+  },
+  introspection_unavailable: {
+    meaning: 'The provider must be asked about the token, and it did not give a usable answer in time. The log line names the `failure`.',
+    cause: 'The introspection endpoint is down, slow, refuses our client credentials (`status: 401`), answers something that is not an introspection answer, or more than 64 questions are under way (`busy`).',
+    cure: 'Check the endpoint and the credentials with `npm run check`. The client may try again after the time in `Retry-After`.'
   },
   replay_unavailable: {
     meaning: 'The service cannot tell whether the proof was used before, because the shared replay store does not answer. The request may be good.',

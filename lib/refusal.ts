@@ -43,6 +43,10 @@ export const REFUSALS = Object.freeze({
   certificate_missing: kind(401, 'invalid_token', 'The access token is bound to a certificate, and the client has shown none.'),
   certificate_unreadable: kind(401, 'invalid_token', 'The access token is bound to a certificate, and the one that was passed on cannot be read.'),
   certificate_mismatch: kind(401, 'invalid_token', 'The access token is bound to another certificate.'),
+
+  // What the provider says about the token: RFC 7662 section 2.2.
+  token_inactive: kind(401, 'invalid_token', 'The issuer says that the access token is not active.'),
+  token_contradicted: kind(401, 'invalid_token', 'What the issuer says about the access token contradicts its claims.'),
   domain_has_scheme: kind(401, 'invalid_token', 'No access token can be verified, because the configured domain starts with a scheme.'),
 
   // The proof that belongs to the token: RFC 9449 sections 4.3 and 7.
@@ -93,6 +97,7 @@ export const REFUSALS = Object.freeze({
   // We could not decide; the client may try again.
   issuers_unavailable: kind(503, null, 'Whether the issuer of the access token is accepted cannot be told now.'),
   keys_unavailable: kind(503, null, 'The keys of the identity provider cannot be reached.'),
+  introspection_unavailable: kind(503, null, 'The identity provider cannot be asked about the access token.'),
   replay_unavailable: kind(503, null, 'The replay store cannot be reached.'),
   replay_full: kind(503, null, 'The replay store is full.')
 })

@@ -122,7 +122,7 @@ export interface KeySet {
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Returns the object that a document of the provider holds. Throws ProviderFailure `not_json`, or `malformed` for other JSON. */
-export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed' | 'set_malformed'): Record<string, unknown> {
+export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed' | 'set_malformed' | 'introspection_malformed'): Record<string, unknown> {
   let document: unknown
   try {
     document = JSON.parse(utf8.decode(body))

@@ -19,10 +19,19 @@ export interface Answer {
   readonly facts?: FailureFacts
 }
 
+/** What is sent to the provider: a form, and headers beside the usual ones. */
+export interface PostedForm {
+  readonly headers: Readonly<Record<string, string>>
+  /** `application/x-www-form-urlencoded` */
+  readonly body: string
+}
+
 /** One exchange with the provider: a few requests under one deadline. */
 export interface Exchange {
   /** One GET. Rejects with ProviderFailure. */
   get (url: string): Promise<Answer>
+  /** One POST. Rejects with ProviderFailure. */
+  post (url: string, form: PostedForm): Promise<Answer>
   /** Cuts every running request and closes every connection of this exchange. */
   close (): void
 }
@@ -118,9 +127,9 @@ export function createTransport (options: TransportOptions = {}): Transport {
       for (const agent of Object.values(agents)) agent.destroy().catch(ignore)
     }
 
-    async function get (url: string): Promise<Answer> {
+    async function send (url: string, form?: PostedForm): Promise<Answer> {
       try {
-        return await Promise.race([over, read(url)])
+        return await Promise.race([over, read(url, form)])
       } catch (error) {
         throw failureOf(error).with(factsOf(url))
       }
@@ -132,11 +141,12 @@ export function createTransport (options: TransportOptions = {}): Transport {
       return { url: shown(url), proxy: protocol === 'https:' && !direct.has(origin) ? proxyHost : undefined }
     }
 
-    async function read (url: string): Promise<Answer> {
+    async function read (url: string, form: PostedForm | undefined): Promise<Answer> {
       const { statusCode: status, headers, body } = await undici().request(url, {
         // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
         dispatcher: isLoopbackHttp(new URL(url)) ? agents.direct : agents.proxied,
-        headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast' }
+        headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', ...(form && { 'content-type': 'application/x-www-form-urlencoded', ...form.headers }) },
+        ...(form && { method: 'POST', body: form.body })
       })
       body.on('error', ignore)
       // If a provider moves, the operator must change the settings. If redirects were followed, any answer could choose where keys come
@@ -156,7 +166,7 @@ export function createTransport (options: TransportOptions = {}): Transport {
       return { status, body: Buffer.concat(chunks), headers, facts: { ...factsOf(url), status, contentType: contentType === undefined ? undefined : shown(contentType) } }
     }
 
-    return { get, close }
+    return { get: url => send(url), post: send, close }
   }
 
   return { open }

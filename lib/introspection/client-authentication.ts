@@ -1,0 +1,109 @@
+import { createPrivateKey, sign } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { ALGORITHMS } from '../jose/signature.ts'
+import type { JwsAlg } from '../jose/signature.ts'
+
+/** How this service proves itself at the provider (OpenID Connect Core 1.0 section 9). */
+export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const
+
+export type ClientAuthMethod = (typeof CLIENT_AUTH_METHODS)[number]
+
+/** What a request adds to prove the client: headers, and members of the form. */
+export interface ClientProof {
+  readonly headers: Readonly<Record<string, string>>
+  readonly form: Readonly<Record<string, string>>
+}
+
+/** Makes the proof of one request. */
+export type ClientAuthentication = () => Promise<ClientProof>
+
+export interface ClientCredentials {
+  readonly method: ClientAuthMethod
+  readonly clientId: string
+  /** For the two methods with a secret. */
+  readonly clientSecret: string | undefined
+  /** For `private_key_jwt`. */
+  readonly key: ClientKey | undefined
+  /** The issuer, which is the audience of an assertion. */
+  readonly issuer: string
+  /** Unix seconds. */
+  readonly now: () => number
+  readonly randomBytes: (size: number) => Buffer
+}
+
+export function createClientAuthentication (credentials: ClientCredentials): ClientAuthentication {
+  const { method, clientId, clientSecret, key } = credentials
+  switch (method) {
+    case 'client_secret_basic': {
+      const authorization = `Basic ${Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret!)}`).toString('base64')}`
+      return async () => ({ headers: { authorization }, form: {} })
+    }
+    case 'client_secret_post':
+      return async () => ({ headers: {}, form: { client_id: clientId, client_secret: clientSecret! } })
+    case 'private_key_jwt':
+      return async () => ({
+        headers: {},
+        form: {
+          client_id: clientId,
+          client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+          client_assertion: await makeAssertion(key!, credentials)
+        }
+      })
+  }
+}
+
+/** RFC 6749 section 2.3.1: both parts of Basic credentials are encoded as in a form. */
+function formEncoded (text: string): string {
+  return new URLSearchParams({ '': text }).toString().slice(1)
+}
+
+/** A private key of this service, with the algorithm that fits it. */
+export interface ClientKey {
+  readonly key: KeyObject
+  readonly alg: JwsAlg
+  /** Only a JWK has one. */
+  readonly kid: string | undefined
+}
+
+/** The algorithm for each kind of key: RS256 for RSA, because every provider knows it. */
+const ALG_BY_CURVE: Readonly<Record<string, JwsAlg>> = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }
+
+/**
+ * Reads the private key of a file: PEM (PKCS#8, PKCS#1 or SEC 1), or a JWK (RFC 7517), whose `alg` and `kid` are used.
+ * @throws TypeError for a text that holds no private key that can sign
+ */
+export function parseClientKey (text: string): ClientKey {
+  const jwk = text.trimStart().startsWith('{') ? JSON.parse(text) as Record<string, unknown> : undefined
+  const key = jwk ? createPrivateKey({ key: jwk, format: 'jwk' }) : createPrivateKey(text)
+  const alg = jwk?.alg ?? algOf(key)
+  if (typeof alg !== 'string' || !isAlgOf(alg, key)) throw new TypeError('The key cannot sign an assertion.')
+  return { key, alg, kid: typeof jwk?.kid === 'string' ? jwk.kid : undefined }
+}
+
+function algOf ({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): JwsAlg | undefined {
+  if (asymmetricKeyType === 'rsa') return 'RS256'
+  if (asymmetricKeyType === 'ed25519') return 'EdDSA'
+  return ALG_BY_CURVE[asymmetricKeyDetails?.namedCurve ?? '']
+}
+
+function isAlgOf (alg: string, key: KeyObject): alg is JwsAlg {
+  const natural = algOf(key)
+  return alg === natural || (natural === 'EdDSA' && alg === 'Ed25519') || (natural === 'RS256' && Object.hasOwn(ALGORITHMS, alg) && ALGORITHMS[alg as JwsAlg].kty === 'RSA')
+}
+
+const ASSERTION_SECONDS = 60
+
+/** RFC 7523 section 3. The key signs on the thread pool. */
+function makeAssertion ({ key, alg, kid }: ClientKey, { clientId, issuer, now, randomBytes }: ClientCredentials): Promise<string> {
+  const iat = Math.floor(now())
+  const header = { alg, typ: 'JWT', ...(kid === undefined ? {} : { kid }) }
+  const claims = { iss: clientId, sub: clientId, aud: issuer, jti: randomBytes(16).toString('base64url'), iat, exp: iat + ASSERTION_SECONDS }
+  const input = [header, claims].map(part => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+  const { digest, signing } = ALGORITHMS[alg]
+  return new Promise((resolve, reject) => {
+    sign(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363', ...signing }, (error, signature) => {
+      if (error) return reject(error)
+      resolve(`${input}.${signature.toString('base64url')}`)
+    })
+  })
+}
