@@ -71,7 +71,7 @@ async function use<Result> (answer: Answer, read: () => Result | Promise<Result>
 }
 
 /** OpenID Connect Discovery 1.0 section 4.3: a document that speaks for another issuer is not used. */
-async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange): Promise<string> {
+async function discover ({ issuer, base }: ProviderAddress, exchange: Pick<Exchange, 'get'>): Promise<string> {
   const answer = await exchange.get(`${base}.well-known/openid-configuration`)
   if (answer.status === 404) return `${base}.well-known/jwks.json`
   return use(answer, async () => {
@@ -96,7 +96,7 @@ async function discover ({ issuer, base }: ProviderAddress, exchange: Exchange):
  * @param known the keys at hand, so that a key that stays is the same object as before
  * @throws ProviderFailure
  */
-export async function fetchKeySet (address: ProviderAddress, exchange: Exchange, known: SigningKeys): Promise<FetchedKeys> {
+export async function fetchKeySet (address: ProviderAddress, exchange: Pick<Exchange, 'get'>, known: SigningKeys): Promise<FetchedKeys> {
   const jwksUri = address.jwksUri ?? await discover(address, exchange)
   const answer = await exchange.get(jwksUri)
   return use(answer, () => {

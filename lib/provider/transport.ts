@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import type { Agent } from 'undici'
+import type { Agent, Dispatcher } from 'undici'
 import { shown } from '../shown.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import type { FailureFacts } from './provider-failure.ts'
@@ -40,6 +40,11 @@ export interface Transport {
   open (): Exchange
 }
 
+export interface ClosableTransport extends Transport {
+  /** Closes the connections that are kept between exchanges. */
+  close (): void
+}
+
 export interface TransportOptions {
   /**
    * URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY. Without HTTPS_PROXY, HTTP_PROXY is used for both. `http:` on loopback never
@@ -55,6 +60,8 @@ export interface TransportOptions {
   deadlineMs?: number
   /** Bytes of one body, after decoding. */
   maxBytes?: number
+  /** Whether exchanges share connections, which are then kept open for a few seconds. For many small exchanges. */
+  keepAlive?: boolean
 }
 
 /** If a proxy is not given, undici reads the environment. This code must not, so it passes an empty text, which means no proxy. */
@@ -89,31 +96,39 @@ const ignore = (): void => {}
  * deadline for the whole exchange, and a limit on decoded bytes. A slow drip cannot stretch the deadline. The limit holds against a
  * compressed bomb: nothing compressed is asked for, and a `Content-Encoding` is refused before the first byte of the body is read.
  *
- * Each exchange opens its own connections and closes all of them. So a connection or a proxy that hangs cannot delay the next
- * exchange, and nothing lives longer than the deadline.
+ * Unless connections are kept, each exchange opens its own and closes all of them. So a connection or a proxy that hangs cannot delay
+ * the next exchange, and nothing lives longer than the deadline.
  *
  * Throws TypeError for a proxy that is not a URL.
  */
-export function createTransport (options: TransportOptions = {}): Transport {
-  const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024 } = options
+export function createTransport (options: TransportOptions = {}): ClosableTransport {
+  const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024, keepAlive = false } = options
   const proxies = { httpProxy: proxyUrl(options.httpProxy), httpsProxy: proxyUrl(options.httpsProxy), noProxy }
   const httpsProxy = proxies.httpsProxy || proxies.httpProxy
   const proxyHost = httpsProxy === '' ? undefined : new URL(httpsProxy).host
   // This is set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch the check off for the keys.
   const tls = { rejectUnauthorized: true, timeout: deadlineMs, ...(ca === undefined ? {} : { ca }) }
 
-  function open (): Exchange {
+  let kept: Agents | undefined
+
+  function openAgents (): Agents {
     const { Agent: DirectAgent, EnvHttpProxyAgent, Pool } = undici()
     // Which origins NO_PROXY has let pass the proxy: undici hands a tunnel to the pool as a function, and nothing else.
-    const direct = new Set<string>()
+    const unproxied = new Set<string>()
     const factory: NonNullable<Agent.Options['factory']> = (origin, options) => {
-      if (typeof (options as Agent.Options).connect !== 'function') direct.add(new URL(origin).origin)
+      if (typeof (options as Agent.Options).connect !== 'function') unproxied.add(new URL(origin).origin)
       return new Pool(origin, options)
     }
-    const agents = {
+    return {
       proxied: new EnvHttpProxyAgent({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls, factory }),
-      direct: new DirectAgent({ connect: tls })
+      direct: new DirectAgent({ connect: tls }),
+      unproxied
     }
+  }
+
+  function open (): Exchange {
+    const agents = keepAlive ? kept ??= openAgents() : openAgents()
+    const abort = new AbortController()
     // The abort signal races with the request, because undici obeys it only after it has a connection: it would wait for a proxy that
     // hangs.
     let end: (reason: ProviderFailure) => void = ignore
@@ -124,7 +139,8 @@ export function createTransport (options: TransportOptions = {}): Transport {
     function close (): void {
       clearTimeout(timer)
       end(new ProviderFailure('deadline'))
-      for (const agent of Object.values(agents)) agent.destroy().catch(ignore)
+      abort.abort()
+      if (!keepAlive) destroy(agents)
     }
 
     async function send (url: string, form?: PostedForm): Promise<Answer> {
@@ -138,13 +154,14 @@ export function createTransport (options: TransportOptions = {}): Transport {
     function factsOf (url: string): FailureFacts {
       const { origin, protocol } = new URL(url)
       // `http:` is for loopback only, and so never for a proxy.
-      return { url: shown(url), proxy: protocol === 'https:' && !direct.has(origin) ? proxyHost : undefined }
+      return { url: shown(url), proxy: protocol === 'https:' && !agents.unproxied.has(origin) ? proxyHost : undefined }
     }
 
     async function read (url: string, form: PostedForm | undefined): Promise<Answer> {
       const { statusCode: status, headers, body } = await undici().request(url, {
         // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
         dispatcher: isLoopbackHttp(new URL(url)) ? agents.direct : agents.proxied,
+        signal: abort.signal,
         headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', ...(form && { 'content-type': 'application/x-www-form-urlencoded', ...form.headers }) },
         ...(form && { method: 'POST', body: form.body })
       })
@@ -169,5 +186,22 @@ export function createTransport (options: TransportOptions = {}): Transport {
     return { get: url => send(url), post: send, close }
   }
 
-  return { open }
+  return {
+    open,
+    close () {
+      if (kept) destroy(kept)
+      kept = undefined
+    }
+  }
+}
+
+interface Agents {
+  readonly proxied: Dispatcher
+  readonly direct: Dispatcher
+  /** The origins that were reached without the proxy. */
+  readonly unproxied: ReadonlySet<string>
+}
+
+function destroy ({ proxied, direct }: Agents): void {
+  for (const agent of [proxied, direct]) agent.destroy().catch(ignore)
 }

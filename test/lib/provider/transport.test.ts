@@ -205,3 +205,45 @@ t.test('a proxy that is no URL is refused at once', async (t) => {
   }
   t.ok(createTransport({ httpProxy: 'http://user:password@proxy.example:3128', httpsProxy: 'https://proxy.example' }))
 })
+
+t.test('a form is posted, and exchanges that share connections open fewer', async (t) => {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  const ports = new Set<number | undefined>()
+  const bodies: string[] = []
+  provider.jwks = async (request, response) => {
+    ports.add(request.socket.remotePort)
+    let body = ''
+    for await (const chunk of request) body += chunk
+    bodies.push(`${request.method} ${request.headers['content-type']} ${request.headers['x-test']} ${body}`)
+    json({})(request, response)
+  }
+  for (const keepAlive of [true, false]) {
+    ports.clear()
+    const transport = createTransport({ keepAlive })
+    for (const token of ['a', 'b', 'c', 'd']) {
+      const exchange = transport.open()
+      t.equal((await exchange.post(provider.jwksUri, { headers: { 'x-test': '1' }, body: `token=${token}` })).status, 200)
+      exchange.close()
+    }
+    transport.close()
+    t.equal(ports.size < 4, keepAlive)
+  }
+  t.same(bodies.slice(0, 2), ['a', 'b'].map(token => `POST application/x-www-form-urlencoded 1 token=${token}`))
+})
+
+t.test('an exchange that is closed cuts its request, and those that share its connections go on', async (t) => {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  const transport = createTransport({ keepAlive: true })
+  t.teardown(transport.close)
+  provider.jwks = hang()
+  const cut = transport.open()
+  const request = cut.get(provider.jwksUri)
+  cut.close()
+  await t.rejects(request, { name: 'ProviderFailure', word: 'deadline' })
+  provider.jwks = json({ keys: [] })
+  const next = transport.open()
+  t.equal((await next.get(provider.jwksUri)).status, 200)
+  next.close()
+})

@@ -1,0 +1,156 @@
+import { generateKeyPairSync, randomBytes, verify } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { createClientAuthentication, parseClientKey } from '../../lib/introspection/client-authentication.ts'
+import type { ClientCredentials } from '../../lib/introspection/client-authentication.ts'
+import { createIntrospector } from '../../lib/introspection/introspector.ts'
+import type { Introspector, IntrospectorOptions } from '../../lib/introspection/introspector.ts'
+import { ALGORITHMS } from '../../lib/jose/signature.ts'
+import type { JwsAlg } from '../../lib/jose/signature.ts'
+import { createTransport } from '../../lib/provider/transport.ts'
+import type { TransportOptions } from '../../lib/provider/transport.ts'
+
+const NOW = 1_800_000_000
+const ISSUER = 'https://idp.example/'
+
+function authentication (given: Partial<ClientCredentials>) {
+  return createClientAuthentication({ method: 'client_secret_basic', clientId: 'api', clientSecret: 'secret', key: undefined, issuer: ISSUER, now: () => NOW, randomBytes, ...given })
+}
+
+const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }) as string
+const part = (jwt: string, index: number) => JSON.parse(Buffer.from(jwt.split('.')[index]!, 'base64url').toString())
+
+t.test('A secret is sent as Basic credentials, encoded as in a form, or in the form', async t => {
+  const secret = { clientId: 'my api:1', clientSecret: 's%c+ret/é' }
+  const { headers, form } = await authentication(secret)()
+  t.equal(Buffer.from(headers.authorization!.slice('Basic '.length), 'base64').toString(), 'my+api%3A1:s%25c%2Bret%2F%C3%A9')
+  t.same(form, {})
+  t.same(await authentication({ ...secret, method: 'client_secret_post' })(), { headers: {}, form: { client_id: 'my api:1', client_secret: 's%c+ret/é' } })
+})
+
+t.test('A private key signs an assertion with the algorithm that fits it', async t => {
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' })
+  const ed = generateKeyPairSync('ed25519')
+  const files: ReadonlyArray<{ title: string, text: string, publicKey: KeyObject, alg: JwsAlg, kid?: string }> = [
+    { title: 'RSA in PKCS#8', text: pemOf(rsa.privateKey), publicKey: rsa.publicKey, alg: 'RS256' },
+    { title: 'RSA in PKCS#1', text: rsa.privateKey.export({ type: 'pkcs1', format: 'pem' }) as string, publicKey: rsa.publicKey, alg: 'RS256' },
+    { title: 'P-256', text: pemOf(p256.privateKey), publicKey: p256.publicKey, alg: 'ES256' },
+    { title: 'P-384', text: pemOf(p384.privateKey), publicKey: p384.publicKey, alg: 'ES384' },
+    { title: 'Ed25519', text: pemOf(ed.privateKey), publicKey: ed.publicKey, alg: 'EdDSA' },
+    { title: 'a JWK with kid and algorithm', text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'PS384', kid: 'k1' }), publicKey: rsa.publicKey, alg: 'PS384', kid: 'k1' },
+    { title: 'a JWK without them', text: `\n${JSON.stringify(ed.privateKey.export({ format: 'jwk' }))}`, publicKey: ed.publicKey, alg: 'EdDSA' },
+    { title: 'a JWK whose algorithm is named Ed25519', text: JSON.stringify({ ...ed.privateKey.export({ format: 'jwk' }), alg: 'Ed25519' }), publicKey: ed.publicKey, alg: 'Ed25519' }
+  ]
+  for (const { title, text, publicKey, alg, kid } of files) {
+    const { headers, form } = await authentication({ method: 'private_key_jwt', key: parseClientKey(text) })()
+    t.same([headers, form.client_id, form.client_assertion_type], [{}, 'api', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'], title)
+    const jwt = form.client_assertion!
+    t.same(part(jwt, 0), { alg, typ: 'JWT', ...(kid && { kid }) })
+    t.match(part(jwt, 1), { iss: 'api', sub: 'api', aud: ISSUER, iat: NOW, exp: NOW + 60, jti: /^[\w-]{22}$/ })
+    const { digest, signing } = ALGORITHMS[alg]
+    const [header, claims, signature] = jwt.split('.')
+    t.ok(verify(digest, Buffer.from(`${header}.${claims}`), { key: publicKey, dsaEncoding: 'ieee-p1363', ...signing }, Buffer.from(signature!, 'base64url')))
+  }
+  const other = generateKeyPairSync('ec', { namedCurve: 'secp256k1' })
+  const refused = [
+    { title: 'a curve without an algorithm', text: pemOf(other.privateKey) },
+    { title: 'a key that can only agree on keys', text: pemOf(generateKeyPairSync('x25519').privateKey) },
+    { title: 'the algorithm of another kind of key', text: JSON.stringify({ ...p256.privateKey.export({ format: 'jwk' }), alg: 'RS256' }) },
+    { title: 'the algorithm of another curve', text: JSON.stringify({ ...p256.privateKey.export({ format: 'jwk' }), alg: 'ES384' }) },
+    { title: 'an algorithm that does not exist', text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'none' }) },
+    { title: 'an algorithm of RSA that does not sign', text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'ES256' }) },
+    { title: 'a public key', text: p256.publicKey.export({ type: 'spki', format: 'pem' }) as string },
+    { title: 'no key', text: 'key' }
+  ]
+  for (const { title, text } of refused) t.throws(() => parseClientKey(text), title)
+})
+
+interface Asked {
+  readonly introspector: Introspector
+  readonly bodies: string[]
+  /** What the endpoint answers next. */
+  answer: { status?: number, body: string, hang?: boolean }
+}
+
+async function setUp (t: Test, options: Partial<IntrospectorOptions> = {}, transportOptions: TransportOptions = {}): Promise<Asked> {
+  const bodies: string[] = []
+  const accepts: unknown[] = []
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    bodies.push(body)
+    accepts.push(request.headers.accept)
+    if (asked.answer.hang) return
+    response.writeHead(asked.answer.status ?? 200).end(asked.answer.body)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const transport = createTransport({ keepAlive: true, ...transportOptions })
+  t.teardown(transport.close)
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
+  const introspector = createIntrospector({ transport, endpoint: async () => url, authenticate: authentication({}), readSigned: undefined, ...options })
+  t.teardown(() => introspector.close())
+  const asked: Asked = { introspector, bodies, answer: { body: '{"active":true,"sub":"u"}' } }
+  return asked
+}
+
+t.test('The provider is asked once, and its claims are returned', async t => {
+  const asked = await setUp(t)
+  const answers = await Promise.all([asked.introspector.ask('a b'), asked.introspector.ask('a b'), asked.introspector.ask('c')])
+  t.same(answers, [{ sub: 'u' }, { sub: 'u' }, { sub: 'u' }])
+  t.same(asked.bodies.sort(), ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'], 'callers who ask for one token at once share a call')
+  asked.answer = { body: '{"active":false,"sub":"u"}' }
+  t.equal(await asked.introspector.ask('a b'), undefined, 'nothing is believed about a token that is not active')
+  t.same(asked.introspector.state(), { calls: 3, failures: 0, inFlight: 0 })
+})
+
+t.test('An answer that cannot be used is not taken for a refusal', async t => {
+  const asked = await setUp(t, {}, { deadlineMs: 300 })
+  const answers: ReadonlyArray<{ title: string, answer: Asked['answer'], failure: string }> = [
+    { title: 'a text for a boolean', answer: { body: '{"active":"true"}' }, failure: 'introspection_malformed' },
+    { title: 'a number for a boolean', answer: { body: '{"active":1}' }, failure: 'introspection_malformed' },
+    { title: 'no member active', answer: { body: '{"sub":"u"}' }, failure: 'introspection_malformed' },
+    { title: 'a list', answer: { body: '[{"active":true}]' }, failure: 'introspection_malformed' },
+    { title: 'no JSON', answer: { body: 'active' }, failure: 'not_json' },
+    { title: 'our credentials are refused', answer: { status: 401, body: '{"active":false}' }, failure: 'status' },
+    { title: 'a fault of the provider', answer: { status: 500, body: '' }, failure: 'status' },
+    { title: 'a redirect', answer: { status: 302, body: '' }, failure: 'redirect' },
+    { title: 'more than 1 MiB', answer: { body: `{"active":true,"x":"${'x'.repeat(1024 * 1024)}"}` }, failure: 'too_large' },
+    { title: 'no answer', answer: { body: '', hang: true }, failure: 'deadline' }
+  ]
+  for (const { title, answer, failure } of answers) {
+    asked.answer = answer
+    await t.rejects(asked.introspector.ask('t'), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure }, retryAfterSeconds: 1 }, title)
+  }
+  asked.answer = { body: '{"active":true}' }
+  t.same(await asked.introspector.ask('t'), {})
+  t.same(asked.introspector.state(), { calls: answers.length + 1, failures: answers.length, inFlight: 0 })
+})
+
+t.test('A fault of our own is unavailability too', async t => {
+  const asked = await setUp(t, { endpoint: () => Promise.reject(new TypeError('x')) })
+  await t.rejects(asked.introspector.ask('t'), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure: 'unexpected', detail: 'TypeError' } })
+})
+
+t.test('At most 64 tokens are asked about at once', async t => {
+  const asked = await setUp(t, {}, { deadlineMs: 1000 })
+  asked.answer = { body: '', hang: true }
+  const waiting = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`t${i}`).catch(error => error))
+  await t.rejects(asked.introspector.ask('one more'), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure: 'busy' } })
+  t.equal(asked.introspector.state().inFlight, 64)
+  asked.introspector.close()
+  for (const error of await Promise.all(waiting)) t.match(error, { detail: { failure: 'deadline' } })
+  asked.answer = { body: '{"active":true}' }
+  t.same(await asked.introspector.ask('one more'), {}, 'and afterwards there is room')
+})
+
+t.test('An answer that is a JWT is read by the function that knows the keys', async t => {
+  const asked = await setUp(t, { readSigned: async jwt => ({ active: jwt === 'a.b.c', sub: 'u' }) })
+  asked.answer = { body: 'a.b.c' }
+  t.same(await asked.introspector.ask('t'), { sub: 'u' })
+})
