@@ -69,6 +69,18 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
     meaning: 'the key file cannot be read; `detail` is the code of the error, `NOT_A_FILE` or `TOO_LARGE` (more than 1 MiB)',
     cure: '`IDP_KEYS_FILE`, the rights of the file, and whether it is there'
   },
+  introspection_endpoint: {
+    meaning: 'the discovery document names no `introspection_endpoint`',
+    cure: 'set `IDP_INTROSPECTION_ENDPOINT`, or switch introspection on at the provider'
+  },
+  introspection_malformed: {
+    meaning: 'the answer about a token is not one of RFC 7662: `active` is not a boolean, or a signed answer is not for us',
+    cure: 'the endpoint, `IDP_CLIENT_ID`, and `idp.introspection.signed`, which must be what the provider does'
+  },
+  introspection_signature: {
+    meaning: 'the signature of a signed answer about a token is not by a key of the issuer',
+    cure: 'the endpoint: it may belong to another tenant'
+  },
   unexpected: {
     meaning: 'a fault in Holdfast; `detail` is the name of the error',
     cure: 'please report it'

@@ -1,3 +1,4 @@
+import { createIntrospection } from './create-introspection.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { openKeyFile } from '../provider/key-file.ts'
@@ -40,7 +41,7 @@ export async function createIssuers (settings: Settings, options: IssuersOptions
   if (options.lookUpIssuer) return createAskedIssuers({ ask: createQuestion(options.lookUpIssuer, settings, options), nowMs: options.surroundings.steadyMs })
   if (settings.issuers.length === 0) return undefined
   const outcomes = await Promise.allSettled(settings.issuers.map(issuer => createTokenIssuer(issuer, settings, options)))
-  const problems = outcomes.flatMap((outcome, index) => outcome.status === 'rejected' ? [keysFileProblem(settings, index, outcome.reason as ProviderFailure)] : [])
+  const problems = outcomes.flatMap((outcome, index) => outcome.status === 'rejected' ? [...problemsOf(settings, index, outcome.reason as Error)] : [])
   const issuers = outcomes.flatMap(outcome => outcome.status === 'fulfilled' ? [outcome.value] : [])
   if (problems.length > 0) throw new SettingsError(problems)
   return createIssuerTable(issuers)
@@ -77,20 +78,25 @@ function withinDeadline<T> (run: () => Promise<T>, { after }: Surroundings): Pro
   })
 }
 
-/** Only the key file of an issuer can fail at the start. */
-function keysFileProblem ({ issuers, IDP_ISSUERS }: Settings, index: number, { word, detail = word }: ProviderFailure): string {
+/** Only the files of an issuer can fail at the start. */
+function problemsOf ({ issuers, IDP_ISSUERS }: Settings, index: number, error: Error): readonly string[] {
+  if (error instanceof SettingsError) return error.problems
+  const { word, detail = word } = error as ProviderFailure
   const name = IDP_ISSUERS ? `idp.issuers[${index}].keysFile` : 'IDP_KEYS_FILE (idp.keysFile)'
-  return `${name} is ${JSON.stringify(issuers[index]!.keysFile)}, which is not usable (${detail}); allowed: path of a file with a JWK set of public keys`
+  return [`${name} is ${JSON.stringify(issuers[index]!.keysFile)}, which is not usable (${detail}); allowed: path of a file with a JWK set of public keys`]
 }
 
-/** @throws ProviderFailure if its key file is missing or broken */
+/** @throws ProviderFailure, SettingsError if a file of it is missing or broken */
 async function createTokenIssuer (issuer: IssuerSettings, settings: Settings, options: IssuersOptions): Promise<TokenIssuer> {
+  const keys = await createKeys(issuer, settings, options)
+  const rules = createTokenRules({ issuer: issuer.issuer, audience: issuer.audience, resource: settings.RESOURCE, algs: issuer.algs, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS })
   return {
     issuer: issuer.issuer,
-    keys: await createKeys(issuer, settings, options),
-    rules: createTokenRules({ issuer: issuer.issuer, audience: issuer.audience, resource: settings.RESOURCE, algs: issuer.algs, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS }),
+    keys,
+    rules,
     scopeClaims: issuer.scopeClaims,
-    dpopMode: issuer.dpopMode
+    dpopMode: issuer.dpopMode,
+    introspection: await createIntrospection(issuer, { keys, rules, surroundings: options.surroundings }, settings)
   }
 }
 

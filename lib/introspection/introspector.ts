@@ -1,7 +1,7 @@
 import type { JsonObject } from '../jose/jws.ts'
 import { parseDocument } from '../provider/key-set.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
-import type { Exchange, Transport } from '../provider/transport.ts'
+import type { Exchange, PostingExchange, PostingTransport } from '../provider/transport.ts'
 import { Refusal } from '../refusal.ts'
 import type { ClientAuthentication } from './client-authentication.ts'
 
@@ -20,7 +20,7 @@ export interface Introspector {
 }
 
 export interface IntrospectorOptions {
-  readonly transport: Transport
+  readonly transport: PostingTransport
   /** The address to ask, over a connection of the exchange. Rejects with ProviderFailure. */
   readonly endpoint: (exchange: Exchange) => Promise<string>
   readonly authenticate: ClientAuthentication
@@ -38,7 +38,7 @@ const RETRY_AFTER_SECONDS = 1
 
 export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions): Introspector {
   const running = new Map<string, Promise<IntrospectionAnswer>>()
-  const exchanges = new Set<Exchange>()
+  const exchanges = new Set<PostingExchange>()
   let calls = 0
   let failures = 0
 
@@ -77,6 +77,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     state: () => ({ calls, failures, inFlight: running.size }),
     close () {
       for (const exchange of exchanges) exchange.close()
+      transport.close()
     }
   }
 }

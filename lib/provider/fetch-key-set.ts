@@ -17,7 +17,7 @@ import { keyIdentity, parseDocument, parseKeySet } from './key-set.ts'
 import type { KeyMaterial, PassedOver, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
 import { shown } from '../shown.ts'
 import { ProviderFailure } from './provider-failure.ts'
-import { parseDiscoveredJwksUri, withoutTrailingSlash } from './provider-url.ts'
+import { parseDiscoveredUri, withoutTrailingSlash } from './provider-url.ts'
 import type { Answer, Exchange } from './transport.ts'
 
 const require = createRequire(import.meta.url)
@@ -70,11 +70,15 @@ async function use<Result> (answer: Answer, read: () => Result | Promise<Result>
   }
 }
 
-/** OpenID Connect Discovery 1.0 section 4.3: a document that speaks for another issuer is not used. */
-async function discover ({ issuer, base }: ProviderAddress, exchange: Pick<Exchange, 'get'>): Promise<string> {
+/**
+ * Fetches the discovery document of an issuer. Undefined if there is none. A document that speaks for another issuer is not used
+ * (OpenID Connect Discovery 1.0 section 4.3).
+ * @throws ProviderFailure
+ */
+export async function fetchDiscovery ({ issuer, base }: Pick<ProviderAddress, 'issuer' | 'base'>, exchange: Pick<Exchange, 'get'>): Promise<Record<string, unknown> | undefined> {
   const answer = await exchange.get(`${base}.well-known/openid-configuration`)
-  if (answer.status === 404) return `${base}.well-known/jwks.json`
-  return use(answer, async () => {
+  if (answer.status === 404) return undefined
+  return use(answer, () => {
     expectOk(answer)
     const document = parseDocument(answer.body, 'discovery_malformed')
     if (typeof document.issuer !== 'string' || typeof document.jwks_uri !== 'string' || document.jwks_uri === '') {
@@ -83,10 +87,16 @@ async function discover ({ issuer, base }: ProviderAddress, exchange: Pick<Excha
     if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) {
       throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: shown(document.issuer) })
     }
-    // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
-    const jwksUri = await createReader().getJwksUri(domainOf({ jwks_uri: document.jwks_uri }))
-    return parseDiscoveredJwksUri(jwksUri, base)
+    return document
   })
+}
+
+async function discoverJwksUri (address: ProviderAddress, exchange: Pick<Exchange, 'get'>): Promise<string> {
+  const document = await fetchDiscovery(address, exchange)
+  if (!document) return `${address.base}.well-known/jwks.json`
+  // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
+  const jwksUri = await createReader().getJwksUri(domainOf({ jwks_uri: document.jwks_uri }))
+  return parseDiscoveredUri(jwksUri, address.base, 'jwks_uri_refused')
 }
 
 /**
@@ -97,7 +107,7 @@ async function discover ({ issuer, base }: ProviderAddress, exchange: Pick<Excha
  * @throws ProviderFailure
  */
 export async function fetchKeySet (address: ProviderAddress, exchange: Pick<Exchange, 'get'>, known: SigningKeys): Promise<FetchedKeys> {
-  const jwksUri = address.jwksUri ?? await discover(address, exchange)
+  const jwksUri = address.jwksUri ?? await discoverJwksUri(address, exchange)
   const answer = await exchange.get(jwksUri)
   return use(answer, () => {
     expectOk(answer)

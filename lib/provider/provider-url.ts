@@ -52,14 +52,14 @@ export function parseConfiguredJwksUri (text: string): string {
 }
 
 /**
- * Decides whether keys may be fetched from the address in a discovery document (RFC 8414 section 2, `jwks_uri`). Another host is
- * accepted, because the configured provider names it. `http:` is refused, unless the issuer itself is loopback `http:`. Returns the
- * URL without fragment. Throws ProviderFailure `jwks_uri_refused`.
+ * Decides whether an address in a discovery document may be called (RFC 8414 section 2). Another host is accepted, because the
+ * configured provider names it. `http:` is refused, unless the issuer itself is loopback `http:`. Returns the URL without fragment.
+ * Throws ProviderFailure with the word `refused`.
  */
-export function parseDiscoveredJwksUri (text: string, issuer: string): string {
+export function parseDiscoveredUri (text: string, issuer: string, refused: 'jwks_uri_refused' | 'introspection_endpoint'): string {
   const url = parse(text)
   if (url === undefined || !isSafe(url) || (url.protocol === 'http:' && !issuer.startsWith('http:'))) {
-    throw new ProviderFailure('jwks_uri_refused', undefined, { expected: 'an https URL', found: shown(text) })
+    throw new ProviderFailure(refused, undefined, { expected: 'an https URL', found: shown(text) })
   }
   return withoutFragment(url)
 }

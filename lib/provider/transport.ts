@@ -30,8 +30,6 @@ export interface PostedForm {
 export interface Exchange {
   /** One GET. Rejects with ProviderFailure. */
   get (url: string): Promise<Answer>
-  /** One POST. Rejects with ProviderFailure. */
-  post (url: string, form: PostedForm): Promise<Answer>
   /** Cuts every running request and closes every connection of this exchange. */
   close (): void
 }
@@ -40,7 +38,14 @@ export interface Transport {
   open (): Exchange
 }
 
-export interface ClosableTransport extends Transport {
+/** An exchange that can send forms, too. */
+export interface PostingExchange extends Exchange {
+  /** One POST. Rejects with ProviderFailure. */
+  post (url: string, form: PostedForm): Promise<Answer>
+}
+
+export interface PostingTransport extends Transport {
+  open (): PostingExchange
   /** Closes the connections that are kept between exchanges. */
   close (): void
 }
@@ -101,7 +106,7 @@ const ignore = (): void => {}
  *
  * Throws TypeError for a proxy that is not a URL.
  */
-export function createTransport (options: TransportOptions = {}): ClosableTransport {
+export function createTransport (options: TransportOptions = {}): PostingTransport {
   const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024, keepAlive = false } = options
   const proxies = { httpProxy: proxyUrl(options.httpProxy), httpsProxy: proxyUrl(options.httpsProxy), noProxy }
   const httpsProxy = proxies.httpsProxy || proxies.httpProxy
@@ -126,7 +131,7 @@ export function createTransport (options: TransportOptions = {}): ClosableTransp
     }
   }
 
-  function open (): Exchange {
+  function open (): PostingExchange {
     const agents = keepAlive ? kept ??= openAgents() : openAgents()
     const abort = new AbortController()
     // The abort signal races with the request, because undici obeys it only after it has a connection: it would wait for a proxy that

@@ -24,7 +24,13 @@ export interface ConfigDocument {
 }
 
 const NAMES_BY_KEY = new Map(settingNames.flatMap(name => settingSpec(name).file === null ? [] : [[settingSpec(name).file!, name] as const]))
-const SECTIONS = new Set([...NAMES_BY_KEY.keys()].map(key => key.split('.')[0]!))
+const SECTIONS = new Set([...NAMES_BY_KEY.keys()].flatMap(sectionsOf))
+
+/** The sections around a key: `idp` and `idp.introspection` for `idp.introspection.for`. */
+export function sectionsOf (key: string): string[] {
+  const words = key.split('.')
+  return words.slice(1).map((_, index) => words.slice(0, index + 1).join('.'))
+}
 
 /**
  * Reads the text of a configuration file. YAML and JSON are both read as YAML, so that problems of both have line numbers. Numbers
@@ -79,22 +85,31 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   function readEntry ({ members }: EntriesSchema, map: YAMLMap, path: string): RawSettings {
     const names = new Map((members as readonly SettingName[]).map(name => [`${path}.${memberKey(name)}`, name]))
     const entry: RawSettings = {}
-    for (const { key: node, value } of map.items) {
-      const key = `${path}.${String(isScalar(node) ? node.value : node)}`
-      const where = at((node as Node).range![0])
-      const name = names.get(key)
-      const meant = nameThatWasMeant(key, [...names.keys()])
-      if (!name) problems.push(`${where}: unknown key ${JSON.stringify(key)}${meant === undefined ? '' : `; did you mean ${meant}?`}`)
-      else if (places.has(key)) problems.push(`${where}: the key ${JSON.stringify(key)} appears twice`)
-      else if (!isEmpty(value)) entry[name] = (value as Node).toJS(document)
-      places.set(key, where)
-    }
+    readMembers(map, path)
     return entry
+
+    function readMembers (map: YAMLMap, path: string): void {
+      for (const { key: node, value } of map.items) {
+        const key = `${path}.${String(isScalar(node) ? node.value : node)}`
+        const where = at((node as Node).range![0])
+        const name = names.get(key)
+        if (places.has(key)) problems.push(`${where}: the key ${JSON.stringify(key)} appears twice`)
+        else if (name && isEmpty(value)) continue
+        else if (name) entry[name] = (value as Node).toJS(document)
+        else if (isMap(value) && [...names.keys()].some(other => other.startsWith(`${key}.`))) readMembers(value, key)
+        else problems.push(`${where}: unknown key ${JSON.stringify(key)}${meantBy(key, [...names.keys()])}`)
+        places.set(key, where)
+      }
+    }
   }
 }
 
 function hint (prefix: string, key: string): string {
-  const meant = nameThatWasMeant(key, [...prefix === '' ? SECTIONS : [], ...NAMES_BY_KEY.keys()])
+  return meantBy(key, [...prefix === '' ? SECTIONS : [], ...NAMES_BY_KEY.keys()])
+}
+
+function meantBy (key: string, names: readonly string[]): string {
+  const meant = nameThatWasMeant(key, names)
   return meant === undefined ? '' : `; did you mean ${meant}?`
 }
 

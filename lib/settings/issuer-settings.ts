@@ -1,5 +1,7 @@
 import type { JwsAlg } from '../jose/signature.ts'
 import type { DpopMode } from '../scheme.ts'
+import type { ClientAuthMethod } from '../introspection/client-authentication.ts'
+import type { IntrospectedTokens } from '../token/issuer-table.ts'
 import type { ScopeClaim } from '../token/verified-tokens.ts'
 import { hasScheme } from './formats.ts'
 import { ISSUER_MEMBERS, memberKey, settingSpec } from './specs.ts'
@@ -18,6 +20,22 @@ export interface IssuerSettings {
   readonly algs: readonly JwsAlg[]
   readonly scopeClaims: readonly ScopeClaim[]
   readonly dpopMode: DpopMode
+  /** Undefined if the provider is never asked about a token. */
+  readonly introspection: IntrospectionSettings | undefined
+}
+
+/** How the provider is asked about tokens (RFC 7662). */
+export interface IntrospectionSettings {
+  readonly covers: IntrospectedTokens
+  /** Undefined means discovery. */
+  readonly endpoint: string | undefined
+  readonly cacheSeconds: number
+  readonly signed: boolean
+  readonly audienceOptional: boolean
+  readonly clientId: string
+  readonly clientSecret: string | undefined
+  readonly auth: ClientAuthMethod
+  readonly keyFile: string | undefined
 }
 
 /** The settings of one issuer, by their environment names: those of an entry of the list, or the single ones. */
@@ -40,8 +58,33 @@ export function resolveIssuer (values: IssuerValues, defaults: SettingValues): I
     keysFile: values.IDP_KEYS_FILE ?? defaults.IDP_KEYS_FILE,
     algs: values.IDP_ALGS ?? defaults.IDP_ALGS,
     scopeClaims: values.IDP_SCOPE_CLAIMS ?? defaults.IDP_SCOPE_CLAIMS,
-    dpopMode: values.IDP_DPOP_MODE ?? dpopModeOf(defaults)
+    dpopMode: values.IDP_DPOP_MODE ?? dpopModeOf(defaults),
+    introspection: introspectionOf(values, defaults)
   })
+}
+
+function introspectionOf (values: IssuerValues, defaults: SettingValues): IntrospectionSettings | undefined {
+  const covers = values.IDP_INTROSPECTION ?? defaults.IDP_INTROSPECTION
+  if (covers === 'off') return undefined
+  return Object.freeze({
+    covers,
+    endpoint: values.IDP_INTROSPECTION_ENDPOINT ?? defaults.IDP_INTROSPECTION_ENDPOINT,
+    cacheSeconds: values.IDP_INTROSPECTION_CACHE_SECONDS ?? defaults.IDP_INTROSPECTION_CACHE_SECONDS,
+    signed: values.IDP_INTROSPECTION_SIGNED ?? defaults.IDP_INTROSPECTION_SIGNED,
+    audienceOptional: values.IDP_INTROSPECTION_AUDIENCE_OPTIONAL ?? defaults.IDP_INTROSPECTION_AUDIENCE_OPTIONAL,
+    clientId: (values.IDP_CLIENT_ID ?? defaults.IDP_CLIENT_ID)!,
+    clientSecret: values.IDP_CLIENT_SECRET ?? defaults.IDP_CLIENT_SECRET,
+    auth: values.IDP_CLIENT_AUTH ?? defaults.IDP_CLIENT_AUTH,
+    keyFile: values.IDP_CLIENT_KEY_FILE ?? defaults.IDP_CLIENT_KEY_FILE
+  })
+}
+
+/** The settings that introspection needs and that are not set. */
+export function introspectionLacks (values: RawSettings, defaults: RawSettings): SettingName[] {
+  const valueOf = (name: SettingName): unknown => values[name] ?? defaults[name]
+  if ((valueOf('IDP_INTROSPECTION') ?? 'off') === 'off') return []
+  const proof = valueOf('IDP_CLIENT_AUTH') === 'private_key_jwt' ? 'IDP_CLIENT_KEY_FILE' : 'IDP_CLIENT_SECRET'
+  return (['IDP_CLIENT_ID', proof] as const).filter(name => valueOf(name) === undefined)
 }
 
 function issuerUrl ({ IDP_DOMAIN, IDP_ISSUER }: IssuerValues): string {
@@ -74,12 +117,17 @@ export interface EntryProblem {
  */
 export function entryProblems (entries: ReadonlyArray<RawSettings | undefined>, defaults: RawSettings): EntryProblem[] {
   const seen = new Map<string, string>()
+  let opaque: string | undefined
   return entries.flatMap((entry, index) => {
     if (!entry) return []
     const path = `idp.issuers[${index}]`
-    const problems = lacks(entry, defaults).map(name => ({ path, problem: `${path}.${memberKey(name)} is not set; allowed: ${settingSpec(name).allowed}` }))
+    const problems = [...introspectionLacks(entry, defaults).map(name => ({ path, problem: `${path}.${memberKey(name)} is not set; ${settingSpec(name).unset}` })), ...lacks(entry, defaults).map(name => ({ path, problem: `${path}.${memberKey(name)} is not set; allowed: ${settingSpec(name).allowed}` }))]
     if (isSet(entry, 'IDP_DOMAIN') && hasScheme(String(entry.IDP_DOMAIN))) {
       problems.push({ path: `${path}.domain`, problem: `${path}.domain starts with a scheme; write only the host` })
+    }
+    if (['opaque', 'all'].includes(String(entry.IDP_INTROSPECTION ?? defaults.IDP_INTROSPECTION))) {
+      if (opaque) problems.push({ path, problem: `${path} and ${opaque} both have introspection for opaque tokens: nobody could tell whose an opaque token is` })
+      opaque ??= path
     }
     const name = comparable(entry)
     const first = name && seen.get(name)

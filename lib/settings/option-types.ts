@@ -21,6 +21,26 @@ export interface IssuerOptions {
   readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
   /** Whether DPoP is switched off, accepted or required. Values: DISABLED, ALLOWED or REQUIRED. Default: ALLOWED. */
   readonly dpopMode?: 'DISABLED' | 'ALLOWED' | 'REQUIRED' | undefined
+  readonly introspection?: {
+    /** Which tokens the provider is asked about: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all. Values: off, opaque, jwt or all; of several issuers, only one can have opaque or all. Default: `off`. */
+    readonly for?: 'off' | 'opaque' | 'jwt' | 'all' | undefined
+    /** Where the provider is asked about tokens. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
+    readonly endpoint?: string | undefined
+    /** How long an answer about an active token is used; a revoked token passes for at most this time. Values: integer, 0 to 300. Default: `10`. */
+    readonly cacheSeconds?: number | undefined
+    /** Whether answers are signed JWTs (RFC 9701). Values: true or false. Default: `false`. */
+    readonly signed?: boolean | undefined
+    /** Whether an answer about an opaque token may leave out `aud`; then the provider alone must see to it that a token is for this API. Values: true or false. Default: `false`. */
+    readonly audienceOptional?: boolean | undefined
+    /** The client as which this service asks about tokens. Values: any non-empty string. Default: required for introspection. */
+    readonly clientId?: string | undefined
+    /** Secret of that client. Values: any non-empty string. Default: required for client_secret_basic and client_secret_post. */
+    readonly clientSecret?: string | undefined
+    /** How that client proves itself. Values: client_secret_basic, client_secret_post or private_key_jwt. Default: `client_secret_basic`. */
+    readonly auth?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | undefined
+    /** Private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used. Values: path of a file. Default: required for private_key_jwt. */
+    readonly keyFile?: string | undefined
+  } | undefined
 }
 
 /**
@@ -46,9 +66,29 @@ export interface FileOptions {
     readonly keysFile?: string | undefined
     /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
     readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
+    readonly introspection?: {
+      /** Which tokens the provider is asked about: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all. Values: off, opaque, jwt or all; of several issuers, only one can have opaque or all. Default: `off`. */
+      readonly for?: 'off' | 'opaque' | 'jwt' | 'all' | undefined
+      /** Where the provider is asked about tokens. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
+      readonly endpoint?: string | undefined
+      /** How long an answer about an active token is used; a revoked token passes for at most this time. Values: integer, 0 to 300. Default: `10`. */
+      readonly cacheSeconds?: number | undefined
+      /** Whether answers are signed JWTs (RFC 9701). Values: true or false. Default: `false`. */
+      readonly signed?: boolean | undefined
+      /** Whether an answer about an opaque token may leave out `aud`; then the provider alone must see to it that a token is for this API. Values: true or false. Default: `false`. */
+      readonly audienceOptional?: boolean | undefined
+      /** The client as which this service asks about tokens. Values: any non-empty string. Default: required for introspection. */
+      readonly clientId?: string | undefined
+      /** Secret of that client. Values: any non-empty string. Default: required for client_secret_basic and client_secret_post. */
+      readonly clientSecret?: string | undefined
+      /** How that client proves itself. Values: client_secret_basic, client_secret_post or private_key_jwt. Default: `client_secret_basic`. */
+      readonly auth?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | undefined
+      /** Private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used. Values: path of a file. Default: required for private_key_jwt. */
+      readonly keyFile?: string | undefined
+    } | undefined
     /** Scopes that bring others along: a token with the first one is judged as if it had the others too. Values: map from a scope to a list of scopes, without circles. Default: none. */
     readonly scopeImplies?: Readonly<Record<string, string | readonly string[]>> | undefined
-    /** Several issuers, each with settings of its own; what an entry leaves out is taken from the setting of that name beside the list. Values: list of 1 to 50 objects with issuer or domain, and with audience, jwksUri, keysFile, algs, scopeClaims or dpopMode where they differ; not beside idp.domain or idp.issuer. Default: none: one issuer, by idp.domain or idp.issuer. */
+    /** Several issuers, each with settings of its own; what an entry leaves out is taken from the setting of that name beside the list. Values: list of 1 to 50 objects with issuer or domain, and with audience, jwksUri, keysFile, algs, scopeClaims, dpopMode or introspection where they differ; not beside idp.domain or idp.issuer. Default: none: one issuer, by idp.domain or idp.issuer. */
     readonly issuers?: readonly IssuerOptions[] | IssuerLookup | undefined
     /** Claim that the profile endpoint returns (only the service). Values: name with a namespace, such as https://example.com/team. Default: none: custom_claim is null. */
     readonly customClaim?: string | undefined
@@ -119,6 +159,20 @@ export interface EnvironmentOptions {
   readonly IDP_KEYS_FILE?: string | undefined
   /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
   readonly IDP_SCOPE_CLAIMS?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | Text | undefined
+  /** Which tokens the provider is asked about: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all. Values: off, opaque, jwt or all; of several issuers, only one can have opaque or all. Default: `off`. */
+  readonly IDP_INTROSPECTION?: 'off' | 'opaque' | 'jwt' | 'all' | Text | undefined
+  /** Where the provider is asked about tokens. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
+  readonly IDP_INTROSPECTION_ENDPOINT?: string | undefined
+  /** How long an answer about an active token is used; a revoked token passes for at most this time. Values: integer, 0 to 300. Default: `10`. */
+  readonly IDP_INTROSPECTION_CACHE_SECONDS?: number | Text | undefined
+  /** The client as which this service asks about tokens. Values: any non-empty string. Default: required for introspection. */
+  readonly IDP_CLIENT_ID?: string | undefined
+  /** Secret of that client. Values: any non-empty string. Default: required for client_secret_basic and client_secret_post. */
+  readonly IDP_CLIENT_SECRET?: string | undefined
+  /** How that client proves itself. Values: client_secret_basic, client_secret_post or private_key_jwt. Default: `client_secret_basic`. */
+  readonly IDP_CLIENT_AUTH?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | Text | undefined
+  /** Private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used. Values: path of a file. Default: required for private_key_jwt. */
+  readonly IDP_CLIENT_KEY_FILE?: string | undefined
   /** Claim that the profile endpoint returns (only the service). Values: name with a namespace, such as https://example.com/team. Default: none: custom_claim is null. */
   readonly IDP_CUSTOM_CLAIM?: string | undefined
   /** Tolerance for exp and nbf of tokens. Values: integer, 0 to 300. Default: `5`. */

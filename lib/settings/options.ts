@@ -1,3 +1,4 @@
+import { sectionsOf } from './config-document.ts'
 import { nameThatWasMeant, SettingsError } from './problems.ts'
 import type { EntriesSchema } from './setting-spec.ts'
 import { memberKey, settingNames, settingSpec } from './specs.ts'
@@ -5,7 +6,7 @@ import type { RawSettings, SettingName } from './specs.ts'
 
 const NAMES: ReadonlySet<string> = new Set(settingNames)
 const NAMES_BY_KEY = new Map(settingNames.flatMap(name => settingSpec(name).file === null ? [] : [[settingSpec(name).file!, name] as const]))
-const SECTIONS: ReadonlySet<string> = new Set([...NAMES_BY_KEY.keys()].map(key => key.split('.')[0]!))
+const SECTIONS: ReadonlySet<string> = new Set([...NAMES_BY_KEY.keys()].flatMap(sectionsOf))
 
 /**
  * Reads the options of the plugin: an object in the shape of the configuration file, such as `{ idp: { domain, audience } }`, or one
@@ -39,6 +40,7 @@ export function settingsFromOptions (options: object): RawSettings {
       const key = `${section}.${member}`
       const name = NAMES_BY_KEY.get(key)
       if (name) put(name, value, key)
+      else if (SECTIONS.has(key)) readSection(key, value)
       else problems.push(unknown(key, [...NAMES_BY_KEY.keys()]))
     }
   }
@@ -48,12 +50,19 @@ export function settingsFromOptions (options: object): RawSettings {
     if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return entry
     const names = new Map((members as readonly SettingName[]).map(name => [`${path}.${memberKey(name)}`, name]))
     const read: RawSettings = {}
-    for (const [member, value] of Object.entries(entry)) {
-      const name = names.get(`${path}.${member}`)
-      if (!name) problems.push(unknown(`${path}.${member}`, [...names.keys()]))
-      else if (value !== undefined && value !== null) read[name] = value
-    }
+    readMembers(entry, path)
     return read
+
+    function readMembers (members: object, path: string): void {
+      for (const [member, value] of Object.entries(members)) {
+        const key = `${path}.${member}`
+        const name = names.get(key)
+        const isSection = typeof value === 'object' && value !== null && [...names.keys()].some(other => other.startsWith(`${key}.`))
+        if (isSection) readMembers(value, key)
+        else if (!name) problems.push(unknown(key, [...names.keys()]))
+        else if (value !== undefined && value !== null) read[name] = value
+      }
+    }
   }
 
   function put (name: SettingName, value: unknown, key: string): void {

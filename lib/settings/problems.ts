@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { entryProblems } from './issuer-settings.ts'
+import { entryProblems, introspectionLacks } from './issuer-settings.ts'
 import { isEntry } from './setting-spec.ts'
 import { memberKey, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
@@ -49,6 +49,7 @@ export function describeProblems (values: RawSettings, errors: readonly SchemaEr
     ...new Set([...bad].map(path => refused(values, path.split('/'), notes))),
     ...(notes.isFileUnread ? [] : missing(values, notes)),
     ...issuerProblems(values, notes),
+    ...introspectionProblems(values, notes),
     ...dpopContradictions(values),
     ...(bad.has('IDP_SCOPE_IMPLIES') ? [] : scopeCircles(values)),
     ...wordsThatStandAlone(values)
@@ -63,7 +64,7 @@ function refused (values: RawSettings, [name, index, member]: readonly string[],
   if (member === undefined) return placed(places, `${file}[${index}]`, `${file}[${index}] is ${shown(entry, false)}; allowed: an object`)
   const spec = settingSpec(member as SettingName)
   const path = `${file}[${index}].${memberKey(member as SettingName)}`
-  return placed(places, path, `${path} is ${shown(entry![member as SettingName], spec.schema.type === 'array')}; allowed: ${spec.allowed}`)
+  return placed(places, path, `${path} is ${spec.secret ? 'not usable (its value is not shown)' : shown(entry![member as SettingName], spec.schema.type === 'array')}; allowed: ${spec.allowed}`)
 }
 
 function placed (places: SourceNotes['places'], path: string, problem: string): string {
@@ -88,6 +89,12 @@ function issuerProblems (values: RawSettings, { places, areIssuersAsked }: Sourc
   }
   if (!Array.isArray(list)) return problems
   return [...problems, ...entryProblems(list.map(item => isEntry(item) ? item : undefined), values).map(({ path, problem }) => placed(places, path, problem))]
+}
+
+/** What introspection needs, by the single settings. For a list, entryProblems tells it. */
+function introspectionProblems (values: RawSettings, { areIssuersAsked }: SourceNotes): string[] {
+  if (values.IDP_ISSUERS !== undefined || areIssuersAsked) return []
+  return introspectionLacks(values, {}).map(name => `${nameOf(name)} is not set; ${settingSpec(name).unset}`)
 }
 
 function dpopContradictions (values: RawSettings): string[] {

@@ -26,8 +26,8 @@ interface MapSchema {
 }
 
 /**
- * A list of objects. Each member of an object is what another setting describes: the member has the last word of that setting's path
- * in the file, so `audience` belongs to `idp.audience`.
+ * A list of objects. Each member of an object is what another setting describes: the path of the member is that setting's path in the
+ * file without its first word, so `audience` belongs to `idp.audience`.
  */
 export interface EntriesSchema {
   readonly type: 'entries'

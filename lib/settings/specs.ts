@@ -1,8 +1,13 @@
+import { CLIENT_AUTH_METHODS } from '../introspection/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
 
 /** What an entry of `idp.issuers` may hold. Each member takes what the single setting takes. */
-export const ISSUER_MEMBERS = ['IDP_ISSUER', 'IDP_DOMAIN', 'IDP_AUDIENCE', 'IDP_JWKS_URI', 'IDP_KEYS_FILE', 'IDP_ALGS', 'IDP_SCOPE_CLAIMS', 'IDP_DPOP_MODE'] as const
+export const ISSUER_MEMBERS = [
+  'IDP_ISSUER', 'IDP_DOMAIN', 'IDP_AUDIENCE', 'IDP_JWKS_URI', 'IDP_KEYS_FILE', 'IDP_ALGS', 'IDP_SCOPE_CLAIMS', 'IDP_DPOP_MODE',
+  'IDP_INTROSPECTION', 'IDP_INTROSPECTION_ENDPOINT', 'IDP_INTROSPECTION_CACHE_SECONDS', 'IDP_INTROSPECTION_SIGNED', 'IDP_INTROSPECTION_AUDIENCE_OPTIONAL',
+  'IDP_CLIENT_ID', 'IDP_CLIENT_SECRET', 'IDP_CLIENT_AUTH', 'IDP_CLIENT_KEY_FILE'
+] as const
 
 /**
  * Every setting, written once: its names, its JSON schema, its allowed values in words, and its default. The validation by
@@ -61,6 +66,70 @@ export const SETTINGS = {
     schema: { type: 'array', minItems: 1, items: { type: 'string', enum: ['scope', 'scp', 'permissions'] }, default: ['scope'] },
     allowed: 'list of scope, scp, permissions'
   },
+  IDP_INTROSPECTION: {
+    file: 'idp.introspection.for',
+    about: 'which tokens the provider is asked about: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all',
+    schema: { type: 'string', enum: ['off', 'opaque', 'jwt', 'all'], default: 'off' },
+    allowed: 'off, opaque, jwt or all; of several issuers, only one can have opaque or all'
+  },
+  IDP_INTROSPECTION_ENDPOINT: {
+    file: 'idp.introspection.endpoint',
+    about: 'where the provider is asked about tokens',
+    schema: { type: 'string', format: 'provider-url' },
+    allowed: 'https URL (http for a loopback host) without user info',
+    example: 'https://tenant.example/introspect',
+    unset: 'found by discovery'
+  },
+  IDP_INTROSPECTION_CACHE_SECONDS: {
+    file: 'idp.introspection.cacheSeconds',
+    about: 'how long an answer about an active token is used; a revoked token passes for at most this time',
+    schema: { type: 'integer', minimum: 0, maximum: 300, default: 10 },
+    allowed: 'integer, 0 to 300'
+  },
+  IDP_INTROSPECTION_SIGNED: {
+    file: 'idp.introspection.signed',
+    environment: false,
+    about: 'whether answers are signed JWTs (RFC 9701)',
+    schema: { type: 'boolean', default: false },
+    allowed: 'true or false'
+  },
+  IDP_INTROSPECTION_AUDIENCE_OPTIONAL: {
+    file: 'idp.introspection.audienceOptional',
+    environment: false,
+    about: 'whether an answer about an opaque token may leave out `aud`; then the provider alone must see to it that a token is for this API',
+    schema: { type: 'boolean', default: false },
+    allowed: 'true or false'
+  },
+  IDP_CLIENT_ID: {
+    file: 'idp.introspection.clientId',
+    about: 'the client as which this service asks about tokens',
+    schema: { type: 'string', minLength: 1 },
+    allowed: 'any non-empty string',
+    example: 'orders-api',
+    unset: 'required for introspection'
+  },
+  IDP_CLIENT_SECRET: {
+    file: 'idp.introspection.clientSecret',
+    about: 'secret of that client',
+    schema: { type: 'string', minLength: 1 },
+    allowed: 'any non-empty string',
+    unset: 'required for client_secret_basic and client_secret_post',
+    secret: true
+  },
+  IDP_CLIENT_AUTH: {
+    file: 'idp.introspection.auth',
+    about: 'how that client proves itself',
+    schema: { type: 'string', enum: CLIENT_AUTH_METHODS, default: 'client_secret_basic' },
+    allowed: 'client_secret_basic, client_secret_post or private_key_jwt'
+  },
+  IDP_CLIENT_KEY_FILE: {
+    file: 'idp.introspection.keyFile',
+    about: 'private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used',
+    schema: { type: 'string', minLength: 1 },
+    allowed: 'path of a file',
+    example: '/etc/holdfast/client-key.pem',
+    unset: 'required for private_key_jwt'
+  },
   IDP_SCOPE_IMPLIES: {
     environment: false,
     file: 'idp.scopeImplies',
@@ -75,7 +144,7 @@ export const SETTINGS = {
     environment: false,
     about: 'several issuers, each with settings of its own; what an entry leaves out is taken from the setting of that name beside the list',
     schema: { type: 'entries', minItems: 1, maxItems: 50, members: ISSUER_MEMBERS },
-    allowed: 'list of 1 to 50 objects with issuer or domain, and with audience, jwksUri, keysFile, algs, scopeClaims or dpopMode where they differ; not beside idp.domain or idp.issuer',
+    allowed: 'list of 1 to 50 objects with issuer or domain, and with audience, jwksUri, keysFile, algs, scopeClaims, dpopMode or introspection where they differ; not beside idp.domain or idp.issuer',
     example: [{ issuer: 'https://staff.example/' }, { domain: 'partners.example', audience: 'https://partners.api.example' }],
     unset: 'none: one issuer, by idp.domain or idp.issuer'
   },
@@ -284,7 +353,7 @@ export function settingSpec (name: SettingName): SettingSpec {
   return SETTINGS[name]
 }
 
-/** The name that a setting has as a member of an object in a list: the last word of its path in the file. */
+/** The path that a setting has in an object of `idp.issuers`: that in the file, without its first word. */
 export function memberKey (name: SettingName): string {
-  return settingSpec(name).file!.split('.').at(-1)!
+  return settingSpec(name).file!.slice('idp.'.length)
 }

@@ -46,6 +46,7 @@ export function createAskedIssuers ({ ask, nowMs }: AskedIssuersOptions): Issuer
 
   function retire (entry: Listed): void {
     entry.untilMs = -Infinity
+    entry.source.introspection?.inquiry.close()
     entry.source.keys.close()
   }
 
@@ -98,11 +99,13 @@ export function createAskedIssuers ({ ask, nowMs }: AskedIssuersOptions): Issuer
 
   return {
     find,
+    ofOpaque: undefined,
     isComplete: false,
     all: () => [...listed.values()].slice(0, MAX_SHOWN).map(({ issuer }) => issuer),
     // Keys are fetched when the first token of an issuer comes.
     start () {},
     async close () {
+      for (const { source } of listed.values()) source.introspection?.inquiry.close()
       await Promise.all([...listed.values()].map(({ source }) => source.keys.close()))
     }
   }

@@ -2,6 +2,7 @@ import type { KeySource } from '../provider/key-source.ts'
 import type { DpopMode } from '../scheme.ts'
 import { issuerSpellings } from './jwt-checks.ts'
 import type { TokenRules } from './jwt-checks.ts'
+import type { Inquiry } from './inquiry.ts'
 import type { ScopeClaim } from './verified-tokens.ts'
 
 /** One issuer whose tokens pass: its name, its keys and what holds for its tokens. */
@@ -12,12 +13,24 @@ export interface TokenIssuer {
   readonly rules: TokenRules
   readonly scopeClaims: readonly ScopeClaim[]
   readonly dpopMode: DpopMode
+  /** Undefined if the issuer is never asked about a token. */
+  readonly introspection: TokenIntrospection | undefined
+}
+
+/** Which tokens of an issuer it is asked about: opaque ones, JWTs after their own checks, or all. */
+export type IntrospectedTokens = 'opaque' | 'jwt' | 'all'
+
+export interface TokenIntrospection {
+  readonly covers: IntrospectedTokens
+  readonly inquiry: Inquiry
 }
 
 /** The issuers whose tokens pass. It chooses by the `iss` of a token, which nobody has verified yet. */
 export interface IssuerTable {
   /** The issuer with exactly this name, a last slash aside, or undefined. A promise if somebody else has to be asked. */
   find (iss: string): TokenIssuer | undefined | Promise<TokenIssuer | undefined>
+  /** The issuer of the tokens that are no JWTs. At most one issuer has such tokens. */
+  readonly ofOpaque: TokenIssuer | undefined
   /** False if there may be issuers that are not at hand yet. */
   readonly isComplete: boolean
   /** The issuers at hand, for health and metrics. Their number is bounded. */
@@ -32,12 +45,14 @@ export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable
   const bySpelling = new Map(issuers.flatMap(issuer => issuerSpellings(issuer.issuer).map(spelling => [spelling, issuer] as const)))
   return {
     find: iss => bySpelling.get(iss),
+    ofOpaque: issuers.find(({ introspection }) => introspection && introspection.covers !== 'jwt'),
     isComplete: true,
     all: () => issuers,
     start () {
       for (const { keys } of issuers) keys.start()
     },
     async close () {
+      for (const { introspection } of issuers) introspection?.inquiry.close()
       await Promise.all(issuers.map(({ keys }) => keys.close()))
     }
   }

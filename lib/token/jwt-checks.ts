@@ -76,6 +76,22 @@ export function issuerSpellings (issuer: string): readonly [string, string] {
 }
 
 const CHECKS_OF_ISSUER = TOKEN_CHECKS.slice(2)
+const CHECKS_OF_CLAIMS = TOKEN_CHECKS.filter(({ name }) => ['iss', 'claims', 'cnf', 'aud', 'time'].includes(name))
+
+/**
+ * Runs only the checks of claims, for claims that did not come in a token.
+ * @throws Refusal token_*
+ */
+export function checkClaimsByRules (claims: JsonObject, now: number, rules: TokenRules): void {
+  const presented: PresentedToken = { text: '', now, claims }
+  for (const check of CHECKS_OF_CLAIMS) check.run(presented, rules)
+}
+
+/** Whether a text is a JWT, good or bad. A token of any other form is opaque. */
+export function isJwt (text: string): boolean {
+  const jws = splitCompactJws(text)
+  return jws !== undefined && decodeJsonObject(jws.header) !== undefined
+}
 
 /**
  * Runs the checks that follow once the issuer has been chosen, so that a token that cannot pass causes no outgoing call.
@@ -174,13 +190,16 @@ export function issuerRefusal (iss: string, issuers: readonly string[]): Refusal
   return new Refusal('token_issuer', { expected: shown([...issuers]), found: shown(iss) })
 }
 
-function checkAudience ({ claims }: PresentedToken, { audience, resource }: TokenRules): void {
+function checkAudience ({ claims }: PresentedToken, rules: TokenRules): void {
+  const { aud } = claims!
   // The claims were checked to hold a string or strings.
-  const { aud } = claims as TokenClaims
-  const isFor = (name: string): boolean => aud === name || (typeof aud === 'object' && aud.includes(name))
-  if (!isFor(audience) && !(resource !== undefined && isFor(resource))) {
-    throw new Refusal('token_audience', { expected: audience, found: shown(aud as string | string[]) })
-  }
+  if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience', { expected: rules.audience, found: shown(aud as string | string[]) })
+}
+
+/** Whether an `aud` names this API. */
+export function isAudienceMet (aud: unknown, { audience, resource }: Pick<TokenRules, 'audience' | 'resource'>): boolean {
+  const isFor = (name: string): boolean => aud === name || (Array.isArray(aud) && aud.includes(name))
+  return isFor(audience) || (resource !== undefined && isFor(resource))
 }
 
 function checkTimes ({ claims, now }: PresentedToken, { clockToleranceSeconds }: TokenRules): void {

@@ -3,7 +3,7 @@ import { Refusal } from '../refusal.ts'
 import { isOffered } from '../scheme.ts'
 import type { Scheme } from '../scheme.ts'
 import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
-import { checkByRules, issuerRefusal, readPresentedToken, verifyTokenTimes } from './jwt-checks.ts'
+import { checkByRules, isJwt, issuerRefusal, readPresentedToken, verifyTokenTimes } from './jwt-checks.ts'
 import type { PresentedToken, UnverifiedToken } from './jwt-checks.ts'
 import type { SignatureVerifier } from './jwt-signature.ts'
 import type { TokenDone, TokenVerifier, VerifiedToken } from './token-verifier.ts'
@@ -28,6 +28,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   const trusts = new WeakMap<SigningKey, () => boolean>()
 
   function verifyUnknown (issuers: IssuerTable, text: string, scheme: Scheme, now: number, done: TokenDone): void {
+    if (issuers.ofOpaque && !isJwt(text)) return verifyOpaque(issuers.ofOpaque, text, scheme, now, done)
     const presented: PresentedToken = { text, now }
     let issuer: ReturnType<IssuerTable['find']>
     try {
@@ -61,14 +62,14 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     const { kid, alg } = token
     const atHand = keys.candidates(kid, alg)
     const found = tryKeys(text, token, issuer, atHand)
-    if (found) return done(null, found)
+    if (found) return admit(found, issuer, done)
     // If a token names a key that is at hand and that key fails, the signature is wrong. If a token names no key, the provider may have a
     // newer one.
     if (atHand.length > 0 && kid !== undefined) return done(new Refusal('token_signature'))
     keys.fetchCandidates(kid, alg).then(candidates => {
       // Keys that were tried already are not tried again. Otherwise a forged token without a kid would cost twice as much.
       const found = candidates === atHand ? undefined : tryKeys(text, token, issuer, candidates)
-      if (found) return done(null, found)
+      if (found) return admit(found, issuer, done)
       done(new Refusal(candidates.length === 0 ? 'token_key_unknown' : 'token_signature'))
     }, done)
   }
@@ -78,9 +79,29 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     if (!key) return undefined
     const isTrusted = trusts.get(key) ?? (() => keys.isTrusted(key))
     trusts.set(key, isTrusted)
-    const token = createVerifiedToken({ text, claims, issuer, dpopMode, isTrusted, scopeClaims })
+    return createVerifiedToken({ text, claims, issuer, dpopMode, isTrusted, scopeClaims })
+  }
+
+  /** A token that has passed all checks of its own. Its issuer may have to say whether it is still active. */
+  function admit (token: VerifiedToken, { introspection }: TokenIssuer, done: TokenDone): void {
+    if (!introspection || introspection.covers === 'opaque') return keep(token, done)
+    introspection.inquiry.confirm(token.text, token.claims, (error, inquired) => {
+      if (!inquired) return done(error)
+      keep(Object.freeze({ ...token, isTrusted: () => inquired.isCurrent() && token.isTrusted() }), done)
+    })
+  }
+
+  function verifyOpaque ({ issuer, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: Scheme, now: number, done: TokenDone): void {
+    if (!isOffered(scheme, dpopMode)) return done(new Refusal('scheme_not_offered'))
+    introspection!.inquiry.claimsOf(text, now, (error, inquired) => {
+      if (!inquired) return done(error)
+      keep(createVerifiedToken({ text, claims: inquired.settled, issuer, dpopMode, isTrusted: inquired.isCurrent, scopeClaims }), done)
+    })
+  }
+
+  function keep (token: VerifiedToken, done: TokenDone): void {
     verified.keep(token)
-    return token
+    done(null, token)
   }
 
   return {

@@ -64,7 +64,7 @@ function createService (publicUrl = 'https://api.example') {
       keys,
       rules: createTokenRules({ issuer: 'https://tenant.example/', audience: 'https://api.example', algs: ['RS256'], clockToleranceSeconds: 5 }),
       scopeClaims: ['scope'],
-      dpopMode: 'ALLOWED'
+      dpopMode: 'ALLOWED', introspection: undefined
     }]),
     verifySignature: createSignatureVerifier(),
     verified: createVerifiedTokens()

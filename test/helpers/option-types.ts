@@ -1,5 +1,7 @@
 import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
+import { readSections } from './settings-files.ts'
+import type { Section } from './settings-files.ts'
 import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
 
 /** The settings that only the whole service reads. The plugin takes them, so that one object fits both. */
@@ -38,18 +40,25 @@ function member (name: SettingName, key: string, type: string, indent: string): 
   return [`/** ${about[0]!.toUpperCase()}${about.slice(1)}. Values: ${allowed}. Default: ${byDefault}. */`, `readonly ${key}?: ${type} | undefined`].map(line => indent + line).join('\n')
 }
 
-const inFile = settingNames.flatMap(name => {
-  const [section, key] = settingSpec(name).file?.split('.') ?? []
-  return section === undefined ? [] : [{ name, section, key: key! }]
-})
+function membersOf (section: Section, indent: string): string[] {
+  return [...section].map(([key, entry]) => typeof entry === 'string'
+    ? member(entry, key, typeOf(settingSpec(entry)), indent)
+    : [`${indent}readonly ${key}?: {`, ...membersOf(entry, `${indent}  `), `${indent}} | undefined`].join('\n'))
+}
+
+/** The members of an issuer, as they are nested. */
+function issuerSection (): Section {
+  const section: Section = new Map()
+  for (const name of ISSUER_MEMBERS) {
+    const [key = '', inner] = memberKey(name).split('.')
+    if (inner === undefined) section.set(key, name)
+    else section.set(key, (section.get(key) as Section | undefined ?? new Map()).set(inner, name))
+  }
+  return section
+}
 
 /** The source of lib/settings/option-types.ts. */
 export function makeOptionTypes (): string {
-  const file = [...new Set(inFile.map(({ section }) => section))].map(section => [
-    `  readonly ${section}?: {`,
-    ...inFile.filter(entry => entry.section === section).map(({ name, key }) => member(name, key, typeOf(settingSpec(name)), '    ')),
-    '  } | undefined'
-  ].join('\n'))
   // A variable is text. What is written as text in code may be written as the value too.
   const environment = variableNames.map(name => {
     const { schema } = settingSpec(name)
@@ -63,7 +72,7 @@ type Text = string & {}
 
 /** One issuer of several. What it leaves out is taken from the option of that name beside the list. */
 export interface IssuerOptions {
-${ISSUER_MEMBERS.map(name => member(name, memberKey(name), typeOf(settingSpec(name)), '  ')).join('\n')}
+${membersOf(issuerSection(), '  ').join('\n')}
 }
 
 /**
@@ -74,7 +83,7 @@ export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> |
 
 /** Options in the shape of the configuration file. */
 export interface FileOptions {
-${file.join('\n')}
+${membersOf(readSections(), '  ').join('\n')}
 }
 
 /** Options under the names of the environment. */

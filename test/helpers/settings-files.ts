@@ -12,9 +12,9 @@ type JsonSchema = Readonly<Record<string, unknown>>
 type ValueSchema = SettingSpec['schema']
 
 /** The keys of the configuration file as they are nested, in the order of the settings. */
-type Section = Map<string, Section | SettingName>
+export type Section = Map<string, Section | SettingName>
 
-function readSections (): Section {
+export function readSections (): Section {
   const root: Section = new Map()
   for (const name of settingNames) {
     const keys = settingSpec(name).file?.split('.') ?? []
@@ -135,11 +135,14 @@ function formsOf (schema: ValueSchema): JsonSchema[] {
 
 /** Each member as the single setting describes it. */
 function entrySchema (members: readonly SettingName[]): JsonSchema {
-  const properties = members.map(name => {
+  const properties: Record<string, JsonSchema | { properties: Record<string, JsonSchema> }> = {}
+  for (const name of members) {
     const { default: _default, ...rest } = settingSchema(settingSpec(name))
-    return [memberKey(name), rest]
-  })
-  return { type: 'object', additionalProperties: false, properties: Object.fromEntries(properties) }
+    const [key = '', inner] = memberKey(name).split('.')
+    if (inner === undefined) properties[key] = rest
+    else ((properties[key] ??= { type: 'object', additionalProperties: false, properties: {} }) as { properties: Record<string, JsonSchema> }).properties[inner] = rest
+  }
+  return { type: 'object', additionalProperties: false, properties }
 }
 
 type EntrySchema = Extract<ValueSchema, { type: 'array' }>['items']

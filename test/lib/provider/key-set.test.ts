@@ -3,7 +3,7 @@ import t from 'tap'
 import { parseDocument, parseKeySet, UNUSABLE_KEYS, usableKey } from '../../../lib/provider/key-set.ts'
 import { KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
 import { PROVIDER_FAILURES } from '../../../lib/provider/provider-failure.ts'
-import { isLoopbackHttp, parseConfiguredJwksUri, parseDiscoveredJwksUri, parseIssuer } from '../../../lib/provider/provider-url.ts'
+import { isLoopbackHttp, parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer } from '../../../lib/provider/provider-url.ts'
 import { backOffMs, refreshAfterMs } from '../../../lib/provider/fetch-loop.ts'
 import { oddNumber } from '../../helpers/rsa-jwk.ts'
 
@@ -159,14 +159,14 @@ t.test('loopback is 127.0.0.0/8, ::1 and localhost, however the URL writes them,
 
 t.test('keys are fetched by https, or by http on loopback when the issuer is there too', async (t) => {
   const issuer = 'https://tenant.example/'
-  t.equal(parseDiscoveredJwksUri('https://keys.example/set?v=3#x', issuer), 'https://keys.example/set?v=3', 'on another host too')
-  t.equal(parseDiscoveredJwksUri('http://localhost:1/set', 'http://localhost:1/'), 'http://localhost:1/set')
+  t.equal(parseDiscoveredUri('https://keys.example/set?v=3#x', issuer, 'jwks_uri_refused'), 'https://keys.example/set?v=3', 'on another host too')
+  t.equal(parseDiscoveredUri('http://localhost:1/set', 'http://localhost:1/', 'jwks_uri_refused'), 'http://localhost:1/set')
   t.equal(parseConfiguredJwksUri('http://localhost:1/set'), 'http://localhost:1/set', 'the operator may choose loopback for any issuer')
   t.equal(parseConfiguredJwksUri('https://keys.example/set'), 'https://keys.example/set')
   for (const text of ['http://localhost:1/set', 'http://tenant.example/set', 'file:///etc/set', 'data:application/json,{}', '/set', 'https://a:b@tenant.example/']) {
-    t.throws(() => parseDiscoveredJwksUri(text, issuer), { name: 'ProviderFailure', word: 'jwks_uri_refused' }, text)
+    t.throws(() => parseDiscoveredUri(text, issuer, 'jwks_uri_refused'), { name: 'ProviderFailure', word: 'jwks_uri_refused' }, text)
   }
-  t.throws(() => parseDiscoveredJwksUri('http://tenant.example/set', 'http://localhost:1/'), { name: 'ProviderFailure', word: 'jwks_uri_refused' })
+  t.throws(() => parseDiscoveredUri('http://tenant.example/set', 'http://localhost:1/', 'jwks_uri_refused'), { name: 'ProviderFailure', word: 'jwks_uri_refused' })
   for (const text of ['http://tenant.example/set', 'set', 'https://a:b@tenant.example/']) t.throws(() => parseConfiguredJwksUri(text), TypeError, text)
 })
 

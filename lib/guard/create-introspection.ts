@@ -1,0 +1,58 @@
+import { createClientAuthentication, parseClientKey } from '../introspection/client-authentication.ts'
+import type { ClientKey } from '../introspection/client-authentication.ts'
+import { createEndpointFinder } from '../introspection/endpoint.ts'
+import { createIntrospector } from '../introspection/introspector.ts'
+import { createSignedAnswerReader } from '../introspection/signed-answer.ts'
+import type { KeySource } from '../provider/key-source.ts'
+import { parseIssuer } from '../provider/provider-url.ts'
+import { createTransport } from '../provider/transport.ts'
+import { SettingsError } from '../settings/problems.ts'
+import type { IssuerSettings } from '../settings/issuer-settings.ts'
+import type { Surroundings } from '../surroundings.ts'
+import { createInquiry } from '../token/inquiry.ts'
+import type { TokenIntrospection } from '../token/issuer-table.ts'
+import type { TokenRules } from '../token/jwt-checks.ts'
+import { createSignatureVerifier } from '../token/jwt-signature.ts'
+import type { ProxySettings } from './create-issuers.ts'
+
+export interface IntrospectionParts {
+  readonly keys: KeySource
+  readonly rules: TokenRules
+  readonly surroundings: Surroundings
+}
+
+/**
+ * Makes what asks the issuer about tokens. Undefined if it is never asked.
+ * @throws SettingsError if the private key of this service is missing or is none
+ */
+export async function createIntrospection ({ issuer, introspection, algs }: IssuerSettings, { keys, rules, surroundings }: IntrospectionParts, proxies: ProxySettings): Promise<TokenIntrospection | undefined> {
+  if (!introspection) return undefined
+  const { covers, endpoint, cacheSeconds, audienceOptional, signed, clientId, clientSecret, auth, keyFile } = introspection
+  const { wallMs, steadyMs: nowMs, randomBytes } = surroundings
+  const introspector = createIntrospector({
+    transport: createTransport({ httpProxy: proxies.HTTP_PROXY, httpsProxy: proxies.HTTPS_PROXY, noProxy: proxies.NO_PROXY, keepAlive: true }),
+    endpoint: createEndpointFinder({ issuer, base: parseIssuer(issuer) }, endpoint, nowMs),
+    authenticate: createClientAuthentication({
+      method: auth,
+      clientId,
+      clientSecret,
+      key: auth === 'private_key_jwt' ? await readClientKey(keyFile!, surroundings) : undefined,
+      issuer,
+      now: () => wallMs() / 1000,
+      randomBytes
+    }),
+    readSigned: signed ? createSignedAnswerReader({ issuers: rules.issuers, algs, clientId, keys, verifySignature: createSignatureVerifier() }) : undefined
+  })
+  return { covers, inquiry: createInquiry({ introspector, rules, audienceOptional, cacheSeconds, nowMs }) }
+}
+
+const MAX_BYTES = 64 * 1024
+
+async function readClientKey (path: string, { readFile }: Surroundings): Promise<ClientKey> {
+  try {
+    return parseClientKey(Buffer.from(await readFile(path, MAX_BYTES)).toString('utf8'))
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'not a private key'
+    throw new SettingsError([`IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is ${JSON.stringify(path)}, which is not usable (${code}); allowed: path of a file with a private key`])
+  }
+}

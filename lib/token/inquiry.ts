@@ -1,0 +1,104 @@
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { IntrospectionAnswer, Introspector } from '../introspection/introspector.ts'
+import { Refusal } from '../refusal.ts'
+import type { RefusalReason } from '../refusal.ts'
+import { checkClaimsByRules, isAudienceMet } from './jwt-checks.ts'
+import type { TokenClaims, TokenRules } from './jwt-checks.ts'
+
+/** What is settled about a token once its issuer has been asked. */
+export interface Inquired<Settled> {
+  readonly settled: Settled
+  /** Whether the answer may still be used without asking again. */
+  readonly isCurrent: () => boolean
+}
+
+/** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
+export type InquiryDone<Settled> = (error: Error | null, inquired?: Inquired<Settled>) => void
+
+/** Asks the issuer of a token about it, and remembers for a short time what it said. */
+export interface Inquiry {
+  /** The claims of an opaque token: those of the answer, held to the rules for tokens as far as they are there. @param now Unix seconds */
+  claimsOf (text: string, now: number, done: InquiryDone<TokenClaims>): void
+  /** Whether a JWT that has passed its own checks is still active. An answer that contradicts its claims is a refusal. */
+  confirm (text: string, claims: TokenClaims, done: InquiryDone<void>): void
+  /** For metrics. */
+  state (): ReturnType<Introspector['state']>
+  close (): void
+}
+
+export interface InquiryOptions {
+  readonly introspector: Introspector
+  readonly rules: TokenRules
+  /** Whether an answer about an opaque token may leave out `aud`. */
+  readonly audienceOptional: boolean
+  /** Seconds for which an answer about an active token is kept. */
+  readonly cacheSeconds: number
+  /** Milliseconds of a clock that is never set back. */
+  readonly nowMs: () => number
+}
+
+/** Made-up tokens must fill neither the memory nor the provider with questions. */
+const MAX_REFUSALS = 10_000
+const REFUSAL_MS = 5000
+
+interface KeptRefusal {
+  readonly reason: RefusalReason
+  readonly untilMs: number
+}
+
+export function createInquiry (options: InquiryOptions): Inquiry {
+  const { introspector, nowMs } = options
+  const refusals = new LRUCache<string, KeptRefusal>({ max: MAX_REFUSALS })
+
+  function ask<Settled> (text: string, settle: (answer: IntrospectionAnswer) => Settled, done: InquiryDone<Settled>): void {
+    const key = hash('sha256', text, 'base64url')
+    const kept = refusals.get(key)
+    if (kept && nowMs() < kept.untilMs) return done(new Refusal(kept.reason))
+    introspector.ask(text).then(answer => {
+      const untilMs = nowMs() + options.cacheSeconds * 1000
+      let settled: Settled
+      try {
+        settled = settle(answer)
+      } catch (error) {
+        refusals.set(key, { reason: (error as Refusal).reason, untilMs: nowMs() + REFUSAL_MS })
+        return done(error as Error)
+      }
+      done(null, { settled, isCurrent: () => nowMs() < untilMs })
+    }, done)
+  }
+
+  return {
+    state: introspector.state,
+    close: introspector.close,
+    claimsOf: (text, now, done) => ask(text, answer => opaqueClaims(answer, now, options), done),
+    confirm: (text, claims, done) => ask(text, answer => verifyAgreement(claims, answer, options.rules), done)
+  }
+}
+
+/** @throws Refusal token_* */
+function opaqueClaims (answer: IntrospectionAnswer, now: number, { rules, audienceOptional }: InquiryOptions): TokenClaims {
+  if (!answer) throw new Refusal('token_inactive')
+  // RFC 7662 section 2.2: `sub` may be missing, for example for a client that acts for itself.
+  const claims = { iss: rules.issuer, ...answer, sub: answer.sub ?? answer.client_id }
+  // The rules are those for JWTs, where these two are required.
+  const { aud = audienceOptional ? rules.audience : undefined, exp = Number.MAX_SAFE_INTEGER } = answer
+  checkClaimsByRules({ ...claims, aud, exp }, now, rules)
+  return claims as unknown as TokenClaims
+}
+
+/** @throws Refusal token_inactive, token_contradicted */
+function verifyAgreement (claims: TokenClaims, answer: IntrospectionAnswer, rules: TokenRules): void {
+  if (!answer) throw new Refusal('token_inactive')
+  const { iss, sub, aud, cnf } = answer
+  const doAgree = (iss === undefined || rules.issuers.includes(iss as string)) &&
+    (sub === undefined || sub === claims.sub) &&
+    (aud === undefined || isAudienceMet(aud, rules)) &&
+    (cnf === undefined || isSameBinding(cnf, claims.cnf))
+  if (!doAgree) throw new Refusal('token_contradicted')
+}
+
+function isSameBinding (answered: unknown, own: TokenClaims['cnf']): boolean {
+  if (typeof answered !== 'object' || answered === null || !own) return false
+  return (['jkt', 'x5t#S256'] as const).every(member => (answered as Record<string, unknown>)[member] === (own as Record<string, unknown>)[member])
+}
