@@ -1,0 +1,305 @@
+import { generateKeyPairSync, sign } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { readSettings } from '../../holdfast.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
+import type { RawSettings } from '../../lib/settings/specs.ts'
+import { startApp } from '../helpers/app.ts'
+import type { RunningApp } from '../helpers/app.ts'
+import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { advanceClock } from '../helpers/clock.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+import { encodeJws } from '../helpers/jws.ts'
+
+type Answer = object | ((issuer: Issuer) => string | object) | number
+
+interface Asked extends RunningApp {
+  readonly issuer: Issuer
+  /** The forms that the endpoint received. */
+  readonly forms: URLSearchParams[]
+  readonly requests: IncomingMessage[]
+  /** What the endpoint says next: claims, a text, or a status. */
+  answer: Answer
+}
+
+const CLIENT = { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' }
+
+/** The service with an introspection endpoint beside its issuer. */
+async function start (t: Test, values: RawSettings): Promise<Asked> {
+  const issuer = await startIssuer(t)
+  const forms: URLSearchParams[] = []
+  const requests: IncomingMessage[] = []
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    forms.push(new URLSearchParams(body))
+    requests.push(request)
+    const { answer } = asked
+    if (typeof answer === 'number') return response.writeHead(answer).end()
+    const said = typeof answer === 'function' ? answer(issuer) : answer
+    response.end(typeof said === 'string' ? said : JSON.stringify(said))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
+  const running = await startApp(t, issuer, { ...CLIENT, IDP_INTROSPECTION_ENDPOINT: endpoint, ...values })
+  const asked: Asked = { ...running, issuer, forms, requests, answer: {} }
+  return asked
+}
+
+const later = (): number => Math.floor(Date.now() / 1000) + 600
+/** An answer about an opaque token that passes. */
+const active = (more: object = {}): object => ({ active: true, sub: 'user-1', aud: AUDIENCE, exp: later(), scope: 'read:messages', ...more })
+
+t.test('An opaque token passes with the claims of the answer, and each fault of the answer is told', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  const rows: ReadonlyArray<{ title: string, answer: Answer, reason?: RefusalReason }> = [
+    { title: 'all claims', answer: active() },
+    { title: 'the audience in a list', answer: active({ aud: ['other', AUDIENCE] }) },
+    { title: 'the issuer', answer: ({ url }) => active({ iss: url }) },
+    { title: 'the issuer without its last slash', answer: ({ url }) => active({ iss: url.slice(0, -1) }) },
+    { title: 'no expiry', answer: active({ exp: undefined }) },
+    { title: 'a client that acts for itself', answer: active({ sub: undefined, client_id: 'user-1' }) },
+    { title: 'a member that we do not know', answer: active({ token_type: 'Bearer', jti: 7 }) },
+    { title: 'not active', answer: { ...active(), active: false }, reason: 'token_inactive' },
+    { title: 'no audience', answer: active({ aud: undefined }), reason: 'token_claim_invalid' },
+    { title: 'another audience', answer: active({ aud: 'other' }), reason: 'token_audience' },
+    { title: 'an audience that is a number', answer: active({ aud: 7 }), reason: 'token_claim_invalid' },
+    { title: 'another issuer', answer: active({ iss: 'https://other.example/' }), reason: 'token_issuer' },
+    { title: 'an issuer in a list', answer: ({ url }) => active({ iss: [url] }), reason: 'token_claim_invalid' },
+    { title: 'nobody', answer: active({ sub: undefined }), reason: 'token_claim_invalid' },
+    { title: 'an empty caller', answer: active({ sub: '' }), reason: 'token_claim_invalid' },
+    { title: 'a caller that is a number', answer: active({ sub: 7 }), reason: 'token_claim_invalid' },
+    { title: 'an expiry in the past', answer: active({ exp: 1 }), reason: 'token_expired' },
+    { title: 'an expiry in words', answer: active({ exp: 'soon' }), reason: 'token_claim_invalid' },
+    { title: 'a time before which it does not count', answer: active({ nbf: later() }), reason: 'token_not_yet_valid' },
+    { title: 'an issue time in words', answer: active({ iat: 'now' }), reason: 'token_claim_invalid' },
+    { title: 'a binding that nobody can check', answer: active({ cnf: { kid: 'k' } }), reason: 'token_binding_unusable' },
+    { title: 'a binding that is a text', answer: active({ cnf: 'jkt' }), reason: 'token_binding_unusable' },
+    { title: 'bound to a key', answer: active({ cnf: { jkt: 'k' } }), reason: 'token_bound' },
+    { title: 'active in words', answer: active({ active: 'true' }), reason: 'introspection_unavailable' },
+    { title: 'nothing about active', answer: { sub: 'user-1' }, reason: 'introspection_unavailable' },
+    { title: 'a fault of the provider', answer: 500, reason: 'introspection_unavailable' },
+    { title: 'our credentials are refused', answer: 401, reason: 'introspection_unavailable' },
+    { title: 'no JSON', answer: () => 'active', reason: 'introspection_unavailable' }
+  ]
+  for (const [index, { title, answer, reason }] of rows.entries()) {
+    asked.answer = answer
+    const outcome = await call(asked, { path: '/api/private-scoped', lines: bearerLines(`opaque-${index}`) })
+    if (reason) expectRefusal(t, outcome, reason, 'Bearer', title)
+    else t.match(outcome, { status: 200, body: { user_id: 'user-1' } }, title)
+    if (reason === 'introspection_unavailable') t.equal(outcome.headers['retry-after'], '1', title)
+  }
+  t.match(Object.fromEntries(asked.forms[0]!), { token: 'opaque-0', token_type_hint: 'access_token' })
+  t.equal(asked.requests[0]!.headers.authorization, `Basic ${Buffer.from('api:secret').toString('base64')}`)
+  t.notMatch(JSON.stringify(asked.log), /opaque-|secret/, 'no token and no secret is in the log')
+  asked.answer = active({ scope: 'other' })
+  expectRefusal(t, await call(asked, { path: '/api/private-scoped', lines: bearerLines('opaque') }), 'scope_missing', 'Bearer')
+})
+
+t.test('An answer may leave out the audience only if the settings say so', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_AUDIENCE_OPTIONAL: true })
+  asked.answer = active({ aud: undefined })
+  t.equal((await call(asked, { lines: bearerLines('a') })).status, 200)
+  asked.answer = active({ aud: 'other' })
+  expectRefusal(t, await call(asked, { lines: bearerLines('b') }), 'token_audience', 'Bearer', 'one that is there must fit')
+})
+
+t.test('A token that is opaque is not taken for a JWT, nor a JWT for one that is opaque', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'opaque' })
+  asked.answer = active()
+  t.equal((await call(asked, { lines: bearerLines(asked.issuer.token()) })).status, 200)
+  const { issuer } = asked
+  expectRefusal(t, await call(asked, { lines: bearerLines(issuer.token({ aud: 'other' })) }), 'token_audience', 'Bearer')
+  expectRefusal(t, await call(asked, { lines: bearerLines(issuer.token({}, { alg: 'none' })) }), 'token_algorithm', 'Bearer')
+  expectRefusal(t, await call(asked, { lines: bearerLines(`${issuer.token().split('.', 2).join('.')}.AAAA`) }), 'token_signature', 'Bearer')
+  t.equal(asked.forms.length, 0, 'nobody was asked about a JWT')
+  t.equal((await call(asked, { lines: bearerLines('a.b.c') })).status, 200, 'three words are no JWT')
+  t.equal(asked.forms.length, 1)
+})
+
+t.test('An opaque token that is bound to a key is held to its proof', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'opaque' })
+  const client = await createDpopClient()
+  asked.answer = active({ cnf: { jkt: client.jkt } })
+  const proof = (key = client) => key.proof({ url: `${asked.url}/api/private`, token: 'bound' })
+  t.equal((await call(asked, { lines: dpopLines('bound', proof()) })).status, 200)
+  expectRefusal(t, await call(asked, { lines: dpopLines('bound', proof(await createDpopClient())) }), 'jkt_mismatch', 'DPoP')
+  expectRefusal(t, await call(asked, { lines: bearerLines('bound') }), 'token_bound', 'Bearer')
+  t.equal(asked.forms.length, 1, 'the answer was kept')
+})
+
+t.test('An answer is kept for its seconds, and a refusal for five', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 20 })
+  asked.answer = active()
+  for (let i = 0; i < 3; i++) t.equal((await call(asked, { lines: bearerLines('good') })).status, 200)
+  t.equal(asked.forms.length, 1)
+  asked.answer = { active: false }
+  for (let i = 0; i < 3; i++) expectRefusal(t, await call(asked, { lines: bearerLines('bad') }), 'token_inactive', 'Bearer')
+  t.equal(asked.forms.length, 2)
+  advanceClock(t, 6000)
+  asked.answer = active()
+  t.equal((await call(asked, { lines: bearerLines('bad') })).status, 200, 'a refusal is asked about again')
+  t.equal(asked.forms.length, 3)
+  asked.answer = { active: false }
+  t.equal((await call(asked, { lines: bearerLines('good') })).status, 200, 'an answer still holds')
+  advanceClock(t, 15_000)
+  expectRefusal(t, await call(asked, { lines: bearerLines('good') }), 'token_inactive', 'Bearer')
+})
+
+t.test('A JWT that was revoked is refused, and so is one that the answer contradicts', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'jwt', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  const { issuer } = asked
+  const client = await createDpopClient()
+  const rows: ReadonlyArray<{ title: string, answer: Answer, reason?: RefusalReason }> = [
+    { title: 'active and nothing else', answer: { active: true } },
+    { title: 'the same claims', answer: ({ url }) => ({ active: true, iss: url, sub: 'user-1', aud: AUDIENCE, exp: 1 }) },
+    { title: 'only our audience of several', answer: { active: true, aud: [AUDIENCE] } },
+    { title: 'revoked', answer: { active: false }, reason: 'token_inactive' },
+    { title: 'another issuer', answer: { active: true, iss: 'https://other.example/' }, reason: 'token_contradicted' },
+    { title: 'another caller', answer: { active: true, sub: 'user-2' }, reason: 'token_contradicted' },
+    { title: 'another audience', answer: { active: true, aud: 'other' }, reason: 'token_contradicted' },
+    { title: 'a binding that the token does not have', answer: { active: true, cnf: { jkt: client.jkt } }, reason: 'token_contradicted' },
+    { title: 'a binding that is none', answer: { active: true, cnf: null }, reason: 'token_contradicted' },
+    { title: 'active in words', answer: { active: 'true' }, reason: 'introspection_unavailable' }
+  ]
+  for (const [index, { title, answer, reason }] of rows.entries()) {
+    asked.answer = answer
+    const outcome = await call(asked, { lines: bearerLines(issuer.token({ jti: String(index) })) })
+    if (reason) expectRefusal(t, outcome, reason, 'Bearer', title)
+    else t.equal(outcome.status, 200, title)
+  }
+  const before = asked.forms.length
+  expectRefusal(t, await call(asked, { lines: bearerLines(issuer.token({ aud: 'other' })) }), 'token_audience', 'Bearer', 'its own checks come first')
+  expectRefusal(t, await call(asked, { lines: bearerLines('opaque') }), 'token_malformed', 'Bearer', 'an opaque token is none here')
+  t.equal(asked.forms.length, before)
+  const bound = issuer.token({ cnf: { jkt: client.jkt } })
+  const proof = () => client.proof({ url: `${asked.url}/api/private`, token: bound })
+  asked.answer = { active: true, cnf: { jkt: client.jkt } }
+  t.equal((await call(asked, { lines: dpopLines(bound, proof()) })).status, 200, 'the binding of the token')
+  asked.answer = { active: true, cnf: { jkt: (await createDpopClient()).jkt } }
+  expectRefusal(t, await call(asked, { lines: dpopLines(bound, proof()) }), 'token_contradicted', 'DPoP', 'another binding')
+})
+
+t.test('With a JWT that is kept, the provider is asked when its answer is too old', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'all' })
+  asked.answer = { active: true }
+  const token = asked.issuer.token()
+  for (let i = 0; i < 2; i++) t.equal((await call(asked, { lines: bearerLines(token) })).status, 200)
+  t.equal(asked.forms.length, 1)
+  asked.answer = { active: false }
+  advanceClock(t, 11_000)
+  expectRefusal(t, await call(asked, { lines: bearerLines(token) }), 'token_inactive', 'Bearer')
+  asked.answer = active()
+  t.equal((await call(asked, { lines: bearerLines('opaque') })).status, 200)
+})
+
+t.test('Opaque tokens go by the mode of their issuer', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_DPOP_MODE: 'REQUIRED' })
+  t.match(await call(asked, { lines: bearerLines('opaque') }), { status: 401, reason: 'scheme_not_offered' })
+  t.equal(asked.forms.length, 0)
+})
+
+t.test('A signed answer is read only if it is one of the issuer, for us', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_SIGNED: true, IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  const key = asked.issuer.keys[0]!
+  const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const signed = (claims: object = {}, header: object = {}, privateKey = key.privateKey) => ({ url }: Issuer): string =>
+    encodeJws({ alg: 'RS256', typ: 'token-introspection+jwt', kid: key.kid, ...header }, { iss: url, aud: 'api', iat: 1, token_introspection: active(), ...claims }, input => sign('sha256', input, privateKey))
+  const rows: ReadonlyArray<{ title: string, answer: Answer, reason?: RefusalReason }> = [
+    { title: 'signed by the issuer', answer: signed() },
+    { title: 'without kid, for several', answer: signed({ aud: ['x', 'api'] }, { kid: undefined }) },
+    { title: 'with a line break after it', answer: issuer => `${signed()(issuer)}\n` },
+    { title: 'not active', answer: signed({ token_introspection: { active: false } }), reason: 'token_inactive' },
+    { title: 'by another key', answer: signed({}, {}, other.privateKey), reason: 'introspection_unavailable' },
+    { title: 'by a key that nobody knows', answer: signed({}, { kid: 'unknown' }), reason: 'introspection_unavailable' },
+    { title: 'for another client', answer: signed({ aud: 'other' }), reason: 'introspection_unavailable' },
+    { title: 'by another issuer', answer: signed({ iss: 'https://other.example/' }), reason: 'introspection_unavailable' },
+    { title: 'of another type', answer: signed({}, { typ: 'at+jwt' }), reason: 'introspection_unavailable' },
+    { title: 'without type', answer: signed({}, { typ: undefined }), reason: 'introspection_unavailable' },
+    { title: 'with another algorithm', answer: signed({}, { alg: 'none' }), reason: 'introspection_unavailable' },
+    { title: 'with a critical header', answer: signed({}, { crit: ['x'] }), reason: 'introspection_unavailable' },
+    { title: 'with an unencoded payload', answer: signed({}, { b64: false }), reason: 'introspection_unavailable' },
+    { title: 'with a kid that is a number', answer: signed({}, { kid: 7 }), reason: 'introspection_unavailable' },
+    { title: 'without an answer in it', answer: signed({ token_introspection: undefined }), reason: 'introspection_unavailable' },
+    { title: 'with a list in it', answer: signed({ token_introspection: [] }), reason: 'introspection_unavailable' },
+    { title: 'with null in it', answer: signed({ token_introspection: null }), reason: 'introspection_unavailable' },
+    { title: 'plain JSON', answer: active(), reason: 'introspection_unavailable' }
+  ]
+  for (const [index, { title, answer, reason }] of rows.entries()) {
+    asked.answer = answer
+    const outcome = await call(asked, { lines: bearerLines(`opaque-${index}`) })
+    if (reason) expectRefusal(t, outcome, reason, 'Bearer', title)
+    else t.equal(outcome.status, 200, title)
+  }
+  t.equal(asked.requests[0]!.headers.accept, 'application/token-introspection+jwt')
+})
+
+t.test('The endpoint is found by discovery', async t => {
+  const issuer = await startIssuer(t)
+  const server = createServer((request, response) => {
+    const documents: Record<string, object> = {
+      '/.well-known/openid-configuration': { issuer: url, jwks_uri: `${url}keys`, ...discovered },
+      '/keys': { keys: [issuer.keys[0]!.jwk] },
+      '/introspect': active()
+    }
+    request.resume()
+    asked.push(request.url!)
+    response.end(JSON.stringify(documents[request.url!]))
+  })
+  const asked: string[] = []
+  let discovered: object = {}
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const app = await startApp(t, { ...issuer, url }, { ...CLIENT, IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  for (const bad of [{}, { introspection_endpoint: 7 }, { introspection_endpoint: 'http://tenant.example/introspect' }]) {
+    discovered = bad
+    expectRefusal(t, await call(app, { lines: bearerLines('opaque') }), 'introspection_unavailable', 'Bearer', JSON.stringify(bad))
+  }
+  discovered = { introspection_endpoint: `${url}introspect` }
+  t.equal((await call(app, { lines: bearerLines('opaque') })).status, 200)
+  asked.length = 0
+  t.equal((await call(app, { lines: bearerLines('opaque') })).status, 200)
+  t.same(asked, ['/introspect'], 'and remembered')
+})
+
+t.test('This service proves itself with a private key', async t => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const directory = t.testdir({ 'key.pem': privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, broken: 'key' })
+  const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: join(directory, 'key.pem') })
+  asked.answer = active()
+  t.equal((await call(asked, { lines: bearerLines('opaque') })).status, 200)
+  t.match(asked.forms[0]!.get('client_assertion'), /^ey[\w-]+\.ey[\w-]+\.[\w-]{86}$/)
+  writeFileSync(join(directory, 'empty'), '')
+  for (const [file, code] of [['missing', 'ENOENT'], ['broken', 'ERR_OSSL_UNSUPPORTED'], ['empty', 'ERR_OSSL_UNSUPPORTED']] as const) {
+    const path = join(directory, file)
+    const starting = startApp(t, asked.issuer, { ...CLIENT, IDP_INTROSPECTION: 'opaque', IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: path })
+    await t.rejects(starting, { name: 'SettingsError', problems: [`IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is ${JSON.stringify(path)}, which is not usable (${code}); allowed: path of a file with a private key`] }, file)
+  }
+})
+
+t.test('Settings of introspection that lack something or contradict stop the start', async t => {
+  const one = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: AUDIENCE, IDP_INTROSPECTION: 'opaque' }
+  const rows: ReadonlyArray<{ values: RawSettings, problems: readonly string[] }> = [
+    { values: one, problems: ['IDP_CLIENT_ID (idp.introspection.clientId) is not set; required for introspection', 'IDP_CLIENT_SECRET (idp.introspection.clientSecret) is not set; required for client_secret_basic and client_secret_post'] },
+    { values: { ...one, IDP_CLIENT_ID: 'api', IDP_CLIENT_AUTH: 'private_key_jwt' }, problems: ['IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is not set; required for private_key_jwt'] },
+    {
+      values: { ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'opaque' }, { IDP_DOMAIN: 'b.example', IDP_INTROSPECTION: 'all' }] },
+      problems: ['idp.issuers[1] and idp.issuers[0] both have introspection for opaque tokens: nobody could tell whose an opaque token is']
+    },
+    { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api' }] }, problems: ['idp.issuers[0].introspection.clientSecret is not set; required for client_secret_basic and client_secret_post'] },
+    { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ IDP_DOMAIN: 'a.example', IDP_CLIENT_SECRET: ['s3cret'] }] }, problems: ['idp.issuers[0].introspection.clientSecret is not usable (its value is not shown); allowed: any non-empty string'] }
+  ]
+  for (const { values, problems } of rows) await t.rejects(readSettings(values), { name: 'SettingsError', problems }, problems[0]!)
+  const list = [{ IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: '7' }, { IDP_DOMAIN: 'b.example', IDP_INTROSPECTION: 'jwt' }, { IDP_DOMAIN: 'c.example' }]
+  const { issuers } = await readSettings({ ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: list })
+  t.same(issuers.map(({ introspection }) => introspection && [introspection.covers, introspection.cacheSeconds, introspection.clientId, introspection.auth]), [['opaque', 7, 'api', 'client_secret_basic'], ['jwt', 10, 'api', 'client_secret_basic'], undefined])
+})
