@@ -64,7 +64,7 @@ export default [
   },
   {
     // What the guard asks. They take plain values: settings know them, and not the other way round.
-    files: ['token', 'jose', 'dpop', 'replay', 'provider', 'url'].map(topic => `lib/${topic}/**/*.ts`),
+    files: ['token', 'jose', 'dpop', 'replay', 'provider', 'url', 'gate'].map(topic => `lib/${topic}/**/*.ts`),
     rules: {
       'no-restricted-imports': ['error', {
         patterns: [

@@ -50,10 +50,11 @@ export function serverOptions (settings: Settings): ServerOptions {
     return503OnClosing: false,
     // No route accepts a large body.
     bodyLimit: 64 * 1024,
-    requestTimeout: 30_000,
+    // A gate passes bodies on that may take long. The limit for a silent connection holds there too.
+    requestTimeout: settings.gate ? 0 : 30_000,
     keepAliveTimeout: 72_000,
     // The other limits cover what a client is late to send. This limit ends a connection that does not take its answers.
-    connectionTimeout: 30_000,
+    connectionTimeout: Math.max(30_000, settings.gate ? (settings.gate.timeoutSeconds + 5) * 1000 : 0),
     http: {
       headersTimeout: 10_000,
       // Node checks the two time limits for requests only at this interval.
@@ -61,7 +62,7 @@ export function serverOptions (settings: Settings): ServerOptions {
       ServerResponse: QueuedResponse
     },
     routerOptions: { maxParamLength: 512 },
-    frameworkErrors: answerBadTarget(settings.ERROR_BODY),
+    frameworkErrors: answerBadTarget(settings.ERROR_BODY, settings.gate !== undefined),
     clientErrorHandler: answerClientError(settings.ERROR_BODY)
   }
 }
@@ -71,6 +72,9 @@ export interface HoldfastOptions {
   /** Whether a file of routes/api is served, by its path in there, such as `/orders.ts`. Without it, every file is. */
   readonly isServed?: (path: string) => boolean
 }
+
+/** The routes that the gate can move out of the way of its upstream. */
+const MOVABLE = /\/(?:health|metrics|docs)\.[jt]s$/
 
 /**
  * The whole service as one plugin: first the capabilities from plugins/, then every path from routes/. So the order among plugins
@@ -86,7 +90,11 @@ export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed }) 
   await app.register(autoload, { dir: join(directory, 'plugins') })
   arePluginsLoaded = true
 
-  await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0 })
+  const { gate } = settings
+  await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0, ignoreFilter: MOVABLE })
+  await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0, matchFilter: MOVABLE, options: { prefix: gate?.ownPrefix ?? '' } })
+  // The sample routes would stand in the way of the upstream's.
+  if (gate) return
   await app.register(async api => {
     api.addHook('onRequest', (_request, reply, done) => {
       reply.cacheControl('no-store')

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import type { ParseArgsOptionDescriptor } from 'node:util'
-import { nameThatWasMeant, SettingsError } from '../lib/settings/problems.ts'
+import { nameThatWasMeant } from '../lib/names.ts'
+import { SettingsError } from '../lib/settings/problems.ts'
 import { NoAnswer } from './exchange.ts'
 import { createPaint, printable } from './show.ts'
 import type { Output, Paint } from './show.ts'

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Refusal } from './refusal.ts'
+import type { RequestUrl } from './url/client-url.ts'
 
 /** A request of node:http: the members that are read. */
 export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders'> & {
@@ -14,6 +15,8 @@ export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'
   }
   /** The original target, if the app rewrites targets: Fastify keeps it there. */
   readonly originalUrl?: string | undefined
+  /** The URL that the client used, if it is known already. Nothing that arrives can set it. */
+  readonly clientUrl?: RequestUrl | undefined
 }
 
 /**

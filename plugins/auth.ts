@@ -4,13 +4,14 @@ import '@fastify/jwt'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
-import type { RequestAuth } from '../lib/guard/admission.ts'
+import type { Admission, RequestAuth } from '../lib/guard/admission.ts'
 import { createGuardParts } from '../lib/guard/create-guard.ts'
 import type { GuardEvent, GuardParts } from '../lib/guard/create-guard.ts'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/guard/requirement.ts'
 import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/guard/requirement.ts'
 import { kRouteGuard } from '../lib/guard/route-guard.ts'
 import type { MayHaveGuard } from '../lib/guard/route-guard.ts'
+import type { ReceivedRequest } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { schemeOf } from '../lib/scheme.ts'
 import { kStandIns } from '../lib/stand-ins.ts'
@@ -44,6 +45,13 @@ declare module 'fastify' {
     require (requirement: RequirementOptions): GuardHook
     /** Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`. */
     requireScope (...scopes: RequiredScopes): GuardHook
+    /**
+     * Makes a guard for the rules of a gate.
+     * @param received the request that is looked at, such as the one that a proxy asks about
+     * @param audience takes the place of the configured one
+     * @internal
+     */
+    admissionOf (received: (request: FastifyRequest) => ReceivedRequest, audience: string | undefined): Admission<FastifyRequest>
     /** The parts behind the guard, for health and metrics. @internal */
     guardParts: GuardParts
   }
@@ -81,9 +89,10 @@ export default fp<HoldfastOptions>(async (app, options) => {
     onEvent: event => logEvent(app, event),
     metadataMount: given && app.prefix
   })
-  const { guard, judge, challenges, tally, nonces } = parts
+  const { guard, guardFor, judge, challenges, tally, nonces } = parts
   const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, refuse })
   app.decorate('guardParts', parts)
+  app.decorate('admissionOf', (received, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, refuse, received }))
 
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)

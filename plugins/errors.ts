@@ -33,10 +33,14 @@ export default fp(async (app: FastifyInstance) => {
   app.setNotFoundHandler((_request, reply) => answer(reply, form, 404, UNKNOWN))
 }, { name: 'errors' })
 
-/** Answers targets that Fastify cannot route, such as `/%zz`: no hook and no error handler sees them. */
-export function answerBadTarget (form: ErrorBodyForm) {
-  return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void => {
-    answer(reply, form, statusOf(error), 'The request target is not valid.')
+/**
+ * Answers targets that Fastify cannot route, such as `/%zz`: no hook and no error handler sees them.
+ * @param isGate whether proxies may ask about such a target. They get 403, because nothing else means no to each of them.
+ */
+export function answerBadTarget (form: ErrorBodyForm, isGate: boolean) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
+    const status = isGate && request.raw.url!.startsWith('/verify/') ? 403 : statusOf(error)
+    answer(reply, form, status, 'The request target is not valid.')
   }
 }
 

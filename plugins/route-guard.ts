@@ -7,7 +7,7 @@ import type { Requirement } from '../lib/guard/requirement.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     /** Every scope that a guard of any route names, complete once the app is ready. */
-    guardedScopes: ReadonlySet<string>
+    guardedScopes: Set<string>
   }
 }
 

@@ -6,6 +6,8 @@ import { withExample } from '../schemas/answers.ts'
 import { resourceMetadataSchema } from '../schemas/operation.ts'
 
 const FRESH_SECONDS = 300
+/** The key set of the gate's statements. */
+const STATEMENT_KEYS_PATH = '/.well-known/holdfast-jwks.json'
 
 /** The rest of the path after the well-known path, as it was sent. */
 function prefixAskedFor (target: string): string {
@@ -29,6 +31,14 @@ const routes: FastifyPluginAsync = async (app) => {
     config: { essential: true },
     schema: { hide: true, response: { 200: resourceMetadataSchema } }
   }, (request, reply) => answer(request, reply, prefixAskedFor(request.url)))
+
+  if (app.gate?.keySet) {
+    const { keySet } = app.gate
+    app.get(STATEMENT_KEYS_PATH, { config: { essential: true }, schema: { hide: true } }, (_request, reply) => reply
+      .header('cache-control', `max-age=${FRESH_SECONDS}`)
+      .type('application/json; charset=utf-8')
+      .send(keySet))
+  }
 
   function answer (request: FastifyRequest, reply: FastifyReply, prefix: string | undefined) {
     const base = baseUrlOf(request)

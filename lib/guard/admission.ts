@@ -42,6 +42,8 @@ interface Refused {
 export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly guard: Guard
   readonly judge: Judge
+  /** The request that the guard looks at, if it is not the one that arrived: a proxy asks about the request of its client. */
+  readonly received?: (request: Request) => ReceivedRequest
   /** Prepares a refusal for its answer and its log line. Any other error is a fault, and is returned as it is. */
   readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error
 }
@@ -62,10 +64,10 @@ export interface Admission<Request extends AdmissibleRequest> {
  * Decides whether a request may pass: first the guard finds out who sends it, then the requirement is judged. A request that has
  * passed the guard once is not checked again, because its proof would be a replay.
  */
-export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, refuse }: AdmissionOptions<Request>): Admission<Request> {
+export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, refuse, received = ({ raw }) => raw }: AdmissionOptions<Request>): Admission<Request> {
   function admit (request: Request, requirement: Requirement, done: AdmissionDone): void {
     if (request.auth) return judgeCaller(request, requirement, done)
-    guard(request.raw, settle(request, requirement, done))
+    guard(received(request), settle(request, requirement, done))
   }
 
   /** What happens when the guard has decided. */
@@ -75,7 +77,7 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
         nameCaller(request, identity)
         return judgeCaller(request, requirement, done)
       }
-      if (requirement.optional && isGuest(error, request.raw)) return done()
+      if (requirement.optional && isGuest(error, received(request))) return done()
       done(refuse(request, error!, requirement))
     }
   }
@@ -104,7 +106,7 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
   function checkOnce (request: Request): Promise<Refused | undefined> {
     if (request[kOngoingCheck]) return request[kOngoingCheck]
     const check = new Promise<Refused | undefined>(resolve => {
-      guard(request.raw, (error, identity) => {
+      guard(received(request), (error, identity) => {
         if (identity) nameCaller(request, identity)
         resolve(identity ? undefined : { error: error! })
       })

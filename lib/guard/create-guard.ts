@@ -6,7 +6,7 @@ import { verifyProof } from '../dpop/proof.ts'
 import { createNonces } from '../dpop/nonces.ts'
 import type { Nonces } from '../dpop/nonces.ts'
 import { createGuard } from './guard.ts'
-import type { Guard } from './guard.ts'
+import type { Guard, GuardOptions } from './guard.ts'
 import { createIssuers } from './create-issuers.ts'
 import type { IssuerEvent } from './create-issuers.ts'
 import { createJudge } from './judge.ts'
@@ -15,6 +15,7 @@ import { createTransport } from '../provider/transport.ts'
 import type { Transport } from '../provider/transport.ts'
 import { createGuardTally, timeRecords, timeProofs, timeSignatures } from '../metrics/tallies.ts'
 import type { GuardTally } from '../metrics/tallies.ts'
+import type { Message } from '../message.ts'
 import { createRateLimit } from './rate-limit.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createReplayStore } from '../replay/create-store.ts'
@@ -24,16 +25,23 @@ import { metadataUrlOf } from './resource-metadata.ts'
 import type { IssuerLookup } from '../settings/option-types.ts'
 import type { Settings } from '../settings/settings.ts'
 import { findGranters } from '../token/implied-scopes.ts'
+import { forAudience } from '../token/issuer-table.ts'
 import type { IssuerTable } from '../token/issuer-table.ts'
 import { createSignatureVerifier } from '../token/jwt-signature.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
 import type { VerifiedTokens } from '../token/verified-tokens.ts'
+import type { TokenVerifier } from '../token/token-verifier.ts'
 import { createRequestUrlResolver } from '../url/request-url.ts'
+import type { RequestUrl } from '../url/request-url.ts'
 
 /** The guard and the parts behind it. Each process makes them once. */
 export interface GuardParts {
   readonly guard: Guard
+  /** Makes the same guard for tokens that are meant for another audience. It shares everything but the memory of verified tokens. */
+  guardFor (audience: string): Guard
+  /** Tells under which URL the client sent a request. */
+  resolveUrl (message: Message): RequestUrl
   readonly judge: Judge
   readonly challenges: Challenges
   /** Undefined if the configured domain is unusable. */
@@ -66,6 +74,9 @@ export interface GuardPartsOptions {
   readonly transport?: Transport | undefined
 }
 
+/** Verified tokens that are remembered for each further audience. */
+const MAX_TOKENS_OF_AUDIENCE = 5000
+
 /** Builds the guard from settings. */
 export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, onEvent, metadataMount, transport = networkOf(settings) }: GuardPartsOptions): Promise<GuardParts> {
   const { wallMs, steadyMs: nowMs } = surroundings
@@ -79,15 +90,16 @@ export async function createGuardParts (settings: Settings, { surroundings, look
   const now = (): number => wallMs() / 1000
 
   const verifySignature = createSignatureVerifier()
-  const tokens = createJwtVerifier({
+  const timedSignature = tally ? timeSignatures(verifySignature, tally.tokens, nowMs) : verifySignature
+  const tokensOf = (issuers: IssuerTable | undefined, verified: VerifiedTokens): TokenVerifier => createJwtVerifier({
     issuers,
-    verifySignature: tally ? timeSignatures(verifySignature, tally.tokens, nowMs) : verifySignature,
+    verifySignature: timedSignature,
     verified,
     clockToleranceSeconds
   })
-  const guard = createGuard({
+  const resolveUrl = createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL })
+  const common: Omit<GuardOptions, 'tokens'> = {
     mode: settings.dpopMode,
-    tokens,
     proofs: {
       iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
       iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
@@ -98,12 +110,15 @@ export async function createGuardParts (settings: Settings, { surroundings, look
     },
     verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,
     rateLimit: settings.rateLimit === undefined ? undefined : createRateLimit({ max: settings.rateLimit, nowMs }),
-    resolveUrl: createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL }),
+    resolveUrl: message => message.received.clientUrl ?? resolveUrl(message),
     now
-  })
+  }
 
   return {
-    guard,
+    guard: createGuard({ ...common, tokens: tokensOf(issuers, verified) }),
+    // A memory of its own: a token that was verified for one audience must not pass for another.
+    guardFor: audience => createGuard({ ...common, tokens: tokensOf(issuers && forAudience(issuers, audience), createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE)) }),
+    resolveUrl,
     judge: createJudge({ granters: findGranters(settings.IDP_SCOPE_IMPLIES ?? {}), clockToleranceSeconds, now }),
     challenges: createChallenges({ mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount) }),
     issuers,

@@ -45,14 +45,14 @@ export function resourceWarning (settings: ResourceSettings): string | undefined
  * @param base the address under which the client reaches the service
  */
 export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings): ResourceMetadata {
-  const { issuers, dpopMode, DPOP_ALGS } = settings
+  const { issuers, dpopMode, DPOP_ALGS, gate } = settings
   return {
     resource: configuredResource(settings) ?? base.href,
     ...(issuers.length === 0 ? {} : { authorization_servers: issuers.map(({ issuer }) => issuer) }),
     scopes_supported: scopes,
     bearer_methods_supported: ['header'],
     resource_name: 'Holdfast',
-    resource_documentation: `${base.href}/docs`,
+    resource_documentation: `${base.href}${gate?.ownPrefix ?? ''}/docs`,
     dpop_bound_access_tokens_required: dpopMode === 'REQUIRED',
     ...(dpopMode === 'DISABLED' ? {} : { dpop_signing_alg_values_supported: DPOP_ALGS })
   }

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import type { Document, Node, YAMLMap } from 'yaml'
-import { nameThatWasMeant } from './problems.ts'
+import { nameThatWasMeant } from '../names.ts'
+import { readTree } from './config-tree.ts'
 import type { EntriesSchema } from './setting-spec.ts'
 import { memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
@@ -74,6 +75,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
 
   function readValue (name: SettingName, value: Node, key: string): unknown {
     const { schema } = settingSpec(name)
+    if (schema.type === 'tree') return readTree(value, key, { yaml: yaml(), at, places, problems })
     if (schema.type !== 'entries' || !isSeq(value)) return value.toJS(document)
     return value.items.map((item, index) => {
       const path = `${key}[${index}]`

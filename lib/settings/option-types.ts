@@ -141,6 +141,8 @@ export interface FileOptions {
     /** Lowest level that is logged (only the service). Values: fatal, error, warn, info, debug, trace or silent. Default: `info`. */
     readonly logLevel?: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent' | undefined
   } | undefined
+  /** Makes the service the guard of other services; the sample routes under /api are then not served (only the service). Values: section with upstream, rules and more: docs/gate.md. Default: no gate. */
+  readonly gate?: object | undefined
 }
 
 /** Options under the names of the environment. */

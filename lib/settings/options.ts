@@ -1,5 +1,6 @@
+import { nameThatWasMeant } from '../names.ts'
 import { sectionsOf } from './config-document.ts'
-import { nameThatWasMeant, SettingsError } from './problems.ts'
+import { SettingsError } from './problems.ts'
 import type { EntriesSchema } from './setting-spec.ts'
 import { memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
@@ -19,6 +20,8 @@ export function settingsFromOptions (options: object): RawSettings {
   const problems: string[] = []
   for (const [key, value] of Object.entries(options)) {
     if (NAMES.has(key)) put(key as SettingName, value === '' ? undefined : value, key)
+    // A section that its own module judges.
+    else if (NAMES_BY_KEY.has(key)) put(NAMES_BY_KEY.get(key)!, value, key)
     else if (SECTIONS.has(key)) readSection(key, value)
     else problems.push(unknown(key, /[a-z]/.test(key) ? [...SECTIONS, ...NAMES_BY_KEY.keys()] : settingNames))
   }

@@ -38,18 +38,24 @@ export interface EntriesSchema {
   readonly default?: never
 }
 
+/** A section as it was written: its own module judges what is in it. It can be written only in the file and in the options of the plugin. */
+interface TreeSchema {
+  readonly type: 'tree'
+  readonly default?: never
+}
+
 export interface SettingSpec {
   /** Path in the configuration file, or null if a setting is read only from the environment. */
   readonly file: string | null
   /** False if a setting has no form as one text, so that no variable can hold it. */
   readonly environment?: false
-  readonly schema: ValueSchema | ListSchema | MapSchema | EntriesSchema
+  readonly schema: ValueSchema | ListSchema | MapSchema | EntriesSchema | TreeSchema
   /** The purpose of the setting, in a few words. */
   readonly about: string
   /** The allowed values, in words: for the documentation and for the message about a bad value. */
   readonly allowed: string
   /** An example value to show if the schema has no default. A secret has none, because everybody who copied it would share it. */
-  readonly example?: string | number | boolean | readonly string[] | Readonly<Record<string, readonly string[]>> | ReadonlyArray<Readonly<Record<string, unknown>>>
+  readonly example?: string | number | boolean | readonly string[] | Readonly<Record<string, unknown>> | ReadonlyArray<Readonly<Record<string, unknown>>>
   /** What happens if it is not set and the schema has no default. */
   readonly unset?: string
   /** Its value is never shown. */
@@ -67,6 +73,7 @@ export type ValueOf<S> =
     : S extends { type: 'boolean' } ? boolean
       : S extends { type: 'integer' } ? number
         : S extends { type: 'entries' } ? ReadonlyArray<Readonly<Record<string, unknown>>>
+          : S extends { type: 'tree' } ? object
           : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
             : S extends { type: 'object', additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
               : string

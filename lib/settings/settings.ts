@@ -1,3 +1,4 @@
+import type { GateSettings } from '../gate/gate-settings.ts'
 import type { DpopMode } from '../scheme.ts'
 import { issuersOf, modeOfAll } from './issuer-settings.ts'
 import type { IssuerSettings } from './issuer-settings.ts'
@@ -12,6 +13,8 @@ export interface Settings extends SettingValues {
   readonly trustProxy: boolean | readonly string[]
   /** Requests per minute that one client may send to guarded routes. Undefined means any number. */
   readonly rateLimit: number | undefined
+  /** The gate, if the service is one. */
+  readonly gate: GateSettings | undefined
   /** Port that the process listens on. */
   readonly port: number
   /** Variables that look like settings but are not. */
@@ -19,7 +22,7 @@ export interface Settings extends SettingValues {
 }
 
 /** Derives the settings from validated values that are complete and do not contradict each other. */
-export function resolveSettings (values: SettingValues, unknownVariables: readonly string[]): Settings {
+export function resolveSettings (values: SettingValues, gate: GateSettings | undefined, unknownVariables: readonly string[]): Settings {
   const issuers = issuersOf(values)
   return Object.freeze({
     ...values,
@@ -27,6 +30,7 @@ export function resolveSettings (values: SettingValues, unknownVariables: readon
     dpopMode: modeOfAll(issuers, values),
     trustProxy: trustProxyOf(values.TRUST_PROXY),
     rateLimit: values.RATE_LIMIT === 'off' ? undefined : Number(values.RATE_LIMIT),
+    gate,
     port: values.PORT ?? defaultPort(values.API_PROFILE),
     unknownVariables
   })

@@ -305,6 +305,15 @@ export const SETTINGS = {
     example: 8000,
     unset: '8000 in profile 1, 8080 in profile 2'
   },
+  GATE: {
+    environment: false,
+    file: 'gate',
+    about: 'makes the service the guard of other services; the sample routes under /api are then not served',
+    schema: { type: 'tree' },
+    allowed: 'section with upstream, rules and more: docs/gate.md',
+    example: { upstream: 'http://127.0.0.1:3000', rules: [{ path: '/*', allow: 'token' }] },
+    unset: 'no gate'
+  },
   HTTP_PROXY: {
     file: null,
     about: 'proxy for calls to an https provider if HTTPS_PROXY is not set; an http provider (on loopback) is called directly',

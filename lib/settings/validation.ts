@@ -9,6 +9,7 @@
 import type { FastifyEnvOptions } from '@fastify/env'
 import { Ajv } from 'ajv'
 import type { ValidateFunction } from 'ajv'
+import { parseGate } from '../gate/gate-settings.ts'
 import { FORMATS } from './formats.ts'
 import { describeProblems, SettingsError } from './problems.ts'
 import type { SchemaError } from './problems.ts'
@@ -40,6 +41,7 @@ function typed (schema: SettingSpec['schema'], value: unknown): unknown {
     case 'array': return typedList(value)
     case 'object': return typedLists(value)
     case 'entries': return Array.isArray(value) ? value.map(entry => isEntry(entry) ? typedValues(entry) : entry) : value
+    case 'tree': return value
     case 'integer': return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
     case 'boolean': return typeof value === 'string' ? BOOLEANS.get(value.toLowerCase()) ?? value : value
     case 'string': return typeof value === 'number' ? String(value) : value
@@ -82,9 +84,10 @@ export async function validateSettings (raw: RawSettings, register: RegisterEnv,
     errors = (error as { errors?: readonly SchemaError[] }).errors
     if (!errors) throw error
   }
-  const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults)]
+  const gate = values.GATE === undefined ? undefined : parseGate(values.GATE, faults.places)
+  const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults), ...gate?.problems ?? []]
   if (problems.length > 0) throw new SettingsError(problems)
-  return resolveSettings(validated!, faults.unknownVariables)
+  return resolveSettings(validated!, gate?.settings, faults.unknownVariables)
 }
 
 let judgeIssuers: ValidateFunction | undefined
@@ -104,8 +107,10 @@ export function readIssuerRecord (record: object, defaults: Settings): IssuerSet
   return resolveIssuer((IDP_ISSUERS as RawSettings[])[0] as SettingValues, defaults)
 }
 
+/** What the validator is told. A tree is judged elsewhere. */
 function schemaOf (name: SettingName): object {
   const { schema } = settingSpec(name)
+  if (schema.type === 'tree') return {}
   if (schema.type !== 'entries') return schema
   const { minItems, maxItems, members } = schema
   // What an entry leaves out is taken from the setting beside the list, not from a default of its own.

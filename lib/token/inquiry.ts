@@ -19,9 +19,9 @@ export type InquiryDone<Settled> = (error: Error | null, inquired?: Inquired<Set
 /** Asks the issuer of a token about it, and remembers for a short time what it said. */
 export interface Inquiry {
   /** The claims of an opaque token: those of the answer, held to the rules for tokens as far as they are there. @param now Unix seconds */
-  claimsOf (text: string, now: number, done: InquiryDone<TokenClaims>): void
+  claimsOf (text: string, rules: TokenRules, now: number, done: InquiryDone<TokenClaims>): void
   /** Whether a JWT that has passed its own checks is still active. An answer that contradicts its claims is a refusal. */
-  confirm (text: string, claims: TokenClaims, done: InquiryDone<void>): void
+  confirm (text: string, rules: TokenRules, claims: TokenClaims, done: InquiryDone<void>): void
   /** For metrics. */
   state (): ReturnType<Introspector['state']>
   close (): void
@@ -29,7 +29,6 @@ export interface Inquiry {
 
 export interface InquiryOptions {
   readonly introspector: Introspector
-  readonly rules: TokenRules
   /** Whether an answer about an opaque token may leave out `aud`. */
   readonly audienceOptional: boolean
   /** Seconds for which an answer about an active token is kept. */
@@ -51,8 +50,9 @@ export function createInquiry (options: InquiryOptions): Inquiry {
   const { introspector, nowMs } = options
   const refusals = new LRUCache<string, KeptRefusal>({ max: MAX_REFUSALS })
 
-  function ask<Settled> (text: string, settle: (answer: IntrospectionAnswer) => Settled, done: InquiryDone<Settled>): void {
-    const key = hash('sha256', text, 'base64url')
+  function ask<Settled> (text: string, { audience }: TokenRules, settle: (answer: IntrospectionAnswer) => Settled, done: InquiryDone<Settled>): void {
+    // What one audience refuses, another may accept.
+    const key = hash('sha256', `${audience} ${text}`, 'base64url')
     const kept = refusals.get(key)
     if (kept && nowMs() < kept.untilMs) return done(new Refusal(kept.reason))
     introspector.ask(text).then(answer => {
@@ -71,13 +71,13 @@ export function createInquiry (options: InquiryOptions): Inquiry {
   return {
     state: introspector.state,
     close: introspector.close,
-    claimsOf: (text, now, done) => ask(text, answer => opaqueClaims(answer, now, options), done),
-    confirm: (text, claims, done) => ask(text, answer => verifyAgreement(claims, answer, options.rules), done)
+    claimsOf: (text, rules, now, done) => ask(text, rules, answer => opaqueClaims(answer, rules, now, options), done),
+    confirm: (text, rules, claims, done) => ask(text, rules, answer => verifyAgreement(claims, answer, rules), done)
   }
 }
 
 /** @throws Refusal token_* */
-function opaqueClaims (answer: IntrospectionAnswer, now: number, { rules, audienceOptional }: InquiryOptions): TokenClaims {
+function opaqueClaims (answer: IntrospectionAnswer, rules: TokenRules, now: number, { audienceOptional }: InquiryOptions): TokenClaims {
   if (!answer) throw new Refusal('token_inactive')
   // RFC 7662 section 2.2: `sub` may be missing, for example for a client that acts for itself.
   const claims = { iss: rules.issuer, ...answer, sub: answer.sub ?? answer.client_id }

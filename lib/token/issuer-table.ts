@@ -57,3 +57,22 @@ export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable
     }
   }
 }
+
+/** The same issuers, for tokens that are meant for another audience. */
+export function forAudience (table: IssuerTable, audience: string): IssuerTable {
+  const made = new WeakMap<TokenIssuer, TokenIssuer>()
+  const changed = (issuer: TokenIssuer | undefined): TokenIssuer | undefined => {
+    if (!issuer) return undefined
+    const kept = made.get(issuer) ?? { ...issuer, rules: { ...issuer.rules, audience, resource: undefined } }
+    made.set(issuer, kept)
+    return kept
+  }
+  return {
+    ...table,
+    ofOpaque: changed(table.ofOpaque),
+    find (iss) {
+      const found = table.find(iss)
+      return found instanceof Promise ? found.then(changed) : changed(found)
+    }
+  }
+}

@@ -83,17 +83,17 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   }
 
   /** A token that has passed all checks of its own. Its issuer may have to say whether it is still active. */
-  function admit (token: VerifiedToken, { introspection }: TokenIssuer, done: TokenDone): void {
+  function admit (token: VerifiedToken, { introspection, rules }: TokenIssuer, done: TokenDone): void {
     if (!introspection || introspection.covers === 'opaque') return keep(token, done)
-    introspection.inquiry.confirm(token.text, token.claims, (error, inquired) => {
+    introspection.inquiry.confirm(token.text, rules, token.claims, (error, inquired) => {
       if (!inquired) return done(error)
       keep(Object.freeze({ ...token, isTrusted: () => inquired.isCurrent() && token.isTrusted() }), done)
     })
   }
 
-  function verifyOpaque ({ issuer, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: Scheme, now: number, done: TokenDone): void {
+  function verifyOpaque ({ issuer, rules, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: Scheme, now: number, done: TokenDone): void {
     if (!isOffered(scheme, dpopMode)) return done(new Refusal('scheme_not_offered'))
-    introspection!.inquiry.claimsOf(text, now, (error, inquired) => {
+    introspection!.inquiry.claimsOf(text, rules, now, (error, inquired) => {
       if (!inquired) return done(error)
       keep(createVerifiedToken({ text, claims: inquired.settled, issuer, dpopMode, isTrusted: inquired.isCurrent, scopeClaims }), done)
     })

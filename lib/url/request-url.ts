@@ -5,6 +5,9 @@ import type { BaseUrl, UrlSettings } from './base-url.ts'
 import { originOf, parseHttpUrl, parseWireAuthority, splitHttpUrl } from './http-url.ts'
 import type { HttpUrl, Scheme } from './http-url.ts'
 import { readTargetPath } from './path.ts'
+import type { RequestUrl } from './client-url.ts'
+
+export type { RequestUrl }
 
 /** The places at which `htu` and the URL of the request can differ, each with advice for the person who runs or calls the service. */
 export const HTU_ADVICE = Object.freeze({
@@ -76,17 +79,6 @@ export function compareHtu (htu: string, url: RequestUrl): void {
   })
 }
 
-/** The URL that the client used, without query and fragment, in normal form. */
-export interface RequestUrl {
-  readonly scheme: Scheme
-  /** Holds the port if it is not the scheme's default. */
-  readonly host: string
-  /** Includes the prefix that a proxy took away. */
-  readonly path: string
-  /** scheme://host and path. */
-  readonly href: string
-}
-
 // Both are read under the scheme of the target, so either may leave out a default port.
 function isHostOf (message: Message, scheme: Scheme, authorityText: string): boolean {
   const target = parseWireAuthority(authorityText)
@@ -118,6 +110,19 @@ export function createRequestUrlResolver (settings: UrlSettings): (message: Mess
   return (message) => {
     const base = resolveBase(message)
     const path = message.target.startsWith('/') ? readTargetPath(message.target) : readAbsoluteTarget(message, base, isFixedBase)
-    return { scheme: base.scheme, host: base.host, path: base.prefix + path, href: base.href + path }
+    return { scheme: base.scheme, host: base.host, path: base.prefix + path, href: base.href + path, ownPath: path }
   }
+}
+
+/**
+ * Reads an absolute http or https URL that a trusted proxy has told, as the URL that the client used. Query and fragment are left out.
+ * @throws Refusal host_invalid, target_path
+ */
+export function readToldUrl (text: string): RequestUrl {
+  const told = splitHttpUrl(text)
+  const authority = told && parseWireAuthority(told.authority)
+  if (!told || !authority) throw new Refusal('host_invalid', { header: 'original' })
+  const { scheme, host, href } = originOf(told.scheme, authority)
+  const path = readTargetPath(told.rest) || '/'
+  return { scheme, host, path, href: href + path, ownPath: path }
 }

@@ -124,6 +124,7 @@ function settingSchema (spec: SettingSpec): JsonSchema {
 /** Each way to write a value. What stands in quotes is text, and counts as what it says. */
 function formsOf (schema: ValueSchema): JsonSchema[] {
   switch (schema.type) {
+    case 'tree': return [{ type: 'object' }]
     case 'object': return [{ type: 'object', additionalProperties: { anyOf: formsOf(schema.additionalProperties) } }]
     case 'array': return [{ type: 'array', minItems: schema.minItems ?? 0, items: { anyOf: entryForms(schema.items) } }, ...textForms(schema.items)]
     case 'entries': return [{ type: 'array', minItems: schema.minItems, maxItems: schema.maxItems, items: entrySchema(schema.members as SettingName[]) }]

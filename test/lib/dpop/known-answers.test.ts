@@ -30,7 +30,7 @@ function attemptOf (overrides: Partial<PresentedProof> = {}): PresentedProof {
     method: 'GET',
     tokenHash: createHash('sha256').update(EXAMPLE.token).digest('base64url'),
     tokenJkt: EXAMPLE.jkt,
-    requestUrl: () => ({ scheme: 'https', host: 'resource.example.org', path: '/protectedresource', href: EXAMPLE.url }),
+    requestUrl: () => ({ scheme: 'https', host: 'resource.example.org', path: '/protectedresource', ownPath: '/protectedresource', href: EXAMPLE.url }),
     now: EXAMPLE.iat,
     ...overrides
   }
@@ -42,7 +42,7 @@ function outcome (attempt: PresentedProof): Promise<string> {
 }
 
 t.test('The complete example of RFC 9449 section 7.1 passes, and each change of it is refused for its own reason', async t => {
-  const url = { scheme: 'https', host: 'resource.example.org', path: '/protectedresource', href: EXAMPLE.url } as const
+  const url = { scheme: 'https', host: 'resource.example.org', path: '/protectedresource', ownPath: '/protectedresource', href: EXAMPLE.url } as const
   const rows: Array<{ title: string, overrides: Partial<PresentedProof>, expected: string }> = [
     { title: 'as it stands', overrides: {}, expected: 'accepted' },
     { title: 'another method', overrides: { method: 'POST' }, expected: 'htm_mismatch' },

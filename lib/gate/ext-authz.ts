@@ -1,0 +1,83 @@
+import { field, readFields } from './protobuf.ts'
+import type { Fields } from './protobuf.ts'
+
+/**
+ * The messages of Envoy's external authorization over gRPC: `CheckRequest` and `CheckResponse` of
+ * `envoy/service/auth/v3/external_auth.proto`. The numbers of their fields are those of Envoy's files.
+ */
+
+/** The method of the service. */
+export const CHECK_PATH = '/envoy.service.auth.v3.Authorization/Check'
+
+/** What Envoy says about the request of its client. */
+export interface CheckRequest {
+  readonly method: string
+  /** Path and query, as the client sent them. */
+  readonly path: string
+  readonly host: string
+  readonly scheme: string
+  /** By name in lower case. Several lines with one name are several values, or one with commas. */
+  readonly headers: ReadonlyMap<string, readonly string[]>
+}
+
+const text = (fields: Fields, number: number): string => fields.get(number)?.at(-1)?.toString() ?? ''
+
+function message (fields: Fields, number: number): Fields {
+  return readFields(fields.get(number)?.at(-1) ?? Buffer.alloc(0))
+}
+
+/** @throws MessageError */
+export function readCheckRequest (bytes: Buffer): CheckRequest {
+  const attributes = message(readFields(bytes), 1)
+  const http = message(message(attributes, 4), 2)
+  const headers = new Map<string, string[]>()
+  // The map `headers`, and the list `header_map` that Envoy sends in its place with `encode_raw_headers`.
+  const entries = [...http.get(3) ?? [], ...message(http, 13).get(1) ?? []]
+  for (const entry of entries.map(readFields)) {
+    const name = text(entry, 1).toLowerCase()
+    headers.set(name, [...headers.get(name) ?? [], text(entry, 2) || text(entry, 3)])
+  }
+  return { method: text(http, 2), path: text(http, 4), host: text(http, 5), scheme: text(http, 6), headers }
+}
+
+export interface CheckAnswer {
+  readonly status: number
+  readonly headers: ReadonlyArray<readonly [name: string, value: string]>
+  readonly body: string
+}
+
+/** The headers of an answer that lets a request pass. */
+export interface PassedHeaderLists {
+  /** For the upstream. They replace those of the client, also if they are empty. */
+  readonly set: CheckAnswer['headers']
+  /** Headers of the client that the upstream does not get. */
+  readonly remove: readonly string[]
+  /** For the answer to the client. */
+  readonly answer: CheckAnswer['headers']
+}
+
+const OVERWRITE_IF_EXISTS_OR_ADD = 2
+/** google.rpc.Code */
+const OK = 0
+const PERMISSION_DENIED = 7
+
+function headerOption ([name, value]: readonly [name: string, value: string]): Buffer {
+  const header = Buffer.concat([field(1, name), field(2, value)])
+  return Buffer.concat([field(1, header), field(3, OVERWRITE_IF_EXISTS_OR_ADD), field(4, 1)])
+}
+
+const statusOf = (code: number): Buffer => field(1, field(1, code))
+
+export function writePassed ({ set, remove, answer }: PassedHeaderLists): Buffer {
+  const response = [
+    ...set.map(header => field(2, headerOption(header))),
+    ...remove.map(name => field(5, name)),
+    ...answer.map(header => field(6, headerOption(header)))
+  ]
+  return Buffer.concat([statusOf(OK), field(3, Buffer.concat(response))])
+}
+
+export function writeDenied ({ status, headers, body }: CheckAnswer): Buffer {
+  const response = [field(1, field(1, status)), ...headers.map(header => field(2, headerOption(header))), field(3, body)]
+  return Buffer.concat([statusOf(PERMISSION_DENIED), field(2, Buffer.concat(response))])
+}

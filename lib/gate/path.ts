@@ -1,0 +1,49 @@
+import { Refusal } from '../refusal.ts'
+
+/**
+ * What two parties could read in two ways, although it stands in the normal form of a path (RFC 3986 section 6.2.2). Some servers drop
+ * what follows a `;` in a segment, and then resolve `..`. Some merge slashes. Some decode `%2F`, `%5C` or a control character.
+ */
+const UNCLEAR: ReadonlyArray<readonly [cause: string, form: RegExp]> = [
+  ['double_slash', /\/\//],
+  ['dot_segment', /\/\.{1,2}(?:;|%3B)/],
+  ['slash_escape', /%2F/],
+  ['backslash', /%5C/],
+  ['control_character', /%(?:[01][0-9A-F]|7F)/]
+]
+
+/** Matches every path that has one of the forms above, and nearly no other. */
+const SUSPECT = /\/\/|\/\.|%/
+
+/**
+ * Refuses a path that two parties could read differently, before any rule is asked.
+ * @param path a path in normal form, as `readTargetPath` returns it
+ * @throws Refusal target_path, with the `cause` in its detail
+ */
+export function verifyOneReading (path: string): void {
+  if (!SUSPECT.test(path)) return
+  for (const [cause, form] of UNCLEAR) if (form.test(path)) throw new Refusal('target_path', { cause })
+  if (!isUtf8(path)) throw new Refusal('target_path', { cause: 'encoding' })
+}
+
+function isUtf8 (path: string): boolean {
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * The bytes of a request target that go to the upstream: path and query as they came. An absolute-form target loses scheme and
+ * authority (RFC 9112 section 3.2.1).
+ * @throws Refusal target_path for a fragment or white space, which no target has. Two URLs that were joined have white space between them.
+ */
+export function originForm (target: string): string {
+  const char = /[^\u0021-\u00ff]|#/.exec(target)?.[0]
+  if (char !== undefined) throw new Refusal('target_path', { cause: char === '#' ? 'fragment' : 'control_character' })
+  if (target.startsWith('/')) return target
+  const rest = target.replace(/^https?:\/\/[^/?#]*/i, '')
+  return rest.startsWith('/') ? rest : `/${rest}`
+}

@@ -1,0 +1,121 @@
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { hasBody, headersForClient, headersForUpstream } from '../lib/gate/headers.ts'
+import { askForUpgrade, joinConnections } from '../lib/gate/upgrade.ts'
+import type { UpgradeAnswer } from '../lib/gate/upgrade.ts'
+import { createUpstream } from '../lib/gate/upstream.ts'
+import { nextNonceOf } from '../lib/guard/admission.ts'
+import { processSurroundings } from '../server/surroundings.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * The hook that sends a request to the upstream when it has passed the gate, and sends the answer to the client. `done` is called only
+     * with an error. Undefined without an upstream.
+     */
+    passOn: ((request: FastifyRequest, reply: FastifyReply, done: (error: Error) => void) => void) | undefined
+  }
+}
+
+/** An answer of the upstream, whichever way it came. */
+interface PassedAnswer {
+  readonly status: number
+  readonly headers: readonly string[]
+  readonly body: Readable
+}
+
+/** Decorates `app.passOn`, the reverse proxy. @fastify/reply-from is not used: it passes no 1xx and no upgrade, and joins repeated headers. */
+export default fp(async (app: FastifyInstance) => {
+  const { gate } = app
+  if (gate?.settings.upstream === undefined) {
+    app.decorate('passOn', undefined)
+    return
+  }
+  const { upstream: origin, timeoutSeconds, bodyLimit, passCredentials } = gate.settings
+  const upstream = createUpstream({ origin, timeoutSeconds, bodyLimit, after: processSurroundings.after })
+  app.addHook('onClose', () => upstream.close())
+
+  // Fastify would go on after an async hook whose answer is still being sent.
+  app.decorate('passOn', function passOn (request, reply, done) { pass(request, reply).catch(done) })
+
+  async function pass (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const { raw } = request
+    const hasContent = hasBody(raw)
+    if (bodyLimit !== undefined && Number(raw.headers['content-length'] ?? 0) > bodyLimit) throw tooLarge()
+    const connection = gate!.upgradeOf(raw)
+    // Node has stopped reading such a request, so its body would never end.
+    if (connection && hasContent) throw app.httpErrors.badRequest('A request that asks for another protocol has no body here.')
+    const { method, target, headers } = requestOf(request)
+    const protocols = raw.headers.upgrade
+    if (connection && protocols !== undefined && request.gated!.rule.upgrade) {
+      // Nobody reads the connection of the client, so nobody notices when it goes. The time limit holds all the same.
+      const answer = await askForUpgrade({ origin, method, target, headers, protocols, timeoutSeconds })
+      if (answer.kind === 'refused') return send(reply, fromResponse(answer.response))
+      reply.hijack()
+      reply.raw.detachSocket(connection.socket as Parameters<typeof reply.raw.detachSocket>[0])
+      connection.socket.write(switchingProtocols(answer, nextNonceOf(request)), 'latin1')
+      connection.socket.write(answer.head)
+      answer.socket.write(connection.head)
+      return joinConnections(connection.socket, answer.socket)
+    }
+    const exchange = upstream.send({ method, target, headers, body: hasContent ? raw : undefined, onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
+    onHangUp(reply, exchange.abort)
+    send(reply, await exchange.answer.catch(failed))
+  }
+
+  function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
+    const { received: { method }, target, url } = request.gated!
+    const addresses = [...request.ips ?? [request.ip]].reverse().filter(address => address !== undefined)
+    const headers = headersForUpstream(request.raw, { origin: { url, addresses }, told: gate!.tell(request, origin), passCredentials })
+    return { method: method!, target, headers }
+  }
+
+  function failed (error: Error & { statusCode: number }): never {
+    if (error.statusCode === 413) throw tooLarge()
+    throw error
+  }
+
+  function tooLarge (): Error {
+    // The client may go on sending what nobody reads.
+    return Object.assign(app.httpErrors.payloadTooLarge('The body of the request is too large.'), { headers: { connection: 'close' } })
+  }
+}, { name: 'gate-proxy', dependencies: ['gate', 'sensible'] })
+
+/** Calls `abort` if the client goes before it has its answer. */
+function onHangUp ({ raw }: FastifyReply, abort: () => void): void {
+  raw.once('close', () => { if (!raw.writableFinished) abort() })
+}
+
+function send (reply: FastifyReply, { status, headers, body }: PassedAnswer): void {
+  reply.code(status)
+  for (const [name, values] of headersForClient(headers)) reply.header(name, values.length === 1 ? values[0] : values)
+  reply.send(body)
+}
+
+function fromResponse (response: IncomingMessage): PassedAnswer {
+  return { status: response.statusCode!, headers: response.rawHeaders, body: response }
+}
+
+/** Passes an interim answer on (RFC 9110 section 15.2). Node can write only those that it knows. */
+function sendInterim ({ raw }: FastifyRequest, reply: FastifyReply, status: number, headers: readonly string[]): void {
+  // RFC 9110 section 15.2: a client of HTTP/1.0 knows none.
+  if (raw.httpVersion === '1.0') return
+  if (status === 102) return reply.raw.writeProcessing()
+  const hints = Object.fromEntries(headersForClient(headers))
+  if (status !== 103 || !hints.link) return
+  try {
+    reply.raw.writeEarlyHints({ ...hints, link: hints.link })
+  } catch {
+    // Node refuses links that are not well-formed. They are only hints.
+  }
+}
+
+/** The answer with which the connection of the client changes its protocol. */
+function switchingProtocols ({ response }: Extract<UpgradeAnswer, { kind: 'upgraded' }>, nonce: string | undefined): string {
+  const lines = ['HTTP/1.1 101 Switching Protocols', 'connection: Upgrade', `upgrade: ${response.headers.upgrade ?? ''}`]
+  for (const [name, values] of headersForClient(response.rawHeaders)) lines.push(...values.map(value => `${name}: ${value}`))
+  if (nonce !== undefined) lines.push(`dpop-nonce: ${nonce}`)
+  return `${lines.join('\r\n')}\r\n\r\n`
+}

@@ -1,0 +1,50 @@
+import { METHODS } from 'node:http'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, RouteHandlerMethod } from 'fastify'
+import { ownPathsOf } from '../lib/gate/gate-settings.ts'
+import { originForm } from '../lib/gate/path.ts'
+import { readMessage } from '../lib/message.ts'
+import type { ReceivedRequest } from '../lib/message.ts'
+import { Refusal } from '../lib/refusal.ts'
+
+/** Every path that is not the service's own: the rules of the gate decide, and what passes goes to the upstream. */
+const routes: FastifyPluginAsync = async (app) => {
+  const { gate, passOn } = app
+  if (!gate || !passOn) return
+  const ownPaths = ownPathsOf(gate.settings.ownPrefix)
+  for (const method of METHODS) {
+    if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)
+  }
+
+  app.route({
+    method: app.supportedMethods as HTTPMethods[],
+    url: '/*',
+    exposeHeadRoute: false,
+    schema: { hide: true },
+    // The answer is given by a hook: a handler would run only after the body has been parsed, and only for content types that are known.
+    onRequest: [judge, passOn],
+    handler: passOn as RouteHandlerMethod
+  })
+
+  function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+    const received: ReceivedRequest = request.raw
+    try {
+      const url = app.guardParts.resolveUrl(readMessage(received))
+      if (ownPaths.some(path => url.ownPath === path || url.ownPath.startsWith(`${path}/`))) return reply.callNotFound() as unknown as void
+      // The proof is compared with the URL that the rule was chosen by.
+      request.gated = gate!.enter(Object.assign(request.raw, { clientUrl: url }), originForm(request.raw.url!), url) ?? null
+    } catch (error) {
+      return done(refused(request, error as Error))
+    }
+    if (!request.gated) return reply.callNotFound() as unknown as void
+    gate!.judge(request, done)
+  }
+
+  /** No credentials were asked for, so the status is not 401. */
+  function refused (request: FastifyRequest, error: Error): Error {
+    if (!(error instanceof Refusal)) return error
+    app.guardParts.tally?.refused(error.reason)
+    request.log.info({ reason: error.reason, ...error.detail }, 'request refused')
+    return app.httpErrors.badRequest(error.message)
+  }
+}
+export default routes

@@ -1,0 +1,115 @@
+import t from 'tap'
+import { readSettings } from '../../../holdfast.ts'
+import { parseGate } from '../../../lib/gate/gate-settings.ts'
+import { collectSettings } from '../../../lib/settings/sources.ts'
+import type { SettingsError } from '../../../lib/settings/problems.ts'
+import type { Settings } from '../../../lib/settings/settings.ts'
+
+const ENOUGH = 'idp:\n  domain: tenant.example\n  audience: https://api.example\n'
+
+/** The settings of a configuration file. @throws SettingsError */
+async function read (gate: string): Promise<Settings> {
+  const { values, ...faults } = collectSettings({ environment: {}, readFile: name => name === 'config.yaml' ? ENOUGH + gate : undefined })
+  return readSettings(values, faults)
+}
+
+const problemsOf = (gate: string): Promise<readonly string[]> => read(gate).then(() => [], ({ problems }: SettingsError) => problems)
+
+t.test('A gate has defaults, and takes what the file says.', async t => {
+  t.equal((await read('')).gate, undefined)
+  t.equal((await read('gate:\n')).gate, undefined, 'without a value it counts as unset')
+  t.match((await read('gate: {}')).gate, {
+    upstream: undefined, rules: [], timeoutSeconds: 30, bodyLimit: undefined, claims: [], passCredentials: false, statementKey: undefined, statementAudience: undefined, ownPrefix: '', grpcPort: undefined
+  })
+  const { gate } = await read(`gate:
+  upstream: HTTP://Upstream.example:80/
+  timeoutSeconds: "5"
+  bodyLimit: 1000
+  claims: [email, "https://id.example/team", level_2]
+  passCredentials: true
+  statementKey: key.pem
+  statementAudience: 17
+  ownPrefix: /-/own
+  grpcPort: 9000
+  rules:
+    - { path: /a, scope: x, methods: GET }
+    - { path: /b, claims: { level: 3, text: "3", on: true, list: [a, 4] }, maxAgeSeconds: 60, acr: [gold] }
+    - { path: /c, audience: 12 }
+    - path: /d
+      allow: anyone
+      methods:
+      upgrade: true
+    - { path: "/users/:id(^\\\\d+$)/:tail?", allow: token }
+`)
+  t.match(gate, {
+    upstream: 'http://upstream.example',
+    timeoutSeconds: 5,
+    bodyLimit: 1000,
+    claims: [{ header: 'x-auth-claim-email', claim: 'email' }, { header: 'x-auth-claim-https---id-example-team', claim: 'https://id.example/team' }, { header: 'x-auth-claim-level-2', claim: 'level_2' }],
+    passCredentials: true,
+    statementKey: 'key.pem',
+    statementAudience: '17',
+    ownPrefix: '/-/own',
+    grpcPort: 9000,
+    rules: [
+      { path: '/a', methods: ['GET', 'HEAD'], requirement: { scope: ['x'] }, upgrade: false },
+      { requirement: { claims: [{ name: 'level', allowed: [3] }, { name: 'text', allowed: ['3'] }, { name: 'on', allowed: [true] }, { name: 'list', allowed: ['a', 4] }], maxAgeSeconds: 60, acr: ['gold'] } },
+      { audience: '12', requirement: {} },
+      { requirement: undefined, methods: undefined, upgrade: true },
+      { requirement: {} }
+    ]
+  })
+})
+
+t.test('Each mistake stops the start, with its line and the name of the member.', async t => {
+  const rows: Array<[gate: string, problem: string]> = [
+    ['gate: on', 'config.yaml, line 4: gate is a section: expected members such as upstream and rules'],
+    ['gate:\n  upsteam: http://a', 'config.yaml, line 5: gate.upsteam is unknown; did you mean gate.upstream?'],
+    ['gate:\n  ? [a]\n  : b', 'config.yaml, line 5: gate.'],
+    ['gate: { colour, rules: on }', 'config.yaml, line 4: gate.rules is a list'],
+    ['gate:\n  colour: red', 'config.yaml, line 5: gate.colour is unknown'],
+    ['gate:\n  grpcPort: 1\n  grpcPort: 2', 'config.yaml, line 6: the key "gate.grpcPort" appears twice'],
+    ['gate:\n  rules: {}', 'config.yaml, line 5: gate.rules is a list: expected entries such as { path: /orders/*, scope: read:orders }'],
+    ['gate:\n  rules:\n    - word', 'config.yaml, line 6: gate.rules[0] is not usable; expected members such as path and scope'],
+    ['gate:\n  rules:\n    - scope: a', 'config.yaml, line 6: gate.rules[0] has no path'],
+    ['gate:\n  rules:\n    - path: /a\n      scpe: a', 'config.yaml, line 7: gate.rules[0].scpe is unknown; did you mean scope?'],
+    ['gate:\n  rules:\n    - path: /a\n      colour: a', 'config.yaml, line 7: gate.rules[0].colour is unknown'],
+    ['gate:\n  rules:\n    - path: /a\n      scope: [a, "b c"]', 'config.yaml, line 7: gate.rules[0].scope is not usable: scope takes a word, or a list of one or more words, without spaces, quotes and backslashes'],
+    ['gate:\n  rules:\n    - path: /a\n      maxAgeSeconds: soon', 'config.yaml, line 7: gate.rules[0].maxAgeSeconds is not usable: maxAgeSeconds takes a whole number of seconds, 0 or more'],
+    ['gate:\n  rules:\n    - path: /a\n      claims: { a: [] }', 'config.yaml, line 7: gate.rules[0].claims is not usable: the claim "a" takes a string, a number, a boolean, a list of one or more of these, or a function'],
+    ['gate:\n  rules:\n    - path: /a\n      allow: all', 'config.yaml, line 7: gate.rules[0].allow is not usable; allowed: anyone, token'],
+    ['gate:\n  rules:\n    - path: /a\n      allow: anyone\n      scope: a\n      audience: b', 'config.yaml, line 7: gate.rules[0].allow is anyone, and that contradicts scope and audience'],
+    ['gate:\n  rules:\n    - path: /a\n      upgrade: maybe', 'config.yaml, line 7: gate.rules[0].upgrade is not usable; allowed: true, false'],
+    ['gate:\n  rules:\n    - path: /a\n      audience: ""', 'config.yaml, line 7: gate.rules[0].audience is not usable; allowed: any non-empty string'],
+    ['gate:\n  rules:\n    - path: /a\n      methods: [get]', 'config.yaml, line 7: gate.rules[0].methods is not usable; allowed: a list of HTTP methods in upper case'],
+    ['gate:\n  rules:\n    - path: /a\n      methods: []', 'config.yaml, line 7: gate.rules[0].methods is not usable; allowed: a list of HTTP methods in upper case'],
+    ['gate:\n  rules:\n    - path: /a\n    - path: /b\n    - methods: [PUT, GET]\n      path: /a', 'config.yaml, line 8: gate.rules[2] overlaps gate.rules[0]: both hold for PUT /a'],
+    ['gate:\n  rules:\n    - { path: "/a/:id", methods: GET }\n    - { path: "/a/:name", methods: [HEAD] }', 'config.yaml, line 7: gate.rules[1] overlaps gate.rules[0]: both hold for HEAD /a/:name'],
+    ['gate:\n  rules:\n    - path: /a\n    - path: /a/:id?', 'config.yaml, line 7: gate.rules[1] overlaps gate.rules[0]: both hold for '],
+    ['gate:\n  upstream: http://a\n  rules:\n    - path: /health/live', 'config.yaml, line 7: gate.rules[0] is unreachable: the service itself answers under /health'],
+    ['gate:\n  upstream: http://a\n  ownPrefix: /-\n  rules:\n    - path: /-/health', 'config.yaml, line 8: gate.rules[0] is unreachable: the service itself answers under /-/health'],
+    ['gate:\n  rules:\n    - path: /a?b=c', 'config.yaml, line 6: gate.rules[0].path is unreachable: a rule is chosen by the path, and the query is no part of it'],
+    ...['/a/../b', '/a/%2e%2e', '/a//b', '/a%2fb', '/a%', '/a#b', '/a\\b', '/a b'].map((path): [string, string] => [`gate:\n  rules:\n    - path: '${path}'`, 'config.yaml, line 6: gate.rules[0].path is unreachable: such paths are refused before any rule']),
+    ['gate:\n  rules:\n    - path: a', 'config.yaml, line 6: gate.rules[0].path is not usable; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*'],
+    ['gate:\n  rules:\n    - path: /*/a', 'config.yaml, line 6: gate.rules[0].path is not usable in the syntax of the router'],
+    ['gate:\n  rules:\n    - path: "/:a(^(a+)+$)"', 'config.yaml, line 6: gate.rules[0].path is not usable in the syntax of the router'],
+    ['gate:\n  statementKey: key.pem', 'config.yaml, line 5: gate.statementKey needs gate.statementAudience (or gate.upstream), because each statement names its reader'],
+    ...['http://a/b', 'http://a?b', 'ftp://a', 'a:80', 'http://u@a', 'http://a b', '[http://a]'].map((upstream): [string, string] => [`gate:\n  upstream: ${upstream}`, 'config.yaml, line 5: gate.upstream is not usable; allowed: http or https URL of a host, with a port or without, and nothing more']),
+    ...['[a.b, a_b]', 'email', '{ "a b": c }', '{ a: [b] }', '[[a]]'].map((claims): [string, string] => [`gate:\n  claims: ${claims}`, 'config.yaml, line 5: gate.claims is not usable']),
+    ['gate:\n  timeoutSeconds: 0', 'config.yaml, line 5: gate.timeoutSeconds is not usable; allowed: 1 to 86400'],
+    ['gate:\n  passCredentials: "yes"', 'config.yaml, line 5: gate.passCredentials is not usable; allowed: true, false'],
+    ['gate:\n  ownPrefix: -x', 'config.yaml, line 5: gate.ownPrefix is not usable; allowed: a path of plain segments, such as /-'],
+    ['gate:\n  statementAudience: []', 'config.yaml, line 5: gate.statementAudience is not usable; allowed: any non-empty string']
+  ]
+  for (const [gate, problem] of rows) {
+    const problems = await problemsOf(gate)
+    t.equal(problems.length, 1, `${gate}: ${problems.join(' | ')}`)
+    t.ok(problems[0]?.startsWith(problem), problem)
+  }
+})
+
+t.test('Options have no lines, so a problem has only the path.', t => {
+  t.same(parseGate({ rules: [{ path: '/\ud800' }] }).problems, ['gate.rules[0].path is unreachable: such paths are refused before any rule (escape)'])
+  t.same(parseGate({ rules: [{ path: '/a', scop: 'b' }] }).problems, ['gate.rules[0].scop is unknown; did you mean scope?'])
+  t.end()
+})

@@ -1,0 +1,30 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import { headersForUpstream } from '../../../lib/gate/headers.ts'
+import { askForUpgrade } from '../../../lib/gate/upgrade.ts'
+
+const URL_OF_CLIENT = { scheme: 'https', host: 'api.example:8443', path: '/v1/a', href: 'https://api.example:8443/v1/a', ownPath: '/a' } as const
+
+t.test('The upstream learns where a request came from.', t => {
+  const forwarded = (addresses: string[], url: typeof URL_OF_CLIENT | object = URL_OF_CLIENT): string[] =>
+    headersForUpstream({ rawHeaders: [] }, { origin: { url: { ...URL_OF_CLIENT, ...url }, addresses }, told: {}, passCredentials: false })
+  t.same(forwarded(['192.0.2.1', '10.0.0.1']), [
+    'x-forwarded-for', '192.0.2.1, 10.0.0.1', 'x-forwarded-host', 'api.example:8443', 'x-forwarded-proto', 'https', 'x-forwarded-prefix', '/v1',
+    'forwarded', 'for=192.0.2.1;host="api.example:8443";proto=https'
+  ])
+  t.match(forwarded(['::1']).at(-1), /^for="\[::1\]";/)
+  t.match(forwarded(['"; for=evil']).at(-1), /^for=unknown;/, 'what is no address')
+  t.match(forwarded([]).at(-1), /^for=unknown;/, 'a unix socket')
+  t.notOk(forwarded(['::1'], { path: '/a' }).includes('x-forwarded-prefix'))
+  t.end()
+})
+
+t.test('An https upstream is asked over TLS.', async t => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  t.teardown(() => { server.close() })
+  const origin = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const answer = askForUpgrade({ origin, method: 'GET', target: '/', headers: [], protocols: 'websocket', timeoutSeconds: 5 })
+  await t.rejects(answer, { name: 'UpstreamError', statusCode: 502, cause: { code: /SSL|EPROTO|ECONNRESET/ } })
+})

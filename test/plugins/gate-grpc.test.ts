@@ -1,0 +1,132 @@
+import { connect } from 'node:http2'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startApp } from '../helpers/app.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+import { CHECK_PATH } from '../../lib/gate/ext-authz.ts'
+import { field, readFields } from '../../lib/gate/protobuf.ts'
+import type { Fields } from '../../lib/gate/protobuf.ts'
+
+const RULES = [{ path: '/open/*', allow: 'anyone' }, { path: '/any/*' }]
+
+async function startGate (t: Test, gate: object = {}, values: object = {}) {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer, { GATE: { rules: RULES, grpcPort: 0, ...gate }, TRUST_PROXY: 'loopback', ...values })
+  // The port opens after the one of the service.
+  while (!running.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+  const client = connect(`http://127.0.0.1:${running.app.grpcAddress()!.port}`)
+  t.teardown(() => { client.destroy() })
+  return { ...running, issuer, call: (body: Buffer, path = CHECK_PATH) => call(client, path, body) }
+}
+
+interface GrpcAnswer {
+  readonly status: string
+  readonly message: Buffer
+}
+
+function call (client: ReturnType<typeof connect>, path: string, body: Buffer): Promise<GrpcAnswer> {
+  return new Promise((resolve, reject) => {
+    const stream = client.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' })
+    const chunks: Buffer[] = []
+    let status: unknown
+    stream.on('response', headers => { status = headers['grpc-status'] })
+    stream.on('trailers', trailers => { status = trailers['grpc-status'] })
+    stream.on('data', chunk => chunks.push(chunk))
+    stream.on('error', reject)
+    stream.on('close', () => resolve({ status: String(status), message: Buffer.concat(chunks).subarray(5) }))
+    stream.end(body)
+  })
+}
+
+function frame (message: Buffer): Buffer {
+  const head = Buffer.alloc(5)
+  head.writeUInt32BE(message.length, 1)
+  return Buffer.concat([head, message])
+}
+
+/** A question as Envoy sends it, with fields that are passed over. */
+function question ({ method = 'GET', path = '/any/x', host = 'api.example', scheme = 'https', headers = {}, raw = [] }: {
+  method?: string, path?: string, host?: string, scheme?: string, headers?: Record<string, string>, raw?: ReadonlyArray<readonly [string, string]>
+}): Buffer {
+  const http = Buffer.concat([
+    field(2, method),
+    ...Object.entries(headers).map(([name, value]) => field(3, Buffer.concat([field(1, name), field(2, value)]))),
+    field(4, path), field(5, host), field(6, scheme), field(9, 12345678),
+    ...raw.length > 0 ? [field(13, Buffer.concat(raw.map(([name, value]) => field(1, Buffer.concat([field(1, name), field(3, value)])))))] : []
+  ])
+  const source = Buffer.concat([Buffer.from([0x0d, 1, 2, 3, 4]), Buffer.from([0x11, 1, 2, 3, 4, 5, 6, 7, 8])])
+  return frame(field(1, Buffer.concat([field(1, source), field(4, field(2, http))])))
+}
+
+const sub = (fields: Fields, number: number): Fields => readFields(fields.get(number)?.at(-1) ?? Buffer.alloc(0))
+
+const headersOf = (fields: Fields, number: number): Record<string, string> => Object.fromEntries((fields.get(number) ?? []).map(option => {
+  const header = sub(readFields(option), 1)
+  return [header.get(1)![0]!.toString(), header.get(2)![0]!.toString()]
+}))
+
+interface Verdict {
+  readonly passed: boolean
+  readonly headers: Record<string, string>
+  readonly body: string | undefined
+  readonly removed: readonly string[]
+  readonly answer: Record<string, string>
+}
+
+function read ({ message }: GrpcAnswer): Verdict {
+  const response = readFields(message)
+  const ok = response.get(3)
+  const part = ok ? sub(response, 3) : sub(response, 2)
+  return { passed: ok !== undefined, headers: headersOf(part, 2), body: part.get(3)?.[0]?.toString(), removed: (part.get(5) ?? []).map(String), answer: headersOf(part, 6) }
+}
+
+t.test('Fields are written and read as Protocol Buffers say.', t => {
+  // The examples of the encoding guide.
+  t.same(field(1, 150), Buffer.from('089601', 'hex'))
+  t.same(field(2, 'testing'), Buffer.from('120774657374696e67', 'hex'))
+  t.same(readFields(Buffer.from('089601120774657374696e67', 'hex')), new Map([[2, [Buffer.from('testing')]]]))
+  for (const bad of ['12', '120774', '08', '0b', '08ffffffffffffffffffff01']) t.throws(() => readFields(Buffer.from(bad, 'hex')), { name: 'MessageError' }, bad)
+  t.end()
+})
+
+t.test('Envoy asks over gRPC, and gets the answers of the guard.', async t => {
+  const { call, issuer } = await startGate(t)
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const proof = (): Record<string, string> => ({ authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'https://api.example/any/x' }) })
+  const headers = proof()
+
+  const passed = read(await call(question({ path: '/any/x?q', headers: { ...headers, x_auth_subject: 'root', 'x-auth-subject': 'root' } })))
+  t.match(passed, { passed: true, headers: { 'x-auth-subject': 'user-1', 'x-auth-client': '' }, removed: ['authorization', 'dpop', 'x_auth_subject'], answer: {} })
+  const replayed = read(await call(question({ headers })))
+  t.match(replayed, { passed: false, headers: { 'www-authenticate': /invalid_dpop_proof/, 'content-type': /json/ }, body: /used before/ })
+  t.equal(read(await call(question({ path: '/any/y', headers: proof() }))).passed, false, 'the proof of another path')
+  t.equal(read(await call(question({ raw: Object.entries(proof()) }))).passed, true, 'raw headers')
+  t.equal(read(await call(question({ raw: [...Object.entries(proof()), ['DPoP', 'another']] }))).passed, false, 'two proofs')
+  t.equal(read(await call(question({ path: '/open/x' }))).passed, true, 'anyone')
+  for (const [title, parts] of Object.entries({ rule: { path: '/elsewhere' }, path: { path: '/open/../any' }, host: { host: '' }, scheme: { scheme: '' }, method: { method: 'x' } })) {
+    t.equal(read(await call(question({ ...parts, headers: { authorization: `Bearer ${issuer.token()}` } }))).passed, false, title)
+  }
+})
+
+t.test('A new nonce reaches the client, and credentials the upstream if they are to be passed on.', async t => {
+  const { call, issuer } = await startGate(t, { passCredentials: true }, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: ['x'.repeat(43)] })
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const put = async (nonce?: string): Promise<Verdict> => read(await call(question({ headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'https://api.example/any/x', claims: { nonce } }) } })))
+  const first = await put()
+  t.match(first, { passed: false, headers: { 'www-authenticate': /use_dpop_nonce/ } })
+  t.match(await put(first.headers['dpop-nonce']), { passed: true, removed: [], answer: {} })
+})
+
+t.test('Only trusted peers may ask, and only what is a question.', async t => {
+  const { call } = await startGate(t, {}, { TRUST_PROXY: '10.0.0.0/8' })
+  t.equal(read(await call(question({ path: '/open/x' }))).passed, false)
+  t.equal((await call(question({}), '/other.Service/Check')).status, '12')
+  t.equal((await call(Buffer.alloc(0))).status, '3')
+  t.equal((await call(Buffer.from([1, 0, 0, 0, 0]))).status, '3', 'compressed')
+  t.equal((await call(Buffer.from([0, 0, 0, 0, 9]))).status, '3', 'cut off')
+  t.equal((await call(frame(Buffer.from([0x0a, 9])))).status, '3', 'no message')
+  await t.rejects(call(frame(Buffer.alloc(300_000))), 'too large')
+})

@@ -1,0 +1,281 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createLocalJWKSet, jwtVerify } from 'jose'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startApp } from '../helpers/app.ts'
+import type { RunningApp } from '../helpers/app.ts'
+import { bearerLines, dpopLines } from '../helpers/call.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+import type { Answerer, TestUpstream } from '../helpers/upstream.ts'
+import { sendRaw } from '../helpers/wire.ts'
+import type { WireAnswer } from '../helpers/wire.ts'
+
+interface Site extends RunningApp {
+  readonly issuer: Issuer
+  readonly upstream: TestUpstream
+  /** One request. `Connection: close` is added. */
+  send (target: string, lines?: readonly string[], method?: string): Promise<WireAnswer>
+}
+
+const RULES = [
+  { path: '/open/*', allow: 'anyone' },
+  { path: '/orders/:id', methods: ['GET'], scope: 'read:orders' },
+  { path: '/orders/*', methods: ['POST', 'PUT'], anyScope: ['write:orders', 'admin'] },
+  { path: '/orders/mine', methods: ['GET'] },
+  { path: '/team', claims: { team: ['a', 'b'] } },
+  { path: '/other', audience: 'https://other.example' },
+  { path: '/caf\u00e9/*' },
+  { path: '/any/*' }
+]
+
+async function startSite (t: Test, gate: object = {}, values: object = {}, answer?: Answerer): Promise<Site> {
+  const issuer = await startIssuer(t)
+  const upstream = await startUpstream(t, answer)
+  const running = await startApp(t, issuer, { GATE: { upstream: upstream.origin, rules: RULES, ...gate }, ...values })
+  const { host } = new URL(running.url)
+  return {
+    ...running,
+    issuer,
+    upstream,
+    send: (target, lines = [], method = 'GET') => sendRaw(running.url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
+  }
+}
+
+t.test('A rule decides, and nothing passes without one.', async t => {
+  const { send, issuer, upstream } = await startSite(t)
+  const plain = bearerLines(issuer.token())
+  const reader = bearerLines(issuer.token({ scope: 'read:orders' }))
+  const rows: Array<[title: string, method: string, target: string, lines: string[], status: number]> = [
+    ['anyone passes an open path', 'GET', '/open/x', [], 200],
+    ['an invalid token changes nothing there', 'GET', '/open/x', bearerLines('x'), 200],
+    ['a path without a rule', 'GET', '/elsewhere', plain, 404],
+    ['a path that only begins as one with a rule', 'GET', '/orders', plain, 404],
+    ['another case', 'GET', '/Open/x', plain, 404],
+    ['a method without a rule', 'DELETE', '/orders/7', reader, 404],
+    ['no token', 'GET', '/orders/7', [], 401],
+    ['a token without the scope', 'GET', '/orders/7', plain, 403],
+    ['a token with the scope', 'GET', '/orders/7', reader, 200],
+    ['HEAD as GET', 'HEAD', '/orders/7', reader, 200],
+    ['HEAD as GET, without the scope', 'HEAD', '/orders/7', plain, 403],
+    ['the most specific path wins', 'GET', '/orders/mine', plain, 200],
+    ['other methods have other rules', 'POST', '/orders/7', reader, 403],
+    ['any of the scopes', 'POST', '/orders/7', bearerLines(issuer.token({ scope: 'admin' })), 200],
+    ['the claim', 'GET', '/team', bearerLines(issuer.token({ team: 'b' })), 200],
+    ['another value of the claim', 'GET', '/team', bearerLines(issuer.token({ team: 'c' })), 403],
+    ['a rule in another script', 'GET', '/caf%c3%a9/x', plain, 200],
+    ['a method of another protocol', 'PROPFIND', '/any/x', plain, 200],
+    ['a long parameter', 'GET', `/orders/${'7'.repeat(5000)}`, reader, 200],
+    ['the sample routes are gone', 'GET', '/api/public', [], 404],
+    ['an own path that is not there', 'GET', '/health/elsewhere', plain, 404],
+    ['an own path with another method', 'POST', '/health/live', plain, 404],
+    ['an own path', 'GET', '/health/live', [], 200]
+  ]
+  for (const [title, method, target, lines, status] of rows) {
+    const before = upstream.arrived.length
+    const answer = await send(target, lines, method)
+    t.equal(answer.status, status, title)
+    t.equal(upstream.arrived.length - before, status === 200 && target !== '/health/live' ? 1 : 0, `${title}: the upstream`)
+  }
+  const { headers } = await send('/orders/7', plain)
+  t.match(headers['www-authenticate'], /error="insufficient_scope".*scope="read:orders"/)
+  t.match(JSON.parse((await send('/elsewhere')).body), { statusCode: 404, error: 'Not Found' })
+  const metadata = JSON.parse((await send('/.well-known/oauth-protected-resource')).body)
+  t.same(metadata.scopes_supported, ['admin', 'read:orders', 'write:orders'], 'the scopes of the rules are published')
+})
+
+t.test('The audience of a rule takes the place of the configured one, in both directions.', async t => {
+  const { send, issuer } = await startSite(t)
+  const here = bearerLines(issuer.token())
+  const other = bearerLines(issuer.token({ aud: 'https://other.example' }))
+  // Twice: what was verified for one audience must not pass for another from memory either.
+  for (const round of ['first', 'again']) {
+    t.equal((await send('/other', other)).status, 200, round)
+    t.equal((await send('/other', here)).status, 401)
+    t.equal((await send('/any/x', here)).status, 200)
+    t.equal((await send('/any/x', other)).status, 401)
+  }
+})
+
+t.test('A proof is held against the path that the rule saw, and passes once.', async t => {
+  const { send, issuer, url, upstream, reasons } = await startSite(t)
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const proofFor = (target: string): string[] => dpopLines(token, client.proof({ token, url: url + target }))
+  const lines = proofFor('/any/a~b')
+  t.equal((await send('/any/a%7eb?x=%2F..//', lines)).status, 200)
+  t.equal(upstream.arrived.at(-1)!.target, '/any/a%7eb?x=%2F..//', 'the bytes that came go on')
+  t.equal((await send('/any/a%7eb', lines)).status, 401)
+  t.equal(reasons().at(-1), 'proof_replayed')
+  t.equal((await send('/any/other', proofFor('/any/x'))).status, 401)
+  t.equal(reasons().at(-1), 'htu_mismatch')
+  t.equal(upstream.arrived.length, 1, 'a proof that passes once leads to one request')
+})
+
+t.test('A path that can be read in two ways is refused before any rule.', async t => {
+  const { send, upstream, url } = await startSite(t, { rules: [{ path: '/*', allow: 'anyone' }] })
+  const { host } = new URL(url)
+  const refused = [
+    '/a/../b', '/a/..', '/a/./b', '/a/%2e%2e/b', '/a/.%2E/b', '/a/%2e', '/a/..;/b', '/a/..;x=1/b', '/a/.;/b', '/a/..%3b/b', '/a/%2E%2e;/b',
+    '/a%2fb', '/a%2Fb', '/a%5cb', '/a\\b', '//a', '/a//b', '/a%00', '/a%0d%0ab', '/a%1f', '/a%7f', '/a#b', '/a?b#c', '/a%', '/a%2', '/a%zz',
+    '/a%ff', '/a%c0%af', '/a%ed%a0%80', '/a\u00e9', 'http://elsewhere.example/a', `https://${host}/a`, 'http:///a'
+  ]
+  for (const target of refused) t.equal((await send(target)).status, 400, target)
+  t.equal((await send('/a', ['Host: elsewhere.example'])).status, 400, 'two Host lines')
+  t.same(upstream.arrived, [])
+  const passed = ['/a/..b', '/a/...', '/a;x=1', '/a%3bx', '/a%25', '/a%252f', '/a%20b', '/a%C3%A9', '/a/', '/', '/a?b=//../%2F', '/.well-known/x', '/:a(b)*', '/*']
+  for (const target of passed) {
+    t.equal((await send(target)).status, 200, target)
+    t.equal(upstream.arrived.at(-1)!.target, target)
+  }
+  t.equal((await send(`http://${host}/a?b`)).status, 200)
+  t.equal(upstream.arrived.at(-1)!.target, '/a?b', 'an absolute target loses its authority')
+  t.equal((await send(`http://${host}?b`)).status, 200)
+  t.equal(upstream.arrived.at(-1)!.target, '/?b')
+})
+
+t.test('The upstream is told who sends, and nobody else can tell it.', async t => {
+  const gate = { claims: { team: 'https://id.example/team', level: 'level', roles: 'roles', gone: 'gone' } }
+  const { send, issuer, upstream, url } = await startSite(t, gate)
+  const { host } = new URL(url)
+  const forged = [
+    'X-Auth-Subject: root', 'x-auth-subject: root', 'X_Auth_Subject: root', 'X-Auth_Issuer: root', 'X.Auth.Scope: admin', 'X-Auth-Claim-Team: root', 'X_Auth_Claim_Other: root',
+    'X-Auth-Statement: root', 'X-Forwarded-For: 1.1.1.1', 'X_Forwarded_Host: evil', 'X-Forwarded-User: root', 'Forwarded: host=evil', 'DPoP_: x', 'X-Auth-Token: mine',
+    'Keep-Alive: x', 'TE: trailers', 'Proxy-Authorization: x', 'Connection: close, X-Named', 'X-Named: gone', 'X-Stays: a', 'X-Stays: b', 'Cookie: a=1', 'Cookie: b=2'
+  ]
+  const token = issuer.token({ sub: 'Zo\u00eb %1', client_id: 'shop', scope: 'a b', 'https://id.example/team': 'r\u00e9d', level: 3, roles: ['x', 'y'] })
+  await send('/any/x', [...bearerLines(token), ...forged])
+  const { headers } = upstream.arrived[0]!
+  t.match(headers, {
+    host,
+    'x-auth-subject': 'Zo%C3%AB%20%251',
+    'x-auth-issuer': issuer.url,
+    'x-auth-scope': 'a%20b',
+    'x-auth-client': 'shop',
+    'x-auth-claim-team': 'r%C3%A9d',
+    'x-auth-claim-level': '3',
+    'x-auth-claim-roles': '["x","y"]',
+    'x-auth-claim-gone': '',
+    'x-forwarded-for': '127.0.0.1',
+    'x-forwarded-host': host,
+    'x-forwarded-proto': 'http',
+    forwarded: `for=127.0.0.1;host="${host}";proto=http`,
+    'x-auth-token': 'mine',
+    'x-stays': 'a, b',
+    cookie: 'a=1, b=2'
+  })
+  const absent = ['authorization', 'dpop', 'x_auth_subject', 'x-auth_issuer', 'x.auth.scope', 'x_auth_claim_other', 'x-auth-statement', 'x_forwarded_host', 'x-forwarded-user', 'keep-alive', 'te', 'proxy-authorization', 'x-named', 'upgrade']
+  t.same(absent.filter(name => name in headers), [])
+  for (const name of ['x-auth-subject', 'x-auth-claim-team', 'x-forwarded-for']) t.equal(upstream.arrived[0]!.rawHeaders.filter(entry => entry.toLowerCase() === name).length, 1, `${name} is there once`)
+
+  await send('/open/x', [...bearerLines(token), 'X-Auth-Subject: root'])
+  const open = upstream.arrived[1]!.headers
+  t.same(['subject', 'issuer', 'scope', 'client', 'claim-team', 'claim-gone'].map(end => open[`x-auth-${end}`]), ['', '', '', '', '', ''], 'under anyone nobody is named, in words')
+  t.notOk('authorization' in open)
+})
+
+t.test('Headers that a client sends as trailers do not arrive, and neither does the body twice.', async t => {
+  const { send, issuer, upstream } = await startSite(t)
+  const lines = [...bearerLines(issuer.token()), 'Transfer-Encoding: chunked', 'Trailer: X-Auth-Subject', '', '3', 'abc', '0', 'X-Auth-Subject: root']
+  t.equal((await send('/any/x', lines, 'POST')).status, 200)
+  t.match(upstream.arrived, [{ body: 'abc', trailers: [], headers: { 'x-auth-subject': 'user-1' } }])
+  t.notOk('trailer' in upstream.arrived[0]!.headers)
+  t.equal((await send('/any/x', [...bearerLines(issuer.token()), 'Transfer-Encoding: chunked', 'Content-Length: 3', '', '3', 'abc', '0'], 'POST')).status, 400, 'a length beside chunks')
+  t.equal((await send('/any/x', [...bearerLines(issuer.token()), 'Content-Length: 3', 'Content-Type: no type at all', '', 'abc'], 'POST')).status, 200, 'any content type')
+  t.equal(upstream.arrived.at(-1)!.body, 'abc\r\n\r\n'.slice(0, 3))
+})
+
+t.test('Credentials arrive if they are to be passed on.', async t => {
+  const { send, issuer, upstream } = await startSite(t, { passCredentials: true })
+  const token = issuer.token()
+  await send('/any/x', bearerLines(token))
+  t.equal(upstream.arrived[0]!.headers.authorization, `Bearer ${token}`)
+})
+
+t.test('A statement says the same, signed.', async t => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const statementKey = join(t.testdir(), 'key.pem')
+  writeFileSync(statementKey, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  const { send, issuer, upstream } = await startSite(t, { statementKey }, { PUBLIC_URL: 'https://gate.example' })
+  await send('/any/a%7e?q=1', [...bearerLines(issuer.token({ scope: 'a b' })), 'X-Auth-Statement: forged'])
+  await send('/open/x')
+  const published = await send('/.well-known/holdfast-jwks.json')
+  t.equal(published.status, 200)
+  t.notMatch(published.body, '"d"')
+  const keys = createLocalJWKSet(JSON.parse(published.body))
+  const { payload, protectedHeader } = await jwtVerify(upstream.arrived[0]!.headers['x-auth-statement']!, keys, { issuer: 'https://gate.example', audience: upstream.origin, algorithms: ['ES256'] })
+  t.match(payload, { sub: 'user-1', scope: 'a b', method: 'GET', path: '/any/a%7e', jti: /^[\w-]{22}$/ })
+  t.equal(payload.exp! - payload.iat!, 60)
+  t.equal(protectedHeader.alg, 'ES256')
+  t.equal(upstream.arrived[1]!.headers['x-auth-statement'], '', 'nobody is named, in words')
+})
+
+t.test('A statement key that cannot be used stops the start.', async t => {
+  const folder = t.testdir({ 'text.pem': 'x', 'broken.pem': '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n' })
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-384' })
+  writeFileSync(join(folder, 'p384.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  for (const file of ['none.pem', 'text.pem', 'broken.pem', 'p384.pem']) {
+    await t.rejects(startSite(t, { statementKey: join(folder, file) }), { name: 'SettingsError', message: /gate.statementKey is / }, file)
+  }
+})
+
+t.test('The own paths move out of the way of the upstream.', async t => {
+  const { send, upstream } = await startSite(t, { ownPrefix: '/-', rules: [{ path: '/*', allow: 'anyone' }] })
+  for (const path of ['/-/health/live', '/-/metrics', '/-/docs/json', '/.well-known/oauth-protected-resource']) t.equal((await send(path)).status, 200, path)
+  t.equal((await send('/verify/x')).status, 404)
+  t.same(upstream.arrived, [])
+  for (const path of ['/health/live', '/metrics', '/docs']) t.equal((await send(path)).headers['x-upstream'], 'yes', path)
+})
+
+t.test('Whatever the upstream answers is passed on, and each request is sent once.', async t => {
+  let seen = 0
+  const answers: Record<string, Answerer> = {
+    '/any/401': (_request, response) => response.writeHead(401, { 'www-authenticate': 'Basic', connection: 'x-hop', 'x-hop': '1', 'set-cookie': ['a=1', 'b=2'] }).end('no'),
+    '/any/503': (_request, response) => response.writeHead(503, { 'retry-after': '1' }).end(),
+    '/any/204': (_request, response) => response.writeHead(204).end(),
+    '/any/garbage': ({ socket }) => socket.end('garbage\r\n\r\n'),
+    '/any/reset': ({ socket }) => socket.destroy(),
+    '/any/101': ({ socket }) => socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
+    '/any/hints': (_request, response) => {
+      response.writeProcessing()
+      response.writeEarlyHints({ link: '</a.css>; rel=preload' })
+      response.end('after')
+    },
+    '/any/bad-hints': ({ socket }) => socket.end('HTTP/1.1 103 Early Hints\r\nLink: nonsense\r\n\r\nHTTP/1.1 104 Later\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
+    '/any/cut': (_request, response) => {
+      response.writeHead(200, { 'content-length': '10' })
+      response.write('half', () => response.destroy())
+    },
+    '/any/early': (_request, response) => response.writeHead(413).end('early')
+  }
+  const { send, issuer, url } = await startSite(t, {}, {}, (request, response) => {
+    seen++
+    answers[request.url!]!(request, response)
+  })
+  const lines = bearerLines(issuer.token())
+  const refusal = await send('/any/401', lines)
+  t.match(refusal, { status: 401, body: 'no', headers: { 'www-authenticate': 'Basic' } })
+  t.same(refusal.lines.filter(([name]) => name === 'set-cookie').map(([, value]) => value), ['a=1', 'b=2'])
+  t.notOk('x-hop' in refusal.headers)
+  t.match(await send('/any/503', lines), { status: 503, headers: { 'retry-after': '1' } })
+  t.equal((await send('/any/204', lines)).status, 204)
+  for (const path of ['/any/garbage', '/any/reset', '/any/101']) {
+    const answer = await send(path, lines)
+    t.equal(answer.status, 502, path)
+    t.same(JSON.parse(answer.body), { statusCode: 502, error: 'Bad Gateway', message: 'Bad Gateway' })
+  }
+  const hints = await send('/any/hints', lines)
+  t.equal(hints.status, 102, 'the first interim answer comes first')
+  t.match(hints.body, /103 Early Hints[^]*link: <\/a.css>; rel=preload[^]*200 OK[^]*after/i)
+  const old = await sendRaw(url, ['GET /any/hints HTTP/1.0', `Host: ${new URL(url).host}`, ...lines])
+  t.match(old, { status: 200, body: 'after' }, 'a client of HTTP/1.0 gets no interim answer')
+  t.equal((await send('/any/bad-hints', lines)).status, 200, 'hints that Node cannot write are left out')
+  t.equal((await send('/any/early', [...lines, 'Content-Length: 6', '', 'ab'], 'POST')).status, 413, 'an answer before the end of the body')
+  const cut = await send('/any/cut', lines)
+  t.equal(cut.body, 'half', 'a broken answer stays broken')
+  t.equal(seen, 11)
+})

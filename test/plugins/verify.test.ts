@@ -1,0 +1,152 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { decodeJwt } from 'jose'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startApp } from '../helpers/app.ts'
+import { bearerLines, dpopLines } from '../helpers/call.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+import { sendRaw } from '../helpers/wire.ts'
+import type { WireAnswer } from '../helpers/wire.ts'
+
+const RULES = [
+  { path: '/open/*', allow: 'anyone' },
+  { path: '/orders/:id', methods: ['GET'], scope: 'read:orders' },
+  { path: '/any/*' }
+]
+
+async function startGate (t: Test, gate: object = {}, values: object = {}) {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer, { GATE: { rules: RULES, ...gate }, TRUST_PROXY: 'loopback', ...values })
+  const { host } = new URL(running.url)
+  const ask = (target: string, lines: readonly string[] = [], method = 'GET'): Promise<WireAnswer> =>
+    sendRaw(running.url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
+  return { ...running, issuer, ask }
+}
+
+/** How each family says that a client sent this request to https://api.example. */
+const FAMILIES: Readonly<Record<string, (method: string, target: string) => { target: string, method: string, lines: string[] }>> = {
+  nginx: (method, target) => ({ target: '/verify/nginx', method: 'GET', lines: [`X-Original-Method: ${method}`, `X-Original-URL: https://api.example${target}`] }),
+  haproxy: (method, target) => ({ target: '/verify/haproxy', method: 'HEAD', lines: [`X-Original-Method: ${method}`, `X-Original-URL: https://api.example${target}`] }),
+  forwarded: (method, target) => ({ target: '/verify/forwarded', method: 'GET', lines: [`X-Forwarded-Method: ${method}`, 'X-Forwarded-Proto: https', 'X-Forwarded-Host: api.example', `X-Forwarded-Uri: ${target}`] }),
+  envoy: (method, target) => ({ target: `/verify/envoy${target}`, method, lines: ['X-Forwarded-Proto: https', 'X-Forwarded-Host: api.example'] })
+}
+
+for (const [family, tell] of Object.entries(FAMILIES)) {
+  t.test(`${family} asks, and gets the answers of the guard.`, async t => {
+    const { ask, issuer, reasons } = await startGate(t)
+    const put = (method: string, target: string, lines: readonly string[] = []): Promise<WireAnswer> => {
+      const question = tell(method, target)
+      return ask(question.target, [...question.lines, ...lines], question.method)
+    }
+    const client = await createDpopClient()
+    const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:orders' })
+    const proof = (url: string, method = 'GET'): string[] => dpopLines(token, client.proof({ token, url, method }))
+    const lines = proof('https://api.example/orders/7')
+
+    const passed = await put('GET', '/orders/7?allow=anyone', lines)
+    t.match(passed, { status: 200, body: '', headers: { 'x-auth-subject': 'user-1', 'x-auth-scope': 'read:orders', 'x-auth-client': '', 'cache-control': 'no-store' } })
+    t.notOk('www-authenticate' in passed.headers)
+    t.equal((await put('GET', '/orders/7', lines)).status, 401, 'the same proof again')
+    t.equal(reasons().at(-1), 'proof_replayed')
+    t.equal((await put('GET', '/any/7', proof('https://api.example/orders/7'))).status, 401, 'the proof of another path')
+    t.equal((await put('GET', '/any/7', proof('https://api.example/any/7', 'POST'))).status, 401, 'the proof of another method')
+    t.equal(reasons().at(-1), 'htm_mismatch')
+    t.equal((await put('POST', '/any/7', proof('https://api.example/any/7', 'POST'))).status, 200)
+
+    t.match(await put('GET', '/open/x', bearerLines('x')), { status: 200, headers: { 'x-auth-subject': '' } }, 'anyone')
+    const refused = await put('GET', '/any/x')
+    t.match(refused, { status: 401, headers: { 'www-authenticate': /^Bearer, DPoP algs=/ } })
+    const forbidden = await put('GET', '/orders/7', bearerLines(issuer.token()))
+    t.match(forbidden, { status: 403, headers: { 'www-authenticate': /error="insufficient_scope"/ } })
+    t.equal((await put('GET', '/elsewhere', bearerLines(issuer.token()))).status, 403, 'a path without a rule')
+    t.equal((await put('DELETE', '/orders/7', bearerLines(issuer.token({ scope: 'read:orders' })))).status, 403, 'a method without a rule')
+    for (const target of ['/any/../open/x', '/open/%2e%2e/any', '/open/..;/any', '/open%2fx', '/open//x', '/open/\\x', '/open/x#y', '/open/%ff']) {
+      t.equal((await put('GET', target)).status, 403, target)
+    }
+  })
+}
+
+t.test('A question that does not say one request in the words of its family is answered with 403.', async t => {
+  const { ask, reasons } = await startGate(t)
+  const nginx = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/open/x']
+  const forwarded = ['X-Forwarded-Method: GET', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: api.example', 'X-Forwarded-Uri: /open/x']
+  const without = (lines: readonly string[], name: string): string[] => lines.filter(line => !line.startsWith(`${name}:`))
+  const replaced = (lines: readonly string[], line: string): string[] => [...without(lines, line.split(':', 1)[0]!), line]
+  const rows: Array<[title: string, target: string, lines: readonly string[], status: number]> = [
+    ['nginx', '/verify/nginx', nginx, 200],
+    ['nginx with a query of its own', '/verify/nginx?x=1', nginx, 200],
+    ['haproxy', '/verify/haproxy', nginx, 200],
+    ['forwarded', '/verify/forwarded', forwarded, 200],
+    ['envoy', '/verify/envoy/open/x', [], 200],
+    ['no method', '/verify/nginx', without(nginx, 'X-Original-Method'), 403],
+    ['no URL', '/verify/nginx', without(nginx, 'X-Original-URL'), 403],
+    ['an empty URL', '/verify/nginx', replaced(nginx, 'X-Original-URL:'), 403],
+    ['two URLs', '/verify/nginx', [...nginx, nginx[1]!], 403],
+    ['two methods', '/verify/nginx', [...nginx, nginx[0]!], 403],
+    ['two URLs in one line', '/verify/nginx', replaced(nginx, 'X-Original-URL: https://api.example/open/x?a, https://api.example/open/x'), 403],
+    ['a relative URL', '/verify/nginx', replaced(nginx, 'X-Original-URL: /open/x'), 403],
+    ['a URL with user info', '/verify/nginx', replaced(nginx, 'X-Original-URL: https://a@api.example/open/x'), 403],
+    ['an unknown method', '/verify/nginx', replaced(nginx, 'X-Original-Method: get'), 403],
+    ['names with _', '/verify/nginx', ['X_Original_Method: GET', 'X_Original_URL: https://api.example/open/x'], 403],
+    ['names with _ beside the right ones', '/verify/nginx', [...nginx, 'X_Original_URL: https://api.example/any/x'], 200],
+    ['another family beside it', '/verify/nginx', [...nginx, 'X-Forwarded-Uri: /open/x'], 403],
+    ['another family instead', '/verify/nginx', forwarded, 403],
+    ['forwarded without a host', '/verify/forwarded', without(forwarded, 'X-Forwarded-Host'), 403],
+    ['forwarded without a scheme', '/verify/forwarded', without(forwarded, 'X-Forwarded-Proto'), 403],
+    ['forwarded with two schemes', '/verify/forwarded', replaced(forwarded, 'X-Forwarded-Proto: https, http'), 403],
+    ['forwarded with a host that is a path', '/verify/forwarded', replaced(forwarded, 'X-Forwarded-Host: api.example/any'), 403],
+    ['forwarded with an absolute target', '/verify/forwarded', replaced(forwarded, 'X-Forwarded-Uri: https://api.example/open/x'), 403],
+    ['forwarded with two targets', '/verify/forwarded', [...forwarded, 'X-Forwarded-Uri: /open/y'], 403],
+    ['forwarded beside nginx', '/verify/forwarded', [...forwarded, nginx[0]!], 403],
+    ['envoy beside nginx', '/verify/envoy/open/x', [nginx[1]!], 403],
+    ['envoy with two hosts', '/verify/envoy/open/x', ['Host: elsewhere.example'], 403],
+    ['envoy with a target that is absolute', '/verify/envoy//open/x', [], 403],
+    ['envoy with a path of the endpoint in other letters', '/verify/%65nvoy/open/x', [], 403],
+    ['envoy with an absolute target', 'http://a/verify/envoy/open/x', [], 403],
+    ['no such family', '/verify/other', nginx, 404]
+  ]
+  for (const [title, target, lines, status] of rows) t.equal((await ask(target, lines)).status, status, title)
+  t.ok(reasons().includes('question_refused'))
+  t.ok(reasons().includes('target_path'))
+  t.equal((await ask('/verify/envoy/open/x', ['Content-Length: 3', 'Content-Type: no type', '', 'abc'], 'POST')).status, 200, 'a body is not looked at')
+})
+
+t.test('Only trusted peers may ask.', async t => {
+  const nginx = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/open/x']
+  for (const [trust, status] of [['loopback', 200], ['10.0.0.0/8', 403], ['false', 403]] as const) {
+    const { ask, log } = await startGate(t, {}, { TRUST_PROXY: trust })
+    t.equal((await ask('/verify/nginx', nginx)).status, status, trust)
+    t.equal((await ask('/verify/envoy/open/x')).status, status, trust)
+    t.equal(log.some(({ msg }) => /TRUST_PROXY trusts nobody/.test(msg)), trust === 'false')
+  }
+})
+
+t.test('A nonce comes through as it is.', async t => {
+  const { ask, issuer } = await startGate(t, {}, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: ['x'.repeat(43)] })
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const question = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/any/x']
+  const proof = (nonce?: string): string[] => dpopLines(token, client.proof({ token, url: 'https://api.example/any/x', claims: { nonce } }))
+  const first = await ask('/verify/nginx', [...question, ...proof()])
+  t.match(first, { status: 401, headers: { 'www-authenticate': /^DPoP error="use_dpop_nonce"/ } })
+  const nonce = first.headers['dpop-nonce']
+  t.equal((await ask('/verify/nginx', [...question, ...proof(nonce)])).status, 200)
+})
+
+t.test('The statement names the reader that was agreed on, and the original request.', async t => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const statementKey = join(t.testdir(), 'key.pem')
+  writeFileSync(statementKey, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  const { ask, issuer } = await startGate(t, { statementKey, statementAudience: 'https://orders.internal' })
+  const { headers } = await ask('/verify/nginx', ['X-Original-Method: PUT', 'X-Original-URL: https://api.example/any/x?y', ...bearerLines(issuer.token())])
+  t.match(decodeJwt(headers['x-auth-statement']!), { iss: 'https://api.example', aud: 'https://orders.internal', method: 'PUT', path: '/any/x' })
+})
+
+t.test('A fault of our own is no answer about the request.', async t => {
+  const { ask, app } = await startGate(t)
+  Object.assign(app.guardParts, { resolveUrl () { throw new Error('broken') } })
+  t.equal((await ask('/verify/envoy/open/x')).status, 500)
+})
