@@ -105,7 +105,7 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
 
 /** The rules for tokens of the issuer. */
 export function rulesOf ({ issuer, options }: Examination): TokenRules {
-  return createTokenRules({ ...issuer!, clockToleranceSeconds: options.settings.IDP_CLOCK_TOLERANCE_SECONDS })
+  return createTokenRules({ ...issuer!, resource: options.settings.RESOURCE, clockToleranceSeconds: options.settings.IDP_CLOCK_TOLERANCE_SECONDS })
 }
 
 function joinLines (headers: ReadonlyArray<readonly [string, string]>): IncomingHttpHeaders {

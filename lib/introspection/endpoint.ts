@@ -1,4 +1,4 @@
-import { fetchDiscovery } from '../provider/fetch-key-set.ts'
+import { readDiscovery } from '../provider/fetch-key-set.ts'
 import type { ProviderAddress } from '../provider/fetch-key-set.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseDiscoveredUri } from '../provider/provider-url.ts'
@@ -18,9 +18,11 @@ export function createEndpointFinder (address: Pick<ProviderAddress, 'issuer' | 
   let untilMs = 0
   return async exchange => {
     if (known !== undefined && nowMs() < untilMs) return known
-    const document = await fetchDiscovery(address, exchange)
-    if (typeof document?.introspection_endpoint !== 'string') throw new ProviderFailure('introspection_endpoint')
-    const endpoint = parseDiscoveredUri(document.introspection_endpoint, address.base, 'introspection_endpoint')
+    const endpoint = await readDiscovery(address, exchange, ({ introspection_endpoint: named }) => {
+      if (typeof named !== 'string') throw new ProviderFailure('introspection_endpoint')
+      return parseDiscoveredUri(named, address.base, 'introspection_endpoint')
+    })
+    if (endpoint === undefined) throw new ProviderFailure('introspection_endpoint')
     known = endpoint
     untilMs = nowMs() + KNOWN_MS
     return endpoint

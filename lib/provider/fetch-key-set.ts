@@ -71,11 +71,14 @@ async function use<Result> (answer: Answer, read: () => Result | Promise<Result>
 }
 
 /**
- * Fetches the discovery document of an issuer. Undefined if there is none. A document that speaks for another issuer is not used
- * (OpenID Connect Discovery 1.0 section 4.3).
+ * Fetches the discovery document of an issuer and reads what is wanted from it. Undefined if there is none. A document that speaks
+ * for another issuer is not used (OpenID Connect Discovery 1.0 section 4.3).
  * @throws ProviderFailure
  */
-export async function fetchDiscovery ({ issuer, base }: Pick<ProviderAddress, 'issuer' | 'base'>, exchange: Pick<Exchange, 'get'>): Promise<Record<string, unknown> | undefined> {
+export async function readDiscovery<T> (
+  { issuer, base }: Pick<ProviderAddress, 'issuer' | 'base'>, exchange: Pick<Exchange, 'get'>,
+  read: (document: Readonly<Record<string, unknown>>) => T | Promise<T>
+): Promise<T | undefined> {
   const answer = await exchange.get(`${base}.well-known/openid-configuration`)
   if (answer.status === 404) return undefined
   return use(answer, () => {
@@ -87,16 +90,17 @@ export async function fetchDiscovery ({ issuer, base }: Pick<ProviderAddress, 'i
     if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) {
       throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: shown(document.issuer) })
     }
-    return document
+    return read(document)
   })
 }
 
 async function discoverJwksUri (address: ProviderAddress, exchange: Pick<Exchange, 'get'>): Promise<string> {
-  const document = await fetchDiscovery(address, exchange)
-  if (!document) return `${address.base}.well-known/jwks.json`
-  // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
-  const jwksUri = await createReader().getJwksUri(domainOf({ jwks_uri: document.jwks_uri }))
-  return parseDiscoveredUri(jwksUri, address.base, 'jwks_uri_refused')
+  const found = await readDiscovery(address, exchange, async ({ jwks_uri: named }) => {
+    // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
+    const jwksUri = await createReader().getJwksUri(domainOf({ jwks_uri: named }))
+    return parseDiscoveredUri(jwksUri, address.base, 'jwks_uri_refused')
+  })
+  return found ?? `${address.base}.well-known/jwks.json`
 }
 
 /**

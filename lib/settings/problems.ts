@@ -51,7 +51,7 @@ export function describeProblems (values: RawSettings, errors: readonly SchemaEr
     ...issuerProblems(values, notes),
     ...introspectionProblems(values, notes),
     ...dpopContradictions(values),
-    ...(bad.has('IDP_SCOPE_IMPLIES') ? [] : scopeCircles(values)),
+    ...([...bad].some(path => path.startsWith('IDP_SCOPE_IMPLIES')) ? [] : scopeCircles(values)),
     ...wordsThatStandAlone(values)
   ]
 }

@@ -74,9 +74,9 @@ export type ValueOf<S> =
       : S extends { type: 'integer' } ? number
         : S extends { type: 'entries' } ? ReadonlyArray<Readonly<Record<string, unknown>>>
           : S extends { type: 'tree' } ? object
-          : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
-            : S extends { type: 'object', additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
-              : string
+            : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
+              : S extends { type: 'object', additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
+                : string
 
 /** The type of a setting that is not set. A setting with a default is always set. */
 export type Presence<S> = S extends { default: unknown } ? never : undefined

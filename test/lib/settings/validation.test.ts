@@ -21,13 +21,18 @@ async function problemsOf (values: RawSettings): Promise<readonly string[]> {
 /** How a message names a setting. */
 function title (name: SettingName): string {
   const { file, environment } = settingSpec(name)
-  return environment === null ? file! : file ? `${name} (${file})` : name
+  return environment === false ? file! : file ? `${name} (${file})` : name
 }
 
 t.test('Two settings are enough, and the rest has defaults.', async t => {
   t.same(await read({}), {
     ...ENOUGH,
     IDP_ALGS: ['RS256'],
+    IDP_INTROSPECTION: 'off',
+    IDP_INTROSPECTION_CACHE_SECONDS: 10,
+    IDP_INTROSPECTION_SIGNED: false,
+    IDP_INTROSPECTION_AUDIENCE_OPTIONAL: false,
+    IDP_CLIENT_AUTH: 'client_secret_basic',
     IDP_SCOPE_CLAIMS: ['scope'],
     IDP_CLOCK_TOLERANCE_SECONDS: 5,
     API_PROFILE: '1',
@@ -50,7 +55,8 @@ t.test('Two settings are enough, and the rest has defaults.', async t => {
       keysFile: undefined,
       algs: ['RS256'],
       scopeClaims: ['scope'],
-      dpopMode: 'ALLOWED'
+      dpopMode: 'ALLOWED',
+      introspection: undefined
     }],
     dpopMode: 'ALLOWED',
     trustProxy: false,
@@ -101,6 +107,13 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
   { name: 'IDP_JWKS_URI', passes: ['https://keys.example/jwks?v=1', 'http://localhost:3000/jwks'], fails: ['/jwks', 'http://keys.example/jwks', 'https://u:p@keys.example/jwks', 'https:keys.example', 'file:///jwks'] },
   { name: 'IDP_ALGS', passes: ['RS256', 'PS256,ES512', ['EdDSA', 'Ed25519']], fails: ['HS256', 'none', 'rs256', [], 'RS256 HS256'] },
   { name: 'IDP_KEYS_FILE', passes: ['keys.json', '/etc/keys.json'], fails: ['', ['a'], {}, true] },
+  { name: 'IDP_INTROSPECTION', passes: ['off'], fails: ['on', true, ['jwt']] },
+  { name: 'IDP_INTROSPECTION_ENDPOINT', passes: ['https://tenant.example/introspect', 'http://localhost:3000/introspect'], fails: ['/introspect', 'http://tenant.example/introspect', ''] },
+  { name: 'IDP_INTROSPECTION_CACHE_SECONDS', passes: ['0', 300], fails: ['-1', '301', '1.5'] },
+  { name: 'IDP_CLIENT_ID', passes: ['api', 12], fails: ['', ['api'], true] },
+  { name: 'IDP_CLIENT_SECRET', passes: ['s', 12], fails: ['', ['s'], {}] },
+  { name: 'IDP_CLIENT_AUTH', passes: ['client_secret_basic', 'client_secret_post', 'private_key_jwt'], fails: ['none', 'basic', true] },
+  { name: 'IDP_CLIENT_KEY_FILE', passes: ['key.pem'], fails: ['', ['a'], {}] },
   { name: 'IDP_SCOPE_CLAIMS', passes: ['scope', 'scope scp permissions', ['permissions']], fails: [',', 'roles', 'scope roles', [], [['scope']], { scope: true }, true] },
   { name: 'IDP_CUSTOM_CLAIM', passes: ['https://example.com/team', 'urn:example:team'], fails: ['team', 'example.com/team', 'https://', 'https://example.com/my team', ''] },
   { name: 'IDP_CLOCK_TOLERANCE_SECONDS', passes: ['0', '300'], fails: ['-1', '301', '1.5', '5s', '0x10', '1e2', ' 5', 'true', true, [5], 1.5] },
