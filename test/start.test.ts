@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { sign } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -88,7 +88,20 @@ function isRefused (port: number): Promise<boolean> {
   })
 }
 
+/** Whether dist/ holds what a build would make now, as it does right after `npm ci`. */
+function isBuilt (): boolean {
+  const { include } = JSON.parse(readFileSync(join(root, 'tsconfig.build.json'), 'utf8')) as { include: string[] }
+  const made = (folder: string): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js')).sort()
+  const top = readdirSync(root).filter(name => name.endsWith('.ts'))
+  const sources = include.flatMap(entry => entry === '*.ts' ? top : readdirSync(join(root, entry), { recursive: true, encoding: 'utf8' }).map(name => join(entry, name)))
+    .filter(name => name.endsWith('.ts')).map(name => name.replace(/ts$/, 'js')).sort()
+  if (!existsSync(join(root, 'dist')) || made(join(root, 'dist')).join() !== sources.join()) return false
+  const changed = Math.max(...['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json', ...sources.map(name => name.replace(/js$/, 'ts'))].map(name => statSync(join(root, name)).mtimeMs))
+  return sources.every(name => statSync(join(root, 'dist', name)).mtimeMs > changed)
+}
+
 t.before(async () => {
+  if (isBuilt()) return
   const { code, stdout, stderr } = await run('npm', ['run', 'build'], {}, root)
   if (code !== 0) throw new Error(`the build failed: ${stdout}${stderr}`)
 })
