@@ -10,6 +10,7 @@ import { startProvider } from '../../dev/provider/provider.ts'
 import type { LocalProvider } from '../../dev/provider/provider.ts'
 import { CUSTOM_CLAIM } from '../../dev/provider/tenant-configuration.ts'
 import { USERS } from '../../dev/provider/users.ts'
+import { createVisitor } from '../helpers/visitor.ts'
 
 const audience = 'https://holdfast.example/api'
 const origin = 'http://localhost:5999'
@@ -190,29 +191,6 @@ async function authorize ({ issuer, browserClientId }: LocalProvider, as: oauth.
   })
   const { url } = await createVisitor(issuer).visit(new URL(`${issuer}/authorize?${query}`))
   return { code: oauth.validateAuthResponse(as, client, url), verifier }
-}
-
-/** A browser with its cookies: follows redirects until the provider shows a page, or sends it elsewhere. */
-function createVisitor (issuer: string): { visit (url: URL): Promise<{ url: URL, page: string }> } {
-  const cookies = new Map<string, string>()
-  return {
-    async visit (start) {
-      let url = start
-      for (let step = 0; url.origin === issuer; step++) {
-        if (step === 10) throw new Error('the login goes in circles')
-        const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-        const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
-        for (const line of response.headers.getSetCookie()) {
-          const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
-          cookies.set(name, value)
-        }
-        const location = response.headers.get('location')
-        if (location === null) return { url, page: await response.text() }
-        url = new URL(location, url)
-      }
-      return { url, page: '' }
-    }
-  }
 }
 
 const errorOf = (grant: Promise<unknown>): Promise<string> => grant.then(() => 'none', (error: openid.ResponseBodyError) => error.error)
