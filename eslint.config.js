@@ -1,7 +1,7 @@
 import neostandard, { resolveIgnoresFromGitignore } from 'neostandard'
 
 /** Who may import whom: each folder names what it must not reach. The message says what to do instead. */
-const folders = ['lib', 'server', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'packages', 'dev', 'bench', 'test']
+const folders = ['lib', 'server', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'packages', 'dev', 'examples', 'bench', 'test']
 const doors = ['app.ts', 'holdfast.ts', 'start-options.ts']
 const boundary = (folder, allowed, restrictedPackages = []) => ({
   files: [folder === '.' ? '*.ts' : `${folder}/**/*.ts`],
@@ -42,6 +42,7 @@ export default [
   // They read settings as the service does.
   boundary('cli', ['lib', 'server', 'explain', 'holdfast.ts']),
   boundary('dev', ['lib', 'server', 'explain', 'cli', 'holdfast.ts']),
+  boundary('examples', ['lib', 'server', 'dev', 'holdfast.ts']),
   boundary('plugins', ['lib', 'server']),
   boundary('routes', ['lib', 'server', 'schemas']),
   {

@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:http'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js'
+import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js'
+
+export interface McpClientOptions {
+  /** Of the server, such as http://localhost:8000/mcp. */
+  readonly url: string
+  /** This client at the provider: a public one, for the authorization code with PKCE. */
+  readonly clientId: string
+  /** Where the provider sends the browser back to: a free port of loopback that the provider knows for this client. */
+  readonly redirectUrl: string
+  /** Shows the login to the user. */
+  readonly onLogin: (url: URL) => void
+  readonly fetch?: typeof fetch
+}
+
+export interface McpClient {
+  call (tool: string, args?: Record<string, unknown>): Promise<string>
+  toolNames (): Promise<string[]>
+  close (): Promise<void>
+}
+
+/** A client by the official SDK. It finds the provider by itself, and logs in when the server asks for it: first, and for further scopes. */
+export async function createMcpClient ({ url, clientId, redirectUrl, onLogin, fetch }: McpClientOptions): Promise<McpClient> {
+  const callback = await listenForCode(redirectUrl)
+  const authProvider = createAuthProvider(clientId, redirectUrl, callback.state, onLogin)
+  const client = new Client({ name: 'holdfast-example-client', version: '1.0.0' })
+  const newTransport = () => new StreamableHTTPClientTransport(new URL(url), { authProvider, ...fetch && { fetch } })
+  let transport = newTransport()
+
+  /** Does the work, and once more if a login was needed. */
+  async function withLogin<T> (work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof UnauthorizedError)) throw error
+      await transport.finishAuth(await callback.nextCode())
+      return work()
+    }
+  }
+
+  try {
+    await withLogin(() => {
+      transport = newTransport()
+      return client.connect(transport)
+    })
+  } catch (error) {
+    callback.close()
+    throw error
+  }
+  return {
+    async call (name, args = {}) {
+      const { content } = await withLogin(() => client.callTool({ name, arguments: args }))
+      return (content as Array<{ text?: string }>).map(({ text }) => text).join('\n')
+    },
+    toolNames: async () => (await client.listTools()).tools.map(({ name }) => name),
+    async close () {
+      callback.close()
+      await client.close()
+    }
+  }
+}
+
+/** Keeps everything in memory. The provider knows this client, so nothing is registered. */
+function createAuthProvider (clientId: string, redirectUrl: string, state: string, onLogin: (url: URL) => void): OAuthClientProvider {
+  let tokens: OAuthTokens | undefined
+  let verifier = ''
+  return {
+    redirectUrl,
+    clientMetadata: { redirect_uris: [redirectUrl], token_endpoint_auth_method: 'none' },
+    clientInformation: () => ({ client_id: clientId }),
+    state: () => state,
+    tokens: () => tokens,
+    saveTokens: given => { tokens = given },
+    saveCodeVerifier: given => { verifier = given },
+    codeVerifier: () => verifier,
+    redirectToAuthorization: onLogin
+  }
+}
+
+/** Takes the browser when it comes back from the provider (RFC 8252 section 7.3). Any other request is turned away. */
+async function listenForCode (redirectUrl: string) {
+  const state = randomUUID()
+  const { pathname, hostname, port } = new URL(redirectUrl)
+  let settle: (outcome: URLSearchParams) => void
+  let outcome: Promise<URLSearchParams>
+  const wait = (): void => { outcome = new Promise(resolve => { settle = resolve }) }
+  wait()
+  const server = createServer((request, response) => {
+    const { pathname: asked, searchParams } = new URL(request.url ?? '/', redirectUrl)
+    if (asked !== pathname || searchParams.get('state') !== state) return response.writeHead(404).end()
+    settle(searchParams)
+    response.end('You can close this page.')
+  })
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(Number(port), hostname, resolve))
+  return {
+    state,
+    async nextCode (): Promise<string> {
+      const answer = await outcome
+      wait()
+      const code = answer.get('code')
+      if (code === null) throw new Error(`The provider refused the login: ${answer.get('error')}`)
+      return code
+    },
+    close: () => {
+      server.close()
+      server.closeAllConnections()
+    }
+  }
+}
