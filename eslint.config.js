@@ -41,7 +41,7 @@ export default [
   boundary('packages', ['lib', 'server', 'plugins', 'cli', 'holdfast.ts']),
   // They read settings as the service does.
   boundary('cli', ['lib', 'server', 'explain', 'holdfast.ts']),
-  boundary('dev', ['lib', 'server', 'explain', 'cli', 'holdfast.ts']),
+  boundary('dev', ['lib', 'server', 'explain', 'cli', 'holdfast.ts', 'app.ts']),
   boundary('examples', ['lib', 'server', 'dev', 'holdfast.ts']),
   boundary('plugins', ['lib', 'server']),
   boundary('routes', ['lib', 'server', 'schemas']),

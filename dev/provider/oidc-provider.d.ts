@@ -18,7 +18,13 @@ declare module 'oidc-provider' {
     body: unknown
     set (headers: Record<string, string>): void
     redirect (url: string): void
-    oidc: { client: { clientId: string }, session: { accountId?: string }, params: Record<string, unknown>, provider: Provider }
+    oidc: {
+      client: { clientId: string }
+      session: { accountId?: string, acr?: string }
+      params: Record<string, unknown>
+      entities: { AuthorizationCode?: { acr: string, authTime: number } }
+      provider: Provider
+    }
   }
 
   export class Provider {

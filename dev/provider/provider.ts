@@ -6,7 +6,7 @@ import { listen, stop } from './listen.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { BROWSER_CLIENT, MACHINE_CLIENT } from './own-client.ts'
 import type { OwnClient } from './own-client.ts'
-import { configuration, DAY, TOKEN_PATH } from './tenant-configuration.ts'
+import { ACR_VALUES, configuration, DAY, TOKEN_PATH } from './tenant-configuration.ts'
 import type { TenantSettings } from './tenant-configuration.ts'
 import { takeAudience } from './token-request.ts'
 import { findUser } from './users.ts'
@@ -79,6 +79,8 @@ async function createHandler (issuer: string, settings: TenantSettings): Promise
     policy.remove('consent')
     policy.get('login').checks.add(new oidc.interactionPolicy.Check('login_hint', 'another user is asked for', ({ oidc: { params, session } }) =>
       findUser(params['login_hint']) !== undefined && params['login_hint'] !== session.accountId))
+    policy.get('login').checks.add(new oidc.interactionPolicy.Check('acr_values', 'another kind of login is asked for', ({ oidc: { params, session } }) =>
+      params['acr_values'] !== undefined && !wordsOf(params['acr_values']).includes(session.acr ?? '')))
     const refuse = (): never => { throw new oidc.errors.InvalidTarget('this tenant does not know that API') }
     return new oidc.Provider(issuer, await configuration(settings, policy, refuse))
   })
@@ -98,7 +100,12 @@ async function logIn (provider: Provider, context: Context, next: () => Promise<
     context.body = loginPage(context.path, String(params['client_id']))
     return
   }
-  const result = user === undefined ? { error: 'access_denied', error_description: 'the login was cancelled' } : { login: { accountId: user.id } }
+  const acr = chooseAcr(params['acr_values'])
+  const result = user === undefined
+    ? { error: 'access_denied', error_description: 'the login was cancelled' }
+    : acr === undefined
+      ? { error: 'unmet_authentication_requirements', error_description: 'this tenant knows no such login' }
+      : { login: { accountId: user.id, acr } }
   const back = await provider.interactionResult(context.req, context.res, result)
   const session = await provider.Session.get(context)
   if (user !== undefined && session.accountId !== undefined && session.accountId !== user.id) {
@@ -107,6 +114,13 @@ async function logIn (provider: Provider, context: Context, next: () => Promise<
     await session.persist()
   }
   context.redirect(back)
+}
+
+const wordsOf = (list: unknown): string[] => String(list).split(' ')
+
+/** The kind of login that a client gets: the first that it asks for and the tenant knows (RFC 9470 section 5). A choice on the page counts as any of them. */
+function chooseAcr (asked: unknown): string | undefined {
+  return asked === undefined ? ACR_VALUES[0] : wordsOf(asked).find((value) => ACR_VALUES.includes(value))
 }
 
 /** oidc-provider starts with advice for production. It would hide what a developer needs to read. */

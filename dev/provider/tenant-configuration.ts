@@ -9,6 +9,9 @@ import { emailOf, findUser, PERMISSIONS } from './users.ts'
 /** The namespaced claim that every token of the local tenant carries. */
 export const CUSTOM_CLAIM = 'https://holdfast.example/plan'
 
+/** The kinds of login that this tenant knows: the `acr` of its tokens (RFC 9470). The first one is that of a plain login. */
+export const ACR_VALUES = ['urn:example:password', 'urn:example:mfa']
+
 export const TOKEN_PATH = '/oauth/token'
 export const DAY = 86_400
 
@@ -26,6 +29,7 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
     cookies: { keys: [randomBytes(32).toString('base64url')] },
     routes: { authorization: '/authorize', token: TOKEN_PATH, jwks: '/.well-known/jwks.json' },
     scopes: ['openid', ...PERMISSIONS],
+    acrValues: ACR_VALUES,
     claims: { openid: ['sub', 'email'] },
     conformIdTokenClaims: false,
     enabledJWA: { dPoPSigningAlgValues: DPOP_ALGS },
@@ -33,7 +37,9 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
     findAccount: (_context: Context, id: string) => findUser(id) && { accountId: id, claims: () => ({ sub: id, email: emailOf(id) }) },
     loadExistingGrant: (context: Context) => grantWhatTheUserHas(context, audience),
     clientBasedCORS: (_context: Context, origin: string) => origins.includes(origin),
-    extraTokenClaims: (_context: Context, token: { accountId?: string, clientId: string, scope?: string }) => ({
+    extraTokenClaims: ({ oidc: { entities: { AuthorizationCode: login } } }: Context, token: { accountId?: string, clientId: string, scope?: string }) => ({
+      // RFC 9470 section 6. There is a code only if somebody has logged in.
+      ...login && { acr: login.acr, auth_time: login.authTime },
       email: emailOf(token.accountId ?? token.clientId),
       permissions: token.scope?.split(' ') ?? [],
       [CUSTOM_CLAIM]: 'local'
@@ -99,6 +105,7 @@ async function grantWhatTheUserHas (context: Context, audience: string): Promise
 /** The provider itself knows only the real clock. */
 function shift (payload: Record<string, unknown>, { now, tokenTtl }: TenantSettings): void {
   if (now === undefined) return
+  if (typeof payload['auth_time'] === 'number') payload['auth_time'] += now() - Number(payload['iat'])
   payload['iat'] = now()
   payload['exp'] = now() + tokenTtl
 }

@@ -30,11 +30,11 @@ async function stopChild (child: ChildProcess): Promise<void> {
 
 const programOf = (name: string): string => fileURLToPath(import.meta.resolve(name))
 
-/** Starts the real service: fastify-cli on the sources. Every change restarts it and calls `onChange`. `isPretty`: logs for people instead of JSON lines. */
+/** Starts the real service, with one route more: fastify-cli on the sources. Every change restarts it and calls `onChange`. `isPretty`: logs for people instead of JSON lines. */
 export function startApi (env: NodeJS.ProcessEnv, isPretty: boolean, onChange: (file: string) => void): Running {
   // In a container, fastify-cli listens on all addresses by default.
   const address = env['FASTIFY_ADDRESS'] || 'localhost'
-  const args = ['--import', import.meta.resolve('../../cli/strip-types.js'), programOf('fastify-cli/cli.js'), 'start', '-o', '-a', address, '-g', '3000', ...isPretty ? ['-P'] : [], join(root, 'app.ts')]
+  const args = ['--import', import.meta.resolve('../../cli/strip-types.js'), programOf('fastify-cli/cli.js'), 'start', '-o', '-a', address, '-g', '3000', ...isPretty ? ['-P'] : [], join(import.meta.dirname, 'api.ts')]
   // `env` holds all settings. At the top of the clone, files could add to them.
   const start = (): ChildProcess => startChild(args, import.meta.dirname, env, 'inherit')
   let child = start()

@@ -8,6 +8,7 @@ import { startProvider } from '../../dev/provider/provider.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
+import { atAnotherTime } from '../helpers/clock.ts'
 import { AUDIENCE } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 
@@ -68,7 +69,7 @@ const openidClient: RealClient = {
   }
 }
 
-/** The library makes proofs and nothing else: the token request, and the retry on a nonce, are the application's. */
+/** The library makes proofs and nothing else: the token request, and the retry on a nonce, are the application's. It has no setting for a clock that is off. */
 const npmDpop: RealClient = {
   async call (url, { bound, skewSeconds = 0 }) {
     const keyPair = await dpop.generateKeyPair('Ed25519')
@@ -90,17 +91,6 @@ const npmDpop: RealClient = {
 /** When auth0-spa-js sends a request again: a 401 that names the error, and a nonce to use. */
 function mayRetry ({ status, headers }: Response): boolean {
   return status === 401 && (headers.get('www-authenticate') ?? '').includes('use_dpop_nonce') && Boolean(headers.get('dpop-nonce'))
-}
-
-/** The library has no setting for a clock that is off: the clock itself is moved while it reads it. */
-async function atAnotherTime<T> (skewSeconds: number, work: () => Promise<T>): Promise<T> {
-  const { now } = Date
-  Date.now = () => now() + skewSeconds * 1000
-  try {
-    return await work()
-  } finally {
-    Date.now = now
-  }
 }
 
 const CLIENTS: Record<string, RealClient> = { oauth4webapi, 'openid-client': openidClient, dpop: npmDpop }

@@ -6,3 +6,14 @@ export function advanceClock (t: Test, ms: number): void {
   performance.now = () => now.call(performance) + ms
   t.teardown(() => { performance.now = now })
 }
+
+/** Does the work with the clock that tells the time moved by so many seconds. All that runs in this process sees it. */
+export async function atAnotherTime<T> (skewSeconds: number, work: () => Promise<T>): Promise<T> {
+  const { now } = Date
+  Date.now = () => now() + skewSeconds * 1000
+  try {
+    return await work()
+  } finally {
+    Date.now = now
+  }
+}
