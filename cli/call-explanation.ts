@@ -16,7 +16,7 @@ import type { ProviderKeys } from './provider-keys.ts'
 import { lookUpRoute } from './route-lookup.ts'
 import { indent, title } from './show.ts'
 import type { Paint } from './show.ts'
-import { readTold } from './told.ts'
+import { readTold, requirementsTold } from './told.ts'
 import type { Told } from './told.ts'
 
 /** What is known of the service that was called. */
@@ -57,7 +57,7 @@ async function checkCall (exchange: Exchange, options: CallOptions): Promise<Cal
   const named = reason && explainRefusal({ reason, detail: undefined })
   // With 429 and 503 nothing is wrong with the request.
   if (named !== undefined && named.status > 403) return { told, refusal: named }
-  const { settings, requirements, unknown } = local === undefined ? await foreignView(options, told) : await localView(request, local)
+  const { settings, requirements, unknown } = local === undefined ? await foreignView(options, told) : await localView(request, local, told)
   const keys = unknown.includes('token.iss') ? undefined : openKeys(settings)
   try {
     const explanation = await explainRequest(request, { settings, now: Date.now() / 1000, candidates: keys?.candidates, requirements, unknown })
@@ -68,10 +68,11 @@ async function checkCall (exchange: Exchange, options: CallOptions): Promise<Cal
   }
 }
 
-async function localView ({ method, target }: CapturedRequest, tenant: Tenant): Promise<View> {
+/** A route that is not in routes/api is judged by what its answer tells. */
+async function localView ({ method, target }: CapturedRequest, tenant: Tenant, told: Told): Promise<View> {
   const settings = await readSettings(tenant.settings)
   const route = await lookUpRoute(method, target, settings)
-  return { settings, requirements: route.kind === 'guarded' ? route.requirements : undefined, unknown: [] }
+  return { settings, requirements: route.kind === 'guarded' ? route.requirements : requirementsTold(told), unknown: [] }
 }
 
 const NOT_KNOWN = '(not known here)'
@@ -88,7 +89,7 @@ async function foreignView ({ issuer, audience }: CallOptions, told: Told): Prom
     DPOP_ALGS: told.algs as Settings['DPOP_ALGS'] | undefined ?? defaults.DPOP_ALGS
   }
   const unknown = [...issuer === '' ? ['token.iss'] : [], ...audience === undefined ? ['token.aud'] : []]
-  return { settings, requirements: told.scopes && [{ scope: told.scopes }], unknown }
+  return { settings, requirements: requirementsTold(told), unknown }
 }
 
 function modeOf ({ schemes, error }: Told): DpopMode {

@@ -1,3 +1,4 @@
+import type { Requirement } from '../lib/guard/requirement.ts'
 import { REFUSALS } from '../lib/refusal.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 
@@ -13,6 +14,10 @@ export interface Told {
   readonly algs: readonly string[] | undefined
   /** The scopes that are missing. */
   readonly scopes: readonly string[] | undefined
+  /** The kinds of login of which one is asked for (RFC 9470 section 3). */
+  readonly acrValues: readonly string[] | undefined
+  /** Seconds that the login may be old (RFC 9470 section 3). */
+  readonly maxAgeSeconds: number | undefined
 }
 
 /** Reads `WWW-Authenticate`, and the body where that says nothing. */
@@ -22,10 +27,24 @@ export function readTold (challenge: string, body = ''): Told {
     reason: reasonOf(challenge, body),
     error: parameter(challenge, 'error'),
     schemes: ['Bearer', 'DPoP'].filter((scheme) => new RegExp(`(?:^|, *)${scheme}\\b`, 'i').test(bare)),
-    algs: parameter(challenge, 'algs')?.split(' ').filter((alg) => alg !== ''),
-    scopes: parameter(challenge, 'scope')?.split(' ').filter((scope) => scope !== '')
+    algs: words(challenge, 'algs'),
+    scopes: words(challenge, 'scope'),
+    acrValues: words(challenge, 'acr_values'),
+    maxAgeSeconds: secondsIn(parameter(challenge, 'max_age'))
   }
 }
+
+/** What the route needs, as far as the answer tells; undefined if it tells nothing. */
+export function requirementsTold ({ scopes, acrValues, maxAgeSeconds }: Told): readonly Requirement[] | undefined {
+  const requirement: Requirement = { ...scopes && { scope: scopes }, ...acrValues && { acr: acrValues }, ...maxAgeSeconds !== undefined && { maxAgeSeconds } }
+  return Object.keys(requirement).length === 0 ? undefined : [requirement]
+}
+
+function words (challenge: string, name: string): string[] | undefined {
+  return parameter(challenge, name)?.split(' ').filter((word) => word !== '')
+}
+
+const secondsIn = (text = ''): number | undefined => /^\d{1,9}$/.test(text) ? Number(text) : undefined
 
 function parameter (challenge: string, name: string): string | undefined {
   return new RegExp(`\\b${name}="([^"]*)"`).exec(challenge)?.[1]

@@ -19,8 +19,11 @@ export async function keyPair () {
   return made
 }
 
-/** Leaves the page for the provider, which logs `user` in; finishLogin goes on when the browser comes back. */
-export async function startLogin ({ issuer, clientId, audience, redirectUri }, user, permissions) {
+/**
+ * Leaves the page for the provider, which logs `user` in; finishLogin goes on when the browser comes back. `asked` is what a route wants
+ * of the login: `acr_values` and `max_age` (RFC 9470 section 4).
+ */
+export async function startLogin ({ issuer, clientId, audience, redirectUri }, user, permissions, asked = {}) {
   const server = await discover(issuer)
   const verifier = oauth.generateRandomCodeVerifier()
   const state = oauth.generateRandomState()
@@ -33,6 +36,7 @@ export async function startLogin ({ issuer, clientId, audience, redirectUri }, u
     scope: ['openid', ...permissions].join(' '),
     audience,
     login_hint: user,
+    ...asked,
     state,
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256'

@@ -18,7 +18,8 @@ const ENDPOINTS = [
   ['/api/protected', 'a token'],
   ['/api/profile', 'a token'],
   ['/api/users', 'read:users or write:users'],
-  ['/api/admin', 'admin']
+  ['/api/admin', 'admin'],
+  ['/dev/recent-login', 'a login of the last minute']
 ]
 
 /** What runs, as `look` found it, and the last settings that there were. */
@@ -40,7 +41,7 @@ async function begin () {
   byId('login-form').addEventListener('submit', (event) => {
     event.preventDefault()
     const valuesOf = (name) => [...document.querySelectorAll(`input[name="${name}"]:checked`)].map(({ value }) => value)
-    startLogin(config, valuesOf('user')[0], valuesOf('permission')).catch((error) => fail('The login did not start', error))
+    logIn(valuesOf('user')[0], valuesOf('permission'))
   })
   byId('logout').addEventListener('click', async () => {
     await end('')
@@ -64,6 +65,11 @@ async function begin () {
   addEventListener('focus', refresh)
   setInterval(() => { if (faultOf(parties) !== undefined || expiresIn() <= 0) refresh() }, RETRY_MS)
 }
+
+const logIn = (...choice) => startLogin(config, ...choice).catch((error) => fail('The login did not start', error))
+
+/** The same user again, in the way that a route asks for. */
+const logInAsAsked = (asked) => logIn(decodeJwt(session.token).claims.sub, session.asked ?? [], asked)
 
 /** Looks what runs, drops a token that no provider here has issued, and shows all of it. */
 async function refresh () {
@@ -199,7 +205,7 @@ async function show (what, run) {
     const hasStarted = await run(log) !== false
     const explanation = await explain(last(log), log.slice(0, -1))
     const verdict = judge({ ...what, hasStarted }, last(log), explanation, config)
-    display(resultView(what, verdict, log, explanation, { isProviderUp: parties.keyIds !== undefined, announce }))
+    display(resultView(what, verdict, log, explanation, { isProviderUp: parties.keyIds !== undefined, announce, logInAsAsked }))
     announce(`${what.title}: ${verdict.word.toLowerCase()}. ${last(log).status > 0 ? `The API answered ${last(log).status} ${last(log).statusText}. ` : ''}${verdict.says}`)
     if (last(log).status === 0) await refresh()
   } catch (error) {

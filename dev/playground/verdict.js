@@ -25,6 +25,8 @@ export function judge ({ reasons, passed, hasStarted = true }, exchange, { reaso
 const ADVICE = {
   credentials_missing: 'Nobody is logged in, so this page sent no token. Log in, then call again.',
   scope_missing: 'The token lacks a permission. Choose a user who has it, tick it, and log in again.',
+  acr_missing: 'The route wants a login of another kind. The button below asks the provider for it. Then call again.',
+  authentication_too_old: 'The route wants a more recent login. The button below asks the provider for one. Then call again.',
   token_expired: 'The token has expired. Log in again.',
   token_issuer: 'The token comes from another provider. Log in again.',
   token_key_unknown: 'The token comes from a provider that no longer runs. Log in again.',
@@ -34,3 +36,11 @@ const ADVICE = {
 }
 
 export const adviceFor = ({ reason, advice } = {}) => ADVICE[reason] ?? advice
+
+/** The login that an answer asks for, as parameters of the authorization request (RFC 9470 section 3); undefined if it asks for none. */
+export function loginAskedFor ({ received }) {
+  const challenge = received['www-authenticate'] ?? ''
+  if (!challenge.includes('error="insufficient_user_authentication"')) return undefined
+  const values = ['acr_values', 'max_age'].map((name) => [name, new RegExp(`\\b${name}="([^"]*)"`).exec(challenge)?.[1]])
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined))
+}

@@ -2,7 +2,7 @@
 import { element, prose } from './dom.js'
 import { curlOf } from './exchange.js'
 import { decodeJwt, describeTime } from './jwt.js'
-import { adviceFor } from './verdict.js'
+import { adviceFor, loginAskedFor } from './verdict.js'
 
 /** A JWT as two lists, header and claims; those named in `marked` stand out. */
 export function jwtView (text, marked = []) {
@@ -24,8 +24,9 @@ function members (title, object, marked) {
 const row = (label, value, more, className) => element('div', { className: className || undefined }, element('dt', {}, label), element('dd', {}, element('code', {}, value), more))
 
 /** The whole story of a call or an attack: verdict, why, and every request that was made. */
-export function resultView ({ title, story, lesson, claims = [] }, verdict, exchanges, explanation, { isProviderUp, announce }) {
+export function resultView ({ title, story, lesson, claims = [] }, verdict, exchanges, explanation, { isProviderUp, announce, logInAsAsked }) {
   const final = exchanges.at(-1)
+  const asked = loginAskedFor(final)
   const advice = verdict.tone === 'good' || verdict.word === 'Not stopped' ? undefined : adviceFor(explanation)
   return [
     element('h3', {}, title),
@@ -33,6 +34,7 @@ export function resultView ({ title, story, lesson, claims = [] }, verdict, exch
     verdictView(verdict, final, explanation?.reason),
     lesson && verdict.tone === 'good' && element('p', { className: 'lesson' }, lesson),
     advice && element('p', { className: 'lesson', id: 'advice' }, element('strong', {}, 'What to do: '), prose(advice)),
+    asked && element('p', {}, element('button', { type: 'button', className: 'small', id: 'step-up', click: () => logInAsAsked(asked) }, 'Log in as the route asks')),
     ...final.status === 0 ? [] : checksView(explanation, isProviderUp),
     ...exchanges.map((exchange, index) => exchangeView(exchange, claims, index + 1, exchange === final, announce))
   ].filter(Boolean)

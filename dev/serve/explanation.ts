@@ -7,7 +7,7 @@ import type { ProviderKeys } from '../../cli/provider-keys.ts'
 import { capturedRequest } from '../../cli/exchange.ts'
 import { asObject } from '../../cli/input.ts'
 import { lookUpRoute } from '../../cli/route-lookup.ts'
-import { readTold } from '../../cli/told.ts'
+import { readTold, requirementsTold } from '../../cli/told.ts'
 
 /** What the playground shows beside an exchange. */
 export interface Explanation {
@@ -42,10 +42,12 @@ export async function explainExchange (input: unknown, settings: Settings, keys:
   const exchange = readExchange(last, 'The request', notes)
   if (exchange === undefined) return { checks: [], notes }
   const earlier = (Array.isArray(before) ? before.slice(-MAX_EARLIER) : []).map((one, index) => readExchange(one, `Request ${index + 1}`, notes))
-  const { reason } = readTold(exchange.challenge, exchange.body)
+  const told = readTold(exchange.challenge, exchange.body)
+  const { reason } = told
   const route = await lookUpRoute(exchange.method, exchange.url.pathname + exchange.url.search, settings)
   if (route.kind === 'open') notes.push('This endpoint has no guard: nothing is checked.')
-  const requirements = route.kind === 'guarded' ? route.requirements : undefined
+  // A route that is not in routes/api is judged by what its answer tells.
+  const requirements = route.kind === 'guarded' ? route.requirements : requirementsTold(told)
   const explained = route.kind === 'open' ? undefined : await check(earlier, exchange, { settings, candidates: keys?.candidates, requirements })
   // The checks are made again here, at another time and with keys of our own. If they contradict the answer, they would mislead.
   const isTrue = explained === undefined || exchange.status === undefined || (explained.refusal === undefined ? exchange.status < 300 : explained.refusal.reason === reason)

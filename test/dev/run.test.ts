@@ -111,6 +111,9 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   t.equal(replayed.status, 401)
   t.match(replayed.challenge, /has been used before/)
 
+  const recent = await finished(start(directory, ['cli/main.ts', 'call', '--dpop', '/dev/recent-login']))
+  t.match(recent, { code: 1, output: /\n {2}401 [^]*\[requirement\] failed[^]*Why: authentication_too_old\n/ }, 'the route that wants a recent login is there')
+
   const called = await finished(start(directory, ['cli/main.ts', 'call', '--dpop', 'GET', '/api/private-scoped', '--scope', 'read:messages']))
   t.equal(called.code, 0, called.code === 0 ? 'a call goes through' : called.output)
 

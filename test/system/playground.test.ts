@@ -6,6 +6,7 @@ import type { Browser, Page } from 'playwright-core'
 import getPort from 'get-port'
 import t from 'tap'
 import type { Test } from 'tap'
+import recentLogin from '../../dev/serve/recent-login.ts'
 import { startPlayground } from '../../dev/serve/playground.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import type { LocalProvider } from '../../dev/provider/provider.ts'
@@ -15,6 +16,7 @@ import type { RefusalReason } from '../../lib/refusal.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
+import { atAnotherTime } from '../helpers/clock.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 
 const audience = 'https://holdfast.example/api'
@@ -62,7 +64,7 @@ async function openPlayground (t: Test, values: RawSettings = {}, prepare?: (pag
   const origin = `http://localhost:${port}`
   const provider = await startProvider({ audience, redirectUris: [`${origin}/`] })
   const raw: RawSettings = { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: audience, CORS_ORIGINS: origin, ...values }
-  const api = await startApp(t, { url: provider.issuer } as Issuer, raw)
+  const api = await startApp(t, { url: provider.issuer } as Issuer, raw, (app) => { app.register(recentLogin) })
   const playground = await startPlayground({ port, api: api.url, provider, settings: await readSettings(raw) })
   const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] })
   const page = await context.newPage()
@@ -211,6 +213,26 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
   await page.waitForSelector('text=Grace was logged in until')
   t.match(await page.innerText('#attack-note'), 'The token has expired')
   t.equal(await page.isDisabled(attack('replay')), true)
+  t.same(faults, [])
+})
+
+t.test('A route that wants a login of the last minute refuses an older one, and one button gets such a login.', { skip }, async (t) => {
+  const { page, faults } = await openPlayground(t)
+  await atAnotherTime(-120, () => logIn(page))
+  t.match((await press(page, call('/api/private'))).verdict, /Accepted\.\s*200/)
+  t.equal(await page.locator('#step-up').count(), 0)
+  const refused = await press(page, call('/dev/recent-login'))
+  t.match(refused.verdict, /Refused\.\s*401/)
+  t.equal(refused.reason, 'authentication_too_old')
+  t.same(refused.checks, { passed: STEPS.length - 1, other: ['requirement failed'] })
+  await look(t, page, 'old-login')
+  const thumbprint = await page.innerText('#thumbprint')
+  await page.evaluate('delete document.body.dataset.ready')
+  await page.click('#step-up')
+  await ready(page)
+  t.match(await page.innerText('#login-state'), /Logged in as Ada[^]*Permissions: read:messages\./, 'the same user, with the same permissions')
+  t.equal(await page.innerText('#thumbprint'), thumbprint)
+  t.match((await press(page, call('/dev/recent-login'))).verdict, /Accepted\.\s*200/)
   t.same(faults, [])
 })
 
