@@ -117,7 +117,9 @@ const OPTIONS: Partial<Record<RefusalReason, string>> = {
   token_bound: '--dpop gets a token bound to a fresh key and sends a proof with it.',
   proof_algorithm: '--alg sets the algorithm of the proof.',
   htu_mismatch: '--htu signs the proof for another URL than the one that is called.',
-  scope_missing: '--scope asks for permissions.'
+  scope_missing: '--scope asks for permissions.',
+  acr_missing: '--user logs a user of the local tenant in; CALL_TOKEN takes a token from any other login.',
+  authentication_too_old: '--user logs a user of the local tenant in; CALL_TOKEN takes a token from any other login.'
 }
 
 const BY_STATUS: Readonly<Record<number, string>> = {
@@ -136,10 +138,25 @@ function showVerdict (status: number, { told, explanation, refusal, otherMethods
   const lines = [
     ...told.reason === undefined ? ['The answer names no reason. This is what the checks here say.'] : [],
     ...told.reason !== undefined && explanation !== undefined && explanation.refusal?.reason !== told.reason ? [disagreement(explanation)] : [],
+    ...loginLines(told, paint),
     showAdvice(refusal, paint),
     ...option === undefined ? [] : [`${paint('cyan', 'Option')}          ${option}`]
   ]
   return checks + title(paint, `Why: ${refusal.reason}`) + indent(lines.join('\n')) + '\n'
+}
+
+/** What the challenge asks for (RFC 9470 section 3), and the same as parameters of an authorization request. */
+function loginLines ({ error, acrValues, maxAgeSeconds }: Told, paint: Paint): string[] {
+  if (error !== 'insufficient_user_authentication') return []
+  const asked = [
+    ...acrValues === undefined ? [] : [`acr_values=${acrValues.join(' ')}`],
+    ...maxAgeSeconds === undefined ? [] : [`max_age=${maxAgeSeconds}`]
+  ]
+  const says = [
+    ...maxAgeSeconds === undefined ? [] : [`at most ${maxAgeSeconds} seconds old`],
+    ...acrValues === undefined ? [] : [`of the kind ${acrValues.join(' or ')}`]
+  ]
+  return asked.length === 0 ? [] : [`${paint('cyan', 'Asked for')}       a login ${says.join(', ')}; in the authorization request: ${asked.join('&')}`]
 }
 
 /** One line for each check that says nothing new, and all that is known of the one that failed. */

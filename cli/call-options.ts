@@ -1,19 +1,21 @@
 import { BadUsage, flag, list, splitPair, text } from './arguments.ts'
 import type { Arguments, Tool } from './arguments.ts'
 import { parseJson } from './input.ts'
+import type { Login } from './login.ts'
 import { tenantAt } from './places.ts'
 import type { Tenant } from './places.ts'
 
 const options = {
   dpop: { ...flag, says: 'a token bound to a fresh key, and a proof with the call (RFC 9449)' },
   scope: { ...text, value: '"A B"', says: 'the permissions to ask for' },
+  user: { ...text, value: 'NAME', says: 'a token for this user of the local tenant, who logs in for this call' },
   url: { ...text, value: 'URL', says: 'where the API is', env: 'CALL_URL' },
   issuer: { ...text, value: 'URL', says: 'the identity provider', env: 'CALL_ISSUER' },
   audience: { ...text, value: 'URI', says: 'the identifier of the API', env: 'CALL_AUDIENCE' },
   'client-id': { ...text, value: 'ID', says: 'the client, for its client credentials', env: 'CALL_CLIENT_ID' },
   'client-secret': { ...text, value: 'TEXT', says: 'better from the environment', env: 'CALL_CLIENT_SECRET' },
   body: { ...text, value: 'form|json', says: 'how the token request is sent; form unless told' },
-  param: { ...list, value: 'NAME=VALUE', says: 'one more parameter of the token request, such as resource=URI' },
+  param: { ...list, value: 'NAME=VALUE', says: 'one more parameter of the token request, such as resource=URI; with --user of the login, such as max_age=60' },
   alg: { ...text, value: 'ALG', says: 'of the proof: ES256 unless told' },
   htu: { ...text, value: 'URL', says: 'sign the proof for this URL instead of the one called' },
   header: { ...list, value: '"NAME: VALUE"', says: 'one more header of the call' },
@@ -68,6 +70,7 @@ export function readCallOptions ({ values, positionals }: Arguments<typeof optio
     clientId: pick('client-id') ?? local?.clientId ?? '',
     clientSecret: pick('client-secret') ?? local?.clientSecret ?? '',
     scope: values.scope,
+    login: values.user === undefined ? undefined : readLogin(values.user, local),
     body: values.body ?? 'form',
     parameters: (values.param ?? []).map((pair) => splitPair('--param', pair, '='))
   }
@@ -75,8 +78,15 @@ export function readCallOptions ({ values, positionals }: Arguments<typeof optio
   if (body !== 'form' && body !== 'json') throw new BadUsage(`--body is form or json, not "${body}": it says how the token request is sent. --data and --json are the body of the call`)
   if (payload !== undefined && (method === 'GET' || method === 'HEAD')) throw new BadUsage(`a ${method} request has no body: call with POST, PUT or PATCH, or without --${payload.option}`)
   if (token === undefined) requireProvider(call)
+  if (token !== undefined && call.login !== undefined) throw new BadUsage('--user gets a new token, so it cannot be combined with CALL_TOKEN or --no-token')
   if (token !== undefined && call.dpop) throw new BadUsage('--dpop gets a new token bound to a fresh key, so it cannot be combined with CALL_TOKEN or --no-token')
   return { ...call, body } as const
+}
+
+/** Only the local tenant logs people in without a page. */
+function readLogin (user: string, tenant: Tenant | undefined): Login {
+  if (tenant?.loginClient === undefined) throw new BadUsage('--user is for the users of the local tenant (npm run dev). For another login, set CALL_TOKEN to its token')
+  return { ...tenant.loginClient, user }
 }
 
 function readPayload ({ data, json }: { data?: string | undefined, json?: string | undefined }): { option: string, text: string, type: string } | undefined {

@@ -3,6 +3,8 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jos
 import type { CryptoKey, JWK } from 'jose'
 import { exchange, exchangeWithNonce, NoAnswer, readObject } from './exchange.ts'
 import type { Exchange } from './exchange.ts'
+import { logIn } from './login.ts'
+import type { Login } from './login.ts'
 
 /** A key that lives as long as the process, and a proof signed with it (RFC 9449 section 4.2). */
 export interface ProofKey {
@@ -55,6 +57,8 @@ interface TokenInput {
   parameters: ReadonlyArray<readonly [string, string]>
   /** Asks for a token bound to this key. */
   key?: ProofKey | undefined
+  /** Asks for a token of a user, who logs in now. */
+  login?: Login | undefined
 }
 
 interface TokenAnswer {
@@ -64,22 +68,21 @@ interface TokenAnswer {
   readonly token?: string
 }
 
-interface Discovery { token_endpoint: string, token_endpoint_auth_methods_supported?: unknown }
+interface Discovery { token_endpoint: string, authorization_endpoint?: unknown, token_endpoint_auth_methods_supported?: unknown }
 
-/** Gets an access token by the client credentials grant, with one more try when a nonce is asked for. */
+/** Gets an access token, by the client credentials grant or for a user who logs in, with one more try when a nonce is asked for. */
 export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): Promise<TokenAnswer> {
-  const { issuer, clientId, clientSecret, audience, scope, key } = input
+  const { issuer, clientId, clientSecret, audience, scope, key, login } = input
   const discovery = await discover(issuer, env)
   const url = discovery.token_endpoint
-  const parameters: Record<string, string> = {
-    grant_type: 'client_credentials',
-    ...audience !== undefined && { audience },
-    ...scope !== undefined && { scope },
-    ...Object.fromEntries(input.parameters)
-  }
+  const asked = { ...audience !== undefined && { audience }, ...scope !== undefined && { scope }, ...Object.fromEntries(input.parameters) }
+  const parameters: Record<string, string> = login === undefined
+    ? { grant_type: 'client_credentials', ...asked }
+    : await logIn(String(discovery.authorization_endpoint), login, asked)
   const headers: Record<string, string> = { accept: 'application/json' }
   const isJson = input.body === 'json'
-  if (!isJson && usesBasic(discovery)) headers['authorization'] = `Basic ${basic(input)}`
+  if (login !== undefined) Object.assign(parameters, { client_id: login.clientId })
+  else if (!isJson && usesBasic(discovery)) headers['authorization'] = `Basic ${basic(input)}`
   else Object.assign(parameters, { client_id: clientId, client_secret: clientSecret })
   headers['content-type'] = isJson ? 'application/json' : 'application/x-www-form-urlencoded'
   const body = isJson ? JSON.stringify(parameters) : String(new URLSearchParams(parameters))
@@ -89,6 +92,7 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
   })
   const token = readObject(answer)['access_token']
   delete parameters['client_secret']
+  delete parameters['code_verifier']
   return { exchange: answer, parameters, ...answer.status === 200 && typeof token === 'string' && { token } }
 }
 

@@ -75,7 +75,7 @@ async function run (wanted: number, tenants: number): Promise<void> {
     stops.push(() => other.close())
     others.push(other)
   }
-  const tenant: Tenant = { ...provider, pid: process.pid, url, settings: service.shown }
+  const tenant: Tenant = { ...provider, loginClient: { clientId: provider.browserClientId, redirectUri: `${playground}/` }, pid: process.pid, url, settings: service.shown }
   writeTenant(tenant)
   stops.push(() => removeTenant(process.pid))
   // Loaded while the API starts.

@@ -22,8 +22,10 @@ const provider = await startProvider({ audience })
 t.teardown(() => provider.close())
 
 async function startService (settings: RawSettings = {}, from: LocalProvider = provider): Promise<Tenant> {
-  const { url } = await startApp(t, { url: from.issuer } as Issuer, { IDP_AUDIENCE: audience, LOG_LEVEL: 'silent', ...settings })
-  return { ...from, pid: process.pid, url, settings: { IDP_ISSUER: from.issuer, IDP_AUDIENCE: audience, ...settings as Record<string, string> } }
+  const { url } = await startApp(t, { url: from.issuer } as Issuer, { IDP_AUDIENCE: audience, LOG_LEVEL: 'silent', ...settings }, (app) => {
+    app.register(async (scope) => { scope.get('/payments', { onRequest: scope.require({ acr: 'urn:example:mfa', maxAgeSeconds: 60 }) }, () => 'paid') })
+  })
+  return { ...from, loginClient: { clientId: from.browserClientId, redirectUri: 'http://localhost/callback' }, pid: process.pid, url, settings: { IDP_ISSUER: from.issuer, IDP_AUDIENCE: audience, ...settings as Record<string, string> } }
 }
 
 /** Of nobody's provider. */
@@ -167,6 +169,42 @@ const failedChecks = (text: string): string[] => [...text.matchAll(/^ {2}\u2717 
 
 /** Reason and cure, as shown. */
 const verdict = (text: string): string => `${/\nWhy: (\w+)\n/.exec(text)?.[1]}: ${/^ {2}What to do +(.*)$/m.exec(text)?.[1]}`
+
+t.test('A login that a route asks for is told, and a user of the local tenant logs in so.', async (t) => {
+  const { issuer, clientId, clientSecret } = provider
+  const foreign = { CALL_ISSUER: issuer, CALL_AUDIENCE: audience, CALL_CLIENT_ID: clientId, CALL_CLIENT_SECRET: clientSecret }
+  const asked = ['--param', 'acr_values=urn:example:mfa', '--param', 'max_age=60']
+  for (const [title, refused] of [
+    ['without a user', await run(local, ['/payments'])],
+    ['a user without the second factor', await run(local, ['/payments', '--user', 'ada'])],
+    ['a service whose settings are not known', await run(undefined, [`${local.url}/payments`], foreign)]
+  ] as const) {
+    t.equal(refused.code, 1, title)
+    t.same(failedChecks(refused.text), ['requirement'], title)
+    t.equal(verdict(refused.text), `acr_missing: ${ADVICE.acr_missing.cure}`, title)
+    t.match(refused.text, /\n {2}Asked for {7}a login at most 60 seconds old, of the kind urn:example:mfa; in the authorization request: acr_values=urn:example:mfa&max_age=60\n[^]*Option +--user/, title)
+  }
+  for (const dpop of [[], ['--dpop']]) {
+    const { code, text } = await run(local, ['/payments', '--user', 'ada', ...asked, ...dpop])
+    t.equal(code, 0, text)
+    t.match(text, /"sub": "ada"[^]*200 OK/)
+    t.notMatch(text, /code_verifier/)
+  }
+  const strict = await startProvider({ audience, nonce: true })
+  t.teardown(() => strict.close())
+  t.equal((await run(await startService({}, strict), ['/api/private-scoped', '--user', 'grace', '--scope', 'read:messages', '--dpop'])).code, 0, 'also with a nonce of the provider')
+  const rows: Array<{ argv: string[], says: RegExp, tenant?: Tenant, env?: NodeJS.ProcessEnv }> = [
+    { argv: ['--user', 'nobody'], says: /shows a page instead of a login/, tenant: local },
+    { argv: ['--user', 'ada', '--param', 'acr_values=urn:example:card'], says: /ada was not logged in: unmet_authentication_requirements, this tenant knows no such login/, tenant: local },
+    { argv: ['--user', 'ada', '--no-token'], says: /cannot be combined/, tenant: local },
+    { argv: ['--user', 'ada'], says: /users of the local tenant/, env: foreign }
+  ]
+  for (const { argv, says, tenant, env } of rows) {
+    const { code, text } = await run(tenant, [`${local.url}/payments`, ...argv], env)
+    t.equal(code, 1)
+    t.match(text, says, argv.join(' '))
+  }
+})
 
 t.test('Any provider is reached by flags or by the environment, and flags win.', async (t) => {
   const { issuer, clientId, clientSecret } = provider

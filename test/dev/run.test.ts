@@ -113,6 +113,9 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
 
   const recent = await finished(start(directory, ['cli/main.ts', 'call', '--dpop', '/dev/recent-login']))
   t.match(recent, { code: 1, output: /\n {2}401 [^]*\[requirement\] failed[^]*Why: authentication_too_old\n/ }, 'the route that wants a recent login is there')
+  t.match(recent.output, 'Asked for       a login at most 60 seconds old; in the authorization request: max_age=60')
+  const fresh = await finished(start(directory, ['cli/main.ts', 'call', '--user', 'ada', '/dev/recent-login']))
+  t.equal(fresh.code, 0, fresh.code === 0 ? 'and serves a user who logs in' : fresh.output)
 
   const called = await finished(start(directory, ['cli/main.ts', 'call', '--dpop', 'GET', '/api/private-scoped', '--scope', 'read:messages']))
   t.equal(called.code, 0, called.code === 0 ? 'a call goes through' : called.output)
