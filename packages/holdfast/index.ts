@@ -7,7 +7,9 @@ export * from '../../lib/token/access-token-claims.ts'
 export { Refusal, REFUSALS } from '../../lib/refusal.ts'
 export type { RefusalDetail, RefusalKind, RefusalReason } from '../../lib/refusal.ts'
 export { SettingsError } from '../../lib/settings/problems.ts'
-export type { EnvironmentOptions, FileOptions, HoldfastOptions } from '../../lib/settings/option-types.ts'
-export type { RequiredScopes, Requirement } from '../../lib/guard/requirement.ts'
+export type { EnvironmentOptions, FileOptions, HoldfastOptions, IssuerLookup, IssuerOptions } from '../../lib/settings/option-types.ts'
+export type {
+  AuthorizationDetail, ClaimRequirement, ClaimRule, ClaimValue, DetailRequirement, Predicate, RequiredScopes, Requirement, RequirementOptions
+} from '../../lib/guard/requirement.ts'
 export type { Scheme } from '../../lib/scheme.ts'
 export type { GuardHook, RequestAuth } from '../../plugins/auth.ts'
