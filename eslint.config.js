@@ -19,7 +19,7 @@ const boundary = (folder, allowed, restrictedPackages = []) => ({
 })
 
 const noFastifyAtRunTime = {
-  group: ['fastify', 'fastify-plugin', '@fastify/*', '!@fastify/proxy-addr', '!@fastify/jwt'],
+  group: ['fastify', 'fastify-plugin', '@fastify/*', '!@fastify/proxy-addr'],
   allowTypeImports: true,
   message: 'This is plain TypeScript: Fastify belongs to plugins/ and routes/.'
 }

@@ -1,6 +1,5 @@
-import fastifyEnv from '@fastify/env'
-// Its types give `request.user` to those who have only the declarations of this file.
-import '@fastify/jwt'
+// Its types give `request.user` to those who have only the declarations of this file. The package itself is loaded when it is needed.
+import type {} from '@fastify/jwt'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
@@ -20,9 +19,8 @@ import { processSurroundings } from '../server/surroundings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { HoldfastOptions, IssuerLookup } from '../lib/settings/option-types.ts'
 import { settingsFromOptions } from '../lib/settings/options.ts'
-import type { SettingValues } from '../lib/settings/specs.ts'
 import { reportStart, startWarnings } from '../lib/settings/start-report.ts'
-import { validateSettings } from '../lib/settings/validation.ts'
+import { checkOptions, validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 
 export type { AccessTokenClaims, IssuerLookup, RequestAuth, Requirement, RequirementOptions }
@@ -77,7 +75,7 @@ const TWICE = 'Holdfast is registered already, in this scope or around it. Regis
 export default fp<HoldfastOptions>(async (app, options) => {
   if (app.hasDecorator('guardParts')) throw new Error(TWICE)
   const given = settingsOf(app, options)
-  const settings = given ?? await readOwnSettings(app, options)
+  const settings = given ?? await readOwnSettings(options)
   logStart(app, settings)
   const standIns = (options as MayHaveStandIns)[kStandIns] ?? (app as MayHaveStandIns)[kStandIns]
   if (standIns) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
@@ -171,19 +169,11 @@ function optionsOf (given: HoldfastOptions & RegisterOptions): HoldfastOptions {
   return options
 }
 
-function readOwnSettings (app: FastifyInstance, given: HoldfastOptions): Promise<Settings> {
+function readOwnSettings (given: HoldfastOptions): Promise<Settings> {
   const options = optionsOf(given)
   const areIssuersAsked = issuerLookupOf(given) !== undefined
   const written = areIssuersAsked ? { ...options, idp: { ...options.idp, issuers: undefined } } : options
-  return validateSettings(settingsFromOptions(written), async options => {
-    let values: SettingValues
-    // The plugin is registered in its own scope, so that the app can use `getEnvs` for its own variables.
-    await app.register(async scope => {
-      await scope.register(fastifyEnv, { ...options, confKey: 'holdfastSettings' })
-      values = scope.getDecorator<SettingValues>('holdfastSettings')
-    })
-    return values!
-  }, { problems: [], isFileUnread: false, unknownVariables: [], areIssuersAsked })
+  return validateSettings(settingsFromOptions(written), checkOptions, { problems: [], isFileUnread: false, unknownVariables: [], areIssuersAsked })
 }
 
 /** The function in the place of the list of issuers, if there is one. */

@@ -43,7 +43,8 @@ export type ClientKeys = ReturnType<typeof createClientKeys>
  * @param algs the accepted values of `alg`
  */
 export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS, nowMs }: ClientKeysOptions) {
-  const kept = new LRUCache<string, KeptHeader>({ max: maxKeys })
+  // It takes its memory when it is made, which takes milliseconds: at the first proof, not at the start.
+  let cache: LRUCache<string, KeptHeader> | undefined
   let nextReplacementMs = nowMs()
   let hits = 0
   let misses = 0
@@ -55,12 +56,12 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
      * @throws Refusal proof_*
      */
     readHeader (encoded: string, tokenJkt: string): ProofHeader {
-      const known = kept.get(tokenJkt)
+      const known = cache?.get(tokenJkt)
       return known?.encoded === encoded ? known : parseProofHeader(encoded, algs)
     },
     /** @throws Refusal proof_key */
     keyOf (header: ProofHeader): KeyObject {
-      const key = isKept(header) ? header.key : kept.get(header.jkt)?.key
+      const key = isKept(header) ? header.key : cache?.get(header.jkt)?.key
       if (key) {
         hits++
         return key
@@ -72,6 +73,7 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
     keep (encoded: string, header: ProofHeader, key: KeyObject): void {
       if (isKept(header)) return
       const { algorithm, jwk, jkt } = header
+      const kept = cache ??= new LRUCache({ max: maxKeys })
       if (kept.size === maxKeys && !kept.has(jkt)) {
         const now = nowMs()
         if (now < nextReplacementMs) return
@@ -80,7 +82,7 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
       kept.set(jkt, { encoded: encoded.length <= MAX_HEADER_CHARACTERS ? flatCopy(encoded) : undefined, algorithm, jwk, jkt, key })
     },
     /** The number of entries, and the number of lookups that found one. */
-    state: () => ({ entries: kept.size, hits, misses })
+    state: () => ({ entries: cache?.size ?? 0, hits, misses })
   }
 }
 

@@ -27,7 +27,7 @@ import type { Settings } from '../settings/settings.ts'
 import { findGranters } from '../token/implied-scopes.ts'
 import { forAudience } from '../token/issuer-table.ts'
 import type { IssuerTable } from '../token/issuer-table.ts'
-import { createSignatureVerifier } from '../token/jwt-signature.ts'
+import { createSignatureVerifier, loadFastifyJwt } from '../token/jwt-signature.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
 import type { VerifiedTokens } from '../token/verified-tokens.ts'
@@ -52,7 +52,7 @@ export interface GuardParts {
   readonly clientKeys: ClientKeys
   /** What the guard has done, for metrics. Undefined if metrics are off. */
   readonly tally: GuardTally | undefined
-  /** Starts to fetch keys in the background. */
+  /** Starts to fetch keys in the background, and loads what the first tokens need. */
   start (): void
   close (): Promise<void>
 }
@@ -127,7 +127,10 @@ export async function createGuardParts (settings: Settings, { surroundings, look
     verified,
     clientKeys,
     tally,
-    start: () => issuers?.start(),
+    start () {
+      issuers?.start()
+      loadFastifyJwt()
+    },
     async close () {
       await Promise.all([issuers?.close(), replay.close()])
     }

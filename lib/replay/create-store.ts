@@ -1,7 +1,6 @@
 import type { Surroundings } from '../surroundings.ts'
 import { createMemoryStore } from './memory/memory-store.ts'
 import type { RedisFault } from './redis/redis-faults.ts'
-import { createRedisStore } from './redis/redis-store.ts'
 import { hostsOf, parseReplayUrl } from './redis/replay-url.ts'
 import type { ReplayStore } from './replay-store.ts'
 
@@ -37,8 +36,9 @@ export async function createReplayStore ({ store, maxRecords, onEvent, surroundi
   }
   const target = parseReplayUrl(store)
   const hosts = hostsOf(target)
-  // The Redis client is loaded only if a Redis is configured.
+  // All of this is loaded only if a Redis is configured.
   const { openRedisLink } = await loadRedis().catch(tellMissing)
+  const { createRedisStore } = await import('./redis/redis-store.ts')
   return createRedisStore({
     open: listeners => openRedisLink(target, listeners, steadyMs),
     surroundings,

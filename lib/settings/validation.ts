@@ -1,5 +1,6 @@
 /**
- * Here @fastify/env checks the values of settings against their schema, fills in the defaults and decorates an app with the result.
+ * Here the values of settings are checked against their schema, and the defaults are filled in: by @fastify/env for the service, which
+ * decorates an app with the result, and by its validator for the options of the plugin.
  *
  * The package is kept from the environment, from `.env` and from configuration files: sources.ts merges those, because problems must
  * name the source, and an unknown key must stop the start. It is also kept from converting values: they get their types before, so
@@ -7,8 +8,8 @@
  */
 
 import type { FastifyEnvOptions } from '@fastify/env'
-import { Ajv } from 'ajv'
-import type { ValidateFunction } from 'ajv'
+import type { Ajv, Options, ValidateFunction } from 'ajv'
+import { createRequire } from 'node:module'
 import { parseGate } from '../gate/gate-settings.ts'
 import { FORMATS } from './formats.ts'
 import { describeProblems, SettingsError } from './problems.ts'
@@ -23,6 +24,10 @@ import { settingsFromOptions } from './options.ts'
 import type { SourceFaults } from './sources.ts'
 import type { RawSettings, SettingName, SettingValues } from './specs.ts'
 import { settingNames, settingSpec } from './specs.ts'
+
+const require = createRequire(import.meta.url)
+/** Fastify has loaded the package by `require`. To import it would read all of it once more, for the names of its exports. */
+const createAjv = (options: Options): Ajv => new (require('ajv') as typeof import('ajv')).Ajv(options)
 
 /** Only these two words are accepted, in any case: YAML and environments also have `True` and `TRUE`. */
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false', false]])
@@ -61,25 +66,43 @@ function typedLists (value: unknown): unknown {
 const isMap = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value)
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
 
+/** The options for @fastify/env. */
+export interface CheckOptions extends FastifyEnvOptions {
+  readonly ajv: Ajv
+  readonly schema: { readonly type: 'object', readonly properties: Readonly<Record<string, object>> }
+  readonly data: RawSettings
+}
+
 /**
- * Registers @fastify/env with these options and returns the values that it decorated. The caller passes it in, since this code does
- * not know Fastify.
+ * Checks the data of these options and fills in the defaults. An error with `errors` says what is wrong with the data. The service
+ * registers @fastify/env, and returns the values that it decorated; the caller passes that in, since this code does not know Fastify.
  */
-export type RegisterEnv = (options: FastifyEnvOptions) => Promise<SettingValues>
+export type CheckValues = (options: CheckOptions) => Promise<SettingValues>
+
+/**
+ * Checks the options of the plugin, which are no environment, as @fastify/env does. Every app with the plugin waits for this at its
+ * start: loading that package would take longer than all the rest, and the schema of what is not given is not compiled.
+ */
+export const checkOptions: CheckValues = async ({ ajv, schema: { type, properties }, data }) => {
+  const given = Object.fromEntries(Object.entries(properties).filter(([name]) => Object.hasOwn(data, name)))
+  if (!ajv.validate({ type, properties: given }, data)) throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
+  const defaults = Object.entries(properties).flatMap(([name, schema]) => 'default' in schema ? [[name, schema.default]] : [])
+  return { ...structuredClone(Object.fromEntries(defaults)), ...data }
+}
 
 const NO_FAULTS: SourceFaults = { problems: [], isFileUnread: false, unknownVariables: [] }
 
 /**
- * Validates settings with @fastify/env and works out what follows from them.
+ * Validates settings and works out what follows from them.
  * @param faults problems of the sources, reported in the same message
  * @throws SettingsError with a line for each bad key, with what it held and what is allowed
  */
-export async function validateSettings (raw: RawSettings, register: RegisterEnv, faults: SourceFaults = NO_FAULTS): Promise<Settings> {
+export async function validateSettings (raw: RawSettings, check: CheckValues, faults: SourceFaults = NO_FAULTS): Promise<Settings> {
   const values = typedValues(raw)
   let validated: SettingValues | undefined
   let errors: readonly SchemaError[] | undefined
   try {
-    validated = await register(envOptions(values))
+    validated = await check(checkOptionsOf(values))
   } catch (error) {
     errors = (error as { errors?: readonly SchemaError[] }).errors
     if (!errors) throw error
@@ -99,7 +122,7 @@ let judgeIssuers: ValidateFunction | undefined
  */
 export function readIssuerRecord (record: object, defaults: Settings): IssuerSettings {
   const { IDP_ISSUERS } = typedValues(settingsFromOptions({ idp: { issuers: [record] } }))
-  judgeIssuers ??= new Ajv({ allErrors: true, meta: false, validateSchema: false, formats: FORMATS }).compile(schemaOf('IDP_ISSUERS'))
+  judgeIssuers ??= createAjv({ allErrors: true, meta: false, validateSchema: false, formats: FORMATS }).compile(schemaOf('IDP_ISSUERS'))
   judgeIssuers(IDP_ISSUERS)
   const errors = (judgeIssuers.errors ?? []).map(({ instancePath }) => ({ instancePath: `/IDP_ISSUERS${instancePath}` }))
   const problems = describeProblems({ IDP_AUDIENCE: defaults.IDP_AUDIENCE, IDP_ISSUERS }, errors, NO_FAULTS)
@@ -121,13 +144,13 @@ function schemaOf (name: SettingName): object {
   return { type: 'array', minItems, maxItems, items: { type: 'object', properties } }
 }
 
-function envOptions (values: RawSettings): FastifyEnvOptions {
+function checkOptionsOf (values: RawSettings): CheckOptions {
   return {
     // The sources are already merged. An empty variable already counts as unset.
     env: false,
     data: structuredClone(values),
     schema: { type: 'object', properties: Object.fromEntries(settingNames.map(name => [name, schemaOf(name)])) },
     // The schema is ours and is used once: checking and optimizing it takes longer than using it.
-    ajv: new Ajv({ allErrors: true, removeAdditional: true, useDefaults: true, allowUnionTypes: true, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS })
+    ajv: createAjv({ allErrors: true, removeAdditional: true, useDefaults: true, allowUnionTypes: true, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS })
   }
 }

@@ -10,10 +10,14 @@
  * need for its own @fastify/jwt. So it decorates a stand-in, and it verifies a candidate that nobody else sees.
  */
 
-import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import { createPublicKey, verify } from 'node:crypto'
+import { createRequire } from 'node:module'
 import type { JwsAlg } from '../jose/signature.ts'
+
+const require = createRequire(import.meta.url)
+/** Loads @fastify/jwt: when the app has started, or for the first token if one comes earlier. Apps then start earlier. */
+export const loadFastifyJwt = (): typeof import('@fastify/jwt').default => require('@fastify/jwt')
 
 /**
  * Whether a token is signed with the private half of this key by this algorithm. The caller has checked that the token names the
@@ -83,7 +87,7 @@ function decorateStandIn (alg: JwsAlg): RequestVerify {
       if (name === 'jwtVerify') requestVerify = value
     }
   }
-  fastifyJwt(standIn as unknown as FastifyInstance, {
+  loadFastifyJwt()(standIn as unknown as FastifyInstance, {
     secret: { public: (candidate: unknown, _token: unknown, done: (error: null, key: string) => void) => done(null, (candidate as Candidate).pem) },
     verify: { algorithms: [alg as Exclude<JwsAlg, 'Ed25519'>], ignoreExpiration: true, ignoreNotBefore: true, extractToken: (candidate: unknown) => (candidate as Candidate).token }
   }, done)

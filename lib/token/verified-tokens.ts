@@ -41,17 +41,19 @@ const BYTES_PER_ENTRY = 600
 const TAIL_CHARACTERS = 32
 
 export function createVerifiedTokens (maxTokens = MAX_TOKENS): VerifiedTokens {
-  const tokens = new LRUCache<string, VerifiedToken>({
+  // It takes its memory when it is made, which takes milliseconds: at the first token, not at the start.
+  let tokens: LRUCache<string, VerifiedToken> | undefined
+  const madeTokens = () => (tokens ??= new LRUCache<string, VerifiedToken>({
     max: maxTokens,
     maxSize: MAX_BYTES,
     sizeCalculation: ({ text }) => text.length * BYTES_PER_CHARACTER + BYTES_PER_ENTRY
-  })
+  }))
   let hits = 0
   let misses = 0
 
   return {
     get (text) {
-      const found = tokens.get(tailOf(text))
+      const found = tokens?.get(tailOf(text))
       if (found?.text === text) {
         hits++
         return found
@@ -60,12 +62,12 @@ export function createVerifiedTokens (maxTokens = MAX_TOKENS): VerifiedTokens {
       return undefined
     },
     keep (token) {
-      tokens.set(tailOf(token.text), token)
+      madeTokens().set(tailOf(token.text), token)
     },
     forget ({ text }) {
-      tokens.delete(tailOf(text))
+      madeTokens().delete(tailOf(text))
     },
-    state: () => ({ entries: tokens.size, hits, misses })
+    state: () => ({ entries: tokens?.size ?? 0, hits, misses })
   }
 }
 

@@ -6,7 +6,7 @@ import { kStandIns } from '../../lib/stand-ins.ts'
 import type { MayHaveStandIns } from '../../lib/stand-ins.ts'
 
 /** The packages of the service beside those of the guard: optional peers of this package. */
-const SERVICE_PACKAGES = ['@fastify/autoload', '@fastify/cors', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client'] as const
+const SERVICE_PACKAGES = ['@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client'] as const
 
 const require = createRequire(import.meta.url)
 
