@@ -1,15 +1,21 @@
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import type { IncomingMessage } from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import http2 from 'node:http2'
 import https from 'node:https'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
 import Fastify from 'fastify'
-import type { FastifyInstance, FastifyServerOptions } from 'fastify'
+import type { FastifyInstance, FastifyRequest, FastifyServerOptions } from 'fastify'
+import fastifyAuth from '@fastify/auth'
 import fastifyJwt from '@fastify/jwt'
+import fastifyWebsocket from '@fastify/websocket'
 import t from 'tap'
 import type { Test } from 'tap'
+import { WebSocket } from 'ws'
 import holdfast, { Refusal } from '../../packages/holdfast/index.ts'
 import service from '../../packages/holdfast/service.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
@@ -107,6 +113,28 @@ t.test('The whole service is a plugin with the same options.', async t => {
   await t.rejects(async () => Fastify().register(service, { idp: { domian: 'x' } } as never), /did you mean idp.domain\?/)
 })
 
+t.test('An app with the plugin starts without the packages that only requests and the service need.', async t => {
+  const script = `
+    import { createRequire } from 'node:module'
+    import Fastify from 'fastify'
+    import holdfast from './packages/holdfast/index.ts'
+    const app = Fastify()
+    await app.register(holdfast, { idp: { domain: 'tenant.example', audience: 'https://api.example' } })
+    await app.ready()
+    console.log(Object.keys(createRequire(import.meta.url).cache).join('\\n'))
+    await app.close()
+  `
+  const { stdout } = await promisify(execFile)(process.execPath, ['--import', './cli/strip-types.js', '--input-type=module', '-e', script], { cwd: root })
+  for (const name of ['fastify', 'ajv']) t.ok(stdout.includes(`/node_modules/${name}/`), name)
+  for (const name of ['@fastify/env', 'env-schema', '@fastify/jwt', 'fast-jwt', 'undici', 'get-jwks', 'ioredis']) t.notOk(stdout.includes(`/node_modules/${name}/`), name)
+})
+
+t.test('Options are judged as settings are.', async t => {
+  const { options } = await createTestIssuer()
+  await t.rejects(async () => appWith(t, { ...options, dpop: { nonce: 'sometimes' } } as never), /DPOP_NONCE \(dpop\.nonce\) is "sometimes"; allowed: off or required/)
+  await t.resolves(appWith(t, { ...options, dpop: { nonce: 'off' } }))
+})
+
 t.test('Two scopes of one app have guards of their own.', async t => {
   const [red, blue] = await Promise.all([createTestIssuer({ issuer: 'https://red.test/' }), createTestIssuer({ issuer: 'https://blue.test' })])
   const app = Fastify()
@@ -159,4 +187,72 @@ t.test('It lives in HTTPS and HTTP/2 servers, and behind rewriteUrl.', async t =
 
   const rewritten = await appWith(t, idp.options, { rewriteUrl: request => request.url!.replace('/v1/', '/') })
   t.equal(told(await rewritten.inject({ url: '/v1/orders', headers: await headersFor('http://localhost/v1/orders') })), '200 user-1', 'the proof is for the URL that the client called')
+})
+
+t.test('It is one of several ways in, by @fastify/auth.', async t => {
+  const idp = await createTestIssuer()
+  const app = await appWith(t, idp.options)
+  await app.register(fastifyAuth)
+  const byKey = (request: FastifyRequest, _reply: unknown, done: (error?: Error) => void) => done(request.headers['x-key'] === 'good' ? undefined : new Error('wrong key'))
+  app.get('/either', { onRequest: app.auth([byKey, app.requireScope('read:orders')]) }, request => request.auth?.scheme ?? 'key')
+  app.get('/both', { onRequest: app.auth([byKey, app.requireScope('read:orders')], { relation: 'and' }) }, request => request.auth!.scheme)
+  const get = (url: string, token: string, key: string) => app.inject({ url, headers: { authorization: `Bearer ${token}`, 'x-key': key } }).then(told)
+  const good = await idp.token({ scope: 'read:orders' })
+  const expired = await idp.expiredToken({ scope: 'read:orders' })
+  t.equal(await get('/either', good, 'bad'), '200 Bearer')
+  t.equal(await get('/either', expired, 'good'), '200 key')
+  t.equal(await get('/either', expired, 'bad'), '401 token_expired', 'the last way in answers')
+  t.equal(await get('/both', good, 'good'), '200 Bearer')
+  t.equal(await get('/both', expired, 'good'), '401 token_expired')
+  t.match(await get('/both', good, 'bad'), /^401 .*wrong key/)
+})
+
+t.test('It guards the handshake of a WebSocket, and tells the app when to end it.', async t => {
+  const idp = await createTestIssuer()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(fastifyWebsocket)
+  await app.register(holdfast, { ...idp.options, server: { publicUrl: 'https://api.example' } })
+  app.get('/live', { websocket: true, onRequest: app.requireScope('read:orders') }, (socket, request) => {
+    const { expiresAt } = request.auth!
+    socket.on('message', () => {
+      if (idp.clock.now() >= expiresAt) socket.close(4401, 'token expired')
+      else socket.send(request.user.sub)
+    })
+  })
+  const url = `${(await app.listen({ port: 0, host: '127.0.0.1' })).replace('http', 'ws')}/live`
+  const client = await idp.dpopClient({ scope: 'read:orders', sub: 'ann' })
+  const headers = client.headers('GET', 'https://api.example/live')
+  const socket = new WebSocket(url, { headers })
+  await once(socket, 'open')
+  socket.send('who?')
+  t.equal(String((await once(socket, 'message'))[0]), 'ann')
+  idp.clock.advance(600)
+  socket.send('and now?')
+  t.same((await once(socket, 'close')).map(String), ['4401', 'token expired'])
+
+  const refused = async (headers: object) => {
+    const [request, answer] = await once(new WebSocket(url, { headers: { ...headers } }), 'unexpected-response') as [ClientRequest, IncomingMessage]
+    request.destroy()
+    return answer.statusCode
+  }
+  t.equal(await refused(headers), 401, 'the proof has been used')
+  t.equal(await refused({}), 401, 'nobody')
+  const without = await idp.dpopClient()
+  t.equal(await refused(without.headers('GET', 'https://api.example/live')), 403, 'without the scope')
+})
+
+t.test('It guards server-sent events, and tells the app when to end them.', async t => {
+  const idp = await createTestIssuer()
+  const app = await appWith(t, idp.options)
+  app.get('/events', { onRequest: app.requireScope('read:orders') }, (request, reply) => reply.type('text/event-stream').send(Readable.from(events(request.auth!.expiresAt))))
+  async function * events (expiresAt: number) {
+    for (; idp.clock.now() < expiresAt; idp.clock.advance(300)) yield `data: ${expiresAt - idp.clock.now()} s left\n\n`
+  }
+  const client = await idp.dpopClient({ scope: 'read:orders' })
+  const answer = await client.inject(app, '/events')
+  t.match(answer.headers['content-type'], /^text\/event-stream/)
+  t.equal(told(answer), '200 data: 600 s left\n\ndata: 300 s left\n\n')
+  idp.clock.advance(10)
+  t.equal(told(await client.inject(app, '/events')), '401 token_expired')
 })
