@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import getPort from 'get-port'
 import t from 'tap'
 import { readBlocks, root } from '../helpers/documents.ts'
+import { startIssuer } from '../helpers/issuer.ts'
 
 /** The packages as others get them: packed here, installed in folders outside the repository from npm, and used as docs/plugin.md says. */
 
@@ -108,6 +109,12 @@ t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', a
   }
 })
 
+t.test('The test of the guide also runs in vitest.', async t => {
+  const cwd = consumer('vitest', 'module', { 'orders.test.ts': GUIDE['orders.test.ts']!.replace("'node:test'", "'vitest'") })
+  await install(cwd, tarballs['holdfast']!, 'fastify', 'vitest')
+  t.match(await expectSuccess(cwd, 'npx', ['vitest', 'run', '--no-color']), /Tests +1 passed/)
+})
+
 t.test('A project in CommonJS gets the same plugin, typed too.', async t => {
   const plain = `
 const assert = require('node:assert')
@@ -142,7 +149,8 @@ main()
   t.match((await run(fastify4, process.execPath, ['old.js'])).output, /expected '5\.x' fastify version/)
 })
 
-t.test('The command runs the service in an empty folder, with two settings.', async t => {
+t.test('The command runs the service in an empty folder, with two settings, and calls, explains and checks it.', async t => {
+  const issuer = await startIssuer(t)
   const cwd = consumer('cli', 'module', {})
   await install(cwd, tarballs['holdfast-cli']!)
   const empty = join(cwd, 'empty')
@@ -151,21 +159,30 @@ t.test('The command runs the service in an empty folder, with two settings.', as
   t.match(await expectSuccess(empty, holdfast, ['--version']), /^\d+\.\d+\.\d+\n$/)
   t.match(await expectSuccess(empty, holdfast, ['start', '--help']), /--port NUMBER/)
   t.match(await expectSuccess(empty, holdfast, ['--help']), /holdfast start /)
+  for (const tool of ['call', 'explain', 'check']) t.match(await expectSuccess(empty, holdfast, [tool, '--help']), new RegExp(`\\n  holdfast ${tool}\\b`))
   t.match(await run(empty, holdfast, ['gate']), { code: 1, output: /The gate is not in this version/ })
   t.match(await run(empty, holdfast, ['strat']), { code: 1, output: /There is no command "strat"/ })
   t.match(await run(empty, holdfast, ['start', '--prot', '1']), { code: 1, output: /Unknown option '--prot'/ })
   t.match(await run(empty, holdfast, ['start']), { code: 1, output: /IDP_DOMAIN \(idp.domain\) is not set/ })
 
   const port = await getPort()
-  const service = spawn(holdfast, ['start', '--port', String(port)], { cwd: empty, env: { ...process.env, IDP_DOMAIN: 'tenant.invalid', IDP_AUDIENCE: 'https://api.example' }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const settings = { IDP_ISSUER: issuer.url, IDP_AUDIENCE: issuer.audience }
+  const service = spawn(holdfast, ['start', '--port', String(port)], { cwd: empty, env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<number | null>(resolve => service.once('exit', resolve))
   await new Promise<void>(resolve => service.stdout.on('data', chunk => { if (String(chunk).includes('Server listening')) resolve() }))
   t.equal((await fetch(`http://localhost:${port}/api/public`)).status, 200)
   t.equal((await fetch(`http://localhost:${port}/api/private`)).status, 401)
+  const call = ['call', 'GET', '/api/private', '--url', `http://localhost:${port}`]
+  t.match(await run(empty, holdfast, call, { CALL_TOKEN: issuer.token() }), { code: 0, output: /200 OK/ })
+  t.match(await run(empty, holdfast, call, { CALL_TOKEN: issuer.token({ exp: 1 }) }), { code: 1, output: /token_expired/ })
+  t.match(await run(empty, holdfast, ['explain', issuer.token()], settings), { code: 0 })
+  t.match(await run(empty, holdfast, ['explain', issuer.token({ exp: 1 })], settings), { code: 1, output: /token_expired/ })
+  t.match(await run(empty, holdfast, ['check'], { ...settings, PUBLIC_URL: 'https://api.example' }), { code: 0, output: /All is well/ })
+  t.match(await run(empty, holdfast, ['check'], { ...settings, IDP_ISSUER: `${issuer.url}none/` }), { code: 1, output: /wrong/ })
   service.kill('SIGTERM')
   t.equal(await ended, 0)
 
   const whole = consumer('service', 'module', { 'use.js': "import Fastify from 'fastify'; import service from 'holdfast/service'; import { createTestIssuer } from 'holdfast/testing'; const idp = await createTestIssuer(); const app = Fastify(); await app.register(service, idp.options); const client = await idp.dpopClient({ scope: 'admin' }); console.log((await client.inject(app, '/api/admin')).statusCode); await app.close()" })
-  await install(whole, tarballs['holdfast']!, 'fastify', '@fastify/autoload', '@fastify/cors', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client')
+  await install(whole, tarballs['holdfast']!, 'fastify', '@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client')
   t.match(await expectSuccess(whole, process.execPath, ['use.js']), /^200$/m)
 })
