@@ -78,6 +78,10 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   },
   'token.key': { title: 'Its issuer publishes the key', compared: e => [...showMembers(tokenHeader(e), ['kid']), ['keys that may have signed it', show(e.candidates?.length)]] },
   'token.signature': { title: 'Its signature was made with that key', compared: e => showMembers(tokenHeader(e), ['alg', 'kid']) },
+  certificate: {
+    title: 'The client has the certificate that the token is bound to',
+    compared: e => [['cnf["x5t#S256"]', show(e.verified?.binding.x5tS256)], ['certificate from', e.options.settings.CLIENT_CERTIFICATE], ['peer', show(e.request.remoteAddress)]]
+  },
   scheme: {
     title: 'The scheme fits the token: DPoP for a bound token, Bearer for an unbound one',
     compared: e => [['scheme', show(e.credentials?.scheme)], ['cnf.jkt', show(e.verified?.binding.jkt)], ['DPoP lines', show(e.message.dpopCount)]]

@@ -10,7 +10,7 @@ import type { ReplayStore } from '../lib/replay/replay-store.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
 import type { IssuerSettings } from '../lib/settings/issuer-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { createTokenRules } from '../lib/token/jwt-checks.ts'
+import { rulesOfIssuer } from '../lib/guard/issuer-rules.ts'
 import type { PresentedToken, TokenRules } from '../lib/token/jwt-checks.ts'
 import { createJudge } from '../lib/guard/judge.ts'
 import type { Judge } from '../lib/guard/judge.ts'
@@ -35,7 +35,7 @@ export interface CapturedRequest {
 
 /** The settings that decide about a request. */
 export type GuardSettings = Pick<Settings, 'issuers' | 'dpopMode' | 'trustProxy' | 'PUBLIC_URL' | 'RESOURCE' | 'IDP_SCOPE_IMPLIES' |
-  'IDP_CLOCK_TOLERANCE_SECONDS' | 'IDP_DPOP_IAT_OFFSET_SECONDS' | 'IDP_DPOP_IAT_LEEWAY_SECONDS' | 'DPOP_ALGS' | 'DPOP_NONCE' | 'DPOP_NONCE_IAT' | 'DPOP_NONCE_SECRET'>
+  'CLIENT_CERTIFICATE' | 'SECURITY_PROFILE' | 'IDP_CLOCK_TOLERANCE_SECONDS' | 'IDP_DPOP_IAT_OFFSET_SECONDS' | 'IDP_DPOP_IAT_LEEWAY_SECONDS' | 'DPOP_ALGS' | 'DPOP_NONCE' | 'DPOP_NONCE_IAT' | 'DPOP_NONCE_SECRET'>
 
 export interface ExplainOptions {
   readonly settings: GuardSettings
@@ -105,7 +105,7 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
 
 /** The rules for tokens of the issuer. */
 export function rulesOf ({ issuer, options }: Examination): TokenRules {
-  return createTokenRules({ ...issuer!, resource: options.settings.RESOURCE, clockToleranceSeconds: options.settings.IDP_CLOCK_TOLERANCE_SECONDS })
+  return rulesOfIssuer(issuer!, options.settings)
 }
 
 function joinLines (headers: ReadonlyArray<readonly [string, string]>): IncomingHttpHeaders {

@@ -44,8 +44,9 @@ export async function explainRequest (request: CapturedRequest, options: Explain
   const examination = createExamination(request, options)
   const steps: ExplainedStep[] = []
   let refusal: Refusal | undefined
-  for (const { name, ofProof, run } of STEPS) {
+  for (const { name, ofProof, ofCertificate, run } of STEPS) {
     if (ofProof && !mayNeedProof(examination)) continue
+    if (ofCertificate && examination.verified?.binding.x5tS256 === undefined) continue
     const { title, compared } = STEP_TEXTS[name]!
     if (refusal) {
       steps.push({ name, title, outcome: 'not reached', compared: [] })

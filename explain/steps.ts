@@ -1,5 +1,6 @@
 import { createPublicKey } from 'node:crypto'
-import { readProofLine, verifySchemeFits } from '../lib/guard/binding.ts'
+import { certificateHeader, createCertificateReader } from '../lib/certificate/client-certificate.ts'
+import { readProofLine, verifyCertificate, verifySchemeFits } from '../lib/guard/binding.ts'
 import { parseCredentials, verifyOffered } from '../lib/guard/credentials.ts'
 import { ALGORITHMS, verifySignature } from '../lib/jose/signature.ts'
 import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyProofSignature } from '../lib/dpop/proof.ts'
@@ -11,6 +12,7 @@ import type { TokenRules } from '../lib/token/jwt-checks.ts'
 import { isOptional } from '../lib/guard/route-guard.ts'
 import { isGuest } from '../lib/guard/admission.ts'
 import { createVerifiedToken } from '../lib/token/verified-tokens.ts'
+import { createPeerTrust } from '../lib/url/peer-trust.ts'
 import { rulesOf } from './examination.ts'
 import type { Examination } from './examination.ts'
 
@@ -21,6 +23,8 @@ export interface Step {
   readonly name: string
   /** Only requests with the DPoP scheme reach this step. */
   readonly ofProof?: true
+  /** Only tokens that are bound to a certificate reach this step. */
+  readonly ofCertificate?: true
   /** @throws Refusal, NotChecked */
   readonly run: (examination: Examination) => void | Promise<void>
 }
@@ -35,6 +39,7 @@ export const STEPS: readonly Step[] = [
   ...TOKEN_CHECKS.map(({ name, run }) => ({ name: `token.${name}`, run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token!, name === 'form' ? NO_RULES : rulesOf(e)) })),
   { name: 'token.key', run: findKeys },
   { name: 'token.signature', run: verifyTokenSignature },
+  { name: 'certificate', ofCertificate: true, run: fitCertificate },
   { name: 'scheme', run: fitScheme },
   { name: 'proof', ofProof: true, run: takeProof },
   ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => run(e.proof!, e.policy as ProofPolicy) })),
@@ -92,6 +97,15 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
   if (isSigned || !e.candidates) e.verified = createVerifiedToken({ text, claims, isTrusted: () => isSigned, issuer, dpopMode, scopeClaims })
   if (!e.candidates) throw new NotChecked('This tool does not have the keys of the provider.')
   if (!e.verified?.isTrusted()) throw new Refusal('token_signature')
+}
+
+function fitCertificate (e: Examination): void {
+  const { CLIENT_CERTIFICATE: source, trustProxy } = e.options.settings
+  const { received } = e.message
+  const header = certificateHeader(source)
+  if (header === undefined) throw new NotChecked('Only the running service sees the certificate of a connection.')
+  if (!(header in received.headers)) throw new NotChecked(`The captured request has no ${header}. The proxy adds it, so only a capture behind the proxy has it.`)
+  verifyCertificate(e.verified!.binding, e.message, createCertificateReader({ source, isTrustedPeer: createPeerTrust(trustProxy) }))
 }
 
 function fitScheme (e: Examination): void {

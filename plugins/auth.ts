@@ -1,3 +1,4 @@
+import { Server as TlsServer } from 'node:tls'
 // Its types give `request.user` to those who have only the declarations of this file. The package itself is loaded when it is needed.
 import type {} from '@fastify/jwt'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions, onRequestHookHandler } from 'fastify'
@@ -16,6 +17,7 @@ import { schemeOf } from '../lib/scheme.ts'
 import { kStandIns } from '../lib/stand-ins.ts'
 import type { MayHaveStandIns } from '../lib/stand-ins.ts'
 import { processSurroundings } from '../server/surroundings.ts'
+import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { HoldfastOptions, IssuerLookup } from '../lib/settings/option-types.ts'
 import { settingsFromOptions } from '../lib/settings/options.ts'
@@ -76,6 +78,8 @@ export default fp<HoldfastOptions>(async (app, options) => {
   if (app.hasDecorator('guardParts')) throw new Error(TWICE)
   const given = settingsOf(app, options)
   const settings = given ?? await readOwnSettings(options)
+  // Secure servers of HTTP/1.1 and of HTTP/2 are both TLS servers.
+  if (settings.CLIENT_CERTIFICATE === 'socket' && !((app.server as unknown) instanceof TlsServer)) throw new SettingsError([NO_TLS_SOCKET])
   logStart(app, settings)
   const standIns = (options as MayHaveStandIns)[kStandIns] ?? (app as MayHaveStandIns)[kStandIns]
   if (standIns) app.log.warn('The keys and the clock are those of a test issuer: only for tests')

@@ -35,6 +35,7 @@ export const resourceMetadataSchema = {
     resource_name: string,
     resource_documentation: string,
     dpop_bound_access_tokens_required: { type: 'boolean' },
-    dpop_signing_alg_values_supported: strings
+    dpop_signing_alg_values_supported: strings,
+    tls_client_certificate_bound_access_tokens: { type: 'boolean' }
   }
 } as const

@@ -16,7 +16,7 @@ export type CertificateSource = (typeof CERTIFICATE_SOURCES)[number]
 /**
  * Finds the certificate that the client of a request holds, and returns its thumbprint: the base64url SHA-256 of its DER form (RFC
  * 8705 section 3.1). The hash alone ties it to a token, so the certificate is not parsed and its chain is not checked.
- * @throws Refusal certificate_missing, certificate_unreadable
+ * @throws Refusal certificate_missing, certificate_unreadable; token_binding_unusable if certificates are off
  */
 export type CertificateReader = (received: ReceivedRequest) => string
 
@@ -33,9 +33,14 @@ const HEADERS: Readonly<Record<'client-cert' | 'nginx' | 'xfcc', { readonly name
   xfcc: { name: 'x-forwarded-client-cert', thumbprint: forwardedThumbprint }
 }
 
-/** Undefined if certificates are off: then a token that is bound to one is refused before anybody asks. */
-export function createCertificateReader ({ source, isTrustedPeer }: CertificateReaderOptions): CertificateReader | undefined {
-  if (source === 'off') return undefined
+/** The header, in lower case, that a source reads. Undefined if it reads none. */
+export function certificateHeader (source: CertificateSource): string | undefined {
+  return source === 'off' || source === 'socket' ? undefined : HEADERS[source].name
+}
+
+export function createCertificateReader ({ source, isTrustedPeer }: CertificateReaderOptions): CertificateReader {
+  // Such a token is refused before anybody asks. Whoever asks anyway must not be let through.
+  if (source === 'off') return () => { throw new Refusal('token_binding_unusable') }
   if (source === 'socket') return received => found(socketThumbprint(received))
   const { name, thumbprint } = HEADERS[source]
   return received => {

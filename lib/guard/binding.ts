@@ -1,8 +1,18 @@
+import type { CertificateReader } from '../certificate/client-certificate.ts'
 import type { Scheme } from '../scheme.ts'
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import type { Binding } from '../token/token-verifier.ts'
 import type { DpopMode } from '../scheme.ts'
+
+/**
+ * A token that is bound to a certificate passes only with that certificate (RFC 8705 section 3). This comes before any word about the
+ * scheme and the proof: it is about the token. For any other token nothing is read.
+ * @throws Refusal certificate_missing, certificate_unreadable, certificate_mismatch
+ */
+export function verifyCertificate ({ x5tS256 }: Binding, { received }: Message, readCertificate: CertificateReader): void {
+  if (x5tS256 !== undefined && readCertificate(received) !== x5tS256) throw new Refusal('certificate_mismatch')
+}
 
 /**
  * The scheme must fit the token: RFC 9449 section 7.1, and section 7.2 against the downgrade of a bound token.

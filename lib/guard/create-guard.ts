@@ -1,3 +1,4 @@
+import { createCertificateReader } from '../certificate/client-certificate.ts'
 import { createChallenges } from './challenge.ts'
 import type { Challenges } from './challenge.ts'
 import { createClientKeys } from '../dpop/client-keys.ts'
@@ -32,6 +33,7 @@ import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
 import type { VerifiedTokens } from '../token/verified-tokens.ts'
 import type { TokenVerifier } from '../token/token-verifier.ts'
+import { createPeerTrust } from '../url/peer-trust.ts'
 import { createRequestUrlResolver } from '../url/request-url.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 
@@ -111,6 +113,7 @@ export async function createGuardParts (settings: Settings, { surroundings, look
     verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,
     rateLimit: settings.rateLimit === undefined ? undefined : createRateLimit({ max: settings.rateLimit, nowMs }),
     resolveUrl: message => message.received.clientUrl ?? resolveUrl(message),
+    readCertificate: createCertificateReader({ source: settings.CLIENT_CERTIFICATE, isTrustedPeer: createPeerTrust(settings.trustProxy) }),
     now
   }
 

@@ -1,4 +1,5 @@
 import { createIntrospection } from './create-introspection.ts'
+import { rulesOfIssuer } from './issuer-rules.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { openKeyFile } from '../provider/key-file.ts'
@@ -15,7 +16,6 @@ import { createAskedIssuers } from '../token/asked-issuers.ts'
 import type { AskedIssuersOptions } from '../token/asked-issuers.ts'
 import { createIssuerTable } from '../token/issuer-table.ts'
 import type { IssuerTable, TokenIssuer } from '../token/issuer-table.ts'
-import { createTokenRules } from '../token/jwt-checks.ts'
 
 /** What happened to the keys of one issuer. It is named as the settings name it. */
 export type IssuerEvent = (KeySourceEvent & { readonly issuer: string }) |
@@ -89,7 +89,7 @@ function problemsOf ({ issuers, IDP_ISSUERS }: Settings, index: number, error: E
 /** @throws ProviderFailure, SettingsError if a file of it is missing or broken */
 async function createTokenIssuer (issuer: IssuerSettings, settings: Settings, options: IssuersOptions): Promise<TokenIssuer> {
   const keys = await createKeys(issuer, settings, options)
-  const rules = createTokenRules({ issuer: issuer.issuer, audience: issuer.audience, resource: settings.RESOURCE, algs: issuer.algs, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS })
+  const rules = rulesOfIssuer(issuer, settings)
   return {
     issuer: issuer.issuer,
     keys,

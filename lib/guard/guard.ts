@@ -1,6 +1,7 @@
-import { readProofLine, verifySchemeFits } from './binding.ts'
+import { readProofLine, verifyCertificate, verifySchemeFits } from './binding.ts'
 import { splitCredentials, verifyOffered, verifyToken68 } from './credentials.ts'
 import type { Credentials } from './credentials.ts'
+import type { CertificateReader } from '../certificate/client-certificate.ts'
 import type { Scheme } from '../scheme.ts'
 import { recordProof } from '../dpop/proof.ts'
 import type { PresentedProof, ProofPolicy, ProofVerifier } from '../dpop/proof.ts'
@@ -36,6 +37,8 @@ export interface GuardOptions {
   /** `verifyProof`, or `verifyProof` with its time measured. */
   readonly verifyProof: ProofVerifier
   readonly resolveUrl: (message: Message) => RequestUrl
+  /** Called only for a token that is bound to a certificate. */
+  readonly readCertificate: CertificateReader
   /** Undefined when clients are not limited. */
   readonly rateLimit: RateLimit | undefined
   /** Unix seconds. */
@@ -74,13 +77,14 @@ export function createGuard (options: GuardOptions): Guard {
   }
 }
 
-/** The checks that tie the request to the token's key, if the token has one. */
+/** The checks that tie the request to what the token is bound to, if it is. */
 function verifyBinding (
   options: GuardOptions, message: Message, { scheme }: Credentials,
   token: VerifiedToken, now: number, done: GuardDone
 ): void {
   let proof: PresentedProof | undefined
   try {
+    verifyCertificate(token.binding, message, options.readCertificate)
     verifySchemeFits(scheme, token.binding, message, token.dpopMode)
     if (scheme === 'DPoP') proof = presentProof(options, message, token, now)
   } catch (error) {

@@ -59,7 +59,7 @@ export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateL
  * none, and if one application serves many users, one of them could use up the limit of the others. Names of the two kinds never
  * meet, and neither do names of two issuers: each chooses its subjects as it likes. No name is longer than 128 characters.
  */
-export function clientKey ({ jkt }: Binding, issuer: string, sub: string): string {
+export function clientKey ({ jkt }: Pick<Binding, 'jkt'>, issuer: string, sub: string): string {
   // An issuer is a URL, which has no space.
   const name = `${jkt === undefined ? 'sub' : 'jkt'}:${issuer} ${jkt ?? sub}`
   return name.length <= MAX_NAME_CHARS ? name : createHash('sha256').update(name).digest('base64url')

@@ -17,6 +17,8 @@ export interface ResourceMetadata {
   readonly dpop_bound_access_tokens_required: boolean
   /** Absent if DPoP is off. */
   readonly dpop_signing_alg_values_supported?: readonly string[]
+  /** Absent if certificates are off. */
+  readonly tls_client_certificate_bound_access_tokens?: true
 }
 
 type ResourceSettings = Pick<Settings, 'RESOURCE' | 'IDP_AUDIENCE' | 'PUBLIC_URL'>
@@ -45,7 +47,7 @@ export function resourceWarning (settings: ResourceSettings): string | undefined
  * @param base the address under which the client reaches the service
  */
 export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings): ResourceMetadata {
-  const { issuers, dpopMode, DPOP_ALGS, gate } = settings
+  const { issuers, dpopMode, DPOP_ALGS, CLIENT_CERTIFICATE, SECURITY_PROFILE, gate } = settings
   return {
     resource: configuredResource(settings) ?? base.href,
     ...(issuers.length === 0 ? {} : { authorization_servers: issuers.map(({ issuer }) => issuer) }),
@@ -53,8 +55,9 @@ export function describeResource (base: BaseUrl, scopes: readonly string[], sett
     bearer_methods_supported: ['header'],
     resource_name: 'Holdfast',
     resource_documentation: `${base.href}${gate?.ownPrefix ?? ''}/docs`,
-    dpop_bound_access_tokens_required: dpopMode === 'REQUIRED',
-    ...(dpopMode === 'DISABLED' ? {} : { dpop_signing_alg_values_supported: DPOP_ALGS })
+    dpop_bound_access_tokens_required: dpopMode === 'REQUIRED' || (SECURITY_PROFILE === 'fapi2' && CLIENT_CERTIFICATE === 'off'),
+    ...(dpopMode === 'DISABLED' ? {} : { dpop_signing_alg_values_supported: DPOP_ALGS }),
+    ...(CLIENT_CERTIFICATE === 'off' ? {} : { tls_client_certificate_bound_access_tokens: true })
   }
 }
 

@@ -128,6 +128,10 @@ export interface FileOptions {
   readonly server?: {
     /** Identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` beside the audience. Values: https URL without user info, query or fragment. Default: the audience if it is an https URL, else PUBLIC_URL, else the address that the client used. */
     readonly resource?: string | undefined
+    /** Where the certificate of a client is found, for tokens that are bound to one: on the TLS socket (only in an application that ends TLS itself), or in the header of a trusted proxy. Values: off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert) or xfcc (X-Forwarded-Client-Cert); a header needs TRUST_PROXY. Default: `off`. */
+    readonly clientCertificate?: 'off' | 'socket' | 'client-cert' | 'nginx' | 'xfcc' | undefined
+    /** Fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults. Values: none or fapi2. Default: `none`. */
+    readonly securityProfile?: 'none' | 'fapi2' | undefined
     /** Peers whose forwarded headers are believed. Values: false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops. Default: `false`. */
     readonly trustProxy?: boolean | string | readonly string[] | undefined
     /** Address under which clients reach this service; if it is set, no header can change it. Values: http or https URL, optionally with a plain path. Default: none: taken from each request. */
@@ -207,6 +211,10 @@ export interface EnvironmentOptions {
   readonly DPOP_NONCE_SECRET?: string | readonly string[] | Text | undefined
   /** Identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` beside the audience. Values: https URL without user info, query or fragment. Default: the audience if it is an https URL, else PUBLIC_URL, else the address that the client used. */
   readonly RESOURCE?: string | undefined
+  /** Where the certificate of a client is found, for tokens that are bound to one: on the TLS socket (only in an application that ends TLS itself), or in the header of a trusted proxy. Values: off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert) or xfcc (X-Forwarded-Client-Cert); a header needs TRUST_PROXY. Default: `off`. */
+  readonly CLIENT_CERTIFICATE?: 'off' | 'socket' | 'client-cert' | 'nginx' | 'xfcc' | Text | undefined
+  /** Fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults. Values: none or fapi2. Default: `none`. */
+  readonly SECURITY_PROFILE?: 'none' | 'fapi2' | Text | undefined
   /** Peers whose forwarded headers are believed. Values: false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops. Default: `false`. */
   readonly TRUST_PROXY?: boolean | string | readonly string[] | Text | undefined
   /** Address under which clients reach this service; if it is set, no header can change it. Values: http or https URL, optionally with a plain path. Default: none: taken from each request. */

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import { entryProblems, introspectionLacks } from './issuer-settings.ts'
+import { entryPath, profileBreaches } from './security-profile.ts'
 import { isEntry } from './setting-spec.ts'
 import { memberKey, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
@@ -51,6 +52,8 @@ export function describeProblems (values: RawSettings, errors: readonly SchemaEr
     ...issuerProblems(values, notes),
     ...introspectionProblems(values, notes),
     ...dpopContradictions(values),
+    ...profileProblems(values, notes),
+    ...certificateProblems(values),
     ...([...bad].some(path => path.startsWith('IDP_SCOPE_IMPLIES')) ? [] : scopeCircles(values)),
     ...wordsThatStandAlone(values)
   ]
@@ -108,6 +111,26 @@ function dpopContradictions (values: RawSettings): string[] {
   ]
   return pairs.filter(([, , contradict]) => contradict).map(([a, b]) => `${held(values, a)} and ${held(values, b)}: they contradict each other`)
 }
+
+function profileProblems (values: RawSettings, { places }: SourceNotes): string[] {
+  return profileBreaches(values).map(({ name, index, allowed }) => {
+    const rest = `, but ${nameOf('SECURITY_PROFILE')} is fapi2; allowed: ${allowed}`
+    if (index === undefined) return held(values, name) + rest
+    const path = entryPath(name, index)
+    return placed(places, path, `${path} is ${shown((values.IDP_ISSUERS as readonly RawSettings[])[index]![name], true)}${rest}`)
+  })
+}
+
+/** Anybody can send a header. */
+function certificateProblems (values: RawSettings): string[] {
+  const { CLIENT_CERTIFICATE: source, TRUST_PROXY: peers } = values
+  const isHeader = source === 'client-cert' || source === 'nginx' || source === 'xfcc'
+  const isNobodyTrusted = peers === undefined || (Array.isArray(peers) && peers[0] === 'false')
+  return isHeader && isNobodyTrusted ? [`${held(values, 'CLIENT_CERTIFICATE')}, but ${nameOf('TRUST_PROXY')} trusts nobody: a certificate in a header counts only if a trusted proxy sends it`] : []
+}
+
+/** The line for a service that looks for certificates on its sockets and does not end TLS. */
+export const NO_TLS_SOCKET = `${nameOf('CLIENT_CERTIFICATE')} is "socket", but this server does not end TLS: only an application that does can use it; allowed here: off, client-cert, nginx or xfcc`
 
 function scopeCircles ({ IDP_SCOPE_IMPLIES: implications = {} }: RawSettings): string[] {
   const circle = findScopeCircle(implications as ScopeImplications)

@@ -1,3 +1,4 @@
+import { CERTIFICATE_SOURCES } from '../certificate/client-certificate.ts'
 import { CLIENT_AUTH_METHODS } from '../introspection/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
@@ -256,6 +257,18 @@ export const SETTINGS = {
     allowed: 'https URL without user info, query or fragment',
     example: 'https://api.example',
     unset: 'the audience if it is an https URL, else PUBLIC_URL, else the address that the client used'
+  },
+  CLIENT_CERTIFICATE: {
+    file: 'server.clientCertificate',
+    about: 'where the certificate of a client is found, for tokens that are bound to one: on the TLS socket (only in an application that ends TLS itself), or in the header of a trusted proxy',
+    schema: { type: 'string', enum: CERTIFICATE_SOURCES, default: 'off' },
+    allowed: 'off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert) or xfcc (X-Forwarded-Client-Cert); a header needs TRUST_PROXY'
+  },
+  SECURITY_PROFILE: {
+    file: 'server.securityProfile',
+    about: 'fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults',
+    schema: { type: 'string', enum: ['none', 'fapi2'], default: 'none' },
+    allowed: 'none or fapi2'
   },
   TRUST_PROXY: {
     file: 'server.trustProxy',

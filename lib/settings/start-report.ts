@@ -15,11 +15,13 @@ export interface StartReport {
   readonly publicUrl?: string
   /** True if every peer is trusted. */
   readonly trustedProxies?: true | readonly string[]
+  readonly clientCertificate?: Settings['CLIENT_CERTIFICATE']
+  readonly securityProfile?: Settings['SECURITY_PROFILE']
 }
 
 /** Reports briefly the settings that decide about tokens and proofs. It holds no secret: of a replay store it names only the hosts. */
 export function reportStart (settings: Settings): StartReport {
-  const { issuers, dpopMode, trustProxy, PUBLIC_URL } = settings
+  const { issuers, dpopMode, trustProxy, PUBLIC_URL, CLIENT_CERTIFICATE, SECURITY_PROFILE } = settings
   const audiences = [...new Set(issuers.map(({ audience }) => audience))]
   return {
     issuers: issuers.map(({ issuer }) => issuer),
@@ -28,7 +30,9 @@ export function reportStart (settings: Settings): StartReport {
     tokenAlgs: [...new Set(issuers.length === 0 ? settings.IDP_ALGS : issuers.flatMap(({ algs }) => algs))],
     ...dpopMode !== 'DISABLED' && { proofAlgs: settings.DPOP_ALGS, replay: replayOf(settings.DPOP_REPLAY) },
     ...PUBLIC_URL !== undefined && { publicUrl: PUBLIC_URL },
-    ...trustProxy !== false && { trustedProxies: trustProxy }
+    ...trustProxy !== false && { trustedProxies: trustProxy },
+    ...CLIENT_CERTIFICATE !== 'off' && { clientCertificate: CLIENT_CERTIFICATE },
+    ...SECURITY_PROFILE !== 'none' && { securityProfile: SECURITY_PROFILE }
   }
 }
 

@@ -13,6 +13,7 @@ import { createRequire } from 'node:module'
 import { parseGate } from '../gate/gate-settings.ts'
 import { FORMATS } from './formats.ts'
 import { describeProblems, SettingsError } from './problems.ts'
+import { withProfileDefaults } from './security-profile.ts'
 import type { SchemaError } from './problems.ts'
 import { isEntry } from './setting-spec.ts'
 import type { SettingSpec } from './setting-spec.ts'
@@ -98,7 +99,7 @@ const NO_FAULTS: SourceFaults = { problems: [], isFileUnread: false, unknownVari
  * @throws SettingsError with a line for each bad key, with what it held and what is allowed
  */
 export async function validateSettings (raw: RawSettings, check: CheckValues, faults: SourceFaults = NO_FAULTS): Promise<Settings> {
-  const values = typedValues(raw)
+  const values = withProfileDefaults(typedValues(raw))
   let validated: SettingValues | undefined
   let errors: readonly SchemaError[] | undefined
   try {
@@ -125,7 +126,8 @@ export function readIssuerRecord (record: object, defaults: Settings): IssuerSet
   judgeIssuers ??= createAjv({ allErrors: true, meta: false, validateSchema: false, formats: FORMATS }).compile(schemaOf('IDP_ISSUERS'))
   judgeIssuers(IDP_ISSUERS)
   const errors = (judgeIssuers.errors ?? []).map(({ instancePath }) => ({ instancePath: `/IDP_ISSUERS${instancePath}` }))
-  const problems = describeProblems({ IDP_AUDIENCE: defaults.IDP_AUDIENCE, IDP_ISSUERS }, errors, NO_FAULTS)
+  const { IDP_AUDIENCE, SECURITY_PROFILE, CLIENT_CERTIFICATE, TRUST_PROXY } = defaults
+  const problems = describeProblems({ IDP_AUDIENCE, SECURITY_PROFILE, CLIENT_CERTIFICATE, TRUST_PROXY, IDP_ISSUERS }, errors, NO_FAULTS)
   if (problems.length > 0) throw new SettingsError(problems)
   return resolveIssuer((IDP_ISSUERS as RawSettings[])[0] as SettingValues, defaults)
 }

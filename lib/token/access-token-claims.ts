@@ -16,5 +16,5 @@ export interface AccessTokenClaims {
   readonly permissions?: unknown
   readonly email?: unknown
   /** RFC 7800: the key that the token is bound to. */
-  readonly cnf?: { readonly jkt: string }
+  readonly cnf?: { readonly jkt?: string, readonly 'x5t#S256'?: string }
 }

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { IntrospectionAnswer, Introspector } from '../introspection/introspector.ts'
 import { Refusal } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
-import { checkClaimsByRules, isAudienceMet } from './jwt-checks.ts'
+import { checkClaimsByRules, isAudienceMet, TOKEN_BINDINGS } from './jwt-checks.ts'
 import type { TokenClaims, TokenRules } from './jwt-checks.ts'
 
 /** What is settled about a token once its issuer has been asked. */
@@ -100,5 +100,5 @@ function verifyAgreement (claims: TokenClaims, answer: IntrospectionAnswer, rule
 
 function isSameBinding (answered: unknown, own: TokenClaims['cnf']): boolean {
   if (typeof answered !== 'object' || answered === null || !own) return false
-  return (['jkt', 'x5t#S256'] as const).every(member => (answered as Record<string, unknown>)[member] === (own as Record<string, unknown>)[member])
+  return TOKEN_BINDINGS.every(member => (answered as Record<string, unknown>)[member] === (own as Record<string, unknown>)[member])
 }

@@ -25,7 +25,16 @@ export interface TokenPolicy {
   readonly algs: readonly JwsAlg[]
   /** Seconds by which clocks may differ. */
   readonly clockToleranceSeconds: number
+  /** The members of `cnf` that can be checked. A token that has any other one, or `cnf` without one of them, is refused. */
+  readonly bindings: readonly TokenBinding[]
+  /** The bindings of which a token must have one. Undefined if it may have none. */
+  readonly neededBindings?: readonly TokenBinding[] | undefined
 }
+
+/** The members of `cnf` that have a meaning here: RFC 9449 section 6.1 and RFC 8705 section 3.1. */
+export const TOKEN_BINDINGS = ['jkt', 'x5t#S256'] as const
+
+export type TokenBinding = (typeof TOKEN_BINDINGS)[number]
 
 /** A token during the checks that need no key. Each check reads what earlier checks found and adds what it finds. */
 export interface PresentedToken {
@@ -164,19 +173,23 @@ function checkClaims (presented: PresentedToken): void {
   if (!isUsable) throw new Refusal('token_claim_invalid')
 }
 
-function checkConfirmation ({ claims }: PresentedToken): void {
-  // RFC 7800 section 3.1: a confirmation that cannot be checked must not be ignored.
+function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindings }: TokenRules): void {
   const { cnf } = claims!
-  if (cnf !== undefined && !isThumbprintBinding(cnf)) throw new Refusal('token_binding_unusable')
+  if (cnf === undefined) {
+    if (neededBindings) throw new Refusal('token_not_sender_constrained')
+    return
+  }
+  // RFC 7800 section 3.1: a confirmation that cannot be checked must not be ignored.
+  const found = bindingsIn(cnf)
+  const isUsable = found.length > 0 && found.every(member => bindings.includes(member) && isThumbprint((cnf as JsonObject)[member]))
+  if (!isUsable || (neededBindings && !found.some(member => neededBindings.includes(member)))) throw new Refusal('token_binding_unusable')
 }
 
-function isThumbprintBinding (cnf: unknown): boolean {
-  if (typeof cnf !== 'object' || cnf === null) return false
-  // A token that is also bound to a certificate (RFC 8705 section 3.1) must not pass with only its key.
-  if (Object.hasOwn(cnf, 'x5t#S256')) return false
-  const { jkt } = cnf as { jkt?: unknown }
-  return typeof jkt === 'string' && jkt !== ''
+function bindingsIn (cnf: unknown): TokenBinding[] {
+  return typeof cnf === 'object' && cnf !== null ? TOKEN_BINDINGS.filter(member => Object.hasOwn(cnf, member)) : []
 }
+
+const isThumbprint = (value: unknown): boolean => typeof value === 'string' && value !== ''
 
 /** @throws Refusal token_claim_invalid if there is no issuer, token_issuer if it is another one */
 export function checkIssuer ({ claims }: PresentedToken, { issuer, issuers }: Pick<TokenRules, 'issuer' | 'issuers'>): void {

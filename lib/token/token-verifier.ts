@@ -1,10 +1,12 @@
 import type { DpopMode, Scheme } from '../scheme.ts'
 import type { TokenClaims } from './jwt-checks.ts'
 
-/** What a token is bound to (RFC 7800): nothing, or a key of the client. */
+/** What a token is bound to (RFC 7800): nothing, a key of the client, its certificate, or both. */
 export interface Binding {
   /** RFC 7638 thumbprint of the key (RFC 9449 section 6.1). */
   readonly jkt: string | undefined
+  /** Thumbprint of the certificate: base64url SHA-256 of its DER form (RFC 8705 section 3.1). */
+  readonly x5tS256: string | undefined
 }
 
 /** A verified access token, with all that its requests need to know. */

@@ -14,7 +14,7 @@ export function createVerifiedToken ({ text, claims, issuer, dpopMode, isTrusted
     text,
     claims: deepFreeze(claims),
     scopes: readScopes(claims, scopeClaims),
-    binding: Object.freeze({ jkt: claims.cnf?.jkt }),
+    binding: Object.freeze({ jkt: claims.cnf?.jkt, x5tS256: claims.cnf?.['x5t#S256'] }),
     tokenHash: hash('sha256', text, 'base64url'),
     issuer,
     dpopMode,

@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { readSettings } from '../../holdfast.ts'
+import { createCertificateReader } from '../../lib/certificate/client-certificate.ts'
 import { createClientKeys } from '../../lib/dpop/client-keys.ts'
 import { verifyProof } from '../../lib/dpop/proof.ts'
+import { rulesOfIssuer } from '../../lib/guard/issuer-rules.ts'
 import { createGuard } from '../../lib/guard/guard.ts'
 import type { Guard } from '../../lib/guard/guard.ts'
 import type { KeySource, SigningKey } from '../../lib/provider/key-source.ts'
@@ -62,7 +64,7 @@ function createService (publicUrl = 'https://api.example') {
     issuers: createIssuerTable([{
       issuer: 'https://tenant.example/',
       keys,
-      rules: createTokenRules({ issuer: 'https://tenant.example/', audience: 'https://api.example', algs: ['RS256'], clockToleranceSeconds: 5 }),
+      rules: createTokenRules({ issuer: 'https://tenant.example/', audience: 'https://api.example', algs: ['RS256'], clockToleranceSeconds: 5, bindings: ['jkt'] }),
       scopeClaims: ['scope'],
       dpopMode: 'ALLOWED', introspection: undefined
     }]),
@@ -82,6 +84,7 @@ function createService (publicUrl = 'https://api.example') {
     verifyProof,
     rateLimit: undefined,
     resolveUrl: createRequestUrlResolver({ trustProxy: false, publicUrl }),
+    readCertificate: createCertificateReader({ source: 'off', isTrustedPeer: () => false }),
     now: () => clock.now
   })
   /** The reason of the refusal, or the scopes of who was let in. */
@@ -159,7 +162,7 @@ t.test('The token of each provider passes under the settings beside it, and gran
     const [, example = '{}'] = /```json\n([\s\S]*?)```/.exec(section) ?? []
     const { values, ...faults } = collectSettings({ environment: parseCommand(variables).variables, readFile: () => undefined })
     const settings = await readSettings(values, faults)
-    const rules = createTokenRules({ ...settings.issuers[0]!, clockToleranceSeconds: 5 })
+    const rules = rulesOfIssuer(settings.issuers[0]!, settings)
     const { header, claims } = JSON.parse(example) as { header: object, claims: Record<string, unknown> }
     const scopes = readScopes(claims, settings.IDP_SCOPE_CLAIMS)
     t.ok(scopes.some(scope => scope.endsWith('read:messages')), `${provider}: ${scopes.join(' ')}`)

@@ -341,6 +341,7 @@ export interface operations {
                         resource_documentation?: string;
                         dpop_bound_access_tokens_required: boolean;
                         dpop_signing_alg_values_supported?: string[];
+                        tls_client_certificate_bound_access_tokens?: boolean;
                     };
                 };
             };
@@ -654,6 +655,10 @@ export interface operations {
                         checks?: {
                             [key: string]: string;
                         };
+                        /** @description The state of the keys of each issuer, if there are several. */
+                        issuers?: {
+                            [key: string]: string;
+                        };
                     };
                 };
             };
@@ -666,6 +671,10 @@ export interface operations {
                     "application/json": {
                         status?: string;
                         checks?: {
+                            [key: string]: string;
+                        };
+                        /** @description The state of the keys of each issuer, if there are several. */
+                        issuers?: {
                             [key: string]: string;
                         };
                     };

@@ -101,6 +101,7 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
       done(null)
     },
     rateLimit: undefined,
+    readCertificate: () => { throw new Error('no token here is bound to one') },
     resolveUrl: () => { throw new Error('not asked') },
     now: () => 1e9
   })

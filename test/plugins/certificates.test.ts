@@ -1,0 +1,255 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:http2'
+import { Agent, request } from 'node:https'
+import { join } from 'node:path'
+import Fastify from 'fastify'
+import type { FastifyInstance } from 'fastify'
+import t from 'tap'
+import type { Test } from 'tap'
+import auth from '../../plugins/auth.ts'
+import { REFUSALS } from '../../lib/refusal.ts'
+import { SettingsError } from '../../lib/settings/problems.ts'
+import type { RawSettings } from '../../lib/settings/specs.ts'
+import { startApp } from '../helpers/app.ts'
+import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import type { DpopClient } from '../helpers/dpop-client.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+import { createTokenKey, makeToken, startTokenProvider } from '../helpers/token-issuer.ts'
+
+const fixture = (name: string): string => readFileSync(join(import.meta.dirname, '..', 'fixtures', name), 'utf8')
+const PEM = { a: fixture('client-a.cert.pem'), b: fixture('client-b.cert.pem') }
+const KEY = { a: fixture('client-a.key.pem'), b: fixture('client-b.key.pem') }
+const x509 = new X509Certificate(PEM.a)
+const hexOf = (pem: string): string => new X509Certificate(pem).fingerprint256.replaceAll(':', '').toLowerCase()
+const thumbprintOf = (pem: string): string => Buffer.from(hexOf(pem), 'hex').toString('base64url')
+const A = thumbprintOf(PEM.a)
+
+/** How each proxy passes a certificate on. */
+const HEADERS = {
+  'client-cert': (pem: string) => `Client-Cert: :${new X509Certificate(pem).raw.toString('base64')}:`,
+  nginx: (pem: string) => `X-SSL-Client-Cert: ${encodeURIComponent(pem)}`,
+  xfcc: (pem: string) => `X-Forwarded-Client-Cert: By=spiffe://x/y;Hash=${hexOf(pem)};Subject="CN=a"`
+} as const
+
+const MODES = ['DISABLED', 'ALLOWED', 'REQUIRED'] as const
+const BOUND = ['certificate', 'both', 'key', 'nothing'] as const
+const SHOWN = ['own', 'other', 'broken', 'none'] as const
+
+/** What the rules say about a token that is sent without a proof (Bearer) or with one (DPoP), written in another way than the guard has them. */
+function expected (mode: typeof MODES[number], bound: typeof BOUND[number], scheme: 'Bearer' | 'DPoP', shown: typeof SHOWN[number]): string {
+  const isOffered = scheme === 'Bearer' ? mode !== 'REQUIRED' : mode !== 'DISABLED'
+  if (!isOffered) return 'scheme_not_offered'
+  if (bound === 'certificate' || bound === 'both') {
+    const refusal = { own: undefined, other: 'certificate_mismatch', broken: 'certificate_unreadable', none: 'certificate_missing' }[shown]
+    if (refusal) return refusal
+  }
+  const hasKey = bound === 'both' || bound === 'key'
+  if (scheme === 'DPoP') return hasKey ? 'accepted' : 'token_unbound'
+  return hasKey && mode !== 'DISABLED' ? 'token_bound' : 'accepted'
+}
+
+function tokensOf (issuer: Issuer, client: DpopClient) {
+  return {
+    certificate: issuer.token({ cnf: { 'x5t#S256': A } }),
+    both: issuer.token({ cnf: { jkt: client.jkt, 'x5t#S256': A } }),
+    key: issuer.token({ cnf: { jkt: client.jkt } }),
+    nothing: issuer.token()
+  }
+}
+
+t.test('Every mode with every binding, scheme and certificate, from the header of a trusted proxy', async t => {
+  const issuer = await startIssuer(t)
+  const client = await createDpopClient()
+  const tokens = tokensOf(issuer, client)
+  const lines = { own: [HEADERS.nginx(PEM.a)], other: [HEADERS.nginx(PEM.b)], broken: [`${HEADERS.nginx(PEM.a)}%`], none: [] }
+  for (const mode of MODES) {
+    const running = await startApp(t, issuer, { IDP_DPOP_MODE: mode, CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback' })
+    for (const bound of BOUND) {
+      for (const scheme of ['Bearer', 'DPoP'] as const) {
+        for (const shown of SHOWN) {
+          const token = tokens[bound]
+          const credentials = scheme === 'Bearer' ? bearerLines(token) : dpopLines(token, client.proof({ token, url: `${running.url}/api/private` }))
+          const outcome = await call(running, { lines: [...credentials, ...lines[shown]] })
+          const reason = expected(mode, bound, scheme, shown)
+          const title = `${mode}: ${bound} bound, ${scheme} scheme, ${shown} certificate`
+          if (reason === 'accepted') t.equal(outcome.status, 200, title)
+          else expectRefusal(t, outcome, reason as keyof typeof REFUSALS, scheme, title)
+        }
+      }
+    }
+  }
+})
+
+t.test('A certificate in a header counts from a trusted proxy, and only in the header that the setting names', async t => {
+  const issuer = await startIssuer(t)
+  const token = issuer.token({ cnf: { 'x5t#S256': A } })
+  for (const source of ['client-cert', 'nginx', 'xfcc'] as const) {
+    const trusted = await startApp(t, issuer, { CLIENT_CERTIFICATE: source, TRUST_PROXY: 'loopback' })
+    const untrusted = await startApp(t, issuer, { CLIENT_CERTIFICATE: source, TRUST_PROXY: '192.0.2.1' })
+    t.equal((await call(trusted, { lines: [...bearerLines(token), HEADERS[source](PEM.a)] })).status, 200, source)
+    expectRefusal(t, await call(untrusted, { lines: [...bearerLines(token), HEADERS[source](PEM.a)] }), 'certificate_missing', 'Bearer', `${source}: another peer`)
+    expectRefusal(t, await call(trusted, { lines: [...bearerLines(token), HEADERS[source](PEM.b)] }), 'certificate_mismatch', 'Bearer', `${source}: another certificate`)
+    for (const other of (['client-cert', 'nginx', 'xfcc'] as const).filter(name => name !== source)) {
+      expectRefusal(t, await call(trusted, { lines: [...bearerLines(token), HEADERS[other](PEM.a)] }), 'certificate_missing', 'Bearer', `${source}: the header ${other}`)
+    }
+    const forged = Object.values(HEADERS).map(header => header(PEM.b))
+    t.equal((await call(untrusted, { lines: [...bearerLines(issuer.token()), ...forged] })).status, 200, `${source}: a token that is not bound`)
+    t.equal((await call(untrusted, { path: '/api/public', lines: [...bearerLines(token), ...forged] })).status, 200, `${source}: a public route`)
+  }
+})
+
+t.test('A binding that is not exactly one of text is refused, and so is any by certificate while certificates are off', async t => {
+  const issuer = await startIssuer(t)
+  const client = await createDpopClient()
+  const running = await startApp(t, issuer, { IDP_DPOP_MODE: 'DISABLED', CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback' })
+  const off = await startApp(t, issuer, { IDP_DPOP_MODE: 'DISABLED', TRUST_PROXY: 'loopback' })
+  const send = (service: typeof running, cnf: unknown) => call(service, { lines: [...bearerLines(issuer.token({ cnf })), HEADERS.nginx(PEM.a)] })
+  for (const cnf of [{ 'x5t#S256': A }, { 'x5t#S256': A, jkt: client.jkt }, { 'x5t#S256': A, jwk: {} }]) {
+    t.equal((await send(running, cnf)).status, 200, JSON.stringify(cnf))
+    expectRefusal(t, await send(off, cnf), 'token_binding_unusable', 'Bearer', `off: ${JSON.stringify(cnf)}`)
+  }
+  const unusable = [{}, [], null, 'x', 1, { jwk: {} }, { 'x5t#S256': '' }, { 'x5t#S256': [A] }, { 'x5t#S256': null }, { 'x5t#S256': A, jkt: '' }, { 'x5t#S256': A, jkt: null }, { 'x5t#S256': '', jkt: client.jkt }, { x5t: A }, { 'X5T#S256': A }]
+  for (const cnf of unusable) expectRefusal(t, await send(running, cnf), 'token_binding_unusable', 'Bearer', JSON.stringify(cnf))
+  const near = [`${A}=`, A.toLowerCase(), A.slice(0, -1), Buffer.from(x509.fingerprint256).toString('base64url')]
+  for (const thumbprint of near) expectRefusal(t, await send(running, { 'x5t#S256': thumbprint }), 'certificate_mismatch', 'Bearer', thumbprint)
+})
+
+t.test('A proof beside a Bearer token that is bound to a certificate is refused after the certificate', async t => {
+  const issuer = await startIssuer(t)
+  const client = await createDpopClient()
+  const running = await startApp(t, issuer, { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback' })
+  const token = issuer.token({ cnf: { 'x5t#S256': A } })
+  const proof = `DPoP: ${client.proof({ token, url: `${running.url}/api/private` })}`
+  t.equal((await call(running, { lines: [...bearerLines(token), HEADERS.nginx(PEM.a)] })).status, 200)
+  expectRefusal(t, await call(running, { lines: [...bearerLines(token), proof, HEADERS.nginx(PEM.a)] }), 'proof_beside_bearer', 'Bearer')
+  expectRefusal(t, await call(running, { lines: [...bearerLines(token), proof, HEADERS.nginx(PEM.b)] }), 'certificate_mismatch', 'Bearer')
+})
+
+interface TlsApp {
+  readonly app: FastifyInstance
+  readonly url: string
+}
+
+/** An app that ends TLS itself and asks each client for a certificate. Which authority has signed it makes no difference. */
+async function startTls (t: Test, issuer: Issuer, http2: boolean): Promise<TlsApp> {
+  const tls = { cert: fixture('provider.cert.pem'), key: fixture('provider.key.pem'), requestCert: true, rejectUnauthorized: false }
+  const app = (http2 ? Fastify({ http2: true, https: tls }) : Fastify({ https: tls })) as unknown as FastifyInstance
+  t.teardown(() => { app.server.close(); return app.close() })
+  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { clientCertificate: 'socket' } })
+  app.get('/', { onRequest: app.authenticate() }, async request => ({ auth: request.auth }))
+  return { app, url: await app.listen({ port: 0, host: '127.0.0.1' }) }
+}
+
+type Ask = (token: string, client?: 'a' | 'b', more?: Record<string, string>) => Promise<[status: number | undefined, challenge: unknown]>
+
+const overHttp1 = (url: string): Ask => (token, client, more = {}) => new Promise((resolve, reject) => {
+  const agent = new Agent({ rejectUnauthorized: false, ...client && { cert: PEM[client], key: KEY[client] } })
+  request(url, { agent, headers: { authorization: `Bearer ${token}`, ...more } }, response => {
+    response.resume().on('end', () => { agent.destroy(); resolve([response.statusCode, response.headers['www-authenticate']]) })
+  }).on('error', reject).end()
+})
+
+const overHttp2 = (url: string): Ask => (token, client, more = {}) => new Promise((resolve, reject) => {
+  const session = connect(url, { rejectUnauthorized: false, ...client && { cert: PEM[client], key: KEY[client] } })
+  const stream = session.request({ ':path': '/', authorization: `Bearer ${token}`, ...more })
+  stream.on('error', reject).on('response', headers => {
+    session.destroy()
+    resolve([headers[':status'], headers['www-authenticate']])
+  })
+})
+
+t.test('The certificate of the TLS connection counts in an application that ends TLS itself, over HTTP/1.1 and HTTP/2', async t => {
+  const issuer = await startIssuer(t)
+  const client = await createDpopClient()
+  const { certificate, both, nothing } = tokensOf(issuer, client)
+  for (const [http2, over] of [[false, overHttp1], [true, overHttp2]] as const) {
+    const { url } = await startTls(t, issuer, http2)
+    const ask = over(url)
+    const refused = (reason: keyof typeof REFUSALS) => [401, new RegExp(`Bearer error="invalid_token", error_description="${REFUSALS[reason].description}"`)]
+    t.equal((await ask(certificate, 'a'))[0], 200)
+    t.match(await ask(certificate, 'b'), refused('certificate_mismatch'))
+    t.match(await ask(certificate), refused('certificate_missing'))
+    const forged = { 'client-cert': HEADERS['client-cert'](PEM.a).slice(13), 'x-ssl-client-cert': encodeURIComponent(PEM.a), 'x-forwarded-client-cert': `Hash=${hexOf(PEM.a)}` }
+    t.match(await ask(certificate, 'b', forged), refused('certificate_mismatch'), 'headers count for nothing')
+    t.equal((await ask(nothing))[0], 200, 'a token that is not bound needs none')
+    const dpop = { authorization: `DPoP ${both}`, dpop: client.proof({ token: both, url: `${url}/` }) }
+    t.equal((await ask('', 'a', dpop))[0], 200, 'both bindings')
+    t.match((await ask('', 'b', { ...dpop, dpop: client.proof({ token: both, url: `${url}/` }) }))[1], /DPoP error="invalid_token"/)
+  }
+})
+
+t.test('Without TLS nobody can look for certificates on sockets', async t => {
+  const issuer = await startIssuer(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const failure = await Promise.resolve(app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { clientCertificate: 'socket' } })).then(() => app.ready()).catch(error => error)
+  t.type(failure, SettingsError)
+  t.match(failure.message, /CLIENT_CERTIFICATE \(server\.clientCertificate\) is "socket", but this server does not end TLS/)
+})
+
+t.test('What the application learns of the caller is the same', async t => {
+  const issuer = await startIssuer(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { clientCertificate: 'nginx', trustProxy: true } })
+  app.get('/', { onRequest: app.authenticate() }, async request => ({ auth: request.auth }))
+  const ask = (claims: object) => app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token({ exp: 4e9, ...claims })}`, 'x-ssl-client-cert': encodeURIComponent(PEM.a) } })
+  t.strictSame((await ask({ cnf: { 'x5t#S256': A } })).json(), (await ask({})).json())
+})
+
+/** The tokens of FAPI are not signed with RS256. */
+async function startFapi (t: Test, values: RawSettings = {}) {
+  const key = await createTokenKey('ES256')
+  const rsa = await createTokenKey('RS256')
+  const provider = await startTokenProvider(t, key.jwk, rsa.jwk)
+  const running = await startApp(t, { url: provider.url } as Issuer, { SECURITY_PROFILE: 'fapi2', ...values })
+  return { running, token: (claims: object = {}, by = key) => makeToken(provider.url, by, { claims: claims as Record<string, unknown> }), rsa }
+}
+
+t.test('Under the FAPI profile a token passes only if it is bound, and only by the algorithms of the profile', async t => {
+  const { running, token, rsa } = await startFapi(t, { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback' })
+  const client = await createDpopClient()
+  const url = `${running.url}/api/private`
+  const send = (text: string, by = client) => call(running, { lines: dpopLines(text, by.proof({ token: text, url })) })
+  t.equal((await send(token({ cnf: { jkt: client.jkt } }))).status, 200, 'bound to a key')
+  t.equal((await call(running, { lines: [...bearerLines(token({ cnf: { 'x5t#S256': A } })), HEADERS.nginx(PEM.a)] })).status, 200, 'bound to a certificate')
+  expectRefusal(t, await call(running, { lines: bearerLines(token()) }), 'token_not_sender_constrained', 'Bearer')
+  expectRefusal(t, await send(token()), 'token_not_sender_constrained', 'DPoP')
+  expectRefusal(t, await call(running, { lines: [...bearerLines(token()), HEADERS.nginx(PEM.a)] }), 'token_not_sender_constrained', 'Bearer', 'a certificate that the token does not name')
+  expectRefusal(t, await send(token({ cnf: { jkt: client.jkt } }, rsa)), 'token_algorithm', 'DPoP', 'a token by RS256')
+  for (const alg of ['PS256', 'EdDSA', 'Ed25519']) {
+    const other = await createDpopClient(alg)
+    t.equal((await send(token({ cnf: { jkt: other.jkt } }), other)).status, 200, `a proof by ${alg}`)
+  }
+  for (const alg of ['RS256', 'ES384']) {
+    const other = await createDpopClient(alg)
+    expectRefusal(t, await send(token({ cnf: { jkt: other.jkt } }), other), 'proof_algorithm', 'DPoP', `a proof by ${alg}`)
+  }
+})
+
+t.test('Under the FAPI profile without DPoP, only a certificate binds', async t => {
+  const { running, token } = await startFapi(t, { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback', IDP_DPOP_MODE: 'DISABLED' })
+  const { jkt } = await createDpopClient()
+  const send = (cnf: object) => call(running, { lines: [...bearerLines(token({ cnf })), HEADERS.nginx(PEM.a)] })
+  t.equal((await send({ 'x5t#S256': A })).status, 200)
+  t.equal((await send({ jkt, 'x5t#S256': A })).status, 200)
+  expectRefusal(t, await send({ jkt }), 'token_binding_unusable', 'Bearer', 'nobody would ask for the key')
+})
+
+t.test('The metadata says what a token may be bound to', async t => {
+  const issuer = await startIssuer(t)
+  const table: Array<[values: RawSettings, certificates: true | undefined, dpop: boolean]> = [
+    [{}, undefined, false],
+    [{ CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'true' }, true, false],
+    [{ SECURITY_PROFILE: 'fapi2' }, undefined, true],
+    [{ SECURITY_PROFILE: 'fapi2', CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'true' }, true, false],
+    [{ CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'true', IDP_DPOP_MODE: 'REQUIRED' }, true, true]
+  ]
+  for (const [values, certificates, dpop] of table) {
+    const { body } = await call(await startApp(t, issuer, values), { path: '/.well-known/oauth-protected-resource' })
+    t.strictSame([body.tls_client_certificate_bound_access_tokens, body.dpop_bound_access_tokens_required], [certificates, dpop], JSON.stringify(values))
+  }
+})
