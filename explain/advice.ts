@@ -84,9 +84,9 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Set the clock right (NTP).'
   },
   token_binding_unusable: {
-    meaning: 'The token has a `cnf` claim that is not `{ "jkt": "..." }`. It is bound to something that this service cannot check. Ignoring the binding would let a thief use the token.',
-    cause: 'The provider binds tokens to client certificates (`x5t#S256`), or a rule at the provider writes its own `cnf`.',
-    cure: 'Have the provider bind the tokens of this API by DPoP, or not at all.'
+    meaning: 'The token has a `cnf` claim that is neither `{ "jkt": "..." }` nor, if `CLIENT_CERTIFICATE` is set, `{ "x5t#S256": "..." }` or both. It is bound to something that this service cannot check. Ignoring the binding would let a thief use the token.',
+    cause: 'The provider binds tokens to client certificates (`x5t#S256`) and `CLIENT_CERTIFICATE` is `off`, or a rule at the provider writes its own `cnf`. Or `SECURITY_PROFILE` is `fapi2`, DPoP is off, and the token is bound only to a key.',
+    cure: 'Set `CLIENT_CERTIFICATE` if clients have certificates. Otherwise have the provider bind the tokens of this API by DPoP, or not at all.'
   },
   token_key_unknown: {
     meaning: 'The key that the token names by `kid` is not among the usable keys of the provider.',

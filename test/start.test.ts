@@ -129,7 +129,9 @@ t.test('A start that cannot use its settings says why and nothing else.', async 
     { cwd: 'broken', lines: ['config.json, line 3: syntax error ('] },
     { cwd: 'dotenv', lines: ['DPOP_NONCE_SECRET (dpop.nonceSecret) is not usable (its value is not shown); ', 'IDP_AUDIENCE (idp.audience) is not set; '] },
     { cwd: 'misspelt', env: { ...GOOD, DPOP_MODE: 'REQUIRED' }, lines: ['unknown variable "DPOP_MODE"; did you mean IDP_DPOP_MODE?', 'unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE?'] },
-    { cwd: 'empty', env: { ...GOOD, TRUST_PROXY: '1' }, lines: ['TRUST_PROXY (server.trustProxy) is "1"; '] }
+    { cwd: 'empty', env: { ...GOOD, TRUST_PROXY: '1' }, lines: ['TRUST_PROXY (server.trustProxy) is "1"; '] },
+    { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'nginx' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "nginx", but TRUST_PROXY (server.trustProxy) trusts nobody'] },
+    { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'socket', LOG_LEVEL: 'silent' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "socket", but this server does not end TLS'] }
   ]
   for (const { cwd, env = {}, lines } of cases) {
     const { code, stdout, stderr } = await fastify(START, env, join(directory, cwd))

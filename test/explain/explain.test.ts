@@ -1,4 +1,6 @@
-import { createPublicKey, randomBytes } from 'node:crypto'
+import { createPublicKey, randomBytes, X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -96,7 +98,7 @@ t.test('Of an accepted request every check passed, with what was compared', asyn
   const good = bench.good()
   const explanation = await bench.explain(linesOf(good))
   t.match(explanation, { verdict: 'accepted', refusal: undefined, notChecked: [] })
-  t.same(explanation.steps.map(({ name }) => name), STEPS.map(({ name }) => name))
+  t.same(explanation.steps.map(({ name }) => name), STEPS.filter(({ ofCertificate }) => !ofCertificate).map(({ name }) => name))
   t.same([...new Set(Object.values(outcomes(explanation)))], ['passed'])
   t.same(step(explanation, 'proof.htu').compared, [['htu', `http://${good.host}${path}`], ['URL of the request', `http://${good.host}${path}`]])
   t.same(step(explanation, 'token.aud').compared, [['aud', AUDIENCE], ['configured audience', AUDIENCE]])
@@ -292,4 +294,34 @@ t.test('Every step has a title and says what it compares, even when it is looked
     t.match(title, /^[A-Z].{10,}[^.]$/)
     t.ok(compared(empty).every(([label, value]) => label !== '' && typeof value === 'string'), name)
   }
+})
+
+t.test('Of a token that is bound to a certificate, the certificate is checked if the capture shows it', async t => {
+  const { fingerprint256, raw } = new X509Certificate(readFileSync(join(import.meta.dirname, '../fixtures/client-a.cert.pem')))
+  const thumbprint = Buffer.from(fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
+  const header = `Client-Cert: :${raw.toString('base64')}:`
+  const behind = await prepare(t, { CLIENT_CERTIFICATE: 'client-cert', TRUST_PROXY: ['loopback'] })
+  const lines = (x5t: string, ...more: string[]) => [...linesOf(behind.good(), { authorization: [`Bearer ${behind.issuer.token({ cnf: { 'x5t#S256': x5t } })}`], dpop: [] }), ...more]
+  const good = await behind.explain(lines(thumbprint, header))
+  t.match([good.verdict, good.notChecked, step(good, 'certificate').outcome], ['accepted', [], 'passed'])
+  t.same(step(good, 'certificate').compared[0], ['cnf["x5t#S256"]', thumbprint])
+  t.equal((await behind.explain(lines('other', header))).refusal?.reason, 'certificate_mismatch')
+  const bare = await behind.explain(lines(thumbprint))
+  t.match([bare.verdict, bare.notChecked, step(bare, 'certificate').note], ['accepted', ['certificate'], /no client-cert\. The proxy adds it/])
+
+  const settings = await readSettings({ IDP_ISSUER: behind.issuer.url, IDP_AUDIENCE: AUDIENCE, CLIENT_CERTIFICATE: 'socket' })
+  const socket = await behind.explain(lines(thumbprint, header), { settings })
+  t.match([socket.verdict, socket.notChecked], ['accepted', ['certificate']])
+  const unbound = await behind.explain(linesOf(behind.good()))
+  t.notOk(unbound.steps.some(({ name }) => name === 'certificate'), 'another token needs none')
+})
+
+t.test('The explanation holds a token to the resource and to the security profile, as the service does', async t => {
+  const bench = await prepare(t, { RESOURCE: 'https://api.holdfast.test' })
+  const lines = (claims: Record<string, unknown>) => linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token(claims)}`], dpop: [] })
+  t.equal((await bench.explain(lines({ aud: 'https://api.holdfast.test' }))).verdict, 'accepted')
+  const fapi = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, SECURITY_PROFILE: 'fapi2' })
+  t.equal((await bench.explain(lines({}), { settings: fapi })).refusal?.reason, 'token_algorithm')
+  const settings = { ...fapi, issuers: [{ ...fapi.issuers[0]!, algs: ['RS256'] as const }] }
+  t.equal((await bench.explain(lines({}), { settings })).refusal?.reason, 'token_not_sender_constrained')
 })

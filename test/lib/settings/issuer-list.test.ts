@@ -84,3 +84,12 @@ t.test('A problem of an entry is told with its line and its path.', async t => {
 t.test('The list is none of the environment.', async t => {
   t.match(await problemsOf('', { IDP_ISSUERS: '[]', IDP_DOMAIN: 'a.example', IDP_AUDIENCE: 'x' }), ['unknown variable "IDP_ISSUERS"; did you mean IDP_ISSUER?'])
 })
+
+t.test('The security profile holds for each entry of the list.', async t => {
+  const list = (entry: string) => `server: { securityProfile: fapi2 }\nidp:\n  audience: x\n  issuers:\n    - issuer: https://a.example/\n    - issuer: https://b.example/\n      ${entry}\n`
+  t.same((await start(list('algs: ES256'))).issuers.map(({ algs }) => algs), [['PS256', 'ES256', 'EdDSA', 'Ed25519'], ['ES256']])
+  t.match(await problemsOf(list('algs: [ES256, RS256]')), [/^config\.yaml, line 7: idp\.issuers\[1\]\.algs is "ES256 RS256", but SECURITY_PROFILE \(server\.securityProfile\) is fapi2; allowed: list of PS256/])
+  t.match(await problemsOf(list('dpopMode: DISABLED')), [/^config\.yaml, line 7: idp\.issuers\[1\]\.dpopMode is "DISABLED", but/])
+  t.same(await problemsOf(list('dpopMode: DISABLED'), { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback' }), [])
+  t.match(await problemsOf('server: { securityProfile: fapi2 }\nidp: { audience: x, issuers: [7] }'), [/idp\.issuers\[0\] is "7"/])
+})

@@ -17,6 +17,8 @@ t.test('What holds is told with its values, and what does not hold is left out.'
     [{ PUBLIC_URL: 'https://www.example.com/svc' }, { ...PLAIN, publicUrl: 'https://www.example.com/svc' }],
     [{ TRUST_PROXY: 'loopback 10.0.0.0/8' }, { ...PLAIN, trustedProxies: ['loopback', '10.0.0.0/8'] }],
     [{ TRUST_PROXY: 'true' }, { ...PLAIN, trustedProxies: true }],
+    [{ CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'true' }, { ...PLAIN, trustedProxies: true, clientCertificate: 'xfcc' }],
+    [{ SECURITY_PROFILE: 'fapi2', IDP_ALGS: 'ES256', DPOP_ALGS: 'PS256' }, { ...PLAIN, tokenAlgs: ['ES256'], proofAlgs: ['PS256'], securityProfile: 'fapi2' }],
     [{ DPOP_REPLAY: 'off' }, { ...PLAIN, replay: { kind: 'off' } }]
   ]
   for (const [values, report] of cases) t.same(reportStart(await readSettings({ ...ENOUGH, ...values })), report)

@@ -44,6 +44,8 @@ t.test('Two settings are enough, and the rest has defaults.', async t => {
     DPOP_REPLAY_MAX: 2_000_000,
     DPOP_NONCE: 'off',
     DPOP_NONCE_IAT: 'ignored',
+    CLIENT_CERTIFICATE: 'off',
+    SECURITY_PROFILE: 'none',
     TRUST_PROXY: ['false'],
     RATE_LIMIT: 'off',
     METRICS: 'on',
@@ -143,6 +145,8 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
     passes: ['*', 'https://app.example', 'https://App.example', 'http://localhost:3000', 'http://[::1]:3000', 'capacitor://localhost'],
     fails: ['app.example', 'https://app.example/', 'https://app.example/x', 'https://app.example:443', 'https://u@app.example', 'null', 'https://*.example', []]
   },
+  { name: 'CLIENT_CERTIFICATE', passes: ['socket', 'nginx', 'xfcc', 'off', 'client-cert'], fails: ['on', 'Client-Cert', true, 'x-ssl-client-cert', ''] },
+  { name: 'SECURITY_PROFILE', passes: ['none'], fails: ['fapi', 'FAPI2', 'fapi1', true] },
   { name: 'DPOP_NONCE_IAT', passes: ['ignored', 'checked'], fails: ['off', true] },
   { name: 'RESOURCE', passes: ['https://api.example', 'https://api.example:8443/v1/'], fails: ['http://api.example', 'https://u@api.example', 'https://api.example/?x', 'https://api.example/#x', 'api.example', 'urn:api'] },
   { name: 'IDP_SCOPE_IMPLIES', passes: [{}, { admin: ['read', 'write'] }, { admin: 'read, write' }], fails: ['admin', ['admin'], { admin: [] }, { admin: { a: 'b' } }, { 'a b': ['c'] }, { a: ['b"'] }] },
@@ -264,6 +268,41 @@ t.test('A word that means everything or nothing must be the only one in a list.'
   t.match(await problemsOf({ TRUST_PROXY: 'true 10.0.0.0/8' }), [/^TRUST_PROXY .* is "true 10\.0\.0\.0\/8"; true and false cannot be combined with other values$/])
   t.match(await problemsOf({ TRUST_PROXY: ['loopback', false] }), [/true and false cannot be combined with other values$/])
   t.match(await problemsOf({ CORS_ORIGINS: 'https://app.example *' }), [/^CORS_ORIGINS .*; \* cannot be combined with other values$/])
+})
+
+t.test('A certificate in a header needs somebody who is trusted to send it.', async t => {
+  for (const source of ['client-cert', 'nginx', 'xfcc']) {
+    t.same(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: 'loopback' }), [])
+    t.same(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: true }), [])
+    for (const trust of [{}, { TRUST_PROXY: 'false' }, { TRUST_PROXY: false }]) {
+      t.match(await problemsOf({ CLIENT_CERTIFICATE: source, ...trust }), [new RegExp(`^CLIENT_CERTIFICATE \\(server\\.clientCertificate\\) is "${source}", but TRUST_PROXY .* trusts nobody`)])
+    }
+  }
+  t.same(await problemsOf({ CLIENT_CERTIFICATE: 'socket' }), [])
+})
+
+t.test('The security profile sets the algorithms, and settings that say otherwise are told by name.', async t => {
+  const fapi = (values: RawSettings) => ({ SECURITY_PROFILE: 'fapi2', ...values })
+  const algs = ['PS256', 'ES256', 'EdDSA', 'Ed25519']
+  const { IDP_ALGS, DPOP_ALGS, issuers } = await read(fapi({}))
+  t.same([IDP_ALGS, DPOP_ALGS, issuers[0]!.algs], [algs, algs, algs])
+  t.same((await read(fapi({ IDP_ALGS: 'ES256' }))).IDP_ALGS, ['ES256'])
+  const certificates = { CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'true' }
+  const passes: RawSettings[] = [{ IDP_ALGS: 'PS256 EdDSA', DPOP_ALGS: ['Ed25519'] }, { IDP_DPOP_MODE: 'REQUIRED' }, { DPOP_ENABLED: 'true' }, { ...certificates, IDP_DPOP_MODE: 'DISABLED' }, { ...certificates, DPOP_ENABLED: 'false' }]
+  for (const values of passes) t.same(await problemsOf(fapi(values)), [], JSON.stringify(values))
+  const fails: Array<[RawSettings, RegExp[]]> = [
+    [{ IDP_ALGS: 'RS256' }, [/^IDP_ALGS \(idp\.algs\) is "RS256", but SECURITY_PROFILE \(server\.securityProfile\) is fapi2; allowed: list of PS256, ES256, EdDSA, Ed25519$/]],
+    [{ IDP_ALGS: 'ES256 ES384', DPOP_ALGS: 'RS256' }, [/^IDP_ALGS .* is "ES256 ES384", but/, /^DPOP_ALGS .* is "RS256", but/]],
+    [{ IDP_DPOP_MODE: 'DISABLED' }, [/^IDP_DPOP_MODE .* is "DISABLED", but .*; allowed: ALLOWED or REQUIRED, unless CLIENT_CERTIFICATE is set$/]],
+    [{ DPOP_ENABLED: 'false' }, [/^DPOP_ENABLED .* is false, but .*; allowed: true, unless CLIENT_CERTIFICATE is set$/]],
+    [{ CLIENT_CERTIFICATE: 'off', IDP_DPOP_MODE: 'DISABLED' }, [/^IDP_DPOP_MODE/]]
+  ]
+  for (const [values, patterns] of fails) {
+    const problems = await problemsOf(fapi(values))
+    t.equal(problems.length, patterns.length, JSON.stringify(values))
+    t.match(problems, patterns)
+    t.same(await problemsOf({ ...values, SECURITY_PROFILE: 'none' }), [], 'without the profile it is fine')
+  }
 })
 
 t.test('Trust and port follow from what is set.', async t => {
