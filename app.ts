@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { listenFailure } from './server/listen-failure.ts'
 import { holdfast, readSettings, serverOptions } from './holdfast.ts'
 import type { ServerOptions } from './holdfast.ts'
+import { SettingsError } from './lib/settings/problems.ts'
 import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
 
 /**
@@ -22,6 +23,13 @@ const app: FastifyPluginAsync = async (fastify: FastifyInstance, _options: objec
     process.stderr.write(`${sentence}\n`)
     process.exit(1)
   })
-  await fastify.register(holdfast, { settings })
+  try {
+    await fastify.register(holdfast, { settings })
+  } catch (error) {
+    // Some settings can only be judged by what they name, such as a file, or by the server. Here too, the command line would show the stack.
+    if (!(error instanceof SettingsError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exit(1)
+  }
 }
 export default app

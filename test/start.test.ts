@@ -131,7 +131,8 @@ t.test('A start that cannot use its settings says why and nothing else.', async 
     { cwd: 'misspelt', env: { ...GOOD, DPOP_MODE: 'REQUIRED' }, lines: ['unknown variable "DPOP_MODE"; did you mean IDP_DPOP_MODE?', 'unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE?'] },
     { cwd: 'empty', env: { ...GOOD, TRUST_PROXY: '1' }, lines: ['TRUST_PROXY (server.trustProxy) is "1"; '] },
     { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'nginx' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "nginx", but TRUST_PROXY (server.trustProxy) trusts nobody'] },
-    { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'socket', LOG_LEVEL: 'silent' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "socket", but this server does not end TLS'] }
+    { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'socket', LOG_LEVEL: 'silent' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "socket", but this server does not end TLS'] },
+    { cwd: 'empty', env: { ...GOOD, IDP_KEYS_FILE: 'none.json', LOG_LEVEL: 'silent' }, lines: ['IDP_KEYS_FILE (idp.keysFile) is "none.json", which is not usable'] }
   ]
   for (const { cwd, env = {}, lines } of cases) {
     const { code, stdout, stderr } = await fastify(START, env, join(directory, cwd))

@@ -38,7 +38,7 @@ export type StartService = (t: Test, issuer: Issuer, values: RawSettings) => Pro
 
 /** The service behind nginx with one of its configurations; `settings` sees the address that clients use. */
 export async function openSite (
-  t: Test, file: string, settings: (origin: string) => RawSettings, startService: StartService = startApp, address?: string
+  t: Test, file: string, settings: (origin: string) => RawSettings, startService: StartService = startApp, address?: string, replacements: Readonly<Record<string, string>> = {}
 ): Promise<Site> {
   const port = await getPort()
   const isTls = file === 'tls.conf'
@@ -61,7 +61,8 @@ export async function openSite (
             '/etc/ssl/certs/api.example.com.pem': join(FIXTURES, 'provider.cert.pem'),
             '/etc/ssl/private/api.example.com.key': join(FIXTURES, 'provider.key.pem')
           }
-        : { 'listen 80;': `listen 127.0.0.1:${port};` })
+        : { 'listen 80;': `listen 127.0.0.1:${port};` }),
+      ...replacements
     }
   })
   return { issuer, running, client, token, origin }

@@ -230,6 +230,16 @@ t.test('Under the FAPI profile a token passes only if it is bound, and only by t
   }
 })
 
+t.test('A token in the query, in a form or in a cookie is no credential', async t => {
+  const issuer = await startIssuer(t)
+  const running = await startApp(t, issuer)
+  const token = issuer.token()
+  t.equal((await call(running, { lines: bearerLines(token) })).status, 200)
+  expectRefusal(t, await call(running, { path: `/api/private?access_token=${token}` }), 'credentials_missing')
+  expectRefusal(t, await call(running, { lines: ['Content-Type: application/x-www-form-urlencoded', `Content-Length: ${token.length + 13}`, '', `access_token=${token}`] }), 'credentials_missing')
+  expectRefusal(t, await call(running, { lines: [`Cookie: access_token=${token}`] }), 'credentials_missing')
+})
+
 t.test('Under the FAPI profile without DPoP, only a certificate binds', async t => {
   const { running, token } = await startFapi(t, { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback', IDP_DPOP_MODE: 'DISABLED' })
   const { jkt } = await createDpopClient()

@@ -1,0 +1,56 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { join } from 'node:path'
+import t from 'tap'
+import { nginxProgram } from '../helpers/nginx.ts'
+import { openSite } from '../helpers/proxied-site.ts'
+import type { Site } from '../helpers/proxied-site.ts'
+
+const skip = nginxProgram === undefined && 'nginx is not installed'
+const fixture = (name: string): string => readFileSync(join(import.meta.dirname, '..', 'fixtures', name), 'utf8')
+const authority = fixture('provider.cert.pem')
+const CLIENTS = {
+  a: { cert: fixture('client-a.cert.pem'), key: fixture('client-a.key.pem') },
+  b: { cert: fixture('client-b.cert.pem'), key: fixture('client-b.key.pem') }
+}
+const certificate = new X509Certificate(CLIENTS.a.cert)
+const thumbprint = Buffer.from(certificate.fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
+const escaped = encodeURIComponent(CLIENTS.a.cert)
+
+/** The status of a request with these headers, and the reason of the service if it refused. */
+function ask (site: Site, headers: Record<string, string>, client?: keyof typeof CLIENTS): Promise<[status: number | undefined, reason: unknown]> {
+  const before = site.running.reasons().length
+  const { hostname, port } = new URL(site.origin)
+  return new Promise((resolve, reject) => {
+    request({ host: hostname, servername: hostname, port, path: '/api/private', ca: authority, agent: false, headers, ...client && CLIENTS[client] }, response => {
+      response.resume().on('end', () => resolve([response.statusCode, site.running.reasons()[before]]))
+    }).on('error', reject).end()
+  })
+}
+
+t.test('Behind nginx that asks clients for certificates, a bound token passes only with its own', { skip }, async t => {
+  const site = await openSite(t, 'tls.conf', () => ({ TRUST_PROXY: 'loopback', CLIENT_CERTIFICATE: 'nginx' }), undefined, undefined, { '#ssl_verify_client optional_no_ca;': 'ssl_verify_client optional_no_ca;' })
+  const bearer = { authorization: `Bearer ${site.issuer.token({ cnf: { 'x5t#S256': thumbprint } })}` }
+  t.strictSame(await ask(site, bearer, 'a'), [200, undefined])
+  t.strictSame(await ask(site, bearer, 'b'), [401, 'certificate_mismatch'])
+  t.strictSame(await ask(site, bearer), [401, 'certificate_missing'])
+  t.strictSame(await ask(site, { authorization: `Bearer ${site.issuer.token()}` }), [200, undefined], 'a token that is not bound')
+
+  const forged = { 'x-ssl-client-cert': escaped, 'client-cert': `:${certificate.raw.toString('base64')}:`, 'x-forwarded-client-cert': `Hash=${certificate.fingerprint256.replaceAll(':', '')}` }
+  t.strictSame(await ask(site, { ...bearer, ...forged }), [401, 'certificate_missing'], 'what the client says of itself is gone behind nginx')
+  t.strictSame(await ask(site, { ...bearer, ...forged }, 'b'), [401, 'certificate_mismatch'])
+  t.strictSame(await ask(site, { ...bearer, ...forged }, 'a'), [200, undefined])
+
+  const token = site.issuer.token({ cnf: { jkt: site.client.jkt, 'x5t#S256': thumbprint } })
+  const dpop = (): Record<string, string> => ({ authorization: `DPoP ${token}`, dpop: site.client.proof({ token, url: `${site.origin}/api/private` }) })
+  t.strictSame(await ask(site, dpop(), 'a'), [200, undefined], 'both bindings')
+  t.strictSame(await ask(site, dpop(), 'b'), [401, 'certificate_mismatch'])
+  t.strictSame(await ask(site, { authorization: `DPoP ${token}` }, 'a'), [401, 'proof_missing'])
+})
+
+t.test('Without a word about certificates in its configuration, nginx passes none on', { skip }, async t => {
+  const site = await openSite(t, 'tls.conf', () => ({ TRUST_PROXY: 'loopback', CLIENT_CERTIFICATE: 'nginx' }))
+  const bearer = { authorization: `Bearer ${site.issuer.token({ cnf: { 'x5t#S256': thumbprint } })}` }
+  t.strictSame(await ask(site, { ...bearer, 'x-ssl-client-cert': escaped }, 'a'), [401, 'certificate_missing'])
+})
