@@ -1,7 +1,9 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { connect } from 'node:http2'
 import { Agent, request } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import Fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
@@ -115,6 +117,72 @@ t.test('A binding that is not exactly one of text is refused, and so is any by c
   for (const cnf of unusable) expectRefusal(t, await send(running, cnf), 'token_binding_unusable', 'Bearer', JSON.stringify(cnf))
   const near = [`${A}=`, A.toLowerCase(), A.slice(0, -1), Buffer.from(x509.fingerprint256).toString('base64url')]
   for (const thumbprint of near) expectRefusal(t, await send(running, { 'x5t#S256': thumbprint }), 'certificate_mismatch', 'Bearer', thumbprint)
+})
+
+/** What a provider answers about a token, by its text. */
+async function startIntrospection (t: Test, answers: Record<string, object>): Promise<string> {
+  const server = createServer(async (request, response) => {
+    let form = ''
+    for await (const chunk of request) form += chunk
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(answers[new URLSearchParams(form).get('token')!] ?? { active: false }))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
+}
+
+t.test('What introspection says of a certificate binds as in a JWT', async t => {
+  const issuer = await startIssuer(t)
+  const active = { active: true, sub: 'user-1', aud: AUDIENCE }
+  const jwt = issuer.token({ cnf: { 'x5t#S256': A } })
+  const contradicted = issuer.token({ cnf: { 'x5t#S256': A }, jti: '2' })
+  const endpoint = await startIntrospection(t, {
+    opaque: { ...active, cnf: { 'x5t#S256': A } },
+    unbound: active,
+    odd: { ...active, cnf: { 'x5t#S256': 1 } },
+    [jwt]: { active: true, cnf: { 'x5t#S256': A } },
+    [contradicted]: { active: true, cnf: { 'x5t#S256': thumbprintOf(PEM.b) } }
+  })
+  const values = { IDP_INTROSPECTION: 'all', IDP_INTROSPECTION_ENDPOINT: endpoint, IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret', TRUST_PROXY: 'loopback' }
+  const on = await startApp(t, issuer, { ...values, CLIENT_CERTIFICATE: 'nginx' })
+  const off = await startApp(t, issuer, values)
+  const send = (service: typeof on, token: string, ...lines: string[]) => call(service, { lines: [...bearerLines(token), ...lines] })
+  t.equal((await send(on, 'opaque', HEADERS.nginx(PEM.a))).status, 200)
+  expectRefusal(t, await send(on, 'opaque', HEADERS.nginx(PEM.b)), 'certificate_mismatch', 'Bearer')
+  expectRefusal(t, await send(on, 'opaque'), 'certificate_missing', 'Bearer')
+  expectRefusal(t, await send(off, 'opaque', HEADERS.nginx(PEM.a)), 'token_binding_unusable', 'Bearer')
+  expectRefusal(t, await send(on, 'odd', HEADERS.nginx(PEM.a)), 'token_binding_unusable', 'Bearer')
+  t.equal((await send(on, 'unbound')).status, 200)
+  t.equal((await send(on, jwt, HEADERS.nginx(PEM.a))).status, 200)
+  expectRefusal(t, await send(on, contradicted, HEADERS.nginx(PEM.a)), 'token_contradicted', 'Bearer')
+
+  const fapi = await startApp(t, issuer, { ...values, CLIENT_CERTIFICATE: 'nginx', SECURITY_PROFILE: 'fapi2' })
+  t.equal((await send(fapi, 'opaque', HEADERS.nginx(PEM.a))).status, 200)
+  expectRefusal(t, await send(fapi, 'unbound', HEADERS.nginx(PEM.a)), 'token_not_sender_constrained', 'Bearer')
+})
+
+t.test('Under the FAPI profile a function that names issuers is held to it too', async t => {
+  const key = await createTokenKey('ES256')
+  const provider = await startTokenProvider(t, key.jwk)
+  const client = await createDpopClient()
+  let more: object = {}
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(auth, { idp: { audience: AUDIENCE, issuers: async issuer => ({ issuer, ...more }) }, server: { securityProfile: 'fapi2', publicUrl: 'https://api.example' } })
+  app.get('/', { onRequest: app.authenticate() }, async () => 'ok')
+  const ask = async (cnf?: object) => {
+    const token = makeToken(provider.url, key, { claims: { cnf } })
+    const { statusCode, body } = await app.inject({ url: '/', headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'https://api.example/' }) } })
+    return [statusCode, JSON.parse(statusCode === 200 ? '{}' : body).message]
+  }
+  t.same(await ask({ jkt: client.jkt }), [200, undefined])
+  t.same(await ask(), [401, REFUSALS.token_not_sender_constrained.description])
+  const other = Fastify()
+  t.teardown(() => other.close())
+  more = { dpopMode: 'DISABLED' }
+  await other.register(auth, { idp: { audience: AUDIENCE, issuers: async issuer => ({ issuer, ...more }) }, server: { securityProfile: 'fapi2' } })
+  other.get('/', { onRequest: other.authenticate() }, async () => 'ok')
+  t.equal((await other.inject({ url: '/', headers: { authorization: `Bearer ${makeToken(provider.url, key)}` } })).statusCode, 503, 'settings that cannot be used')
 })
 
 t.test('A proof beside a Bearer token that is bound to a certificate is refused after the certificate', async t => {
