@@ -15,13 +15,15 @@ type SwaggerDocument = ReturnType<NonNullable<FastifyDynamicSwaggerOptions['tran
 
 /** Decorates `app.swagger()`: the OpenAPI document, made from the routes' own schemas and guards. routes/docs.ts serves it. */
 export default fp(async (app: FastifyInstance) => {
-  const { dpopMode, DPOP_ALGS, DPOP_NONCE, DPOP_REPLAY, ERROR_BODY, rateLimit } = app.settings
+  const { dpopMode, DPOP_ALGS, DPOP_NONCE, DPOP_REPLAY, ERROR_BODY, CLIENT_CERTIFICATE, SECURITY_PROFILE, rateLimit } = app.settings
   const hasProofs = dpopMode !== 'DISABLED'
   const policy = {
     version: readBuild(import.meta.dirname, readTextIfThere, undefined).version,
     mode: dpopMode,
     algs: DPOP_ALGS,
     nonces: hasProofs && DPOP_NONCE === 'required',
+    certificates: CLIENT_CERTIFICATE !== 'off',
+    boundOnly: SECURITY_PROFILE === 'fapi2',
     replayShare: hasProofs && DPOP_REPLAY === 'memory',
     errorBody: ERROR_BODY,
     rateLimit: rateLimit !== undefined

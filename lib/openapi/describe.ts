@@ -32,9 +32,13 @@ export interface DescriptionPolicy extends RefusalPolicy {
 /** The text that @fastify/swagger writes for an answer whose schema has no description. */
 const UNDESCRIBED = 'Default Response'
 
-const SCHEMES: Record<'Bearer' | 'DPoP', (algs: readonly string[]) => Components['securitySchemes'][string]> = {
-  Bearer: () => ({ type: 'http', scheme: 'bearer', description: 'A JWT access token from the identity provider (RFC 6750).' }),
-  DPoP: algs => ({
+const SCHEMES: Record<'Bearer' | 'DPoP', (policy: DescriptionPolicy) => Components['securitySchemes'][string]> = {
+  Bearer: ({ certificates }) => ({
+    type: 'http',
+    scheme: 'bearer',
+    description: `A JWT access token from the identity provider (RFC 6750).${certificates ? ' A token that is bound to a client certificate is accepted only over a connection with that certificate (RFC 8705).' : ''}`
+  }),
+  DPoP: ({ algs }) => ({
     type: 'http',
     scheme: 'DPoP',
     description: `An access token that is bound to a key of the client, with a proof made with that key in the DPoP header (RFC 9449). Accepted algorithms of proofs: ${algs.join(', ')}.`
@@ -59,7 +63,7 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
     ],
     paths: {},
     components: {
-      securitySchemes: Object.fromEntries(schemes.map(scheme => [scheme, SCHEMES[scheme](policy.algs)])),
+      securitySchemes: Object.fromEntries(schemes.map(scheme => [scheme, SCHEMES[scheme](policy)])),
       parameters: !schemes.includes('DPoP')
         ? {}
         : {
@@ -152,6 +156,10 @@ function operationId (method: string, path: string): string {
 export interface RefusalPolicy {
   readonly mode: DpopMode
   readonly nonces: boolean
+  /** Whether a token may be bound to the certificate of the client. */
+  readonly certificates: boolean
+  /** Whether only bound tokens are accepted. */
+  readonly boundOnly: boolean
   /** Whether the requests of each client are limited. */
   readonly rateLimit: boolean
   /** Whether each client is limited to a share of the store of used proofs. */
@@ -202,7 +210,9 @@ function answer (policy: RefusalPolicy, status: RefusalKind['status'], descripti
   }
 }
 
-function canOccur (reason: RefusalReason, { mode, nonces, rateLimit, replayShare }: RefusalPolicy): boolean {
+function canOccur (reason: RefusalReason, { mode, nonces, certificates, boundOnly, rateLimit, replayShare }: RefusalPolicy): boolean {
+  if (reason.startsWith('certificate_')) return certificates
+  if (reason === 'token_not_sender_constrained') return boundOnly
   if (reason === 'rate_limited') return rateLimit
   if (reason === 'replay_share_exceeded') return replayShare
   const { error } = REFUSALS[reason]

@@ -317,6 +317,16 @@ t.test('Under the FAPI profile without DPoP, only a certificate binds', async t 
   expectRefusal(t, await send({ jkt }), 'token_binding_unusable', 'Bearer', 'nobody would ask for the key')
 })
 
+t.test('The API description tells of certificates and of the profile only if they are on', async t => {
+  const issuer = await startIssuer(t)
+  for (const isOn of [false, true]) {
+    const { body } = await call(await startApp(t, issuer, isOn ? { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'true', SECURITY_PROFILE: 'fapi2' } : {}), { path: '/docs/json' })
+    const reasons = Object.keys(body.components.responses.Unauthorized.content['application/json'].examples)
+    for (const reason of ['certificate_missing', 'certificate_unreadable', 'certificate_mismatch', 'token_not_sender_constrained']) t.equal(reasons.includes(reason), isOn, reason)
+    t.equal(/client certificate/.test(body.components.securitySchemes.Bearer.description), isOn)
+  }
+})
+
 t.test('The metadata says what a token may be bound to', async t => {
   const issuer = await startIssuer(t)
   const table: Array<[values: RawSettings, certificates: true | undefined, dpop: boolean]> = [
