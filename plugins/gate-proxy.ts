@@ -114,7 +114,7 @@ function sendInterim ({ raw }: FastifyRequest, reply: FastifyReply, status: numb
 
 /** The answer with which the connection of the client changes its protocol. */
 function switchingProtocols ({ response }: Extract<UpgradeAnswer, { kind: 'upgraded' }>, nonce: string | undefined): string {
-  const lines = ['HTTP/1.1 101 Switching Protocols', 'connection: Upgrade', `upgrade: ${response.headers.upgrade ?? ''}`]
+  const lines = ['HTTP/1.1 101 Switching Protocols', 'connection: Upgrade', `upgrade: ${response.headers.upgrade}`]
   for (const [name, values] of headersForClient(response.rawHeaders)) lines.push(...values.map(value => `${name}: ${value}`))
   if (nonce !== undefined) lines.push(`dpop-nonce: ${nonce}`)
   return `${lines.join('\r\n')}\r\n\r\n`

@@ -86,6 +86,7 @@ t.test('Fields are written and read as Protocol Buffers say.', t => {
   t.same(field(1, 150), Buffer.from('089601', 'hex'))
   t.same(field(2, 'testing'), Buffer.from('120774657374696e67', 'hex'))
   t.same(readFields(Buffer.from('089601120774657374696e67', 'hex')), new Map([[2, [Buffer.from('testing')]]]))
+  t.same(readFields(Buffer.from('0d01020304' + '110102030405060708', 'hex')), new Map(), 'fields of a fixed length')
   for (const bad of ['12', '120774', '08', '0b', '08ffffffffffffffffffff01']) t.throws(() => readFields(Buffer.from(bad, 'hex')), { name: 'MessageError' }, bad)
   t.end()
 })
@@ -129,4 +130,10 @@ t.test('Only trusted peers may ask, and only what is a question.', async t => {
   t.equal((await call(Buffer.from([0, 0, 0, 0, 9]))).status, '3', 'cut off')
   t.equal((await call(frame(Buffer.from([0x0a, 9])))).status, '3', 'no message')
   await t.rejects(call(frame(Buffer.alloc(300_000))), 'too large')
+})
+
+t.test('A fault of our own is an error of gRPC, and nothing passes.', async t => {
+  const { call, app } = await startGate(t)
+  Object.assign(app, { inject: async () => { throw new Error('broken') } })
+  t.equal((await call(question({ path: '/open/x' }))).status, '13')
 })
