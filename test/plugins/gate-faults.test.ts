@@ -5,7 +5,8 @@ import type { Socket } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startApp } from '../helpers/app.ts'
-import { bearerLines } from '../helpers/call.ts'
+import { bearerLines, dpopLines } from '../helpers/call.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import type { Answerer } from '../helpers/upstream.ts'
@@ -171,4 +172,19 @@ t.test('A fault of our own lets nothing pass.', async t => {
   Object.assign(app.guardParts, { resolveUrl () { throw new Error('broken') } })
   t.equal((await send('/open/x')).status, 500)
   t.same(upstream.arrived, [])
+})
+
+t.test('The answer that changes the protocol has the next nonce.', async t => {
+  const [older, newer] = ['y'.repeat(43), 'x'.repeat(43)]
+  const client = await createDpopClient()
+  const before = await startSite(t, {}, undefined, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [older] })
+  const first = before.issuer.token({ cnf: { jkt: client.jkt } })
+  const { headers } = await before.send('/any/x', dpopLines(first, client.proof({ token: first, url: `${before.url}/any/x` })))
+
+  const { url, head, issuer, upstream } = await startSite(t, {}, undefined, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [newer, older] })
+  upstream.server.on('upgrade', (_request, socket) => { socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n') })
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const proof = client.proof({ token, url: `${url}/socket`, claims: { nonce: headers['dpop-nonce'] } })
+  const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: websocket', ...dpopLines(token, proof)]))
+  t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 101 [^]*dpop-nonce: \S+/)
 })
