@@ -10,6 +10,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Where Envoy may ask over gRPC. Undefined until the app listens, and if there is no such service. */
     grpcAddress: () => AddressInfo | undefined
+    /** The connections of Envoy that are open. */
+    grpcSessions: () => number
   }
 }
 
@@ -31,6 +33,7 @@ export default fp(async (app: FastifyInstance) => {
   const port = settings?.grpcPort
   const sessions = new Set<ServerHttp2Session>()
   let server: Http2Server | undefined
+  app.decorate('grpcSessions', () => sessions.size)
   app.decorate('grpcAddress', () => server?.address() as AddressInfo | null | undefined ?? undefined)
   if (!settings || port === undefined) return
 
@@ -54,6 +57,8 @@ export default fp(async (app: FastifyInstance) => {
     // A stream that breaks off has nobody who would want the answer.
     stream.on('error', () => {})
     if (path !== CHECK_PATH) return end(stream, STATUS.unimplemented)
+    // The peer is no longer known when the connection has gone.
+    const remoteAddress = String(stream.session!.socket.remoteAddress)
     const chunks: Buffer[] = []
     let size = 0
     stream.on('data', (chunk: Buffer) => {
@@ -63,9 +68,9 @@ export default fp(async (app: FastifyInstance) => {
     })
     stream.on('end', () => {
       const frame = Buffer.concat(chunks)
-      if (size > MAX_MESSAGE_BYTES || stream.destroyed) return
+      if (size > MAX_MESSAGE_BYTES) return
       if (frame.length < FRAME_HEAD_BYTES || frame[0] !== 0 || frame.readUInt32BE(1) !== frame.length - FRAME_HEAD_BYTES) return end(stream, STATUS.invalid)
-      answerTo(frame.subarray(FRAME_HEAD_BYTES), stream.session?.socket.remoteAddress).then(message => send(stream, message), error => {
+      answerTo(frame.subarray(FRAME_HEAD_BYTES), remoteAddress).then(message => send(stream, message), error => {
         if (error.name === 'MessageError') return end(stream, STATUS.invalid)
         app.log.error({ err: error }, 'question failed')
         end(stream, STATUS.internal)
@@ -73,12 +78,12 @@ export default fp(async (app: FastifyInstance) => {
     })
   }
 
-  async function answerTo (message: Buffer, remoteAddress: string | undefined): Promise<Buffer> {
+  async function answerTo (message: Buffer, remoteAddress: string): Promise<Buffer> {
     const { method, path, host, scheme, headers } = readCheckRequest(message)
     const lines: Record<string, string> = { 'x-forwarded-method': method, 'x-forwarded-proto': scheme, 'x-forwarded-host': host, 'x-forwarded-uri': path }
     // Two lines stay refused when they are joined.
     for (const name of ['authorization', 'dpop']) if (headers.has(name)) lines[name] = headers.get(name)!.join(', ')
-    const answer = await app.inject({ url: '/verify/forwarded', headers: lines, ...remoteAddress === undefined ? {} : { remoteAddress } })
+    const answer = await app.inject({ url: '/verify/forwarded', headers: lines, remoteAddress })
     const told = Object.entries(answer.headers).map(([name, value]) => [name, String(value)] as const)
     const passedOn = told.filter(([name]) => PASSED_ON.has(name))
     if (answer.statusCode !== 200) return writeDenied({ status: answer.statusCode, headers: passedOn, body: answer.body })

@@ -17,7 +17,7 @@ async function startGate (t: Test, gate: object = {}, values: object = {}) {
   while (!running.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
   const client = connect(`http://127.0.0.1:${running.app.grpcAddress()!.port}`)
   t.teardown(() => { client.destroy() })
-  return { ...running, issuer, call: (body: Buffer, path = CHECK_PATH) => call(client, path, body) }
+  return { ...running, issuer, client, call: (body: Buffer, path = CHECK_PATH) => call(client, path, body) }
 }
 
 interface GrpcAnswer {
@@ -136,4 +136,21 @@ t.test('A fault of our own is an error of gRPC, and nothing passes.', async t =>
   const { call, app } = await startGate(t)
   Object.assign(app, { inject: async () => { throw new Error('broken') } })
   t.equal((await call(question({ path: '/open/x' }))).status, '13')
+})
+
+t.test('An answer that nobody waits for any more is dropped.', async t => {
+  for (const outcome of [async () => { throw new Error('broken') }, async () => ({ statusCode: 403, headers: {}, body: '' })]) {
+    const { call, app, client } = await startGate(t)
+    let answered: () => void
+    const isAnswered = new Promise<void>(resolve => { answered = resolve })
+    Object.assign(app, {
+      inject: async () => {
+        client.destroy()
+        while (app.grpcSessions() > 0) await new Promise(resolve => setImmediate(resolve))
+        setImmediate(answered)
+        return outcome()
+      }
+    })
+    await Promise.allSettled([call(question({ path: '/open/x' })), isAnswered])
+  }
 })
