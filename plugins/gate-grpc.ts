@@ -68,7 +68,6 @@ export default fp(async (app: FastifyInstance) => {
     })
     stream.on('end', () => {
       const frame = Buffer.concat(chunks)
-      if (size > MAX_MESSAGE_BYTES) return
       if (frame.length < FRAME_HEAD_BYTES || frame[0] !== 0 || frame.readUInt32BE(1) !== frame.length - FRAME_HEAD_BYTES) return end(stream, STATUS.invalid)
       answerTo(frame.subarray(FRAME_HEAD_BYTES), remoteAddress).then(message => send(stream, message), error => {
         if (error.name === 'MessageError') return end(stream, STATUS.invalid)
