@@ -66,7 +66,8 @@ function createService (publicUrl = 'https://api.example') {
       keys,
       rules: createTokenRules({ issuer: 'https://tenant.example/', audience: 'https://api.example', algs: ['RS256'], clockToleranceSeconds: 5, bindings: ['jkt'] }),
       scopeClaims: ['scope'],
-      dpopMode: 'ALLOWED', introspection: undefined
+      dpopMode: 'ALLOWED',
+      introspection: undefined
     }]),
     verifySignature: createSignatureVerifier(),
     verified: createVerifiedTokens()
