@@ -1,6 +1,4 @@
 import { Server as TlsServer } from 'node:tls'
-// Its types give `request.user` to those who have only the declarations of this file. The package itself is loaded when it is needed.
-import type {} from '@fastify/jwt'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
@@ -25,6 +23,9 @@ import { reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { checkOptions, validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 
+// The types of the package give `request.user` to those who have only the declarations of this file: what is exported stays in them.
+// The package itself is loaded when it is needed.
+export type { FastifyJWT } from '@fastify/jwt'
 export type { AccessTokenClaims, IssuerLookup, RequestAuth, Requirement, RequirementOptions }
 
 /** A guard of a route. It carries its requirement, for the API description. */

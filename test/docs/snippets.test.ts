@@ -81,7 +81,7 @@ const shellLines = withLanguage('sh').flatMap(({ place, text }) => text.replaceA
 async function expectSettings (t: Test, { variables }: Command, place: string): Promise<void> {
   const names: readonly string[] = settingNames
   t.same(Object.keys(variables).filter(name => !names.includes(name) && !OTHER_VARIABLES.has(name) && !name.startsWith('OTEL_')), [], `${place}: every variable is known`)
-  const { values, ...faults } = collectSettings({ environment: { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example', ...variables, CONFIG_FILE: '' }, readFile: () => undefined })
+  const { values, ...faults } = collectSettings({ environment: { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret', ...variables, CONFIG_FILE: '' }, readFile: () => undefined })
   await t.resolves(readSettings(values, faults), `${place}: the settings are accepted`)
 }
 

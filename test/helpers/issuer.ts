@@ -38,6 +38,8 @@ export interface Issuer {
   token (claims?: Overrides, header?: Overrides, key?: IssuerKey): string
   /** A token of exactly these texts, well signed. */
   rawToken (header: string, payload: string): string
+  /** What it says about a token. */
+  introspection: object
   /** What the server answers instead of its documents, while set. */
   outage: number | undefined
 }
@@ -48,7 +50,8 @@ export async function startIssuer (t: Test): Promise<Issuer> {
   const server = createServer((request, response) => {
     requests.push(request.url!)
     const documents: Record<string, object> = {
-      '/.well-known/openid-configuration': { issuer: issuer.url, jwks_uri: `${issuer.url}keys` },
+      '/.well-known/openid-configuration': { issuer: issuer.url, jwks_uri: `${issuer.url}keys`, introspection_endpoint: `${issuer.url}introspect` },
+      '/introspect': issuer.introspection,
       '/keys': { keys: issuer.keys.map(({ jwk }) => jwk) }
     }
     const document = documents[request.url!]
@@ -64,6 +67,7 @@ export async function startIssuer (t: Test): Promise<Issuer> {
     keys: [sharedKey],
     requests,
     outage: undefined,
+    introspection: { active: false },
     claims (overrides = {}) {
       const now = Math.floor(Date.now() / 1000)
       return { iss: issuer.url, aud: AUDIENCE, sub: 'user-1', iat: now, exp: now + 600, ...overrides }

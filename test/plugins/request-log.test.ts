@@ -52,6 +52,10 @@ function addRoutes (app: FastifyInstance): void {
   })
 }
 
+const CERTIFICATES = { CLIENT_CERTIFICATE: 'client-cert', TRUST_PROXY: 'loopback' }
+const INTROSPECTION = { IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 's3cret' }
+const ofCertificate = (value: string): Build => ({ issuer }) => ({ lines: [bearer(issuer.token({ cnf: { 'x5t#S256': MARK } })), `Client-Cert: ${value}`] })
+
 /** For each reason a request that is refused for it, marked wherever a client writes something. */
 const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: RawSettings }> = [
   { reason: 'credentials_missing', build: () => ({ lines: [] }) },
@@ -79,6 +83,12 @@ const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: Raw
       return { lines: dpop(token, world.proof(token)) }
     }
   },
+  { reason: 'certificate_missing', build: ofToken({ cnf: { 'x5t#S256': MARK } }), settings: CERTIFICATES },
+  { reason: 'certificate_unreadable', build: ofCertificate(MARK), settings: CERTIFICATES },
+  { reason: 'certificate_mismatch', build: ofCertificate(`:${Buffer.from(MARK).toString('base64')}:`), settings: CERTIFICATES },
+  { reason: 'token_inactive', build: () => ({ lines: [bearer(MARK)] }), settings: INTROSPECTION },
+  { reason: 'token_contradicted', build: world => { world.issuer.introspection = { active: true, sub: MARK }; return ofToken({})(world) }, settings: INTROSPECTION },
+  { reason: 'introspection_unavailable', build: () => ({ lines: [bearer(`${MARK}2`)] }), settings: { ...INTROSPECTION, IDP_INTROSPECTION_ENDPOINT: 'http://127.0.0.1:1/' } },
   { reason: 'domain_has_scheme', build: ofToken({}), settings: { IDP_ISSUER: undefined, IDP_DOMAIN: 'https://tenant.example' } },
   {
     reason: 'proof_beside_bearer',
@@ -225,7 +235,9 @@ t.test('No refusal writes a byte of a token, proof, key, query or cookie into th
     t.equal('www-authenticate' in answer.headers, isChallenged, `${reason}: a challenge with 401 and 403 alone`)
     t.equal('retry-after' in answer.headers, !isChallenged, `${reason}: Retry-After with the others`)
   }
-  t.same(CASES.map(({ reason }) => reason).sort(), Object.keys(REFUSALS).sort(), 'every reason was tried')
+  // The first needs a function of an app with the plugin (test/plugins/issuers.test.ts), the second a token of PS256 (certificates.test.ts).
+  const elsewhere = ['issuers_unavailable', 'token_not_sender_constrained']
+  t.same([...CASES.map(({ reason }) => reason), ...elsewhere].sort(), Object.keys(REFUSALS).sort(), 'every reason was tried')
 })
 
 t.test('A refusal says which route it was, and of issuer, audience and times what was expected and what was found', async t => {

@@ -4,6 +4,7 @@ import { request } from 'node:https'
 import { join } from 'node:path'
 import t from 'tap'
 import { nginxProgram } from '../helpers/nginx.ts'
+import { AUDIENCE } from '../helpers/issuer.ts'
 import { openSite } from '../helpers/proxied-site.ts'
 import type { Site } from '../helpers/proxied-site.ts'
 
@@ -30,7 +31,7 @@ function ask (site: Site, headers: Record<string, string>, client?: keyof typeof
 }
 
 t.test('Behind nginx that asks clients for certificates, a bound token passes only with its own', { skip }, async t => {
-  const site = await openSite(t, 'tls.conf', () => ({ TRUST_PROXY: 'loopback', CLIENT_CERTIFICATE: 'nginx' }), undefined, undefined, { '#ssl_verify_client optional_no_ca;': 'ssl_verify_client optional_no_ca;' })
+  const site = await openSite(t, 'tls.conf', () => ({ IDP_AUDIENCE: AUDIENCE, TRUST_PROXY: 'loopback', CLIENT_CERTIFICATE: 'nginx' }), undefined, undefined, { '#ssl_verify_client optional_no_ca;': 'ssl_verify_client optional_no_ca;' })
   const bearer = { authorization: `Bearer ${site.issuer.token({ cnf: { 'x5t#S256': thumbprint } })}` }
   t.strictSame(await ask(site, bearer, 'a'), [200, undefined])
   t.strictSame(await ask(site, bearer, 'b'), [401, 'certificate_mismatch'])
@@ -50,7 +51,7 @@ t.test('Behind nginx that asks clients for certificates, a bound token passes on
 })
 
 t.test('Without a word about certificates in its configuration, nginx passes none on', { skip }, async t => {
-  const site = await openSite(t, 'tls.conf', () => ({ TRUST_PROXY: 'loopback', CLIENT_CERTIFICATE: 'nginx' }))
+  const site = await openSite(t, 'tls.conf', () => ({ IDP_AUDIENCE: AUDIENCE, TRUST_PROXY: 'loopback', CLIENT_CERTIFICATE: 'nginx' }))
   const bearer = { authorization: `Bearer ${site.issuer.token({ cnf: { 'x5t#S256': thumbprint } })}` }
   t.strictSame(await ask(site, { ...bearer, 'x-ssl-client-cert': escaped }, 'a'), [401, 'certificate_missing'])
 })

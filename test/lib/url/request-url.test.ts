@@ -488,7 +488,7 @@ t.test('The base URL is that of the request without its path', async (t) => {
 t.test('The parts of the URL are those of its href', async (t) => {
   const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'pub', 'x-forwarded-prefix': '/svc' }
   t.strictSame(createRequestUrlResolver(TRUSTING)(wireOf({ headers, target: '/api/%61?x' })),
-    { scheme: 'https', host: 'pub', path: '/svc/api/a', href: 'https://pub/svc/api/a' })
+    { scheme: 'https', host: 'pub', path: '/svc/api/a', href: 'https://pub/svc/api/a', ownPath: '/api/a' })
 })
 
 t.test('No bad input turns the proof of one resource into that of another', async (t) => {
