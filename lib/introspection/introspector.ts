@@ -42,27 +42,31 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
   let calls = 0
   let failures = 0
 
-  async function call (token: string): Promise<IntrospectionAnswer> {
+  function call (token: string): Promise<IntrospectionAnswer> {
     calls++
     const exchange = transport.open()
     exchanges.add(exchange)
-    try {
-      const url = await endpoint(exchange)
-      const { headers, form } = await authenticate()
-      const { status, body } = await exchange.post(url, {
-        headers: { ...headers, accept: readSigned ? 'application/token-introspection+jwt' : 'application/json' },
-        body: new URLSearchParams({ token, token_type_hint: 'access_token', ...form }).toString()
-      })
-      if (status !== 200) throw new ProviderFailure('status', status)
-      return parseAnswer(readSigned ? await readSigned(body.toString('latin1')) : parseDocument(body, 'introspection_malformed'))
-    } catch (error) {
-      failures++
-      const { word, detail } = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name)
-      throw unavailable(word, detail)
-    } finally {
+    return post(token, exchange).catch(fail).finally(() => {
       exchanges.delete(exchange)
       exchange.close()
-    }
+    })
+  }
+
+  async function post (token: string, exchange: PostingExchange): Promise<IntrospectionAnswer> {
+    const url = await endpoint(exchange)
+    const { headers, form } = await authenticate()
+    const { status, body } = await exchange.post(url, {
+      headers: { ...headers, accept: readSigned ? 'application/token-introspection+jwt' : 'application/json' },
+      body: new URLSearchParams({ token, token_type_hint: 'access_token', ...form }).toString()
+    })
+    if (status !== 200) throw new ProviderFailure('status', status)
+    return parseAnswer(readSigned ? await readSigned(body.toString('latin1')) : parseDocument(body, 'introspection_malformed'))
+  }
+
+  function fail (error: Error): never {
+    failures++
+    const { word, detail } = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', error.name)
+    throw unavailable(word, detail)
   }
 
   return {

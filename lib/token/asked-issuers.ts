@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { Refusal } from '../refusal.ts'
 import { issuerSpellings } from './jwt-checks.ts'
+import { closeIssuer } from './issuer-table.ts'
 import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
 
 /** How long an answer of the application holds. */
@@ -46,8 +47,7 @@ export function createAskedIssuers ({ ask, nowMs }: AskedIssuersOptions): Issuer
 
   function retire (entry: Listed): void {
     entry.untilMs = -Infinity
-    entry.source.introspection?.inquiry.close()
-    entry.source.keys.close()
+    closeIssuer(entry.source)
   }
 
   function find (iss: string): TokenIssuer | undefined | Promise<TokenIssuer | undefined> {
@@ -105,8 +105,7 @@ export function createAskedIssuers ({ ask, nowMs }: AskedIssuersOptions): Issuer
     // Keys are fetched when the first token of an issuer comes.
     start () {},
     async close () {
-      for (const { source } of listed.values()) source.introspection?.inquiry.close()
-      await Promise.all([...listed.values()].map(({ source }) => source.keys.close()))
+      await Promise.all([...listed.values()].map(({ source }) => closeIssuer(source)))
     }
   }
 }

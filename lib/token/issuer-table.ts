@@ -40,6 +40,12 @@ export interface IssuerTable {
   close (): Promise<void>
 }
 
+/** Stops what an issuer does in the background, and cuts what runs. */
+export async function closeIssuer ({ introspection, keys }: TokenIssuer): Promise<void> {
+  introspection?.inquiry.close()
+  await keys.close()
+}
+
 /** A table that never changes. */
 export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable {
   const bySpelling = new Map(issuers.flatMap(issuer => issuerSpellings(issuer.issuer).map(spelling => [spelling, issuer] as const)))
@@ -52,8 +58,7 @@ export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable
       for (const { keys } of issuers) keys.start()
     },
     async close () {
-      for (const { introspection } of issuers) introspection?.inquiry.close()
-      await Promise.all(issuers.map(({ keys }) => keys.close()))
+      await Promise.all(issuers.map(closeIssuer))
     }
   }
 }

@@ -68,6 +68,8 @@ t.test('A private key signs an assertion with the algorithm that fits it', async
     { title: 'no key', text: 'key' }
   ]
   for (const { title, text } of refused) t.throws(() => parseClientKey(text), title)
+  const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ format: 'jwk' })
+  await t.rejects(authentication({ method: 'private_key_jwt', key: parseClientKey(JSON.stringify({ ...small, alg: 'PS512' })) })(), 'a key that is too small for its algorithm')
 })
 
 interface Asked {

@@ -8,7 +8,11 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { readSettings } from '../../holdfast.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
+import { settingsFromOptions } from '../../lib/settings/options.ts'
+import { collectSettings } from '../../lib/settings/sources.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
+import { forAudience } from '../../lib/token/issuer-table.ts'
+import type { IssuerTable, TokenIssuer } from '../../lib/token/issuer-table.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
@@ -202,7 +206,8 @@ t.test('With a JWT that is kept, the provider is asked when its answer is too ol
 })
 
 t.test('Opaque tokens go by the mode of their issuer', async t => {
-  const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_DPOP_MODE: 'REQUIRED' })
+  const issuers = [{ IDP_ISSUER: 'https://a.example/', IDP_DPOP_MODE: 'REQUIRED', IDP_INTROSPECTION: 'opaque' }, { IDP_ISSUER: 'https://b.example/' }]
+  const asked = await start(t, { IDP_ISSUER: undefined, IDP_ISSUERS: issuers, NO_PROXY: '*' })
   t.match(await call(asked, { lines: bearerLines('opaque') }), { status: 401, reason: 'scheme_not_offered' })
   t.equal(asked.forms.length, 0)
 })
@@ -252,17 +257,18 @@ t.test('The endpoint is found by discovery', async t => {
     }
     request.resume()
     asked.push(request.url!)
+    response.statusCode = discovered === undefined ? 404 : 200
     response.end(JSON.stringify(documents[request.url!]))
   })
   const asked: string[] = []
-  let discovered: object = {}
+  let discovered: object | undefined
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => { server.closeAllConnections(); server.close() })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   const app = await startApp(t, { ...issuer, url }, { ...CLIENT, IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
-  for (const bad of [{}, { introspection_endpoint: 7 }, { introspection_endpoint: 'http://tenant.example/introspect' }]) {
+  for (const bad of [undefined, {}, { introspection_endpoint: 7 }, { introspection_endpoint: 'http://tenant.example/introspect' }]) {
     discovered = bad
-    expectRefusal(t, await call(app, { lines: bearerLines('opaque') }), 'introspection_unavailable', 'Bearer', JSON.stringify(bad))
+    expectRefusal(t, await call(app, { lines: bearerLines('opaque') }), 'introspection_unavailable', 'Bearer', String(JSON.stringify(bad)))
   }
   discovered = { introspection_endpoint: `${url}introspect` }
   t.equal((await call(app, { lines: bearerLines('opaque') })).status, 200)
@@ -273,13 +279,13 @@ t.test('The endpoint is found by discovery', async t => {
 
 t.test('This service proves itself with a private key', async t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const directory = t.testdir({ 'key.pem': privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, broken: 'key' })
+  const directory = t.testdir({ 'key.pem': privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, broken: 'key', other: generateKeyPairSync('x25519').privateKey.export({ type: 'pkcs8', format: 'pem' }) as string })
   const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: join(directory, 'key.pem') })
   asked.answer = active()
   t.equal((await call(asked, { lines: bearerLines('opaque') })).status, 200)
   t.match(asked.forms[0]!.get('client_assertion'), /^ey[\w-]+\.ey[\w-]+\.[\w-]{86}$/)
   writeFileSync(join(directory, 'empty'), '')
-  for (const [file, code] of [['missing', 'ENOENT'], ['broken', 'ERR_OSSL_UNSUPPORTED'], ['empty', 'ERR_OSSL_UNSUPPORTED']] as const) {
+  for (const [file, code] of [['missing', 'ENOENT'], ['broken', 'ERR_OSSL_UNSUPPORTED'], ['empty', 'ERR_OSSL_UNSUPPORTED'], ['other', 'not a private key']] as const) {
     const path = join(directory, file)
     const starting = startApp(t, asked.issuer, { ...CLIENT, IDP_INTROSPECTION: 'opaque', IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: path })
     await t.rejects(starting, { name: 'SettingsError', problems: [`IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is ${JSON.stringify(path)}, which is not usable (${code}); allowed: path of a file with a private key`] }, file)
@@ -302,4 +308,38 @@ t.test('Settings of introspection that lack something or contradict stop the sta
   const list = [{ IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: '7' }, { IDP_DOMAIN: 'b.example', IDP_INTROSPECTION: 'jwt' }, { IDP_DOMAIN: 'c.example' }]
   const { issuers } = await readSettings({ ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: list })
   t.same(issuers.map(({ introspection }) => introspection && [introspection.covers, introspection.cacheSeconds, introspection.clientId, introspection.auth]), [['opaque', 7, 'api', 'client_secret_basic'], ['jwt', 10, 'api', 'client_secret_basic'], undefined])
+})
+
+t.test('Introspection stands in a section, of the file or the options, and in that of an issuer', async t => {
+  const section = { for: 'jwt', clientId: 'api', clientSecret: 'secret' }
+  t.same(settingsFromOptions({ idp: { introspection: section } }), { IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' })
+  const entry = { IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' }
+  t.same(settingsFromOptions({ idp: { issuers: [{ domain: 'a.example', introspection: section, audience: undefined }] } }), { IDP_ISSUERS: [entry] })
+  t.throws(() => settingsFromOptions({ idp: { introspection: { fr: 'jwt' }, issuers: [{ introspection: { fr: 'jwt' }, keysfile: {} }] } } as object), {
+    name: 'SettingsError',
+    problems: [
+      'options: unknown key "idp.introspection.fr"; did you mean idp.introspection.for?',
+      'options: unknown key "idp.issuers[0].introspection.fr"; did you mean idp.issuers[0].introspection.for?',
+      'options: unknown key "idp.issuers[0].keysfile"; did you mean idp.issuers[0].keysFile?'
+    ]
+  })
+  t.same(settingsFromOptions({ gate: { upstream: 'http://127.0.0.1:3000' } }), { GATE: { upstream: 'http://127.0.0.1:3000' } })
+
+  const file = (text: string) => collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? text : undefined })
+  t.same(file('idp:\n  issuers:\n    - domain: a.example\n      audience:\n      introspection:\n        for: jwt\n        clientId: api\n        clientSecret: secret\n').values, { IDP_ISSUERS: [entry] })
+  t.same(file('idp:\n  issuers:\n    - introspection:\n        fr: jwt\n        for: jwt\n        for: off\n      colour: red\n').problems, [
+    'config.yaml, line 4: unknown key "idp.issuers[0].introspection.fr"; did you mean idp.issuers[0].introspection.for?',
+    'config.yaml, line 6: the key "idp.issuers[0].introspection.for" appears twice',
+    'config.yaml, line 7: unknown key "idp.issuers[0].colour"'
+  ])
+})
+
+t.test('A table for another audience asks whoever names the issuers', async t => {
+  const issuer = { issuer: 'https://a.example/', rules: { audience: 'one', resource: 'two' } } as TokenIssuer
+  const table: IssuerTable = { find: async iss => iss === issuer.issuer ? issuer : undefined, ofOpaque: undefined, isComplete: false, all: () => [], start () {}, close: async () => {} }
+  const other = forAudience(table, 'three')
+  const found = await other.find('https://a.example/')
+  t.match(found, { issuer: 'https://a.example/', rules: { audience: 'three', resource: undefined } })
+  t.equal(await other.find('https://a.example/'), found, 'the same object each time')
+  t.equal(await other.find('https://b.example/'), undefined)
 })

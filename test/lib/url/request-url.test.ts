@@ -2,7 +2,7 @@ import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
 import { createBaseUrlResolver, parsePublicUrl } from '../../../lib/url/base-url.ts'
 import type { UrlSettings } from '../../../lib/url/base-url.ts'
-import { compareHtu, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
+import { compareHtu, createRequestUrlResolver, readToldUrl } from '../../../lib/url/request-url.ts'
 import { createPeerTrust } from '../../../lib/url/peer-trust.ts'
 import type { Message } from '../../../lib/message.ts'
 
@@ -519,4 +519,10 @@ t.test('Many hosts in turn do not confuse what is kept of them', async (t) => {
     }
   }
   t.equal(outcome(PLAIN, { host: 'h1:80' }), 'http://h1/api')
+})
+
+t.test('A URL that a trusted proxy has told is that of the client', async (t) => {
+  t.strictSame(readToldUrl('https://API.example:443/a%7Eb?x#y'), { scheme: 'https', host: 'api.example', path: '/a~b', href: 'https://api.example/a~b', ownPath: '/a~b' })
+  t.equal(readToldUrl('https://api.example').href, 'https://api.example/', 'without a path it is the root')
+  t.throws(() => readToldUrl('/a'), { name: 'Refusal', reason: 'host_invalid' })
 })
