@@ -65,16 +65,17 @@ async function run (wanted: number, tenants: number): Promise<void> {
   const issuers = [providerPort, ...otherPorts].map((port) => `http://localhost:${port}`)
 
   const service = await chooseServiceSettings(env, { issuers, audience: AUDIENCE, origins: [playground, ...originsOf(ownClient?.redirectUris ?? [])] })
-  const api = startApi({ ...service.environment, PORT: String(port) }, stdout.isTTY, (file) => say(paint('dim', `${file} has changed: the API starts anew.`)))
-  stops.push(() => api.stop())
-  const provider = await startProvider({ port: providerPort, audience: AUDIENCE, redirectUris: [`${playground}/`], ownClient })
-  stops.push(() => provider.close())
+  // Before the API, whose first fetch of keys would fail otherwise.
   const others: LocalProvider[] = []
   for (const port of otherPorts) {
     const other = await startProvider({ port, audience: AUDIENCE })
     stops.push(() => other.close())
     others.push(other)
   }
+  const api = startApi({ ...service.environment, PORT: String(port) }, stdout.isTTY, (file) => say(paint('dim', `${file} has changed: the API starts anew.`)))
+  stops.push(() => api.stop())
+  const provider = await startProvider({ port: providerPort, audience: AUDIENCE, redirectUris: [`${playground}/`], ownClient })
+  stops.push(() => provider.close())
   const tenant: Tenant = { ...provider, loginClient: { clientId: provider.browserClientId, redirectUri: `${playground}/` }, pid: process.pid, url, settings: service.shown }
   writeTenant(tenant)
   stops.push(() => removeTenant(process.pid))
