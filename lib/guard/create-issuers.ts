@@ -7,7 +7,7 @@ import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { createTransport } from '../provider/transport.ts'
 import type { Transport } from '../provider/transport.ts'
 import type { IssuerSettings } from '../settings/issuer-settings.ts'
-import { readIssuerRecord } from '../settings/validation.ts'
+import { createIssuerReader } from '../settings/validation.ts'
 import { SettingsError } from '../settings/problems.ts'
 import type { IssuerLookup } from '../settings/option-types.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -49,6 +49,7 @@ export async function createIssuers (settings: Settings, options: IssuersOptions
 
 /** Asks the function, and makes a new issuer only if the settings of the issuer have changed. */
 function createQuestion (lookUp: IssuerLookup, settings: Settings, options: IssuersOptions): AskedIssuersOptions['ask'] {
+  const readIssuer = createIssuerReader(settings)
   const recordOf = new WeakMap<TokenIssuer, string>()
   let hasFailed = false
 
@@ -57,7 +58,7 @@ function createQuestion (lookUp: IssuerLookup, settings: Settings, options: Issu
       const record = await withinDeadline(async () => lookUp(iss), options.surroundings)
       hasFailed = false
       if (record === undefined) return undefined
-      const issuer = readIssuerRecord(record, settings)
+      const issuer = readIssuer(record)
       const text = JSON.stringify(issuer)
       if (known && recordOf.get(known) === text) return known
       const made = await createTokenIssuer(issuer, settings, options)

@@ -3,7 +3,8 @@ import type { Document, Node, YAMLMap } from 'yaml'
 import { nameThatWasMeant } from '../names.ts'
 import { readTree } from './config-tree.ts'
 import type { EntriesSchema } from './setting-spec.ts'
-import { memberKey, settingNames, settingSpec } from './specs.ts'
+import { hasMembers, membersUnder, SECTIONS, SETTING_BY_KEY } from './keys.ts'
+import { settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 
 const require = createRequire(import.meta.url)
@@ -22,15 +23,6 @@ export interface ConfigDocument {
   /** Where the parts of lists of objects are, such as `idp.issuers[1].audience`, in words. */
   readonly places: ReadonlyMap<string, string>
   readonly isFileUnread: boolean
-}
-
-const NAMES_BY_KEY = new Map(settingNames.flatMap(name => settingSpec(name).file === null ? [] : [[settingSpec(name).file!, name] as const]))
-const SECTIONS = new Set([...NAMES_BY_KEY.keys()].flatMap(sectionsOf))
-
-/** The sections around a key: `idp` and `idp.introspection` for `idp.introspection.for`. */
-export function sectionsOf (key: string): string[] {
-  const words = key.split('.')
-  return words.slice(1).map((_, index) => words.slice(0, index + 1).join('.'))
 }
 
 /**
@@ -61,7 +53,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   function readMap (map: YAMLMap, prefix: string): void {
     for (const { key: node, value } of map.items) {
       const key = prefix + String(isScalar(node) ? node.value : node)
-      const name = NAMES_BY_KEY.get(key)
+      const name = SETTING_BY_KEY.get(key)
       const tell = (problem: string) => problems.push(`${at((node as Node).range![0])}: ${problem}`)
       if (seen.has(key)) tell(`the key ${JSON.stringify(key)} appears twice`)
       seen.add(key)
@@ -84,8 +76,8 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
     })
   }
 
-  function readEntry ({ members }: EntriesSchema, map: YAMLMap, path: string): RawSettings {
-    const names = new Map((members as readonly SettingName[]).map(name => [`${path}.${memberKey(name)}`, name]))
+  function readEntry (schema: EntriesSchema, map: YAMLMap, path: string): RawSettings {
+    const names = membersUnder(path, schema)
     const entry: RawSettings = {}
     readMembers(map, path)
     return entry
@@ -98,7 +90,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
         if (places.has(key)) problems.push(`${where}: the key ${JSON.stringify(key)} appears twice`)
         else if (name && isEmpty(value)) continue
         else if (name) entry[name] = (value as Node).toJS(document)
-        else if (isMap(value) && [...names.keys()].some(other => other.startsWith(`${key}.`))) readMembers(value, key)
+        else if (isMap(value) && hasMembers(key, names)) readMembers(value, key)
         else problems.push(`${where}: unknown key ${JSON.stringify(key)}${meantBy(key, [...names.keys()])}`)
         places.set(key, where)
       }
@@ -107,7 +99,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
 }
 
 function hint (prefix: string, key: string): string {
-  return meantBy(key, [...prefix === '' ? SECTIONS : [], ...NAMES_BY_KEY.keys()])
+  return meantBy(key, [...prefix === '' ? SECTIONS : [], ...SETTING_BY_KEY.keys()])
 }
 
 function meantBy (key: string, names: readonly string[]): string {

@@ -1,13 +1,11 @@
 import { nameThatWasMeant } from '../names.ts'
-import { sectionsOf } from './config-document.ts'
 import { SettingsError } from './problems.ts'
 import type { EntriesSchema } from './setting-spec.ts'
-import { memberKey, settingNames, settingSpec } from './specs.ts'
+import { hasMembers, membersUnder, SECTIONS, SETTING_BY_KEY } from './keys.ts'
+import { settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 
 const NAMES: ReadonlySet<string> = new Set(settingNames)
-const NAMES_BY_KEY = new Map(settingNames.flatMap(name => settingSpec(name).file === null ? [] : [[settingSpec(name).file!, name] as const]))
-const SECTIONS: ReadonlySet<string> = new Set([...NAMES_BY_KEY.keys()].flatMap(sectionsOf))
 
 /**
  * Reads the options of the plugin: an object in the shape of the configuration file, such as `{ idp: { domain, audience } }`, or one
@@ -21,11 +19,11 @@ export function settingsFromOptions (options: object): RawSettings {
   for (const [key, value] of Object.entries(options)) {
     if (NAMES.has(key)) put(key as SettingName, value === '' ? undefined : value, key)
     // A section that its own module judges.
-    else if (NAMES_BY_KEY.has(key)) put(NAMES_BY_KEY.get(key)!, value, key)
+    else if (SETTING_BY_KEY.has(key)) put(SETTING_BY_KEY.get(key)!, value, key)
     else if (SECTIONS.has(key)) readSection(key, value)
-    else problems.push(unknown(key, /[a-z]/.test(key) ? [...SECTIONS, ...NAMES_BY_KEY.keys()] : settingNames))
+    else problems.push(unknown(key, /[a-z]/.test(key) ? [...SECTIONS, ...SETTING_BY_KEY.keys()] : settingNames))
   }
-  const section = Object.keys(options).find(key => SECTIONS.has(key))
+  const section = Object.keys(options).find(key => SECTIONS.has(key) || SETTING_BY_KEY.has(key))
   const name = Object.keys(options).find(key => NAMES.has(key))
   if (section !== undefined && name !== undefined) {
     problems.push(`options: ${section} is a section of the configuration file, and ${name} is a name of the environment: use one form for all options`)
@@ -41,17 +39,17 @@ export function settingsFromOptions (options: object): RawSettings {
     }
     for (const [member, value] of Object.entries(content)) {
       const key = `${section}.${member}`
-      const name = NAMES_BY_KEY.get(key)
+      const name = SETTING_BY_KEY.get(key)
       if (name) put(name, value, key)
       else if (SECTIONS.has(key)) readSection(key, value)
-      else problems.push(unknown(key, [...NAMES_BY_KEY.keys()]))
+      else problems.push(unknown(key, [...SETTING_BY_KEY.keys()]))
     }
   }
 
   /** The object of a list, under the environment names of its members' settings, as from the file. */
-  function readEntry ({ members }: EntriesSchema, entry: unknown, path: string): unknown {
+  function readEntry (schema: EntriesSchema, entry: unknown, path: string): unknown {
     if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return entry
-    const names = new Map((members as readonly SettingName[]).map(name => [`${path}.${memberKey(name)}`, name]))
+    const names = membersUnder(path, schema)
     const read: RawSettings = {}
     readMembers(entry, path)
     return read
@@ -60,7 +58,7 @@ export function settingsFromOptions (options: object): RawSettings {
       for (const [member, value] of Object.entries(members)) {
         const key = `${path}.${member}`
         const name = names.get(key)
-        const isSection = typeof value === 'object' && value !== null && [...names.keys()].some(other => other.startsWith(`${key}.`))
+        const isSection = typeof value === 'object' && value !== null && hasMembers(key, names)
         if (isSection) readMembers(value, key)
         else if (!name) problems.push(unknown(key, [...names.keys()]))
         else if (value !== undefined && value !== null) read[name] = value

@@ -8,7 +8,7 @@
  */
 
 import type { FastifyEnvOptions } from '@fastify/env'
-import type { Ajv, Options, ValidateFunction } from 'ajv'
+import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
 import { parseGate } from '../gate/gate-settings.ts'
 import { FORMATS } from './formats.ts'
@@ -114,22 +114,22 @@ export async function validateSettings (raw: RawSettings, check: CheckValues, fa
   return resolveSettings(validated!, gate?.settings, faults.unknownVariables)
 }
 
-let judgeIssuers: ValidateFunction | undefined
-
 /**
- * Reads the answer of a function that names issuers: an object as an entry of `idp.issuers`.
+ * Makes the reader of what a function answers that names issuers: an object as an entry of `idp.issuers`. It throws SettingsError.
  * @param defaults what the entry leaves out
- * @throws SettingsError
  */
-export function readIssuerRecord (record: object, defaults: Settings): IssuerSettings {
-  const { IDP_ISSUERS } = typedValues(settingsFromOptions({ idp: { issuers: [record] } }))
-  judgeIssuers ??= createAjv({ allErrors: true, meta: false, validateSchema: false, formats: FORMATS }).compile(schemaOf('IDP_ISSUERS'))
-  judgeIssuers(IDP_ISSUERS)
-  const errors = (judgeIssuers.errors ?? []).map(({ instancePath }) => ({ instancePath: `/IDP_ISSUERS${instancePath}` }))
+export function createIssuerReader (defaults: Settings): (record: object) => IssuerSettings {
+  const judge = createAjv({ allErrors: true, meta: false, validateSchema: false, formats: FORMATS }).compile(schemaOf('IDP_ISSUERS'))
   const { IDP_AUDIENCE, SECURITY_PROFILE, CLIENT_CERTIFICATE, TRUST_PROXY } = defaults
-  const problems = describeProblems({ IDP_AUDIENCE, SECURITY_PROFILE, CLIENT_CERTIFICATE, TRUST_PROXY, IDP_ISSUERS }, errors, NO_FAULTS)
-  if (problems.length > 0) throw new SettingsError(problems)
-  return resolveIssuer((IDP_ISSUERS as RawSettings[])[0] as SettingValues, defaults)
+
+  return record => {
+    const { IDP_ISSUERS } = typedValues(settingsFromOptions({ idp: { issuers: [record] } }))
+    judge(IDP_ISSUERS)
+    const errors = (judge.errors ?? []).map(({ instancePath }) => ({ instancePath: `/IDP_ISSUERS${instancePath}` }))
+    const problems = describeProblems({ IDP_AUDIENCE, SECURITY_PROFILE, CLIENT_CERTIFICATE, TRUST_PROXY, IDP_ISSUERS }, errors, NO_FAULTS)
+    if (problems.length > 0) throw new SettingsError(problems)
+    return resolveIssuer((IDP_ISSUERS as RawSettings[])[0] as SettingValues, defaults)
+  }
 }
 
 /** What the validator is told. A tree is judged elsewhere. */

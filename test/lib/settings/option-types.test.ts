@@ -43,7 +43,8 @@ const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
   { options: { idp: ['tenant.example'] }, problem: 'options: idp is a section: expected keys under it' },
   { options: { idp: { audience: () => 'x' } }, problem: /^options: idp\.audience is not a text, a number, a boolean or a list; allowed: / },
   { options: { IDP_SCOPE_CLAIMS: [Symbol('scope')] }, problem: /^options: IDP_SCOPE_CLAIMS is not a text/ },
-  { options: { idp: { domain: 'tenant.example' }, IDP_AUDIENCE: 'x' }, problem: /idp is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ }
+  { options: { idp: { domain: 'tenant.example' }, IDP_AUDIENCE: 'x' }, problem: /idp is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ },
+  { options: { gate: { rules: [] }, IDP_AUDIENCE: 'x' }, problem: /gate is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ }
 ]
 
 t.test('Options that say something else are refused, with the name that was meant.', t => {
