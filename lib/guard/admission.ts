@@ -17,7 +17,7 @@ export interface RequestAuth {
   readonly jkt: string | undefined
   /** The issuer of the token, as the settings name it. */
   readonly issuer: string
-  /** When the token expires, in Unix seconds. */
+  /** When the token expires, in Unix seconds. If its issuer does not say, the time until which the issuer's answer about it is used. */
   readonly expiresAt: number
 }
 

@@ -43,7 +43,7 @@ export async function createIntrospection ({ issuer, introspection, algs }: Issu
     }),
     readSigned: signed ? createSignedAnswerReader({ issuers: rules.issuers, algs, clientId, keys, verifySignature: createSignatureVerifier() }) : undefined
   })
-  return { covers, inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs }) }
+  return { covers, cacheSeconds, inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs }) }
 }
 
 const MAX_BYTES = 64 * 1024

@@ -23,6 +23,8 @@ export type IntrospectedTokens = 'opaque' | 'jwt' | 'all'
 export interface TokenIntrospection {
   readonly covers: IntrospectedTokens
   readonly inquiry: Inquiry
+  /** Seconds for which an answer about an active token is used. */
+  readonly cacheSeconds: number
 }
 
 /** The issuers whose tokens pass. It chooses by the `iss` of a token, which nobody has verified yet. */

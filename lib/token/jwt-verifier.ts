@@ -19,8 +19,9 @@ export interface JwtVerifierOptions {
 }
 
 /**
- * Verifies JWT access tokens (RFC 9068): first it chooses the issuer, then it runs all checks that need no key, then it checks the
- * signature under a key that this issuer publishes.
+ * Verifies access tokens. For a JWT (RFC 9068) it first chooses the issuer, then it runs all checks that need no key, then it checks the
+ * signature under a key that this issuer publishes, and it asks the issuer if that is set. About any other token it asks the one issuer
+ * that has opaque tokens (RFC 7662), if there is one.
  */
 export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   const { issuers, verified } = options
@@ -93,9 +94,13 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
 
   function verifyOpaque ({ issuer, rules, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: Scheme, now: number, done: TokenDone): void {
     if (!isOffered(scheme, dpopMode)) return done(new Refusal('scheme_not_offered'))
-    introspection!.inquiry.claimsOf(text, rules, now, (error, inquired) => {
+    const { inquiry, cacheSeconds } = introspection!
+    inquiry.claimsOf(text, rules, now, (error, inquired) => {
       if (!inquired) return done(error)
-      keep(createVerifiedToken({ text, claims: inquired.settled, issuer, dpopMode, isTrusted: inquired.isCurrent, scopeClaims }), done)
+      const { settled: claims, isCurrent: isTrusted } = inquired
+      // The issuer may leave out `exp`. Then nobody knows more than its answer, which is asked for anew.
+      const expiresAt = claims.exp ?? Math.floor(now) + cacheSeconds
+      keep(createVerifiedToken({ text, claims, issuer, dpopMode, isTrusted, scopeClaims, expiresAt }), done)
     })
   }
 

@@ -6,10 +6,12 @@ import type { VerifiedToken } from './token-verifier.ts'
 /** The text, the claims and the trust of a token that was verified. */
 export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'issuer' | 'dpopMode' | 'isTrusted'> {
   readonly scopeClaims: readonly ScopeClaim[]
+  /** Unix seconds. The default is `exp`. */
+  readonly expiresAt?: number
 }
 
 /** Makes a verified token from what its checks found. The claims are frozen in place, not copied. */
-export function createVerifiedToken ({ text, claims, issuer, dpopMode, isTrusted, scopeClaims }: VerifiedTokenParts): VerifiedToken {
+export function createVerifiedToken ({ text, claims, issuer, dpopMode, isTrusted, scopeClaims, expiresAt = claims.exp }: VerifiedTokenParts): VerifiedToken {
   return Object.freeze({
     text,
     claims: deepFreeze(claims),
@@ -18,7 +20,7 @@ export function createVerifiedToken ({ text, claims, issuer, dpopMode, isTrusted
     tokenHash: hash('sha256', text, 'base64url'),
     issuer,
     dpopMode,
-    expiresAt: claims.exp,
+    expiresAt,
     isTrusted
   })
 }

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
 import { readSettings } from '../../holdfast.ts'
@@ -36,7 +37,7 @@ interface Asked extends RunningApp {
 const CLIENT = { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' }
 
 /** The service with an introspection endpoint beside its issuer. */
-async function start (t: Test, values: RawSettings): Promise<Asked> {
+async function start (t: Test, values: RawSettings, prepare?: (app: FastifyInstance) => void): Promise<Asked> {
   const issuer = await startIssuer(t)
   const forms: URLSearchParams[] = []
   const requests: IncomingMessage[] = []
@@ -53,7 +54,7 @@ async function start (t: Test, values: RawSettings): Promise<Asked> {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => { server.closeAllConnections(); server.close() })
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
-  const running = await startApp(t, issuer, { ...CLIENT, IDP_INTROSPECTION_ENDPOINT: endpoint, ...values })
+  const running = await startApp(t, issuer, { ...CLIENT, IDP_INTROSPECTION_ENDPOINT: endpoint, ...values }, prepare)
   const asked: Asked = { ...running, issuer, forms, requests, answer: {} }
   return asked
 }
@@ -203,6 +204,17 @@ t.test('With a JWT that is kept, the provider is asked when its answer is too ol
   expectRefusal(t, await call(asked, { lines: bearerLines(token) }), 'token_inactive', 'Bearer')
   asked.answer = active()
   t.equal((await call(asked, { lines: bearerLines('opaque') })).status, 200)
+})
+
+t.test('An opaque token is known to be good until it expires, or until its issuer is asked again', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'opaque' }, app => app.get('/caller', { onRequest: app.authenticate() }, ({ auth }) => auth))
+  const exp = later()
+  asked.answer = active({ exp })
+  t.equal((await call(asked, { path: '/caller', lines: bearerLines('a') })).body.expiresAt, exp)
+  asked.answer = active({ exp: undefined })
+  const before = Math.floor(Date.now() / 1000)
+  const { expiresAt } = (await call(asked, { path: '/caller', lines: bearerLines('b') })).body
+  t.ok(expiresAt >= before + 10 && expiresAt <= Date.now() / 1000 + 10, 'the ten seconds of its answer')
 })
 
 t.test('Opaque tokens go by the mode of their issuer', async t => {
