@@ -1,5 +1,5 @@
 import type { JsonObject } from '../jose/jws.ts'
-import { parseDocument } from '../provider/key-set.ts'
+import { parseDocument } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import type { Exchange, PostingExchange, PostingTransport } from '../provider/transport.ts'
 import { Refusal } from '../refusal.ts'

@@ -2,21 +2,10 @@ import { createPublicKey } from 'node:crypto'
 import type { AsymmetricKeyDetails, JsonWebKey } from 'node:crypto'
 import { isCanonicalBase64url } from '../jose/jws.ts'
 import { isCoordinate } from '../jose/public-key.ts'
-import { ALGORITHMS, isSameAlg, JWS_ALGS } from '../jose/signature.ts'
+import { ALGORITHMS, isSameAlg } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
+import { parseDocument } from './provider-document.ts'
 import { ProviderFailure } from './provider-failure.ts'
-
-/** A key of the provider. It is the same object for as long as the key stays in the set unchanged, so caches may refer to it. */
-export interface SigningKey {
-  readonly kid: string | undefined
-  /** SPKI in PEM. */
-  readonly pem: string
-  /** The algorithms that the key may verify. No other is ever tried with it. */
-  readonly algs: readonly JwsAlg[]
-}
-
-/** The usable keys of one fetched set, by identity. */
-export type SigningKeys = ReadonlyMap<string, SigningKey>
 
 /** The members of a JWK that make the public key, and no other. */
 export type KeyMaterial =
@@ -118,21 +107,6 @@ export interface KeySet {
   readonly passedOver: PassedOver
 }
 
-/** UTF-8, as RFC 8259 section 8.1 requires. A byte order mark is dropped. */
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-/** Returns the object that a document of the provider holds. Throws ProviderFailure `not_json`, or `malformed` for other JSON. */
-export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed' | 'set_malformed' | 'introspection_malformed'): Record<string, unknown> {
-  let document: unknown
-  try {
-    document = JSON.parse(utf8.decode(body))
-  } catch {
-    throw new ProviderFailure('not_json', undefined, { expected: 'JSON' })
-  }
-  if (typeof document !== 'object' || document === null || Array.isArray(document)) throw new ProviderFailure(malformed)
-  return document as Record<string, unknown>
-}
-
 /**
  * Decides which keys of a JWK Set document (RFC 7517 section 5) may verify access tokens. `accepted` are the algorithms of tokens.
  *
@@ -163,65 +137,4 @@ export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): Ke
 /** Equal for two keys only if their texts are equal: a number that is written in two ways counts as two numbers. */
 export function keyIdentity ({ kid, material, algs }: UsableKey): string {
   return JSON.stringify([material, algs, kid])
-}
-
-/** A token is tried against at most this many keys, so that its number of verifications is bounded. */
-const MAX_CANDIDATES = 8
-
-const NONE: readonly SigningKey[] = Object.freeze([])
-
-/** The keys of one fetched set, arranged for requests. A ring never changes: the next set gets a new ring. */
-export interface KeyRing {
-  readonly keys: SigningKeys
-  /**
-   * The keys that may have signed a token by this algorithm: the first 8 of those with this `kid`, or the first 8 of all of them if
-   * there is no `kid`.
-   */
-  candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[]
-  /** Whether this very object is in the set. */
-  has (key: SigningKey): boolean
-}
-
-/** @param keys the usable keys of a set */
-export function createKeyRing (keys: SigningKeys): KeyRing {
-  const all = [...keys.values()]
-  const members = new Set(all)
-  const byAlg = new Map<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>()
-  for (const alg of JWS_ALGS) {
-    const able = all.filter(({ algs }) => algs.includes(alg))
-    if (able.length > 0) byAlg.set(alg, keysByKid(able))
-  }
-
-  return {
-    keys,
-    candidates: (kid, alg) => byAlg.get(alg)?.get(kid) ?? NONE,
-    has: (key) => members.has(key)
-  }
-}
-
-/**
- * If a token names no key, any key may have signed it. If a token names a key, only keys with that name may have signed it (RFC 7515
- * section 4.1.4).
- */
-function keysByKid (keys: readonly SigningKey[]): ReadonlyMap<string | undefined, readonly SigningKey[]> {
-  const byKid = new Map<string | undefined, readonly SigningKey[]>([[undefined, Object.freeze(keys.slice(0, MAX_CANDIDATES))]])
-  for (const key of keys) {
-    if (key.kid === undefined) continue
-    const namesakes = byKid.get(key.kid) ?? NONE
-    if (namesakes.length < MAX_CANDIDATES) byKid.set(key.kid, Object.freeze([...namesakes, key]))
-  }
-  return byKid
-}
-
-/** Whether two sets hold the same keys in the same order. */
-export function isSameSet (older: SigningKeys, newer: SigningKeys): boolean {
-  const identities = newer.keys()
-  return older.size === newer.size && [...older.keys()].every((identity) => identity === identities.next().value)
-}
-
-/** The number of keys that only the newer set has, and the number of keys that only the older set has. */
-export function keyChanges (older: SigningKeys, newer: SigningKeys): { added: number, removed: number } {
-  let stayed = 0
-  for (const identity of newer.keys()) if (older.has(identity)) stayed++
-  return { added: newer.size - stayed, removed: older.size - stayed }
 }

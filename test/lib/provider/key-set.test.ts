@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { parseDocument, parseKeySet, UNUSABLE_KEYS, usableKey } from '../../../lib/provider/key-set.ts'
+import { parseKeySet, UNUSABLE_KEYS, usableKey } from '../../../lib/provider/key-set.ts'
+import { parseDocument } from '../../../lib/provider/provider-document.ts'
 import { KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
 import { PROVIDER_FAILURES } from '../../../lib/provider/provider-failure.ts'
 import { isLoopbackHttp, parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer } from '../../../lib/provider/provider-url.ts'
