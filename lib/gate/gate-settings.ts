@@ -45,17 +45,22 @@ const FIXED_PATHS: readonly string[] = ['/.well-known/oauth-protected-resource',
 
 const MEMBERS = ['upstream', 'rules', 'timeoutSeconds', 'bodyLimit', 'claims', 'passCredentials', 'statementKey', 'statementAudience', 'ownPrefix', 'grpcPort'] as const
 
+/** What an upstream is guarded by if nobody wrote rules. */
+const ANY_TOKEN_EVERYWHERE = [{ path: '/*' }]
+
 /**
  * Reads the section `gate`. It never throws. Each problem names the path of the part, such as `gate.rules[1].path`, and its place.
  * @param places where the parts are, in words, by their paths
+ * @param upstreamBeside an upstream that is given beside the section, and takes the place of its `upstream`. Then the section may be
+ * undefined, and without `rules` any valid token passes for every path. Whether it is well-formed is judged elsewhere.
  */
-export function parseGate (given: unknown, places: ReadonlyMap<string, string> = new Map()): ParsedGate {
+export function parseGate (given: unknown, places: ReadonlyMap<string, string> = new Map(), upstreamBeside?: unknown): ParsedGate {
   const problems: string[] = []
   const tell = (path: string, problem: string): void => {
     const place = places.get(path)
     problems.push(`${place === undefined ? '' : `${place}: `}${path}${problem}`)
   }
-  const section = asObject(given)
+  const section = asObject(given ?? {})
   if (!section) tell('gate', ' is a section: expected members such as upstream and rules')
   const members = section ?? {}
   for (const name of Object.keys(members)) {
@@ -72,8 +77,10 @@ export function parseGate (given: unknown, places: ReadonlyMap<string, string> =
     return unset
   }
 
+  const inFile = read('upstream', undefined, 'http or https URL of a host, with a port or without, and nothing more', parseUpstream)
+  const hasUpstream = members.upstream !== undefined || upstreamBeside !== undefined
   const settings: GateSettings = {
-    upstream: read('upstream', undefined, 'http or https URL of a host, with a port or without, and nothing more', parseUpstream),
+    upstream: parseUpstream(upstreamBeside) ?? inFile,
     rules: readRules(),
     timeoutSeconds: read('timeoutSeconds', DEFAULT_TIMEOUT_SECONDS, `1 to ${MAX_TIMEOUT_SECONDS}`, integerUpTo(1, MAX_TIMEOUT_SECONDS)),
     bodyLimit: read('bodyLimit', undefined, 'a whole number of bytes', integerUpTo(0, Number.MAX_SAFE_INTEGER)),
@@ -90,7 +97,7 @@ export function parseGate (given: unknown, places: ReadonlyMap<string, string> =
   return { settings, problems }
 
   function readRules (): readonly GateRule[] {
-    const list = members.rules ?? []
+    const list = members.rules ?? (upstreamBeside === undefined ? [] : ANY_TOKEN_EVERYWHERE)
     if (!Array.isArray(list)) {
       tell('gate.rules', ' is a list: expected entries such as { path: /orders/*, scope: read:orders }')
       return []
@@ -100,9 +107,14 @@ export function parseGate (given: unknown, places: ReadonlyMap<string, string> =
       const rule = parseRule(entry, (member, problem) => tell(member === undefined ? path : `${path}.${member}`, problem))
       return rule && { index, rule }
     }).filter(rule => rule !== undefined)
-    const ownPaths = members.upstream === undefined ? [] : ownPathsOf(typeof members.ownPrefix === 'string' ? members.ownPrefix : '')
-    for (const { index, problem } of findRuleConflicts(rules, ownPaths)) tell(`gate.rules[${index}]`, problem)
+    const ownPaths = hasUpstream ? ownPathsOf(typeof members.ownPrefix === 'string' ? members.ownPrefix : '') : []
+    for (const { index, problem } of findRuleConflicts(rules, ownPaths, nameOfRule)) tell(`gate.rules[${index}]`, problem)
     return rules.map(({ rule }) => rule)
+  }
+
+  function nameOfRule (index: number): string {
+    const path = `gate.rules[${index}]`
+    return places.has(path) ? `${path} (${places.get(path)})` : path
   }
 }
 
@@ -120,7 +132,8 @@ function parseText (given: unknown): string | undefined {
   return typeof text === 'string' && text !== '' ? text : undefined
 }
 
-function parseUpstream (given: unknown): string | undefined {
+/** The origin of an upstream. Undefined if it is no http or https URL of a host, or has more than that. */
+export function parseUpstream (given: unknown): string | undefined {
   // The path of a request is passed on as it came, so an upstream with a path of its own would be another resource.
   const [, origin] = (typeof given === 'string' ? /^(https?:\/\/[^/?#\\@\s]+)\/?$/i.exec(given) : null) ?? []
   return origin !== undefined && URL.canParse(origin) ? new URL(origin).origin : undefined

@@ -143,32 +143,41 @@ interface IndexedRule {
   readonly rule: GateRule
 }
 
-/** Finds rules that hold for the same requests, and rules for paths that the service answers itself. */
-export function findRuleConflicts (rules: readonly IndexedRule[], ownPaths: readonly string[]): RuleConflict[] {
+/**
+ * Finds rules that hold for the same requests, and rules for paths that the service answers itself.
+ * @param nameOf names a rule for people, by its index
+ */
+export function findRuleConflicts (rules: readonly IndexedRule[], ownPaths: readonly string[], nameOf: (index: number) => string): RuleConflict[] {
   const conflicts: RuleConflict[] = []
   const router = createRouter(ROUTER_OPTIONS)
   for (const { index, rule } of rules) {
-    const own = ownPaths.find(path => rule.path === path || rule.path.startsWith(`${path}/`))
+    const path = routerForm(rule.path)
+    const own = ownPaths.find(own => path === own || path.startsWith(`${own}/`))
     if (own !== undefined) {
       conflicts.push({ index, problem: ` is unreachable: the service itself answers under ${own}` })
       continue
     }
-    const path = routerForm(rule.path)
-    for (const method of rule.methods ?? KNOWN_METHODS) {
+    const methods = rule.methods ?? [...KNOWN_METHODS]
+    const taken = methods.filter(method => {
       try {
         router.on(method as 'GET', path, noHandler, index)
+        return false
       } catch {
-        conflicts.push({ index, problem: ` overlaps ${nameOfOther(rules, index, rule, method)}: both hold for ${method} ${rule.path}` })
-        break
+        return true
       }
-    }
+    })
+    if (taken.length === 0) continue
+    const others = taken.map(method => rules.find(other => other.index < index && isSamePath(other.rule, rule) && (other.rule.methods?.includes(method) ?? true))!)
+    const isCovered = taken.length === methods.length && others.every(other => shapeOf(other.rule) === shapeOf(rule))
+    const names = [...new Set(others.map(other => nameOf(other.index)))].join(' and ')
+    conflicts.push({ index, problem: isCovered ? ` is unreachable: all its requests belong to ${names}` : ` overlaps ${names}: both hold for ${taken[0]} ${rule.path}` })
   }
   return conflicts
 }
 
-function nameOfOther (rules: readonly IndexedRule[], index: number, rule: GateRule, method: string): string {
-  const other = rules.find(other => other.index < index && isSamePath(other.rule, rule) && (other.rule.methods?.includes(method) ?? true))
-  return `gate.rules[${other!.index}]`
+/** The same for two paths that differ only in the names of their parameters. */
+function shapeOf ({ path }: GateRule): string {
+  return routerForm(path).replace(/:[A-Za-z0-9_]+/g, ':')
 }
 
 function isSamePath (a: GateRule, b: GateRule): boolean {

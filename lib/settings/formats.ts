@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { parseUpstream } from '../gate/gate-settings.ts'
 import { parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
 import { parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { parseAuthority } from '../url/http-url.ts'
@@ -74,6 +75,10 @@ function isScope (text: string): boolean {
   return /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(text)
 }
 
+function isGateUpstream (text: string): boolean {
+  return parseUpstream(text) !== undefined
+}
+
 function isOrigin (text: string): boolean {
   if (text === '*') return true
   // The Origin that a browser sends (RFC 6454 section 6.2): punycode, no default port, no path. A pattern would match no origin.
@@ -114,6 +119,7 @@ export const FORMATS = {
   'rate-limit': isRateLimit,
   'resource-url': isResourceUrl,
   scope: isScope,
+  'gate-upstream': isGateUpstream,
   origin: isOrigin
 } as const
 

@@ -229,6 +229,8 @@ export interface EnvironmentOptions {
   readonly LOG_LEVEL?: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent' | Text | undefined
   /** Port to listen on (only the service). Values: integer, 0 (any free port) to 65535. Default: 8000 in profile 1, 8080 in profile 2. */
   readonly PORT?: number | Text | undefined
+  /** The service that the gate guards, in place of gate.upstream; without gate.rules, any valid token passes for every path (only the service). Values: http or https URL of a host, with a port or without, and nothing more. Default: gate.upstream. */
+  readonly GATE_UPSTREAM?: string | undefined
   /** Proxy for calls to an https provider if HTTPS_PROXY is not set; an http provider (on loopback) is called directly. Values: http or https URL. Default: none. */
   readonly HTTP_PROXY?: string | undefined
   /** Proxy for calls to an https provider. Values: http or https URL. Default: none. */

@@ -327,6 +327,14 @@ export const SETTINGS = {
     example: { upstream: 'http://127.0.0.1:3000', rules: [{ path: '/*', allow: 'token' }] },
     unset: 'no gate'
   },
+  GATE_UPSTREAM: {
+    file: null,
+    about: 'the service that the gate guards, in place of gate.upstream; without gate.rules, any valid token passes for every path',
+    schema: { type: 'string', format: 'gate-upstream' },
+    allowed: 'http or https URL of a host, with a port or without, and nothing more',
+    example: 'http://127.0.0.1:3000',
+    unset: 'gate.upstream'
+  },
   HTTP_PROXY: {
     file: null,
     about: 'proxy for calls to an https provider if HTTPS_PROXY is not set; an http provider (on loopback) is called directly',

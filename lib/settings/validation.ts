@@ -108,10 +108,15 @@ export async function validateSettings (raw: RawSettings, check: CheckValues, fa
     errors = (error as { errors?: readonly SchemaError[] }).errors
     if (!errors) throw error
   }
-  const gate = values.GATE === undefined ? undefined : parseGate(values.GATE, faults.places)
+  const gate = isGate(values) ? parseGate(values.GATE, faults.places, values.GATE_UPSTREAM) : undefined
   const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults), ...gate?.problems ?? []]
   if (problems.length > 0) throw new SettingsError(problems)
   return resolveSettings(validated!, gate?.settings, faults.unknownVariables)
+}
+
+/** Whether the settings make the service a gate. */
+export function isGate ({ GATE, GATE_UPSTREAM }: RawSettings): boolean {
+  return GATE !== undefined || GATE_UPSTREAM !== undefined
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Section } from './settings-files.ts'
 import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
 
 /** The settings that only the whole service reads. The plugin takes them, so that one object fits both. */
-const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set(['IDP_CUSTOM_CLAIM', 'API_PROFILE', 'ERROR_BODY', 'CORS_ORIGINS', 'METRICS', 'LOG_LEVEL', 'PORT', 'GATE'])
+const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set(['IDP_CUSTOM_CLAIM', 'API_PROFILE', 'ERROR_BODY', 'CORS_ORIGINS', 'METRICS', 'LOG_LEVEL', 'PORT', 'GATE', 'GATE_UPSTREAM'])
 
 /** What each option is for, said once: for the docstring in the editor and for the row of the table. */
 function purposeOf (name: SettingName): { about: string, allowed: string, byDefault: string } {

@@ -8,12 +8,12 @@ import type { Settings } from '../../../lib/settings/settings.ts'
 const ENOUGH = 'idp:\n  domain: tenant.example\n  audience: https://api.example\n'
 
 /** The settings of a configuration file. @throws SettingsError */
-async function read (gate: string): Promise<Settings> {
-  const { values, ...faults } = collectSettings({ environment: {}, readFile: name => name === 'config.yaml' ? ENOUGH + gate : undefined })
+async function read (gate: string, environment: Record<string, string> = {}): Promise<Settings> {
+  const { values, ...faults } = collectSettings({ environment, readFile: name => name === 'config.yaml' ? ENOUGH + gate : undefined })
   return readSettings(values, faults)
 }
 
-const problemsOf = (gate: string): Promise<readonly string[]> => read(gate).then(() => [], ({ problems }: SettingsError) => problems)
+const problemsOf = (...given: Parameters<typeof read>): Promise<readonly string[]> => read(...given).then(() => [], ({ problems }: SettingsError) => problems)
 
 t.test('A gate has defaults, and takes what the file says.', async t => {
   t.equal((await read('')).gate, undefined)
@@ -61,6 +61,18 @@ t.test('A gate has defaults, and takes what the file says.', async t => {
   })
 })
 
+t.test('An upstream beside the file takes the place of the one in it, and needs no rules.', async t => {
+  const environment = { GATE_UPSTREAM: 'http://127.0.0.1:3000/' }
+  const everywhere = { path: '/*', methods: undefined, requirement: {}, audience: undefined, upgrade: false }
+  t.match((await read('', environment)).gate, { upstream: 'http://127.0.0.1:3000', rules: [everywhere] })
+  t.match((await read('gate:\n  upstream: http://a\n  claims: [email]\n', environment)).gate, { upstream: 'http://127.0.0.1:3000', rules: [everywhere], claims: [{ claim: 'email' }] })
+  t.same((await read('gate:\n  rules: []\n', environment)).gate?.rules, [], 'an empty list lets nothing pass')
+  t.match((await read('gate:\n  rules:\n    - path: /a\n', environment)).gate?.rules, [{ path: '/a' }])
+  t.same((await read('gate:\n  upstream: http://a\n')).gate?.rules, [], 'without it nothing passes unless there is a rule')
+  t.same(await problemsOf('', { GATE_UPSTREAM: 'http://a/b' }), ['GATE_UPSTREAM is "http://a/b"; allowed: http or https URL of a host, with a port or without, and nothing more'])
+  t.same(await problemsOf('gate:\n  rules:\n    - path: /docs\n', environment), ['config.yaml, line 6: gate.rules[0] is unreachable: the service itself answers under /docs'])
+})
+
 t.test('Each mistake stops the start, with its line and the name of the member.', async t => {
   const rows: Array<[gate: string, problem: string]> = [
     ['gate: on', 'config.yaml, line 4: gate is a section: expected members such as upstream and rules'],
@@ -83,10 +95,22 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate:\n  rules:\n    - path: /a\n      audience: ""', 'config.yaml, line 7: gate.rules[0].audience is not usable; allowed: any non-empty string'],
     ['gate:\n  rules:\n    - path: /a\n      methods: [get]', 'config.yaml, line 7: gate.rules[0].methods is not usable; allowed: a list of HTTP methods in upper case'],
     ['gate:\n  rules:\n    - path: /a\n      methods: []', 'config.yaml, line 7: gate.rules[0].methods is not usable; allowed: a list of HTTP methods in upper case'],
-    ['gate:\n  rules:\n    - path: /a\n    - path: /b\n    - methods: [PUT, GET]\n      path: /a', 'config.yaml, line 8: gate.rules[2] overlaps gate.rules[0]: both hold for PUT /a'],
-    ['gate:\n  rules:\n    - { path: "/a/:id", methods: GET }\n    - { path: "/a/:name", methods: [HEAD] }', 'config.yaml, line 7: gate.rules[1] overlaps gate.rules[0]: both hold for HEAD /a/:name'],
-    ['gate:\n  rules:\n    - path: /a\n    - path: /a/:id?', 'config.yaml, line 7: gate.rules[1] overlaps gate.rules[0]: both hold for '],
+    ['gate:\n  rules:\n    - path: /a\n    - path: /b\n    - methods: [PUT, GET]\n      path: /a', 'config.yaml, line 8: gate.rules[2] is unreachable: all its requests belong to gate.rules[0] (config.yaml, line 6)'],
+    ['gate:\n  rules:\n    - path: /a\n      methods: [GET]\n    - path: /a\n      methods: [GET, PUT]', 'config.yaml, line 8: gate.rules[1] overlaps gate.rules[0] (config.yaml, line 6): both hold for GET /a'],
+    ['gate:\n  rules:\n    - { path: /a, methods: PUT }\n    - { path: /a, methods: [POST] }\n    - { path: /%61, methods: [PUT, POST] }', 'config.yaml, line 8: gate.rules[2] is unreachable: all its requests belong to gate.rules[0] (config.yaml, line 6) and gate.rules[1] (config.yaml, line 7)'],
+    ['gate:\n  rules:\n    - { path: "/a/:x(^\\\\d+$)" }\n    - { path: "/a/:y(^1.*$)" }', 'config.yaml, line 7: gate.rules[1] overlaps gate.rules[0] (config.yaml, line 6): both hold for '],
+    ['gate:\n  rules:\n    - /a', 'config.yaml, line 6: gate.rules[0] is not usable; expected members such as path and scope'],
+    ['gate:\n  rule:\n    - path: /a', 'config.yaml, line 5: gate.rule is unknown; did you mean gate.rules?'],
+    ['gate:\n  rules:\n    - path: /a\n      method: GET', 'config.yaml, line 7: gate.rules[0].method is unknown; did you mean methods?'],
+    ['gate:\n  rules:\n    - path: /a\n      path: /b', 'config.yaml, line 7: the key "gate.rules[0].path" appears twice'],
+    ['gate:\n  rules:\n    - path: /a\n      authorizationDetails: a', 'config.yaml, line 7: gate.rules[0].authorizationDetails is unknown'],
+    ['gate:\n  rules:\n    - path: /a\n      methods: [CONNECT]', 'config.yaml, line 7: gate.rules[0].methods is not usable'],
+    ['gate:\n  rules:\n    - path: /a\n      acr: ""', 'config.yaml, line 7: gate.rules[0].acr is not usable: '],
+    ['gate:\n  rules:\n    - path: /a\n      anyScope: []', 'config.yaml, line 7: gate.rules[0].anyScope is not usable: '],
+    ['gate:\n  rules:\n    - { path: "/a/:id", methods: GET }\n    - { path: "/a/:name", methods: [HEAD] }', 'config.yaml, line 7: gate.rules[1] is unreachable: all its requests belong to gate.rules[0] (config.yaml, line 6)'],
+    ['gate:\n  rules:\n    - path: /a\n    - path: /a/:id?', 'config.yaml, line 7: gate.rules[1] overlaps gate.rules[0] (config.yaml, line 6): both hold for '],
     ['gate:\n  upstream: http://a\n  rules:\n    - path: /health/live', 'config.yaml, line 7: gate.rules[0] is unreachable: the service itself answers under /health'],
+    ['gate:\n  upstream: http://a\n  rules:\n    - path: /%64ocs', 'config.yaml, line 7: gate.rules[0] is unreachable: the service itself answers under /docs'],
     ['gate:\n  upstream: http://a\n  ownPrefix: /-\n  rules:\n    - path: /-/health', 'config.yaml, line 8: gate.rules[0] is unreachable: the service itself answers under /-/health'],
     ['gate:\n  rules:\n    - path: /a?b=c', 'config.yaml, line 6: gate.rules[0].path is unreachable: a rule is chosen by the path, and the query is no part of it'],
     ...['/a/../b', '/a/%2e%2e', '/a//b', '/a%2fb', '/a%', '/a#b', '/a\\b', '/a b'].map((path): [string, string] => [`gate:\n  rules:\n    - path: '${path}'`, 'config.yaml, line 6: gate.rules[0].path is unreachable: such paths are refused before any rule']),
@@ -110,6 +134,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
 
 t.test('Options have no lines, so a problem has only the path.', t => {
   t.same(parseGate({ rules: [{ path: '/\ud800' }] }).problems, ['gate.rules[0].path is unreachable: such paths are refused before any rule (escape)'])
+  t.same(parseGate({ rules: [{ path: '/a' }, { path: '/a' }] }).problems, ['gate.rules[1] is unreachable: all its requests belong to gate.rules[0]'])
   t.same(parseGate({ rules: [{ path: '/a', scop: 'b' }] }).problems, ['gate.rules[0].scop is unknown; did you mean scope?'])
   t.end()
 })

@@ -155,6 +155,7 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
   { name: 'LOG_LEVEL', passes: ['fatal', 'trace', 'silent'], fails: ['loud', 'INFO'] },
   { name: 'PORT', passes: ['0', '65535', 8000], fails: ['-1', '65536', '80.5', 'http', '/run/socket'] },
   { name: 'HTTP_PROXY', passes: ['http://proxy.example:3128', 'proxy.example:3128', 'https://u:p@proxy.example/'], fails: ['socks5://proxy.example', 'http://', 'http:/proxy.example', 'http://proxy.example/path', 'http://proxy.example?x', 'proxy example'] },
+  { name: 'GATE_UPSTREAM', passes: ['http://127.0.0.1:3000', 'https://orders.example/'], fails: ['127.0.0.1:3000', 'http://a/b', 'ftp://a', 'http://u:p@a'] },
   { name: 'HTTPS_PROXY', passes: ['http://proxy.example:3128'], fails: ['ftp://proxy.example'] },
   { name: 'NO_PROXY', passes: ['*', 'localhost,.internal:8443'], fails: [['localhost']] }
 ]
