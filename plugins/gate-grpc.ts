@@ -45,8 +45,11 @@ export default fp(async (app: FastifyInstance) => {
       session.once('close', () => sessions.delete(session))
     })
     listening.on('stream', (stream, { ':path': path }) => serve(stream, path))
-    await new Promise<void>((resolve, reject) => listening.once('error', reject).listen(port, address, resolve))
-    app.log.info({ event: 'grpc_listening', port: (listening.address() as AddressInfo).port }, 'grpc listening')
+    // Fastify only logs what a hook throws here, and a gate that Envoy cannot ask must not run on.
+    listening.on('error', error => app.server.emit('error', Object.assign(error, { setting: 'gate.grpcPort' })))
+    listening.listen(port, address, () => {
+      app.log.info({ event: 'grpc_listening', port: (listening.address() as AddressInfo).port }, 'grpc listening')
+    })
   })
   app.addHook('onClose', async () => {
     server?.close()

@@ -307,6 +307,11 @@ t.test('A port that is in use gets one sentence.', async t => {
   t.equal(code, 1)
   t.equal(stderr, `Port ${port} of 127.0.0.1 is in use by another program: end it, or set PORT to a port that is free.\n`)
   t.equal((await fetch(`${url}/api/public`)).status, 200, 'the other program is as it was')
+
+  const directory = t.testdir({ 'config.yaml': `gate:\n  grpcPort: ${port}\n  rules: [{ path: /* }]\n` })
+  const gate = await fastify([...START, '--address', '127.0.0.1'], { ...GOOD, PORT: '0', TRUST_PROXY: 'loopback' }, directory)
+  t.equal(gate.code, 1)
+  t.equal(gate.stderr, `Port ${port} of 127.0.0.1 is in use by another program: end it, or set gate.grpcPort to a port that is free.\n`)
 })
 
 t.test('A certificate of an authority of its own is refused, and accepted with NODE_EXTRA_CA_CERTS.', async t => {

@@ -1,4 +1,6 @@
 import { connect } from 'node:http2'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startApp } from '../helpers/app.ts'
@@ -130,6 +132,17 @@ t.test('Only trusted peers may ask, and only what is a question.', async t => {
   t.equal((await call(Buffer.from([0, 0, 0, 0, 9]))).status, '3', 'cut off')
   t.equal((await call(frame(Buffer.from([0x0a, 9])))).status, '3', 'no message')
   await t.rejects(call(frame(Buffer.alloc(300_000))), 'too large')
+})
+
+t.test('A port that is taken ends the start.', async t => {
+  const taken = createServer()
+  await new Promise<void>(resolve => taken.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => taken.close())
+  const { port } = taken.address() as AddressInfo
+  const failed = new Promise<Error>(resolve => {
+    startIssuer(t).then(issuer => startApp(t, issuer, { GATE: { rules: RULES, grpcPort: port } }, app => { app.server.on('error', resolve) }))
+  })
+  t.match(await failed, { code: 'EADDRINUSE', port, setting: 'gate.grpcPort' })
 })
 
 t.test('A fault of our own is an error of gRPC, and nothing passes.', async t => {

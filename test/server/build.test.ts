@@ -22,4 +22,5 @@ t.test('A port or address that cannot be had is told in one sentence, and no oth
   t.match(failure('EACCES'), /^Port 8000 of 127\.0\.0\.1 may not be opened/)
   t.match(failure('EADDRNOTAVAIL'), /^127\.0\.0\.1 is not an address of this machine/)
   t.equal(failure('EMFILE'), undefined)
+  t.match(listenFailure(Object.assign(new Error('taken'), { code: 'EADDRINUSE', setting: 'gate.grpcPort' })), /or set gate\.grpcPort to a port that is free\.$/)
 })

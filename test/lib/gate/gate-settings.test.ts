@@ -81,6 +81,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate: { colour, rules: on }', 'config.yaml, line 4: gate.rules is a list'],
     ['gate:\n  colour: red', 'config.yaml, line 5: gate.colour is unknown'],
     ['gate:\n  grpcPort: 1\n  grpcPort: 2', 'config.yaml, line 6: the key "gate.grpcPort" appears twice'],
+    ...['-1', '65536', '80.5', 'on', 'true', '"0x50"', '[9000]', '""'].map((port): [string, string] => [`gate:\n  grpcPort: ${port}`, 'config.yaml, line 5: gate.grpcPort is not usable; allowed: 0 to 65535']),
     ['gate:\n  rules: {}', 'config.yaml, line 5: gate.rules is a list: expected entries such as { path: /orders/*, scope: read:orders }'],
     ['gate:\n  rules:\n    - word', 'config.yaml, line 6: gate.rules[0] is not usable; expected members such as path and scope'],
     ['gate:\n  rules:\n    - scope: a', 'config.yaml, line 6: gate.rules[0] has no path'],
