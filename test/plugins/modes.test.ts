@@ -5,36 +5,13 @@ import Fastify from 'fastify'
 import t from 'tap'
 import auth from '../../plugins/auth.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
-import type { RefusalReason } from '../../lib/refusal.ts'
-import type { DpopMode } from '../../lib/scheme.ts'
 import { startApp } from '../helpers/app.ts'
 import { call, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import { expectedOf, PROOFS, SCHEMES, TOKENS } from '../helpers/scheme-cases.ts'
 
 const MODES = ['DISABLED', 'ALLOWED', 'REQUIRED'] as const
-const SCHEMES = ['none', 'Bearer', 'DPoP', 'Other'] as const
-const TOKENS = ['unbound', 'bound', 'unusable', 'expired'] as const
-const PROOFS = ['none', 'good', 'bad', 'two', 'joined', 'empty'] as const
-
-type Case = { mode: DpopMode, scheme: typeof SCHEMES[number], token: typeof TOKENS[number], proof: typeof PROOFS[number] }
-
-/** What the rules say, written down a second time and in another way than the guard has them. */
-function expected ({ mode, scheme, token, proof }: Case): RefusalReason | 'accepted' {
-  if (scheme === 'none') return 'credentials_missing'
-  const offered = { DISABLED: ['Bearer'], ALLOWED: ['Bearer', 'DPoP'], REQUIRED: ['DPoP'] }[mode]
-  if (!offered.includes(scheme)) return 'scheme_not_offered'
-  if (token === 'unusable') return 'token_binding_unusable'
-  if (token === 'expired') return 'token_expired'
-  if (scheme === 'Bearer') {
-    if (mode === 'DISABLED') return 'accepted'
-    if (token === 'bound') return 'token_bound'
-    return proof === 'none' ? 'accepted' : 'proof_beside_bearer'
-  }
-  if (token === 'unbound') return 'token_unbound'
-  return ({ none: 'proof_missing', empty: 'proof_missing', good: 'accepted', bad: 'htm_mismatch', two: 'proof_repeated', joined: 'proof_repeated' } as const)[proof]
-}
-
 const OFFERS = {
   DISABLED: [['Bearer', undefined]],
   ALLOWED: [['Bearer', undefined], ['DPoP', 'ES256 ES384 EdDSA Ed25519 PS256 RS256']],
@@ -61,7 +38,7 @@ t.test('Every mode with every scheme, token and proof', async t => {
           const lines = [...scheme === 'none' ? [] : [`Authorization: ${scheme} ${text}`], ...proofs.map(proof => `DPoP: ${proof}`)]
           const title = `${mode}: ${scheme} scheme, ${token} token, ${proof} proof`
           const outcome = await call(running, { lines })
-          const reason = expected({ mode, scheme, token, proof })
+          const reason = expectedOf({ mode, scheme, token, proof })
           if (reason === 'accepted') {
             t.same([outcome.status, outcome.headers['www-authenticate']], [200, undefined], title)
           } else {
