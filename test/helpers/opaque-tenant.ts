@@ -1,0 +1,133 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Provider } from 'oidc-provider'
+import type { Test } from 'tap'
+import { AUDIENCE } from './issuer.ts'
+import { takeRsaKey } from './rsa-keys.ts'
+
+/** A real oidc-provider with tokens that it can be asked about (RFC 7662, RFC 9701) and that can be revoked (RFC 7009). */
+export interface OpaqueTenant {
+  readonly issuer: string
+  /** Of each client of the API, which is named like its method of authentication; and of `signed`, whose answers are JWTs. */
+  readonly clientSecret: string
+  /** The key of the client `private_key_jwt`. */
+  readonly clientKey: KeyObject
+  /** Tokens that were asked about, in order. */
+  readonly asked: string[]
+  /** @param more parameters and headers of the token request, such as a proof */
+  token (format: 'opaque' | 'jwt', more?: { readonly resource?: string, readonly headers?: Record<string, string> }): Promise<string>
+  revoke (token: string): Promise<void>
+}
+
+const FORMATS = ['opaque', 'jwt']
+
+/** It ends with the test. */
+export async function startOpaqueTenant (t: Test): Promise<OpaqueTenant> {
+  const server = createServer()
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const issuer = `http://localhost:${(server.address() as AddressInfo).port}`
+  const clientSecret = randomBytes(24).toString('base64url')
+  const client = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const asked: string[] = []
+  const { warn, info } = console
+  // It starts with advice for production, and does not like that its requests are read.
+  console.warn = console.info = () => {}
+  t.teardown(() => { Object.assign(console, { warn, info }) })
+  const oidc = await import('oidc-provider')
+  const provider: Provider = new oidc.Provider(issuer, configuration(clientSecret, client.publicKey, (...args) => addTwin(provider, ...args)))
+  provider.use(async ({ path, req }, next) => {
+    if (path === '/token/introspection' || path === '/token/revocation') {
+      const form = new URLSearchParams(await readBody(req))
+      if (path === '/token/introspection') asked.push(form.get('token')!)
+      form.set('token', twinOf(form.get('token')!))
+      Object.assign(req, { body: Object.fromEntries(form) })
+    }
+    await next()
+  })
+  server.on('request', provider.callback())
+
+  async function post (path: string, form: Record<string, string>, headers: Record<string, string> = {}): Promise<string> {
+    const answer = await fetch(`${issuer}${path}`, { method: 'POST', headers, body: new URLSearchParams({ client_secret: clientSecret, ...form }) })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(text)
+    return text
+  }
+
+  return {
+    issuer,
+    clientSecret,
+    clientKey: client.privateKey,
+    asked,
+    token: async (format, { headers, ...form } = {}) =>
+      (JSON.parse(await post('/token', { client_id: format, grant_type: 'client_credentials', resource: AUDIENCE, scope: 'read:messages', ...form }, headers)) as { access_token: string }).access_token,
+    async revoke (token) {
+      await post('/token/revocation', { client_id: token.includes('.') ? 'jwt' : 'opaque', token })
+    }
+  }
+}
+
+type Customizer = (context: unknown, token: Twin, parts: { readonly payload: Record<string, unknown> }) => Promise<void>
+
+function configuration (clientSecret: string, clientKey: KeyObject, customizeJwt: Customizer): Record<string, unknown> {
+  const { privateKey } = takeRsaKey()
+  const ofApi = (id: string, more: object = {}) => ({ client_id: id, client_secret: clientSecret, redirect_uris: [], response_types: [], grant_types: [], token_endpoint_auth_method: id, ...more })
+  return {
+    clients: [
+      ...FORMATS.map(format => ofApi(format, { grant_types: ['client_credentials'], token_endpoint_auth_method: 'client_secret_post' })),
+      ofApi('client_secret_basic'),
+      ofApi('client_secret_post'),
+      ofApi('private_key_jwt', { client_secret: undefined, jwks: { keys: [clientKey.export({ format: 'jwk' })] } }),
+      ofApi('signed', { token_endpoint_auth_method: 'client_secret_basic', introspection_signed_response_alg: 'RS256' })
+    ],
+    jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), alg: 'RS256', use: 'sig', kid: 'k1' }] },
+    cookies: { keys: ['unused'] },
+    scopes: ['read:messages'],
+    formats: { customizers: { jwt: customizeJwt } },
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      dPoP: { enabled: true },
+      introspection: { enabled: true, allowedPolicy: () => true },
+      jwtIntrospection: { enabled: true },
+      revocation: { enabled: true, allowedPolicy: () => true },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: (_context: unknown, audience: string, { clientId }: { clientId: string }) => ({ scope: 'read:messages', audience, accessTokenTTL: 600, accessTokenFormat: clientId, jwt: { sign: { alg: 'RS256' } } })
+      }
+    }
+  }
+}
+
+interface Twin {
+  readonly client: object
+  readonly aud: string
+  readonly scope: string
+  jkt?: string
+}
+
+/**
+ * This provider forgets the JWTs that it makes, so nobody can ask about them. Others do not forget. So each one gets an opaque twin,
+ * whose name is its `jti`, and whoever asks about the JWT gets the answer about the twin.
+ */
+async function addTwin (provider: Provider, _context: unknown, { client, aud, scope, jkt }: Twin, { payload }: Parameters<Customizer>[2]): Promise<void> {
+  const { ClientCredentials } = provider as unknown as { ClientCredentials: new (parts: object) => Twin & { setAudience (audience: string): void, save (): Promise<string> } }
+  const twin = new ClientCredentials({ client, scope, expiresIn: 600 })
+  twin.setAudience(aud)
+  if (jkt !== undefined) twin.jkt = jkt
+  payload.jti = await twin.save()
+}
+
+function twinOf (token: string): string {
+  const [, payload] = token.split('.')
+  return payload === undefined ? token : (JSON.parse(Buffer.from(payload, 'base64url').toString()) as { jti: string }).jti
+}
+
+async function readBody (request: IncomingMessage): Promise<string> {
+  let body = ''
+  for await (const chunk of request) body += chunk
+  return body
+}
