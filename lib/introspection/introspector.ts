@@ -11,12 +11,27 @@ export type IntrospectionAnswer = JsonObject | undefined
 /** Asks the provider about tokens. */
 export interface Introspector {
   /**
-   * One call for a token, however many callers wait for it.
+   * One call for a token, however many callers wait for it. If all calls are under way, a stranger is turned away, and a token that is
+   * no stranger gets the next call that is free.
+   * @param isStranger whether nothing speaks for the token yet: it may be made up
    * @throws Refusal introspection_unavailable
    */
-  ask (token: string): Promise<IntrospectionAnswer>
-  state (): { readonly calls: number, readonly failures: number, readonly inFlight: number }
+  ask (token: string, isStranger: boolean): Promise<IntrospectionAnswer>
+  state (): IntrospectorState
   close (): void
+}
+
+/** What the provider was asked since the start. */
+export interface IntrospectorState {
+  /** Answers about tokens that are active, and about those that are not. */
+  readonly active: number
+  readonly inactive: number
+  /** Calls without an answer that could be used. */
+  readonly failures: number
+  /** Questions that were not asked, because too many were under way. */
+  readonly turnedAway: number
+  /** Calls under way now. */
+  readonly inFlight: number
 }
 
 export interface IntrospectorOptions {
@@ -33,23 +48,53 @@ export interface IntrospectorOptions {
 
 /** More tokens than these are not asked about at once, whatever is sent. */
 const MAX_IN_FLIGHT = 64
+/** Each of them has its turn within the deadline of the calls that are under way. */
+const MAX_WAITING = 64
 
 const RETRY_AFTER_SECONDS = 1
 
 export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions): Introspector {
   const running = new Map<string, Promise<IntrospectionAnswer>>()
+  const waiting: Array<() => void> = []
   const exchanges = new Set<PostingExchange>()
-  let calls = 0
-  let failures = 0
+  const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
+  let inFlight = 0
 
-  function call (token: string): Promise<IntrospectionAnswer> {
-    calls++
+  /** Resolves when the token may be asked about. Undefined if it may not. */
+  function takePlace (isStranger: boolean): Promise<void> | undefined {
+    if (inFlight < MAX_IN_FLIGHT) {
+      inFlight++
+      return Promise.resolve()
+    }
+    if (isStranger || waiting.length >= MAX_WAITING) return undefined
+    return new Promise(resolve => { waiting.push(resolve) })
+  }
+
+  function leavePlace (): void {
+    const next = waiting.shift()
+    if (next) next()
+    else inFlight--
+  }
+
+  async function call (token: string, place: Promise<void>): Promise<IntrospectionAnswer> {
+    // Opened now, so that the deadline counts the time in which the token waits.
     const exchange = transport.open()
     exchanges.add(exchange)
-    return post(token, exchange).catch(fail).finally(() => {
+    await place
+    try {
+      const answer = await post(token, exchange)
+      counts[answer ? 'active' : 'inactive']++
+      return answer
+    } catch (error) {
+      counts.failures++
+      const { word, detail } = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name)
+      throw unavailable(word, detail)
+    } finally {
       exchanges.delete(exchange)
       exchange.close()
-    })
+      running.delete(token)
+      leavePlace()
+    }
   }
 
   async function post (token: string, exchange: PostingExchange): Promise<IntrospectionAnswer> {
@@ -63,22 +108,20 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     return parseAnswer(readSigned ? await readSigned(body.toString('latin1')) : parseDocument(body, 'introspection_malformed'))
   }
 
-  function fail (error: Error): never {
-    failures++
-    const { word, detail } = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', error.name)
-    throw unavailable(word, detail)
-  }
-
   return {
-    ask (token) {
+    ask (token, isStranger) {
       const shared = running.get(token)
       if (shared) return shared
-      if (running.size >= MAX_IN_FLIGHT) return Promise.reject(unavailable('busy'))
-      const asked = call(token).finally(() => running.delete(token))
+      const place = takePlace(isStranger)
+      if (!place) {
+        counts.turnedAway++
+        return Promise.reject(unavailable('busy'))
+      }
+      const asked = call(token, place)
       running.set(token, asked)
       return asked
     },
-    state: () => ({ calls, failures, inFlight: running.size }),
+    state: () => ({ ...counts, inFlight }),
     close () {
       for (const exchange of exchanges) exchange.close()
       transport.close()

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { IntrospectionAnswer, Introspector } from '../introspection/introspector.ts'
+import type { IntrospectionAnswer, Introspector, IntrospectorState } from '../introspection/introspector.ts'
 import { Refusal } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import { checkClaimsByRules, isAudienceMet, TOKEN_BINDINGS } from './jwt-checks.ts'
@@ -18,13 +18,21 @@ export type InquiryDone<Settled> = (error: Error | null, inquired?: Inquired<Set
 
 /** Asks the issuer of a token about it, and remembers for a short time what it said. */
 export interface Inquiry {
-  /** The claims of an opaque token: those of the answer, held to the rules for tokens as far as they are there. @param now Unix seconds */
-  claimsOf (text: string, rules: TokenRules, now: number, done: InquiryDone<TokenClaims>): void
+  /**
+   * The claims of an opaque token: those of the answer, held to the rules for tokens as far as they are there.
+   * @param isStranger false for a token that was active before
+   * @param now Unix seconds
+   */
+  claimsOf (text: string, isStranger: boolean, rules: TokenRules, now: number, done: InquiryDone<TokenClaims>): void
   /** Whether a JWT that has passed its own checks is still active. An answer that contradicts its claims is a refusal. */
   confirm (text: string, rules: TokenRules, claims: TokenClaims, done: InquiryDone<void>): void
-  /** For metrics. */
-  state (): ReturnType<Introspector['state']>
+  /** For metrics. The cache is that of refusals; tokens that are active are remembered where verified tokens are. */
+  state (): InquiryState
   close (): void
+}
+
+export interface InquiryState extends IntrospectorState {
+  readonly cache: { readonly entries: number, readonly hits: number, readonly misses: number }
 }
 
 export interface InquiryOptions {
@@ -49,13 +57,19 @@ interface KeptRefusal {
 export function createInquiry (options: InquiryOptions): Inquiry {
   const { introspector, nowMs } = options
   const refusals = new LRUCache<string, KeptRefusal>({ max: MAX_REFUSALS })
+  let hits = 0
+  let misses = 0
 
-  function ask<Settled> (text: string, { audience }: TokenRules, settle: (answer: IntrospectionAnswer) => Settled, done: InquiryDone<Settled>): void {
+  function ask<Settled> (text: string, isStranger: boolean, { audience }: TokenRules, settle: (answer: IntrospectionAnswer) => Settled, done: InquiryDone<Settled>): void {
     // What one audience refuses, another may accept.
     const key = hash('sha256', `${audience} ${text}`, 'base64url')
     const kept = refusals.get(key)
-    if (kept && nowMs() < kept.untilMs) return done(new Refusal(kept.reason))
-    introspector.ask(text).then(answer => {
+    if (kept && nowMs() < kept.untilMs) {
+      hits++
+      return done(new Refusal(kept.reason))
+    }
+    misses++
+    introspector.ask(text, isStranger).then(answer => {
       const untilMs = nowMs() + options.cacheSeconds * 1000
       let settled: Settled
       try {
@@ -69,10 +83,11 @@ export function createInquiry (options: InquiryOptions): Inquiry {
   }
 
   return {
-    state: introspector.state,
+    state: () => ({ ...introspector.state(), cache: { entries: refusals.size, hits, misses } }),
     close: introspector.close,
-    claimsOf: (text, rules, now, done) => ask(text, rules, answer => opaqueClaims(answer, rules, now, options), done),
-    confirm: (text, rules, claims, done) => ask(text, rules, answer => verifyAgreement(claims, answer, rules), done)
+    claimsOf: (text, isStranger, rules, now, done) => ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options), done),
+    // Nobody makes up a JWT whose signature is right.
+    confirm: (text, rules, claims, done) => ask(text, false, rules, answer => verifyAgreement(claims, answer, rules), done)
   }
 }
 

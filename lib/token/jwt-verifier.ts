@@ -28,8 +28,8 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   /** One object for each key, shared by all tokens that the key has signed. */
   const trusts = new WeakMap<SigningKey, () => boolean>()
 
-  function verifyUnknown (issuers: IssuerTable, text: string, scheme: Scheme, now: number, done: TokenDone): void {
-    if (issuers.ofOpaque && !isJwt(text)) return verifyOpaque(issuers.ofOpaque, text, scheme, now, done)
+  function verifyAnew (issuers: IssuerTable, text: string, scheme: Scheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void {
+    if (issuers.ofOpaque && !isJwt(text)) return verifyOpaque(issuers.ofOpaque, text, scheme, known, now, done)
     const presented: PresentedToken = { text, now }
     let issuer: ReturnType<IssuerTable['find']>
     try {
@@ -92,10 +92,10 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     })
   }
 
-  function verifyOpaque ({ issuer, rules, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: Scheme, now: number, done: TokenDone): void {
+  function verifyOpaque ({ issuer, rules, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: Scheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void {
     if (!isOffered(scheme, dpopMode)) return done(new Refusal('scheme_not_offered'))
     const { inquiry, cacheSeconds } = introspection!
-    inquiry.claimsOf(text, rules, now, (error, inquired) => {
+    inquiry.claimsOf(text, !known, rules, now, (error, inquired) => {
       if (!inquired) return done(error)
       const { settled: claims, isCurrent: isTrusted } = inquired
       // The issuer may leave out `exp`. Then nobody knows more than its answer, which is asked for anew.
@@ -109,16 +109,21 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     done(null, token)
   }
 
+  /** If nobody can tell now, the token stays: that it was good before is what sets it apart from one that is made up. */
+  function forgetRefused (known: VerifiedToken, done: TokenDone): TokenDone {
+    return (error, token) => {
+      if (error && (error as Refusal).statusCode !== 503) verified.forget(known)
+      done(error, token)
+    }
+  }
+
   return {
     known: text => verified.get(text),
     verify (text, scheme, known, now, done) {
       if (!issuers) return done(new Refusal('domain_has_scheme'))
-      if (!known) return verifyUnknown(issuers, text, scheme, now, done)
+      if (!known) return verifyAnew(issuers, text, scheme, undefined, now, done)
       if (!isOffered(scheme, known.dpopMode)) return done(new Refusal('scheme_not_offered'))
-      if (!known.isTrusted()) {
-        verified.forget(known)
-        return verifyUnknown(issuers, text, scheme, now, done)
-      }
+      if (!known.isTrusted()) return verifyAnew(issuers, text, scheme, known, now, forgetRefused(known, done))
       const refusal = timeRefusal(known, now, options.clockToleranceSeconds)
       if (!refusal) return done(null, known)
       verified.forget(known)

@@ -2,6 +2,7 @@ import { generateKeyPairSync, randomBytes, verify } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { createClientAuthentication, parseClientKey } from '../../lib/introspection/client-authentication.ts'
@@ -77,6 +78,9 @@ interface Asked {
   readonly bodies: string[]
   /** What the endpoint answers next. */
   answer: { status?: number, body: string, hang?: boolean }
+  /** From now on the endpoint answers nobody until it is released. */
+  hold (): { release (): void }
+  until (isTrue: () => boolean): Promise<void>
 }
 
 async function setUp (t: Test, options: Partial<IntrospectorOptions> = {}, transportOptions: TransportOptions = {}): Promise<Asked> {
@@ -88,6 +92,7 @@ async function setUp (t: Test, options: Partial<IntrospectorOptions> = {}, trans
     bodies.push(body)
     accepts.push(request.headers.accept)
     if (asked.answer.hang) return
+    await held
     response.writeHead(asked.answer.status ?? 200).end(asked.answer.body)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -97,18 +102,29 @@ async function setUp (t: Test, options: Partial<IntrospectorOptions> = {}, trans
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
   const introspector = createIntrospector({ transport, endpoint: async () => url, authenticate: authentication({}), readSigned: undefined, ...options })
   t.teardown(() => introspector.close())
-  const asked: Asked = { introspector, bodies, answer: { body: '{"active":true,"sub":"u"}' } }
+  let held: Promise<void> | undefined
+  const asked: Asked = {
+    introspector,
+    bodies,
+    answer: { body: '{"active":true,"sub":"u"}' },
+    hold () {
+      let release = (): void => {}
+      held = new Promise(resolve => { release = resolve })
+      return { release }
+    },
+    async until (isTrue) { while (!isTrue()) await delay(5) }
+  }
   return asked
 }
 
 t.test('The provider is asked once, and its claims are returned', async t => {
   const asked = await setUp(t)
-  const answers = await Promise.all([asked.introspector.ask('a b'), asked.introspector.ask('a b'), asked.introspector.ask('c')])
+  const answers = await Promise.all([asked.introspector.ask('a b', true), asked.introspector.ask('a b', true), asked.introspector.ask('c', true)])
   t.same(answers, [{ sub: 'u' }, { sub: 'u' }, { sub: 'u' }])
   t.same(asked.bodies.sort(), ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'], 'callers who ask for one token at once share a call')
   asked.answer = { body: '{"active":false,"sub":"u"}' }
-  t.equal(await asked.introspector.ask('a b'), undefined, 'nothing is believed about a token that is not active')
-  t.same(asked.introspector.state(), { calls: 3, failures: 0, inFlight: 0 })
+  t.equal(await asked.introspector.ask('a b', true), undefined, 'nothing is believed about a token that is not active')
+  t.same(asked.introspector.state(), { active: 2, inactive: 1, failures: 0, turnedAway: 0, inFlight: 0 })
 })
 
 t.test('An answer that cannot be used is not taken for a refusal', async t => {
@@ -127,32 +143,57 @@ t.test('An answer that cannot be used is not taken for a refusal', async t => {
   ]
   for (const { title, answer, failure } of answers) {
     asked.answer = answer
-    await t.rejects(asked.introspector.ask('t'), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure }, retryAfterSeconds: 1 }, title)
+    await t.rejects(asked.introspector.ask('t', true), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure }, retryAfterSeconds: 1 }, title)
   }
   asked.answer = { body: '{"active":true}' }
-  t.same(await asked.introspector.ask('t'), {})
-  t.same(asked.introspector.state(), { calls: answers.length + 1, failures: answers.length, inFlight: 0 })
+  t.same(await asked.introspector.ask('t', true), {})
+  t.same(asked.introspector.state(), { active: 1, inactive: 0, failures: answers.length, turnedAway: 0, inFlight: 0 })
 })
 
 t.test('A fault of our own is unavailability too', async t => {
   const asked = await setUp(t, { endpoint: () => Promise.reject(new TypeError('x')) })
-  await t.rejects(asked.introspector.ask('t'), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure: 'unexpected', detail: 'TypeError' } })
+  await t.rejects(asked.introspector.ask('t', true), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure: 'unexpected', detail: 'TypeError' } })
 })
 
 t.test('At most 64 tokens are asked about at once', async t => {
   const asked = await setUp(t, {}, { deadlineMs: 1000 })
   asked.answer = { body: '', hang: true }
-  const waiting = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`t${i}`).catch(error => error))
-  await t.rejects(asked.introspector.ask('one more'), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure: 'busy' } })
-  t.equal(asked.introspector.state().inFlight, 64)
+  const waiting = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`t${i}`, true).catch(error => error))
+  await t.rejects(asked.introspector.ask('one more', true), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure: 'busy' } })
+  t.match(asked.introspector.state(), { inFlight: 64, turnedAway: 1 })
   asked.introspector.close()
   for (const error of await Promise.all(waiting)) t.match(error, { detail: { failure: 'deadline' } })
   asked.answer = { body: '{"active":true}' }
-  t.same(await asked.introspector.ask('one more'), {}, 'and afterwards there is room')
+  t.same(await asked.introspector.ask('one more', true), {}, 'and afterwards there is room')
+})
+
+t.test('A token that is no stranger waits for its turn, and goes before every stranger', async t => {
+  const asked = await setUp(t, {}, { deadlineMs: 60_000 })
+  const tokensAsked = (): unknown[] => asked.bodies.map(body => new URLSearchParams(body).get('token'))
+  const { release } = asked.hold()
+  const strangers = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`stranger-${i}`, true))
+  const known = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`known-${i}`, false))
+  const same = asked.introspector.ask('known-0', true)
+  await t.rejects(asked.introspector.ask('known-64', false), { name: 'Refusal', detail: { failure: 'busy' } }, 'only so many may wait')
+  await t.rejects(asked.introspector.ask('stranger-64', true), { name: 'Refusal', detail: { failure: 'busy' } })
+  await asked.until(() => asked.bodies.length === 64)
+  t.notOk(tokensAsked().some(token => String(token).startsWith('known')), '64 calls, and no more')
+  release()
+  await Promise.all([...strangers, ...known, same])
+  t.equal(asked.bodies.length, 128)
+  t.match(asked.introspector.state(), { active: 128, turnedAway: 2, inFlight: 0 })
+})
+
+t.test('The time in which a token waits counts for its deadline', async t => {
+  const asked = await setUp(t, {}, { deadlineMs: 500 })
+  asked.hold()
+  const outcomes = Array.from({ length: 128 }, (_, i) => asked.introspector.ask(`t${i}`, false).catch(error => error))
+  for (const error of await Promise.all(outcomes)) t.match(error, { reason: 'introspection_unavailable', detail: { failure: 'deadline' } })
+  t.match(asked.introspector.state(), { failures: 128, inFlight: 0 })
 })
 
 t.test('An answer that is a JWT is read by the function that knows the keys', async t => {
   const asked = await setUp(t, { readSigned: async jwt => ({ active: jwt === 'a.b.c', sub: 'u' }) })
   asked.answer = { body: 'a.b.c' }
-  t.same(await asked.introspector.ask('t'), { sub: 'u' })
+  t.same(await asked.introspector.ask('t', true), { sub: 'u' })
 })

@@ -1,12 +1,19 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
+import type { Refusal } from '../../lib/refusal.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { advanceClock } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
+import { cutShort, endless, gzipBomb, html, json, redirect, reset, text } from '../helpers/hostile-provider.ts'
+import type { Behaviour } from '../helpers/hostile-provider.ts'
+import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { startOpaqueTenant } from '../helpers/opaque-tenant.ts'
 import type { OpaqueTenant } from '../helpers/opaque-tenant.ts'
@@ -76,4 +83,156 @@ t.test('A token that the provider has bound to a key passes only with its proof'
       expectRefusal(t, await call(running, { lines: dpopLines(token, (await createDpopClient()).proof({ token, url })) }), 'jkt_mismatch', 'DPoP')
     }
   }
+})
+
+interface Hostile extends RunningApp {
+  readonly issuer: Issuer
+  /** Tokens that were asked about, in order. */
+  readonly asked: string[]
+  behaviour: Behaviour
+}
+
+/** The service with an endpoint that answers as the test says. */
+async function startHostile (t: Test, values: RawSettings): Promise<Hostile> {
+  const issuer = await startIssuer(t)
+  const asked: string[] = []
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    asked.push(new URLSearchParams(body).get('token')!)
+    hostile.behaviour(request, response)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
+  const running = await startApp(t, issuer, { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret', IDP_INTROSPECTION_ENDPOINT: endpoint, ...values })
+  const hostile: Hostile = { ...running, issuer, asked, behaviour: json({}) }
+  return hostile
+}
+
+const active = { active: true, sub: 'user-1', aud: AUDIENCE }
+
+t.test('An endpoint that lies, floods, redirects or compresses lets no token pass, and a good answer does', async t => {
+  const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  const rows: ReadonlyArray<{ title: string, behaviour: Behaviour, failure?: string }> = [
+    { title: 'a good answer', behaviour: json(active) },
+    { title: 'no end', behaviour: endless(), failure: 'too_large' },
+    { title: 'a length of a gigabyte', behaviour: endless(2 ** 30), failure: 'too_large' },
+    { title: 'a bomb of gzip', behaviour: gzipBomb(), failure: 'content_encoding' },
+    { title: 'a redirect to a good answer', behaviour: redirect('/good'), failure: 'redirect' },
+    { title: 'a redirect that keeps the method', behaviour: redirect('/good', 307), failure: 'redirect' },
+    { title: 'a reset connection', behaviour: reset(), failure: 'unreachable' },
+    { title: 'a connection that breaks', behaviour: cutShort(), failure: 'unreachable' },
+    { title: 'a page', behaviour: html(), failure: 'not_json' },
+    { title: 'a good answer with 201', behaviour: json(active, 201), failure: 'status' },
+    { title: 'nothing', behaviour: text(''), failure: 'not_json' },
+    { title: 'a number', behaviour: text('1'), failure: 'introspection_malformed' },
+    { title: 'null', behaviour: text('null'), failure: 'introspection_malformed' },
+    { title: 'a text', behaviour: text('"active"'), failure: 'introspection_malformed' },
+    ...[{ active: 'true' }, { active: 1 }, { active: null }, { active: [true] }, { active: {} }, {}].map(answer => (
+      { title: JSON.stringify(answer), behaviour: json({ ...active, active: undefined, ...answer }), failure: 'introspection_malformed' }
+    )),
+    { title: 'a good answer after all', behaviour: json(active) }
+  ]
+  for (const [index, { title, behaviour, failure }] of rows.entries()) {
+    hostile.behaviour = behaviour
+    const outcome = await call(hostile, { lines: bearerLines(`opaque-${index}`) })
+    if (failure === undefined) t.equal(outcome.status, 200, title)
+    else {
+      expectRefusal(t, outcome, 'introspection_unavailable', 'Bearer', title)
+      t.match(hostile.log.filter(({ reason }) => reason).at(-1), { failure }, title)
+      t.match(outcome.headers['retry-after'], /^\d+$/, title)
+    }
+  }
+  t.notMatch(JSON.stringify(hostile.log), /opaque-\d|secret/)
+})
+
+t.test('A member of a wrong type is a refusal, and never a fault', async t => {
+  const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  const wrong = [null, true, 7, '', [], {}, [7], ['x', null], { x: 1 }]
+  const members = ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'cnf', 'client_id']
+  const fits: Readonly<Record<string, readonly unknown[]>> = { exp: [], nbf: [7], iat: [7], client_id: wrong }
+  let serial = 0
+  for (const member of members) {
+    for (const value of wrong) {
+      const title = `${member} is ${JSON.stringify(value)}`
+      hostile.behaviour = json({ ...active, [member]: value })
+      const outcome = await call(hostile, { lines: bearerLines(`opaque-${serial++}`) })
+      t.equal(outcome.status, fits[member]?.includes(value) ? 200 : 401, title)
+    }
+  }
+  // These grant nothing, and are no faults either.
+  for (const member of ['scope', 'token_type', 'username', 'jti', '__proto__', 'toString']) {
+    for (const value of wrong) {
+      hostile.behaviour = text(`{"active":true,"sub":"user-1","aud":"${AUDIENCE}","${member}":${JSON.stringify(value)}}`)
+      const lines = bearerLines(`opaque-${serial++}`)
+      t.equal((await call(hostile, { lines })).status, 200, member)
+      t.equal((await call(hostile, { lines, path: '/api/private-scoped' })).status, 403, member)
+    }
+  }
+})
+
+function reasonOf ({ app }: RunningApp, token: string): Promise<string | undefined> {
+  const headers = { host: 'localhost', authorization: `Bearer ${token}` }
+  return new Promise(resolve => app.guardParts.guard(
+    { method: 'GET', url: '/', headers, rawHeaders: Object.entries(headers).flat(), socket: {} },
+    error => resolve((error as Refusal | null)?.reason)
+  ))
+}
+
+t.test('A flood of made-up tokens costs few calls, and good tokens go on being answered', async t => {
+  const hostile = await startHostile(t, { IDP_INTROSPECTION: 'all' })
+  const held: Array<() => void> = []
+  let isHeld = false
+  hostile.behaviour = (request, response) => {
+    const token = hostile.asked.at(-1)!
+    const answer = (): void => json(token.startsWith('good') || token.includes('.') ? active : { active: false })(request, response)
+    if (isHeld) held.push(answer)
+    else answer()
+  }
+  const statusOf = async (token: string): Promise<number> => {
+    const answer = await fetch(`${hostile.url}/api/private`, { headers: { authorization: `Bearer ${token}` } })
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  const introspection = () => hostile.app.guardParts.issuers!.ofOpaque!.introspection!.inquiry.state()
+  const good = ['good-1', 'good-2']
+  for (const token of good) t.equal(await statusOf(token), 200)
+  isHeld = true
+  // Ten thousand requests over sockets would take longer than the deadline of a call, so the guard gets these by itself.
+  const flood = Array.from({ length: 10_000 }, (_, index) => reasonOf(hostile, `made-up-${index}`))
+  while (held.length < 64) await delay(5)
+  for (const token of good) t.equal(await statusOf(token), 200, 'from the answers that are kept')
+  t.match(introspection(), { inFlight: 64 })
+
+  // The answers about the good tokens are too old now, and all 64 calls are under way.
+  advanceClock(t, 10_000)
+  const renewed = Promise.all([...good, hostile.issuer.token()].map(statusOf))
+  await delay(50)
+  isHeld = false
+  for (const answer of held.splice(0)) answer()
+  t.same(await renewed, [200, 200, 200], 'tokens that were good before, and a JWT that is signed, have the next turn')
+  const reasons = await Promise.all(flood)
+  t.same([...new Set(reasons)].sort(), ['introspection_unavailable', 'token_inactive'])
+  t.equal(reasons.filter(reason => reason === 'token_inactive').length, 64)
+  t.match(introspection(), { active: 5, inactive: 64, turnedAway: 10_000 - 64, inFlight: 0, cache: { entries: 64 } })
+  t.equal(hostile.asked.length, 2 + 64 + 3)
+  t.equal(await statusOf('good-new'), 200, 'and afterwards there is room')
+
+  for (let round = 0; round < 5; round++) t.same(await Promise.all([0, 1, 63].map(index => statusOf(`made-up-${index}`))), [401, 401, 401])
+  t.equal(hostile.asked.length, 2 + 64 + 3 + 1, 'a refusal is kept')
+})
+
+t.test('A token that was good stays known while the endpoint is down, and is forgotten when it is refused', async t => {
+  const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque' })
+  const { verified } = hostile.app.guardParts
+  hostile.behaviour = json(active)
+  t.equal((await call(hostile, { lines: bearerLines('good') })).status, 200)
+  advanceClock(t, 10_000)
+  hostile.behaviour = json({}, 500)
+  expectRefusal(t, await call(hostile, { lines: bearerLines('good') }), 'introspection_unavailable', 'Bearer')
+  t.equal(verified.state().entries, 1)
+  hostile.behaviour = json({ active: false })
+  expectRefusal(t, await call(hostile, { lines: bearerLines('good') }), 'token_inactive', 'Bearer')
+  t.equal(verified.state().entries, 0)
 })
