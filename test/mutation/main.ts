@@ -1,0 +1,137 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { openJournal } from './journal.ts'
+import { openCourt, testsOf } from './judge.ts'
+import { findMutants, readProgram } from './mutants.ts'
+import type { Mutant, Program } from './mutants.ts'
+import { findCandidate, readReach } from './reach.ts'
+import type { Candidate, Reach } from './reach.ts'
+import { readListed, report } from './report.ts'
+import type { Judged } from './report.ts'
+import { sample } from './sample.ts'
+
+const USAGE = `npm run test:mutation -- [options]
+
+  --only PATH     only files whose path begins so; may be repeated
+  --changed       only lines that differ from main (on main: from the commit before)
+  --sample N      only so many mutants, chosen by the seed
+  --seed N        1
+  --jobs N        processes at once: 2
+  --list          lists the mutants and runs nothing
+
+What is judged already is kept in node_modules/.cache/mutation until the file, or for a survivor a test, changes.
+The code is 1 if a folder is below its target, or survivors of --changed are left.`
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: [''] },
+    changed: { type: 'boolean', default: false },
+    sample: { type: 'string' },
+    seed: { type: 'string', default: '1' },
+    jobs: { type: 'string', default: '2' },
+    list: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false }
+  }
+})
+
+/** Tests of tools, files and whole processes: what they run of the sources, others run as well. */
+const LEFT_OUT = /^test\/(?:deploy|dev|docs|examples|own|system|mutation|types)\/|^test\/(?:start|node-versions)\./
+
+const filesIn = (folder: string): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map(file => join(folder, file)).sort()
+const clock = (): number => performance.now()
+
+async function main (): Promise<boolean> {
+  const programs = new Map(['lib', 'plugins'].flatMap(filesIn).filter(file => file.endsWith('.ts')).map(file => [file, readProgram(file)]))
+  const isChanged = values.changed ? changedLines() : () => true
+  const chosen = [...programs.values()].filter(({ file }) => values.only.some(start => file.startsWith(start)))
+    .flatMap(findMutants).filter(isChanged)
+  const mutants = sample(chosen, Number(values.seed), values.sample === undefined ? chosen.length : Number(values.sample))
+  console.error(`${mutants.length} of ${chosen.length} mutants`)
+  if (values.list) {
+    for (const { file, lineNumber, operator, original, text } of mutants) console.log(`${file}:${lineNumber} ${operator}: ${original} -> ${text}`)
+    return true
+  }
+  if (mutants.length === 0) return true
+  const judged = await judgeAll(mutants, programs, await reachOfTests(programs))
+  const { text, isEnough } = report(judged, readListed())
+  console.log(text)
+  return isEnough
+}
+
+async function reachOfTests (programs: ReadonlyMap<string, Program>): Promise<Reach[]> {
+  const files = filesIn('test').filter(file => file.endsWith('.test.ts') && !LEFT_OUT.test(file))
+  const reaches: Reach[] = []
+  await inParallel(files, async file => {
+    // A change is judged with what was known before: measuring everything again takes longer than its mutants.
+    const reach = await readReach(file, source => programs.get(source)?.hash, clock, !values.changed)
+    reaches.push(reach)
+    progress(`tests looked at: ${reaches.length} of ${files.length}`)
+  })
+  for (const { file, broken } of reaches) if (broken) console.error(`${file} fails without any change, and is left out: ${broken}`)
+  return reaches
+}
+
+async function judgeAll (mutants: readonly Mutant[], programs: ReadonlyMap<string, Program>, reaches: readonly Reach[]): Promise<Judged[]> {
+  const journal = openJournal()
+  const court = openCourt(journal.all, clock)
+  const judged: Judged[] = []
+  const began = clock()
+  let done = 0
+  let alive = 0
+  await inParallel(mutants, async mutant => {
+    const program = programs.get(mutant.file)!
+    const candidates = reaches.map(reach => findCandidate(reach, mutant, program)).filter((found): found is Candidate => found !== undefined)
+    const known = journal.find(mutant.id, program.hash, testsOf(candidates))
+    const verdict = known ?? await court.judge(mutant, program, candidates)
+    if (!known) {
+      journal.write(verdict)
+      done++
+    }
+    judged.push({ mutant, verdict })
+    if (verdict.end === 'survived' || verdict.end === 'unreached') alive++
+    const left = done === 0 ? 0 : (clock() - began) / done * (mutants.length - judged.length) / 60_000
+    progress(`${judged.length} of ${mutants.length} judged, ${alive} alive, ${Math.ceil(left)} min left`)
+  })
+  court.close()
+  return judged
+}
+
+async function inParallel<Item> (items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  const queue = [...items]
+  await Promise.all(Array.from({ length: Number(values.jobs) }, async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item)
+  }))
+}
+
+/** Whether a mutant is on a line that differs from main; on main itself, from the commit before. */
+function changedLines (): (mutant: Mutant) => boolean {
+  const git = (...words: string[]): string => execFileSync('git', words, { encoding: 'utf8' }).trim()
+  const base = git('merge-base', 'HEAD', 'main')
+  const from = base === git('rev-parse', 'HEAD') ? 'HEAD~' : base
+  const lines = new Map<string, Set<number>>()
+  let file = ''
+  for (const line of git('diff', '--unified=0', from, '--', 'lib', 'plugins').split('\n')) {
+    const [, path] = /^\+\+\+ b\/(.*)$/.exec(line) ?? []
+    if (path) lines.set(file = path, new Set())
+    const [, start, count = '1'] = /^@@ \S+ \+(\d+)(?:,(\d+))?/.exec(line) ?? []
+    if (start) for (let n = 0; n < Number(count); n++) lines.get(file)?.add(Number(start) + n)
+  }
+  return mutant => lines.get(mutant.file)?.has(mutant.lineNumber) ?? false
+}
+
+let lastTold = -Infinity
+function progress (text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r${text}\x1b[K`)
+  else if (clock() - lastTold > 15_000) {
+    lastTold = clock()
+    console.error(text)
+  }
+}
+
+if (values.help) {
+  console.log(USAGE)
+} else {
+  process.exitCode = await main() ? 0 : 1
+}

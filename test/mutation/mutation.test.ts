@@ -1,0 +1,112 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { openJournal } from './journal.ts'
+import type { Verdict } from './journal.ts'
+import { openCourt } from './judge.ts'
+import { findMutants, hashOf, mutate, readProgram } from './mutants.ts'
+import type { Mutant, Program } from './mutants.ts'
+import { findCandidate, measure } from './reach.ts'
+import { isListed, readListed, report } from './report.ts'
+import { sample } from './sample.ts'
+
+const clock = (): number => performance.now()
+const program = (source: string): Program => ({ file: 'lib/guard/a.ts', source, hash: hashOf(source) })
+const changesOf = (source: string): string[] => findMutants(program(source)).map(({ operator, original, text }) => `${operator}: ${original} -> ${text}`)
+
+t.test('Each kind of change is made once, at its place', async t => {
+  const rows: ReadonlyArray<{ source: string, changes: readonly string[] }> = [
+    { source: 'if (a) b = c', changes: ['conditional: a -> true', 'conditional: a -> false', 'statement: b = c -> ;'] },
+    { source: 'x = a < b', changes: ['statement: x = a < b -> ;', 'boundary: < -> <=', 'boundary: < -> >='] },
+    { source: 'x = a && b', changes: ['statement: x = a && b -> ;', 'operand: a -> true', 'logical: && -> ||', 'operand: b -> true'] },
+    { source: 'x = a ?? b', changes: ['statement: x = a ?? b -> ;', 'nullish: a ?? b -> a', 'nullish: a ?? b -> b'] },
+    { source: "x = a?.b['c']", changes: ["statement: x = a?.b['c'] -> ;", 'chaining: ?. -> .'] },
+    { source: "x = { a: 'b', c: d }", changes: ["statement: x = { a: 'b', c: d } -> ;", "object: { a: 'b', c: d } -> ({})", "string: 'b' -> ''", 'member: d -> undefined'] },
+    { source: '[a, b] = c', changes: ['statement: [a, b] = c -> ;'] },
+    { source: 'const f = () => !/^a$/.test(b)', changes: ['statement: !/^a$/.test(b) -> undefined', 'negation: !/^a$/.test(b) -> /^a$/.test(b)', 'regex: /^a$/ -> /a$/', 'regex: /^a$/ -> /^a/'] },
+    { source: "import a from 'b'\nexport * from 'c'", changes: [] }
+  ]
+  for (const { source, changes } of rows) t.same(changesOf(source), changes, source)
+})
+
+t.test('A mutant is the same when other lines move, and another one when its own line changes', async t => {
+  const [one] = findMutants(program('function f () {\n  return a(1)\n}'))
+  const [moved] = findMutants(program('\n\nfunction f () {\n    return a(1)\n}'))
+  const [other] = findMutants(program('function f () {\n  return a(2)\n}'))
+  t.equal(moved?.id, one?.id)
+  t.not(other?.id, one?.id)
+  t.match(moved, { within: 'f', line: 'return a(1)', lineNumber: 4 })
+  t.equal(mutate(program('if (a) b()'), { start: 4, end: 5, text: 'true', operator: '' }), 'if (true) b()')
+})
+
+t.test('What a test sees is killed, what it does not see survives, and what no test runs is told', async t => {
+  const reach = await measure('test/mutation/fixture/price.tests.ts', '', hashOfFixture, clock)
+  t.notOk(reach.broken)
+  const folder = mkdtempSync(join(tmpdir(), 'mutation-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const fixture = readProgram(FIXTURE)
+  const court = openCourt([], clock)
+  t.teardown(() => court.close())
+  const ended = async (within: string, operator: string): Promise<Verdict> => {
+    const mutant = findMutants(fixture).find(mutant => mutant.within === within && mutant.operator === operator)!
+    const candidate = findCandidate(reach, mutant, fixture)
+    return court.judge(mutant, fixture, candidate ? [candidate] : [])
+  }
+  t.match(await ended('price', 'boundary'), { end: 'killed', by: 'test/mutation/fixture/price.tests.ts', failure: /^The price of many is lower: / })
+  t.match(await ended('price', 'string'), { end: 'survived' })
+  t.match(await ended('unused', 'arithmetic'), { end: 'unreached', runs: 0 })
+  t.same(findCandidate(reach, findMutants(fixture).find(({ operator }) => operator === 'boundary')!, fixture)?.only, ['The price of many is lower', 'The price of one is told'], 'only the tests that run its place')
+})
+
+const FIXTURE = 'test/mutation/fixture/price.ts'
+function hashOfFixture (file: string): string | undefined {
+  return file === FIXTURE ? readProgram(FIXTURE).hash : undefined
+}
+
+t.test('A verdict holds until its file changes, and that of a survivor until a test does', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'mutation-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, 'journal.jsonl')
+  const verdict = { file: 'lib/a.ts', program: 'p', tests: 't', runs: 1 }
+  openJournal(path).write({ ...verdict, id: 'dead', end: 'killed' })
+  openJournal(path).write({ ...verdict, id: 'alive', end: 'survived' })
+  writeFileSync(path, '{"id":', { flag: 'a' })
+  const journal = openJournal(path)
+  t.match(journal.find('dead', 'p', 'other tests'), { end: 'killed' })
+  t.equal(journal.find('dead', 'other program', 't'), undefined)
+  t.match(journal.find('alive', 'p', 't'), { end: 'survived' })
+  t.equal(journal.find('alive', 'p', 'other tests'), undefined)
+})
+
+t.test('The same seed gives the same sample, and another one another', async t => {
+  const items = Array.from({ length: 100 }, (_, index) => index)
+  t.same(sample(items, 1, 10), sample(items, 1, 10))
+  t.notSame(sample(items, 1, 10), sample(items, 2, 10))
+  t.same(sample(items, 1, 10), sample(items, 1, 20).slice(0, 10), 'a larger one begins with the smaller one')
+  t.same(sample(items, 1, 1000).sort((a, b) => a - b), items)
+})
+
+t.test('The figures leave out what is listed, and a folder below its target is not enough', async t => {
+  const source = program('if (a) b = c')
+  const [first, second, third] = findMutants(source) as [Mutant, Mutant, Mutant]
+  const verdict = (id: string, end: Verdict['end']): Verdict => ({ id, file: source.file, program: '', tests: '', end, runs: 1 })
+  const judged = [{ mutant: first, verdict: verdict('1', 'killed') }, { mutant: second, verdict: verdict('2', 'timeout') }, { mutant: third, verdict: verdict('3', 'survived') }]
+  const { text, isEnough } = report(judged, [])
+  t.match(text, '| lib/guard | 3 | 2 | 0 | 1 | 66.7 % |')
+  t.match(text, 'lib/guard/a.ts:1')
+  t.equal(isEnough, false)
+  const listed = report(judged, [{ file: source.file, within: '', line: 'if (a) b = c', original: 'b = c', replacement: ';', reason: 'b is never read' }])
+  t.match(listed.text, '| lib/guard | 3 | 2 | 1 | 0 | 100.0 % |')
+  t.notMatch(listed.text, 'lib/guard/a.ts:1')
+  t.equal(listed.isEnough, true)
+})
+
+t.test('Each listed survivor has a reason, and fits a mutant of today', async t => {
+  const listed = readListed()
+  const byFile = new Map([...new Set(listed.map(({ file }) => file))].map(file => [file, findMutants(readProgram(file))]))
+  for (const entry of listed) {
+    t.match(entry.reason, /^[A-Z].*\.$/s, entry.line)
+    t.ok(byFile.get(entry.file)!.some(mutant => isListed(mutant, [entry])), `${entry.file}: ${entry.line}: ${entry.original} -> ${entry.replacement}`)
+  }
+})

@@ -1,0 +1,174 @@
+import ts from 'typescript'
+
+/** One small change of a program: `text` takes the place of the characters from `start` to `end`. */
+export interface Change {
+  readonly operator: string
+  readonly start: number
+  readonly end: number
+  readonly text: string
+}
+
+const K = ts.SyntaxKind
+
+/** What takes the place of an operator between two values: its neighbour, and for an order its opposite. */
+const OPERATORS = new Map<ts.SyntaxKind, readonly [operator: string, near: string, opposite?: string]>([
+  [K.LessThanToken, ['boundary', '<=', '>=']],
+  [K.LessThanEqualsToken, ['boundary', '<', '>']],
+  [K.GreaterThanToken, ['boundary', '>=', '<=']],
+  [K.GreaterThanEqualsToken, ['boundary', '>', '<']],
+  [K.EqualsEqualsEqualsToken, ['equality', '!==']],
+  [K.ExclamationEqualsEqualsToken, ['equality', '===']],
+  [K.AmpersandAmpersandToken, ['logical', '||']],
+  [K.BarBarToken, ['logical', '&&']],
+  [K.PlusToken, ['arithmetic', '-']],
+  [K.MinusToken, ['arithmetic', '+']],
+  [K.AsteriskToken, ['arithmetic', '/']],
+  [K.SlashToken, ['arithmetic', '*']],
+  [K.PercentToken, ['arithmetic', '*']],
+  [K.PlusEqualsToken, ['arithmetic', '-=']],
+  [K.MinusEqualsToken, ['arithmetic', '+=']],
+  [K.QuestionQuestionEqualsToken, ['nullish', '=']],
+  [K.LessThanLessThanToken, ['bits', '>>']],
+  [K.GreaterThanGreaterThanToken, ['bits', '<<']],
+  [K.GreaterThanGreaterThanGreaterThanToken, ['bits', '<<']],
+  [K.AmpersandToken, ['bits', '|']],
+  [K.BarToken, ['bits', '&']],
+  [K.CaretToken, ['bits', '&']]
+])
+
+/** Methods that differ from each other in one thing that tests should see. */
+const METHODS: ReadonlyMap<string, string> = new Map([['some', 'every'], ['every', 'some'], ['startsWith', 'endsWith'], ['endsWith', 'startsWith'], ['min', 'max'], ['max', 'min']])
+
+/** Methods that may be left out: what they are called on takes their place. */
+const OPTIONAL_METHODS: ReadonlySet<string> = new Set(['toLowerCase', 'toUpperCase', 'trim', 'filter', 'slice', 'sort', 'toSorted', 'reverse', 'concat', 'unref', 'catch'])
+
+type Look = (node: ts.Node, change: (operator: string, of: ts.Node, text: string) => void) => void
+
+/** Conditions are always true and always false. A loop that never ends shows nothing, so loops are only never entered. */
+const conditional: Look = (node, change) => {
+  if (ts.isIfStatement(node)) for (const text of ['true', 'false']) change('conditional', node.expression, text)
+  if (ts.isConditionalExpression(node)) for (const text of ['true', 'false']) change('conditional', node.condition, text)
+  if (ts.isWhileStatement(node)) change('conditional', node.expression, 'false')
+  if (ts.isForStatement(node) && node.condition) change('conditional', node.condition, 'false')
+  if (ts.isPrefixUnaryExpression(node) && node.operator === K.ExclamationToken && !isCondition(node)) change('negation', node, textOf(node.operand))
+}
+
+const binary: Look = (node, change) => {
+  if (!ts.isBinaryExpression(node)) return
+  const { left, right, operatorToken } = node
+  const [operator, near, opposite] = OPERATORS.get(operatorToken.kind) ?? []
+  // A whole condition is made true and false already: its opposite shows nothing more.
+  if (operator && near && !(operator === 'equality' && isCondition(node))) change(operator, operatorToken, near)
+  if (operator && opposite && !isCondition(node)) change(operator, operatorToken, opposite)
+  const neutral = { [K.AmpersandAmpersandToken]: 'true', [K.BarBarToken]: 'false' }[operatorToken.kind as number]
+  if (neutral) for (const side of [left, right]) if (!isSameKind(side, node)) change('operand', side, neutral)
+  if (operatorToken.kind === K.QuestionQuestionToken) for (const side of [left, right]) change('nullish', node, textOf(side))
+}
+
+const literal: Look = (node, change) => {
+  if (node.kind === K.TrueKeyword) change('boolean', node, 'false')
+  if (node.kind === K.FalseKeyword) change('boolean', node, 'true')
+  if (ts.isStringLiteral(node) && !isName(node)) change('string', node, node.text === '' ? "'mutant'" : "''")
+  if (ts.isNoSubstitutionTemplateLiteral(node) || ts.isTemplateExpression(node)) change('string', node, '``')
+  if (ts.isArrayLiteralExpression(node) && node.elements.length > 0 && !isTarget(node)) change('array', node, '[]')
+  if (ts.isObjectLiteralExpression(node) && node.properties.length > 0 && !isTarget(node)) change('object', node, '{}')
+  // Of other values nothing else would be changed.
+  if (ts.isPropertyAssignment(node) && (ts.isIdentifier(node.initializer) || ts.isPropertyAccessExpression(node.initializer) || ts.isNumericLiteral(node.initializer)) && !isTarget(node.parent)) {
+    if (textOf(node.initializer) !== 'undefined') change('member', node.initializer, 'undefined')
+  }
+  if (ts.isRegularExpressionLiteral(node)) {
+    const text = textOf(node)
+    if (text.startsWith('/^')) change('regex', node, '/' + text.slice(2))
+    if (/[^\\]\$\/[a-z]*$/.test(text)) change('regex', node, text.replace(/\$(\/[a-z]*)$/, '$1'))
+  }
+}
+
+const statement: Look = (node, change) => {
+  if (ts.isReturnStatement(node) || ts.isThrowStatement(node)) change('statement', node, ';')
+  if (ts.isExpressionStatement(node) && !ts.isStringLiteral(node.expression)) change('statement', node, ';')
+  if (ts.isContinueStatement(node) || ts.isBreakStatement(node)) change('statement', node, ';')
+  if (ts.isArrowFunction(node) && !ts.isBlock(node.body)) change('statement', node.body, 'undefined')
+}
+
+const call: Look = (node, change) => {
+  if ((ts.isPropertyAccessExpression(node) || ts.isElementAccessExpression(node) || ts.isCallExpression(node)) && node.questionDotToken) {
+    change('chaining', node.questionDotToken, ts.isPropertyAccessExpression(node) ? '.' : '')
+  }
+  if (ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)) {
+    const { name, expression } = node.expression
+    const other = METHODS.get(name.text)
+    if (other) change('method', name, other)
+    if (OPTIONAL_METHODS.has(name.text)) change('method', node, textOf(expression))
+  }
+  if ((ts.isPrefixUnaryExpression(node) || ts.isPostfixUnaryExpression(node)) && node.operator === K.PlusPlusToken) {
+    change('arithmetic', node, textOf(node).replace('++', '--'))
+  }
+}
+
+/** All changes to one file, in the order of their places. `source` is JavaScript, or what is left of TypeScript without its types. */
+export function findChanges (source: string): Change[] {
+  const file = ts.createSourceFile('file.js', source, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS)
+  const changes: Change[] = []
+  const visit = (node: ts.Node): void => {
+    if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return
+    for (const look of [conditional, binary, literal, statement, call]) {
+      look(node, (operator, of, text) => {
+        const start = of.getStart(file)
+        if (source.slice(start, of.end) === text) return
+        changes.push({ operator, start, end: of.end, text: text === '{}' ? '({})' : text })
+      })
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(file)
+  return changes.sort((a, b) => a.start - b.start || a.end - b.end)
+}
+
+/** The name of the function around a place, as `outer.inner`; empty at the top of a file. */
+export function nameFunctions (source: string): (place: number) => string {
+  const file = ts.createSourceFile('file.js', source, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS)
+  const named: { name: string, start: number, end: number }[] = []
+  const visit = (node: ts.Node): void => {
+    const name = nameOf(node)
+    if (name) named.push({ name, start: node.pos, end: node.end })
+    ts.forEachChild(node, visit)
+  }
+  visit(file)
+  return place => named.filter(({ start, end }) => start <= place && place < end).map(({ name }) => name).join('.')
+}
+
+function nameOf (node: ts.Node): string | undefined {
+  if (ts.isConstructorDeclaration(node)) return 'constructor'
+  if (!ts.isFunctionLike(node) && !ts.isClassLike(node)) return undefined
+  const { parent } = node
+  const name = node.name ?? (ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent) ? parent.name : undefined)
+  return name && (ts.isIdentifier(name) || ts.isPrivateIdentifier(name)) ? name.text : undefined
+}
+
+function textOf (node: ts.Node): string {
+  return node.getText()
+}
+
+function isSameKind (side: ts.Node, node: ts.BinaryExpression): boolean {
+  return ts.isBinaryExpression(side) && side.operatorToken.kind === node.operatorToken.kind
+}
+
+function isCondition (node: ts.Node): boolean {
+  const { parent } = node
+  return (ts.isIfStatement(parent) && parent.expression === node) || (ts.isConditionalExpression(parent) && parent.condition === node)
+}
+
+/** A text that names something: a key, a module. Without it the program does not even load. */
+function isName (node: ts.StringLiteral): boolean {
+  const { parent } = node
+  return (ts.isPropertyAssignment(parent) && parent.name === node) || ts.isElementAccessExpression(parent) ||
+    (ts.isCallExpression(parent) && parent.expression.kind === K.ImportKeyword) || ts.isExpressionStatement(parent)
+}
+
+/** The left side of an assignment. */
+function isTarget (node: ts.Node): boolean {
+  let inner = node
+  while (ts.isArrayLiteralExpression(inner.parent) || ts.isSpreadElement(inner.parent)) inner = inner.parent
+  return (ts.isBinaryExpression(inner.parent) && inner.parent.left === inner && inner.parent.operatorToken.kind === K.EqualsToken) ||
+    (ts.isForOfStatement(inner.parent) && inner.parent.initializer === inner)
+}

@@ -1,0 +1,99 @@
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { CACHE } from './journal.ts'
+import { hashOf } from './mutants.ts'
+import type { Mutant, Program } from './mutants.ts'
+import { runTestFile } from './trial.ts'
+
+const HOOK = pathToFileURL(resolve('test/mutation/hooks/reach.js')).href
+/** What runs while a file of tests loads, or in a process that a test starts: it belongs to all of its tests. */
+const NO_TEST = ''
+
+type Spans = readonly (readonly [start: number, end: number])[]
+/** By test, then by source file. */
+type Reached = Record<string, Record<string, Spans>>
+
+/** What the tests of one file run of the sources. */
+export interface Reach {
+  readonly file: string
+  /** Of the test file. */
+  readonly hash: string
+  /** Of each source file then. */
+  readonly programs: Readonly<Record<string, string>>
+  /** How long each test takes; under '' what comes before the first one. */
+  readonly ms: Readonly<Record<string, number>>
+  readonly reached: Reached
+  /** Why nothing can be told by this file: it fails without any change. */
+  readonly broken?: string
+}
+
+/** A file of tests to be run, and which of its tests; all of them when left out. */
+export interface Candidate {
+  readonly file: string
+  readonly hash: string
+  readonly only?: readonly string[]
+  readonly ms: number
+}
+
+/** What is known about a file of tests, measured if it is not known or if the file has changed. */
+export async function readReach (file: string, programHash: (file: string) => string | undefined, clock: () => number, isFresh: boolean): Promise<Reach> {
+  const hash = hashOf(readFileSync(file, 'utf8'))
+  const path = join(CACHE, 'reach', `${file.replaceAll('/', '+')}.json`)
+  const known = readJson(path) as Reach | undefined
+  const isStale = known && isFresh && Object.entries(known.programs).some(([source, then]) => programHash(source) !== then)
+  if (known?.hash === hash && !isStale && !known.broken) return known
+  const reach = await measure(file, hash, programHash, clock)
+  mkdirSync(join(CACHE, 'reach'), { recursive: true })
+  writeFileSync(path, JSON.stringify(reach))
+  return reach
+}
+
+/** Runs a file of tests once, and notes what each of its tests runs. */
+export async function measure (file: string, hash: string, programHash: (file: string) => string | undefined, clock: () => number): Promise<Reach> {
+  const folder = mkdtempSync(join(tmpdir(), 'reach-'))
+  try {
+    const { end, failure } = await runTestFile(file, { hooks: [HOOK], env: { REACH_INTO: folder, REACH_TEST: resolve(file) }, timeoutMs: 600_000, clock })
+    const reached: Reached = {}
+    const ms: Record<string, number> = {}
+    for (const name of readdirSync(folder)) {
+      const told = readJson(join(folder, name)) as { reached: Reached, ms: Record<string, number> }
+      for (const [test, time] of Object.entries(told.ms)) ms[test] = Math.max(ms[test] ?? 0, time)
+      for (const [test, files] of Object.entries(told.reached)) {
+        for (const [source, spans] of Object.entries(files)) {
+          if (programHash(source)) (reached[test] ??= {})[source] = [...reached[test]?.[source] ?? [], ...spans]
+        }
+      }
+    }
+    const sources = new Set(Object.values(reached).flatMap(files => Object.keys(files)))
+    const programs = Object.fromEntries([...sources].map(source => [source, programHash(source)!]))
+    return { file, hash, programs, ms, reached, ...end !== 'passed' && { broken: failure } }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** The tests of a file that run the place of a mutant, or undefined if none does. */
+export function findCandidate ({ file, hash, programs, ms, reached, broken }: Reach, mutant: Mutant, program: Program): Candidate | undefined {
+  if (broken || programs[mutant.file] === undefined) return undefined
+  // If the source has changed since, its places have moved: a test that ran anything of it may run this.
+  const isSame = programs[mutant.file] === program.hash
+  const names = Object.keys(reached).filter(test => {
+    const spans = reached[test]?.[mutant.file]
+    return spans && (!isSame || spans.some(([start, end]) => start <= mutant.start && mutant.start < end))
+  })
+  if (names.length === 0) return undefined
+  const isWhole = isSame ? names.includes(NO_TEST) : names.every(name => name === NO_TEST)
+  const tests = isWhole ? Object.keys(ms) : names.filter(name => name !== NO_TEST)
+  const total = tests.reduce((sum, name) => sum + (ms[name] ?? 0), 0) + (isWhole ? 0 : ms[NO_TEST] ?? 0)
+  return { file, hash, ...!isWhole && { only: tests }, ms: total }
+}
+
+export function readJson (path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch {
+    return undefined
+  }
+}
