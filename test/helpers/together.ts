@@ -1,0 +1,20 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+
+const root = join(import.meta.dirname, '..')
+
+/** Folders whose files leave their process as they found it. */
+const FOLDERS = ['explain', 'lib', 'plugins', 'routes']
+
+/**
+ * Runs every third file of these folders in this process, one after the other: a process of its own, which loads tap, Fastify and
+ * the service anew, costs more than what most files do. A file is loaded when its turn comes, so what it takes for the present is.
+ */
+export async function runTogether (part: 0 | 1 | 2): Promise<void> {
+  const files = FOLDERS.flatMap(folder => readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => join(folder, name)))
+    .filter(name => name.endsWith('.test.ts')).sort()
+  for (const file of files.filter((_, index) => index % 3 === part)) {
+    await t.test(file, t => t.resolves(import(join(root, file)), 'the file is loaded; its tests follow'))
+  }
+}
