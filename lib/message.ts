@@ -19,6 +19,24 @@ export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'
   readonly clientUrl?: RequestUrl | undefined
 }
 
+/** A request that did not arrive: a test made it up, as `injectWS` of @fastify/websocket does. It has no raw lines, and often no socket. */
+type MadeUpRequest = Pick<ReceivedRequest, 'method' | 'url' | 'originalUrl'> & {
+  readonly headers: Readonly<Record<string, unknown>>
+  readonly rawHeaders?: undefined
+  readonly socket?: ReceivedRequest['socket']
+}
+
+/**
+ * The request that the guard reads. The headers of a made-up request stand for its lines. Node gives raw lines to each request that
+ * arrives, so nothing that arrives is read in this way: its `headers` hide repeated lines.
+ */
+export function receivedFrom (raw: ReceivedRequest | MadeUpRequest): ReceivedRequest {
+  if (raw.rawHeaders !== undefined) return raw
+  const { method, url, originalUrl, socket = {} } = raw
+  const lines = Object.entries(raw.headers).flatMap(([name, value]) => [value].flat().filter(line => line !== undefined).map(line => [name.toLowerCase(), String(line)] as const))
+  return { method, url, originalUrl, socket, headers: Object.fromEntries(lines), rawHeaders: lines.flat() }
+}
+
 /**
  * One request as it came over the wire, for guard and url. It reads `rawHeaders` once. It does not use `headers`: of repeated
  * lines, `headers` keeps the first for some names and joins them for others, but a repeated line must be seen to be refused.

@@ -1,4 +1,4 @@
-import { Message } from '../message.ts'
+import { Message, receivedFrom } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import type { Scheme } from '../scheme.ts'
@@ -64,7 +64,7 @@ export interface Admission<Request extends AdmissibleRequest> {
  * Decides whether a request may pass: first the guard finds out who sends it, then the requirement is judged. A request that has
  * passed the guard once is not checked again, because its proof would be a replay.
  */
-export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, refuse, received = ({ raw }) => raw }: AdmissionOptions<Request>): Admission<Request> {
+export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, refuse, received = ({ raw }) => receivedFrom(raw) }: AdmissionOptions<Request>): Admission<Request> {
   function admit (request: Request, requirement: Requirement, done: AdmissionDone): void {
     if (request.auth) return judgeCaller(request, requirement, done)
     guard(received(request), settle(request, requirement, done))

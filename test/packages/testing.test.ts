@@ -242,6 +242,48 @@ t.test('It guards the handshake of a WebSocket, and tells the app when to end it
   t.equal(await refused(without.headers('GET', 'https://api.example/live')), 403, 'without the scope')
 })
 
+t.test('It guards a WebSocket that a test opens by injectWS.', async t => {
+  const idp = await createTestIssuer()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(fastifyWebsocket)
+  await app.register(holdfast, idp.options)
+  const reasons: string[] = []
+  app.setErrorHandler((error, _request, reply) => {
+    if (!(error instanceof Refusal)) throw error
+    reasons.push(error.reason)
+    return reply.code(error.statusCode).headers(error.headers ?? {}).send(error.reason)
+  })
+  app.get('/live', { websocket: true, onRequest: app.requireScope('read:orders') }, (socket, request) => {
+    socket.on('message', () => socket.send(request.user.sub))
+  })
+  await app.ready()
+  const client = await idp.dpopClient({ scope: 'read:orders', sub: 'ann' })
+  const proof = () => client.headers('GET', 'http://localhost/live')
+  const host = 'localhost'
+  for (const headers of [{ host, ...proof() }, { host, Authorization: `Bearer ${await idp.token({ scope: 'read:orders', sub: 'ann' })}` }]) {
+    const socket = await app.injectWS('/live', { headers })
+    const answer = once(socket, 'message')
+    socket.send('who?')
+    t.equal(String((await answer)[0]), 'ann')
+    socket.terminate()
+  }
+
+  const { authorization, dpop } = proof()
+  const refused: Array<[reason: string, status: number, headers: Record<string, string | string[]> | undefined]> = [
+    ['credentials_missing', 401, undefined],
+    ['htu_mismatch', 401, { host, ...client.headers('GET', 'http://localhost/dead') }],
+    ['authorization_repeated', 401, { host, authorization, Authorization: authorization, dpop }],
+    ['proof_repeated', 401, { host, authorization, dpop: [dpop, dpop] }],
+    ['host_invalid', 401, { authorization, dpop }],
+    ['scope_missing', 403, { host, authorization: `Bearer ${await idp.token()}` }]
+  ]
+  for (const [reason, status, headers] of refused) {
+    await t.rejects(app.injectWS('/live', headers && { headers }), { message: `Unexpected server response: ${status}` }, reason)
+    t.equal(reasons.pop(), reason)
+  }
+})
+
 t.test('It guards server-sent events, and tells the app when to end them.', async t => {
   const idp = await createTestIssuer()
   const app = await appWith(t, idp.options)
