@@ -3,14 +3,11 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Verdict } from './journal.ts'
-import { hashOf, mutate } from './mutants.ts'
+import { hashOf, mutate, shorten } from './mutants.ts'
 import type { Mutant, Program } from './mutants.ts'
 import type { Candidate } from './reach.ts'
 import { runTestFile } from './trial.ts'
 import type { Run } from './trial.ts'
-
-/** A mutant that no test has killed for so long is counted as a survivor. */
-const MAX_MS = 120_000
 
 export interface Court {
   /** Runs what may kill a mutant, the most promising first, until one test fails. */
@@ -18,8 +15,16 @@ export interface Court {
   close (): void
 }
 
-/** Remembers which tests kill the mutants of which files: what killed one of a file most likely kills the next. */
-export function openCourt (past: readonly Verdict[], clock: () => number): Court {
+export interface CourtOptions {
+  /** What is known from before: what killed one mutant of a file most likely kills the next. */
+  readonly past: readonly Verdict[]
+  /** A mutant that no test has killed for so long counts as a survivor. At least three files of tests are tried. */
+  readonly budgetMs: number
+  readonly clock: () => number
+}
+
+/** Remembers, as long as it is open, which tests kill the mutants of which files. */
+export function openCourt ({ past, budgetMs, clock }: CourtOptions): Court {
   const folder = mkdtempSync(join(tmpdir(), 'mutant-'))
   const odds = createOdds(past)
   /** Tests that pass by themselves, and files of which the tests need each other. */
@@ -51,13 +56,13 @@ export function openCourt (past: readonly Verdict[], clock: () => number): Court
       let spentMs = 0
       let runs = 0
       for (const candidate of odds.sort(mutant.file, candidates)) {
-        if (runs > 2 && spentMs + candidate.ms > MAX_MS) continue
+        if (runs > 2 && spentMs > budgetMs) break
         const { end, failure, inTest, ms } = await run(candidate, env)
         runs++
         spentMs += ms
         odds.note(mutant.file, candidate.file, end !== 'passed')
         if (end === 'passed') continue
-        return { ...named, end: end === 'failed' ? 'killed' : 'timeout', by: candidate.file, failure: `${inTest ?? ''}: ${failure}`, runs }
+        return { ...named, end: end === 'failed' ? 'killed' : 'timeout', by: candidate.file, failure: shorten(`${inTest ?? ''}: ${failure}`), runs }
       }
       return { ...named, end: 'survived', runs }
     },

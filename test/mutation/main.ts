@@ -19,9 +19,10 @@ const USAGE = `npm run test:mutation -- [options]
   --sample N      only so many mutants, chosen by the seed
   --seed N        1
   --jobs N        processes at once: 2
+  --budget N      seconds of tests for one mutant, after which it counts as a survivor: 40
   --list          lists the mutants and runs nothing
 
-What is judged already is kept in node_modules/.cache/mutation until the file, or for a survivor a test, changes.
+Ctrl-C shows the figures so far. What is judged already is kept in node_modules/.cache/mutation until the file, or for a survivor a test, changes.
 The code is 1 if a folder is below its target, or survivors of --changed are left.`
 
 const { values } = parseArgs({
@@ -31,6 +32,7 @@ const { values } = parseArgs({
     sample: { type: 'string' },
     seed: { type: 'string', default: '1' },
     jobs: { type: 'string', default: '2' },
+    budget: { type: 'string', default: '40' },
     list: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false }
   }
@@ -75,7 +77,7 @@ async function reachOfTests (programs: ReadonlyMap<string, Program>): Promise<Re
 
 async function judgeAll (mutants: readonly Mutant[], programs: ReadonlyMap<string, Program>, reaches: readonly Reach[]): Promise<Judged[]> {
   const journal = openJournal()
-  const court = openCourt(journal.all, clock)
+  const court = openCourt({ past: journal.all, budgetMs: Number(values.budget) * 1000, clock })
   const judged: Judged[] = []
   const began = clock()
   let done = 0
@@ -100,9 +102,12 @@ async function judgeAll (mutants: readonly Mutant[], programs: ReadonlyMap<strin
 
 async function inParallel<Item> (items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const queue = [...items]
+  const stop = (): void => { queue.length = 0 }
+  process.once('SIGINT', stop).once('SIGTERM', stop)
   await Promise.all(Array.from({ length: Number(values.jobs) }, async () => {
     for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item)
   }))
+  process.off('SIGINT', stop).off('SIGTERM', stop)
 }
 
 /** Whether a mutant is on a line that differs from main; on main itself, from the commit before. */

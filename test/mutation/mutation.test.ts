@@ -46,7 +46,7 @@ t.test('What a test sees is killed, what it does not see survives, and what no t
   const folder = mkdtempSync(join(tmpdir(), 'mutation-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const fixture = readProgram(FIXTURE)
-  const court = openCourt([], clock)
+  const court = openCourt({ past: [], budgetMs: 60_000, clock })
   t.teardown(() => court.close())
   const ended = async (within: string, operator: string): Promise<Verdict> => {
     const mutant = findMutants(fixture).find(mutant => mutant.within === within && mutant.operator === operator)!
