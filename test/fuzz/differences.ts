@@ -1,0 +1,141 @@
+import { thumbprintOf } from './keys.ts'
+import type { Jwk } from './keys.ts'
+import type { Ours } from './ours.ts'
+import { ISSUER, urlOf } from './parts.ts'
+import type { Made } from './parts.ts'
+import type { Theirs } from './theirs.ts'
+
+type Members = Record<string, any>
+
+/** What can be read off a request without either verifier. */
+export interface Facts {
+  readonly made: Made
+  readonly now: number
+  readonly nonce: string
+  /** The text after the scheme. */
+  readonly token: string
+  /** Whether the guard has accepted this proof, or one with its key and jti. */
+  readonly isUsed: boolean
+  /** Undefined if they cannot be read by any reading of base64. */
+  readonly header: Members
+  readonly claims: Members
+  readonly proofHeader: Members
+  readonly proofClaims: Members
+  readonly ours: Ours
+  readonly theirs: Theirs
+}
+
+export interface Difference {
+  readonly name: string
+  /** The section that decides. */
+  readonly by: string
+  /** The reason of ours, if ours refuses and theirs does not. */
+  readonly ours?: RegExp
+  /** Their message, if theirs refuses and ours does not. */
+  readonly theirs?: RegExp
+  readonly holds: (facts: Facts) => boolean
+}
+
+/** The segment as a forgiving reader takes it. */
+function read (segment: string | undefined): Members {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(segment ?? '', 'base64url').toString().replace(/^\ufeff/, ''))
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
+  }
+}
+
+export function factsOf (made: Made, nonce: string, isUsed: boolean): Omit<Facts, 'ours' | 'theirs'> {
+  const { rawHeaders } = made.wire
+  const token = (rawHeaders[rawHeaders.indexOf('Authorization') + 1] ?? '').replace(/^[^ ]* +/, '')
+  const [header, claims] = token.split('.')
+  const [proofHeader, proofClaims] = (made.proof ?? '').split('.')
+  return { made, now: made.wire.now, nonce, token, isUsed, header: read(header), claims: read(claims), proofHeader: read(proofHeader), proofClaims: read(proofClaims) }
+}
+
+const isCanonical = (text: string): boolean => text.split('.').every(segment => Buffer.from(segment, 'base64url').toString('base64url') === segment)
+const isUtf8 = (text: string): boolean => text.split('.').slice(0, 2).every(segment => Buffer.from(Buffer.from(segment, 'base64url').toString()).equals(Buffer.from(segment, 'base64url')) && Buffer.from(segment, 'base64url')[0] !== 0xef)
+const isInfinite = (...values: unknown[]): boolean => values.some(value => value === Infinity || value === -Infinity)
+const depthOf = (value: unknown): number => typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0
+
+/** A URL as RFC 3986 compares it: unreserved characters decoded, escapes in upper case, the rest by the URL class. */
+function normal (url: string): string {
+  const decoded = url.replace(/%[0-9A-Fa-f]{2}/g, escape => {
+    const char = String.fromCharCode(parseInt(escape.slice(1), 16))
+    return /[A-Za-z0-9._~-]/.test(char) ? char : escape.toUpperCase()
+  })
+  const { protocol, host, pathname } = new URL(decoded)
+  return `${protocol}//${host}${pathname}`
+}
+
+const hostOf = ({ wire }: Made): string => wire.rawHeaders[wire.rawHeaders.indexOf('Host') + 1] ?? ''
+const isSameUrl = (htu: unknown, url: string): boolean => {
+  try {
+    return typeof htu === 'string' && normal(htu) === normal(url)
+  } catch {
+    return false
+  }
+}
+
+// scheme://authority path, in the characters of RFC 3986 and, for other scripts, RFC 3987. Dotted numbers are an IPv4 address only if there are four.
+const PLAIN_URL = /^https?:\/\/(?:\[[0-9a-f:.]+\]|[A-Za-z0-9._~%\u0080-\uffff-]+)(?::[0-9]{0,5})?(?:\/(?:[A-Za-z0-9._~!$&'()*+,;=:@/\u0080-\uffff-]|%[0-9A-Fa-f]{2})*)?(?:[?#][^]*)?$/i
+const isNumericHost = (url: string): boolean => /^https?:\/\/(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+))*\.?(?:[:/?#]|$)/i.test(url) && !/^https?:\/\/(?:(?:[1-9]?[0-9]|[12][0-9]{2})(?:[:/?#]|\.(?=[0-9]))){4}/i.test(url)
+
+/** What the class URL mends, and RFC 3986 does not: blanks, back-slashes, slashes that are missing, numbers for hosts, characters that it escapes. */
+const isMended = (htu: unknown): boolean => typeof htu === 'string' && (!PLAIN_URL.test(htu) || isNumericHost(htu) || !htu.isWellFormed())
+
+const isUnsafePath = (target: string): boolean => /(?:^|\/)(?:\.|%2e){1,2}(?:[/?#]|$)|\\|[^\u0021-\u007e\u0080-\u00ff]|#|%(?![0-9a-f]{2})|[^!-~]|["<>^`{|}]/i.test(target) || !target.startsWith('/')
+
+export const DIFFERENCES: readonly Difference[] = [
+  // Ours passes, theirs does not.
+  { name: 'a plain JWT passes, because many providers issue no other', by: 'contract 4: typ', theirs: /unexpected JWT "typ"/, holds: ({ header: { typ } }) => typ === undefined || String(typ).toLowerCase() === 'jwt' },
+  { name: 'iat, jti and client_id may be missing', by: 'contract 4: required claims', theirs: /JWT "(?:iat|jti|client_id)" \(.*\) claim missing/, holds: ({ claims }) => [claims.iat, claims.jti, claims.client_id].includes(undefined) },
+  { name: 'jti and client_id may have any type', by: 'contract 4: required claims', theirs: /unexpected JWT "(?:jti|client_id)" claim type/, holds: ({ claims }) => typeof claims.jti !== 'string' || typeof claims.client_id !== 'string' },
+  { name: 'the issuer without its trailing slash', by: 'contract 4: iss', theirs: /unexpected JWT "iss" \(issuer\) claim value/, holds: ({ claims }) => claims.iss === ISSUER.slice(0, -1) },
+  { name: 'a member of cnf that nobody knows, beside jkt', by: 'contract 4: cnf', theirs: /multiple confirmation claims/, holds: ({ claims: { cnf } }) => typeof cnf?.jkt === 'string' && !('x5t#S256' in cnf) },
+  { name: 'several keys may fit: each is tried', by: 'contract 4: keys', theirs: /multiple applicable keys/, holds: ({ header }) => header.kid === undefined },
+  { name: 'EdDSA and Ed25519 name one algorithm', by: 'contract 4: keys', theirs: /no applicable keys found/, holds: ({ header }) => header.alg === 'EdDSA' || header.alg === 'Ed25519' },
+  { name: 'escaped unreserved characters equal plain ones', by: 'contract 6, RFC 3986 section 6.2.2.2', theirs: /DPoP Proof htu mismatch/, holds: ({ made, proofClaims }) => isSameUrl(proofClaims.htu, urlOf(made.wire.site, hostOf(made), made.wire.target)) },
+  { name: 'iss and aud of a proof have no meaning', by: 'contract 5, check 4', theirs: /unexpected JWT "(?:iss|aud)" .*claim type/, holds: ({ proofClaims: { iss, aud } }) => (iss !== undefined && typeof iss !== 'string') || (aud !== undefined && typeof aud !== 'string' && !Array.isArray(aud)) },
+  { name: 'exp and nbf of a proof have the leeway of proofs', by: 'contract 5, check 4', theirs: /unexpected JWT "(?:exp|nbf)" .*claim value/, holds: ({ proofClaims: { exp, nbf }, now }) => (exp <= now - 5 && exp > now - 30) || (nbf > now + 5 && nbf <= now + 30) },
+  { name: 'beside a nonce of ours the age by iat does not count', by: 'contract 5, RFC 9449 section 11.1', theirs: /iat is not recent enough/, holds: ({ made, proofClaims, nonce }) => made.wire.site === 'nonce' && proofClaims.nonce === nonce },
+  { name: 'the members of a jwk that do not make the key are not read', by: 'contract 5, check 3; RFC 7638 section 3.2', theirs: /^(?:JWK|Cannot convert)/, holds: ({ proofHeader: { jwk } }) => Object.keys(jwk ?? {}).some(name => !(jwk.kty === 'RSA' ? ['kty', 'n', 'e'] : ['kty', 'crv', 'x', ...(jwk.kty === 'EC' ? ['y'] : [])]).includes(name)) },
+  { name: 'a Bearer token is tied to no URL', by: 'contract 6: the URL counts for a DPoP token', theirs: /Failed to parse URL|URL that includes credentials/, holds: ({ made }) => made.proof === undefined },
+  { name: 'the Fetch standard has no words for such a target', by: 'contract 3: open to any method', theirs: /HTTP method is unsupported/, holds: ({ made: { wire } }) => wire.method === 'TRACE' },
+
+  // Theirs passes, ours does not.
+  { name: 'base64url has one spelling', by: 'RFC 7515 section 2, contract 5, check 2', ours: /^(?:token_malformed|authorization_malformed|proof_malformed|proof_repeated)$/, holds: ({ token, made: { proof = '' } }) => !isCanonical(token) || !isCanonical(proof) },
+  { name: 'JSON is UTF-8 without a mark', by: 'RFC 7519 section 7.2, RFC 8259 section 8.1', ours: /^(?:token|proof)_malformed$/, holds: ({ made: { token, proof = '' } }) => !isUtf8(token) || !isUtf8(proof) },
+  { name: 'b64 is refused like crit', by: 'RFC 7797 section 6', ours: /^(?:token|proof)_critical$/, holds: ({ header, proofHeader }) => header.b64 !== undefined || proofHeader.b64 !== undefined },
+  { name: 'claims of a token have their types and are finite', by: 'contract 4: required claims', ours: /^token_claim_invalid$/, holds: ({ claims: { sub, aud, exp, nbf, iat } }) => sub === '' || (Array.isArray(aud) && !aud.every(entry => typeof entry === 'string')) || isInfinite(exp, nbf, iat) },
+  { name: 'claims of a token are at most 64 levels deep', by: 'docs/security.md: everything is bounded', ours: /^token_claim_invalid$/, holds: ({ claims }) => depthOf(claims) > 64 },
+  { name: 'a cnf that cannot be honoured is refused', by: 'contract 4: cnf; RFC 7800 section 3.1', ours: /^token_binding_unusable$/, holds: ({ claims: { cnf } }) => typeof cnf?.jkt !== 'string' || cnf.jkt === '' },
+  { name: 'jti of a proof has 1 to 512 characters', by: 'contract 5, check 4', ours: /^proof_claim_invalid$/, holds: ({ proofClaims: { jti } }) => typeof jti === 'string' && (jti.length === 0 || jti.length > 512) },
+  { name: 'times of a proof are finite numbers', by: 'contract 5, check 4', ours: /^proof_claim_invalid$/, holds: ({ proofClaims: { iat, exp, nbf } }) => isInfinite(iat, exp, nbf) },
+  { name: 'a proof has at most 8 KiB', by: 'contract 5, check 2', ours: /^proof_too_large$/, holds: ({ made }) => made.proof!.length > 8192 },
+  { name: 'a jwk is public and has no private member', by: 'contract 5, check 3; RFC 9449 section 4.3 check 7', ours: /^proof_key$/, holds: ({ proofHeader: { jwk } }) => ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'].some(name => name in jwk) },
+  { name: 'the parts of a jwk are canonical, of the size that the algorithm needs', by: 'contract 5, check 3; RFC 7518 section 6', ours: /^proof_key$/, holds: ({ proofHeader: { jwk } }) => [jwk.x, jwk.y, jwk.n, jwk.e].some(part => part !== undefined && !(typeof part === 'string' && isCanonical(part))) },
+  { name: 'iat may be at most 30 seconds ahead', by: 'contract 5, check 7', ours: /^iat_in_future$/, holds: ({ proofClaims: { iat }, now }) => iat > now + 30 },
+  { name: 'user info in htu is refused', by: 'contract 6', ours: /^htu_invalid$/, holds: ({ proofClaims: { htu } }) => /^https?:\/\/[^/]*@/i.test(htu) },
+  { name: 'htu is compared as it was written, after RFC 3986 and nothing more', by: 'contract 6', ours: /^htu_(?:mismatch|invalid)$/, holds: ({ proofClaims: { htu } }) => isMended(htu) },
+  { name: 'a path that two parties may read differently is refused', by: 'contract 6', ours: /^target_path$/, holds: ({ made: { wire } }) => isUnsafePath(wire.target) },
+  { name: 'a host that is not valid is refused', by: 'contract 6', ours: /^host_(?:invalid|repeated)$/, holds: ({ made: { wire } }) => wire.rawHeaders.filter(name => name === 'Host').length !== 1 || !/^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?$/i.test(hostOf({ wire } as Made)) },
+  { name: 'a target of another authority is refused', by: 'contract 6', ours: /^target_authority$/, holds: ({ made: { wire } }) => !wire.target.startsWith('/') },
+  { name: 'the scheme of the connection counts, whatever an absolute target says', by: 'contract 6', ours: /^htu_mismatch$/, holds: ({ made: { wire } }) => wire.site === 'https' && /^http:/i.test(wire.target) },
+  { name: 'a host in numbers is a name, not an address', by: 'contract 6', ours: /^htu_mismatch$/, holds: ({ made }) => isNumericHost(`http://${hostOf(made)}/`) },
+  { name: 'a nonce is needed', by: 'contract 5, check 11', ours: /^nonce_(?:missing|stale)$/, holds: ({ made, proofClaims, nonce }) => made.wire.site === 'nonce' && proofClaims.nonce !== nonce },
+  { name: 'a proof passes once', by: 'contract 5, check 12; RFC 9449 section 11.1', ours: /^proof_replayed$/, holds: ({ isUsed }) => isUsed }
+]
+
+/** The row that explains why the two differ, if they do and one does. */
+export function findDifference (facts: Facts): Difference | undefined {
+  const { ours, theirs } = facts
+  if ((ours === undefined) === (theirs === undefined)) return undefined
+  return DIFFERENCES.find(row => (ours === undefined ? row.theirs?.test(theirs!) : row.ours?.test(ours)) && row.holds(facts))
+}
+
+/** Under which a proof is recorded. */
+export function recordOf ({ made, proofHeader, proofClaims }: Pick<Facts, 'made' | 'proofHeader' | 'proofClaims'>): string {
+  return `${made.wire.site} ${thumbprintOf((proofHeader.jwk ?? {}) as Jwk).slice(0, 8)} ${JSON.stringify(proofClaims.jti)}`
+}

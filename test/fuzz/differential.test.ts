@@ -1,0 +1,55 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import t from 'tap'
+import { DIFFERENCES, factsOf, findDifference } from './differences.ts'
+import { openDifferential } from './differential.ts'
+import { goodParts, make } from './parts.ts'
+import { createRandom } from './random.ts'
+
+const SEED = 9449
+const REQUESTS = 1500
+/** The first case of the seed that each row explains. It is written anew with `npx tap --snapshot --disable-coverage test/fuzz/differential.test.ts`. */
+const EXAMPLES = new URL('examples.json', import.meta.url)
+const MOST_SEARCHED = 40_000
+
+t.setTimeout(600_000)
+
+t.test('The guard and oauth4webapi accept and refuse the same requests, but for the differences that have a reason.', async t => {
+  const { run, close } = await openDifferential(SEED)
+  t.teardown(close)
+  const unexplained: unknown[] = []
+  const outcomes = { passed: 0, refused: 0, copies: 0 }
+  for (let number = 0; number < REQUESTS; number++) {
+    for (const { fault, isCopy, ours } of await run(number)) {
+      if (fault) unexplained.push(`npm run fuzz -- --seed ${SEED} --number ${number}: ${fault}`)
+      outcomes[isCopy ? 'copies' : ours === undefined ? 'passed' : 'refused']++
+    }
+  }
+  t.same(unexplained, [])
+  t.ok(outcomes.passed > REQUESTS / 5 && outcomes.refused > REQUESTS / 5 && outcomes.copies > REQUESTS / 10, 'and there are enough of each')
+})
+
+t.test('Each row of the table explains a case, so none is dead.', async t => {
+  const { run, close } = await openDifferential(SEED)
+  t.teardown(close)
+  const names = DIFFERENCES.map(({ name }) => name)
+  if (process.env.TAP_SNAPSHOT === '1') {
+    const found: Record<string, number> = {}
+    for (let number = 0; number < MOST_SEARCHED && Object.keys(found).length < names.length; number++) {
+      for (const { difference } of await run(number)) if (difference) found[difference] ??= number
+    }
+    return writeFileSync(EXAMPLES, JSON.stringify(Object.fromEntries(names.map(name => [name, found[name] ?? null])), null, 2) + '\n')
+  }
+  const examples = JSON.parse(readFileSync(EXAMPLES, 'utf8')) as Record<string, number>
+  t.same(Object.keys(examples), names)
+  for (const [name, number] of Object.entries(examples)) t.ok((await run(number)).some(({ difference }) => difference === name), `${name}: ${number}`)
+})
+
+t.test('What no row explains is told, whichever of the two is laxer.', t => {
+  const made = make(goodParts(createRandom(SEED), 1_767_225_600, 'a'))
+  const facts = factsOf(made, '', false)
+  t.equal(findDifference({ ...facts, ours: undefined, theirs: 'JWT signature verification failed' }), undefined, 'a wrong signature that passes')
+  t.equal(findDifference({ ...facts, ours: 'proof_replayed', theirs: undefined }), undefined, 'a proof that is refused though it is new')
+  t.match(findDifference({ ...facts, isUsed: true, ours: 'proof_replayed', theirs: undefined }), { name: 'a proof passes once' }, 'the twin: it has been used')
+  for (const { name, by } of DIFFERENCES) t.match(by, /contract \d|RFC \d+ section|docs\//, name)
+  t.end()
+})

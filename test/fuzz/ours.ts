@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { readSettings } from '../../holdfast.ts'
+import { createGuardParts } from '../../lib/guard/create-guard.ts'
+import type { GuardParts } from '../../lib/guard/create-guard.ts'
+import { Refusal } from '../../lib/refusal.ts'
+import type { RawSettings } from '../../lib/settings/specs.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
+import { KEY_SET } from './keys.ts'
+import { AUDIENCE, ISSUER, PUBLIC_URL, SITES, currentNonce } from './parts.ts'
+import type { Site, WireRequest } from './parts.ts'
+
+export const ALGS = ['ES256', 'EdDSA', 'Ed25519', 'RS256', 'PS256']
+
+/** The reason of a refusal, or undefined for a request that passes. */
+export type Ours = string | undefined
+
+const SETTINGS: Readonly<Record<Site, RawSettings>> = {
+  http: {},
+  https: {},
+  public: { PUBLIC_URL },
+  nonce: { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: Buffer.alloc(32, 7).toString('base64url') },
+  required: { IDP_DPOP_MODE: 'REQUIRED' }
+}
+
+/** The guard of each site, without a server around it. The clock is the one of the request. */
+export async function openOurs (): Promise<{ judge: (request: WireRequest) => Promise<Ours>, nonceAt: (now: number) => string, close: () => Promise<void> }> {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-fuzz-'))
+  const keysFile = join(folder, 'keys.json')
+  writeFileSync(keysFile, JSON.stringify(KEY_SET))
+  let now = 0
+  const surroundings = { ...processSurroundings, wallMs: () => now * 1000, steadyMs: () => now * 1000 }
+  const guards = new Map<Site, GuardParts>()
+  for (const site of SITES) {
+    const settings = await readSettings({ IDP_ISSUER: ISSUER, IDP_AUDIENCE: AUDIENCE, IDP_KEYS_FILE: keysFile, IDP_ALGS: ALGS.join(' '), DPOP_ALGS: ALGS.join(' '), DPOP_REPLAY_MAX: '8000000', METRICS: 'off', ...SETTINGS[site] })
+    guards.set(site, await createGuardParts(settings, { surroundings, onEvent () {}, metadataMount: undefined }))
+  }
+
+  return {
+    judge (request) {
+      now = request.now
+      const received = {
+        method: request.method,
+        url: request.target,
+        headers: {},
+        rawHeaders: [...request.rawHeaders],
+        socket: { encrypted: request.site === 'https', remoteAddress: '192.0.2.1' }
+      }
+      return new Promise((resolve, reject) => guards.get(request.site)!.guard(received, error => {
+        if (error && !(error instanceof Refusal)) return reject(error)
+        resolve(error?.reason)
+      }))
+    },
+    nonceAt (now) {
+      currentNonce.text = guards.get('nonce')!.nonces!.current(now)
+      return currentNonce.text
+    },
+    async close () {
+      await Promise.all([...guards.values()].map(parts => parts.close()))
+      rmSync(folder, { recursive: true })
+    }
+  }
+}
