@@ -1,0 +1,46 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { root } from '../helpers/documents.ts'
+
+const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
+
+/** The tests that a page names by title and file. */
+const namedIn = (page: string): Array<{ title: string, file: string }> => [...page.matchAll(/\[([^\]]+)\]\(\.\.\/(test\/[\w./-]+\.test\.ts)\)/g)]
+  .map(([, title, file]) => ({ title: title!, file: file! })).filter(({ title, file }) => title !== file)
+
+const isThere = ({ title, file }: { title: string, file: string }): boolean => existsSync(join(root, file)) && textOf(file).includes(`t.test('${title}'`)
+
+t.test('Each test that docs/fapi.md and docs/security.md name is there, under that title.', t => {
+  for (const { page, least } of [{ page: 'docs/fapi.md', least: 25 }, { page: 'docs/security.md', least: 70 }]) {
+    const named = namedIn(textOf(page))
+    t.ok(named.length >= least, `${page}: ${named.length}`)
+    t.same(named.filter(test => !isThere(test)), [], page)
+  }
+  t.same(namedIn('[Which tokens pass](../test/plugins/tokens.test.ts)').map(isThere), [true])
+  t.same(namedIn('[Which tokens fail](../test/plugins/tokens.test.ts)').map(isThere), [false], 'the twin: another title is not there')
+  t.same(namedIn('[Which tokens pass](../test/plugins/none.test.ts)').map(isThere), [false], 'nor is another file')
+  t.end()
+})
+
+/** Each section with the points that its source numbers, so that none is left out. */
+const REVIEWED: ReadonlyArray<{ title: string, points: readonly string[] }> = [
+  { title: 'RFC 9449 section 11: DPoP', points: Array.from({ length: 11 }, (_, at) => `11.${at + 1}`) },
+  { title: 'RFC 8725 section 3: JSON Web Tokens', points: Array.from({ length: 12 }, (_, at) => `3.${at + 1}`) },
+  { title: 'RFC 9700: what binds a resource server', points: ['2.2.1', '2.3', '2.6', '4.3.2', '4.9.1', '4.9.2', '4.10.1', '4.10.2', '4.13', '4.15'] },
+  { title: 'RFC 9728 section 7: metadata of the resource', points: Array.from({ length: 10 }, (_, at) => `7.${at + 1}`) },
+  { title: 'OWASP API Security Top 10 (2023)', points: Array.from({ length: 10 }, (_, at) => `API${at + 1}`) }
+]
+
+t.test('docs/security.md leaves no point of a review out, and each row names a test or says that there is nothing to show.', t => {
+  const page = textOf('docs/security.md')
+  for (const { title, points } of REVIEWED) {
+    const section = page.split(`### ${title}\n`)[1]!.split(/\n##/)[0]!
+    const rows = section.split('\n').filter(line => line.startsWith('| ')).slice(2).map(line => line.split(' | '))
+    t.same(rows.map(([point]) => point!.split(' ')[1]), points, title)
+    for (const [point, what, shown] of rows) {
+      t.ok(namedIn(shown!).length > 0 || (shown === 'nothing to show |' && /^(?:Not ours: |Served unsigned)/.test(what!)), point)
+    }
+  }
+  t.end()
+})
