@@ -48,7 +48,7 @@ t.test('The declarations of the package are those of the report, so a break is s
 
 /** Every exported declaration, as the package has it, without comments. */
 function makeReport (): string {
-  const { options } = ts.getParsedCommandLineOfConfigFile(join(root, 'packages/holdfast/tsconfig.json'), { noEmit: false, emitDeclarationOnly: true, removeComments: true, outDir: root }, { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} })!
+  const { options } = ts.getParsedCommandLineOfConfigFile(join(root, 'packages/holdfast/tsconfig.json'), { noEmit: false, noCheck: true, emitDeclarationOnly: true, removeComments: true, outDir: root }, { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} })!
   const entries = ['index', 'service', 'testing'].map(name => join(root, `packages/holdfast/${name}.ts`))
   const program = ts.createProgram(entries, options)
   const declarations = new Map<string, ts.SourceFile>()
