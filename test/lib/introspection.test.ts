@@ -11,6 +11,7 @@ import { createIntrospector } from '../../lib/introspection/introspector.ts'
 import type { Introspector, IntrospectorOptions } from '../../lib/introspection/introspector.ts'
 import { ALGORITHMS } from '../../lib/jose/signature.ts'
 import type { JwsAlg } from '../../lib/jose/signature.ts'
+import { takeRsaKey } from '../helpers/rsa-keys.ts'
 import { createTransport } from '../../lib/provider/transport.ts'
 import type { TransportOptions } from '../../lib/provider/transport.ts'
 
@@ -33,7 +34,7 @@ t.test('A secret is sent as Basic credentials, encoded as in a form, or in the f
 })
 
 t.test('A private key signs an assertion with the algorithm that fits it', async t => {
-  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const rsa = takeRsaKey()
   const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' })
   const ed = generateKeyPairSync('ed25519')

@@ -22,6 +22,7 @@ import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
+import { takeRsaKey } from '../helpers/rsa-keys.ts'
 
 type Answer = object | ((issuer: Issuer) => string | object) | number
 
@@ -227,7 +228,7 @@ t.test('Opaque tokens go by the mode of their issuer', async t => {
 t.test('A signed answer is read only if it is one of the issuer, for us', async t => {
   const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_SIGNED: true, IDP_INTROSPECTION_CACHE_SECONDS: 0 })
   const key = asked.issuer.keys[0]!
-  const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const other = takeRsaKey()
   const signed = (claims: object = {}, header: object = {}, privateKey = key.privateKey) => ({ url }: Issuer): string =>
     encodeJws({ alg: 'RS256', typ: 'token-introspection+jwt', kid: key.kid, ...header }, { iss: url, aud: 'api', iat: 1, token_introspection: active(), ...claims }, input => sign('sha256', input, privateKey))
   const rows: ReadonlyArray<{ title: string, answer: Answer, reason?: RefusalReason }> = [
