@@ -1,5 +1,6 @@
 import { METHODS } from 'node:http'
 import fc from 'fast-check'
+import { anyText } from './any-text.ts'
 import type { DpopClient } from './dpop-client.ts'
 import type { Issuer, Overrides } from './issuer.ts'
 import { encodeJws } from './jws.ts'
@@ -97,7 +98,7 @@ const timed = (value: unknown): unknown => value instanceof FromNow ? Math.floor
 const past = fc.integer({ min: -1e9, max: -400 }).map(seconds => new FromNow(seconds))
 const future = fc.integer({ min: 400, max: 1e9 }).map(seconds => new FromNow(seconds))
 const absent = fc.constant(undefined)
-const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constant('__proto__'), fc.constant('constructor'))
+const text = fc.oneof(anyText, fc.constant('__proto__'), fc.constant('constructor'))
 
 /** Values of each member that must not pass, although whoever may sign has signed them. */
 const TOKEN_HEADER: Record<string, fc.Arbitrary<unknown>> = {
