@@ -41,15 +41,15 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm run build': ['.ci/run', 'npm run build'],
   'npm run explain -- captured.txt': ['test/dev/run.test.ts', "start(directory, ['cli/main.ts', 'explain', '--', 'captured.txt']"],
   'npm run dev': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts']"],
-  'npm test': ['test/system/your-own.test.ts', 'npm test'],
-  'npx tap --disable-coverage test/own/drafts.test.ts': ['test/system/your-own.test.ts', "walk(t, 'docs/getting-started.md'"],
-  'git rm routes/api/admin.ts routes/api/profile.ts routes/api/protected.ts routes/api/users.ts': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git commit -m Remove sample routes': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git remote rename origin holdfast': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git fetch holdfast': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git merge holdfast/main': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git rm routes/api/users.ts': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git commit --no-edit': ['test/system/your-own.test.ts', "walk(t, 'docs/your-own.md'"],
+  'npm test': ['test/system/first-hour.test.ts', 'npm test'],
+  'npx tap --disable-coverage test/own/drafts.test.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/getting-started.md'"],
+  'git rm routes/api/admin.ts routes/api/profile.ts routes/api/protected.ts routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git commit -m Remove sample routes': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git remote rename origin holdfast': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git fetch holdfast': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git merge holdfast/main': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git rm routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
+  'git commit --no-edit': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
   'npm run dev -- --issuers 2': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts', '--issuers', '2']"],
   'npm i holdfast fastify': ['test/system/package.test.ts', "'npm', ['i'"],
   'npx holdfast-cli start': ['test/system/package.test.ts', "'start'"],
@@ -185,7 +185,7 @@ async function load<Module> (t: Test, { text }: Block, replacements: Readonly<Re
 }
 
 const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWith('routes/') && block.file !== 'docs/requirements.md')
-// A test that is shown is run by test/system/your-own.test.ts, in the clone that it is written for.
+// A test that is shown is run by test/system/first-hour.test.ts, in the clone that it is written for.
 const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block) && !nameOf(block).startsWith('test/own/'))
 const loadRoute = async (t: Test, block: Block): Promise<FastifyPluginAsync> => (await load<{ default: FastifyPluginAsync }>(t, block)).default
 
