@@ -3,6 +3,7 @@ import { parseClaimNames } from './told.ts'
 import type { ToldClaim } from './told.ts'
 import { findRuleConflicts, parseRule } from './rules.ts'
 import type { GateRule } from './rules.ts'
+import { parseUpstream } from './upstream-origin.ts'
 
 /** What the section `gate` of the configuration says. */
 export interface GateSettings {
@@ -130,13 +131,6 @@ function asObject (given: unknown): Readonly<Record<string, unknown>> | undefine
 function parseText (given: unknown): string | undefined {
   const text = typeof given === 'number' ? String(given) : given
   return typeof text === 'string' && text !== '' ? text : undefined
-}
-
-/** The origin of an upstream. Undefined if it is no http or https URL of a host, or has more than that. */
-export function parseUpstream (given: unknown): string | undefined {
-  // The path of a request is passed on as it came, so an upstream with a path of its own would be another resource.
-  const [, origin] = (typeof given === 'string' ? /^(https?:\/\/[^/?#\\@\s]+)\/?$/i.exec(given) : null) ?? []
-  return origin !== undefined && URL.canParse(origin) ? new URL(origin).origin : undefined
 }
 
 function integerUpTo (least: number, most: number): Parse<number> {

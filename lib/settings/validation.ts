@@ -10,7 +10,6 @@
 import type { FastifyEnvOptions } from '@fastify/env'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
-import { parseGate } from '../gate/gate-settings.ts'
 import { FORMATS } from './formats.ts'
 import { describeProblems, SettingsError } from './problems.ts'
 import { withProfileDefaults } from './security-profile.ts'
@@ -108,7 +107,8 @@ export async function validateSettings (raw: RawSettings, check: CheckValues, fa
     errors = (error as { errors?: readonly SchemaError[] }).errors
     if (!errors) throw error
   }
-  const gate = isGate(values) ? parseGate(values.GATE, faults.places, values.GATE_UPSTREAM) : undefined
+  // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
+  const gate = isGate(values) ? (await import('../gate/gate-settings.ts')).parseGate(values.GATE, faults.places, values.GATE_UPSTREAM) : undefined
   const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults), ...gate?.problems ?? []]
   if (problems.length > 0) throw new SettingsError(problems)
   return resolveSettings(validated!, gate?.settings, faults.unknownVariables)
