@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import getPort from 'get-port'
 import t from 'tap'
@@ -73,6 +73,14 @@ export function mistakes () {
 }
 `
 
+/** The file, and all of the package that it imports before it runs. */
+function ownModulesOf (file: string, found = new Set<string>()): Set<string> {
+  if (found.has(file)) return found
+  found.add(file)
+  for (const [, path] of readFileSync(file, 'utf8').matchAll(/^(?:import|export|\}).*["'](\.[^"']+)["'];?$/gm)) ownModulesOf(join(dirname(file), path!), found)
+  return found
+}
+
 const tarballs: Record<string, string> = {}
 
 t.test('Both packages can be packed, and hold what they need and no more.', async t => {
@@ -96,6 +104,7 @@ t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', a
   await install(cwd, '-D', ...compilers('6.0', '5.9', '5.4'), '@types/node@20', 'publint', '@arethetypeswrong/cli')
   await compile(cwd, '6.0')
   t.match(await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js']), /pass 1\b/)
+  t.ok(ownModulesOf(join(cwd, 'node_modules/holdfast/dist/packages/holdfast/index.js')).size <= 3, 'an app waits for few files at its start')
   const script = "import { app } from './out/server.js'; const url = await app.listen({ port: 0 }); const answer = await fetch(url + '/orders'); console.log(answer.status, answer.headers.get('www-authenticate')); await app.close()"
   t.match(await expectSuccess(cwd, process.execPath, ['--input-type=module', '-e', script]), /^401 Bearer/m)
 
@@ -182,7 +191,7 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   service.kill('SIGTERM')
   t.equal(await ended, 0)
 
-  const whole = consumer('service', 'module', { 'use.js': "import Fastify from 'fastify'; import service from 'holdfast/service'; import { createTestIssuer } from 'holdfast/testing'; const idp = await createTestIssuer(); const app = Fastify(); await app.register(service, idp.options); const client = await idp.dpopClient({ scope: 'admin' }); console.log((await client.inject(app, '/api/admin')).statusCode); await app.close()" })
+  const whole = consumer('service', 'module', { 'use.js': "import Fastify from 'fastify'; import service from 'holdfast/service'; import { createTestIssuer } from 'holdfast/testing'; const idp = await createTestIssuer(); const app = Fastify(); await app.register(service, idp.options); const client = await idp.dpopClient({ scope: 'admin' }); console.log((await client.inject(app, '/api/admin')).statusCode); await app.close(); const { SettingsError } = await import('holdfast'); await Fastify().register(service, {}).then(() => {}, error => console.log(error instanceof SettingsError))" })
   await install(whole, tarballs['holdfast']!, 'fastify', '@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client')
-  t.match(await expectSuccess(whole, process.execPath, ['use.js']), /^200$/m)
+  t.match(await expectSuccess(whole, process.execPath, ['use.js']), /^200\ntrue$/m)
 })
