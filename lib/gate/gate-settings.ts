@@ -1,4 +1,5 @@
 import { nameThatWasMeant } from '../names.ts'
+import type { GateOptions } from './gate-options.ts'
 import { parseClaimNames } from './told.ts'
 import type { ToldClaim } from './told.ts'
 import { findRuleConflicts, parseRule } from './rules.ts'
@@ -44,7 +45,7 @@ export const MOVABLE_PATHS: readonly string[] = ['/health', '/metrics', '/docs']
 /** The own paths that stay where their readers look for them. */
 const FIXED_PATHS: readonly string[] = ['/.well-known/oauth-protected-resource', '/.well-known/holdfast-jwks.json', '/verify']
 
-const MEMBERS = ['upstream', 'rules', 'timeoutSeconds', 'bodyLimit', 'claims', 'passCredentials', 'statementKey', 'statementAudience', 'ownPrefix', 'grpcPort'] as const
+const MEMBERS = ['upstream', 'rules', 'timeoutSeconds', 'bodyLimit', 'claims', 'passCredentials', 'statementKey', 'statementAudience', 'ownPrefix', 'grpcPort'] as const satisfies ReadonlyArray<keyof GateOptions>
 
 /** What an upstream is guarded by if nobody wrote rules. */
 const ANY_TOKEN_EVERYWHERE = [{ path: '/*' }]

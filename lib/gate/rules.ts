@@ -4,6 +4,7 @@ import { nameThatWasMeant } from '../names.ts'
 import { ANY_TOKEN, parseRequirement } from '../guard/requirement.ts'
 import type { Requirement, RequirementOptions } from '../guard/requirement.ts'
 import { Refusal } from '../refusal.ts'
+import type { GateRuleOptions } from './gate-options.ts'
 import { escapeNonAscii, readTargetPath } from '../url/path.ts'
 import { verifyOneReading } from './path.ts'
 
@@ -25,7 +26,7 @@ export interface GateRule {
 export type TellRule = (member: string | undefined, problem: string) => void
 
 const REQUIREMENTS = ['scope', 'anyScope', 'claims', 'acr', 'maxAgeSeconds'] as const
-const MEMBERS: readonly string[] = ['path', 'methods', 'allow', ...REQUIREMENTS, 'audience', 'upgrade']
+const MEMBERS: readonly string[] = ['path', 'methods', 'allow', ...REQUIREMENTS, 'audience', 'upgrade'] satisfies ReadonlyArray<keyof GateRuleOptions>
 /** CONNECT never reaches the gate: it names no path. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS.filter(method => method !== 'CONNECT'))
 

@@ -1,7 +1,31 @@
 // Made from specs.ts: npx tap --snapshot --disable-coverage test/lib/settings/option-types.test.ts writes it anew.
 
+import type { GateOptions } from '../gate/gate-options.ts'
+
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
+
+/** How the provider is asked about tokens (RFC 7662). */
+export interface IntrospectionOptions {
+  /** Which tokens the provider is asked about: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all. Values: off, opaque, jwt or all; of several issuers, only one can have opaque or all. Default: `off`. */
+  readonly for?: 'off' | 'opaque' | 'jwt' | 'all' | undefined
+  /** Where the provider is asked about tokens. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
+  readonly endpoint?: string | undefined
+  /** How long an answer about an active token is used; a revoked token passes for at most this time. Values: integer, 0 to 300. Default: `10`. */
+  readonly cacheSeconds?: number | undefined
+  /** Whether answers are signed JWTs (RFC 9701). Values: true or false. Default: `false`. */
+  readonly signed?: boolean | undefined
+  /** Whether an answer about an opaque token may leave out `aud`; then the provider alone must see to it that a token is for this API. Values: true or false. Default: `false`. */
+  readonly audienceOptional?: boolean | undefined
+  /** The client as which this service asks about tokens. Values: any non-empty string. Default: required for introspection. */
+  readonly clientId?: string | undefined
+  /** Secret of that client. Values: any non-empty string. Default: required for client_secret_basic and client_secret_post. */
+  readonly clientSecret?: string | undefined
+  /** How that client proves itself. Values: client_secret_basic, client_secret_post or private_key_jwt. Default: `client_secret_basic`. */
+  readonly auth?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | undefined
+  /** Private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used. Values: path of a file. Default: required for private_key_jwt. */
+  readonly keyFile?: string | undefined
+}
 
 /** One issuer of several. What it leaves out is taken from the option of that name beside the list. */
 export interface IssuerOptions {
@@ -21,26 +45,7 @@ export interface IssuerOptions {
   readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
   /** Whether DPoP is switched off, accepted or required. Values: DISABLED, ALLOWED or REQUIRED. Default: ALLOWED. */
   readonly dpopMode?: 'DISABLED' | 'ALLOWED' | 'REQUIRED' | undefined
-  readonly introspection?: {
-    /** Which tokens the provider is asked about: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all. Values: off, opaque, jwt or all; of several issuers, only one can have opaque or all. Default: `off`. */
-    readonly for?: 'off' | 'opaque' | 'jwt' | 'all' | undefined
-    /** Where the provider is asked about tokens. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
-    readonly endpoint?: string | undefined
-    /** How long an answer about an active token is used; a revoked token passes for at most this time. Values: integer, 0 to 300. Default: `10`. */
-    readonly cacheSeconds?: number | undefined
-    /** Whether answers are signed JWTs (RFC 9701). Values: true or false. Default: `false`. */
-    readonly signed?: boolean | undefined
-    /** Whether an answer about an opaque token may leave out `aud`; then the provider alone must see to it that a token is for this API. Values: true or false. Default: `false`. */
-    readonly audienceOptional?: boolean | undefined
-    /** The client as which this service asks about tokens. Values: any non-empty string. Default: required for introspection. */
-    readonly clientId?: string | undefined
-    /** Secret of that client. Values: any non-empty string. Default: required for client_secret_basic and client_secret_post. */
-    readonly clientSecret?: string | undefined
-    /** How that client proves itself. Values: client_secret_basic, client_secret_post or private_key_jwt. Default: `client_secret_basic`. */
-    readonly auth?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | undefined
-    /** Private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used. Values: path of a file. Default: required for private_key_jwt. */
-    readonly keyFile?: string | undefined
-  } | undefined
+  readonly introspection?: IntrospectionOptions | undefined
 }
 
 /**
@@ -66,26 +71,7 @@ export interface FileOptions {
     readonly keysFile?: string | undefined
     /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
     readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
-    readonly introspection?: {
-      /** Which tokens the provider is asked about: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all. Values: off, opaque, jwt or all; of several issuers, only one can have opaque or all. Default: `off`. */
-      readonly for?: 'off' | 'opaque' | 'jwt' | 'all' | undefined
-      /** Where the provider is asked about tokens. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
-      readonly endpoint?: string | undefined
-      /** How long an answer about an active token is used; a revoked token passes for at most this time. Values: integer, 0 to 300. Default: `10`. */
-      readonly cacheSeconds?: number | undefined
-      /** Whether answers are signed JWTs (RFC 9701). Values: true or false. Default: `false`. */
-      readonly signed?: boolean | undefined
-      /** Whether an answer about an opaque token may leave out `aud`; then the provider alone must see to it that a token is for this API. Values: true or false. Default: `false`. */
-      readonly audienceOptional?: boolean | undefined
-      /** The client as which this service asks about tokens. Values: any non-empty string. Default: required for introspection. */
-      readonly clientId?: string | undefined
-      /** Secret of that client. Values: any non-empty string. Default: required for client_secret_basic and client_secret_post. */
-      readonly clientSecret?: string | undefined
-      /** How that client proves itself. Values: client_secret_basic, client_secret_post or private_key_jwt. Default: `client_secret_basic`. */
-      readonly auth?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | undefined
-      /** Private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used. Values: path of a file. Default: required for private_key_jwt. */
-      readonly keyFile?: string | undefined
-    } | undefined
+    readonly introspection?: IntrospectionOptions | undefined
     /** Scopes that bring others along: a token with the first one is judged as if it had the others too. Values: map from a scope to a list of scopes, without circles. Default: none. */
     readonly scopeImplies?: Readonly<Record<string, string | readonly string[]>> | undefined
     /** Several issuers, each with settings of its own; what an entry leaves out is taken from the setting of that name beside the list. Values: list of 1 to 50 objects with issuer or domain, and with audience, jwksUri, keysFile, algs, scopeClaims, dpopMode or introspection where they differ; not beside idp.domain or idp.issuer. Default: none: one issuer, by idp.domain or idp.issuer. */
@@ -146,7 +132,7 @@ export interface FileOptions {
     readonly logLevel?: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent' | undefined
   } | undefined
   /** Makes the service the guard of other services; the sample routes under /api are then not served (only the service). Values: section with upstream, rules and more: docs/gate.md. Default: no gate. */
-  readonly gate?: object | undefined
+  readonly gate?: GateOptions | undefined
 }
 
 /** Options under the names of the environment. */

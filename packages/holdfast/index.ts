@@ -7,7 +7,8 @@ export * from '../../lib/token/access-token-claims.ts'
 export { Refusal, REFUSALS } from '../../lib/refusal.ts'
 export type { RefusalDetail, RefusalKind, RefusalReason } from '../../lib/refusal.ts'
 export { SettingsError } from '../../lib/settings/problems.ts'
-export type { EnvironmentOptions, FileOptions, HoldfastOptions, IssuerLookup, IssuerOptions } from '../../lib/settings/option-types.ts'
+export type { EnvironmentOptions, FileOptions, HoldfastOptions, IntrospectionOptions, IssuerLookup, IssuerOptions } from '../../lib/settings/option-types.ts'
+export type { GateOptions, GateRuleOptions } from '../../lib/gate/gate-options.ts'
 export type {
   AuthorizationDetail, ClaimRequirement, ClaimRule, ClaimValue, DetailRequirement, Predicate, RequiredScopes, Requirement, RequirementOptions
 } from '../../lib/guard/requirement.ts'

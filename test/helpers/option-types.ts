@@ -26,7 +26,7 @@ function typeOf ({ schema }: SettingSpec): string {
     const alone = schema.items.format === 'trusted-peer' ? 'boolean | string' : entry
     return `${alone} | ${entry.includes('|') ? `ReadonlyArray<${entry}>` : `readonly ${entry}[]`}`
   }
-  if (schema.type === 'tree') return 'object'
+  if (schema.type === 'tree') return 'GateOptions'
   if (schema.type === 'object') return 'Readonly<Record<string, string | readonly string[]>>'
   if (schema.type === 'entries') return 'readonly IssuerOptions[] | IssuerLookup'
   if (schema.type === 'boolean') return 'boolean'
@@ -41,10 +41,15 @@ function member (name: SettingName, key: string, type: string, indent: string): 
   return [`/** ${about[0]!.toUpperCase()}${about.slice(1)}. Values: ${allowed}. Default: ${byDefault}. */`, `readonly ${key}?: ${type} | undefined`].map(line => indent + line).join('\n')
 }
 
+/** Sections that stand in several places have a name, so that applications can name them too. */
+const NAMED: Readonly<Record<string, string>> = { introspection: 'IntrospectionOptions' }
+
 function membersOf (section: Section, indent: string): string[] {
-  return [...section].map(([key, entry]) => typeof entry === 'string'
-    ? member(entry, key, typeOf(settingSpec(entry)), indent)
-    : [`${indent}readonly ${key}?: {`, ...membersOf(entry, `${indent}  `), `${indent}} | undefined`].join('\n'))
+  return [...section].map(([key, entry]) => {
+    if (typeof entry === 'string') return member(entry, key, typeOf(settingSpec(entry)), indent)
+    if (NAMED[key] !== undefined) return `${indent}readonly ${key}?: ${NAMED[key]} | undefined`
+    return [`${indent}readonly ${key}?: {`, ...membersOf(entry, `${indent}  `), `${indent}} | undefined`].join('\n')
+  })
 }
 
 /** The members of an issuer, as they are nested. */
@@ -68,8 +73,15 @@ export function makeOptionTypes (): string {
   })
   return `// Made from specs.ts: npx tap --snapshot --disable-coverage test/lib/settings/option-types.test.ts writes it anew.
 
+import type { GateOptions } from '../gate/gate-options.ts'
+
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
+
+/** How the provider is asked about tokens (RFC 7662). */
+export interface IntrospectionOptions {
+${membersOf(issuerSection().get('introspection') as Section, '  ').join('\n')}
+}
 
 /** One issuer of several. What it leaves out is taken from the option of that name beside the list. */
 export interface IssuerOptions {

@@ -1,6 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { GateOptions, GateRuleOptions } from '../../../lib/gate/gate-options.ts'
+import { parseGate } from '../../../lib/gate/gate-settings.ts'
 import { settingsFromOptions } from '../../../lib/settings/options.ts'
 import { root } from '../../helpers/documents.ts'
 import { makeOptionTable, makeOptionTypes } from '../../helpers/option-types.ts'
@@ -30,6 +32,19 @@ t.test('Options have the shape of the file or the names of the environment.', t 
   t.same(settingsFromOptions({ IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true, IDP_ISSUER: undefined, IDP_AUDIENCE: '' }), values)
   t.same(settingsFromOptions({ idp: { audience: '' } }), { IDP_AUDIENCE: '' }, 'only in the environment does an empty text count as unset')
   t.same(settingsFromOptions({ server: { trustProxy: ['loopback', '10.0.0.1'] } }), { TRUST_PROXY: ['loopback', '10.0.0.1'] })
+  t.end()
+})
+
+t.test('Each member that the types of the gate have is one that the gate knows.', t => {
+  const rule: Required<Omit<GateRuleOptions, 'allow'>> = {
+    path: '/orders/*', methods: ['GET'], scope: 'a', anyScope: ['b', 'c'], claims: { team: ['x', 'y'] }, acr: 'gold', maxAgeSeconds: 60, audience: 'https://other.example', upgrade: true
+  }
+  const gate: Required<GateOptions> = {
+    upstream: 'http://127.0.0.1:3000', rules: [rule, { path: '/open', allow: 'anyone' }], timeoutSeconds: 5, bodyLimit: 1024, claims: { team: 'https://api.example/team' }, passCredentials: true, statementKey: 'key.pem', statementAudience: 'x', ownPrefix: '/-', grpcPort: 9000
+  }
+  t.same(parseGate(gate).problems, [])
+  t.same(parseGate({ ...gate, claims: ['team'] }).problems, [])
+  t.same(parseGate({ ...gate, claims: 'team' }).problems.length, 1)
   t.end()
 })
 
