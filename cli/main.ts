@@ -1,9 +1,12 @@
 import { readTextIfThere } from '../lib/settings/sources.ts'
 import { unknownName } from './arguments.ts'
 import { readTenants } from './places.ts'
+import { startService } from './start-service.ts'
 
 /** The command: the name of a tool comes first, then what the tool is told. Each tool is loaded only if it is asked for. */
 const TOOLS = {
+  start: ['starts the service', async () => (await import('./start.ts')).start],
+  gate: ['guards another service, and says which of its rules holds for a request', async () => (await import('./gate.ts')).gate],
   call: ['gets an access token, calls the API, and shows all of it', async () => (await import('./call.ts')).call],
   explain: ['says what each check of the service says to a request, a token or a proof', async () => (await import('./explain.ts')).explain],
   check: ['says whether the settings, the identity provider and the replay store are fit for use', async () => (await import('./check.ts')).check]
@@ -22,6 +25,7 @@ if (Object.hasOwn(TOOLS, name)) {
     readFile: readTextIfThere,
     input: process.stdin,
     tenants: readTenants(),
+    startService,
     now: Date.now() / 1000
   })
 } else {

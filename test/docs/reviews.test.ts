@@ -39,7 +39,7 @@ t.test('docs/security.md leaves no point of a review out, and each row names a t
     const rows = section.split('\n').filter(line => line.startsWith('| ')).slice(2).map(line => line.split(' | '))
     t.same(rows.map(([point]) => point!.split(' ')[1]), points, title)
     for (const [point, what, shown] of rows) {
-      t.ok(namedIn(shown!).length > 0 || (shown === 'nothing to show |' && /^(?:Not ours: |Served unsigned)/.test(what!)), point)
+      t.ok(namedIn(shown!).length > 0 || (shown === 'nothing to show |' && /^(?:Not ours: |Served unsigned)/.test(what!)), point!)
     }
   }
   t.end()

@@ -1,5 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -168,10 +170,10 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   t.match(await expectSuccess(empty, holdfast, ['--version']), /^\d+\.\d+\.\d+\n$/)
   t.match(await expectSuccess(empty, holdfast, ['start', '--help']), /--port NUMBER/)
   t.match(await expectSuccess(empty, holdfast, ['--help']), /holdfast start /)
-  for (const tool of ['call', 'explain', 'check']) t.match(await expectSuccess(empty, holdfast, [tool, '--help']), new RegExp(`\\n  holdfast ${tool}\\b`))
-  t.match(await run(empty, holdfast, ['gate']), { code: 1, output: /The gate is not in this version/ })
-  t.match(await run(empty, holdfast, ['strat']), { code: 1, output: /There is no command "strat"/ })
-  t.match(await run(empty, holdfast, ['start', '--prot', '1']), { code: 1, output: /Unknown option '--prot'/ })
+  for (const tool of ['gate', 'call', 'explain', 'check']) t.match(await expectSuccess(empty, holdfast, [tool, '--help']), new RegExp(`\\n  holdfast ${tool}\\b`))
+  t.match(await run(empty, holdfast, ['gate']), { code: 1, output: /Which service is to be guarded\? Say --upstream URL/ })
+  t.match(await run(empty, holdfast, ['strat']), { code: 1, output: /There is no tool strat; did you mean start\?/ })
+  t.match(await run(empty, holdfast, ['start', '--prt', '1']), { code: 1, output: /There is no option --prt; did you mean --port\?/ })
   t.match(await run(empty, holdfast, ['start']), { code: 1, output: /IDP_DOMAIN \(idp.domain\) is not set/ })
 
   const port = await getPort()
@@ -190,6 +192,19 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   t.match(await run(empty, holdfast, ['check'], { ...settings, IDP_ISSUER: `${issuer.url}none/` }), { code: 1, output: /wrong/ })
   service.kill('SIGTERM')
   t.equal(await ended, 0)
+
+  const upstream = createServer(({ method, url, headers }, answer) => answer.end(`${method} ${url} ${headers['x-auth-subject']}`)).listen(0, '127.0.0.1')
+  t.teardown(() => { upstream.close() })
+  const to = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
+  const gate = spawn(holdfast, ['gate', '--upstream', to, '--port', String(port)], { cwd: empty, env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const gateEnded = new Promise<number | null>(resolve => gate.once('exit', resolve))
+  await new Promise<void>(resolve => gate.stdout.on('data', chunk => { if (String(chunk).includes('Server listening')) resolve() }))
+  t.equal((await fetch(`http://localhost:${port}/orders/7`)).status, 401)
+  const passed = await fetch(`http://localhost:${port}/orders/7`, { method: 'DELETE', headers: { authorization: `Bearer ${issuer.token()}` } })
+  t.same([passed.status, await passed.text()], [200, 'DELETE /orders/7 user-1'])
+  t.match(await run(empty, holdfast, ['gate', '--upstream', to, '--explain', 'GET', '/orders/7']), { code: 0, output: /The rule for an upstream without rules holds/ })
+  gate.kill('SIGTERM')
+  t.equal(await gateEnded, 0)
 
   const whole = consumer('service', 'module', { 'use.js': "import Fastify from 'fastify'; import service from 'holdfast/service'; import { createTestIssuer } from 'holdfast/testing'; const idp = await createTestIssuer(); const app = Fastify(); await app.register(service, idp.options); const client = await idp.dpopClient({ scope: 'admin' }); console.log((await client.inject(app, '/api/admin')).statusCode); await app.close(); const { SettingsError } = await import('holdfast'); await Fastify().register(service, {}).then(() => {}, error => console.log(error instanceof SettingsError))" })
   await install(whole, tarballs['holdfast']!, 'fastify', '@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client')

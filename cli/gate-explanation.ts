@@ -1,0 +1,138 @@
+import { ownPathsOf } from '../lib/gate/gate-settings.ts'
+import type { GateSettings } from '../lib/gate/gate-settings.ts'
+import { originForm, verifyOneReading } from '../lib/gate/path.ts'
+import { createRules } from '../lib/gate/rules.ts'
+import type { GateRule } from '../lib/gate/rules.ts'
+import { createTold, STATEMENT_HEADER } from '../lib/gate/told.ts'
+import type { Requirement } from '../lib/guard/requirement.ts'
+import { Refusal } from '../lib/refusal.ts'
+import { readTargetPath } from '../lib/url/path.ts'
+import { indent, title } from './show.ts'
+import type { Paint } from './show.ts'
+
+export interface GateView {
+  readonly settings: GateSettings
+  /** Where the rules are, in words, by their paths. */
+  readonly places: ReadonlyMap<string, string>
+  /** The configured one, if it is known. */
+  readonly audience: string | undefined
+}
+
+interface Asked {
+  readonly method: string
+  /** As a client would send it. */
+  readonly target: string
+}
+
+/** What makes a path one that two programs could read differently. */
+const CAUSES: Readonly<Record<string, string>> = {
+  double_slash: 'it has two slashes in a row',
+  dot_segment: 'it has a dot segment, which is . or .. (also as %2e, or with a ; behind it)',
+  slash_escape: 'it has an escaped slash: %2F',
+  backslash: 'it has a backslash, plain or as %5C',
+  control_character: 'it has white space or a control character, plain or escaped',
+  fragment: 'it has a #',
+  non_ascii: 'it has a character outside ASCII: a client sends it escaped',
+  escape: 'it has a % without two hex digits',
+  encoding: 'it has escapes that are not UTF-8'
+}
+
+/** Says which rule holds for a request and why, by the functions of the gate itself. `holds` is false if none does. */
+export function explainRule ({ method, target }: Asked, view: GateView, paint: Paint): { text: string, holds: boolean } {
+  const { rules, upstream, ownPrefix } = view.settings
+  const none = (verdict: string, why: string, rest = ''): { text: string, holds: boolean } =>
+    ({ holds: false, text: title(paint, `${method} ${target}`) + line(paint('red', verdict)) + title(paint, 'Why') + line(why) + rest })
+  let sent: string
+  let path: string
+  try {
+    sent = originForm(target)
+    path = readTargetPath(sent)
+    verifyOneReading(path)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return none('Refused before any rule: 400, or 403 if a proxy asks.', `Two programs could read this path differently: ${CAUSES[String(error.detail!.cause)]}.`)
+  }
+  const own = upstream === undefined ? undefined : ownPathsOf(ownPrefix).find(own => path === own || path.startsWith(`${own}/`))
+  if (own !== undefined) return none('No rule is asked: Holdfast answers this itself.', `${own} is a path of its own, and goes before the upstream's.${ownPrefix === '' ? ' gate.ownPrefix moves /health, /metrics and /docs.' : ''}`)
+  const rule = createRules(rules).find(method, path)
+  const others = showOthers(rule, method, path, view, paint)
+  if (rule === undefined) return none('No rule holds: 404, or 403 if a proxy asks.', rules.length === 0 ? 'There are no rules, and nothing passes without one.' : 'No rule has both this path and this method, and nothing passes without one.', others)
+  return {
+    holds: true,
+    text: title(paint, `${method} ${target}`) + line(`${paint('green', `${nameOf(rule, view)} holds`)}: ${formOf(rule)}`) +
+      title(paint, 'Why') + line(whyOf(rule, method, path, rules)) +
+      title(paint, 'It asks for') + line(demandsOf(rule, view).join('\n')) +
+      title(paint, upstream === undefined ? 'The proxy gets' : 'The upstream gets') + line(giftsOf(rule, { method, target: sent }, view.settings).join('\n')) +
+      others
+  }
+}
+
+const line = (text: string): string => `${indent(text)}\n`
+
+function nameOf (rule: GateRule, { settings, places }: GateView): string {
+  const path = `gate.rules[${settings.rules.indexOf(rule)}]`
+  if (places.has(path)) return `${path} (${places.get(path)})`
+  return places.has('gate.rules') ? path : 'The rule for an upstream without rules'
+}
+
+function formOf ({ path, methods }: GateRule): string {
+  return `path ${path}, ${methods === undefined ? 'all methods' : `methods ${methods.join(', ')}`}`
+}
+
+const hasMethod = ({ methods }: GateRule, method: string): boolean => methods === undefined || methods.includes(method)
+
+/** Asked of the table itself, with nothing else in it. */
+const hasPath = (rule: GateRule, path: string): boolean => createRules([{ ...rule, methods: ['GET'] }]).find('GET', path) !== undefined
+
+function whyOf (rule: GateRule, method: string, path: string, rules: readonly GateRule[]): string {
+  const rivals = rules.filter(other => other !== rule && hasMethod(other, method) && hasPath(other, path)).length
+  return rivals === 0 ? 'No other rule has this path and this method.' : `${rivals === 1 ? 'One other rule has' : `${rivals} other rules have`} this path and this method too. The most specific path wins, and that is ${rule.path}.`
+}
+
+function demandsOf ({ requirement, audience }: GateRule, view: GateView): string[] {
+  if (requirement === undefined) return ['nothing: no token is looked at (allow: anyone)']
+  const aud = audience ?? view.audience
+  return [`a valid token${aud === undefined ? '' : ` for the audience ${aud}`}`, ...describeRequirement(requirement)]
+}
+
+function describeRequirement ({ scope, anyScope, claims = [], acr, maxAgeSeconds }: Requirement): string[] {
+  const lines = claims.map(({ name, allowed }) => `the claim ${name}: ${allowed!.join(' or ')}`)
+  if (scope) lines.push(`the scope ${scope.join(' and ')}`)
+  if (anyScope) lines.push(`the scope ${anyScope.join(' or ')}`)
+  if (acr) lines.push(`a login of the kind ${acr.join(' or ')}`)
+  if (maxAgeSeconds !== undefined) lines.push(`a login at most ${maxAgeSeconds} seconds old`)
+  return lines
+}
+
+/** What each header holds, in words. */
+const SAYS: Readonly<Record<string, string>> = {
+  'x-auth-subject': 'the claim sub',
+  'x-auth-issuer': 'the issuer, as the settings name it',
+  'x-auth-scope': 'the scopes of the token',
+  'x-auth-client': 'the claim client_id, or azp'
+}
+
+function giftsOf ({ requirement, upgrade }: GateRule, { method, target }: Asked, { upstream, claims, statementKey, passCredentials }: GateSettings): string[] {
+  const claimOf = new Map(claims.map(({ header, claim }) => [header, `the claim ${claim}`]))
+  const names = [...Object.keys(createTold(claims)(undefined)), ...statementKey === undefined ? [] : [STATEMENT_HEADER]]
+  const headers = names.map(name => `${properCase(name)}: ${requirement === undefined ? '(empty)' : SAYS[name] ?? claimOf.get(name) ?? 'a signed statement of 60 seconds'}`)
+  if (upstream === undefined) return ['200 with these headers, to pass on:', ...headers]
+  return [
+    `${method} ${upstream}${target}`,
+    ...headers,
+    passCredentials ? 'Authorization and DPoP as the client sent them' : 'no Authorization, no DPoP',
+    ...upgrade ? ['Upgrade: the connection may become another protocol'] : []
+  ]
+}
+
+const properCase = (name: string): string => name.replace(/(?:^|-)[a-z]/g, start => start.toUpperCase())
+
+function showOthers (rule: GateRule | undefined, method: string, path: string, view: GateView, paint: Paint): string {
+  const others = view.settings.rules.filter(other => other !== rule)
+  if (others.length === 0) return ''
+  const lines = others.map(other => {
+    const misses = [...hasPath(other, path) ? [] : ['another path'], ...hasMethod(other, method) ? [] : [`not ${method}`]]
+    return `${nameOf(other, view)}: ${formOf(other)}\n  ${paint('dim', misses.length === 0 ? 'less specific' : misses.join(', and '))}`
+  })
+  return title(paint, rule === undefined ? 'The rules' : 'The other rules') + line(lines.join('\n'))
+}

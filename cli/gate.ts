@@ -1,0 +1,75 @@
+import { METHODS } from 'node:http'
+import { parseGate, parseUpstream } from '../lib/gate/gate-settings.ts'
+import type { GateSettings } from '../lib/gate/gate-settings.ts'
+import { SettingsError } from '../lib/settings/problems.ts'
+import { collectSettings } from '../lib/settings/sources.ts'
+import type { CollectedSettings, SettingsSources } from '../lib/settings/sources.ts'
+import { settingSpec } from '../lib/settings/specs.ts'
+import { isGate } from '../lib/settings/validation.ts'
+import { BadUsage, flag, runTool, text, unknownName } from './arguments.ts'
+import type { Tool } from './arguments.ts'
+import { explainRule } from './gate-explanation.ts'
+import { LISTENING, readListening } from './start.ts'
+import type { StartWorld } from './start.ts'
+
+export interface GateWorld extends StartWorld {
+  readonly readFile: SettingsSources['readFile']
+}
+
+const TOOL = {
+  name: 'gate',
+  options: {
+    upstream: { ...text, value: 'URL', says: 'the service to guard', env: 'GATE_UPSTREAM' },
+    ...LISTENING,
+    explain: { ...flag, says: 'say which rule holds for a request, and why; start nothing' }
+  },
+  help: (run) => `Guards another service: a request reaches it only with a token that passes, and under a rule.
+It needs two settings: IDP_DOMAIN (or IDP_ISSUER) and IDP_AUDIENCE.
+
+  IDP_DOMAIN=tenant.example IDP_AUDIENCE=https://api.example ${run} --upstream http://127.0.0.1:3000
+  ${run}                                 with the section gate of the configuration file
+  ${run} --explain [METHOD] PATH         such as --explain GET /orders/7`,
+  ending: `--upstream takes the place of gate.upstream; everything else comes from the section gate of the configuration file.
+With --upstream and without gate.rules, any valid token passes for every path and method. Without --upstream and
+gate.upstream, other proxies ask: docs/gate.md. The PATH of --explain is without the prefix of PUBLIC_URL.
+Exit code of --explain: 0 if a rule holds, else 1.`
+} as const satisfies Tool
+
+/** Starts the service as a gate, or explains its rules. A gate runs on when the exit code has been returned. */
+export function gate (argv: readonly string[], world: GateWorld): Promise<number> {
+  return runTool(TOOL, argv, world, async ({ values: { upstream, explain = false, ...where }, positionals }, paint) => {
+    const { env, out, readFile, startService } = world
+    if (positionals.length > 0 && !explain) throw new BadUsage(`I do not know what to do with ${positionals.join(' ')}. Does --explain stand before it?`)
+    // The option is the variable: the service reads it with all others.
+    if (upstream !== undefined) env['GATE_UPSTREAM'] = upstream
+    const collected = collectSettings({ environment: env, readFile })
+    if (!isGate(collected.values) && !collected.isFileUnread) throw new BadUsage('Which service is to be guarded? Say --upstream URL, or write a section gate into the configuration file')
+    if (!explain) {
+      await startService(readListening(where))
+      return 0
+    }
+    const { text, holds } = explainRule(readRequest(positionals), readGate(collected), paint)
+    out.write(text)
+    return holds ? 0 : 1
+  })
+}
+
+/** Only what the gate goes by: a rule can be looked at before there is a provider. @throws SettingsError */
+function readGate ({ values: { GATE, GATE_UPSTREAM, IDP_AUDIENCE }, problems, places = new Map() }: CollectedSettings): { settings: GateSettings, places: ReadonlyMap<string, string>, audience: string | undefined } {
+  const parsed = parseGate(GATE, places, GATE_UPSTREAM)
+  const { allowed } = settingSpec('GATE_UPSTREAM')
+  const isUsable = GATE_UPSTREAM === undefined || parseUpstream(GATE_UPSTREAM) !== undefined
+  const all = [...problems, ...isUsable ? [] : [`GATE_UPSTREAM is ${JSON.stringify(GATE_UPSTREAM)}; allowed: ${allowed}`], ...parsed.problems]
+  if (all.length > 0) throw new SettingsError(all)
+  return { settings: parsed.settings, places, audience: IDP_AUDIENCE === undefined ? undefined : String(IDP_AUDIENCE) }
+}
+
+/** @throws BadUsage */
+function readRequest (positionals: readonly string[]): { method: string, target: string } {
+  const [method, target, third] = positionals.length === 1 ? ['GET', ...positionals] : positionals
+  if (method === undefined || target === undefined || third !== undefined) throw new BadUsage('Say what to explain, such as --explain GET /orders/7')
+  // The case of a method counts.
+  if (!METHODS.includes(method)) throw new BadUsage(METHODS.includes(method.toUpperCase()) ? `There is no method ${method}; did you mean ${method.toUpperCase()}?` : unknownName('method', method, METHODS))
+  if (!/^(?:\/|https?:\/\/)/i.test(target)) throw new BadUsage(`"${target}" is neither a path that starts with / nor a URL`)
+  return { method, target }
+}

@@ -1,0 +1,153 @@
+import t from 'tap'
+import { gate } from '../../cli/gate.ts'
+import { start } from '../../cli/start.ts'
+import type { Listening } from '../../cli/start-service.ts'
+
+const FILE = `gate:
+  upstream: http://127.0.0.1:3000
+  claims: [email]
+  statementKey: key.pem
+  rules:
+    - path: /health-of-the-service
+      allow: anyone
+    - path: /orders/:id
+      methods: [GET]
+      scope: read:orders
+    - path: /orders/*
+      methods: [POST, PUT]
+      anyScope: [write:orders, admin]
+      maxAgeSeconds: 600
+      acr: gold
+    - { path: /orders/*, methods: GET }
+    - path: /live
+      upgrade: true
+    - path: /reports/*
+      audience: https://reports.example
+      claims: { department: [finance, audit] }
+`
+
+interface Ran { readonly code: number, readonly text: string, readonly started: Listening | undefined, readonly env: NodeJS.ProcessEnv }
+
+/** Runs a tool with the text of a configuration file. What would start the service only notes where. */
+async function run (argv: readonly string[], file?: string, given: NodeJS.ProcessEnv = {}, tool = gate): Promise<Ran> {
+  const env = { ...given }
+  let text = ''
+  let started: Listening | undefined
+  const code = await tool(argv, {
+    env,
+    program: 'holdfast',
+    out: { write: part => { text += part }, isTTY: false },
+    readFile: path => path === 'config.yaml' ? file : undefined,
+    startService: async where => { started = where }
+  })
+  return { code, text, started, env }
+}
+
+t.test('A gate is started with the upstream of the option or of the file.', async t => {
+  t.match(await run(['--upstream', 'http://127.0.0.1:3000', '--port', '8100']), { code: 0, text: '', started: { port: '8100', address: undefined }, env: { GATE_UPSTREAM: 'http://127.0.0.1:3000' } })
+  t.match(await run(['--upstream', 'http://127.0.0.1:4000', '--address', '::1'], FILE), { code: 0, started: { port: undefined, address: '::1' }, env: { GATE_UPSTREAM: 'http://127.0.0.1:4000' } }, 'the option wins')
+  t.match(await run([], FILE), { code: 0, started: {} })
+  t.match(await run([], undefined, { GATE_UPSTREAM: 'http://127.0.0.1:3000' }), { code: 0, started: {} })
+  const { env } = await run([], FILE)
+  t.notOk('GATE_UPSTREAM' in env)
+})
+
+t.test('What cannot be done is said in a sentence, and nothing is started.', async t => {
+  const rows: Array<[argv: string[], says: RegExp]> = [
+    [[], /^Which service is to be guarded\? Say --upstream URL, or write a section gate/],
+    [['--upsteam', 'http://a'], /^There is no option --upsteam; did you mean --upstream\?\nholdfast gate --help tells more\./],
+    [['--upstream', 'http://a', '--port', '80000'], /^--port 80000 is not a port/],
+    [['--upstream', 'http://a', 'GET', '/a'], /^I do not know what to do with GET \/a\. Does --explain stand before it\?/],
+    [['--upstream', 'http://a', '--explain'], /^Say what to explain/],
+    [['--upstream', 'http://a', '--explain', 'GET', '/a', '/b'], /^Say what to explain/],
+    [['--upstream', 'http://a', '--explain', 'get', '/a'], /^There is no method get; did you mean GET\?/],
+    [['--upstream', 'http://a', '--explain', 'PSOT', '/a'], /^There is no method PSOT/],
+    [['--upstream', 'http://a', '--explain', 'orders/7'], /^"orders\/7" is neither a path/],
+    [['--upstream', 'http://a/b', '--explain', '/a'], /GATE_UPSTREAM is "http:\/\/a\/b"; allowed: http or https URL of a host/]
+  ]
+  for (const [argv, says] of rows) {
+    const { code, text, started } = await run(argv)
+    t.equal(code, 1, argv.join(' '))
+    t.match(text, says)
+    t.equal(started, undefined)
+  }
+  t.match(await run(['--explain', '/a'], 'gate:\n  rules:\n    - pth: /a\n    - path: /b\n    - path: /b\nidp:\n  domian: a\n'), {
+    code: 1,
+    text: /config\.yaml, line 7: unknown key "idp\.domian"[^]*config\.yaml, line 3: gate\.rules\[0\]\.pth is unknown; did you mean path\?[^]*gate\.rules\[0\] has no path[^]*config\.yaml, line 5: gate\.rules\[2\] is unreachable: all its requests belong to gate\.rules\[1\] \(config\.yaml, line 4\)/
+  })
+  const { code, text } = await run(['--help'])
+  t.equal(code, 0)
+  t.match(text, /^Guards another service[^]*\n {2}holdfast gate --explain \[METHOD\] PATH[^]*--upstream URL[^]*--port NUMBER/)
+})
+
+t.test('The rule that holds is told, with what it asks for and what the upstream gets.', async t => {
+  const { code, text } = await run(['--explain', 'GET', '/orders/7?page=2'], FILE, { IDP_AUDIENCE: 'https://api.example' })
+  t.equal(code, 0)
+  t.equal(text, `
+GET /orders/7?page=2
+  gate.rules[1] (config.yaml, line 8) holds: path /orders/:id, methods GET, HEAD
+
+Why
+  One other rule has this path and this method too. The most specific path wins, and that is /orders/:id.
+
+It asks for
+  a valid token for the audience https://api.example
+  the scope read:orders
+
+The upstream gets
+  GET http://127.0.0.1:3000/orders/7?page=2
+  X-Auth-Subject: the claim sub
+  X-Auth-Issuer: the issuer, as the settings name it
+  X-Auth-Scope: the scopes of the token
+  X-Auth-Client: the claim client_id, or azp
+  X-Auth-Claim-Email: the claim email
+  X-Auth-Statement: a signed statement of 60 seconds
+  no Authorization, no DPoP
+
+The other rules
+  gate.rules[0] (config.yaml, line 6): path /health-of-the-service, all methods
+    another path
+  gate.rules[2] (config.yaml, line 11): path /orders/*, methods POST, PUT
+    not GET
+  gate.rules[3] (config.yaml, line 16): path /orders/*, methods GET, HEAD
+    less specific
+  gate.rules[4] (config.yaml, line 17): path /live, all methods
+    another path
+  gate.rules[5] (config.yaml, line 19): path /reports/*, all methods
+    another path
+`)
+})
+
+t.test('Each kind of rule is told.', async t => {
+  const file = FILE.replace('    - { path: /orders/*, methods: GET }\n', '')
+  const rows: Array<[argv: string[], says: RegExp]> = [
+    [['/health-of-the-service'], /rules\[0\][^]*nothing: no token is looked at \(allow: anyone\)[^]*X-Auth-Subject: \(empty\)[^]*X-Auth-Statement: \(empty\)/],
+    [['POST', '/orders/7/items'], /rules\[2\][^]*No other rule has this path and this method\.[^]*the scope write:orders or admin\n {2}a login of the kind gold\n {2}a login at most 600 seconds old/],
+    [['GET', '/live'], /Upgrade: the connection may become another protocol/],
+    [['https://api.example/reports/1'], /a valid token for the audience https:\/\/reports\.example\n {2}the claim department: finance or audit\n[^]*GET http:\/\/127\.0\.0\.1:3000\/reports\/1\n/]
+  ]
+  for (const [request, says] of rows) t.match(await run(['--explain', ...request], file), { code: 0, text: says })
+  t.match(await run(['--explain', '/a'], 'gate:\n  passCredentials: true\n  rules:\n    - path: /*\n    - path: /:a(^a$)\n    - path: /a*\n'), { code: 0, text: /2 other rules have this path[^]*The proxy gets\n {2}200 with these headers/ })
+  t.match(await run(['--explain', '/a', '--upstream', 'http://a'], 'gate:\n  passCredentials: true\n  rules:\n    - path: /*\n'), { code: 0, text: /Authorization and DPoP as the client sent them/ })
+  t.match(await run(['--explain', 'DELETE', '/a', '--upstream', 'http://a:1']), { code: 0, text: /The rule for an upstream without rules holds: path \/\*, all methods[^]*a valid token\n[^]*DELETE http:\/\/a:1\/a\n/ })
+})
+
+t.test('If no rule holds, the reason is told.', async t => {
+  const rows: Array<[argv: string[], says: RegExp]> = [
+    [['GET', '/other'], /No rule holds: 404, or 403 if a proxy asks\.\n[^]*The rules\n {2}gate\.rules\[0\] \(config\.yaml, line 6\): path \/health-of-the-service, all methods\n {4}another path\n/],
+    [['PATCH', '/other'], /path \/orders\/:id, methods GET, HEAD\n {4}another path, and not PATCH/],
+    [['/docs/json'], /Holdfast answers this itself[^]*\/docs is a path of its own[^]*ownPrefix moves/],
+    ...([['//a', 'two slashes'], ['/a/%2e%2e/b', 'dot segment'], ['/a%2fb', 'escaped slash'], ['/a\\b', 'backslash'], ['/a%00', 'control character'], ['/a b', 'white space'],
+      ['/a#b', 'a #'], ['/\u00e9', 'outside ASCII'], ['/a%', 'two hex digits'], ['/%ff', 'not UTF-8']] as const).map(([path, says]): [string[], RegExp] => [[path], new RegExp(`Refused before any rule: 400, or 403 if a proxy asks\\.[^]*Two programs[^]*${says}`)])
+  ]
+  for (const [request, says] of rows) t.match(await run(['--explain', ...request], FILE), { code: 1, text: says }, request.join(' '))
+  t.match(await run(['--explain', '/a'], 'gate:\n  upstream: http://a\n'), { code: 1, text: /There are no rules, and nothing passes without one\.\n$/ })
+  t.match(await run(['--explain', '/-/docs'], 'gate:\n  upstream: http://a\n  ownPrefix: /-\n'), { code: 1, text: /\/-\/docs is a path of its own, and goes before the upstream's\.\n$/ })
+  t.match(await run(['--explain', '/docs'], 'gate:\n  rules:\n    - path: /docs\n'), { code: 0, text: /The proxy gets/ }, 'without an upstream, that path is another one')
+})
+
+t.test('The service itself is started in the same way.', async t => {
+  t.match(await run(['--port', '0'], undefined, {}, start), { code: 0, started: { port: '0' } })
+  t.match(await run(['--prt', '1'], undefined, {}, start), { code: 1, text: /^There is no option --prt; did you mean --port\?/, started: undefined })
+  t.match(await run(['now'], undefined, {}, start), { code: 1, text: /^I do not know what to do with now/, started: undefined })
+})
