@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http'
-import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { UpstreamError } from '../lib/gate/exchange.ts'
+import type { UpstreamAnswer } from '../lib/gate/exchange.ts'
 import { hasBody, headersForClient, headersForUpstream } from '../lib/gate/headers.ts'
-import { askForUpgrade, joinConnections } from '../lib/gate/upgrade.ts'
-import type { UpgradeAnswer } from '../lib/gate/upgrade.ts'
+import { askForUpgrade, dropRest, joinConnections, protocolsOf, watchClient } from '../lib/gate/upgrade.ts'
+import type { UpgradeAnswer, UpgradedConnection } from '../lib/gate/upgrade.ts'
 import { createUpstream } from '../lib/gate/upstream.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { processSurroundings } from '../server/surroundings.ts'
@@ -17,13 +18,6 @@ declare module 'fastify' {
      */
     passOn: ((request: FastifyRequest, reply: FastifyReply, done: (error: Error) => void) => void) | undefined
   }
-}
-
-/** An answer of the upstream, whichever way it came. */
-interface PassedAnswer {
-  readonly status: number
-  readonly headers: readonly string[]
-  readonly body: Readable
 }
 
 /** Decorates `app.passOn`, the reverse proxy. @fastify/reply-from is not used: it passes no 1xx and no upgrade, and joins repeated headers. */
@@ -47,22 +41,31 @@ export default fp(async (app: FastifyInstance) => {
     const connection = gate!.upgradeOf(raw)
     // Node has stopped reading such a request, so its body would never end.
     if (connection && hasContent) throw app.httpErrors.badRequest('A request that asks for another protocol has no body here.')
+    const protocols = connection && request.gated!.rule.upgrade ? protocolsOf(raw.headers.upgrade) : undefined
+    if (connection && protocols !== undefined) return passUpgrade(request, reply, connection, protocols)
+    if (connection) dropRest(connection.socket)
     const { method, target, headers } = requestOf(request)
-    const protocols = raw.headers.upgrade
-    if (connection && protocols !== undefined && request.gated!.rule.upgrade) {
-      // Nobody reads the connection of the client, so nobody notices when it goes. The time limit holds all the same.
-      const answer = await askForUpgrade({ origin, method, target, headers, protocols, timeoutSeconds })
-      if (answer.kind === 'refused') return send(reply, fromResponse(answer.response))
-      reply.hijack()
-      reply.raw.detachSocket(connection.socket as Parameters<typeof reply.raw.detachSocket>[0])
-      connection.socket.write(switchingProtocols(answer, nextNonceOf(request)), 'latin1')
-      connection.socket.write(answer.head)
-      answer.socket.write(connection.head)
-      return joinConnections(connection.socket, answer.socket)
-    }
     const exchange = upstream.send({ method, target, headers, body: hasContent ? raw : undefined, onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
-    onHangUp(reply, exchange.abort)
+    onHangUp(reply, () => exchange.end(clientGone()))
     send(reply, await exchange.answer.catch(failed))
+  }
+
+  async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head }: UpgradedConnection, protocols: string): Promise<void> {
+    const question = askForUpgrade({ ...requestOf(request), origin, protocols, timeoutSeconds })
+    const stopWatching = watchClient(socket, () => question.end(clientGone()))
+    let early: Buffer
+    const answer = await question.answer.finally(() => { early = stopWatching() })
+    if (answer.kind === 'refused') {
+      dropRest(socket)
+      return send(reply, fromResponse(answer.response))
+    }
+    reply.hijack()
+    reply.raw.detachSocket(socket)
+    socket.write(switchingProtocols(answer, nextNonceOf(request)), 'latin1')
+    socket.write(answer.head)
+    answer.socket.write(head)
+    answer.socket.write(early!)
+    joinConnections(socket, answer.socket)
   }
 
   function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
@@ -83,18 +86,24 @@ export default fp(async (app: FastifyInstance) => {
   }
 }, { name: 'gate-proxy', dependencies: ['gate', 'sensible'] })
 
+function clientGone (): UpstreamError {
+  return new UpstreamError(499, 'The client has gone')
+}
+
 /** Calls `abort` if the client goes before it has its answer. */
 function onHangUp ({ raw }: FastifyReply, abort: () => void): void {
   raw.once('close', () => { if (!raw.writableFinished) abort() })
 }
 
-function send (reply: FastifyReply, { status, headers, body }: PassedAnswer): void {
+function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
   reply.code(status)
   for (const [name, values] of headersForClient(headers)) reply.header(name, values.length === 1 ? values[0] : values)
+  // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until then.
+  reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.flushHeaders() })
   reply.send(body)
 }
 
-function fromResponse (response: IncomingMessage): PassedAnswer {
+function fromResponse (response: IncomingMessage): UpstreamAnswer {
   return { status: response.statusCode!, headers: response.rawHeaders, body: response }
 }
 
@@ -104,7 +113,8 @@ function sendInterim ({ raw }: FastifyRequest, reply: FastifyReply, status: numb
   if (raw.httpVersion === '1.0') return
   if (status === 102) return reply.raw.writeProcessing()
   const hints = Object.fromEntries(headersForClient(headers))
-  if (status !== 103 || !hints.link) return
+  // A client that does not take them is not to fill the memory with them.
+  if (status !== 103 || !hints.link || reply.raw.socket?.writableNeedDrain) return
   try {
     reply.raw.writeEarlyHints({ ...hints, link: hints.link })
   } catch {

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
-import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { scopesOf } from '../lib/guard/route-guard.ts'
@@ -14,9 +13,12 @@ import { createStatementSigner } from '../lib/gate/statement.ts'
 import type { StatementSigner } from '../lib/gate/statement.ts'
 import { createTold, STATEMENT_HEADER } from '../lib/gate/told.ts'
 import type { ToldHeaders } from '../lib/gate/told.ts'
+import { dropRest } from '../lib/gate/upgrade.ts'
+import type { UpgradedConnection } from '../lib/gate/upgrade.ts'
 import type { ReceivedRequest } from '../lib/message.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import type { RequestUrl } from '../lib/url/request-url.ts'
+import type { Connection } from '../server/queued-response.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 /** A request before the gate: the one that arrived, or the one that a proxy asks about. */
@@ -26,13 +28,6 @@ export interface GatedRequest {
   readonly target: string
   readonly url: RequestUrl
   readonly rule: GateRule
-}
-
-/** A connection that asks for another protocol. The server reads it no further. */
-export interface UpgradedConnection {
-  readonly socket: Duplex
-  /** What the client has sent behind the head of its request. */
-  readonly head: Buffer
 }
 
 export interface Gate {
@@ -140,13 +135,18 @@ function readSigner (path: string): StatementSigner {
  * connection with them and reads it no further. So an answer is the last thing on such a connection.
  */
 function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, UpgradedConnection>): void {
-  app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    upgrades.set(request, { socket, head })
+  app.server.on('upgrade', (request: IncomingMessage, socket: Connection, head: Buffer) => {
     socket.on('error', () => socket.destroy())
+    // The answers to earlier requests would come too late: a connection has one answer at a time.
+    if (socket._httpMessage) return socket.destroy()
+    upgrades.set(request, { socket, head })
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
-    response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
-    response.on('finish', () => socket.end())
+    response.assignSocket(socket)
+    response.on('finish', () => {
+      socket.end()
+      dropRest(socket)
+    })
     app.routing(request, response)
   })
 }

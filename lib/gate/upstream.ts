@@ -1,20 +1,10 @@
-import { EventEmitter } from 'node:events'
+import { isIP } from 'node:net'
 import { Transform } from 'node:stream'
 import type { Readable } from 'node:stream'
-import { Pool } from 'undici'
+import { buildConnector, Pool } from 'undici'
 import type { Surroundings } from '../surroundings.ts'
-
-/** Why the upstream gave no answer. */
-export class UpstreamError extends Error {
-  override readonly name = 'UpstreamError'
-  /** 413: the body of the request is too large. 502: the upstream failed. 504: it was silent for too long. */
-  readonly statusCode: 413 | 502 | 504
-
-  constructor (statusCode: UpstreamError['statusCode'], message: string, cause?: unknown) {
-    super(message, { cause })
-    this.statusCode = statusCode
-  }
-}
+import { Exchange, UpstreamError } from './exchange.ts'
+import type { OnInterim } from './exchange.ts'
 
 export interface UpstreamRequest {
   readonly method: string
@@ -24,28 +14,12 @@ export interface UpstreamRequest {
   readonly headers: readonly string[]
   /** The body as it arrives. Undefined if the request has none. */
   readonly body: Readable | undefined
-  /** Called for each interim answer (1xx) but 100 and 101. */
-  readonly onInterim: (status: number, headers: readonly string[]) => void
-}
-
-export interface UpstreamAnswer {
-  readonly status: number
-  /** Names and values in turn. */
-  readonly headers: readonly string[]
-  /** It fails if the upstream breaks off, or is silent for too long. */
-  readonly body: Readable
-}
-
-/** One request on its way. */
-export interface Exchange {
-  /** @throws UpstreamError */
-  readonly answer: Promise<UpstreamAnswer>
-  /** The client has gone: the upstream need not go on. */
-  abort (): void
+  readonly onInterim: OnInterim
 }
 
 export interface Upstream {
-  send (request: UpstreamRequest): Exchange
+  /** Sends a request, once. */
+  send (request: UpstreamRequest): Pick<Exchange, 'answer' | 'end'>
   close (): Promise<void>
 }
 
@@ -58,20 +32,26 @@ export interface UpstreamOptions {
   readonly after: Surroundings['after']
 }
 
-const CONNECT_GRACE_MS = 1000
 const MAX_CONNECTIONS = 10_000
 
-/**
- * Sends requests to the upstream, with undici. Each is sent once: undici does not repeat a request that it has begun to send. One
- * connection carries one request at a time, so that a request never fails because of another.
- */
+/** The name that the certificate of an upstream must have: empty if it is an address, which TLS does not send (RFC 6066 section 3). */
+export function tlsNameOf (origin: string): string {
+  const { hostname } = new URL(origin)
+  return isIP(hostname.replace(/^\[|\]$/g, '')) ? '' : hostname
+}
+
+/** Sends requests to the upstream, with undici. One connection carries one request at a time, so that a request never fails because of another. */
 export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: UpstreamOptions): Upstream {
   const timeoutMs = timeoutSeconds * 1000
+  const connect = buildConnector({ timeout: timeoutMs })
+  const tlsName = tlsNameOf(origin)
+  // undici would take the Host of the client for the name of the upstream. Its types do not know that a request can say another one.
+  const fixed = { servername: new URL(origin).hostname }
   const pool = new Pool(origin, {
     connections: MAX_CONNECTIONS,
     pipelining: 1,
+    connect: (options, done) => connect({ ...options, servername: tlsName }, done),
     // The time to the first byte is measured below, with the time to connect: undici would count the time that the body of the request takes.
-    connect: { timeout: timeoutMs + CONNECT_GRACE_MS },
     headersTimeout: 0,
     bodyTimeout: timeoutMs,
     maxResponseSize: -1
@@ -79,40 +59,29 @@ export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: Up
 
   return {
     send ({ method, target, headers, body, onInterim }) {
-      const signal = new EventEmitter()
-      let failure: UpstreamError | undefined
-      const end = (error: UpstreamError): void => {
-        failure ??= error
-        signal.emit('abort')
-      }
-      const late = (): void => end(new UpstreamError(504, 'The upstream is too slow'))
+      const exchange = new Exchange((status, headers) => {
+        wait()
+        onInterim(status, headers)
+      })
+      const late = (): void => exchange.end(new UpstreamError(504, 'The upstream is too slow'))
       let stop = after(timeoutMs, late)
-      const wait = (): void => {
+      let isAnswered = false
+      function wait (): void {
+        if (isAnswered) return
         stop()
         stop = after(timeoutMs, late)
       }
-      const limited = body && limitBody(body, bodyLimit, wait, end)
-      const request = pool.request({
-        method: method as 'GET',
-        path: target,
-        headers: headers as string[],
-        body: limited,
-        signal,
-        responseHeaders: 'raw',
-        onInfo ({ statusCode, headers }) {
-          wait()
-          onInterim(statusCode, headers as unknown as string[])
-        }
-      })
-      const answer = request.then(({ statusCode, headers, body }) => {
+      function settle (): void {
+        isAnswered = true
         stop()
-        return { status: statusCode, headers: headers as unknown as string[], body }
-      }, cause => {
-        stop()
+      }
+      const limited = body && limitBody(body, bodyLimit, wait, error => exchange.end(error))
+      exchange.answer.then(settle, () => {
+        settle()
         limited?.destroy()
-        throw failure ?? new UpstreamError(502, 'The upstream failed', cause)
       })
-      return { answer, abort: () => end(new UpstreamError(502, 'The client has gone')) }
+      pool.dispatch({ ...fixed, method: method as 'GET', path: target, headers: headers as string[], body: limited }, exchange)
+      return exchange
     },
     // What is still on its way has had its time while the process drained.
     close: () => pool.destroy()

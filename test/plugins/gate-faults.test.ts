@@ -1,7 +1,10 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { connect } from 'node:net'
-import type { Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import tls from 'node:tls'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startApp } from '../helpers/app.ts'
@@ -122,6 +125,7 @@ t.test('A connection becomes another protocol only under a rule that allows it, 
     if (request.headers['x-mode'] === 'refuse') return socket.end('HTTP/1.1 426 Upgrade Required\r\nUpgrade: other\r\nX-Why: no\r\nContent-Length: 4\r\n\r\nnope')
     if (request.headers['x-mode'] === 'reset') return socket.destroy()
     if (request.headers['x-mode'] === 'silent') return
+    if (request.headers['x-mode'] === 'nameless') return socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n')
     socket.on('error', () => {})
     socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: yes\r\n\r\nfirst;')
     socket.write(head)
@@ -154,7 +158,10 @@ t.test('A connection becomes another protocol only under a rule that allows it, 
   t.match(refused, /^HTTP\/1.1 426 [^]*x-why: no[^]*nope$/i, 'the refusal of the upstream arrives')
   t.match(await answerTo('/socket', [...wanted, ...token, 'X-Mode: reset']), /^HTTP\/1.1 502 /)
   t.match(await answerTo('/socket', [...wanted, ...token, 'X-Mode: silent']), /^HTTP\/1.1 504 /)
+  t.match(await answerTo('/socket', [...wanted, ...token, 'X-Mode: nameless']), /^HTTP\/1.1 502 /)
   seen.length = 0
+  t.match(await answerTo('/socket', ['Connection: Upgrade', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__', ...token]), /^HTTP\/1.1 200 [^]*plain$/, 'a protocol that carries requests')
+  t.same(seen.splice(0), [undefined])
   t.match(await answerTo('/any/x', [...wanted, ...token]), /^HTTP\/1.1 200 [^]*plain$/, 'a rule that does not allow it')
   t.same(seen, [undefined], 'the upstream is not asked for it')
   t.match(await answerTo('/any/x', [...wanted, ...token, 'Content-Length: 1', '', 'a'], 'POST'), /^HTTP\/1.1 400 /, 'a body that nobody could read')
@@ -187,4 +194,169 @@ t.test('The answer that changes the protocol has the next nonce.', async t => {
   const proof = client.proof({ token, url: `${url}/socket`, claims: { nonce: headers['dpop-nonce'] } })
   const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: websocket', ...dpopLines(token, proof)]))
   t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 101 [^]*dpop-nonce: \S+/)
+})
+
+t.test('An answer that cannot be passed on is 502, and the next request is answered.', async t => {
+  const ok = 'Content-Length: 2\r\n\r\nok'
+  const answers: Record<string, readonly [wire: string, status: number, body?: string]> = {
+    'a good answer': [`HTTP/1.1 200 OK\r\n${ok}`, 200, 'ok'],
+    'bytes above ASCII': [`HTTP/1.1 200 OK\r\nX-Name: "\u00e3\u0081\u0082"\r\n${ok}`, 200, 'ok'],
+    'a control character': [`HTTP/1.1 200 OK\r\nX-Name: a\x01b\r\n${ok}`, 502],
+    'a name with a space': [`HTTP/1.1 200 OK\r\nX Name: b\r\n${ok}`, 502],
+    'two lengths': [`HTTP/1.1 200 OK\r\nContent-Length: 3\r\n${ok}`, 502],
+    'a length beside chunks': [`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n${ok}`, 502],
+    'a code of its own': [`HTTP/1.1 299 Mine\r\n${ok}`, 299, 'ok'],
+    'a code above all classes': [`HTTP/1.1 600 Mine\r\n${ok}`, 502],
+    'a code below all classes': [`HTTP/1.1 099 Mine\r\n${ok}`, 502],
+    'a change of protocol that nobody has asked for': ['HTTP/1.1 101 Switching Protocols\r\n\r\n', 502],
+    'a change to a protocol that nobody has asked for': ['HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', 502],
+    'a not-modified answer with the length of what it does not hold': ['HTTP/1.1 304 Not Modified\r\nContent-Length: 25\r\nETag: "x"\r\n\r\n', 304, ''],
+    'a body where there is none': [`HTTP/1.1 204 No Content\r\n${ok}`, 204, ''],
+    'a second answer behind the first': [`HTTP/1.1 200 OK\r\n${ok}HTTP/1.1 200 OK\r\n${ok}`, 200, 'ok'],
+    'a head of 15 KB': [`HTTP/1.1 200 OK\r\nX-Name: ${'a'.repeat(15_000)}\r\n${ok}`, 200, 'ok'],
+    'a head of 64 KB': [`HTTP/1.1 200 OK\r\nX-Name: ${'a'.repeat(65_536)}\r\n${ok}`, 502],
+    'no answer': ['', 502]
+  }
+  let title = ''
+  const { send } = await startSite(t, {}, ({ socket }) => {
+    const wire = Buffer.from(answers[title]![0], 'latin1')
+    // A change of protocol is noticed at once, and not only when the connection ends.
+    if (/101/.test(wire.toString('latin1', 0, 20))) socket.write(wire)
+    else socket.end(wire)
+  })
+  for (const [name, [, status, body]] of Object.entries(answers)) {
+    title = name
+    const answer = await send('/open/x')
+    t.equal(answer.status, status, name)
+    if (body !== undefined) t.equal(answer.body, body)
+    else t.same(JSON.parse(answer.body), { statusCode: 502, error: 'Bad Gateway', message: 'Bad Gateway' })
+    if (name === 'bytes above ASCII') t.equal(answer.headers['x-name'], '"\u00e3\u0081\u0082"', 'they arrive as they were')
+  }
+})
+
+t.test('The head of an answer arrives before its body begins.', async t => {
+  const { url, head } = await startSite(t, {}, (_request, response) => { response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders() })
+  const socket = open(t, url, head('/open/events'))
+  t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 200 OK\r\n[^]*content-type: text\/event-stream\r\n[^]*\r\n\r\n$/)
+})
+
+t.test('A client that hangs up is no fault of the service.', async t => {
+  const { url, head, log, upstream } = await startSite(t, {}, (_request, response) => {
+    response.once('close', () => upstream.server.emit('gone'))
+    upstream.server.emit('begun')
+  })
+  const begun = once(upstream.server, 'begun')
+  const gone = once(upstream.server, 'gone')
+  const socket = open(t, url, head('/open/wait'))
+  await begun
+  socket.destroy()
+  await gone
+  t.notOk(log.some(({ level }) => level >= 50))
+})
+
+t.test('A question for another protocol behind a request without an answer ends the connection, and nothing else.', async t => {
+  const { url, head, send, upstream } = await startSite(t, {}, (request, response) => {
+    if (request.url === '/open/wait') upstream.server.emit('waiting')
+    else response.end('ok')
+  })
+  const waiting = once(upstream.server, 'waiting')
+  const socket = open(t, url, head('/open/wait'))
+  await waiting
+  socket.write(`${head('/socket', ['Connection: upgrade', 'Upgrade: websocket']).join('\r\n')}\r\n\r\n`)
+  socket.resume()
+  await once(socket, 'close')
+  t.equal((await send('/open/x')).status, 200)
+})
+
+t.test('The certificate of the upstream must have the name of the upstream, whatever Host the client sends.', async t => {
+  const [ca, key] = ['cert', 'key'].map(part => readFileSync(new URL(`../fixtures/provider.${part}.pem`, import.meta.url), 'utf8'))
+  const connectTls = tls.connect
+  t.teardown(() => { tls.connect = connectTls })
+  tls.connect = ((options: object, ...rest: []) => connectTls({ ...options, ca }, ...rest)) as typeof tls.connect
+  const names: unknown[] = []
+  const hosts: unknown[] = []
+  const server = createTlsServer({ key: key!, cert: ca! }, (request, response) => {
+    hosts.push(request.headers.host)
+    response.end('ok')
+  })
+  server.on('upgrade', (_request, socket) => { socket.end('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n') })
+  server.on('secureConnection', ({ servername }) => { names.push(servername) })
+  await new Promise<void>(resolve => server.listen(0, resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const { port } = server.address() as AddressInfo
+  const wanted = ['Connection: Upgrade', 'Upgrade: websocket']
+
+  const named = await startSite(t, { upstream: `https://localhost:${port}` })
+  const token = bearerLines(named.issuer.token())
+  for (const host of ['evil.example', 'idp.test', '127.0.0.1']) {
+    const { status } = await sendRaw(named.url, ['GET /open/x HTTP/1.1', `Host: ${host}`, 'Connection: close'])
+    t.equal(status, 200, host)
+    t.equal(hosts.at(-1), host)
+  }
+  t.same(names, ['localhost'], 'one connection for all of them')
+  t.equal((await named.send('/socket', [...wanted, ...token])).status, 426)
+  t.same(names, ['localhost', 'localhost'])
+
+  const address = await startSite(t, { upstream: `https://127.0.0.1:${port}` })
+  t.equal((await address.send('/open/x')).status, 200)
+  t.equal((await address.send('/socket', [...wanted, ...bearerLines(address.issuer.token())])).status, 426)
+  t.same(names.slice(2), [false, false], 'an address is no name')
+
+  const other = await startSite(t, { upstream: `https://127.0.0.2:${port}` })
+  for (const host of ['localhost', '127.0.0.1']) {
+    t.equal((await sendRaw(other.url, ['GET /open/x HTTP/1.1', `Host: ${host}`, 'Connection: close'])).status, 502, host)
+    t.equal((await sendRaw(other.url, ['GET /socket HTTP/1.1', `Host: ${host}`, ...wanted, ...bearerLines(other.issuer.token())])).status, 502)
+  }
+})
+
+t.test('A client that hangs up while the upstream thinks about another protocol, or about the answer instead, ends the request.', async t => {
+  const { url, head, issuer, upstream, log } = await startSite(t, {}, (request, response) => {
+    response.once('close', () => upstream.server.emit('gone', request.url))
+    upstream.server.emit('begun')
+  })
+  upstream.server.on('upgrade', (request, socket) => {
+    socket.on('error', () => {}).once('end', () => upstream.server.emit('gone', request.url)).resume()
+    if (request.headers['x-mode'] === 'refuse') return socket.write('HTTP/1.1 426 Upgrade Required\r\nContent-Length: 4\r\n\r\nno')
+    upstream.server.emit('begun')
+  })
+  const wanted = ['Connection: Upgrade', 'Upgrade: websocket', ...bearerLines(issuer.token())]
+  for (const [target, early, leave] of [
+    ['/socket', '', 'destroy'], ['/socket', '', 'end'], ['/socket', 'early', 'destroy'], ['/any/x', '', 'destroy'], ['/any/x', 'early', 'end']
+  ] as const) {
+    const begun = once(upstream.server, 'begun')
+    const socket = open(t, url, head(target, wanted))
+    await begun
+    if (early) socket.write(early)
+    const gone = once(upstream.server, 'gone')
+    socket[leave]()
+    t.same(await gone, [target], `${target} ${early} ${leave}`)
+  }
+  const socket = open(t, url, head('/socket', [...wanted, 'X-Mode: refuse']))
+  await once(socket, 'data')
+  const gone = once(upstream.server, 'gone')
+  socket.destroy()
+  await gone
+  t.notOk(log.some(({ level }) => level >= 50))
+})
+
+t.test('What a client sends before its protocol has changed arrives after that, and a silent connection stays.', async t => {
+  const { url, head, issuer, upstream, app } = await startSite(t, { timeoutSeconds: 1 })
+  const size = 200_000
+  let accept: () => void
+  const got = { bytes: 0 }
+  upstream.server.on('upgrade', (_request, socket: Socket) => {
+    accept = () => socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n')
+    socket.on('data', chunk => { got.bytes += chunk.length; upstream.server.emit('got') })
+    upstream.server.emit('begun')
+  })
+  const begun = once(upstream.server, 'begun')
+  const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token()), '', 'x'.repeat(size)]))
+  await begun
+  const [connection] = [...app.connections.open]
+  while (connection!.bytesRead < 64 * 1024) await new Promise(resolve => setImmediate(resolve))
+  t.equal(got.bytes, 0)
+  accept!()
+  t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 101 /)
+  while (got.bytes < size) await once(upstream.server, 'got')
+  t.equal(connection!.timeout, 0, 'no limit for silence')
 })

@@ -1,8 +1,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
+import type { Dispatcher } from 'undici'
+import { Exchange, UpstreamError } from '../../../lib/gate/exchange.ts'
 import { headersForUpstream } from '../../../lib/gate/headers.ts'
-import { askForUpgrade } from '../../../lib/gate/upgrade.ts'
+import { askForUpgrade, protocolsOf } from '../../../lib/gate/upgrade.ts'
 
 const URL_OF_CLIENT = { scheme: 'https', host: 'api.example:8443', path: '/v1/a', href: 'https://api.example:8443/v1/a', ownPath: '/a' } as const
 
@@ -25,6 +27,32 @@ t.test('An https upstream is asked over TLS.', async t => {
   await new Promise(resolve => server.once('listening', resolve))
   t.teardown(() => { server.close() })
   const origin = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const answer = askForUpgrade({ origin, method: 'GET', target: '/', headers: [], protocols: 'websocket', timeoutSeconds: 5 })
+  const { answer } = askForUpgrade({ origin, method: 'GET', target: '/', headers: [], protocols: 'websocket', timeoutSeconds: 5 })
   await t.rejects(answer, { name: 'UpstreamError', statusCode: 502, cause: { code: /SSL|EPROTO|ECONNRESET/ } })
+})
+
+t.test('A request that would be sent a second time fails.', async t => {
+  const aborted: unknown[] = []
+  const controller = () => ({ abort (reason: unknown) { aborted.push(reason) } }) as unknown as Dispatcher.DispatchController
+  const sent = new Exchange(() => {})
+  sent.onRequestStart(controller())
+  t.same(aborted, [])
+  sent.onRequestStart(controller())
+  await t.rejects(sent.answer, { name: 'UpstreamError', statusCode: 502 })
+  t.equal(aborted.length, 2, 'neither goes on')
+
+  const ended = new Exchange(() => {})
+  ended.end(new UpstreamError(504, 'late'))
+  await t.rejects(ended.answer, { name: 'UpstreamError', statusCode: 504 })
+  ended.onRequestStart(controller())
+  t.match(aborted[2], { statusCode: 504 }, 'one that has ended does not begin')
+})
+
+t.test('No protocol is asked for that carries further requests.', t => {
+  const rows: Array<[given: string | undefined, asked: string | undefined]> = [
+    ['websocket', 'websocket'], ['websocket, h2c', 'websocket'], ['h2c', undefined], ['H2C', undefined], ['h2', undefined], ['HTTP/2.0', undefined],
+    ['TLS/1.0, HTTP/1.1', undefined], ['h2c-like, x/1', 'h2c-like, x/1'], [', ,', undefined], [undefined, undefined]
+  ]
+  for (const [given, asked] of rows) t.equal(protocolsOf(given), asked, String(given))
+  t.end()
 })
