@@ -38,6 +38,8 @@ export default fp(async (app: FastifyInstance) => {
     const { raw } = request
     const hasContent = hasBody(raw)
     if (bodyLimit !== undefined && Number(raw.headers['content-length'] ?? 0) > bodyLimit) throw tooLarge()
+    // RFC 9112 section 6.1: the upstream would not learn of another coding, which holds for one connection only.
+    if (!/^(?:chunked)?$/i.test(raw.headers['transfer-encoding'] ?? '')) throw app.httpErrors.notImplemented('The transfer coding is unknown.')
     const connection = gate!.upgradeOf(raw)
     // Node has stopped reading such a request, so its body would never end.
     if (connection && hasContent) throw app.httpErrors.badRequest('A request that asks for another protocol has no body here.')
@@ -45,6 +47,7 @@ export default fp(async (app: FastifyInstance) => {
     if (connection && protocols !== undefined) return passUpgrade(request, reply, connection, protocols)
     if (connection) dropRest(connection.socket)
     const { method, target, headers } = requestOf(request)
+    if (gate!.expectsContinue(raw)) reply.raw.writeContinue()
     const exchange = upstream.send({ method, target, headers, body: hasContent ? raw : undefined, onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
     onHangUp(reply, () => exchange.end(clientGone()))
     send(reply, await exchange.answer.catch(failed))

@@ -45,6 +45,8 @@ export interface Gate {
   readonly keySet: object | undefined
   /** The connection of a request that asks for another protocol. */
   upgradeOf (request: IncomingMessage): UpgradedConnection | undefined
+  /** Whether the client waits for 100 before it sends the body. */
+  expectsContinue (request: IncomingMessage): boolean
 }
 
 declare module 'fastify' {
@@ -70,13 +72,16 @@ export default fp(async (app: FastifyInstance) => {
   const told = createTold(settings.claims)
   const signer = settings.statementKey === undefined ? undefined : readSigner(settings.statementKey)
   const upgrades = new WeakMap<IncomingMessage, UpgradedConnection>()
+  const expecting = new WeakSet<IncomingMessage>()
   if (settings.rules.length === 0) app.log.warn('The gate has no rules, so nothing passes it')
   if (settings.upstream !== undefined && settings.rules.some(({ upgrade }) => upgrade)) takeUpgrades(app, upgrades)
+  if (settings.upstream !== undefined) takeExpectations(app, expecting)
 
   app.decorate('gate', {
     settings,
     keySet: signer?.keySet,
     upgradeOf: request => upgrades.get(request),
+    expectsContinue: request => expecting.has(request),
     enter (received, target, url) {
       verifyOneReading(url.ownPath)
       const rule = rules.find(received.method!, url.ownPath)
@@ -147,6 +152,14 @@ function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, 
       socket.end()
       dropRest(socket)
     })
+    app.routing(request, response)
+  })
+}
+
+/** By itself, Node answers 100 before anybody has looked at the request. A client that is refused need not send its body. */
+function takeExpectations (app: FastifyInstance, expecting: WeakSet<IncomingMessage>): void {
+  app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    expecting.add(request)
     app.routing(request, response)
   })
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import tls from 'node:tls'
@@ -359,4 +360,58 @@ t.test('What a client sends before its protocol has changed arrives after that, 
   t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 101 /)
   while (got.bytes < size) await once(upstream.server, 'got')
   t.equal(connection!.timeout, 0, 'no limit for silence')
+})
+
+t.test('A client that waits for 100 gets it when its request has passed the gate, and a coding that would get lost is refused.', async t => {
+  const { send, issuer, upstream } = await startSite(t, {})
+  const token = bearerLines(issuer.token())
+  const expecting = ['Expect: 100-continue', 'Content-Length: 2', '', 'ok']
+  t.equal((await send('/any/x', expecting, 'POST')).status, 401, 'no 100 without a token')
+  const passed = await send('/any/x', [...token, ...expecting], 'POST')
+  t.equal(passed.status, 100)
+  t.match(passed.body, /^HTTP\/1.1 200 /)
+  t.notOk('expect' in upstream.arrived[0]!.headers)
+  t.equal((await send('/any/x', [...token, 'Expect: more', 'Content-Length: 2', '', 'ok'], 'POST')).status, 417)
+  const chunks = ['', '2', 'ok', '0']
+  t.equal((await send('/any/x', [...token, 'Transfer-Encoding: Chunked', ...chunks], 'POST')).status, 200)
+  t.equal((await send('/any/x', [...token, 'Transfer-Encoding: gzip, chunked', ...chunks], 'POST')).status, 501)
+  t.same(upstream.arrived.map(({ body }) => body), ['ok', 'ok'])
+})
+
+t.test('Neither way holds a body in memory that its reader does not take.', async t => {
+  const size = 256 * 1024 * 1024
+  // What the buffers of four sockets hold, of both sides of two connections.
+  const most = 64 * 1024 * 1024
+  const { url, head, upstream } = await startSite(t, {}, (request, response) => {
+    upstream.server.emit('arrived', request, response)
+  })
+  const stalled = async (count: () => number): Promise<number> => {
+    for (let before = -1; ;) {
+      const now = count()
+      if (now > 0 && now === before) return now
+      before = now
+      await new Promise(resolve => setTimeout(resolve, 100))
+    }
+  }
+  const block = Buffer.alloc(1024 * 1024)
+  const up = once(upstream.server, 'arrived')
+  const sender = open(t, url, head('/open/x', [`Content-Length: ${size}`], 'POST'))
+  const [request] = await up as [IncomingMessage]
+  request.pause()
+  let left = size / block.length
+  const more = (): void => { while (left > 0 && sender.write(block)) left-- }
+  sender.on('drain', more)
+  more()
+  const sent = await stalled(() => sender.bytesWritten)
+  t.ok(sent < most, `${sent} bytes sent`)
+
+  const down = once(upstream.server, 'arrived')
+  const reader = open(t, url, head('/open/y'))
+  const [, response] = await down as [IncomingMessage, ServerResponse]
+  reader.pause()
+  let answered = 0
+  const on = (): void => { while (answered < size && response.write(block)) answered += block.length }
+  response.on('drain', on)
+  on()
+  t.ok(await stalled(() => answered + 1) < most)
 })
