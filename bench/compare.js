@@ -39,13 +39,16 @@ const check = async (bench, row, server) => {
   }
 }
 
-/** All rows, round after round, one after the other inside a round: what drifts, drifts for all of them alike. */
-export const compare = async (bench) => {
+/**
+ * All rows, round after round, one after the other inside a round: what drifts, drifts for all of them alike. A row may bring a `start`
+ * of its own. Returns what was measured, and the servers, which still run.
+ */
+export const measureRows = async (bench, rows) => {
   const { rounds, seconds, warmSeconds } = bench.plan
   const entries = []
-  for (const row of ROWS.filter(row => bench.wants(row))) {
+  for (const row of rows.filter(row => bench.wants(row))) {
     bench.say(`starting ${row.id}`)
-    const server = await start(bench, row)
+    const server = await (row.start ?? start)(bench, row)
     if (server === null) continue
     await check(bench, row, server)
     const rate = await warmUp(bench, server, row.id, row.kind, warmSeconds)
@@ -59,5 +62,12 @@ export const compare = async (bench) => {
     }
   }
   for (const { row, server } of entries) await check(bench, row, server)
-  return entries.map(({ row, rounds: done }) => ({ id: row.id, label: row.label, scheme: row.kind, peer: row.peer === true, ...summarize(done) }))
+  return entries.map(({ row, server, rounds: done }) => ({
+    server, row, figures: { id: row.id, label: row.label, scheme: row.scheme ?? row.kind, peer: row.peer === true, ...summarize(done) }
+  }))
 }
+
+export const compare = async (bench) => (await measureRows(bench, ROWS)).map(({ figures }) => figures)
+
+/** The rows whose ratios `--check` compares (check.js). */
+export const MAIN_ROWS = ROWS.filter(({ id }) => ['bare-bearer', 'floor-dpop', 'holdfast-bearer', 'holdfast-dpop'].includes(id))

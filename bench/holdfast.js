@@ -1,3 +1,6 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { hasRedis, holdfast, startRedis, startServer } from './processes.js'
 
 /** The settings of Holdfast in a run: those of the provider, no line for a request, everything else as shipped. */
@@ -9,14 +12,21 @@ const settings = (bench, env) => ({
   ...env
 })
 
+/** Writes a file for one run. Returns its path. */
+export const keep = (name, text) => {
+  const path = join(mkdtempSync(join(tmpdir(), 'holdfast-bench-')), name)
+  writeFileSync(path, text)
+  return path
+}
+
 /** The service as shipped, on the server's core; null, and a word about it, where something it needs is missing. */
-export const startHoldfast = async (bench, name, { env, redis = false } = {}) => {
+export const startHoldfast = async (bench, name, { env, config, probe, redis = false } = {}) => {
   const command = holdfast()
   if (command === null) return bench.skip(name, 'Holdfast is not built')
   if (redis && !hasRedis()) return bench.skip(name, 'redis-server is not installed')
   const store = redis ? await startRedis() : undefined
   if (store) bench.cleanUp(store.stop)
-  const server = await startServer(command, settings(bench, { ...env, ...(store && { DPOP_REPLAY: store.url }) }))
+  const server = await startServer(command, settings(bench, { ...env, ...(config && { CONFIG_FILE: keep('config.json', JSON.stringify(config)) }), ...(store && { DPOP_REPLAY: store.url }) }), { probe })
   bench.cleanUp(server.stop)
   return server
 }

@@ -2,6 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { coreBusyMs, cpuTime, residentBytes } from './kernel.js'
 import { LOAD_CORE, ourCpuMs, SERVER_CORE } from './processes.js'
 
+/** What the processes of a row have used: the server, and those beside it that each request needs as well. */
+const cpuOf = ({ pid, beside = [] }) => [pid, ...beside].map(cpuTime).reduce((sum, one) => ({ totalNs: sum.totalNs + one.totalNs, mainNs: sum.mainNs + one.mainNs }))
+
 const CONNECTIONS = 64
 const MOST_FOREIGN = 0.05 // of a core, by others or the host, during a round
 const MOST_LOAD = 0.9 // of its core, by the load generator
@@ -49,12 +52,12 @@ export const round = async (bench, server, name, wanted) => {
   for (let attempt = 1; ; attempt++) {
     await bench.load.call('prepare', { port: server.port, wanted: wanted.map(stream => ({ connections: CONNECTIONS, ...stream })) })
     const { value, foreign } = await watchCores(async () => {
-      const before = cpuTime(server.pid)
+      const before = cpuOf(server)
       const loadBefore = cpuTime(bench.load.pid)
       const started = performance.now()
       const streams = await bench.load.call('run')
       const elapsedMs = performance.now() - started
-      const after = cpuTime(server.pid)
+      const after = cpuOf(server)
       return { before, after, streams, elapsedMs, loadShare: (cpuTime(bench.load.pid).totalNs - loadBefore.totalNs) / 1e6 / elapsedMs }
     })
     for (const stream of value.streams) checkAnswers(name, stream)

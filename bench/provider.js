@@ -1,14 +1,30 @@
-import { generateKeyPairSync, randomUUID } from 'node:crypto'
+import { generateKeyPairSync, randomUUID, X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 
 export const AUDIENCE = 'https://api.example.test/'
 export const HOST = 'api.example.test'
 
+/** What can sign tokens beside RS256: the form of the key, and the algorithms that share it. */
+export const OTHER_ALGS = [
+  { form: ['rsa', { modulusLength: 2048 }], algs: ['RS384', 'RS512', 'PS256', 'PS384', 'PS512'] },
+  { form: ['ec', { namedCurve: 'P-256' }], algs: ['ES256'] },
+  { form: ['ec', { namedCurve: 'P-384' }], algs: ['ES384'] },
+  { form: ['ec', { namedCurve: 'P-521' }], algs: ['ES512'] },
+  { form: ['ed25519', {}], algs: ['EdDSA', 'Ed25519'] }
+]
+
 /**
  * The identity provider of a run: one RSA key, published by discovery and by the well-known JWKS path, over
- * plain HTTP on loopback, which every contender accepts. Nobody fetches more than once or twice.
+ * plain HTTP on loopback, which every contender accepts. Nobody fetches more than once or twice. The keys of the other algorithms are
+ * in a set of their own. Each opaque token is good.
  */
 export const startProvider = async () => {
+  const others = OTHER_ALGS.flatMap(({ form: [type, options], algs }) => {
+    const pair = generateKeyPairSync(type, options)
+    const kid = randomUUID()
+    return { algs, kid, privateJwk: pair.privateKey.export({ format: 'jwk' }), publicJwk: { ...pair.publicKey.export({ format: 'jwk' }), kid, use: 'sig' } }
+  })
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const kid = randomUUID()
   const jwks = JSON.stringify({ keys: [{ ...publicKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' }] })
@@ -16,6 +32,10 @@ export const startProvider = async () => {
   const server = createServer((request, response) => {
     response.setHeader('Content-Type', 'application/json')
     if (request.url === '/.well-known/jwks.json') return response.end(jwks)
+    if (request.url === '/introspect') {
+      request.resume()
+      return response.end(JSON.stringify({ active: true, sub: 'bench|00000000', aud: AUDIENCE, exp: Math.floor(Date.now() / 1000) + 86_400, scope: 'openid read:messages', client_id: 'bench' }))
+    }
     if (request.url === '/.well-known/openid-configuration') {
       return response.end(JSON.stringify({
         issuer,
@@ -32,5 +52,7 @@ export const startProvider = async () => {
   })
   await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
   issuer = `http://127.0.0.1:${server.address().port}/`
-  return { issuer, kid, privateJwk: privateKey.export({ format: 'jwk' }), close: () => server.close() }
+  const keySet = { keys: [...JSON.parse(jwks).keys, ...others.map(({ publicJwk }) => publicJwk)] }
+  const certificate = new X509Certificate(readFileSync(new URL('../test/fixtures/client-a.cert.pem', import.meta.url))).raw.toString('base64')
+  return { issuer, kid, keySet, others, certificate, privateJwk: privateKey.export({ format: 'jwk' }), close: () => server.close() }
 }

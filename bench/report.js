@@ -22,6 +22,12 @@ const comparison = (rows) => table(
     count(one.requestsPerSecond), one.p50Ms.toFixed(1), one.p99Ms.toFixed(1), mb(one.rssBytes)
   ]))
 
+const halfLoad = ({ rate, proxyP99Ms, gateP99Ms }) => `At ${count(rate)} requests a second, half of what the gate takes: p99 ${gateP99Ms.toFixed(2)} ms, and ${proxyP99Ms.toFixed(2)} ms of @fastify/http-proxy.`
+const gateTable = ({ rows, halfLoad: half }) => comparison(rows) + (half ? `\n\n${halfLoad(half)}` : '')
+const issuedTable = (rows) => table(
+  ['token', 'CPU µs a request', 'of it main thread', 'requests/s', 'p99 ms'],
+  rows.map(one => [one.label, us(one.cpuUs), us(one.mainUs), count(one.requestsPerSecond), one.p99Ms.toFixed(1)]))
+
 const targets = (judged) => table(['target', 'bound', 'measured', ''], judged.map(one => [
   one.name, `at ${one.bound} ${one.limit}`, one.value.toFixed(one.value < 20 ? 2 : 0), one.met ? 'met' : '**missed**'
 ]))
@@ -50,6 +56,8 @@ const triesTable = (rows) => {
 /** Every table of a run, as Markdown with a heading each. */
 const pages = (results, judged) => [
   ['What a request costs', results.compare && comparison(results.compare)],
+  ['What the gate costs', results.gate && gateTable(results.gate)],
+  ['What each sort of token costs', results.issued && issuedTable(results.issued)],
   ['What a refusal costs', results.refusals && refusalTable(results.refusals)],
   ['`/api/public` beside other load', results.mixed && mixedTable(results.mixed)],
   ['With much to remember', results.growth && growthTable(results.growth)],

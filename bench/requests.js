@@ -1,5 +1,6 @@
-import { HOST } from './provider.js'
-import { createClient, createMint, hashOf, tamper, unique } from './tokens.js'
+import { createHash } from 'node:crypto'
+import { HOST, OTHER_ALGS } from './provider.js'
+import { createClient, createMint, createOtherMint, hashOf, tamper, unique } from './tokens.js'
 
 const CLIENTS = 8
 const PATH = '/api/private'
@@ -28,6 +29,13 @@ export const createKinds = (provider) => {
   })
   const pool = { ES256: holders('ES256'), EdDSA: holders('EdDSA') }
   const plain = Array.from({ length: CLIENTS }, () => mint())
+  const mintBy = createOtherMint(provider)
+  const byAlg = OTHER_ALGS.flatMap(({ algs }) => algs).map(alg => {
+    const tokens = Array.from({ length: CLIENTS }, () => mintBy(alg))
+    return [`bearer-${alg}`, { status: 200, error: null, fresh: false, make: i => http(`Bearer ${of(tokens, i)}`) }]
+  })
+  // RFC 8705 section 3.1. What stands for the certificate is not looked into beyond its hash, so one of the tests serves.
+  const bound = mint({ cnf: { 'x5t#S256': createHash('sha256').update(Buffer.from(provider.certificate, 'base64')).digest('base64url') } })
   const of = (list, i) => list[i % list.length]
   const proofOf = (holder, claims, header) => holder.client.prove({ htm: 'GET', htu: HTU, ath: holder.ath, ...claims }, header)
 
@@ -57,6 +65,11 @@ export const createKinds = (provider) => {
       return http(`DPoP ${token}`, client.prove({ htm: 'GET', htu: HTU, ath: hashOf(token) }))
     }),
     'dpop-nonce': accepted(dpop(() => ({ nonce }))),
+    opaque: accepted(i => http(`Bearer opaque-${i % CLIENTS}`), { fresh: false }),
+    'opaque-new': accepted(() => http(`Bearer ${unique()}`)),
+    certificate: accepted(() => http(`Bearer ${bound}`, undefined, PATH, `Client-Cert: :${provider.certificate}:\r\n`), { fresh: false }),
+    ...Object.fromEntries(byAlg),
+    'certificate missing': refused('certificate', 'invalid_token', () => http(`Bearer ${bound}`), { fresh: false }),
 
     'no credentials': refused('bearer', null, () => http(), { fresh: false }),
     'header malformed': refused('bearer', 'invalid_request', i => http(`Bearer ${of(plain, i)} more`), { fresh: false }),

@@ -1,21 +1,24 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { AUDIENCE, startProvider } from './provider.js'
 import { LOAD_CORE, ROOT, startLoad } from './processes.js'
 
-const PARTS = ['compare', 'refusals', 'mixed', 'start', 'growth']
+const PARTS = ['compare', 'gate', 'issued', 'refusals', 'mixed', 'start', 'growth']
 const APART = ['tries'] // Only when asked for.
 const PLANS = {
   full: { rounds: 7, seconds: 2, warmSeconds: 4, parts: PARTS },
-  quick: { rounds: 2, seconds: 0.5, warmSeconds: 0.5, parts: ['compare', 'refusals', 'mixed', 'start'] }
+  quick: { rounds: 2, seconds: 0.5, warmSeconds: 0.5, parts: ['compare', 'refusals', 'mixed', 'start'] },
+  check: { rounds: 5, seconds: 0.4, warmSeconds: 1.5 }
 }
+const CHECK_TRIES = 2 // A run takes some 25 s.
 
 const { values: args } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     hostile: { type: 'boolean', default: false },
+    check: { type: 'boolean', default: false },
     gate: { type: 'boolean', default: false },
     'allow-busy': { type: 'boolean', default: false },
     part: { type: 'string', multiple: true },
@@ -26,9 +29,10 @@ const { values: args } = parseArgs({
 })
 
 if (args.help) {
-  console.log(`npm run bench -- [--quick] [--hostile] [--gate] [--part NAME]... [--only ROW]... [--allow-busy]
+  console.log(`npm run bench -- [--quick] [--check] [--hostile] [--gate] [--part NAME]... [--only ROW]... [--allow-busy]
 
   --quick       a minute: fewer contenders and rounds, the same checks; nothing is written
+  --check       less than a minute: exit code 1 if Bearer or DPoP is slower than bench/recorded.json, also when measured again
   --hostile     only what hostile connections cost (bench/hostile.js): some three minutes
   --gate        exit code 1 when a target is missed
   --part        only this part: ${[...PARTS, ...APART].join(', ')}
@@ -54,7 +58,7 @@ if (!existsSync(join(ROOT, 'bench/node_modules'))) {
 
 const started = performance.now()
 const cleanUps = []
-const plan = args.quick ? PLANS.quick : PLANS.full
+const plan = args.check ? PLANS.check : args.quick ? PLANS.quick : PLANS.full
 const provider = await startProvider()
 const load = startLoad(provider)
 const skipped = []
@@ -64,7 +68,8 @@ const bench = {
   load,
   audience: AUDIENCE,
   quick: args.quick,
-  allowBusy: args['allow-busy'],
+  // What disturbs a check disturbs its yardsticks as well, and the check is repeated.
+  allowBusy: args['allow-busy'] || args.check,
   nodes: args.node,
   only: args.only,
   say: (text) => console.error(`${((performance.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`),
@@ -84,8 +89,23 @@ try {
   const { awaitQuiet, NotReportable } = await import('./measure.js')
   const results = {}
   try {
-    await awaitQuiet(bench)
-    for (const part of args.part ?? plan.parts) {
+    if (args.check) {
+      const { MAIN_ROWS, measureRows } = await import('./compare.js')
+      const { check } = await import('./verdict.js')
+      const slow = await check({
+        recorded: JSON.parse(readFileSync(join(ROOT, 'bench/recorded.json'), 'utf8')),
+        tries: CHECK_TRIES,
+        say: console.log,
+        measure: async () => {
+          const entries = await measureRows(bench, MAIN_ROWS)
+          await bench.stopServers()
+          return entries.map(({ figures }) => figures)
+        }
+      })
+      if (slow.length > 0) console.error(`SLOWER THAN RECORDED: ${slow.join(', ')}`)
+      code = slow.length > 0 ? 1 : 0
+    } else await awaitQuiet(bench)
+    for (const part of args.check ? [] : args.part ?? plan.parts) {
       bench.say(`== ${part}`)
       const { [part]: measure } = await import(`./${part}.js`)
       results[part] = await measure(bench)
@@ -93,7 +113,7 @@ try {
     }
     const { report } = await import('./report.js')
     const whole = !args.quick && !bench.allowBusy && (args.part?.includes('compare') ?? true) && args.only === undefined
-    code = report(results, { skipped, whole, write: !args.quick && !bench.allowBusy }) || !args.gate ? 0 : 1
+    if (!args.check) code = report(results, { skipped, whole, write: !args.quick && !bench.allowBusy }) || !args.gate ? 0 : 1
   } catch (error) {
     if (!(error instanceof NotReportable)) throw error
     console.error(`NOT REPORTED: ${error.message}`)

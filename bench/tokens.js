@@ -1,4 +1,4 @@
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
+import { constants, createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { AUDIENCE } from './provider.js'
 
 const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -18,6 +18,28 @@ export const createMint = ({ issuer, kid, privateJwk }) => {
       iss: issuer, sub: 'bench|00000000', aud: AUDIENCE, iat, exp: iat + 86_400, jti: unique(), client_id: 'bench', scope: 'openid read:messages', ...claims
     })}`
     return `${signed}.${sign('sha256', Buffer.from(signed), key).toString('base64url')}`
+  }
+}
+
+/** The rest of what a JWS signature by `alg` needs (RFC 7518 section 3.1, RFC 8037). */
+const signerOf = (alg, key) => {
+  if (alg.startsWith('Ed')) return [null, key]
+  const hash = `sha${alg.slice(2)}`
+  if (alg.startsWith('PS')) return [hash, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST }]
+  return [hash, alg.startsWith('ES') ? { key, dsaEncoding: 'ieee-p1363' } : key]
+}
+
+/** The same token by each of the other algorithms: a function of its name. */
+export const createOtherMint = ({ issuer, others }) => {
+  const keys = new Map(others.flatMap(({ algs, kid, privateJwk }) => algs.map(alg => [alg, { kid, key: createPrivateKey({ key: privateJwk, format: 'jwk' }) }])))
+  return (alg) => {
+    const { kid, key } = keys.get(alg)
+    const iat = seconds()
+    const signed = `${part({ alg, typ: 'at+jwt', kid })}.${part({
+      iss: issuer, sub: 'bench|00000000', aud: AUDIENCE, iat, exp: iat + 86_400, jti: unique(), client_id: 'bench', scope: 'openid read:messages'
+    })}`
+    const [hash, signer] = signerOf(alg, key)
+    return `${signed}.${sign(hash, Buffer.from(signed), signer).toString('base64url')}`
   }
 }
 
