@@ -114,10 +114,12 @@ export class Refusal extends Error {
   readonly detail: RefusalDetail | undefined
   /** Seconds after which the client may usefully send the request again, for 429 and 503. Undefined if the time is unknown. */
   readonly retryAfterSeconds: number | undefined
+  /** The issuer of the token, as the settings name it. Undefined if it was not known yet. */
+  readonly issuer: string | undefined
   /** Headers of the answer. The code that knows the settings adds them. Fastify sends them along with the error. */
   headers: Readonly<Record<string, string>> | undefined
 
-  constructor (reason: RefusalReason, detail?: RefusalDetail, retryAfterSeconds?: number) {
+  constructor (reason: RefusalReason, detail?: RefusalDetail, retryAfterSeconds?: number, issuer?: string) {
     // A refusal is an answer, not a fault. Without a stack it costs no more than an accepted request.
     const limit = Error.stackTraceLimit
     Error.stackTraceLimit = 0
@@ -126,9 +128,18 @@ export class Refusal extends Error {
     this.reason = reason
     this.detail = detail
     this.retryAfterSeconds = retryAfterSeconds
+    this.issuer = issuer
   }
 
   get statusCode (): RefusalKind['status'] {
     return REFUSALS[this.reason].status
   }
+}
+
+/**
+ * The refusal of one request, with the issuer of its token as the settings name it. Several requests may wait for one answer, and each
+ * of them needs headers and a log line of its own. Any other error is a fault, and is returned as it is.
+ */
+export function refusalOfIssuer (error: Error, issuer: string | undefined): Error {
+  return error instanceof Refusal ? new Refusal(error.reason, error.detail, error.retryAfterSeconds, issuer) : error
 }

@@ -81,14 +81,15 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const settings = given ?? await readOwnSettings(options)
   // Secure servers of HTTP/1.1 and of HTTP/2 are both TLS servers.
   if (settings.CLIENT_CERTIFICATE === 'socket' && !((app.server as unknown) instanceof TlsServer)) throw new SettingsError([NO_TLS_SOCKET])
-  logStart(app, settings)
+  const lookUpIssuer = given ? undefined : issuerLookupOf(options)
+  logStart(app, settings, lookUpIssuer !== undefined)
   const standIns = (options as MayHaveStandIns)[kStandIns] ?? (app as MayHaveStandIns)[kStandIns]
   if (standIns) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
   const surroundings = standIns?.surroundings ?? processSurroundings
   const parts = await createGuardParts(settings, {
     surroundings,
     transport: standIns?.transport,
-    lookUpIssuer: given ? undefined : issuerLookupOf(options),
+    lookUpIssuer,
     onEvent: event => logEvent(app, event),
     metadataMount: given && app.prefix
   })
@@ -138,9 +139,9 @@ export default fp<HoldfastOptions>(async (app, options) => {
   function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
     // Calls of one handler that share a check share its refusal. It is told once.
     if (!(error instanceof Refusal) || error.headers) return error
-    const { reason, detail, retryAfterSeconds } = error
-    tally?.refused(reason)
-    request.log.info({ reason, route: request.routeOptions.url, ...detail }, 'request refused')
+    const { reason, detail, retryAfterSeconds, issuer = request.auth?.issuer } = error
+    tally?.refused(reason, issuer)
+    request.log.info({ reason, route: request.routeOptions.url, issuer, ...detail }, 'request refused')
     error.headers = challenges(reason, {
       scheme: schemeOf(request.headers.authorization),
       requirement,
@@ -158,9 +159,9 @@ function logEvent (app: FastifyInstance, { name, ...detail }: GuardEvent): void 
   app.log[WARNINGS.has(name) ? 'warn' : 'info']({ event: name, ...detail }, name.replaceAll('_', ' '))
 }
 
-function logStart (app: FastifyInstance, settings: Settings): void {
+function logStart (app: FastifyInstance, settings: Settings, areIssuersAsked: boolean): void {
   for (const warning of startWarnings(settings)) app.log.warn(warning)
-  app.log.info({ event: 'settings_in_force', ...reportStart(settings) }, 'settings in force')
+  app.log.info({ event: 'settings_in_force', ...reportStart(settings, areIssuersAsked) }, 'settings in force')
 }
 
 /** The settings that holdfast.ts has decorated. Options take precedence: an app may keep its own settings under that name. */

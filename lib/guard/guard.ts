@@ -9,7 +9,7 @@ import { readMessage } from '../message.ts'
 import type { Message, ReceivedRequest } from '../message.ts'
 import { clientKey } from './rate-limit.ts'
 import type { RateLimit } from './rate-limit.ts'
-import { Refusal } from '../refusal.ts'
+import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { DpopMode } from '../scheme.ts'
 import type { TokenClaims } from '../token/jwt-checks.ts'
 import type { Binding, TokenVerifier, VerifiedToken } from '../token/token-verifier.ts'
@@ -72,7 +72,7 @@ export function createGuard (options: GuardOptions): Guard {
     }
     options.tokens.verify(credentials.token, credentials.scheme, known, now, (error, token) => {
       if (!token) return done(error)
-      verifyBinding(options, message, credentials, token, now, done)
+      verifyBinding(options, message, credentials, token, now, (error, identity) => done(error && refusalOfIssuer(error, token.issuer), identity))
     })
   }
 }

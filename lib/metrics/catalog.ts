@@ -2,9 +2,16 @@ import { KEY_SOURCE_STATUSES } from '../provider/key-source.ts'
 import type { KeySource, KeySourceState } from '../provider/key-source.ts'
 import type { ClientKeys } from '../dpop/client-keys.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
+import type { Inquiry, InquiryState } from '../token/inquiry.ts'
+import type { IssuerTable, TokenIssuer } from '../token/issuer-table.ts'
 import type { VerifiedTokens } from '../token/verified-tokens.ts'
 import type { GuardTally, RequestTally } from './tallies.ts'
 import type { Sample } from './histogram.ts'
+
+interface IssuerSource extends Pick<TokenIssuer, 'issuer'> {
+  readonly keys: Pick<KeySource, 'state'>
+  readonly introspection: { readonly inquiry: Pick<Inquiry, 'state'> } | undefined
+}
 
 /** The sources of the metrics' values at the moment of a scrape. */
 export interface MetricSources {
@@ -12,7 +19,7 @@ export interface MetricSources {
   readonly guard: GuardTally
   /** The parts that the guard uses. `issuers` is undefined if the configured domain is unusable. */
   readonly parts: {
-    readonly issuers: { all (): ReadonlyArray<{ readonly issuer: string, readonly keys: Pick<KeySource, 'state'> }> } | undefined
+    readonly issuers: Pick<IssuerTable, 'isComplete'> & { all (): readonly IssuerSource[] } | undefined
     readonly replay: Pick<ReplayStore, 'state'>
     readonly verified: Pick<VerifiedTokens, 'state'>
     readonly clientKeys: Pick<ClientKeys, 'state'>
@@ -42,20 +49,31 @@ const one = (value: number | undefined): readonly Sample[] => value === undefine
 const by = (label: string, values: Readonly<Record<string, number>>): readonly Sample[] =>
   Object.entries(values).map(([key, value]) => ({ labels: { [label]: key }, value }))
 
-const caches = ({ parts: { verified, clientKeys } }: MetricSources, read: 'entries' | 'hits' | 'misses'): readonly Sample[] =>
-  by('cache', { tokens: verified.state()[read], client_keys: clientKeys.state()[read] })
-
-/**
- * The samples of each issuer. If there are several, a label names the issuer as the settings name it. If the configured domain is
- * unusable, there is none.
- */
-const keys = ({ parts }: MetricSources, read: (state: KeySourceState) => readonly Sample[]): readonly Sample[] => {
-  const issuers = parts.issuers?.all() ?? []
-  return issuers.flatMap(({ issuer, keys }) => {
-    const samples = read(keys.state())
-    return issuers.length === 1 ? samples : samples.map(sample => ({ ...sample, labels: { issuer, ...sample.labels } }))
+const caches = ({ parts: { verified, clientKeys, issuers } }: MetricSources, read: 'entries' | 'hits' | 'misses'): readonly Sample[] => {
+  const refused = (issuers?.all() ?? []).flatMap(({ introspection }) => introspection ? [introspection.inquiry.state().cache[read]] : [])
+  return by('cache', {
+    tokens: verified.state()[read],
+    client_keys: clientKeys.state()[read],
+    ...(refused.length > 0 && { introspection: refused.reduce((sum, value) => sum + value) })
   })
 }
+
+/** Whether there may be more than one issuer. Then a label names each, as the settings name it. */
+const hasSeveral = ({ issuers }: MetricSources['parts']): boolean => issuers !== undefined && (!issuers.isComplete || issuers.all().length > 1)
+
+/** The samples of each issuer. If the configured domain is unusable, there is none. */
+const issuers = ({ parts }: MetricSources, read: (issuer: IssuerSource) => readonly Sample[]): readonly Sample[] =>
+  (parts.issuers?.all() ?? []).flatMap(source => {
+    const samples = read(source)
+    return hasSeveral(parts) ? samples.map(sample => ({ ...sample, labels: { issuer: source.issuer, ...sample.labels } })) : samples
+  })
+
+const keys = (sources: MetricSources, read: (state: KeySourceState) => readonly Sample[]): readonly Sample[] =>
+  issuers(sources, ({ keys }) => read(keys.state()))
+
+/** The samples of each issuer that is asked about tokens. */
+const introspection = (sources: MetricSources, read: (state: InquiryState) => readonly Sample[]): readonly Sample[] =>
+  issuers(sources, ({ introspection }) => introspection ? read(introspection.inquiry.state()) : [])
 
 /** Every metric of our own. docs/operating.md explains them. The metrics of the process are served beside them. */
 export const METRICS: readonly MetricSpec[] = [
@@ -67,11 +85,12 @@ export const METRICS: readonly MetricSpec[] = [
   gauge('holdfast_connections', 'Open connections.', ({ connections }) => one(connections.open)),
   counter('holdfast_connections_dropped_total', 'Connections refused because the most that are allowed were already open.',
     ({ connections }) => one(connections.dropped)),
-  counter('holdfast_refusals_total', 'Refused requests by reason.', ({ guard }) => by('reason', guard.refusals)),
+  counter('holdfast_refusals_total', 'Refused requests by reason, and if there are several issuers, by that of the token.',
+    ({ guard, parts }) => hasSeveral(parts) ? guard.refusalsByIssuer() : by('reason', guard.refusals)),
   histogram('holdfast_verification_duration_seconds',
     'Kind token: time to verify the signature of an access token that was not in the cache. Kind proof: time for all checks of a good DPoP proof, without the record of its jti.',
     ({ guard }, name) => [...guard.tokens.samples(name, { kind: 'token' }), ...guard.proofs.samples(name, { kind: 'proof' })]),
-  gauge('holdfast_cache_entries', 'Entries in the caches of verified tokens and of client keys.', sources => caches(sources, 'entries')),
+  gauge('holdfast_cache_entries', 'Entries in the caches of verified tokens, of client keys, and of refusals by introspection.', sources => caches(sources, 'entries')),
   counter('holdfast_cache_hits_total', 'Look-ups that found an entry, by cache.', sources => caches(sources, 'hits')),
   counter('holdfast_cache_misses_total', 'Look-ups that found no entry, by cache.', sources => caches(sources, 'misses')),
   gauge('holdfast_replay_ready', '1 if the replay store could decide a record now, 0 if not, by kind of store.', ({ parts }) => {
@@ -104,5 +123,11 @@ export const METRICS: readonly MetricSpec[] = [
   counter('holdfast_keys_fetch_failures_total', 'Fetches of the key set that failed.',
     sources => keys(sources, state => one(state.failures))),
   gauge('holdfast_keys_last_failure', '1 for the reason why the last fetch of the key set failed; absent if it succeeded.',
-    sources => keys(sources, ({ lastFailure }) => lastFailure === undefined ? [] : by('failure', { [lastFailure]: 1 })))
+    sources => keys(sources, ({ lastFailure }) => lastFailure === undefined ? [] : by('failure', { [lastFailure]: 1 }))),
+  counter('holdfast_introspection_calls_total', 'Calls to ask the provider about a token, by result: active, inactive, failed (503).',
+    sources => introspection(sources, ({ active, inactive, failures }) => by('result', { active, inactive, failed: failures }))),
+  counter('holdfast_introspection_turned_away_total', 'Tokens that the provider was not asked about, because the most calls that are allowed were under way (503).',
+    sources => introspection(sources, ({ turnedAway }) => one(turnedAway))),
+  gauge('holdfast_introspection_in_flight', 'Calls to ask the provider about a token that are under way.',
+    sources => introspection(sources, ({ inFlight }) => one(inFlight)))
 ]

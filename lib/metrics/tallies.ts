@@ -12,9 +12,14 @@ const RECORD_BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02
 
 export type GuardTally = ReturnType<typeof createGuardTally>
 
+/** More issuers are counted together. The settings name no more; a function may name more in time. */
+const MAX_ISSUERS = 50
+
 /** Counts what the guard has done since the start. */
 export function createGuardTally () {
   const refusals = Object.fromEntries(Object.keys(REFUSALS).map(reason => [reason, 0])) as Record<RefusalReason, number>
+  const ofIssuers = new Map<string, Map<RefusalReason, number>>()
+
   return {
     /** The numbers of refusals by reason. Every reason is there from the start. */
     refusals: refusals as Readonly<typeof refusals>,
@@ -24,8 +29,21 @@ export function createGuardTally () {
     proofs: createHistogram(VERIFICATION_BOUNDS),
     /** Durations of records at a shared replay store. A record in memory takes about a microsecond and is not measured. */
     records: createHistogram(RECORD_BOUNDS),
-    refused (reason: RefusalReason): void {
+    /** @param issuer of the token, as the settings name it. Undefined if it was not known. */
+    refused (reason: RefusalReason, issuer?: string): void {
       refusals[reason]++
+      if (issuer === undefined || (ofIssuers.size >= MAX_ISSUERS && !ofIssuers.has(issuer))) return
+      const own = ofIssuers.get(issuer) ?? new Map<RefusalReason, number>()
+      ofIssuers.set(issuer, own.set(reason, (own.get(reason) ?? 0) + 1))
+    },
+    /** The same numbers by reason and issuer. Without the label of an issuer: the refusals for which no issuer is known. */
+    refusalsByIssuer (): Sample[] {
+      const rest: Record<string, number> = { ...refusals }
+      const named = [...ofIssuers].flatMap(([issuer, own]) => [...own].map(([reason, value]): Sample => {
+        rest[reason]! -= value
+        return { labels: { issuer, reason }, value }
+      }))
+      return [...Object.entries(rest).map(([reason, value]): Sample => ({ labels: { reason }, value })), ...named]
     }
   }
 }

@@ -4,10 +4,10 @@ import type { Settings } from './settings.ts'
 
 /** The settings in force, for one log line at the start. A member that is absent is not in force. */
 export interface StartReport {
-  /** Empty if the domain has a scheme: then every token is refused. */
-  readonly issuers: readonly string[]
-  /** A list if the issuers differ in it. */
-  readonly audience: string | readonly string[]
+  /** Empty if the domain has a scheme: then every token is refused. `function` if a function of the application names them. */
+  readonly issuers: readonly string[] | 'function'
+  /** A list if the issuers differ in it. Undefined if only the function names it. */
+  readonly audience: string | readonly string[] | undefined
   readonly dpopMode: Settings['dpopMode']
   readonly tokenAlgs: readonly string[]
   readonly proofAlgs?: Settings['DPOP_ALGS']
@@ -19,13 +19,16 @@ export interface StartReport {
   readonly securityProfile?: Settings['SECURITY_PROFILE']
 }
 
-/** Reports briefly the settings that decide about tokens and proofs. It holds no secret: of a replay store it names only the hosts. */
-export function reportStart (settings: Settings): StartReport {
+/**
+ * Reports briefly the settings that decide about tokens and proofs. It holds no secret: of a replay store it names only the hosts.
+ * @param areIssuersAsked whether a function of the application takes the place of the list of issuers
+ */
+export function reportStart (settings: Settings, areIssuersAsked = false): StartReport {
   const { issuers, dpopMode, trustProxy, PUBLIC_URL, CLIENT_CERTIFICATE, SECURITY_PROFILE } = settings
   const audiences = [...new Set(issuers.map(({ audience }) => audience))]
   return {
-    issuers: issuers.map(({ issuer }) => issuer),
-    audience: audiences.length > 1 ? audiences : audiences[0] ?? settings.IDP_AUDIENCE!,
+    issuers: areIssuersAsked ? 'function' : issuers.map(({ issuer }) => issuer),
+    audience: audiences.length > 1 ? audiences : audiences[0] ?? settings.IDP_AUDIENCE,
     dpopMode,
     tokenAlgs: [...new Set(issuers.length === 0 ? settings.IDP_ALGS : issuers.flatMap(({ algs }) => algs))],
     ...dpopMode !== 'DISABLED' && { proofAlgs: settings.DPOP_ALGS, replay: replayOf(settings.DPOP_REPLAY) },

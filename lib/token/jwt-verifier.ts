@@ -1,5 +1,5 @@
 import type { SigningKey } from '../provider/key-source.ts'
-import { Refusal } from '../refusal.ts'
+import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import { isOffered } from '../scheme.ts'
 import type { Scheme } from '../scheme.ts'
 import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
@@ -38,10 +38,11 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
       return done(error as Error)
     }
     if (!(issuer instanceof Promise)) return verifyByIssuer(issuer, presented, scheme, done)
-    issuer.then(issuer => verifyByIssuer(issuer, presented, scheme, done), done)
+    issuer.then(issuer => verifyByIssuer(issuer, presented, scheme, done), error => done(refusalOfIssuer(error, undefined)))
   }
 
-  function verifyByIssuer (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: Scheme, done: TokenDone): void {
+  function verifyByIssuer (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: Scheme, finish: TokenDone): void {
+    const done = issuer ? naming(issuer.issuer, finish) : finish
     let token: UnverifiedToken
     try {
       token = checkUnverified(issuer, presented, scheme)
@@ -92,7 +93,8 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     })
   }
 
-  function verifyOpaque ({ issuer, rules, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: Scheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void {
+  function verifyOpaque ({ issuer, rules, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: Scheme, known: VerifiedToken | undefined, now: number, finish: TokenDone): void {
+    const done = naming(issuer, finish)
     if (!isOffered(scheme, dpopMode)) return done(new Refusal('scheme_not_offered'))
     const { inquiry, cacheSeconds } = introspection!
     inquiry.claimsOf(text, !known, rules, now, (error, inquired) => {
@@ -122,14 +124,19 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     verify (text, scheme, known, now, done) {
       if (!issuers) return done(new Refusal('domain_has_scheme'))
       if (!known) return verifyAnew(issuers, text, scheme, undefined, now, done)
-      if (!isOffered(scheme, known.dpopMode)) return done(new Refusal('scheme_not_offered'))
+      if (!isOffered(scheme, known.dpopMode)) return naming(known.issuer, done)(new Refusal('scheme_not_offered'))
       if (!known.isTrusted()) return verifyAnew(issuers, text, scheme, known, now, forgetRefused(known, done))
       const refusal = timeRefusal(known, now, options.clockToleranceSeconds)
       if (!refusal) return done(null, known)
       verified.forget(known)
-      done(refusal)
+      naming(known.issuer, done)(refusal)
     }
   }
+}
+
+/** Refusals name the issuer as soon as it is known. */
+function naming (issuer: string, done: TokenDone): TokenDone {
+  return (error, token) => done(error && refusalOfIssuer(error, issuer), token)
 }
 
 /** @throws Refusal token_malformed, token_claim_invalid */

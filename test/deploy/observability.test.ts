@@ -56,7 +56,8 @@ t.before(async () => {
   const issuer = await startIssuer(t)
   // An encryption key beside that of the tokens is passed over, so that its reason is a label.
   issuer.keys.push({ ...issuer.keys[0]!, jwk: { ...issuer.keys[0]!.jwk, kid: 'enc', use: 'enc' } })
-  const { url } = await startApp(t, issuer)
+  issuer.introspection = { active: true }
+  const { url } = await startApp(t, issuer, { IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) } })

@@ -3,7 +3,7 @@ import t from 'tap'
 import { createChallenges } from '../../lib/guard/challenge.ts'
 import { errorBody, refusalBodies } from '../../lib/guard/error-body.ts'
 import { ANY_TOKEN } from '../../lib/guard/requirement.ts'
-import { REFUSALS } from '../../lib/refusal.ts'
+import { Refusal, REFUSALS, refusalOfIssuer } from '../../lib/refusal.ts'
 import { answerClientError } from '../../plugins/errors.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
@@ -116,4 +116,13 @@ t.test('Without its replay store the service is not ready, by name', async t => 
   const answer = await app.inject('/health/ready')
   t.equal(answer.statusCode, 503)
   t.not(answer.json().checks.replay, 'ok')
+})
+
+t.test('A refusal is named after an issuer in a copy, and a fault stays what it is', async t => {
+  const refusal = new Refusal('keys_unavailable', { failure: 'deadline' }, 7)
+  const own = refusalOfIssuer(refusal, 'https://a.example/')
+  t.not(own, refusal)
+  t.match(own, { reason: 'keys_unavailable', detail: { failure: 'deadline' }, retryAfterSeconds: 7, issuer: 'https://a.example/', headers: undefined })
+  const fault = new TypeError('x')
+  t.equal(refusalOfIssuer(fault, 'https://a.example/'), fault)
 })

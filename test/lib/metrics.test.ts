@@ -86,7 +86,9 @@ t.test('A record is measured and passed on as it is', async t => {
   t.equal(timed.close(), undefined)
 })
 
-const issuersOf = (...states: KeySourceState[]) => ({ all: () => states.map((state, index) => ({ issuer: `https://${index}/`, keys: { state: () => state } })) })
+const issuersOf = (...states: KeySourceState[]) => ({ isComplete: true, all: () => states.map((state, index) => ({ issuer: `https://${index}/`, keys: { state: () => state }, introspection: undefined })) })
+
+const introspectionOf = (inFlight: number) => ({ inquiry: { state: () => ({ active: 5, inactive: 4, failures: 3, turnedAway: 2, inFlight, cache: { entries: 6, hits: 7, misses: 8 } }) } })
 
 function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSources {
   const verified = createVerifiedTokens()
@@ -134,6 +136,41 @@ t.test('Each metric shows what its source says', async t => {
     holdfast_keys_fetch_failures_total: { '': 6 },
     holdfast_keys_last_failure: { deadline: 1 }
   })
+})
+
+t.test('Refusals and introspection tell the issuer only if there may be several', async t => {
+  const state: KeySourceState = { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
+  const asked = (isComplete: boolean, ...calls: number[]) => {
+    const from = sources({ issuers: { isComplete, all: () => calls.map((inFlight, index) => ({ issuer: `https://${index}/`, keys: { state: () => state }, introspection: inFlight === 0 ? undefined : introspectionOf(inFlight) })) } })
+    from.guard.refused('token_expired')
+    from.guard.refused('token_expired', 'https://0/')
+    from.guard.refused('token_expired', 'https://0/')
+    return readAll(from)
+  }
+  t.match(asked(true, 1), {
+    holdfast_refusals_total: { token_expired: 3, token_inactive: 0 },
+    holdfast_introspection_calls_total: { active: 5, inactive: 4, failed: 3 },
+    holdfast_introspection_turned_away_total: { '': 2 },
+    holdfast_introspection_in_flight: { '': 1 },
+    holdfast_cache_entries: { introspection: 6 },
+    holdfast_cache_hits_total: { introspection: 7 },
+    holdfast_cache_misses_total: { introspection: 8 }
+  })
+  t.match(asked(true, 1, 0, 3), {
+    holdfast_refusals_total: { token_expired: 1, 'https://0/ token_expired': 2 },
+    holdfast_introspection_in_flight: { 'https://0/': 1, 'https://2/': 3, 'https://1/': undefined },
+    holdfast_cache_entries: { introspection: 12 }
+  })
+  t.match(asked(false, 1), { holdfast_refusals_total: { 'https://0/ token_expired': 2 }, holdfast_keys: { 'https://0/': 1 } }, 'a function may name more of them')
+  t.equal(Object.keys(asked(true, 0).holdfast_introspection_calls_total as object).length, 0, 'nobody is asked')
+})
+
+t.test('At most 50 issuers are told apart', async t => {
+  const tally = createGuardTally()
+  for (let turn = 0; turn < 2; turn++) for (let i = 0; i < 60; i++) tally.refused('token_expired', `https://${i}/`)
+  const samples = tally.refusalsByIssuer()
+  t.equal(samples.filter(({ labels }) => labels.issuer).length, 50)
+  t.match(samples.find(({ labels }) => labels.reason === 'token_expired' && !labels.issuer), { value: 20 })
 })
 
 t.test('What a source cannot tell is absent, not zero', async t => {

@@ -223,6 +223,15 @@ t.test('A flood of made-up tokens costs few calls, and good tokens go on being a
   t.equal(hostile.asked.length, 2 + 64 + 3 + 1, 'a refusal is kept')
 })
 
+t.test('Requests that wait for one answer each have a log line and an answer of their own', async t => {
+  const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', ERROR_BODY: 'detailed' })
+  hostile.behaviour = (request, response) => { setTimeout(() => json({}, 500)(request, response), 300) }
+  const answers = await Promise.all(Array.from({ length: 5 }, () => fetch(`${hostile.url}/api/private`, { headers: { authorization: 'Bearer opaque' } })))
+  t.same(answers.map(({ status }) => status), Array(5).fill(503))
+  t.equal(hostile.asked.length, 1)
+  t.match(hostile.log.filter(({ reason }) => reason), Array(5).fill({ reason: 'introspection_unavailable', issuer: hostile.issuer.url, failure: 'status' }))
+})
+
 t.test('A token that was good stays known while the endpoint is down, and is forgotten when it is refused', async t => {
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque' })
   const { verified } = hostile.app.guardParts
