@@ -7,6 +7,8 @@ import { settingNames, settingSpec } from '../lib/settings/specs.ts'
 import { startWarnings } from '../lib/settings/start-report.ts'
 import { BadUsage, runTool } from './arguments.ts'
 import type { Tool, World } from './arguments.ts'
+import { checkCertificates } from './check-certificates.ts'
+import { checkIntrospection } from './check-introspection.ts'
 import { checkProvider, DOMAIN_WITH_SCHEME } from './check-provider.ts'
 import { checkStore } from './check-store.ts'
 import { fault, warning } from './findings.ts'
@@ -22,7 +24,8 @@ const TOOL = {
   name: 'check',
   options: {},
   help: (run) => `Says whether the service could work with its settings: reads them as the service does, says where each one
-comes from, asks the identity provider for its keys, compares the clocks, and tries the replay store.
+comes from, asks the identity provider for its keys and about a made-up token (if introspection is on), compares the
+clocks, and tries the replay store.
 
   ${run.replace(/ --$/, '')}
 
@@ -49,7 +52,8 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
       // A domain with a scheme is told as a fault of the provider below.
       tell('', startWarnings(settings).slice(settings.issuers.length === 0 ? 1 : 0).map((text) => warning(text)))
       if (settings.issuers.length === 0) tell('Identity provider', [DOMAIN_WITH_SCHEME])
-      for (const issuer of settings.issuers) tell(`Identity provider ${issuer.issuer}`, await checkProvider(issuer, settings, Date.now))
+      for (const issuer of settings.issuers) tell(`Identity provider ${issuer.issuer}`, [...await checkProvider(issuer, settings, Date.now), ...await checkIntrospection(issuer, settings)])
+      if (settings.CLIENT_CERTIFICATE !== 'off') tell('Certificates of clients', checkCertificates(settings))
       tell('Replay store', await checkStore(settings))
     }
     const faults = found.filter(({ kind }) => kind === 'fault')

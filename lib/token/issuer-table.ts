@@ -43,7 +43,7 @@ export interface IssuerTable {
 }
 
 /** Stops what an issuer does in the background, and cuts what runs. */
-export async function closeIssuer ({ introspection, keys }: TokenIssuer): Promise<void> {
+export async function closeIssuer ({ introspection, keys }: Pick<TokenIssuer, 'introspection' | 'keys'>): Promise<void> {
   introspection?.inquiry.close()
   await keys.close()
 }

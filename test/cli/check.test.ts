@@ -94,6 +94,38 @@ t.test('A provider whose keys cannot be had or used is a fault, with its URL and
   t.match(leaky.text, /! It publishes a private key.*\n {4}Replace that key/)
 })
 
+t.test('An issuer that is asked about tokens is asked about a made-up one.', async (t) => {
+  const asking = { ...good, IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2' }
+  issuer.introspection = { active: false }
+  const fine = await run(asking)
+  t.equal(fine.code, 0)
+  t.match(fine.text, new RegExp(`asked about all tokens, at ${issuer.url}introspect, as the client api\\.\n.*takes the credentials of api, and says of a made-up token that it is not active`))
+  t.notMatch(fine.text, 'hunter2')
+  issuer.introspection = { active: true }
+  t.match(await run(asking), { code: 1, result: /says of a made-up token that it is active/ })
+  issuer.introspection = { active: true, sub: 'u', aud: AUDIENCE }
+  t.match(await run(asking), { code: 1, result: /says of a made-up token that it is active/ })
+  issuer.introspection = { active: 'no' }
+  t.match(await run(asking), { code: 1, result: /could not be asked about a token: introspection_malformed \(/ })
+  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: `${issuer.url}nowhere` }), { code: 1, result: /status: 404/ })
+  const withoutEndpoint = await startProvider(t)
+  t.match(await run({ ...asking, IDP_ISSUER: withoutEndpoint }), { code: 1, result: /introspection_endpoint \([^]*set IDP_INTROSPECTION_ENDPOINT/ })
+  const refusing = createServer((_request, response) => { response.writeHead(401).end() }).listen(0, '127.0.0.1')
+  await once(refusing, 'listening')
+  t.teardown(() => { refusing.closeAllConnections(); refusing.close() })
+  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: `http://127.0.0.1:${(refusing.address() as AddressInfo).port}/` }), { code: 1, result: /status: 401[^]*Look at the client: IDP_CLIENT_ID/ })
+  t.match(await run({ ...asking, IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: '/nowhere' }), { code: 1, result: /IDP_CLIENT_KEY_FILE .* is "\/nowhere", which is not usable \(ENOENT\)/ })
+})
+
+t.test('It is said where certificates of clients come from.', async (t) => {
+  const { code, text } = await run({ ...good, CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback 10.0.0.0/8' })
+  t.equal(code, 0)
+  t.match(text, /header x-ssl-client-cert, from loopback, 10\.0\.0\.0\/8\./)
+  t.match((await run({ ...good, CLIENT_CERTIFICATE: 'client-cert', TRUST_PROXY: 'true' })).text, /from every peer/)
+  t.match(await run({ ...good, CLIENT_CERTIFICATE: 'socket' }), { code: 1, result: /this server does not end TLS/ })
+  t.notMatch((await run()).text, 'Certificates of clients')
+})
+
 t.test('A clock that differs by more than the tolerance is a fault; a cache is not taken for one.', async (t) => {
   const rows: Array<{ title: string, headers: Record<string, string>, tolerance?: string, code: number, says: RegExp }> = [
     { title: 'ahead', headers: { date: dateIn(60) }, code: 1, says: /Its clock is \d\d s ahead of the one of this machine; IDP_CLOCK_TOLERANCE_SECONDS is 5\.\n[^]*by NTP/ },
