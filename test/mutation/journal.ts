@@ -17,6 +17,7 @@ export interface Verdict {
   readonly failure?: string
   /** How many test files were run. */
   readonly runs: number
+  readonly ms?: number
 }
 
 export interface Journal {

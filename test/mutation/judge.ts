@@ -1,19 +1,17 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { join } from 'node:path'
 import type { Verdict } from './journal.ts'
 import { hashOf, mutate, shorten } from './mutants.ts'
 import type { Mutant, Program } from './mutants.ts'
+import { createOdds } from './odds.ts'
 import type { Candidate } from './reach.ts'
-import { runTestFile } from './trial.ts'
 import type { Run } from './trial.ts'
+import { openWarmProcess } from './warm.ts'
+import type { Swap, WarmProcess } from './warm.ts'
 
-export interface Court {
-  /** Runs what may kill a mutant, the most promising first, until one test fails. */
-  judge (mutant: Mutant, program: Program, candidates: readonly Candidate[]): Promise<Verdict>
-  close (): void
-}
+/** If a test takes longer, the change is tried again in a new process instead of the test without the change in this one. */
+const CHEAP_MS = 2000
 
 export interface CourtOptions {
   /** What is known from before: what killed one mutant of a file most likely kills the next. */
@@ -23,50 +21,79 @@ export interface CourtOptions {
   readonly clock: () => number
 }
 
-/** Remembers, as long as it is open, which tests kill the mutants of which files. */
+export interface Court {
+  /** Runs what may kill a mutant, the most promising first, until one test fails. */
+  judge (mutant: Mutant, program: Program, candidates: readonly Candidate[]): Promise<Verdict>
+  close (): void
+}
+
+/** Judges mutants, one in each process at a time. It remembers which tests kill the mutants of which files. */
 export function openCourt ({ past, budgetMs, clock }: CourtOptions): Court {
   const folder = mkdtempSync(join(tmpdir(), 'mutant-'))
   const odds = createOdds(past)
-  /** Tests that pass by themselves, and files of which the tests need each other. */
-  const alone = new Map<string, boolean>()
+  const idle: WarmProcess[] = []
+  /** Whether a test passes without a change, and without the tests before it. */
+  const passing = new Map<string, boolean>()
 
-  async function passesAlone ({ file, hash, ms }: Candidate, test: string): Promise<boolean> {
-    const key = [file, hash, test].join('\n')
-    const known = alone.get(key)
-    if (known !== undefined) return known
-    const { end } = await runTestFile(file, { hooks: [], only: [test], timeoutMs: limit(ms), clock })
-    alone.set(key, end === 'passed')
-    return end === 'passed'
+  /** Gives a process for one run, and takes it back. */
+  async function within<Result> (use: (warm: WarmProcess) => Promise<Result>, isFresh = false): Promise<Result> {
+    const warm = (isFresh ? undefined : idle.pop()) ?? openWarmProcess(folder)
+    try {
+      return await use(warm)
+    } finally {
+      if (warm.isUsable) idle.push(warm)
+      else warm.end()
+    }
   }
 
-  async function run (candidate: Candidate, env: Record<string, string>): Promise<Run> {
+  /** Runs a change. A failure counts only if the test that failed passes in the same process without the change. */
+  async function run (candidate: Candidate, swap: Swap, isFresh = false): Promise<Run> {
     const { file, only, ms } = candidate
-    const first = await runTestFile(file, { env, only, timeoutMs: limit(ms), clock })
-    if (first.end !== 'failed' || !only || !first.inTest || await passesAlone(candidate, first.inTest)) return first
-    return runTestFile(file, { env, timeoutMs: limit(ms * 4), clock })
+    const [result, isTrue] = await within(async warm => {
+      const wasDirty = warm.isDirty
+      const result = await warm.run(file, { swap, only, timeoutMs: limit(ms), clock })
+      if (result.end === 'passed') return [result, true]
+      if (result.end === 'timeout' || !warm.isUsable) return [result, !wasDirty]
+      return [result, await passes(warm, candidate, result.inTest, wasDirty)]
+    }, isFresh)
+    if (isTrue) return result
+    if (!isFresh) return run(candidate, swap, true)
+    // The tests of the file need each other. Without the whole file nothing can be said.
+    return only ? run({ ...candidate, only: undefined, ms: ms * 4 }, swap, true) : { ...result, end: 'passed' }
+  }
+
+  async function passes (warm: WarmProcess, { file, hash, msOf }: Candidate, test: string | undefined, wasDirty: boolean): Promise<boolean> {
+    const key = [file, hash, test].join('\n')
+    const known = passing.get(key)
+    const ms = test === undefined ? 0 : msOf[test] ?? 0
+    if (known !== undefined && !wasDirty) return known
+    if (known !== undefined && ms > CHEAP_MS) return false
+    // If it failed before any test, it is enough that the file loads.
+    const { end } = await warm.run(file, { only: test === undefined ? [] : [test], timeoutMs: limit(ms), clock })
+    if (end === 'passed' || !wasDirty) passing.set(key, end === 'passed')
+    return end === 'passed'
   }
 
   return {
     async judge (mutant, program, candidates) {
       const named = { id: mutant.id, file: mutant.file, program: program.hash, tests: testsOf(candidates) }
       if (candidates.length === 0) return { ...named, end: 'unreached', runs: 0 }
-      const source = join(folder, `${mutant.id}.js`)
-      writeFileSync(source, mutate(program, mutant))
-      const env = { MUTANT_URL: pathToFileURL(resolve(mutant.file)).href, MUTANT_SOURCE: source }
+      const swap = { file: mutant.file, source: mutate(program, mutant) }
       let spentMs = 0
       let runs = 0
       for (const candidate of odds.sort(mutant.file, candidates)) {
         if (runs > 2 && spentMs > budgetMs) break
-        const { end, failure, inTest, ms } = await run(candidate, env)
+        const { end, failure, inTest, ms } = await run(candidate, swap)
         runs++
         spentMs += ms
         odds.note(mutant.file, candidate.file, end !== 'passed')
         if (end === 'passed') continue
-        return { ...named, end: end === 'failed' ? 'killed' : 'timeout', by: candidate.file, failure: shorten(`${inTest ?? ''}: ${failure}`), runs }
+        return { ...named, end: end === 'failed' ? 'killed' : 'timeout', by: candidate.file, failure: shorten(`${inTest ?? ''}: ${failure ?? ''}`), runs, ms: spentMs }
       }
-      return { ...named, end: 'survived', runs }
+      return { ...named, end: 'survived', runs, ms: spentMs }
     },
     close () {
+      for (const warm of idle) warm.end()
       rmSync(folder, { recursive: true, force: true })
     }
   }
@@ -79,30 +106,5 @@ export function testsOf (candidates: readonly Candidate[]): string {
 
 /** Generous: the machine may have other things to do. */
 function limit (ms: number): number {
-  return 15_000 + 6 * ms
-}
-
-interface Odds {
-  sort (source: string, candidates: readonly Candidate[]): Candidate[]
-  note (source: string, test: string, isKill: boolean): void
-}
-
-function createOdds (past: readonly Verdict[]): Odds {
-  const counts = new Map<string, { kills: number, runs: number }>()
-  const note = (source: string, test: string, isKill: boolean): void => {
-    const key = `${source} ${test}`
-    const { kills, runs } = counts.get(key) ?? { kills: 0, runs: 0 }
-    counts.set(key, { kills: kills + Number(isKill), runs: runs + 1 })
-  }
-  for (const { file, by } of past) if (by) note(file, by, true)
-  const cost = (source: string, { file, ms }: Candidate): number => {
-    const { kills, runs } = counts.get(`${source} ${file}`) ?? { kills: 0, runs: 0 }
-    // A process takes about a second to start. A test beside the source, by its folder, is likelier to see.
-    const isNear = file.includes(`/${source.split('/').at(-2)}/`) || file.includes(`/${source.split('/').at(-1)?.replace('.ts', '')}.`)
-    return (ms + 1000) * (runs + 2) / (kills + (isNear ? 1 : 0.3))
-  }
-  return {
-    note,
-    sort: (source, candidates) => [...candidates].sort((a, b) => cost(source, a) - cost(source, b))
-  }
+  return 12_000 + 5 * ms
 }

@@ -14,7 +14,7 @@ import { sample } from './sample.ts'
 
 const USAGE = `npm run test:mutation -- [options]
 
-  --only PATH     only files whose path begins so; may be repeated
+  --only PATH     only files whose path begins so, or one line (lib/message.ts:71); may be repeated
   --changed       only lines that differ from main (on main: from the commit before)
   --sample N      only so many mutants, chosen by the seed
   --seed N        1
@@ -47,8 +47,8 @@ const clock = (): number => performance.now()
 async function main (): Promise<boolean> {
   const programs = new Map(['lib', 'plugins'].flatMap(filesIn).filter(file => file.endsWith('.ts')).map(file => [file, readProgram(file)]))
   const isChanged = values.changed ? changedLines() : () => true
-  const chosen = [...programs.values()].filter(({ file }) => values.only.some(start => file.startsWith(start)))
-    .flatMap(findMutants).filter(isChanged)
+  const isMeant = ({ file, lineNumber }: Mutant): boolean => values.only.some(only => file.startsWith(only) || `${file}:${lineNumber}` === only)
+  const chosen = [...programs.values()].flatMap(findMutants).filter(mutant => isMeant(mutant) && isChanged(mutant))
   const mutants = sample(chosen, Number(values.seed), values.sample === undefined ? chosen.length : Number(values.sample))
   console.error(`${mutants.length} of ${chosen.length} mutants`)
   if (values.list) {

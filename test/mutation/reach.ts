@@ -33,8 +33,10 @@ export interface Reach {
 export interface Candidate {
   readonly file: string
   readonly hash: string
-  readonly only?: readonly string[]
+  readonly only?: readonly string[] | undefined
   readonly ms: number
+  /** By test. */
+  readonly msOf: Readonly<Record<string, number>>
 }
 
 /** What is known about a file of tests, measured if it is not known or if the file has changed. */
@@ -54,7 +56,7 @@ export async function readReach (file: string, programHash: (file: string) => st
 export async function measure (file: string, hash: string, programHash: (file: string) => string | undefined, clock: () => number): Promise<Reach> {
   const folder = mkdtempSync(join(tmpdir(), 'reach-'))
   try {
-    const { end, failure } = await runTestFile(file, { hooks: [HOOK], env: { REACH_INTO: folder, REACH_TEST: resolve(file) }, timeoutMs: 600_000, clock })
+    const { end, failure } = await runTestFile(file, { hook: HOOK, env: { REACH_INTO: folder, REACH_TEST: resolve(file) }, timeoutMs: 600_000, clock })
     const reached: Reached = {}
     const ms: Record<string, number> = {}
     for (const name of readdirSync(folder)) {
@@ -68,7 +70,7 @@ export async function measure (file: string, hash: string, programHash: (file: s
     }
     const sources = new Set(Object.values(reached).flatMap(files => Object.keys(files)))
     const programs = Object.fromEntries([...sources].map(source => [source, programHash(source)!]))
-    return { file, hash, programs, ms, reached, ...end !== 'passed' && { broken: failure } }
+    return { file, hash, programs, ms, reached, ...end !== 'passed' && { broken: failure ?? end } }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -87,7 +89,7 @@ export function findCandidate ({ file, hash, programs, ms, reached, broken }: Re
   const isWhole = isSame ? names.includes(NO_TEST) : names.every(name => name === NO_TEST)
   const tests = isWhole ? Object.keys(ms) : names.filter(name => name !== NO_TEST)
   const total = tests.reduce((sum, name) => sum + (ms[name] ?? 0), 0) + (isWhole ? 0 : ms[NO_TEST] ?? 0)
-  return { file, hash, ...!isWhole && { only: tests }, ms: total }
+  return { file, hash, only: isWhole ? undefined : tests, ms: total, msOf: ms }
 }
 
 export function readJson (path: string): unknown {

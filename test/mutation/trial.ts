@@ -1,9 +1,13 @@
 import { spawn } from 'node:child_process'
-import { resolve } from 'node:path'
+import type { ChildProcess } from 'node:child_process'
+import { resolve as resolvePath } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-const SWAP = pathToFileURL(resolve('test/mutation/hooks/swap.js')).href
-/** The first line of TAP that says what failed; what is skipped or still to do counts as passed. */
+/** The hook that swaps one module, for `--import`. */
+export const SWAP = pathToFileURL(resolvePath('test/mutation/hooks/swap.js')).href
+export const TAP_ENV = { TAP_TYPE_STRIP_ONLY: '1', TAP_BAIL: '1', TAP_TIMEOUT: '600', TAP_FILTER_QUIETLY: '1' }
+
+/** A line of TAP that says what failed; what is skipped or still to do counts as passed. */
 const FAILED = /^ *not ok \d+ - (?!.*# (?:TODO|SKIP))(.*)$/
 const BEGUN = /^# Subtest: (.*)$/
 
@@ -12,69 +16,74 @@ export interface Run {
   readonly ms: number
   /** How it ended; `passed` is the only way in which a mutant lives on. */
   readonly end: 'passed' | 'failed' | 'timeout'
-  /** The last test that failed, or what the process said at its end. */
-  readonly failure: string
+  /** The first test that failed, or what the process said at its end. */
+  readonly failure: string | undefined
   /** The test at the top of the file in which that was. */
-  readonly inTest?: string
+  readonly inTest: string | undefined
 }
 
-interface Start {
-  readonly env?: Record<string, string>
-  readonly hooks?: readonly string[]
+export interface Start {
   /** Names of tests at the top of the file; all of them when left out. */
-  readonly only?: readonly string[]
+  readonly only?: readonly string[] | undefined
   readonly timeoutMs: number
   readonly clock: () => number
 }
 
 /** Runs one test file in a process of its own, and ends it and its children at the first failure. */
-export function runTestFile (file: string, { env = {}, hooks = [SWAP], only, timeoutMs, clock }: Start): Promise<Run> {
+export function runTestFile (file: string, { hook = SWAP, env = {}, only, timeoutMs, clock }: Start & { hook?: string, env?: Record<string, string> }): Promise<Run> {
   const began = clock()
   const child = spawn(process.execPath, ['--import', './cli/strip-types.js', file], {
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: {
-      ...process.env,
-      NODE_OPTIONS: hooks.map(hook => `--import=${hook}`).join(' '),
-      TAP_TYPE_STRIP_ONLY: '1',
-      TAP_BAIL: '1',
-      TAP_TIMEOUT: '600',
-      TAP_FILTER_QUIETLY: '1',
-      ...only && { TAP_GREP: `/^(?:${only.map(escape).join('|')})$/` },
-      ...env
-    }
+    env: { ...process.env, ...TAP_ENV, NODE_OPTIONS: `--import=${hook}`, ...only && { TAP_GREP: `/${patternOf(only)}/` }, ...env }
   })
-  const { promise, resolve } = withResolvers<Run>()
+  return new Promise(resolve => {
+    const watch = watchOutput(child, () => finish('failed'))
+    const finish = (end: Run['end']): void => {
+      clearTimeout(timer)
+      endGroup(child)
+      resolve({ ms: Math.round(clock() - began), end, ...watch.found() })
+    }
+    const timer = setTimeout(finish, timeoutMs, 'timeout')
+    child.on('close', code => finish(code === 0 ? 'passed' : 'failed'))
+  })
+}
+
+/** Reads what tests tell. `found` is the first failure since the last `clear`. */
+export function watchOutput (child: ChildProcess, onFailure: () => void): { found (): Pick<Run, 'failure' | 'inTest'>, clear (): void } {
   let rest = ''
   let told = ''
+  let failure: string | undefined
   let inTest: string | undefined
-  const finish = (end: Run['end'], failure: string): void => {
-    clearTimeout(timer)
-    // The whole group: a test may have started servers.
-    try { process.kill(-child.pid!, 'SIGKILL') } catch {}
-    resolve({ ms: Math.round(clock() - began), end, failure, inTest })
-  }
-  const timer = setTimeout(() => finish('timeout', `not ended after ${Math.round(timeoutMs / 1000)} s`), timeoutMs)
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => {
     const lines = (rest + text).split('\n')
     rest = lines.pop()!
     for (const line of lines) {
+      if (failure !== undefined) return
       inTest = BEGUN.exec(line)?.[1] ?? inTest
-      const [, failure] = FAILED.exec(line) ?? []
-      if (failure) return finish('failed', failure)
+      failure = FAILED.exec(line)?.[1]
+      if (failure !== undefined) onFailure()
     }
   })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => { told = (told + text).slice(-2000) })
-  child.on('error', error => finish('failed', error.message))
-  child.on('close', code => finish(code === 0 ? 'passed' : 'failed', /^\w*Error.*$/m.exec(told)?.[0] ?? `exit code ${code}`))
-  return promise
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => { told = (told + text).slice(-2000) })
+  return {
+    found: () => ({ failure: failure ?? /^\w*Error.*$/m.exec(told)?.[0], inTest }),
+    clear () {
+      rest = told = ''
+      failure = inTest = undefined
+    }
+  }
 }
 
-function withResolvers<Value> (): { promise: Promise<Value>, resolve: (value: Value) => void } {
-  let resolve!: (value: Value) => void
-  return { promise: new Promise<Value>(_resolve => { resolve = _resolve }), resolve }
+/** The whole group: a test may have started servers. */
+export function endGroup (child: ChildProcess): void {
+  try {
+    process.kill(-child.pid!, 'SIGKILL')
+  } catch {
+    // It has ended already.
+  }
 }
 
-function escape (text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')
+export function patternOf (names: readonly string[]): string {
+  return `^(?:${names.map(name => name.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')).join('|')})$`
 }
