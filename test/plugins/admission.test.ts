@@ -7,7 +7,11 @@ import type { Test } from 'tap'
 import { createClientKeys } from '../../lib/dpop/client-keys.ts'
 import { verifyProof } from '../../lib/dpop/proof.ts'
 import type { PresentedProof, ProofPolicy } from '../../lib/dpop/proof.ts'
+import { createAdmission } from '../../lib/guard/admission.ts'
+import type { AdmissibleRequest } from '../../lib/guard/admission.ts'
 import { createGuard } from '../../lib/guard/guard.ts'
+import type { GuardDone, Identity } from '../../lib/guard/guard.ts'
+import { ANY_TOKEN } from '../../lib/guard/requirement.ts'
 import type { ReceivedRequest } from '../../lib/message.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
@@ -226,4 +230,25 @@ t.test('An app may have a decorator called user of its own kind', async t => {
   await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
   app.get('/', { onRequest: app.authenticate() }, request => request.user.sub)
   t.equal((await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token()}` } })).body, 'user-1')
+})
+
+t.test('A handler that asks again after a refusal is answered anew; what is asked while a check goes on shares it', async t => {
+  const answers: Array<(done: GuardDone) => void> = []
+  let asked = 0
+  const { admitOnce } = createAdmission({
+    guard: (_received, done) => setImmediate(() => answers[asked++]!(done)),
+    judge: () => undefined,
+    refuse: (_request, error) => error
+  })
+  const reasonOf = (request: AdmissibleRequest) => admitOnce(request, ANY_TOKEN).then(() => 'in', ({ reason }) => reason)
+  const refused = (done: GuardDone) => done(new Refusal('replay_unavailable'))
+  const passed = (done: GuardDone) => done(null, { claims: { sub: 'user-1' }, scheme: 'Bearer', scopes: [], binding: {}, issuer: '', expiresAt: 0 } as unknown as Identity)
+
+  answers.push(refused, passed)
+  const request: AdmissibleRequest = { raw: {} as ReceivedRequest, user: null, auth: null }
+  t.same(await Promise.all([reasonOf(request), reasonOf(request)]), ['replay_unavailable', 'replay_unavailable'])
+  t.equal(asked, 1)
+  t.equal(await reasonOf(request), 'in')
+  t.equal(await reasonOf(request), 'in', 'and who has passed is not asked again')
+  t.equal(asked, 2)
 })

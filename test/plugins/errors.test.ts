@@ -4,7 +4,7 @@ import { startIssuer } from '../helpers/issuer.ts'
 
 t.test('A fault of any route is answered in the configured form, without its text, and logged', async t => {
   const issuer = await startIssuer(t)
-  const paths: string[] = []
+  const paths: string[] = ['/unknown']
   const { app, log } = await startApp(t, issuer, { ERROR_BODY: 'detailed' }, undefined, app => {
     app.addHook('onRoute', ({ method, url }) => { if (method === 'GET') paths.push(url) })
     app.addHook('onRequest', (request, _reply, done) => done(request.headers.fault ? new Error('a text for us alone') : undefined))
@@ -17,4 +17,5 @@ t.test('A fault of any route is answered in the configured form, without its tex
     t.equal(log.filter(({ msg }) => msg === 'request failed').length, logged + 1, path)
   }
   t.equal((await app.inject('/metrics')).statusCode, 200, 'the twin, without a fault')
+  t.equal((await app.inject('/unknown')).statusCode, 404)
 })

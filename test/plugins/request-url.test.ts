@@ -52,6 +52,8 @@ const HOSTILE: Hostile[] = [
   { title: 'a query with all of it', target: (path) => `${path}?/../x\\%zz`, harmless: true },
   { title: 'an escaped letter', target: (path) => path.replace('/api/p', '/api/%70'), harmless: true },
 
+  { title: 'another header whose name has four letters', lines: ['From: evil.example', 'Link: x'], harmless: true },
+
   withLine('X-Forwarded-Proto: javascript'),
   withLine('X-Forwarded-Proto:'),
   withLine('X-Forwarded-Proto: https,'),

@@ -6,8 +6,8 @@ import { createClientKeys } from '../../../lib/dpop/client-keys.ts'
 import type { ClientKeys } from '../../../lib/dpop/client-keys.ts'
 import { importPublicJwk, parsePublicJwk, thumbprint } from '../../../lib/jose/public-key.ts'
 import { createNonces } from '../../../lib/dpop/nonces.ts'
-import { verifyProof } from '../../../lib/dpop/proof.ts'
-import type { PresentedProof } from '../../../lib/dpop/proof.ts'
+import { CHECKS_BEFORE_SIGNATURE, verifyProof } from '../../../lib/dpop/proof.ts'
+import type { PresentedProof, ProofPolicy } from '../../../lib/dpop/proof.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
 import { createOffStore } from '../../../lib/replay/create-store.ts'
 import { createDpopClient } from '../../helpers/dpop-client.ts'
@@ -57,6 +57,27 @@ t.test('The complete example of RFC 9449 section 7.1 passes, and each change of 
     { title: 'a signature with one bit changed', overrides: { proof: `${EXAMPLE.proof.slice(0, -2)}iA` }, expected: 'proof_signature' }
   ]
   for (const { title, overrides, expected } of rows) t.equal(await outcome(attemptOf(overrides)), expected, title)
+})
+
+t.test('The times of a proof count to the second, at both ends', async t => {
+  const NOW = 1_800_000_000
+  const check = (claims: object, now = NOW): unknown => {
+    const presented = attemptOf({ now })
+    presented.jws = { header: '', payload: Buffer.from(JSON.stringify({ jti: 'a', htm: 'GET', htu: 'b', ath: 'c', iat: NOW, ...claims })).toString('base64url'), signature: '' }
+    try {
+      CHECKS_BEFORE_SIGNATURE.find(({ name }) => name === 'claims')!.run(presented, { iatLeewaySeconds: 30 } as ProofPolicy)
+      return 'accepted'
+    } catch (error) {
+      const { reason, detail } = error as Refusal
+      return [reason, detail]
+    }
+  }
+  t.equal(check({ nbf: NOW + 30 }), 'accepted')
+  t.same(check({ nbf: NOW + 30.5 }), ['proof_not_yet_valid', { expected: `nbf up to ${NOW + 30}`, found: NOW + 30.5 }])
+  t.equal(check({ exp: NOW - 29 }), 'accepted')
+  t.equal(check({ exp: NOW - 29.5 }), 'accepted')
+  t.same(check({ exp: NOW - 30 }, NOW + 0.5), ['proof_expired', { expected: `exp after ${NOW - 30}`, found: NOW - 30 }])
+  t.match(check({ exp: NOW - 30 }), ['proof_expired'])
 })
 
 t.test('Thumbprints are those of RFC 7638 section 3.1 and RFC 8037 appendix A.3', async t => {
@@ -116,6 +137,8 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
   const rsa = (await createDpopClient('RS256')).jwk
   const ed = (await createDpopClient('EdDSA')).jwk
   const ed448 = (await createDpopClient('Ed448')).jwk
+  /** The same bytes with bits beyond them. */
+  const withSpareBits = (text: string): string => text.slice(0, -1) + String.fromCharCode(text.charCodeAt(text.length - 1) + 1)
   const modulus = (bits: number): string => {
     const bytes = Buffer.alloc(Math.ceil(bits / 8), 0xff)
     bytes[0] = 0xff >> (bytes.length * 8 - bits)
@@ -142,7 +165,10 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
     { title: 'x one character short', alg: 'ES256', jwk: { ...ec, x: ec.x!.slice(1) }, accepted: false },
     { title: 'x with padding', alg: 'ES256', jwk: { ...ec, x: `${ec.x}=` }, accepted: false },
     { title: 'x in another alphabet', alg: 'ES256', jwk: { ...ec, x: `+${ec.x!.slice(1)}` }, accepted: false },
-    { title: 'x with bits beyond its bytes', alg: 'ES256', jwk: { ...ec, x: `${ec.x!.slice(0, -1)}B` }, accepted: false },
+    { title: 'x with bits beyond its bytes', alg: 'ES256', jwk: { ...ec, x: withSpareBits(ec.x!) }, accepted: false },
+    { title: 'y with bits beyond its bytes', alg: 'ES256', jwk: { ...ec, y: withSpareBits(ec.y!) }, accepted: false },
+    { title: 'y one character short', alg: 'ES256', jwk: { ...ec, y: ec.y!.slice(1) }, accepted: false },
+    { title: 'x of an Ed25519 key with bits beyond its bytes', alg: 'EdDSA', jwk: { ...ed, x: withSpareBits(ed.x!) }, accepted: false },
     { title: 'no y', alg: 'ES256', jwk: { ...ec, y: undefined }, accepted: false },
     { title: 'y a number', alg: 'ES256', jwk: { ...ec, y: 1 }, accepted: false },
     { title: 'crv a number', alg: 'ES256', jwk: { ...ec, crv: 256 }, accepted: false },
@@ -151,7 +177,7 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
     { title: 'a private member that is null', alg: 'ES256', jwk: { ...ec, d: null }, accepted: false },
     { title: 'a symmetric member', alg: 'ES256', jwk: { ...ec, k: 'AAAA' }, accepted: false },
     { title: 'other members are not looked at', alg: 'ES256', jwk: { ...ec, use: 'sig', kid: 'a', foo: {} }, accepted: true },
-    { title: 'a private RSA member', alg: 'RS256', jwk: { ...rsa, qi: 'AQ' }, accepted: false },
+    ...['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'].map(name => ({ title: `the private member ${name} by itself`, alg: 'RS256' as const, jwk: { ...rsa, [name]: 'AQ' }, accepted: false })),
     { title: 'RSA of 2048 bits', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: modulus(2048) }, accepted: true },
     { title: 'RSA of 2047 bits', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: modulus(2047) }, accepted: false },
     { title: 'RSA of 4096 bits', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: modulus(4096) }, accepted: true },

@@ -3,6 +3,7 @@ import { Refusal } from '../../../lib/refusal.ts'
 import { createBaseUrlResolver, parsePublicUrl } from '../../../lib/url/base-url.ts'
 import type { UrlSettings } from '../../../lib/url/base-url.ts'
 import { compareHtu, createRequestUrlResolver, readToldUrl } from '../../../lib/url/request-url.ts'
+import { memoize } from '../../../lib/url/memo.ts'
 import { createPeerTrust } from '../../../lib/url/peer-trust.ts'
 import type { Message } from '../../../lib/message.ts'
 
@@ -525,4 +526,22 @@ t.test('A URL that a trusted proxy has told is that of the client', async (t) =>
   t.strictSame(readToldUrl('https://API.example:443/a%7Eb?x#y'), { scheme: 'https', host: 'api.example', path: '/a~b', href: 'https://api.example/a~b', ownPath: '/a~b' })
   t.equal(readToldUrl('https://api.example').href, 'https://api.example/', 'without a path it is the root')
   t.throws(() => readToldUrl('/a'), { name: 'Refusal', reason: 'host_invalid' })
+})
+
+t.test('What is kept of a pure function is bounded, and what it refuses is not kept', async t => {
+  const asked: string[] = []
+  const kept = memoize(text => {
+    asked.push(text)
+    return text === 'bad' ? undefined : { text }
+  }, 2)
+  t.equal(kept('a'), kept('a'), 'a text that is kept is not read again')
+  kept('b')
+  kept('a')
+  t.same(asked, ['a', 'b'])
+  t.same([kept('bad'), kept('bad')], [undefined, undefined])
+  kept('a')
+  t.same(asked.splice(0), ['a', 'b', 'bad', 'bad'], 'which pushes nothing out')
+  kept('c')
+  for (const text of ['c', 'a', 'b', 'c']) kept(text)
+  t.same(asked, ['c', 'a', 'b', 'c'], 'beyond the limit it starts over')
 })
