@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http'
-import { parseGate, parseUpstream } from '../lib/gate/gate-settings.ts'
+import { parseGate } from '../lib/gate/gate-settings.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
+import { parseUpstream } from '../lib/gate/upstream-origin.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { CollectedSettings, SettingsSources } from '../lib/settings/sources.ts'

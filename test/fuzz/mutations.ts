@@ -132,7 +132,7 @@ const TOKEN: readonly Mutation[] = [
     if (random.oneIn(2)) parts.header.kid = kid
     if (random.oneIn(2)) parts.header.alg = parts.key.alg
   }),
-  jws('token', 'a name of Ed25519', ({ header }, random) => { if (String(header.alg).startsWith('Ed')) header.alg = random.among(['EdDSA', 'Ed25519']) }),
+  jws('token', 'a name of Ed25519', ({ header }, random) => { if (header.alg === 'EdDSA' || header.alg === 'Ed25519') header.alg = random.among(['EdDSA', 'Ed25519']) }),
   claim('token', 'iss', random => random.among([...JUNK, ISSUER, ISSUER.slice(0, -1), `${ISSUER}/`, ISSUER.toUpperCase(), [ISSUER], 'https://evil.example/', `${ISSUER}?`, 'http://issuer.example/'])),
   claim('token', 'aud', random => random.among([...JUNK, AUDIENCE, [AUDIENCE], ['x', AUDIENCE], [AUDIENCE, 1], [[AUDIENCE]], `${AUDIENCE}/`, { 0: AUDIENCE }, `${AUDIENCE} x`])),
   claim('token', 'sub', random => random.among([...JUNK, 'other'])),
@@ -192,7 +192,7 @@ const PROOF: readonly Mutation[] = [
     parts.header.alg = other.alg
   }),
   jws('proof', 'key of the provider', parts => { parts.header.jwk = TOKEN_KEYS.ec!.jwk }),
-  jws('proof', 'a name of Ed25519', ({ header }, random) => { if (String(header.alg).startsWith('Ed')) header.alg = random.among(['EdDSA', 'Ed25519']) }),
+  jws('proof', 'a name of Ed25519', ({ header }, random) => { if (header.alg === 'EdDSA' || header.alg === 'Ed25519') header.alg = random.among(['EdDSA', 'Ed25519']) }),
   claim('proof', 'jti', random => random.among([...JUNK, 'a'.repeat(512), 'a'.repeat(513), 'é'.repeat(512)]) ?? undefined),
   claim('proof', 'htm', (random, { method }) => random.among([...JUNK, method, method.toLowerCase(), 'GET', 'POST', `${method} `, [method]])),
   claim('proof', 'iat', (random, { now }) => times(now, random, [-300, -301, 0, 30, 31, 300, 301, -1e9, 1e9])),
