@@ -1,5 +1,5 @@
 import { Server as TlsServer } from 'node:tls'
-import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions, onRequestHookHandler } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
 import type { Admission, RequestAuth } from '../lib/guard/admission.ts'
@@ -18,7 +18,7 @@ import { processSurroundings } from '../server/surroundings.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { HoldfastOptions, IssuerLookup } from '../lib/settings/option-types.ts'
-import { settingsFromOptions } from '../lib/settings/options.ts'
+import { ownOptions, settingsFromOptions } from '../lib/settings/options.ts'
 import { reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { checkOptions, validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
@@ -166,17 +166,11 @@ function logStart (app: FastifyInstance, settings: Settings, areIssuersAsked: bo
 
 /** The settings that holdfast.ts has decorated. Options take precedence: an app may keep its own settings under that name. */
 function settingsOf (app: FastifyInstance & { settings?: Settings }, options: HoldfastOptions): Settings | undefined {
-  return Object.keys(optionsOf(options)).length === 0 ? app.settings : undefined
-}
-
-/** Every option that is not Fastify's own is one of ours, so a misspelt section stops the start. */
-function optionsOf (given: HoldfastOptions & RegisterOptions): HoldfastOptions {
-  const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...options } = given
-  return options
+  return Object.keys(ownOptions(options)).length === 0 ? app.settings : undefined
 }
 
 function readOwnSettings (given: HoldfastOptions): Promise<Settings> {
-  const options = optionsOf(given)
+  const options: HoldfastOptions = ownOptions(given)
   const areIssuersAsked = issuerLookupOf(given) !== undefined
   const written = areIssuersAsked ? { ...options, idp: { ...options.idp, issuers: undefined } } : options
   return validateSettings(settingsFromOptions(written), checkOptions, { problems: [], isFileUnread: false, unknownVariables: [], areIssuersAsked })

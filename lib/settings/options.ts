@@ -8,6 +8,16 @@ import type { RawSettings, SettingName } from './specs.ts'
 const NAMES: ReadonlySet<string> = new Set(settingNames)
 
 /**
+ * What an application gives a plugin of ours, without what Fastify reads itself. Every other option is ours, so a misspelt one is seen.
+ * @throws SettingsError if it is no object
+ */
+export function ownOptions (given: object): object {
+  if (typeof given !== 'object' || Array.isArray(given)) throw new SettingsError(['options: expected an object with sections such as idp, or with names of the environment'])
+  const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...options } = given as Readonly<Record<string, unknown>>
+  return options
+}
+
+/**
  * Reads the options of the plugin: an object in the shape of the configuration file, such as `{ idp: { domain, audience } }`, or one
  * with the names of the environment, such as `{ IDP_DOMAIN, IDP_AUDIENCE }`. A value that is undefined or null counts as unset. Under
  * a name of the environment an empty text does too, as in the environment. Values are judged later, with the settings.
@@ -61,7 +71,9 @@ export function settingsFromOptions (options: object): RawSettings {
         const isSection = typeof value === 'object' && value !== null && hasMembers(key, names)
         if (isSection) readMembers(value, key)
         else if (!name) problems.push(unknown(key, [...names.keys()]))
-        else if (value !== undefined && value !== null) read[name] = value
+        else if (value === undefined || value === null) continue
+        else if (isData(value)) read[name] = value
+        else problems.push(noData(key, name))
       }
     }
   }
@@ -71,7 +83,7 @@ export function settingsFromOptions (options: object): RawSettings {
     const { schema } = settingSpec(name)
     if (schema.type === 'entries' && Array.isArray(value)) values[name] = value.map((entry, index) => readEntry(schema, entry, `${key}[${index}]`))
     else if (isData(value)) values[name] = value
-    else problems.push(`options: ${key} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
+    else problems.push(noData(key, name))
   }
 }
 
@@ -80,8 +92,14 @@ function unknown (key: string, names: readonly string[]): string {
   return `options: unknown key ${JSON.stringify(key)}${meant === undefined ? '' : `; did you mean ${meant}?`}`
 }
 
-/** True for what a configuration file can hold. A function, for example, can be neither copied nor shown. */
+function noData (key: string, name: SettingName): string {
+  return `options: ${key} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`
+}
+
+/** True for what a configuration file can hold, or leave out. A function or a promise, for example, can be neither copied nor shown. */
 function isData (value: unknown): boolean {
-  if (typeof value !== 'object') return ['string', 'number', 'boolean'].includes(typeof value)
-  return value === null || Object.values(value).every(isData)
+  if (typeof value !== 'object') return ['string', 'number', 'boolean', 'undefined'].includes(typeof value)
+  if (value === null) return true
+  // Another realm, such as that of a test runner, has an Object of its own, but gives it the same tag.
+  return ['[object Object]', '[object Array]'].includes(Object.prototype.toString.call(value)) && Object.values(value).every(isData)
 }

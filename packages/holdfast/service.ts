@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type { FastifyPluginAsync } from 'fastify'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
-import { settingsFromOptions } from '../../lib/settings/options.ts'
+import { ownOptions, settingsFromOptions } from '../../lib/settings/options.ts'
 import { kStandIns } from '../../lib/stand-ins.ts'
 import type { MayHaveStandIns } from '../../lib/stand-ins.ts'
 
@@ -20,8 +20,7 @@ const service: FastifyPluginAsync<HoldfastOptions> = async (app, options) => {
   if (missing.length > 0) throw new Error(`holdfast/service needs packages that are not installed: npm i ${missing.join(' ')}`)
   // Only the service loads it: it imports those packages.
   const { holdfast, readSettings } = await import('../../holdfast.ts')
-  const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...given } = options as Record<string, unknown>
-  const settings = await readSettings(settingsFromOptions(given))
+  const settings = await readSettings(settingsFromOptions(ownOptions(options)))
   const standIns = (options as MayHaveStandIns)[kStandIns]
   if (standIns) app.decorate(kStandIns, standIns)
   await app.register(holdfast, { settings })

@@ -132,6 +132,8 @@ t.test('An app with the plugin starts without the packages that only requests an
 t.test('Options are judged as settings are.', async t => {
   const { options } = await createTestIssuer()
   await t.rejects(async () => appWith(t, { ...options, dpop: { nonce: 'sometimes' } } as never), /DPOP_NONCE \(dpop\.nonce\) is "sometimes"; allowed: off or required/)
+  await t.rejects(async () => appWith(t, 'idp' as never), /options: expected an object with sections such as idp/)
+  await t.rejects(async () => Fastify().register(service, ['idp'] as never), /options: expected an object with sections such as idp/)
   await t.resolves(appWith(t, { ...options, dpop: { nonce: 'off' } }))
 })
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { GateOptions, GateRuleOptions } from '../../../lib/gate/gate-options.ts'
 import { parseGate } from '../../../lib/gate/gate-settings.ts'
-import { settingsFromOptions } from '../../../lib/settings/options.ts'
+import { ownOptions, settingsFromOptions } from '../../../lib/settings/options.ts'
 import { root } from '../../helpers/documents.ts'
 import { makeOptionTable, makeOptionTypes } from '../../helpers/option-types.ts'
 
@@ -48,6 +48,16 @@ t.test('Each member that the types of the gate have is one that the gate knows.'
   t.end()
 })
 
+t.test('Options are an object, and what Fastify reads is taken out of it.', t => {
+  for (const given of ['idp', 5, ['idp'], () => ({})]) t.throws(() => ownOptions(given as never), { name: 'SettingsError', problems: ['options: expected an object with sections such as idp, or with names of the environment'] })
+  const idp = { domain: 'tenant.example' }
+  t.same(ownOptions({ prefix: '/v1', logLevel: 'warn', logSerializers: {}, idp }), { idp })
+  const gate = { upstream: undefined, rules: [{ path: '/*', scope: undefined }] }
+  t.same(settingsFromOptions({ gate }), { GATE: gate }, 'a member may be left out by undefined')
+  t.same(settingsFromOptions({ idp: { issuers: [{ issuer: 'https://a.example/', algs: undefined }] } }), { IDP_ISSUERS: [{ IDP_ISSUER: 'https://a.example/' }] })
+  t.end()
+})
+
 const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
   { options: { idp: { domian: 'tenant.example' } }, problem: 'options: unknown key "idp.domian"; did you mean idp.domain?' },
   { options: { idpp: {} }, problem: 'options: unknown key "idpp"; did you mean idp?' },
@@ -59,6 +69,9 @@ const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
   { options: { idp: { audience: () => 'x' } }, problem: /^options: idp\.audience is not a text, a number, a boolean or a list; allowed: / },
   { options: { IDP_SCOPE_CLAIMS: [Symbol('scope')] }, problem: /^options: IDP_SCOPE_CLAIMS is not a text/ },
   { options: { idp: { domain: 'tenant.example' }, IDP_AUDIENCE: 'x' }, problem: /idp is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ },
+  { options: { idp: { issuers: [{ issuer: 'https://a.example/', algs: () => 'ES256' }] } }, problem: /^options: idp\.issuers\[0\]\.algs is not a text/ },
+  { options: { idp: { issuers: Promise.resolve([]) } }, problem: /^options: idp\.issuers is not a text/ },
+  { options: { idp: { scopeImplies: { admin: new Date() } } }, problem: /^options: idp\.scopeImplies is not a text/ },
   { options: { gate: { rules: [] }, IDP_AUDIENCE: 'x' }, problem: /gate is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ }
 ]
 
