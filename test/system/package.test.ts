@@ -206,7 +206,7 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   gate.kill('SIGTERM')
   t.equal(await gateEnded, 0)
 
-  const whole = consumer('service', 'module', { 'use.js': "import Fastify from 'fastify'; import service from 'holdfast/service'; import { createTestIssuer } from 'holdfast/testing'; const idp = await createTestIssuer(); const app = Fastify(); await app.register(service, idp.options); const client = await idp.dpopClient({ scope: 'admin' }); console.log((await client.inject(app, '/api/admin')).statusCode); await app.close(); const { SettingsError } = await import('holdfast'); await Fastify().register(service, {}).then(() => {}, error => console.log(error instanceof SettingsError))" })
+  const whole = consumer('service', 'module', { 'use.js': "import Fastify from 'fastify'; import service from 'holdfast/service'; import { createTestIssuer } from 'holdfast/testing'; const idp = await createTestIssuer(); const app = Fastify(); await app.register(service, idp.options); const client = await idp.dpopClient({ scope: 'admin' }); console.log((await client.inject(app, '/api/admin')).statusCode); await app.close(); const { SettingsError } = await import('holdfast'); await Fastify().register(service, {}).then(() => {}, error => console.log(error instanceof SettingsError)); const gate = Fastify(); await gate.register(service, { ...idp.options, gate: { rules: [{ path: '/open', allow: 'anyone' }] } }); console.log((await gate.inject('/verify/forwarded')).statusCode); await gate.close()" })
   await install(whole, tarballs['holdfast']!, 'fastify', '@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client')
-  t.match(await expectSuccess(whole, process.execPath, ['use.js']), /^200\ntrue$/m)
+  t.match(await expectSuccess(whole, process.execPath, ['use.js']), /^200\ntrue\n403$/m)
 })
