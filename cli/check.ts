@@ -78,7 +78,7 @@ function showSettings ({ values, origins }: CollectedSettings, settings: Setting
     const { secret, unset, schema } = settingSpec(name)
     const { [name]: origin = schema.default === undefined ? 'not set' : 'default' } = origins
     const value = settings?.[name] ?? values[name] ?? schema.default ?? unset
-    const text = Array.isArray(value) ? value.join(' ') : String(value)
+    const text = Array.isArray(value) ? value.join(' ') : typeof value === 'object' ? JSON.stringify(value) : String(value)
     // Before an @ there may be a password, in a value that is not usable too.
     const isHidden = origins[name] !== undefined && (secret === true || text.includes('@'))
     const line = `${name.padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : printableLine(text)}`

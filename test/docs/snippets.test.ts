@@ -53,6 +53,12 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm run dev -- --issuers 2': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts', '--issuers', '2']"],
   'npm i holdfast fastify': ['test/system/package.test.ts', "'npm', ['i'"],
   'npx holdfast-cli start': ['test/system/package.test.ts', "'start'"],
+  'npx holdfast-cli gate --upstream http://127.0.0.1:3000': ['test/system/package.test.ts', "['gate', '--upstream'"],
+  // The part of docs/gate.md that leads to a guarded application.
+  'python3 app.py': ['test/system/guarded-application.test.ts', 'here(startApplication)'],
+  'npm run gate -- --upstream http://127.0.0.1:3000 --port 8100': ['test/system/guarded-application.test.ts', 'here(startGate)'],
+  'npm run gate -- --explain GET /orders/7': ['test/system/guarded-application.test.ts', 'here(explain)'],
+  'npm run gate -- --port 8100': ['test/system/guarded-application.test.ts', 'here(startAgain)'],
   'npm start': ['test/start.test.ts', "run('npm', ['start']"]
 }
 
@@ -63,6 +69,9 @@ const OF_OTHER_PROGRAMS: Readonly<Record<string, string>> = {
   'docs/behind-a-proxy.md # in the HTTP connection manager': 'Envoy',
   'docs/behind-a-proxy.md apiVersion: networking.k8s.io/v1': 'Kubernetes'
 }
+
+/** docs/gate.md verifies statements in these. test/system/guarded-application.test.ts runs those in Python and in JavaScript. */
+const OF_OTHER_LANGUAGES = ['python', 'js', 'go', 'java', 'php']
 
 /** Variables that are no settings of the service: those of the tools and of Node. */
 const OTHER_VARIABLES = new Set(['CONFIG_FILE', 'CALL_CLIENT_SECRET', 'DEV_CLIENT_ID', 'DEV_CLIENT_SECRET', 'DEV_REDIRECT_URIS', 'NODE_EXTRA_CA_CERTS', 'NODE_TLS_REJECT_UNAUTHORIZED', 'UV_THREADPOOL_SIZE'])
@@ -86,7 +95,7 @@ async function expectSettings (t: Test, { variables }: Command, place: string): 
 }
 
 t.test('Every fenced block is of a kind that is tested.', async t => {
-  const known = ['ts', 'sh', 'yaml', 'json', 'nginx', 'http', 'mermaid', 'text', '']
+  const known = ['ts', 'sh', 'yaml', 'json', 'nginx', 'http', 'mermaid', 'text', '', ...OF_OTHER_LANGUAGES]
   for (const { place, language } of blocks.filter(isOurs)) t.ok(known.includes(language), place)
   for (const key of Object.keys(OF_OTHER_PROGRAMS)) t.ok(blocks.some(({ file, text }) => `${file} ${text.split('\n', 1)[0]}` === key), `${key} is still there`)
   for (const { place, text } of withLanguage('http').filter(({ file }) => file !== 'docs/dpop.md')) t.fail(`${place}: ${text.split('\n', 1)[0]} is not looked at by examples.test.ts`)
@@ -344,7 +353,8 @@ t.test('Every call that is shown ends as its remark says.', async t => {
 
   for (const { place, remark, commands } of shellLines) {
     const { words, variables } = commands[0]!
-    if (words.slice(0, 3).join(' ') !== 'npm run call') continue
+    // Those of the gate are called by test/system/guarded-application.test.ts.
+    if (words.slice(0, 3).join(' ') !== 'npm run call' || place.startsWith('docs/gate.md')) continue
     const argv = words.slice(4).map((word, at, all) => own[all[at - 1]!] ?? word)
     const env = 'CALL_CLIENT_SECRET' in variables ? { CALL_CLIENT_SECRET: provider.clientSecret } : {}
     let text = ''
