@@ -15,8 +15,11 @@ const routes: FastifyPluginAsync = async (app) => {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)
   }
 
+  // With CORS on, a preflight is answered before any rule, and no other OPTIONS request has an answer.
+  const isTaken = app.hasRoute({ method: 'OPTIONS', url: '/*' })
+
   app.route({
-    method: app.supportedMethods as HTTPMethods[],
+    method: app.supportedMethods.filter(method => !isTaken || method !== 'OPTIONS') as HTTPMethods[],
     url: '/*',
     exposeHeadRoute: false,
     schema: { hide: true },

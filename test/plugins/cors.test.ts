@@ -1,6 +1,7 @@
 import t from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { startUpstream } from '../helpers/upstream.ts'
 
 const ORIGIN = 'https://app.example'
 const EXPOSED = 'WWW-Authenticate, DPoP-Nonce, Retry-After'
@@ -68,4 +69,16 @@ t.test('Without origins CORS is off', async t => {
   const { app } = await startApp(t, issuer)
   t.equal((await app.inject({ url: '/api/public', headers: { origin: ORIGIN } })).headers['access-control-allow-origin'], undefined)
   t.equal((await app.inject({ method: 'OPTIONS', url: '/api/public', headers: preflight(ORIGIN) })).statusCode, 404)
+})
+
+t.test('A gate answers preflight before its rules, and its refusals and what it passes on can be read.', async t => {
+  const issuer = await startIssuer(t)
+  const upstream = await startUpstream(t)
+  const { app, url } = await startApp(t, issuer, { CORS_ORIGINS: [ORIGIN], GATE: { upstream: upstream.origin, rules: [{ path: '/orders' }] } })
+  for (const path of ['/orders', '/nothing']) t.equal((await app.inject({ method: 'OPTIONS', url: path, headers: preflight(ORIGIN) })).statusCode, 204, path)
+  t.equal((await app.inject({ method: 'OPTIONS', url: '/orders', headers: { origin: ORIGIN } })).statusCode, 404, 'only preflight has an answer')
+  for (const [status, authorization] of [[200, `Bearer ${issuer.token()}`], [401, 'Bearer x']] as const) {
+    const answer = await fetch(`${url}/orders`, { headers: { origin: ORIGIN, authorization } })
+    t.match([answer.status, Object.fromEntries(answer.headers)], [status, { 'access-control-allow-origin': ORIGIN, 'access-control-expose-headers': EXPOSED }])
+  }
 })
