@@ -26,11 +26,11 @@ export function writeTenant (tenant: Tenant): void {
   writeFileSync(fileOf(tenant.pid), JSON.stringify({ startedAt: Date.now(), ...tenant }), { mode: 0o600 })
 }
 
-/** Writes a configuration file with several issuers, which no variable can hold. Returns its path. */
-export function writeIssuers (issuers: readonly string[]): string {
+/** Writes a configuration file with what no variable can hold. Returns its path. */
+export function writeConfiguration (content: object): string {
   mkdirSync(folder, { recursive: true })
-  const file = join(folder, `issuers-${process.pid}.json`)
-  writeFileSync(file, JSON.stringify({ idp: { issuers: issuers.map((issuer) => ({ issuer })) } }))
+  const file = join(folder, `config-${process.pid}.json`)
+  writeFileSync(file, JSON.stringify(content))
   return file
 }
 

@@ -2,10 +2,14 @@ import { join } from 'node:path'
 import autoload from '@fastify/autoload'
 import Fastify from 'fastify'
 import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify'
+import type { GateSettings } from '../lib/gate/gate-settings.ts'
+import { originForm, verifyOneReading } from '../lib/gate/path.ts'
+import { createRules } from '../lib/gate/rules.ts'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/guard/requirement.ts'
 import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/guard/requirement.ts'
 import { hooksAround, requirementsOf } from '../lib/guard/route-guard.ts'
 import type { Settings } from '../lib/settings/settings.ts'
+import { readTargetPath } from '../lib/url/path.ts'
 
 export type FoundRoute =
   /** `methods`: those that the path takes. */
@@ -17,6 +21,7 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** Asks the routes of the service themselves, by its own router, what guards a request; nothing else of the service is started. */
 export async function lookUpRoute (method: string, target: string, settings: Settings): Promise<FoundRoute> {
+  if (settings.gate) return lookUpRule(method, target, settings.gate)
   const app = Fastify()
   const guards = new Map<string, () => readonly Requirement[]>()
   // It carries its requirement, and nobody calls it.
@@ -51,4 +56,19 @@ export async function lookUpRoute (method: string, target: string, settings: Set
   } finally {
     await app.close()
   }
+}
+
+/** Asks the rules of the gate. A path that is refused before any rule has none. */
+function lookUpRule (method: string, target: string, { rules }: GateSettings): FoundRoute {
+  const table = createRules(rules)
+  let path: string
+  try {
+    path = readTargetPath(originForm(target))
+    verifyOneReading(path)
+  } catch {
+    return { kind: 'none', methods: [] }
+  }
+  const rule = table.find(method, path)
+  if (rule === undefined) return { kind: 'none', methods: METHODS.filter(other => table.find(other, path) !== undefined) }
+  return rule.requirement === undefined ? { kind: 'open' } : { kind: 'guarded', requirements: [rule.requirement] }
 }

@@ -11,17 +11,6 @@ import { jwtView, resultView, verdictView } from './view.js'
 
 const RETRY_MS = 3000
 
-const ENDPOINTS = [
-  ['/api/public', 'open to everyone'],
-  ['/api/private', 'a token'],
-  ['/api/private-scoped', 'read:messages'],
-  ['/api/protected', 'a token'],
-  ['/api/profile', 'a token'],
-  ['/api/users', 'read:users or write:users'],
-  ['/api/admin', 'admin'],
-  ['/dev/recent-login', 'a login of the last minute']
-]
-
 /** What runs, as `look` found it, and the last settings that there were. */
 let parties
 let config
@@ -124,7 +113,7 @@ function showChoices () {
     element('span', {}, name, element('span', { className: 'hint' }, permissions.length === 0 ? 'no permissions' : permissions.length === config.permissions.length ? 'all permissions' : permissions.join(', '))))))
   byId('permissions').append(...config.permissions.map((name) => element('label', {},
     element('input', { type: 'checkbox', name: 'permission', value: name, checked: name === 'read:messages' }), ' ', element('code', {}, name))))
-  byId('endpoints').append(...ENDPOINTS.map(([path, guard]) => choice('call-note', { 'data-path': path }, element('code', {}, `GET ${path}`), guard,
+  byId('endpoints').append(...config.samples.endpoints.map(([path, guard]) => choice('call-note', { 'data-path': path }, element('code', {}, `GET ${path}`), guard,
     () => show({ title: `GET ${path}`, story: `Needs: ${guard}.` }, (log) => callEndpoint(log, path)))))
   byId('attacks').append(...ATTACKS.map((attack) => choice('attack-note', { 'data-attack': attack.id }, attack.title, attack.story,
     () => show(attack, (log) => attack.run(world(), log)))))
@@ -134,7 +123,7 @@ const choice = (describedBy, data, title, hint, click) => element('li', {},
   element('button', { type: 'button', 'aria-describedby': describedBy, ...data, click }, element('span', { className: 'title' }, title), element('span', { className: 'hint' }, hint)))
 
 /** What an attack works with: the token as stolen, and the good client for comparison. */
-const world = () => ({ client: { client_id: config.clientId }, keys, dpop, token: session.token, target: `${config.api}/api/private`, elsewhere: `${config.api}/api/profile` })
+const world = () => ({ client: { client_id: config.clientId }, keys, dpop, token: session.token, target: config.api + config.samples.anyToken, elsewhere: config.api + config.samples.elsewhere })
 
 /** Shows what runs, who is logged in, and what can be done now. */
 function render () {
@@ -156,7 +145,7 @@ function render () {
   byId('token').replaceChildren(isIn ? jwtView(session.token, ['cnf']) : '')
   const noCall = parties.isApiUp ? undefined : 'The API does not answer, so there is nothing to call.'
   wait('endpoints', 'call-note', noCall, 'Each call sends the token and a fresh proof, signed with the key of this browser.')
-  wait('attacks', 'attack-note', noCall ?? whyNoAttack(), 'Each attack goes to GET /api/private and differs from a good request in one thing.')
+  wait('attacks', 'attack-note', noCall ?? whyNoAttack(), `Each attack goes to GET ${config.samples.anyToken} and differs from a good request in one thing.`)
 }
 
 function whyNoAttack () {
@@ -187,7 +176,7 @@ function sessionView () {
 
 async function callEndpoint (log, path) {
   const url = config.api + path
-  if (session === undefined || path === '/api/public') return send(log, url, {})
+  if (session === undefined || path === config.samples.open) return send(log, url, {})
   if (config.mode === 'DISABLED') return send(log, url, { authorization: `Bearer ${session.token}` })
   return call(log, url, session.token, dpop)
 }

@@ -5,6 +5,8 @@ import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import type { Paint } from '../../cli/show.ts'
 import type { OwnClient } from '../provider/own-client.ts'
 import { USERS } from '../provider/users.ts'
+import { OF_THE_SERVICE } from './samples.ts'
+import type { Samples } from './samples.ts'
 
 /** Another provider whose tokens pass. */
 type Other = Pick<LocalProvider, 'issuer' | 'clientId' | 'clientSecret'>
@@ -13,11 +15,12 @@ type Other = Pick<LocalProvider, 'issuer' | 'clientId' | 'clientSecret'>
  * The addresses, and lines to paste. Each line has just been tried, so all of them work. `to` is what `npm run call`
  * needs to reach this tenant and no other.
  */
-export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint, { to = '', ownClient, others = [] }: { to?: string, ownClient?: OwnClient | undefined, others?: readonly Other[] } = {}): Promise<string> {
+export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint, { to = '', ownClient, others = [], samples = OF_THE_SERVICE, upstream }: { to?: string, ownClient?: OwnClient | undefined, others?: readonly Other[], samples?: Samples, upstream?: string | undefined } = {}): Promise<string> {
   const docs = `${tenant.url}/docs`
   const hasDocs = (await exchange({ method: 'GET', url: docs }, {})).status < 400
   const rows: Array<[string, string | undefined]> = [
-    ['API', tenant.url],
+    [upstream === undefined ? 'API' : 'Gate', tenant.url],
+    ['before', upstream],
     ['Playground', playground],
     ['Reference', hasDocs ? docs : undefined],
     ['Provider', `${tenant.issuer}  (audience ${tenant.audience})`],
@@ -32,9 +35,9 @@ export async function banner (tenant: Tenant, playground: string | undefined, pa
     '',
     ...addresses,
     '',
-    ...await dpopLines(tenant, paint, to),
-    ...await bearerLines(tenant, paint),
-    ...(await Promise.all(others.map((other) => otherLines({ ...tenant, ...other }, paint)))).flat(),
+    ...await dpopLines(tenant, paint, to, samples),
+    ...await bearerLines(tenant, paint, samples),
+    ...(await Promise.all(others.map((other) => otherLines({ ...tenant, ...other }, paint, samples)))).flat(),
     ''
   ].join('\n')
 }
@@ -45,8 +48,8 @@ function describeClient ({ clientId, clientSecret, redirectUris }: OwnClient): s
   return `${clientId}  (${facts.join('; ')})`
 }
 
-async function dpopLines (tenant: Tenant, paint: Paint, to: string): Promise<string[]> {
-  const url = `${tenant.url}/api/private`
+async function dpopLines (tenant: Tenant, paint: Paint, to: string, { anyToken, scoped }: Samples): Promise<string[]> {
+  const url = tenant.url + anyToken
   const key = await createProofKey()
   const token = await tokenFor(tenant, undefined, key)
   const headersWith = async (nonce?: string): Promise<Record<string, string>> => ({ Authorization: `DPoP ${token}`, DPoP: await createProof(key, { method: 'GET', url, token, nonce }) })
@@ -55,29 +58,29 @@ async function dpopLines (tenant: Tenant, paint: Paint, to: string): Promise<str
   // The proof that was tried is spent: the line needs one of its own.
   return [
     paint('bold', 'With DPoP: a token that is useless without its key'),
-    `  npm run call --${to} --dpop GET /api/private`,
-    `  npm run call --${to} --dpop GET /api/private-scoped --scope read:messages`,
+    `  npm run call --${to} --dpop GET ${anyToken}`,
+    `  npm run call --${to} --dpop GET ${scoped} --scope read:messages`,
     paint('dim', '  By hand. A proof is good for one request: if you paste this twice, the second request is refused as a replay.'),
     `  ${curl(url, await headersWith(nonce))}`,
     ''
   ]
 }
 
-async function bearerLines (tenant: Tenant, paint: Paint): Promise<string[]> {
-  const lines = [paint('bold', 'With a Bearer token: anyone who has it can use it, for one day'), `  ${curl(`${tenant.url}/api/public`, {})}`]
-  for (const [path, scope] of [['/api/private', undefined], ['/api/private-scoped', 'read:messages']] as const) {
+async function bearerLines (tenant: Tenant, paint: Paint, { open, anyToken, scoped }: Samples): Promise<string[]> {
+  const lines = [paint('bold', 'With a Bearer token: anyone who has it can use it, for one day'), `  ${curl(tenant.url + open, {})}`]
+  for (const [path, scope] of [[anyToken, undefined], [scoped, 'read:messages']] as const) {
     const url = tenant.url + path
     const headers = { Authorization: `Bearer ${await tokenFor(tenant, scope)}` }
     const { status } = await exchange({ method: 'GET', url, headers }, {})
-    if (status !== 200) return [`  ${curl(`${tenant.url}/api/public`, {})}`, paint('dim', '  Bearer tokens are not accepted.')]
+    if (status !== 200) return [`  ${curl(tenant.url + open, {})}`, paint('dim', '  Bearer tokens are not accepted.')]
     lines.push(`  ${curl(url, headers)}`)
   }
   return lines
 }
 
 /** A line with a token of another provider that the API accepts. */
-async function otherLines (tenant: Tenant, paint: Paint): Promise<string[]> {
-  const url = `${tenant.url}/api/private`
+async function otherLines (tenant: Tenant, paint: Paint, { anyToken }: Samples): Promise<string[]> {
+  const url = tenant.url + anyToken
   const headers = { Authorization: `Bearer ${await tokenFor(tenant, undefined)}` }
   const { status } = await exchange({ method: 'GET', url, headers }, {})
   return ['', paint('bold', `With a token of ${tenant.issuer}`), status === 200 ? `  ${curl(url, headers)}` : paint('dim', '  Bearer tokens are not accepted.')]

@@ -10,6 +10,8 @@ import type { Settings } from '../../lib/settings/settings.ts'
 import type { LocalProvider } from '../provider/provider.ts'
 import { PERMISSIONS, USERS } from '../provider/users.ts'
 import { explainExchange } from './explanation.ts'
+import { OF_THE_SERVICE } from './samples.ts'
+import type { Samples } from './samples.ts'
 
 const TYPES: Readonly<Record<string, string>> = { html: 'text/html', css: 'text/css', js: 'text/javascript' }
 
@@ -20,10 +22,12 @@ export interface PlaygroundOptions {
   provider: LocalProvider
   /** The settings of the API, to explain its answers. */
   settings: Settings
+  /** What the page calls; that of the service unless told. */
+  samples?: Samples
 }
 
 /** Serves the page on its own origin, so that each of its calls is cross-origin, as in real life. */
-export async function startPlayground ({ port, api, provider, settings }: PlaygroundOptions): Promise<{ readonly url: string, close (): Promise<void> }> {
+export async function startPlayground ({ port, api, provider, settings, samples = OF_THE_SERVICE }: PlaygroundOptions): Promise<{ readonly url: string, close (): Promise<void> }> {
   const { issuer, audience, browserClientId: clientId } = provider
   const url = `http://localhost:${port}`
   const keys = openProviderKeys(settings, () => {})
@@ -43,7 +47,7 @@ export async function startPlayground ({ port, api, provider, settings }: Playgr
     const note = error.statusCode === 413 ? 'That is more than 1 MiB.' : error.message
     return reply.code(error.statusCode ?? 500).send({ checks: [], notes: [note] })
   })
-  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS, users: USERS, mode: settings.dpopMode, asksForNonces: settings.DPOP_NONCE === 'required' }))
+  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS, users: USERS, samples, mode: settings.dpopMode, asksForNonces: settings.DPOP_NONCE === 'required' }))
   server.post('/explain', (request) => explainExchange(request.body, settings, keys))
   server.get('/*', async ({ params }, reply) => {
     const file = fileFor((params as { '*': string })['*'])

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import getPort, { portNumbers } from 'get-port'
-import { BadUsage, runTool, text } from '../../cli/arguments.ts'
+import { BadUsage, flag, runTool, text } from '../../cli/arguments.ts'
 import { startApi, startTypeChecker } from './children.ts'
 import { readTenants, removeTenant, writeTenant } from '../../cli/places.ts'
 import type { Tenant } from '../../cli/places.ts'
@@ -8,6 +8,8 @@ import { readOwnClient } from '../provider/own-client.ts'
 import { startProvider } from '../provider/provider.ts'
 import { originsOf } from '../provider/tenant-configuration.ts'
 import type { LocalProvider } from '../provider/provider.ts'
+import { gateBefore, OF_THE_SERVICE, OF_THE_UPSTREAM } from './samples.ts'
+import { startUpstream } from './upstream.ts'
 import { chooseServiceSettings } from './service-settings.ts'
 import { createPaint } from '../../cli/show.ts'
 
@@ -15,7 +17,8 @@ const TOOL = {
   name: 'dev',
   options: {
     port: { ...text, value: 'PORT', says: 'of the API; the provider and the playground take the next free ones', env: 'PORT' },
-    issuers: { ...text, value: 'NUMBER', says: 'of local providers whose tokens pass: 1 to 9; 1 unless told' }
+    issuers: { ...text, value: 'NUMBER', says: 'of local providers whose tokens pass: 1 to 9; 1 unless told' },
+    gate: { ...flag, says: 'put the gate before an application in Python, dev/upstream.py' }
   },
   help: (run: string) => `Starts a local identity provider, the API and a playground for the browser, and prints lines to paste.
 
@@ -35,7 +38,7 @@ let isStopping = false
 stopOnSignals()
 const code = await runTool(TOOL, process.argv.slice(2), { env, out: stdout }, async ({ values, positionals }) => {
   if (positionals.length > 0) throw new BadUsage(`I do not know what to do with ${positionals.join(' ')}`)
-  await run(readPort(values.port), readIssuers(values.issuers))
+  await run(readPort(values.port), readIssuers(values.issuers), values.gate === true)
   return 0
 })
 if (code !== 0) process.exitCode = code
@@ -51,7 +54,7 @@ function readIssuers (given = '1'): number {
   return Number(given)
 }
 
-async function run (wanted: number, tenants: number): Promise<void> {
+async function run (wanted: number, tenants: number, isGate: boolean): Promise<void> {
   const ownClient = readOwnClient(env)
   const port = await portFrom(wanted)
   if (port !== wanted) say(`Port ${wanted} is in use, so the API uses ${port}.`)
@@ -62,9 +65,16 @@ async function run (wanted: number, tenants: number): Promise<void> {
 
   const otherPorts: number[] = []
   while (otherPorts.length < tenants - 1) otherPorts.push(await portFrom((otherPorts.at(-1) ?? playgroundPort) + 1))
+  const upstreamPort = isGate ? await portFrom((otherPorts.at(-1) ?? playgroundPort) + 1) : undefined
+  const upstream = upstreamPort === undefined ? undefined : `http://127.0.0.1:${upstreamPort}`
+  const samples = upstream ? OF_THE_UPSTREAM : OF_THE_SERVICE
   const issuers = [providerPort, ...otherPorts].map((port) => `http://localhost:${port}`)
 
-  const service = await chooseServiceSettings(env, { issuers, audience: AUDIENCE, origins: [playground, ...originsOf(ownClient?.redirectUris ?? [])] })
+  const service = await chooseServiceSettings(env, { issuers, audience: AUDIENCE, origins: [playground, ...originsOf(ownClient?.redirectUris ?? [])], gate: upstream ? gateBefore(upstream) : undefined })
+  if (upstreamPort !== undefined) {
+    const application = await startUpstream(upstreamPort)
+    stops.push(() => application.stop())
+  }
   // Before the API, whose first fetch of keys would fail otherwise.
   const others: LocalProvider[] = []
   for (const port of otherPorts) {
@@ -81,11 +91,11 @@ async function run (wanted: number, tenants: number): Promise<void> {
   stops.push(() => removeTenant(process.pid))
   // Loaded while the API starts.
   const [{ startPlayground }, { banner }] = await Promise.all([import('./playground.ts'), import('./banner.ts')])
-  const page = await startPlayground({ port: playgroundPort, api: url, provider, settings: service.settings })
+  const page = await startPlayground({ port: playgroundPort, api: url, provider, settings: service.settings, samples })
   stops.push(() => page.close())
-  while (!await answers(`${url}/api/public`)) await delay(50)
+  while (!await answers(url + samples.open)) await delay(50)
   const isFirst = readTenants()[0]?.pid === process.pid
-  say(await banner(tenant, playground, paint, { to: isFirst ? '' : ` --url ${url}`, ownClient, others }))
+  say(await banner(tenant, playground, paint, { to: isFirst ? '' : ` --url ${url}`, ownClient, others, samples, upstream }))
   watchTypes()
 }
 

@@ -4,14 +4,14 @@ import { readSettings } from '../../holdfast.ts'
 import { collectSettings, readTextIfThere } from '../../lib/settings/sources.ts'
 import { settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
-import { root, writeIssuers } from '../../cli/places.ts'
+import { root, writeConfiguration } from '../../cli/places.ts'
 import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
 
 /**
  * The settings of the API under `npm run dev`, for the API, the playground and the tools: those of shell and files, without those that
  * would lead it away from the local provider or from this machine. @throws SettingsError
  */
-export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuers, audience, origins }: { issuers: readonly string[], audience: string, origins: readonly string[] }) {
+export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuers, audience, origins, gate }: { issuers: readonly string[], audience: string, origins: readonly string[], gate?: object | undefined }) {
   const { values, ...faults } = collectSettings({ environment: env, readFile: (path) => readTextIfThere(resolve(root, path)) })
   const loopback = 'localhost,127.0.0.1,::1'
   Object.assign(values, {
@@ -22,6 +22,8 @@ export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuers, 
     IDP_ISSUER: issuers.length === 1 ? issuers[0] : undefined,
     IDP_ISSUERS: issuers.length === 1 ? undefined : issuers.map((issuer) => ({ IDP_ISSUER: issuer })),
     IDP_AUDIENCE: audience,
+    GATE: gate,
+    GATE_UPSTREAM: undefined,
     IDP_CUSTOM_CLAIM: values.IDP_CUSTOM_CLAIM ?? CUSTOM_CLAIM,
     // A configuration file holds those of the real service.
     PUBLIC_URL: env['PUBLIC_URL'] || undefined,
@@ -39,8 +41,8 @@ export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuers, 
   return {
     settings,
     /** The same as variables, for the process of the API: everything that it goes by. */
-    environment: { ...env, ...cleared, ...Object.fromEntries(variables), ...issuers.length > 1 && { CONFIG_FILE: writeIssuers(issuers) } },
+    environment: { ...env, ...cleared, ...Object.fromEntries(variables), ...(issuers.length > 1 || gate !== undefined) && { CONFIG_FILE: writeConfiguration({ ...issuers.length > 1 && { idp: { issuers: issuers.map((issuer) => ({ issuer })) } }, ...gate !== undefined && { gate } }) } },
     /** The same without the secret ones. */
-    shown: { ...Object.fromEntries(variables.filter(([name]) => settingSpec(name).secret !== true)), ...values.IDP_ISSUERS !== undefined && { IDP_ISSUERS: values.IDP_ISSUERS } }
+    shown: { ...Object.fromEntries(variables.filter(([name]) => settingSpec(name).secret !== true)), ...values.IDP_ISSUERS !== undefined && { IDP_ISSUERS: values.IDP_ISSUERS }, ...gate !== undefined && { GATE: gate } }
   }
 }

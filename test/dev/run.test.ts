@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -164,6 +164,29 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
   for (const line of linesOfTwo) t.equal((await paste(line)).status, 200)
   two.child.kill('SIGINT')
   t.equal((await finished(two)).code, 0)
+  const noPython = await finished(start(directory, ['dev/serve/run.ts', '--gate'], { PORT: String(port), PATH: '' }))
+  t.match(noPython, { code: 1, output: /^--gate needs Python 3 [^\n]+ python3 does not run here\n/m })
+  // The tests that npm runs need only Node.
+  if (spawnSync('python3', ['--version']).status === 0) {
+    const gate = start(directory, ['dev/serve/run.ts', '--gate'], { PORT: String(port) })
+    t.teardown(() => gate.child.kill('SIGKILL'))
+    const [, at, page] = await gate.says(/Gate +(http:\S+)\n +before +http:\S+\n +Playground +(http:\S+)\n[^]*With a Bearer token[^\n]*\n[^]*orders\/7[^\n]*\n/)
+    const linesOfGate = gate.output().split('\n').filter((line) => line.includes('curl -i'))
+    t.equal(linesOfGate.length, 4)
+    for (const line of linesOfGate) t.equal((await paste(line)).status, 200)
+    const told = await finished(start(directory, ['cli/main.ts', 'call', '--url', at!, '--user', 'ada', '--dpop', '/whoami']))
+    t.match(told, { code: 0, output: /"x-auth-subject": "ada"/ }, 'the application is told who calls')
+    t.notMatch(told.output, /"authorization"|"dpop"/, 'and gets no credentials')
+    const lacking = await finished(start(directory, ['cli/main.ts', 'call', '--url', at!, '--dpop', '/orders/7']))
+    t.match(lacking, { code: 1, output: /\[requirement\] failed[^]*Why: scope_missing\n/ }, 'a refusal is explained by the rules')
+    const { samples } = await (await fetch(`${page}/config.json`)).json() as { samples: { endpoints: string[][] } }
+    for (const [path, need] of samples.endpoints) {
+      const { status } = await fetch(`${at}${path}`)
+      t.equal(status, need === 'open to everyone' ? 200 : need!.startsWith('nobody') ? 404 : 401, `${path}: ${need}`)
+    }
+    gate.child.kill('SIGINT')
+    t.equal((await finished(gate)).code, 0)
+  }
   const none = await finished(start(directory, ['dev/serve/run.ts', '--issuers', '0']))
   t.match(none, { code: 1, output: /--issuers 0 is not a number from 1 to 9/ })
 

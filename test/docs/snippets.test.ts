@@ -54,6 +54,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm i holdfast fastify': ['test/system/package.test.ts', "'npm', ['i'"],
   'npx holdfast-cli start': ['test/system/package.test.ts', "'start'"],
   'npx holdfast-cli gate --upstream http://127.0.0.1:3000': ['test/system/package.test.ts', "['gate', '--upstream'"],
+  'npm run dev -- --gate': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts', '--gate']"],
   // The part of docs/gate.md that leads to a guarded application.
   'python3 app.py': ['test/system/guarded-application.test.ts', 'here(startApplication)'],
   'npm run gate -- --upstream http://127.0.0.1:3000 --port 8100': ['test/system/guarded-application.test.ts', 'here(startGate)'],

@@ -1,0 +1,65 @@
+/** The paths that are shown under `npm run dev`, by what they need. */
+export interface Samples {
+  /** Nothing is needed. */
+  readonly open: string
+  readonly anyToken: string
+  /** `read:messages`. */
+  readonly scoped: string
+  /** What the playground lists, each with what it needs, in words. */
+  readonly endpoints: ReadonlyArray<readonly [path: string, need: string]>
+  /** Another path for any token: where the playground sends a proof that was made for `anyToken`. */
+  readonly elsewhere: string
+}
+
+/** Those of the service itself. */
+export const OF_THE_SERVICE: Samples = {
+  open: '/api/public',
+  anyToken: '/api/private',
+  scoped: '/api/private-scoped',
+  elsewhere: '/api/profile',
+  endpoints: [
+    ['/api/public', 'open to everyone'],
+    ['/api/private', 'a token'],
+    ['/api/private-scoped', 'read:messages'],
+    ['/api/protected', 'a token'],
+    ['/api/profile', 'a token'],
+    ['/api/users', 'read:users or write:users'],
+    ['/api/admin', 'admin'],
+    ['/dev/recent-login', 'a login of the last minute']
+  ]
+}
+
+/** Those of dev/upstream.py, behind the rules below. */
+export const OF_THE_UPSTREAM: Samples = {
+  open: '/',
+  anyToken: '/whoami',
+  scoped: '/orders/7',
+  elsewhere: '/events',
+  endpoints: [
+    ['/', 'open to everyone'],
+    ['/whoami', 'a token; shows what the gate tells the application'],
+    ['/orders', 'a token'],
+    ['/orders/7', 'read:messages'],
+    ['/events', 'a token; server-sent events'],
+    ['/admin', 'admin'],
+    ['/recent', 'a login of the last minute'],
+    ['/nothing', 'nobody: no rule holds']
+  ]
+}
+
+/** The section `gate` of the configuration. */
+export function gateBefore (upstream: string): object {
+  return {
+    upstream,
+    claims: ['email'],
+    rules: [
+      { path: '/', methods: ['GET'], allow: 'anyone' },
+      { path: '/whoami' },
+      { path: '/orders' },
+      { path: '/orders/:id', scope: 'read:messages' },
+      { path: '/events', methods: ['GET'] },
+      { path: '/admin', scope: 'admin' },
+      { path: '/recent', methods: ['GET'], maxAgeSeconds: 60 }
+    ]
+  }
+}
