@@ -1,23 +1,25 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, onRequestHookHandler } from 'fastify'
-import { QuestionError, readOriginal } from '../lib/gate/original.ts'
+import { QuestionError, readOriginal, verifyNoOwnClaim } from '../lib/gate/original.ts'
 import type { ProxyFamily } from '../lib/gate/original.ts'
 import { readMessage } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { createPeerTrust } from '../lib/url/peer-trust.ts'
 
+const NGINX = '/verify/nginx'
 const ENVOY = '/verify/envoy'
 
 /** `/verify/...`: proxies ask whether the request of a client may pass. One endpoint for each family, which never guesses. */
 const routes: FastifyPluginAsync = async (app) => {
   const { gate } = app
   if (!gate) return
-  const { upstream, statementAudience = upstream } = gate.settings
+  const { upstream, statementAudience = upstream, claims } = gate.settings
+  const toldClaims = new Set(claims.map(({ header }) => header))
   const isTrusted = createPeerTrust(app.settings.trustProxy)
   if (app.settings.trustProxy === false && upstream === undefined) {
     app.log.warn('The gate is asked by proxies, but TRUST_PROXY trusts nobody, so each question is answered with 403. Set TRUST_PROXY to the addresses of the proxies')
   }
 
-  endpoint('/verify/nginx', 'original')
+  endpoint(NGINX, 'original')
   endpoint('/verify/haproxy', 'original')
   endpoint('/verify/forwarded', 'forwarded')
   endpoint(`${ENVOY}/*`, 'envoy')
@@ -42,6 +44,7 @@ const routes: FastifyPluginAsync = async (app) => {
       const { headers, rawHeaders, socket } = raw
       // A path of the endpoint that is written in another way would hide where the original begins.
       const rest = raw.url!.startsWith(`${ENVOY}/`) ? raw.url!.slice(ENVOY.length) : ''
+      if (request.routeOptions.url === NGINX) verifyNoOwnClaim(raw, toldClaims)
       const { method, target, url } = readOriginal(family, readMessage(raw), rest, app.guardParts.resolveUrl)
       const received = { headers, rawHeaders, socket, method, url: target, clientUrl: url }
       request.gated = gate!.enter(received, target, url) ?? null

@@ -3,6 +3,7 @@ import { Message } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
 import type { RequestUrl } from '../url/client-url.ts'
 import { originForm } from './path.ts'
+import { CLAIM_PREFIX } from './told.ts'
 import { readToldUrl } from '../url/request-url.ts'
 
 /** The request that a proxy asks about. */
@@ -53,6 +54,19 @@ export function readOriginal (family: ProxyFamily, { received }: Message, rest: 
     case 'envoy':
       if (!rest.startsWith('/')) throw new QuestionError('The question holds no path.')
       return { method: received.method!, target: originForm(rest), url: resolveUrl(new Message(aboutTarget(received, rest))) }
+  }
+}
+
+/**
+ * Refuses a question of nginx that has a claim of the client's own making. nginx passes on all headers that its configuration does not
+ * name, and it cannot name those of every claim.
+ * @param told the headers of claims that the upstream is told, in lower case. nginx replaces these.
+ * @throws QuestionError
+ */
+export function verifyNoOwnClaim ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, told: ReadonlySet<string>): void {
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!.toLowerCase()
+    if (name.startsWith(CLAIM_PREFIX) && !told.has(name)) throw new QuestionError('The original request has a header of a claim that the gate does not tell.')
   }
 }
 

@@ -14,7 +14,8 @@ export interface ToldClaim {
   readonly claim: string
 }
 
-const CLAIM_PREFIX = 'x-auth-claim-'
+/** What the headers of claims begin with. */
+export const CLAIM_PREFIX = 'x-auth-claim-'
 const TOLD = ['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client'] as const
 /** Holds the signed statement. */
 export const STATEMENT_HEADER = 'x-auth-statement'

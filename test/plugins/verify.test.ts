@@ -114,6 +114,15 @@ t.test('A question that does not say one request in the words of its family is a
   t.equal((await ask('/verify/envoy/open/x', ['Content-Length: 3', 'Content-Type: no type', '', 'abc'], 'POST')).status, 200, 'a body is not looked at')
 })
 
+t.test('A claim of the own making of a client does not pass by nginx, which could not take it away.', async t => {
+  const { ask, reasons } = await startGate(t, { claims: ['role'] })
+  const nginx = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/open/x']
+  t.match(await ask('/verify/nginx', [...nginx, 'X-Auth-Claim-Role: root']), { status: 200, headers: { 'x-auth-claim-role': '' } }, 'nginx replaces it')
+  t.equal((await ask('/verify/nginx', [...nginx, 'X-Auth-Claim-Team: root'])).status, 403)
+  t.same(reasons(), ['question_refused'])
+  t.equal((await ask('/verify/haproxy', [...nginx, 'X-Auth-Claim-Team: root'])).status, 200, 'the agent of HAProxy takes it away')
+})
+
 t.test('Only trusted peers may ask.', async t => {
   const nginx = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/open/x']
   for (const [trust, status] of [['loopback', 200], ['10.0.0.0/8', 403], ['false', 403]] as const) {
