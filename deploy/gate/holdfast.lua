@@ -1,5 +1,7 @@
 -- Asks Holdfast whether a request may pass, and tells the application who sends it.
 
+-- The section "listen holdfast" leads to the gate.
+local GATE = { url = "http://holdfast/verify/haproxy", dst = "abns@holdfast" }
 -- What the gate needs of the request. Nothing else of it is sent.
 local SENT = { "authorization", "dpop" }
 -- What the client gets of a refusal.
@@ -39,7 +41,7 @@ core.register_action("holdfast", { "http-req" }, function(txn)
     local lines = values(received[name])
     if #lines > 0 then question[name] = lines end
   end
-  local answer = core.httpclient():get({ url = txn:get_var("txn.holdfast"), headers = question, timeout = 10000 })
+  local answer = core.httpclient():get({ url = GATE.url, dst = GATE.dst, headers = question, timeout = 20000 })
 
   if not answer or answer.status ~= 200 then
     local status = answer and answer.status or 0
