@@ -25,10 +25,11 @@ export interface TestUpstream {
 
 export type Answerer = (request: IncomingMessage, response: ServerResponse) => void
 
-/** A server behind the gate. Unless `answer` does it, it answers with 200 and `{"ok":true}` when the body has come. It ends with the test. */
+/** A server behind the gate. Unless `answer` does it, it answers with 200 and `{"ok":true}` when the body has come, or with its length if the path ends in `/upload`. It ends with the test. */
 export async function startUpstream (t: Test, answer?: Answerer): Promise<TestUpstream> {
   const server = createServer((request, response) => {
     if (answer) return answer(request, response)
+    if (request.url!.endsWith('/upload')) return count(request, response)
     const chunks: Buffer[] = []
     request.on('data', chunk => chunks.push(chunk))
     request.on('end', () => {
@@ -41,6 +42,12 @@ export async function startUpstream (t: Test, answer?: Answerer): Promise<TestUp
   const upstream: TestUpstream = { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, arrived: [], connections: 0 }
   server.on('connection', () => { upstream.connections++ })
   return upstream
+}
+
+/** Answers with the length of the body, without keeping it. */
+function count (request: IncomingMessage, response: ServerResponse): void {
+  let size = 0
+  request.on('data', chunk => { size += chunk.length }).on('end', () => response.end(String(size)))
 }
 
 export function describe ({ method, url, rawHeaders, rawTrailers }: IncomingMessage, body: string): Arrived {

@@ -1,143 +1,241 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import getPort from 'get-port'
+import { calculateJwkThumbprint, exportJWK } from 'jose'
+import * as oauth from 'oauth4webapi'
+import * as openid from 'openid-client'
 import t from 'tap'
 import type { Test } from 'tap'
-import { startApp } from '../helpers/app.ts'
+import { createNonces } from '../../lib/dpop/nonces.ts'
+import { isToldName } from '../../lib/gate/told.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
-import { createDpopClient } from '../helpers/dpop-client.ts'
+import { GATE_PROXIES } from '../helpers/gate-proxies.ts'
+import { expectRefused, openGatedSite } from '../helpers/gated-site.ts'
+import type { GatedSite } from '../helpers/gated-site.ts'
 import { startIssuer } from '../helpers/issuer.ts'
-import { nginxProgram } from '../helpers/nginx.ts'
-import { startUpstream } from '../helpers/upstream.ts'
+import { PROOF_ROWS } from '../helpers/proof-rows.ts'
+import { expectedOf, PROOFS, SCHEMES, TOKENS } from '../helpers/scheme-cases.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
-const deploy = join(import.meta.dirname, '..', '..', 'deploy', 'gate')
+const NONCES = { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [Buffer.alloc(32, 7).toString('base64url')] }
 
-const isThere = (program: string): boolean => spawnSync(program, ['version']).error === undefined
+/** What a client could send to pass for somebody else, or for somewhere else. */
+const FORGED = ['X-Auth-Subject: root', 'X_Auth_Subject: root', 'X-Auth_Subject: root', 'x_auth-subject: root', 'X-AUTH-SCOPE: admin', 'X-Auth-Client: root', 'X-Auth-Issuer: root', 'X-Auth-Statement: root', 'X_Auth_Claim_Role: root',
+  'X-Forwarded-Uri: /open/x', 'X-Forwarded-Method: PUT', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example', 'X-Forwarded-Port: 1234', 'X-Forwarded-Prefix: /evil', 'Forwarded: proto=https;host=evil.example',
+  'X-Original-URL: http://a/open/x', 'X-Original-Method: PUT', 'X-Original-Uri: /open/x', 'X-Rewrite-URL: /open/x', 'X-Envoy-Original-Path: /open/x', 'X-Envoy-Auth-Headers-To-Remove: dpop', 'X-HTTP-Method-Override: PUT']
 
-interface Ports {
-  readonly port: number
-  readonly gate: number
-  readonly application: number
-}
+/** Paths that two parties could read in two ways, and requests for another site. */
+const UNCLEAR = ['/open/../api/x', '/open/./x', '/open/%2e%2e/api/x', '/open/%2E./api/x', '/open/..;/api/x', '/open/..%3b/x', '/open%2fx', '/open/..%2fapi/x', '/open/x%5Cy', '/open//x', '//open/x', '/open/\\..\\api', '/open/%00', '/open/%0a', '/open/%ff', '/open/%c0%ae', '/open/%zz', '/open/x%']
 
-/** A file of deploy/gate with other addresses. A text that it does not hold is an error. */
-function configuration (file: string, replacements: Readonly<Record<string, string>>): string {
-  let text = readFileSync(join(deploy, file), 'utf8')
-  for (const [from, to] of Object.entries(replacements)) {
-    if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)
-    text = text.replaceAll(from, to)
+const told = (headers: readonly string[]): Array<[string, string]> => headers.flatMap((name, at) => at % 2 === 0 && isToldName(name) ? [[name.toLowerCase(), headers[at + 1]!] as [string, string]] : []).sort()
+const CALLER = [['x-auth-client', ''], ['x-auth-scope', 'read:orders'], ['x-auth-subject', 'user-1']]
+
+async function tryTables (t: Test, site: GatedSite): Promise<void> {
+  const { url, client, token, issuer, upstream, send } = site
+  const { reasons } = await site.replaceGate()
+  const target = `${url}/api/private`
+  const bench = { client, token, running: { url }, target, proof: (overrides = {}) => client.proof({ token, url: target, ...overrides }) }
+  const expect = async (lines: readonly string[], expected: ReturnType<typeof expectedOf>, scheme: string, title: string): Promise<void> => {
+    const [logged, arrived] = [reasons().length, upstream.arrived.length]
+    const answer = await send('/api/private', lines)
+    if (expected === 'accepted') {
+      t.same([answer.status, answer.headers['www-authenticate'], upstream.arrived.length], [200, undefined, arrived + 1], title)
+      return
+    }
+    expectRefused(t, site, answer, expected, scheme, title)
+    t.same([reasons().slice(logged), upstream.arrived.length], [[expected], arrived], title)
   }
-  return text
-}
-
-const PROXIES: Readonly<Record<string, { program: string | undefined, prepare: (folder: string, ports: Ports) => string[] }>> = {
-  nginx: {
-    program: nginxProgram,
-    prepare (folder, { port, gate, application }) {
-      mkdirSync(join(folder, 'logs'))
-      const text = configuration('nginx.conf', { 'listen 80': `listen 127.0.0.1:${port}`, '127.0.0.1:8000': `127.0.0.1:${gate}`, '127.0.0.1:3000': `127.0.0.1:${application}` })
-      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path temporary-${name};`).join(' ')
-      const user = process.getuid?.() === 0 ? 'user root;' : ''
-      writeFileSync(join(folder, 'nginx.conf'), `${user} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}\n${text}\n}`)
-      return ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'logs', 'error.log')]
-    }
-  },
-  caddy: {
-    program: isThere('caddy') ? 'caddy' : undefined,
-    prepare (folder, { port, gate, application }) {
-      const text = configuration('Caddyfile', { 'api.example {': `http://127.0.0.1:${port} {`, '127.0.0.1:8000': `127.0.0.1:${gate}`, '127.0.0.1:3000': `127.0.0.1:${application}` })
-      writeFileSync(join(folder, 'Caddyfile'), `{\n\tadmin off\n\tauto_https off\n}\n${text}`)
-      return ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
-    }
-  },
-  haproxy: {
-    program: isThere('haproxy') ? 'haproxy' : undefined,
-    prepare (folder, { port, gate, application }) {
-      const text = configuration('haproxy.cfg', { '/etc/haproxy/holdfast.lua': join(deploy, 'holdfast.lua'), 'bind :80': `bind 127.0.0.1:${port}`, '127.0.0.1:8000': `127.0.0.1:${gate}`, '127.0.0.1:3000': `127.0.0.1:${application}` })
-      writeFileSync(join(folder, 'haproxy.cfg'), text)
-      return ['-f', join(folder, 'haproxy.cfg')]
+  for (const { check, title, proof, expected } of PROOF_ROWS) await expect(dpopLines(token, proof(bench)), expected, 'DPoP', `${check}: ${title}`)
+  const tokens = { unbound: issuer.token(), bound: token, unusable: issuer.token({ cnf: {} }), expired: issuer.token({ cnf: { jkt: client.jkt }, exp: 1 }) }
+  for (const scheme of SCHEMES) {
+    for (const key of TOKENS) {
+      for (const kind of PROOFS) {
+        const make = (method = 'GET'): string => client.proof({ token: tokens[key], url: target, method })
+        const proofs = { none: [], good: [make()], bad: [make('POST')], two: [make(), make()], joined: [`${make()}, ${make()}`], empty: [''] }[kind]
+        const lines = [...scheme === 'none' ? [] : [`Authorization: ${scheme} ${tokens[key]}`], ...proofs.map(proof => `DPoP: ${proof}`)]
+        await expect(lines, expectedOf({ mode: 'ALLOWED', scheme, token: key, proof: kind }), scheme, `${scheme} scheme, ${key} token, ${kind} proof`)
+      }
     }
   }
 }
 
-async function startProxy (t: Test, name: string, ports: Ports): Promise<void> {
-  const { program, prepare } = PROXIES[name]!
-  const folder = t.testdir()
-  const child = spawn(program!, prepare(folder, ports), { cwd: folder, env: { ...process.env, HOME: folder }, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
-  const ended = new Promise(resolve => child.on('exit', resolve))
-  // Not SIGKILL: the workers of nginx would outlive it.
-  t.teardown(() => { child.kill('SIGTERM'); return ended })
-  while (!await isListening(ports.port)) {
-    if (child.exitCode !== null) throw new Error(`${name} did not start: ${output}`)
-    await new Promise(resolve => setTimeout(resolve, 25))
-  }
+async function tryRefusals (t: Test, site: GatedSite): Promise<void> {
+  const { issuer, upstream, send, proofLines } = site
+  const gate = await site.replaceGate({ RATE_LIMIT: 12 })
+  const seen = upstream.arrived.length
+  const lines = proofLines('/api/private')
+  t.equal((await send('/api/private', lines)).status, 200)
+  expectRefused(t, site, await send('/api/private', lines), 'proof_replayed', 'DPoP', 'the same proof again')
+  const copied = proofLines('/api/private')
+  t.equal((await Promise.all(Array.from({ length: 5 }, () => send('/api/private', copied)))).filter(({ status }) => status === 200).length, 1, 'a proof at the same time')
+  expectRefused(t, site, await send('/orders/7', bearerLines(issuer.token())), 'scope_missing', 'Bearer', 'no scope')
+  t.equal((await send('/orders/7', proofLines('/orders/7'))).status, 200)
+  expectRefused(t, site, await send('/svc/api/private', proofLines('/api/private')), 'htu_mismatch', 'DPoP', 'a proof without the prefix')
+  t.equal((await send('/svc/api/private', proofLines('/svc/api/private'))).status, 200)
+  t.equal((await send('/elsewhere', bearerLines(issuer.token()))).status, 403, 'no rule')
+  t.equal(upstream.arrived.length, seen + 4)
+
+  const limited = { answer: await send('/api/x', bearerLines(issuer.token())) }
+  for (let left = 12; limited.answer.status === 200 && left > 0; left--) limited.answer = await send('/api/x', bearerLines(issuer.token()))
+  t.match(limited.answer, { status: 429, headers: { 'retry-after': /^\d+$/, 'www-authenticate': undefined } }, 'too many requests')
+  t.equal(gate.reasons().at(-1), 'rate_limited')
+  const before = upstream.arrived.length
+  await site.replaceGate({ DPOP_REPLAY: 'redis://127.0.0.1:1' })
+  t.match(await send('/api/x', proofLines('/api/x')), { status: 503, headers: { 'retry-after': /^\d+$/, 'www-authenticate': undefined } }, 'the store is down')
+  const dark = await startIssuer(t)
+  dark.outage = 500
+  await site.replaceGate({}, dark)
+  t.match(await send('/api/x', bearerLines(dark.token())), { status: 503, headers: { 'retry-after': /^\d+$/, 'www-authenticate': undefined } }, 'the provider is down')
+  t.equal(upstream.arrived.length, before)
 }
 
-function isListening (port: number): Promise<boolean> {
-  return new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true) })
-    socket.on('error', () => resolve(false))
+async function tryNonces (t: Test, site: GatedSite): Promise<void> {
+  const { url, issuer, send, proofLines } = site
+  const gate = await site.replaceGate(NONCES)
+  const first = await send('/api/x', proofLines('/api/x'))
+  expectRefused(t, site, first, 'nonce_missing', 'DPoP', 'a nonce is asked for')
+  t.match(first.headers['dpop-nonce'], /^[\w-]{22}$/)
+  t.equal(first.lines.filter(([name]) => name === 'dpop-nonce').length, 1)
+  const passed = await send('/api/x', proofLines('/api/x', { claims: { nonce: first.headers['dpop-nonce'] } }))
+  t.same([passed.status, passed.headers['dpop-nonce']], [200, undefined])
+  const older = createNonces([Buffer.alloc(32, 7)]).current(Math.floor(Date.now() / 1000) - 120)
+  const renewed = await send('/api/x', [...proofLines('/api/x', { claims: { nonce: older } }), 'DPoP-Nonce: forged'])
+  t.match(renewed, { status: 200, headers: { 'dpop-nonce': /^[\w-]{22}$/ } }, 'the newest nonce comes with the answer')
+
+  const boundTo = async ({ publicKey }: Pick<oauth.CryptoKeyPair, 'publicKey'>): Promise<string> => issuer.token({ cnf: { jkt: await calculateJwkThumbprint(await exportJWK(publicKey)) } })
+  const before = gate.reasons().length
+  const pair = await oauth.generateKeyPair('ES256')
+  const DPoP = oauth.DPoP({ client_id: 'client' } as oauth.Client, pair)
+  const token = await boundTo(pair)
+  const request = (): Promise<Response> => oauth.protectedResourceRequest(token, 'GET', new URL(`${url}/api/x?y`), undefined, null, { [oauth.allowInsecureRequests]: true, DPoP })
+  const response = await request().catch(error => {
+    if (oauth.isDPoPNonceError(error)) return request()
+    throw error
   })
+  t.equal(response.status, 200, 'oauth4webapi')
+  const config = new openid.Configuration({ issuer: issuer.url }, 'client')
+  openid.allowInsecureRequests(config)
+  const other = await openid.randomDPoPKeyPair('ES256')
+  t.equal((await openid.fetchProtectedResource(config, await boundTo(other), new URL(`${url}/api/x`), 'GET', undefined, undefined, { DPoP: openid.getDPoPHandle(config, other) })).status, 200, 'openid-client')
+  t.same(gate.reasons().slice(before), ['nonce_missing', 'nonce_missing'])
 }
 
-for (const [name, { program }] of Object.entries(PROXIES)) {
-  t.test(`Behind ${name} the guard's answers reach the client, and its words the application.`, { skip: program === undefined && `${name} is not installed` }, async t => {
-    const issuer = await startIssuer(t)
-    const upstream = await startUpstream(t)
-    const rules = [{ path: '/open/*', allow: 'anyone' }, { path: '/orders/:id', scope: 'read:orders' }, { path: '/any/*' }]
-    const running = await startApp(t, issuer, { GATE: { rules }, TRUST_PROXY: 'loopback', DPOP_NONCE: 'required', DPOP_NONCE_SECRET: ['x'.repeat(43)], RATE_LIMIT: 6 })
-    const port = await getPort()
-    await startProxy(t, name, { port, gate: Number(new URL(running.url).port), application: Number(new URL(upstream.origin).port) })
-    const url = `http://127.0.0.1:${port}`
-    const send = (target: string, lines: readonly string[] = [], method = 'GET') => sendRaw(url, [`${method} ${target} HTTP/1.1`, `Host: 127.0.0.1:${port}`, 'Connection: close', ...lines])
+async function tryHoles (t: Test, site: GatedSite): Promise<void> {
+  const { url, upstream, send, proofLines } = site
+  await site.replaceGate()
+  const { host } = new URL(url)
+  const arrivedWith = async (title: string, target: string, lines: readonly string[]): Promise<void> => {
+    t.equal((await send(target, lines)).status, 200, title)
+    const { target: arrived, rawHeaders, headers } = upstream.arrived.at(-1)!
+    t.equal(arrived, target, `${title}: the bytes that came go on`)
+    t.same(told(rawHeaders).filter(([name]) => name !== 'x-auth-issuer' && name !== 'x-auth-statement'), CALLER, `${title}: the caller`)
+    t.same(['authorization', 'dpop'].filter(name => name in headers), [], `${title}: no credentials`)
+  }
+  await arrivedWith('all at once', '/api/a%2cb%7e;c%25?allow=anyone&path=/open/x', [...proofLines('/api/a%2Cb~;c%25'), ...FORGED])
+  for (const line of FORGED) await arrivedWith(line, '/api/x', [...proofLines('/api/x'), line])
+  const ofConnection = [...proofLines('/api/x'), 'Connection: X-Auth-Subject, X-Auth-Scope, X-Auth-Client, X-Forwarded-Host, X-Original-URL']
+  // Envoy refuses it.
+  if (site.proxy.program!.endsWith('envoy')) t.equal((await send('/api/x', ofConnection)).status, 400)
+  else await arrivedWith('names of the connection', '/api/x', ofConnection)
+  for (const base of ['https://evil.example', 'http://evil.example', 'http://evil.example:1234/evil', url.replace('http:', 'https:'), `${url}/evil`, 'http://a']) {
+    t.equal((await send('/api/x', [...proofLines('/api/x', { url: `${base}/api/x` }), ...FORGED])).status, 401, `a proof for ${base}`)
+  }
+  // nginx cannot take away headers whose names it does not know.
+  const claim = await send('/api/x', [...proofLines('/api/x'), 'X-Auth-Claim-Role: root'])
+  if (claim.status === 200) t.same(told(upstream.arrived.at(-1)!.rawHeaders).filter(([name]) => /role/.test(name)), [])
+  else t.equal(claim.status, 403)
 
-    const client = await createDpopClient()
-    const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:orders' })
-    const given: { nonce?: string | undefined } = {}
-    const proof = (target: string, method = 'GET'): string[] => dpopLines(token, client.proof({ token, url: url + target, method, claims: given }))
+  await send('/open/x', ['X-Auth-Subject: root'])
+  t.same(told(upstream.arrived.at(-1)!.rawHeaders).map(([, value]) => value).join(''), '', 'with anyone, nobody is named')
+  const before = upstream.arrived.length
+  for (const target of UNCLEAR) t.match(await send(target), { status: /^40[034]$/ }, target)
+  const fragment = await send('/open/x#/api')
+  // For Caddy, this is no fragment: gate and application get the same path.
+  if (fragment.status === 200) t.equal(upstream.arrived.pop()!.target, '/open/x%23/api')
+  else t.match(fragment, { status: /^40[03]$/ }, 'a fragment')
+  t.equal(upstream.arrived.length, before)
+  for (const [title, lines] of [
+    ['two Host lines', ['GET /open/x HTTP/1.1', `Host: ${host}`, 'Host: evil.example']],
+    ['another authority in the target', ['GET http://evil.example/open/x HTTP/1.1', `Host: ${host}`, ...proofLines('/open/x')]],
+    ['an asterisk', ['OPTIONS * HTTP/1.1', `Host: ${host}`]],
+    ['CONNECT', [`CONNECT ${host} HTTP/1.1`, `Host: ${host}`]],
+    ['a length beside chunks', ['POST /api/x HTTP/1.1', `Host: ${host}`, 'Content-Length: 3', 'Transfer-Encoding: chunked', '', '0']]
+  ] as const) {
+    await sendRaw(url, [...lines.slice(0, 2), 'Connection: close', ...lines.slice(2)])
+    const { target, headers } = upstream.arrived.at(-1)!
+    t.same([target, headers['x-auth-subject']], ['/open/x', ''], `${title}: at most what anyone may see`)
+  }
+  // The application has a way to answer it.
+  const { status } = await sendRaw(url, ['GET /open/x HTTP/1.1', `Host: ${host}`, 'Connection: Upgrade, HTTP2-Settings, close', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__'])
+  t.ok(status === 200 || status === 403, `h2c: ${status}`)
+}
 
-    const first = await send('/any/x', proof('/any/x'))
-    t.match(first, { status: 401, headers: { 'www-authenticate': /^DPoP error="use_dpop_nonce"/, 'dpop-nonce': /./ } }, 'a nonce is asked for')
-    given.nonce = first.headers['dpop-nonce']
-    const forged = ['X-Auth-Subject: root', 'X_Auth_Subject: root', 'X-Auth-Client: root', 'X-Forwarded-Uri: /open/x', 'X-Forwarded-Method: PUT', 'X-Original-URL: http://a/open/x']
-    const lines = proof('/any/a%2Cb~')
-    t.equal((await send('/any/a%2cb%7e?allow=anyone', [...lines, ...forged])).status, 200, 'a proof with the nonce')
-    const { headers, target } = upstream.arrived[0]!
-    t.equal(target, '/any/a%2cb%7e?allow=anyone', 'the bytes that came go on')
-    t.equal(headers['x-auth-subject'], 'user-1')
-    t.equal(headers['x-auth-client'] ?? '', '')
-    t.same(['authorization', 'dpop', 'x_auth_subject'].filter(name => name in headers), [])
-    t.match(await send('/any/a%2cb%7e', lines), { status: 401, headers: { 'www-authenticate': /invalid_dpop_proof/ } }, 'the same proof again')
-    t.equal((await send('/any/other', proof('/any/x'))).status, 401, 'the proof of another path')
-    t.equal((await send('/any/x', proof('/any/x', 'POST'))).status, 401, 'the proof of another method')
-    t.equal((await send('/any/x', [...proof('/any/x'), 'DPoP: another'])).status, 401, 'two proofs')
-    t.equal((await send('/any/x', [...proof('/any/x', 'POST'), 'Content-Length: 3', '', 'abc'], 'POST')).status, 200, 'a request with a body')
-    t.equal(upstream.arrived.at(-1)!.body.slice(0, 3), 'abc')
+async function tryTransport (t: Test, site: GatedSite): Promise<void> {
+  const { url, tlsUrl, upstream, relay, token, client, issuer, send, proofLines } = site
+  await site.replaceGate()
+  const ca = readFileSync(join(import.meta.dirname, '..', 'fixtures', 'provider.cert.pem'))
+  const overTls = async (htu: string, headers: Record<string, string> = {}): Promise<number> => {
+    const request = httpsRequest(`${tlsUrl}/api/x`, { ca, agent: false, headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: htu }), ...headers } })
+    const [response] = await once(request.end(), 'response')
+    response.resume()
+    return response.statusCode
+  }
+  t.equal(await overTls(`${tlsUrl}/api/x`), 200, 'the name that the client used, with its scheme')
+  t.equal(await overTls(`${tlsUrl}/api/x`, { 'x-forwarded-proto': 'http', 'x-forwarded-host': 'evil.example', forwarded: 'proto=http' }), 200)
+  t.equal(await overTls(`${tlsUrl.replace('https:', 'http:')}/api/x`), 401, 'another scheme')
+  t.equal(await overTls(`${tlsUrl.replace('localhost', 'evil.example')}/api/x`), 401, 'another name')
 
-    t.equal((await send('/open/x')).status, 200, 'anyone')
-    t.match(await send('/any/x'), { status: 401, headers: { 'www-authenticate': /^Bearer, DPoP algs=/ } })
-    t.match(await send('/orders/7', bearerLines(issuer.token())), { status: 403, headers: { 'www-authenticate': /insufficient_scope.*read:orders/ } })
-    t.equal((await send('/elsewhere', bearerLines(issuer.token()))).status, 403)
-    const before = upstream.arrived.length
-    for (const path of ['/open/../any/x', '/open/%2e%2e/any/x', '/open/..;/any/x', '/open%2fx', '/open//x', '/open/%00', '/open/%ff']) {
-      const { status } = await send(path)
-      t.ok(status === 403 || status === 400, `${path}: ${status}`)
-    }
-    t.equal(upstream.arrived.length, before)
+  t.equal((await send('/api/x', [...proofLines('/api/x', { method: 'POST' }), 'Content-Length: 3', '', 'abc'], 'POST')).status, 200)
+  t.equal(upstream.arrived.at(-1)!.body.slice(0, 3), 'abc')
+  t.equal((await send('/api/x', [...proofLines('/api/x', { method: 'POST' }), 'Transfer-Encoding: chunked', '', '3', 'abc', '0'], 'POST')).status, 200)
+  t.equal(upstream.arrived.at(-1)!.body, 'abc')
 
-    const limited = bearerLines(issuer.token({ sub: 'busy' }))
-    for (let left = 6; left > 0; left--) await send('/any/x', limited)
-    t.match(await send('/any/x', limited), { status: 429, headers: { 'retry-after': /\d/ } }, 'too many requests')
-    issuer.outage = 500
-    t.match(await send('/any/x', bearerLines(issuer.token({}, { kid: 'unknown' }))), { status: /^(?:401|503)$/ })
-    await running.app.close()
-    const dead = await send('/open/x')
-    t.ok(dead.status >= 500, `without the gate nothing passes: ${dead.status}`)
-    t.equal(upstream.arrived.filter(({ target }) => target === '/open/x').length, 1)
+  const [size, asked] = [100 * 1024 * 1024, relay.bytes]
+  const request = httpRequest(`${url}/api/upload`, { method: 'POST', agent: false, headers: { authorization: `Bearer ${issuer.token()}`, 'content-length': size } })
+  const answered = once(request, 'response')
+  const chunk = Buffer.alloc(1024 * 1024, 'x')
+  for (let sent = 0; sent < size; sent += chunk.length) if (!request.write(chunk)) await once(request, 'drain')
+  request.end()
+  const [response] = await answered
+  let text = ''
+  for await (const part of response) text += part
+  t.same([response.statusCode, text], [200, String(size)], 'a body of 100 MiB')
+  t.ok(relay.bytes - asked < 10_000, 'and none of it came to the gate')
+
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  t.teardown(() => { socket.destroy() })
+  const head = (lines: readonly string[]): string => `${['GET /socket HTTP/1.1', `Host: ${new URL(url).host}`, 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', ...lines].join('\r\n')}\r\n\r\n`
+  let received = ''
+  socket.on('data', chunk => { received += chunk })
+  socket.write(head(proofLines('/socket')))
+  while (!received.includes('\r\n\r\n')) await once(socket, 'data')
+  t.match(received, /^HTTP\/1.1 101 /, 'a WebSocket')
+  socket.write('hello;')
+  while (!received.includes('hello;')) await once(socket, 'data')
+  t.match(received, /user-1;hello;$/)
+  socket.destroy()
+  const refused = connect(Number(new URL(url).port), '127.0.0.1')
+  refused.write(head(['X-Auth-Subject: root']))
+  t.match(String((await once(refused, 'data'))[0]), /^HTTP\/1.1 401 [^]*www-authenticate: Bearer/i, 'and its twin without a token')
+  refused.destroy()
+}
+
+for (const proxy of GATE_PROXIES) {
+  t.test(`Behind ${proxy.name} the guard's answers reach the client, and its words the application.`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
+    const site = await openGatedSite(t, proxy)
+    site.upstream.server.on('upgrade', (request: { headers: Record<string, string> }, socket: Socket) => {
+      socket.on('error', () => {})
+      socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n${request.headers['x-auth-subject']};`)
+      socket.pipe(socket)
+    })
+    await t.test('The tables of proofs and schemes', t => tryTables(t, site))
+    await t.test('Other refusals, each beside its twin', t => tryRefusals(t, site))
+    await t.test('Nonces, also with the libraries of clients', t => tryNonces(t, site))
+    await t.test('The holes of others', t => tryHoles(t, site))
+    await t.test('TLS, bodies and WebSockets', t => tryTransport(t, site))
   })
 }

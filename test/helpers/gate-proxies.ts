@@ -1,0 +1,185 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import getPort from 'get-port'
+import type { Test } from 'tap'
+import { parse } from 'yaml'
+import { nginxProgram } from './nginx.ts'
+
+const deploy = join(import.meta.dirname, '..', '..', 'deploy', 'gate')
+const fixture = (file: string): string => join(import.meta.dirname, '..', 'fixtures', file)
+const CERTIFICATE = fixture('provider.cert.pem')
+const KEY = fixture('provider.key.pem')
+
+interface Ports {
+  readonly port: number
+  /** The same over TLS, for the host `localhost`. */
+  readonly tlsPort: number
+  /** Where the proxy asks. */
+  readonly gate: number
+  readonly application: number
+}
+
+/** A proxy that asks the gate, with its file of deploy/gate. */
+export interface GateProxy {
+  readonly name: string
+  /** Undefined if it is not installed. */
+  readonly program: string | undefined
+  /** Whether it asks over gRPC. */
+  readonly grpc: boolean
+  /** Whether the client gets the body of a refusal. */
+  readonly passesBodies: boolean
+  /** Seconds that the gate has for an answer, as the file has it, and a shorter time for tests. */
+  readonly patience: readonly [text: string, short: string]
+  prepare (folder: string, ports: Ports, configuration: (file: string, replacements: Readonly<Record<string, string>>) => string): string[]
+}
+
+/** A variable of the environment, such as CADDY, names another program than the one on the PATH. */
+function programOf (name: string): string | undefined {
+  const program = process.env[name.toUpperCase()] ?? name
+  return spawnSync(program, ['--version']).error === undefined ? program : undefined
+}
+
+const haproxy: GateProxy = {
+  name: 'haproxy',
+  program: programOf('haproxy'),
+  grpc: false,
+  passesBodies: true,
+  patience: ['timeout server 10s', 'timeout server 1s'],
+  prepare (folder, { port, tlsPort, gate, application }, configuration) {
+    writeFileSync(join(folder, 'site.pem'), readFileSync(CERTIFICATE, 'utf8') + readFileSync(KEY, 'utf8'))
+    writeFileSync(join(folder, 'holdfast.lua'), configuration('holdfast.lua', { 'abns@holdfast': `abns@holdfast-${port}` }))
+    writeFileSync(join(folder, 'haproxy.cfg'), configuration('haproxy.cfg', {
+      '/etc/haproxy/holdfast.lua': join(folder, 'holdfast.lua'),
+      'abns@holdfast': `abns@holdfast-${port}`,
+      'bind :80': `bind 127.0.0.1:${port}\n    bind 127.0.0.1:${tlsPort} ssl crt ${join(folder, 'site.pem')}`,
+      '127.0.0.1:8000': `127.0.0.1:${gate}`,
+      '127.0.0.1:3000': `127.0.0.1:${application}`
+    }))
+    return ['-f', join(folder, 'haproxy.cfg')]
+  }
+}
+
+const nginx: GateProxy = {
+  name: 'nginx',
+  program: nginxProgram,
+  grpc: false,
+  passesBodies: false,
+  patience: ['proxy_read_timeout 10s', 'proxy_read_timeout 1s'],
+  prepare (folder, { port, tlsPort, gate, application }, configuration) {
+    mkdirSync(join(folder, 'logs'))
+    const text = configuration('nginx.conf', {
+      'listen 80;': `listen 127.0.0.1:${port}; listen 127.0.0.1:${tlsPort} ssl; ssl_certificate ${CERTIFICATE}; ssl_certificate_key ${KEY};`,
+      '127.0.0.1:8000': `127.0.0.1:${gate}`,
+      '127.0.0.1:3000': `127.0.0.1:${application}`
+    })
+    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path temporary-${name};`).join(' ')
+    const user = process.getuid?.() === 0 ? 'user root;' : ''
+    writeFileSync(join(folder, 'nginx.conf'), `${user} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}\n${text}\n}`)
+    return ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'logs', 'error.log')]
+  }
+}
+
+const caddy: GateProxy = {
+  name: 'caddy',
+  program: programOf('caddy'),
+  grpc: false,
+  passesBodies: true,
+  patience: ['response_header_timeout 10s', 'response_header_timeout 1s'],
+  prepare (folder, { port, tlsPort, gate, application }, configuration) {
+    const text = configuration('Caddyfile', {
+      'api.example {': '(api) {',
+      '127.0.0.1:8000': `127.0.0.1:${gate}`,
+      '127.0.0.1:3000': `127.0.0.1:${application}`
+    })
+    const sites = `http://127.0.0.1:${port} {\n\timport api\n}\nhttps://localhost:${tlsPort} {\n\ttls ${CERTIFICATE} ${KEY}\n\timport api\n}\n`
+    writeFileSync(join(folder, 'Caddyfile'), `{\n\tadmin off\n\tauto_https off\n}\n${text}${sites}`)
+    return ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
+  }
+}
+
+function envoy (name: string, file: string, gatePort: number): GateProxy {
+  return {
+    name,
+    program: programOf('envoy'),
+    grpc: name === 'envoy-grpc',
+    passesBodies: true,
+    patience: ['timeout: 10s', 'timeout: 1s'],
+    prepare (folder, { port, tlsPort, gate, application }, configuration) {
+      const bootstrap = parse(configuration(file, {
+        'address: 0.0.0.0, port_value: 80 ': `address: 127.0.0.1, port_value: ${port} `,
+        [`port_value: ${gatePort} `]: `port_value: ${gate} `,
+        'port_value: 3000 ': `port_value: ${application} `
+      }))
+      const { listeners } = bootstrap.static_resources
+      const tls = structuredClone(listeners[0])
+      tls.name = 'tls'
+      tls.address.socket_address.port_value = tlsPort
+      tls.filter_chains[0].transport_socket = {
+        name: 'envoy.transport_sockets.tls',
+        typed_config: {
+          '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext',
+          common_tls_context: { tls_certificates: [{ certificate_chain: { filename: CERTIFICATE }, private_key: { filename: KEY } }] }
+        }
+      }
+      listeners.push(tls)
+      writeFileSync(join(folder, 'envoy.json'), JSON.stringify(bootstrap))
+      return ['-c', join(folder, 'envoy.json'), '--disable-hot-restart', '--concurrency', '1', '-l', 'warn']
+    }
+  }
+}
+
+export const GATE_PROXIES: readonly GateProxy[] = [nginx, haproxy, caddy, envoy('envoy-http', 'envoy-http.yaml', 8000), envoy('envoy-grpc', 'envoy-grpc.yaml', 9000)]
+
+export interface GateProxyParts {
+  readonly gate: number
+  readonly application: number
+  /** Whether the proxy waits only briefly for the gate. */
+  readonly isImpatient?: boolean
+}
+
+export interface RunningProxy {
+  /** `http://127.0.0.1:PORT` */
+  readonly url: string
+  /** `https://localhost:PORT`, with the certificate of test/fixtures. */
+  readonly tlsUrl: string
+}
+
+/** Runs a proxy with its file of deploy/gate. A text that a file no longer holds is an error. It ends with the test. */
+export async function startGateProxy (t: Test, { name, program, patience: [patience, short], prepare }: GateProxy, { gate, application, isImpatient = false }: GateProxyParts): Promise<RunningProxy> {
+  const folder = t.testdir()
+  const [port, tlsPort] = [await getPort(), await getPort()]
+  let isPatient = !isImpatient
+  const args = prepare(folder, { port, tlsPort, gate, application }, (file, replacements) => {
+    let text = readFileSync(join(deploy, file), 'utf8')
+    for (const [from, to] of Object.entries(replacements)) {
+      if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)
+      text = text.replaceAll(from, to)
+    }
+    if (isPatient || !text.includes(patience)) return text
+    isPatient = true
+    return text.replaceAll(patience, short)
+  })
+  if (!isPatient) throw new Error(`no file of ${name} holds ${patience}`)
+  const child = spawn(program!, args, { cwd: folder, env: { ...process.env, HOME: folder }, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
+  const ended = new Promise(resolve => child.on('exit', resolve))
+  // Not SIGKILL: the workers of nginx would outlive it.
+  t.teardown(() => { child.kill('SIGTERM'); return ended })
+  for (const each of [port, tlsPort]) {
+    while (!await isListening(each)) {
+      if (child.exitCode !== null) throw new Error(`${name} did not start: ${output}`)
+      await new Promise(resolve => setTimeout(resolve, 25))
+    }
+  }
+  return { url: `http://127.0.0.1:${port}`, tlsUrl: `https://localhost:${tlsPort}` }
+}
+
+function isListening (port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true) })
+    socket.on('error', () => resolve(false))
+  })
+}

@@ -1,0 +1,101 @@
+import type { Test } from 'tap'
+import { REFUSALS } from '../../lib/refusal.ts'
+import type { RefusalReason } from '../../lib/refusal.ts'
+import type { RawSettings } from '../../lib/settings/specs.ts'
+import { startApp } from './app.ts'
+import type { RunningApp } from './app.ts'
+import { parseChallenges } from './challenges.ts'
+import { dpopLines } from './call.ts'
+import { createDpopClient } from './dpop-client.ts'
+import type { DpopClient, ProofParts } from './dpop-client.ts'
+import { startGateProxy } from './gate-proxies.ts'
+import type { GateProxy } from './gate-proxies.ts'
+import { startIssuer } from './issuer.ts'
+import type { Issuer } from './issuer.ts'
+import { startRelay, toPort } from './relay.ts'
+import type { Relay } from './relay.ts'
+import { startUpstream } from './upstream.ts'
+import type { Answerer, TestUpstream } from './upstream.ts'
+import { sendRaw } from './wire.ts'
+import type { WireAnswer } from './wire.ts'
+
+export const RULES = [
+  { path: '/open/*', allow: 'anyone' },
+  { path: '/api/*' },
+  { path: '/svc/api/*' },
+  { path: '/orders/:id', scope: 'read:orders' },
+  { path: '/socket', upgrade: true }
+]
+
+/** A gate that is asked. */
+export interface AskedGate extends RunningApp {
+  /** The port for the questions of this proxy. */
+  readonly askedAt: number
+}
+
+/** A gate, its proxy with the file of deploy/gate, and an application that only the proxy reaches. */
+export interface GatedSite {
+  readonly proxy: GateProxy
+  readonly issuer: Issuer
+  readonly upstream: TestUpstream
+  /** Between proxy and gate. */
+  readonly relay: Relay
+  /** Of the proxy. */
+  readonly url: string
+  readonly tlsUrl: string
+  readonly client: DpopClient
+  /** Bound to the key of the client. */
+  readonly token: string
+  /** Another gate takes the place of the one before. */
+  replaceGate (values?: RawSettings, issuer?: Issuer): Promise<AskedGate>
+  send (target: string, lines?: readonly string[], method?: string): Promise<WireAnswer>
+  /** The lines of the token with a fresh proof for a path of this site. */
+  proofLines (target: string, overrides?: Partial<ProofParts>): string[]
+}
+
+export async function openGatedSite (t: Test, proxy: GateProxy, { isImpatient, answer }: { isImpatient?: boolean, answer?: Answerer } = {}): Promise<GatedSite> {
+  const issuer = await startIssuer(t)
+  const upstream = await startUpstream(t, answer)
+  const relay = await startRelay(t)
+  const { url, tlsUrl } = await startGateProxy(t, proxy, { gate: relay.port, application: Number(new URL(upstream.origin).port), isImpatient })
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:orders' })
+  const { host } = new URL(url)
+  return {
+    proxy,
+    issuer,
+    upstream,
+    relay,
+    url,
+    tlsUrl,
+    client,
+    token,
+    async replaceGate (values = {}, other = issuer) {
+      const running = await startApp(t, other, { GATE: { rules: RULES, ...proxy.grpc && { grpcPort: 0 } }, TRUST_PROXY: 'loopback', ...values })
+      while (proxy.grpc && !running.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
+      const askedAt = proxy.grpc ? running.app.grpcAddress()!.port : Number(new URL(running.url).port)
+      await relay.use(toPort(askedAt))
+      return { ...running, askedAt }
+    },
+    send: (target, lines = [], method = 'GET') => sendRaw(url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines]),
+    proofLines: (target, overrides) => dpopLines(token, client.proof({ token, url: url + target, ...overrides }))
+  }
+}
+
+/** Asserts that a refusal has come to the client as the gate gave it. */
+export function expectRefused (t: Test, { proxy: { passesBodies } }: GatedSite, { status, lines, body }: WireAnswer, reason: RefusalReason, scheme: string | undefined, title: string): void {
+  const { status: expected, error, description } = REFUSALS[reason]
+  const values = lines.filter(([name]) => name === 'www-authenticate').map(([, value]) => value)
+  const marked = values.flatMap(parseChallenges).filter(({ parameters }) => 'error' in parameters)
+  t.same({
+    status,
+    values: values.length,
+    marked: marked.map(({ scheme, parameters }) => [scheme, parameters.error, parameters.error_description]),
+    message: passesBodies ? JSON.parse(body).message : description
+  }, {
+    status: expected,
+    values: 1,
+    marked: error && scheme ? [[scheme, error, description]] : [],
+    message: description
+  }, title)
+}

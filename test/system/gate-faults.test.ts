@@ -1,0 +1,152 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { bearerLines } from '../helpers/call.ts'
+import { startFakeRedis } from '../helpers/fake-redis.ts'
+import { GATE_PROXIES } from '../helpers/gate-proxies.ts'
+import { openGatedSite } from '../helpers/gated-site.ts'
+import type { GatedSite } from '../helpers/gated-site.ts'
+import { cutAfter, hung, toPort } from '../helpers/relay.ts'
+import { describe } from '../helpers/upstream.ts'
+import type { Arrived } from '../helpers/upstream.ts'
+import type { WireAnswer } from '../helpers/wire.ts'
+
+/** Requests in the load, each with a proof of its own that is sent twice. */
+const LOAD = 60
+
+const isUndecided = ({ status, headers }: WireAnswer): boolean => status >= 500 && !('www-authenticate' in headers)
+
+async function tryGate (t: Test, site: GatedSite, arrived: readonly Arrived[]): Promise<void> {
+  const { relay, send, proofLines, issuer } = site
+  const gate = await site.replaceGate()
+  // Until the keys are there, a busy machine may take longer than this proxy waits.
+  for (let tries = 0; tries < 20 && (await send('/api/x', proofLines('/api/x'))).status !== 200;) tries++
+  t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'all is well')
+  const passed = arrived.length
+  const refuse = async (title: string): Promise<void> => {
+    const answers = await Promise.all([send('/api/x', proofLines('/api/x')), send('/api/x', bearerLines(issuer.token())), send('/open/x')])
+    for (const answer of answers) t.ok(isUndecided(answer), `${title}: ${answer.status}`)
+    t.equal(arrived.length, passed, `${title}: nothing passes`)
+  }
+
+  await relay.use(hung)
+  await refuse('the gate hangs')
+  const asked = (): number => gate.log.filter(({ msg }) => msg === 'request answered').length
+  for (const bytes of [0, 20, 150]) {
+    await relay.use(cutAfter(bytes, gate.askedAt))
+    const before = asked()
+    await refuse(`its answer breaks off after ${bytes} bytes`)
+    // Over gRPC, all of them are on one connection, and may go down together.
+    t.ok(asked() <= before + 3, `no question is repeated: ${asked() - before}`)
+  }
+  await relay.use(toPort(gate.askedAt))
+  t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'all is well again')
+  // Connections that were of use are cut when they are used again.
+  await relay.use(cutOnSecond(gate.askedAt))
+  const answers = [await send('/api/x', proofLines('/api/x')), await send('/api/x', proofLines('/api/x'))]
+  t.ok(answers.every(answer => answer.status === 200 || isUndecided(answer)), `a kept connection is cut: ${answers.map(({ status }) => status)}`)
+  await relay.stop()
+  const before = arrived.length
+  t.ok(isUndecided(await send('/api/x', proofLines('/api/x'))), 'the gate is dead')
+  t.ok(isUndecided(await send('/open/x')), 'the gate is dead, for anyone')
+  t.equal(arrived.length, before)
+  await relay.use(toPort(gate.askedAt))
+  await relay.restart()
+  t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'and back')
+}
+
+/** Passes one question on, and cuts the connection when the answer to the next one comes. */
+function cutOnSecond (port: number): ReturnType<typeof toPort> {
+  return socket => {
+    toPort(port)(socket)
+    let answers = 0
+    const write = socket.write.bind(socket) as (chunk: Buffer) => boolean
+    Object.assign(socket, { write: (chunk: Buffer) => ++answers > 1 ? socket.destroy() : write(chunk) })
+  }
+}
+
+async function tryRestart (t: Test, site: GatedSite, arrived: readonly Arrived[]): Promise<void> {
+  const { relay, send, proofLines } = site
+  const redis = await startFakeRedis()
+  t.teardown(() => redis.stop())
+  const values = { DPOP_REPLAY: `redis://127.0.0.1:${redis.port}`, LOG_LEVEL: 'warn' }
+  const second = await site.replaceGate(values)
+  await site.replaceGate(values)
+  const answers: number[] = []
+  let next = 0
+  const client = async (): Promise<void> => {
+    while (next < LOAD) {
+      const target = `/api/load?${next++}`
+      const lines = proofLines('/api/load')
+      // What a client may do whose connection has failed.
+      for (const answer of await Promise.all([send(target, lines), send(target, lines)])) answers.push(answer.status)
+      if (next === LOAD / 3) await relay.stop()
+      if (next === LOAD / 2) await relay.use(toPort(second.askedAt)).then(() => relay.restart())
+    }
+  }
+  await Promise.all([client(), client(), client(), client()])
+  const counts = new Map<string, number>()
+  for (const { target } of arrived) if (target.startsWith('/api/load')) counts.set(target, (counts.get(target) ?? 0) + 1)
+  t.same([...counts].filter(([, count]) => count > 1), [], 'no proof reaches the application twice')
+  t.equal(answers.filter(status => status === 200).length, counts.size, 'each that reached it was answered')
+  t.same(answers.filter(status => ![200, 401].includes(status) && status < 500), [])
+  t.ok(answers.some(status => status >= 500) && counts.size > LOAD / 3, `some fell into the gap, and ${counts.size} passed`)
+  t.equal((await send('/api/x', proofLines('/api/x'))).status, 200)
+
+  redis.override = () => 'close'
+  await redis.stop()
+  const before = arrived.length
+  t.match(await send('/api/x', proofLines('/api/x')), { status: 503, headers: { 'retry-after': /^\d+$/ } }, 'the store is gone')
+  t.equal(arrived.length, before)
+}
+
+async function tryApplication (t: Test, site: GatedSite, arrived: readonly Arrived[]): Promise<void> {
+  const { send, proofLines, upstream, issuer } = site
+  await site.replaceGate()
+  for (let tries = 0; tries < 20 && (await send('/api/x', proofLines('/api/x'))).status !== 200;) tries++
+  const count = (target: string): number => arrived.filter(each => each.target === target).length
+  for (const target of ['/api/half', '/api/drop', '/api/early']) {
+    // The connection to the application has been of use.
+    t.equal((await send('/api/x', proofLines('/api/x'))).status, 200)
+    const lines = proofLines(target)
+    const answer = await send(target, lines).catch(() => undefined)
+    t.ok(answer === undefined || (target === '/api/half' && answer.body.length < 100) || isUndecided(answer), `${target}: ${answer?.status}`)
+    t.equal(count(target), 1, `${target} is sent once`)
+    t.equal((await send(target, lines)).status, 401, 'and its proof is used')
+  }
+  const slow = send('/api/slow', bearerLines(issuer.token()))
+  t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'a slow answer holds nobody up')
+  while (count('/api/slow') === 0) await send('/open/x')
+  upstream.server.emit('hurry')
+  t.equal((await slow).status, 200)
+  upstream.server.closeAllConnections()
+  await new Promise(resolve => upstream.server.close(resolve))
+  const dead = await send('/api/x', proofLines('/api/x'))
+  t.ok(isUndecided(dead), `the application is dead: ${dead.status}`)
+}
+
+for (const proxy of GATE_PROXIES) {
+  t.test(`Behind ${proxy.name} nothing passes undecided, and no proof twice.`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
+    const arrived: Arrived[] = []
+    const site = await openGatedSite(t, proxy, {
+      isImpatient: true,
+      answer (request, response) {
+        if (request.url !== '/api/early') request.resume()
+        arrived.push(describe(request, ''))
+        switch (request.url) {
+          case '/api/drop':
+          case '/api/early': return request.socket.destroy()
+          case '/api/half':
+            response.writeHead(200, { 'content-length': 100 }).write('half', () => request.socket.destroy())
+            break
+          case '/api/slow':
+            site.upstream.server.once('hurry', () => response.end('late'))
+            break
+          default: response.end('ok')
+        }
+      }
+    })
+    await t.test('A gate that hangs, breaks off or is dead', t => tryGate(t, site, arrived))
+    await t.test('A gate that is restarted under load, and its store', t => tryRestart(t, site, arrived))
+    await t.test('An application that is slow, breaks off or is dead', t => tryApplication(t, site, arrived))
+  })
+}
