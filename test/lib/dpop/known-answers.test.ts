@@ -1,4 +1,6 @@
-import { createHash, generateKeyPairSync, sign, verify } from 'node:crypto'
+import { createHash, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
+import type { JsonWebKey } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { ALGORITHMS, encodeDer, verifySignature, JWS_ALGS } from '../../../lib/jose/signature.ts'
 import type { JwsAlg } from '../../../lib/jose/signature.ts'
@@ -9,6 +11,7 @@ import { createNonces } from '../../../lib/dpop/nonces.ts'
 import { CHECKS_BEFORE_SIGNATURE, verifyProof } from '../../../lib/dpop/proof.ts'
 import type { PresentedProof, ProofPolicy } from '../../../lib/dpop/proof.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
+import { usableKey } from '../../../lib/provider/key-set.ts'
 import { createOffStore } from '../../../lib/replay/create-store.ts'
 import { createDpopClient } from '../../helpers/dpop-client.ts'
 
@@ -270,4 +273,38 @@ t.test('Client keys', async t => {
   keys.keep(long, longHeader, key)
   t.not(keys.readHeader(long, client.jkt), longHeader, 'a header beyond the limit is read anew each time')
   t.equal(keys.keyOf(longHeader), key, 'while its key is the kept one, by its canonical members')
+})
+
+interface Wycheproof {
+  readonly signatures: ReadonlyArray<{
+    readonly alg: JwsAlg
+    readonly source: string
+    readonly jwk: JsonWebKey
+    readonly tests: ReadonlyArray<{ readonly tcId: number, readonly comment: string, readonly message: string, readonly signature: string, readonly isValid: boolean }>
+  }>
+  readonly keys: ReadonlyArray<{ readonly comment: string, readonly keys: readonly object[], readonly isUsable: boolean }>
+}
+
+const wycheproof = JSON.parse(readFileSync(new URL('../../fixtures/wycheproof.json', import.meta.url), 'utf8')) as Wycheproof
+
+t.test('Signatures of Project Wycheproof are judged as it says', async t => {
+  const judged = new Map<string, number>()
+  for (const { alg, source, jwk, tests } of wycheproof.signatures) {
+    const key = createPublicKey({ key: jwk, format: 'jwk' })
+    for (const { tcId, comment, message, signature, isValid } of tests) {
+      const input = Buffer.from(message, 'base64url').toString('latin1')
+      const outcome = await new Promise<boolean>(resolve => verifySignature(ALGORITHMS[alg], key, input, signature, resolve))
+      if (outcome !== isValid) t.fail(`${source} ${tcId}: ${comment}`)
+      judged.set(`${alg} ${isValid}`, (judged.get(`${alg} ${isValid}`) ?? 0) + 1)
+    }
+  }
+  for (const alg of ['ES256', 'ES384', 'ES512', 'Ed25519', 'PS256', 'PS384', 'PS512']) {
+    for (const isValid of [true, false]) t.ok((judged.get(`${alg} ${isValid}`) ?? 0) >= 4, `${alg}, ${isValid ? 'valid' : 'invalid'} ones`)
+  }
+})
+
+t.test('Keys of Project Wycheproof that must not be used are passed over', async t => {
+  for (const { comment, keys, isUsable } of wycheproof.keys) {
+    for (const key of keys) t.equal(typeof usableKey(key, JWS_ALGS), isUsable ? 'object' : 'string', comment)
+  }
 })
