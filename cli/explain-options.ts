@@ -5,6 +5,7 @@ import type { Arguments, Tool } from './arguments.ts'
 const options = {
   keys: { ...text, value: 'FILE', says: 'the key set of the provider (JWKS): nothing is fetched then' },
   offline: { ...flag, says: 'fetch nothing; signatures of tokens are then not checked' },
+  introspect: { ...flag, says: 'send the token to its issuer, as the service does, if introspection is on' },
   at: { ...text, value: 'TIME', says: 'the time to judge at: a date, Unix seconds, or now. Unless told: when the capture\nwas made, if it says so, else now' },
   set: { ...list, value: 'NAME=VALUE', says: 'a setting, such as IDP_AUDIENCE=https://api.example; others are read as the service does' },
   scope: { ...text, value: '"A B"', says: "the permissions that the route needs; those of the service's own routes are known" },
@@ -29,14 +30,15 @@ export const TOOL = {
 File and input contain a curl line (for bash or for the Windows prompt), the output of curl -v, a HAR file or one
 entry of it, the text of a request or only its header lines, a token, or a proof.`,
   ending: `If no setting names a provider, the local tenant of \`npm run dev\` is used. Tokens and proofs stay on this
-machine; only the provider's keys are fetched. Exit code: 0 if no check failed, else 1.`
+machine, unless --introspect is told; only the provider's keys are fetched. Exit code: 0 if no check failed, else 1.`
 } as const satisfies Tool
 
 export type ExplainArguments = ReturnType<typeof readExplainArguments>
 
 /** @param now Unix seconds @throws BadUsage */
 export function readExplainArguments ({ values, positionals }: Arguments<typeof options>, now: number) {
-  const { keys: keysFile, offline = false, at, set = [], scope, url, method, peer, json = false } = values
+  const { keys: keysFile, offline = false, introspect = false, at, set = [], scope, url, method, peer, json = false } = values
+  if (introspect && offline) throw new BadUsage('--introspect asks the issuer, and --offline asks nobody.')
   if (positionals.length > 1) throw new BadUsage('Give only one file. A request that is written here stands between quotes.')
   if (url !== undefined && !/^https?:/i.test(URL.canParse(url) ? url : '')) throw new BadUsage(`--url ${url} is not an absolute http or https URL`)
   return {
@@ -44,6 +46,7 @@ export function readExplainArguments ({ values, positionals }: Arguments<typeof 
     source: positionals[0] === '-' ? undefined : positionals[0],
     keysFile,
     offline,
+    introspect,
     /** Unix seconds; undefined leaves it to the capture. */
     at: at === undefined ? undefined : readTime(at, now),
     settings: Object.fromEntries(set.map(readSetting)),

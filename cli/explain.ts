@@ -8,6 +8,7 @@ import { BadUsage, runTool } from './arguments.ts'
 import type { World } from './arguments.ts'
 import { has, readUrl } from './capture.ts'
 import type { Capture } from './capture.ts'
+import { openIntrospection } from './check-introspection.ts'
 import { readCurlWords } from './curl-line.ts'
 import { readExplainArguments, TOOL } from './explain-options.ts'
 import type { ExplainArguments } from './explain-options.ts'
@@ -64,15 +65,22 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
   const judgedAt = options.at ?? capture.at ?? world.now
   if (options.at === undefined && capture.at !== undefined) notes.push('Checked as of the time of the capture. With --at now it is checked as if it were sent now.')
   if (!isKnown) notes.push('No setting names a provider (IDP_DOMAIN), so issuer, audience and signature of the token are not checked. To name it: --set IDP_DOMAIN=tenant.example --set IDP_AUDIENCE=...')
+  const opened: Array<{ close (): Promise<void> }> = []
+  const introspect: ExplainOptions['introspect'] = async issuer => {
+    const { introspection, ...rest } = await openIntrospection(issuer, settings)
+    opened.push(rest)
+    return introspection.inquiry
+  }
   const keys = isKnown && capture.only !== 'proof' ? await keysOf(options, settings, world, notes) : undefined
   try {
     const requirements = capture.only === undefined || options.scopes !== undefined ? await requirementsOf(request, options, settings, notes) : undefined
     const unknown = [...part.unknown, ...isKnown ? [] : ['token.iss', 'token.aud']]
-    const explanation = part.select(await explainRequest(request, { settings: { ...settings, ...part.settings }, now: judgedAt, candidates: keys?.candidates, requirements, unknown }))
+    const explanation = part.select(await explainRequest(request, { settings: { ...settings, ...part.settings }, now: judgedAt, candidates: keys?.candidates, introspect: options.introspect ? introspect : undefined, requirements, unknown }))
     noteAnswer(capture, explanation)
     return { request, only: capture.only, judgedAt, notes, explanation }
   } finally {
     await keys?.close()
+    for (const each of opened) await each.close()
   }
 }
 

@@ -58,7 +58,7 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
     ]
   },
   domain: { title: 'An identity provider is configured', compared: ({ options }) => [['issuer', show(options.settings.issuers.map(({ issuer }) => issuer).join(', ') || undefined)]] },
-  'token.form': { title: 'The token is a signed JWT', compared: ({ token }) => formOf(token?.text) },
+  'token.form': { title: 'The token is a signed JWT, or an opaque one if an issuer has those', compared: ({ token }) => formOf(token?.text) },
   'token.iss': { title: 'It was issued by a configured issuer', compared: e => [...showMembers(tokenClaims(e), ['iss']), ['configured issuer', show(e.options.settings.issuers.map(({ issuer }) => issuer).join(', '))]] },
   'token.alg': { title: 'The token is signed with an accepted algorithm', compared: e => [...showMembers(tokenHeader(e), ['alg']), ['accepted algorithms', show(e.issuer?.algs.join(', '))]] },
   'token.typ': { title: 'It is an access token', compared: e => showMembers(tokenHeader(e), ['typ']) },
@@ -78,6 +78,10 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   },
   'token.key': { title: 'Its issuer publishes the key', compared: e => [...showMembers(tokenHeader(e), ['kid']), ['keys that may have signed it', show(e.candidates?.length)]] },
   'token.signature': { title: 'Its signature was made with that key', compared: e => showMembers(tokenHeader(e), ['alg', 'kid']) },
+  'token.introspection': {
+    title: 'Its issuer says that it is active, and says nothing else about it that does not fit',
+    compared: e => [['issuer that is asked', show(e.issuer?.issuer)], ...showMembers(tokenClaims(e), ['sub', 'aud', 'exp', 'scope', 'cnf'])]
+  },
   certificate: {
     title: 'The client has the certificate that the token is bound to',
     compared: e => [['cnf["x5t#S256"]', show(e.verified?.binding.x5tS256)], ['certificate from', e.options.settings.CLIENT_CERTIFICATE], ['peer', show(e.request.remoteAddress)]]

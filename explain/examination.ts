@@ -11,6 +11,7 @@ import type { JwsAlg } from '../lib/jose/signature.ts'
 import type { IssuerSettings } from '../lib/settings/issuer-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { rulesOfIssuer } from '../lib/guard/issuer-rules.ts'
+import type { Inquiry } from '../lib/token/inquiry.ts'
 import type { PresentedToken, TokenRules } from '../lib/token/jwt-checks.ts'
 import { createJudge } from '../lib/guard/judge.ts'
 import type { Judge } from '../lib/guard/judge.ts'
@@ -46,6 +47,11 @@ export interface ExplainOptions {
    * signatures of tokens are not checked.
    */
   readonly candidates?: ((kid: string | undefined, alg: JwsAlg, issuer: IssuerSettings) => Promise<readonly SigningKey[]> | readonly SigningKey[]) | undefined
+  /**
+   * Asks an issuer about tokens, for the issuers that have introspection. Undefined if nobody may be asked: then whether a token is
+   * active, and everything about an opaque token, is not checked.
+   */
+  readonly introspect?: ((issuer: IssuerSettings) => Promise<Pick<Inquiry, 'claimsOf' | 'confirm'>>) | undefined
   /** What the route needs. Empty for any valid token. Undefined if it is unknown. */
   readonly requirements?: readonly Requirement[] | undefined
   /** The proofs that have passed before. Undefined if they are unknown: then replays are not checked. */
@@ -71,6 +77,10 @@ export interface Examination {
   isGuest?: true
   credentials?: Credentials
   token?: PresentedToken
+  /** The token is no JWT, and an issuer has such tokens. */
+  isOpaque?: true
+  /** Nobody was asked about the opaque token, so `verified` holds none of its claims. */
+  areClaimsUnknown?: boolean
   candidates?: readonly SigningKey[]
   verified?: VerifiedToken
   proof?: PresentedProof

@@ -44,8 +44,10 @@ export async function explainRequest (request: CapturedRequest, options: Explain
   const examination = createExamination(request, options)
   const steps: ExplainedStep[] = []
   let refusal: Refusal | undefined
-  for (const { name, ofProof, ofCertificate, run } of STEPS) {
+  for (const { name, ofProof, ofCertificate, ofJwt, ofIntrospection, run } of STEPS) {
     if (ofProof && !mayNeedProof(examination)) continue
+    if (ofJwt && examination.isOpaque) continue
+    if (ofIntrospection && !isAskedAbout(examination)) continue
     if (ofCertificate && examination.verified?.binding.x5tS256 === undefined) continue
     const { title, compared } = STEP_TEXTS[name]!
     if (refusal) {
@@ -64,6 +66,12 @@ export async function explainRequest (request: CapturedRequest, options: Explain
     notChecked: steps.filter(({ outcome }) => outcome === 'not checked').map(({ name }) => name),
     steps
   }
+}
+
+/** Whether the service asks the issuer of the token about it. */
+function isAskedAbout ({ issuer, isOpaque }: Examination): boolean {
+  const covers = issuer?.introspection?.covers
+  return isOpaque === true || (covers !== undefined && covers !== 'opaque')
 }
 
 function mayNeedProof ({ credentials, options }: Examination): boolean {

@@ -7,8 +7,9 @@ import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyPro
 import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'
 import { verifyLinesCounted } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { checkIssuer, issuerSpellings, TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
-import type { TokenRules } from '../lib/token/jwt-checks.ts'
+import type { InquiryDone } from '../lib/token/inquiry.ts'
+import { checkIssuer, isJwt, issuerSpellings, readPresentedToken, TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
+import type { TokenClaims } from '../lib/token/jwt-checks.ts'
 import { isOptional } from '../lib/guard/route-guard.ts'
 import { isGuest } from '../lib/guard/admission.ts'
 import { createVerifiedToken } from '../lib/token/verified-tokens.ts'
@@ -25,6 +26,10 @@ export interface Step {
   readonly ofProof?: true
   /** Only tokens that are bound to a certificate reach this step. */
   readonly ofCertificate?: true
+  /** Opaque tokens do not reach this step. */
+  readonly ofJwt?: true
+  /** Only tokens that the service asks their issuer about reach this step. */
+  readonly ofIntrospection?: true
   /** @throws Refusal, NotChecked */
   readonly run: (examination: Examination) => void | Promise<void>
 }
@@ -36,13 +41,15 @@ export interface Step {
 export const STEPS: readonly Step[] = [
   { name: 'credentials', run: readCredentials },
   { name: 'domain', run: requireProvider },
-  ...TOKEN_CHECKS.map(({ name, run }) => ({ name: `token.${name}`, run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token!, name === 'form' ? NO_RULES : rulesOf(e)) })),
-  { name: 'token.key', run: findKeys },
-  { name: 'token.signature', run: verifyTokenSignature },
+  { name: 'token.form', run: readForm },
+  ...TOKEN_CHECKS.slice(1).map(({ name, run }) => ({ name: `token.${name}`, ofJwt: true as const, run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token!, rulesOf(e)) })),
+  { name: 'token.key', ofJwt: true, run: findKeys },
+  { name: 'token.signature', ofJwt: true, run: verifyTokenSignature },
+  { name: 'token.introspection', ofIntrospection: true, run: askIssuer },
   { name: 'certificate', ofCertificate: true, run: fitCertificate },
   { name: 'scheme', run: fitScheme },
   { name: 'proof', ofProof: true, run: takeProof },
-  ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => run(e.proof!, e.policy as ProofPolicy) })),
+  ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => judgeProof(e, name, run) })),
   { name: 'proof.signature', ofProof: true, run: verifyProofKey },
   ...CHECKS_AFTER_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => judgeAfterSignature(e, name, run) })),
   { name: 'proof.replay', ofProof: true, run: record },
@@ -65,8 +72,14 @@ function requireProvider (e: Examination): void {
   e.token = { text: e.credentials!.token, now: e.options.now }
 }
 
-/** The form of a token is the same for every issuer. */
-const NO_RULES = {} as TokenRules
+function readForm (e: Examination): void {
+  const { text } = e.token!
+  const ofOpaque = e.options.settings.issuers.find(({ introspection }) => introspection && introspection.covers !== 'jwt')
+  if (!ofOpaque || isJwt(text)) return readPresentedToken(e.token!)
+  e.isOpaque = true
+  e.issuer = ofOpaque
+  verifyOffered(e.credentials!, ofOpaque.dpopMode)
+}
 
 function chooseIssuer (e: Examination): void {
   const { issuers } = e.options.settings
@@ -99,6 +112,34 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
   if (!e.verified?.isTrusted()) throw new Refusal('token_signature')
 }
 
+async function askIssuer (e: Examination): Promise<void> {
+  const { introspect } = e.options
+  const { text, now } = e.token!
+  const { issuer, scopeClaims, dpopMode } = e.issuer!
+  const know = (claims: TokenClaims): void => { e.verified = createVerifiedToken({ text, claims, isTrusted: () => true, issuer, dpopMode, scopeClaims }) }
+  if (e.isOpaque) {
+    know({} as TokenClaims)
+    e.areClaimsUnknown = true
+  }
+  if (!introspect) throw new NotChecked('The service asks the issuer about the token. This tool was not told to ask.')
+  const inquiry = await introspect(e.issuer!)
+  if (!e.isOpaque) return answerOf(done => inquiry.confirm(text, rulesOf(e), e.verified!.claims, done))
+  e.token!.claims = await answerOf<TokenClaims>(done => inquiry.claimsOf(text, true, rulesOf(e), now, done))
+  know(e.token!.claims as TokenClaims)
+  e.areClaimsUnknown = false
+}
+
+function answerOf<Settled> (ask: (done: InquiryDone<Settled>) => void): Promise<Settled> {
+  return new Promise((resolve, reject) => ask((error, inquired) => inquired ? resolve(inquired.settled) : reject(error)))
+}
+
+const UNKNOWN_CLAIMS = 'Only the issuer of an opaque token knows its claims, and nobody has asked it.'
+
+function judgeProof (e: Examination, name: string, run: ProofCheck['run']): void {
+  if (name === 'jkt' && e.areClaimsUnknown) throw new NotChecked(UNKNOWN_CLAIMS)
+  run(e.proof!, e.policy as ProofPolicy)
+}
+
 function fitCertificate (e: Examination): void {
   const { CLIENT_CERTIFICATE: source, trustProxy } = e.options.settings
   const { received } = e.message
@@ -109,6 +150,7 @@ function fitCertificate (e: Examination): void {
 }
 
 function fitScheme (e: Examination): void {
+  if (e.areClaimsUnknown) throw new NotChecked(UNKNOWN_CLAIMS)
   verifySchemeFits(e.credentials!.scheme, e.verified!.binding, e.message, e.issuer!.dpopMode)
 }
 
@@ -134,6 +176,7 @@ async function record (e: Examination): Promise<void> {
 
 async function judgeRequirements (e: Examination): Promise<void> {
   if (!e.options.requirements) throw new NotChecked('This tool does not know what the route needs.')
+  if (e.areClaimsUnknown && e.options.requirements.length > 0) throw new NotChecked(UNKNOWN_CLAIMS)
   for (const requirement of e.options.requirements) {
     try {
       await e.judge(e.verified!, requirement)

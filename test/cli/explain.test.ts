@@ -129,6 +129,23 @@ t.test('Each kind of failure is named, with the values compared and the cure.', 
   }
 })
 
+t.test('An opaque token is explained, and its issuer is asked only if that is told.', async (t) => {
+  const env = { ...provider, IDP_INTROSPECTION: 'opaque', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2' }
+  const files = { request: raw(sent({ lines: [['Authorization', 'Bearer opaque']] })) }
+  issuer.introspection = { active: true, sub: 'ada', aud: AUDIENCE, scope: 'read:messages' }
+  const before = issuer.requests.length
+  const unasked = await run([...OFFLINE, '--url', url, 'request'], { files, env })
+  t.match(unasked, { code: 0, text: /This tool was not told to ask/ })
+  t.equal(issuer.requests.length, before)
+  const asked = await run([...OFFLINE, '--introspect', '--url', url, 'request'], { files, env })
+  t.match(asked, { code: 0, text: /sub +ada\n/ })
+  issuer.introspection = { active: false }
+  const refused = await run([...OFFLINE, '--introspect', '--url', url, 'request'], { files, env })
+  t.same([refused.code, reason(refused.text)], [1, 'token_inactive'])
+  t.notMatch(refused.text, 'hunter2')
+  t.match(await run(['--introspect', '--offline', 'request'], { files, env }), { code: 1, text: /--introspect asks the issuer, and --offline asks nobody/ })
+})
+
 t.test('Keys come from the provider where none are given, and from the local tenant where no provider is named.', async (t) => {
   const fetched = await run([], { input: curl('1.1', bearer()) })
   t.match(fetched.text, /Accepted\./)
@@ -141,7 +158,7 @@ t.test('Keys come from the provider where none are given, and from the local ten
   const key = await createProofKey()
   const { token } = await requestToken({ ...local, key, body: 'form', parameters: [] }, {})
   const to = 'http://localhost:8000/api/private'
-  const captured: Partial<Sent> = { url: to, lines: [['Authorization', `DPoP ${token}`], ['DPoP', await createProof(key, { method: 'GET', url: to, token: token!, nonce: 'n' })]] }
+  const captured: Partial<Sent> = { url: to, lines: [['Authorization', `DPoP ${token}`], ['DPoP', await createProof(key, { method: 'GET', url: to, token: token!, nonce: 'n', iat: now })]] }
   const real = await run([], { input: curl('1.1', captured), env: {}, tenant })
   t.match(outcomes(real.text), { 'token.signature': 'passed', 'proof.signature': 'passed', 'proof.nonce': 'not checked' }, 'the settings of its API hold')
   t.match((await run(['--set', 'IDP_AUDIENCE=other'], { input: curl('1.1', captured), env: {}, tenant })).text, /Refused: token_audience/, 'and a flag wins over them')

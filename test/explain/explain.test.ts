@@ -98,7 +98,7 @@ t.test('Of an accepted request every check passed, with what was compared', asyn
   const good = bench.good()
   const explanation = await bench.explain(linesOf(good))
   t.match(explanation, { verdict: 'accepted', refusal: undefined, notChecked: [] })
-  t.same(explanation.steps.map(({ name }) => name), STEPS.filter(({ ofCertificate }) => !ofCertificate).map(({ name }) => name))
+  t.same(explanation.steps.map(({ name }) => name), STEPS.filter(({ ofCertificate, ofIntrospection }) => !ofCertificate && !ofIntrospection).map(({ name }) => name))
   t.same([...new Set(Object.values(outcomes(explanation)))], ['passed'])
   t.same(step(explanation, 'proof.htu').compared, [['htu', `http://${good.host}${path}`], ['URL of the request', `http://${good.host}${path}`]])
   t.same(step(explanation, 'token.aud').compared, [['aud', AUDIENCE], ['configured audience', AUDIENCE]])
@@ -314,6 +314,50 @@ t.test('Of a token that is bound to a certificate, the certificate is checked if
   t.match([socket.verdict, socket.notChecked], ['accepted', ['certificate']])
   const unbound = await behind.explain(linesOf(behind.good()))
   t.notOk(unbound.steps.some(({ name }) => name === 'certificate'), 'another token needs none')
+})
+
+t.test('Of a token that its issuer is asked about, the answer is told; without an answer, what depends on it is not checked', async t => {
+  const asking = { IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 's' }
+  const bench = await prepare(t, asking)
+  const settings = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, ...asking })
+  let answer: Error | Record<string, unknown> = {}
+  const answering = async () => ({
+    claimsOf: (_text: string, _isStranger: boolean, _rules: object, _now: number, done: (error: Error | null, inquired?: never) => void) => answer instanceof Error ? done(answer) : done(null, { settled: answer, isCurrent: () => true } as never),
+    confirm: (_text: string, _rules: object, _claims: object, done: (error: Error | null, inquired?: never) => void) => answer instanceof Error ? done(answer) : done(null, { settled: undefined, isCurrent: () => true } as never)
+  })
+  const { client } = bench
+  const bearerOf = (token: string) => linesOf(bench.good(), { authorization: [`Bearer ${token}`], dpop: [] })
+  const requirements = [parseRequirement({ scope: 'a' })]
+
+  const unasked = await bench.explain(bearerOf('opaque'), { settings, requirements })
+  t.same([unasked.verdict, unasked.notChecked], ['accepted', ['token.introspection', 'scheme', 'requirement']])
+  t.notOk(unasked.steps.some(({ name }) => name === 'token.signature'), 'nothing is asked of it that only a JWT has')
+  const proof = client.proof({ token: 'opaque', url: `http://${bench.good().host}${path}` })
+  const proven = await bench.explain(linesOf(bench.good(), { authorization: ['DPoP opaque'], dpop: [proof] }), { settings })
+  t.same([proven.verdict, proven.notChecked], ['accepted', ['token.introspection', 'scheme', 'proof.jkt']], 'the rest of a proof is checked')
+
+  const claims = { iss: bench.issuer.url, sub: 'u', aud: AUDIENCE, exp: now() + 60, scope: 'a' }
+  answer = claims
+  const asked = await bench.explain(bearerOf('opaque'), { settings, requirements, introspect: answering })
+  t.same([asked.verdict, asked.notChecked], ['accepted', []])
+  t.same(step(asked, 'token.introspection').compared.slice(0, 2), [['issuer that is asked', bench.issuer.url], ['sub', 'u']])
+  answer = { ...claims, scope: 'b' }
+  t.equal((await bench.explain(bearerOf('opaque'), { settings, requirements, introspect: answering })).refusal?.reason, 'scope_missing')
+  answer = { ...claims, cnf: { jkt: client.jkt } }
+  t.equal((await bench.explain(bearerOf('opaque'), { settings, introspect: answering })).refusal?.reason, 'token_bound')
+  answer = new Refusal('token_inactive')
+  t.equal((await bench.explain(bearerOf('opaque'), { settings, introspect: answering })).refusal?.reason, 'token_inactive')
+  answer = new Refusal('introspection_unavailable')
+  t.same((await bench.explain(bearerOf('opaque'), { settings, introspect: answering })).notChecked, ['token.introspection', 'scheme'])
+
+  const token = bench.issuer.token()
+  answer = {}
+  t.same((await bench.explain(bearerOf(token), { settings })).notChecked, ['token.introspection'])
+  t.same((await bench.explain(bearerOf(token), { settings, introspect: answering })).notChecked, [])
+  answer = new Refusal('token_contradicted')
+  t.equal((await bench.explain(bearerOf(token), { settings, introspect: answering })).refusal?.reason, 'token_contradicted')
+  const jwtOnly = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, ...asking, IDP_INTROSPECTION: 'jwt' })
+  t.equal((await bench.explain(bearerOf('opaque'), { settings: jwtOnly })).refusal?.reason, 'token_malformed')
 })
 
 t.test('The explanation holds a token to the resource and to the security profile, as the service does', async t => {
