@@ -116,6 +116,8 @@ const OPTIONS: Partial<Record<RefusalReason, string>> = {
   token_audience: '--audience names the API in the token request.',
   token_bound: '--dpop gets a token bound to a fresh key and sends a proof with it.',
   proof_algorithm: '--alg sets the algorithm of the proof.',
+  certificate_missing: '--cert and --key show a certificate.',
+  certificate_mismatch: '--cert and --key show a certificate, to the provider and to the API.',
   htu_mismatch: '--htu signs the proof for another URL than the one that is called.',
   scope_missing: '--scope asks for permissions.',
   acr_missing: '--user logs a user of the local tenant in; CALL_TOKEN takes a token from any other login.',

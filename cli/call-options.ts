@@ -1,5 +1,8 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { BadUsage, flag, list, splitPair, text } from './arguments.ts'
 import type { Arguments, Tool } from './arguments.ts'
+import type { ClientTls } from './exchange.ts'
 import { parseJson } from './input.ts'
 import type { Login } from './login.ts'
 import { tenantAt } from './places.ts'
@@ -18,6 +21,9 @@ const options = {
   param: { ...list, value: 'NAME=VALUE', says: 'one more parameter of the token request, such as resource=URI; with --user of the login, such as max_age=60' },
   alg: { ...text, value: 'ALG', says: 'of the proof: ES256 unless told' },
   htu: { ...text, value: 'URL', says: 'sign the proof for this URL instead of the one called' },
+  cert: { ...text, value: 'FILE', says: 'show this certificate, in PEM, to the API and to the provider (RFC 8705)' },
+  key: { ...text, value: 'FILE', says: 'its private key, unless the same file has it' },
+  cacert: { ...text, value: 'FILE', says: 'believe only these authorities, in PEM' },
   header: { ...list, value: '"NAME: VALUE"', says: 'one more header of the call' },
   data: { ...text, value: 'TEXT', says: 'the body of the call, as a form unless a header says otherwise; POST unless told' },
   json: { ...text, value: 'JSON', says: 'the body of the call, as JSON; POST unless told' },
@@ -63,6 +69,7 @@ export function readCallOptions ({ values, positionals }: Arguments<typeof optio
     htu: values.htu,
     headers: { ...payload !== undefined && !isTyped && { 'Content-Type': payload.type }, ...headers },
     full: values.full === true,
+    tls: readTls(values),
     /** One that is there already; null for a call without one. */
     token: values['no-token'] === true ? null : env['CALL_TOKEN'] || undefined,
     issuer: issuer ?? local?.issuer ?? '',
@@ -87,6 +94,23 @@ export function readCallOptions ({ values, positionals }: Arguments<typeof optio
 function readLogin (user: string, tenant: Tenant | undefined): Login {
   if (tenant?.loginClient === undefined) throw new BadUsage('--user is for the users of the local tenant (npm run dev). For another login, set CALL_TOKEN to its token')
   return { ...tenant.loginClient, user }
+}
+
+/** @throws BadUsage */
+function readTls ({ cert, key, cacert }: { readonly cert?: string | undefined, readonly key?: string | undefined, readonly cacert?: string | undefined }): ClientTls | undefined {
+  if (key !== undefined && cert === undefined) throw new BadUsage('--key is the key of a certificate: --cert names that')
+  if (cert === undefined && cacert === undefined) return undefined
+  const shown = cert === undefined ? {} : { cert: readPem('--cert', cert), key: readPem('--key', key ?? cert) }
+  return { ...shown, ...cacert !== undefined && { ca: readPem('--cacert', cacert) } }
+}
+
+function readPem (option: string, file: string): string {
+  try {
+    const pem = readFileSync(file, 'utf8')
+    if (option !== '--key') return new X509Certificate(pem) && pem
+    if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(pem)) return pem
+  } catch {}
+  throw new BadUsage(`${option} ${file} is not a file with a ${option === '--key' ? 'private key' : 'certificate'} in PEM`)
 }
 
 function readPayload ({ data, json }: { data?: string | undefined, json?: string | undefined }): { option: string, text: string, type: string } | undefined {
@@ -117,10 +141,11 @@ function checkedUrl (url: string): string {
   return url
 }
 
-function requireProvider ({ issuer, clientId, clientSecret }: Readonly<Record<'issuer' | 'clientId' | 'clientSecret', string>>): void {
+function requireProvider ({ issuer, clientId, clientSecret, tls }: Readonly<Record<'issuer' | 'clientId' | 'clientSecret', string>> & { readonly tls: ClientTls | undefined }): void {
   if (issuer === '') throw new BadUsage('no local tenant is running (npm run dev starts one): name a provider with --issuer, or call with --no-token')
   if (!/^https?:\/\//i.test(issuer)) throw new BadUsage(`the issuer is a URL with its scheme, such as https://${issuer}/`)
   checkedUrl(issuer)
   if (clientId === '') throw new BadUsage('which client asks for the token? --client-id or CALL_CLIENT_ID')
-  if (clientSecret === '') throw new BadUsage('what is the secret of the client? CALL_CLIENT_SECRET')
+  // A certificate may be all that proves the client (RFC 8705 section 2).
+  if (clientSecret === '' && tls?.cert === undefined) throw new BadUsage('what is the secret of the client? CALL_CLIENT_SECRET')
 }

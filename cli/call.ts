@@ -1,3 +1,4 @@
+import { hash, X509Certificate } from 'node:crypto'
 import { BadUsage, runTool } from './arguments.ts'
 import type { World } from './arguments.ts'
 import { readCallOptions, TOOL } from './call-options.ts'
@@ -21,6 +22,7 @@ export function call (argv: readonly string[], world: CallWorld): Promise<number
 }
 
 async function run (options: CallOptions, { env, out }: World, paint: Paint): Promise<number> {
+  if (options.tls?.cert !== undefined) out.write(title(paint, 'Certificate') + indent(`${paint('cyan', 'x5t#S256')} ${thumbprintOf(options.tls.cert)}`) + '\n')
   const key = options.dpop ? await proofKey(options.alg) : undefined
   const token = await obtainToken(options, key, env, out, paint)
   if (token === undefined) return 1
@@ -61,11 +63,11 @@ async function obtainToken (options: CallOptions, key: ProofKey | undefined, env
 }
 
 async function callApi (options: CallOptions, token: string | null, key: ProofKey | undefined, nonce: string | undefined, env: NodeJS.ProcessEnv): Promise<Exchange> {
-  const { method, url, htu = url, headers, payload } = options
+  const { method, url, htu = url, headers, payload, tls } = options
   const credentials: Record<string, string> = {}
   if (token !== null) credentials['Authorization'] = `${key === undefined ? 'Bearer' : 'DPoP'} ${token}`
   if (token !== null && key !== undefined) credentials['DPoP'] = await createProof(key, { method, url: htu, nonce, token })
-  return exchange({ method, url, headers: { ...credentials, ...headers }, ...payload !== undefined && { body: payload } }, env)
+  return exchange({ method, url, headers: { ...credentials, ...headers }, tls, ...payload !== undefined && { body: payload } }, env)
 }
 
 async function proofKey (alg: string): Promise<ProofKey> {
@@ -75,5 +77,8 @@ async function proofKey (alg: string): Promise<ProofKey> {
     throw new BadUsage(`"${alg}" is not an algorithm that a proof can be signed with`)
   }
 }
+
+/** What `cnf["x5t#S256"]` of a token holds that is bound to the certificate (RFC 8705 section 3.1). */
+const thumbprintOf = (pem: string): string => hash('sha256', new X509Certificate(pem).raw, 'base64url')
 
 const seconds = (): number => Math.floor(Date.now() / 1000)

@@ -1,4 +1,5 @@
 import type { CapturedRequest } from '../explain/explain.ts'
+import type { Dispatcher } from 'undici'
 import { asObject, parseJson } from './input.ts'
 
 /** One request and its answer, as they are shown. */
@@ -15,11 +16,19 @@ export interface Exchange {
 /** The other side gave no answer that could be used; the message says which side and why. */
 export class NoAnswer extends Error {}
 
+/** What a client shows of itself, and whom it believes, in TLS. In PEM. */
+export interface ClientTls {
+  readonly cert?: string | undefined
+  readonly key?: string | undefined
+  readonly ca?: string | undefined
+}
+
 const DEADLINE_MS = 15_000
 const MAX_CHARACTERS = 1_000_000
 
 /** Follows no redirect: the proof is for one URL, and the token for one API. */
-export async function exchange ({ method, url, headers = {}, body }: { method: string, url: string, headers?: Record<string, string>, body?: string }, env: NodeJS.ProcessEnv): Promise<Exchange> {
+export async function exchange ({ method, url, headers = {}, body, tls }: { method: string, url: string, headers?: Record<string, string>, body?: string, tls?: ClientTls | undefined }, env: NodeJS.ProcessEnv): Promise<Exchange> {
+  const dispatcher = await wayTo(url, env, tls)
   try {
     const response = await fetch(url, {
       method,
@@ -27,13 +36,16 @@ export async function exchange ({ method, url, headers = {}, body }: { method: s
       redirect: 'manual',
       signal: AbortSignal.timeout(DEADLINE_MS),
       ...body !== undefined && { body },
-      ...await throughProxy(url, env)
+      ...dispatcher !== undefined && { dispatcher } as object
     })
     const text = await response.text()
     const { status, statusText } = response
     return { method, url, requestHeaders: headers, status, statusText, headers: response.headers, body: text.slice(0, MAX_CHARACTERS) }
   } catch (error) {
     throw new NoAnswer(`${method} ${url}: ${reasonOf(error as Error, new URL(url).protocol)}`)
+  } finally {
+    // Otherwise the tool would wait for connections that are kept.
+    await dispatcher?.destroy()
   }
 }
 
@@ -57,11 +69,13 @@ export function capturedRequest (method: string, url: URL, headers: CapturedRequ
 }
 
 /** The built-in fetch of Node 20 and 22 knows nothing of proxies. */
-async function throughProxy (url: string, env: NodeJS.ProcessEnv): Promise<object> {
+async function wayTo (url: string, env: NodeJS.ProcessEnv, tls: ClientTls | undefined): Promise<Dispatcher | undefined> {
   const proxy = env['HTTPS_PROXY'] ?? env['https_proxy'] ?? env['HTTP_PROXY'] ?? env['http_proxy']
-  if (proxy === undefined || proxy === '' || isLoopback(url)) return {}
-  const { EnvHttpProxyAgent } = await import('undici')
-  return { dispatcher: new EnvHttpProxyAgent() }
+  const isDirect = proxy === undefined || proxy === '' || isLoopback(url)
+  if (isDirect && tls === undefined) return undefined
+  const { Agent, EnvHttpProxyAgent } = await import('undici')
+  if (isDirect) return new Agent({ connect: { ...tls } })
+  return new EnvHttpProxyAgent({ connect: { ...tls }, requestTls: { ...tls } })
 }
 
 function isLoopback (url: string): boolean {

@@ -2,7 +2,8 @@ import { createHash, randomUUID } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import type { CryptoKey, JWK } from 'jose'
 import { exchange, exchangeWithNonce, NoAnswer, readObject } from './exchange.ts'
-import type { Exchange } from './exchange.ts'
+import type { ClientTls, Exchange } from './exchange.ts'
+import { asObject } from './input.ts'
 import { logIn } from './login.ts'
 import type { Login } from './login.ts'
 
@@ -57,6 +58,8 @@ interface TokenInput {
   parameters: ReadonlyArray<readonly [string, string]>
   /** Asks for a token bound to this key. */
   key?: ProofKey | undefined
+  /** Asks for a token bound to the certificate that is shown. */
+  tls?: ClientTls | undefined
   /** Asks for a token of a user, who logs in now. */
   login?: Login | undefined
 }
@@ -68,13 +71,13 @@ interface TokenAnswer {
   readonly token?: string
 }
 
-interface Discovery { token_endpoint: string, authorization_endpoint?: unknown, token_endpoint_auth_methods_supported?: unknown }
+interface Discovery { token_endpoint: string, mtls_endpoint_aliases?: unknown, authorization_endpoint?: unknown, token_endpoint_auth_methods_supported?: unknown }
 
 /** Gets an access token, by the client credentials grant or for a user who logs in, with one more try when a nonce is asked for. */
 export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): Promise<TokenAnswer> {
-  const { issuer, clientId, clientSecret, audience, scope, key, login } = input
-  const discovery = await discover(issuer, env)
-  const url = discovery.token_endpoint
+  const { issuer, clientId, clientSecret, audience, scope, key, login, tls } = input
+  const discovery = await discover(issuer, env, tls)
+  const url = tokenEndpoint(discovery, tls)
   const asked = { ...audience !== undefined && { audience }, ...scope !== undefined && { scope }, ...Object.fromEntries(input.parameters) }
   const parameters: Record<string, string> = login === undefined
     ? { grant_type: 'client_credentials', ...asked }
@@ -82,13 +85,14 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
   const headers: Record<string, string> = { accept: 'application/json' }
   const isJson = input.body === 'json'
   if (login !== undefined) Object.assign(parameters, { client_id: login.clientId })
+  else if (clientSecret === '') Object.assign(parameters, { client_id: clientId })
   else if (!isJson && usesBasic(discovery)) headers['authorization'] = `Basic ${basic(input)}`
   else Object.assign(parameters, { client_id: clientId, client_secret: clientSecret })
   headers['content-type'] = isJson ? 'application/json' : 'application/x-www-form-urlencoded'
   const body = isJson ? JSON.stringify(parameters) : String(new URLSearchParams(parameters))
   const { answer } = await exchangeWithNonce(async (nonce) => {
     if (key !== undefined) headers['dpop'] = await createProof(key, { method: 'POST', url, nonce })
-    return exchange({ method: 'POST', url, headers: { ...headers }, body }, env)
+    return exchange({ method: 'POST', url, headers: { ...headers }, body, tls }, env)
   })
   const token = readObject(answer)['access_token']
   delete parameters['client_secret']
@@ -96,9 +100,15 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
   return { exchange: answer, parameters, ...answer.status === 200 && typeof token === 'string' && { token } }
 }
 
-async function discover (issuer: string, env: NodeJS.ProcessEnv): Promise<Discovery> {
+/** RFC 8705 section 5: some providers ask for certificates only at other addresses. */
+function tokenEndpoint ({ token_endpoint: endpoint, mtls_endpoint_aliases: aliases }: Discovery, tls: ClientTls | undefined): string {
+  const alias = tls?.cert === undefined ? undefined : asObject(aliases)?.['token_endpoint']
+  return typeof alias === 'string' && URL.canParse(alias) ? alias : endpoint
+}
+
+async function discover (issuer: string, env: NodeJS.ProcessEnv, tls: ClientTls | undefined): Promise<Discovery> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-  const answer = await exchange({ method: 'GET', url }, env)
+  const answer = await exchange({ method: 'GET', url, tls }, env)
   const { token_endpoint: endpoint, ...rest } = readObject(answer)
   if (answer.status === 200 && typeof endpoint === 'string' && URL.canParse(endpoint)) return { token_endpoint: endpoint, ...rest }
   throw new NoAnswer(`GET ${url}: answered ${answer.status}, with no token_endpoint`)

@@ -1,8 +1,10 @@
+import { createHash, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import getPort from 'get-port'
 import t from 'tap'
 import { banner } from '../../dev/serve/banner.ts'
@@ -234,6 +236,39 @@ t.test('A provider that takes the secret in a header alone gets it there, and it
   t.notMatch(text, /s:1|s%3A1/)
   // eslint-disable-next-line no-control-regex
   t.notMatch(text, /[\u001b\u009b]/, 'and an answer does not steer the terminal')
+})
+
+t.test('A certificate is shown to the provider and to the API.', async (t) => {
+  const fixture = (name: string): string => new URL(`../fixtures/${name}.pem`, import.meta.url).pathname
+  const [cert, key, cacert] = ['client-a.cert', 'client-a.key', 'provider.cert'].map(fixture)
+  const seen: string[] = []
+  const server = createSecureServer({ cert: readFileSync(cacert!), key: readFileSync(fixture('provider.key')), requestCert: true, rejectUnauthorized: false }, (request, response) => {
+    const { fingerprint256 } = (request.socket as TLSSocket).getPeerCertificate()
+    seen.push(`${request.url} ${fingerprint256 === undefined ? 'nobody' : 'somebody'}`)
+    const endpoint = `https://${request.headers.host}/token`
+    const documents: Record<string, object> = {
+      '/.well-known/openid-configuration': { token_endpoint: endpoint, mtls_endpoint_aliases: { token_endpoint: `${endpoint}/mtls` } },
+      '/token': { access_token: unsignedToken },
+      '/token/mtls': { access_token: unsignedToken }
+    }
+    response.end(JSON.stringify(documents[request.url!] ?? {}))
+  }).listen(0, 'localhost')
+  await once(server, 'listening')
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const url = `https://localhost:${(server.address() as AddressInfo).port}`
+  const argv = ['/', '--url', url, '--issuer', url, '--client-id', 'me']
+  const shown = await run(undefined, [...argv, '--cert', cert!, '--key', key!, '--cacert', cacert!])
+  t.equal(shown.code, 0, shown.text)
+  const thumbprint = createHash('sha256').update(new X509Certificate(readFileSync(cert!)).raw).digest('base64url')
+  t.match(shown.text, `x5t#S256 ${thumbprint}`)
+  t.same(seen.splice(0), ['/.well-known/openid-configuration somebody', '/token/mtls somebody', '/ somebody'])
+  t.equal((await run(undefined, [...argv, '--client-secret', 's', '--cacert', cacert!])).code, 0)
+  t.same(seen, ['/.well-known/openid-configuration nobody', '/token nobody', '/ nobody'])
+  t.match(await run(undefined, [...argv, '--cert', cert!, '--key', key!]), { code: 1, text: /No answer/ }, 'the authority is not trusted')
+  t.match(await run(undefined, [...argv, '--key', key!]), { code: 1, text: /--cert names that/ })
+  t.match(await run(undefined, [...argv, '--cert', cert!]), { code: 1, text: /--key .* is not a file with a private key in PEM/ })
+  t.match(await run(undefined, [...argv, '--cert', key!, '--key', key!]), { code: 1, text: /--cert .* is not a file with a certificate in PEM/ })
+  t.match(await run(undefined, [...argv, '--cacert', '/nowhere']), { code: 1, text: /--cacert \/nowhere is not a file/ })
 })
 
 t.test('A token that is there already is used as it is.', async (t) => {
