@@ -1,4 +1,4 @@
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import t from 'tap'
 import { createChallenges } from '../../lib/guard/challenge.ts'
 import { errorBody, refusalBodies } from '../../lib/guard/error-body.ts'
@@ -62,10 +62,29 @@ t.test('A token that was verified before is refused once its time is over', asyn
   expectRefusal(t, await call(running, { lines }), 'token_expired', 'Bearer')
 })
 
-t.test('A connection that is gone gets no answer', async t => {
-  const socket = new Socket()
-  answerClientError('default')(Object.assign(new Error('reset'), { code: 'ECONNRESET' }), socket)
-  t.equal(socket.destroyed, true)
+t.test('What is no HTTP is answered once, and a connection that is gone or has its answer gets none', async t => {
+  const rows: ReadonlyArray<{ title: string, code?: string, socket?: object, expected: number | 'destroyed' }> = [
+    { title: 'no HTTP', expected: 400 },
+    { title: 'before any request', socket: { _httpMessage: null }, expected: 400 },
+    { title: 'after a request without an answer yet', socket: { _httpMessage: { headersSent: false } }, expected: 400 },
+    { title: 'headers that are too large', code: 'HPE_HEADER_OVERFLOW', expected: 431 },
+    { title: 'a request that is too slow to arrive', code: 'ERR_HTTP_REQUEST_TIMEOUT', expected: 408 },
+    { title: 'a connection that is gone', code: 'ECONNRESET', expected: 'destroyed' },
+    { title: 'a connection that takes no bytes', socket: { writable: false }, expected: 'destroyed' },
+    { title: 'an answer that has begun', socket: { _httpMessage: { headersSent: true } }, expected: 'destroyed' }
+  ]
+  for (const { title, code = 'HPE_INVALID_METHOD', socket, expected } of rows) {
+    const seen: unknown[] = []
+    answerClientError('default')(Object.assign(new Error(title), { code }), {
+      writable: true, end: (text: string) => { seen.push(Number(text.split(' ')[1])) }, destroy () { seen.push('destroyed') }, ...socket
+    } as unknown as Socket)
+    t.same(seen, [expected], title)
+  }
+  let text = ''
+  answerClientError('detailed')(new Error(), { writable: true, end: (sent: string) => { text = sent }, destroy () {} } as unknown as Socket)
+  const [head, body] = text.split('\r\n\r\n')
+  t.same(JSON.parse(body!), { detail: 'The request is not valid HTTP, too large or too slow.' })
+  t.same(head!.split('\r\n'), ['HTTP/1.1 400 Bad Request', 'Content-Type: application/json; charset=utf-8', `Content-Length: ${body!.length}`, 'Cache-Control: no-store', 'Connection: close'])
 })
 
 t.test('One request has one answer, though its body breaks off', async t => {
@@ -101,13 +120,6 @@ t.test('A fault in the guard is a 500, and nobody passes', async t => {
   })
   const answer = await app.inject({ url: '/api/private', headers: { authorization: `Bearer ${issuer.token()}` } })
   t.same([answer.statusCode, answer.json().message], [500, 'Internal Server Error'])
-})
-
-t.test('A request that is too slow to arrive is a 408', async t => {
-  const sent: string[] = []
-  const socket = { writable: true, end: (text: string) => { sent.push(text) }, destroy () {} } as unknown as Socket
-  answerClientError('default')(Object.assign(new Error('slow'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket)
-  t.match(sent, [/^HTTP\/1\.1 408 Request Timeout\r\n/])
 })
 
 t.test('Without its replay store the service is not ready, by name', async t => {

@@ -62,6 +62,7 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
   t.equal(valueOf(text, 'holdfast_cache_hits_total{cache="tokens"}'), 3)
   t.equal(valueOf(text, 'holdfast_cache_misses_total{cache="tokens"}'), 2)
   t.equal(valueOf(text, 'holdfast_replay_records_total{outcome="first"}'), 1)
+  t.notOk(valueOf(text, 'holdfast_replay_record_duration_seconds_count'), 'a store in this process takes no time worth telling')
   t.ok(valueOf(text, 'holdfast_connections')! >= 1)
 })
 

@@ -4,7 +4,9 @@ import t from 'tap'
 import type { Dispatcher } from 'undici'
 import { Exchange, UpstreamError } from '../../../lib/gate/exchange.ts'
 import { headersForUpstream } from '../../../lib/gate/headers.ts'
+import { verifyOneReading } from '../../../lib/gate/path.ts'
 import { askForUpgrade, protocolsOf } from '../../../lib/gate/upgrade.ts'
+import type { Refusal } from '../../../lib/refusal.ts'
 
 const URL_OF_CLIENT = { scheme: 'https', host: 'api.example:8443', path: '/v1/a', href: 'https://api.example:8443/v1/a', ownPath: '/a' } as const
 
@@ -54,5 +56,30 @@ t.test('No protocol is asked for that carries further requests.', t => {
     ['TLS/1.0, HTTP/1.1', undefined], ['h2c-like, x/1', 'h2c-like, x/1'], [', ,', undefined], [undefined, undefined]
   ]
   for (const [given, asked] of rows) t.equal(protocolsOf(given), asked, String(given))
+  t.end()
+})
+
+t.test('A path of two readings is refused with its cause, and its nearest neighbour is not.', t => {
+  const causeOf = (path: string): unknown => {
+    try {
+      verifyOneReading(path)
+      return 'accepted'
+    } catch (error) {
+      return (error as Refusal).detail?.cause
+    }
+  }
+  const rows: ReadonlyArray<{ path: string, cause: string, neighbour: string }> = [
+    { path: '//a', cause: 'double_slash', neighbour: '/a/' },
+    { path: '/a/..;x/b', cause: 'dot_segment', neighbour: '/a/..x;/b' },
+    { path: '/a/.;', cause: 'dot_segment', neighbour: '/a/...;' },
+    { path: '/a/.%3Bx', cause: 'dot_segment', neighbour: '/a/.a%3Bx' },
+    { path: '/a%2Fb', cause: 'slash_escape', neighbour: '/a%252Fb' },
+    { path: '/a%5Cb', cause: 'backslash', neighbour: '/a%5Bb' },
+    { path: '/a%00', cause: 'control_character', neighbour: '/a%20' },
+    { path: '/a%1F', cause: 'control_character', neighbour: '/a%21' },
+    { path: '/a%7F', cause: 'control_character', neighbour: '/a%7E' },
+    { path: '/%C3', cause: 'encoding', neighbour: '/%C3%BC' }
+  ]
+  for (const { path, cause, neighbour } of rows) t.same([causeOf(path), causeOf(neighbour)], [cause, 'accepted'], path)
   t.end()
 })

@@ -511,7 +511,8 @@ t.test('with the provider down keys serve for 24 h and no longer', async (t) => 
 
   await next()
   await next()
-  t.match(events.slice(1), [{ name: 'keys_fetch_failed', keys: 1 }, { name: 'keys_expired', failure: 'unreachable', keys: 0 }], 'each told once')
+  t.match(events.slice(1), [{ name: 'keys_fetch_failed', keys: 1 }, { name: 'keys_expired', failure: 'unreachable', keys: 0 }])
+  t.equal(events.length, 3, 'each told once')
   await provider.resume()
   await next()
   t.ok(source.isTrusted(key!), 'recovery needs no restart')

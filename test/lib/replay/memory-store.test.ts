@@ -307,6 +307,23 @@ t.test('without a monotonic clock every leap is believed', async (t) => {
   t.equal(clock.wall, time)
 })
 
+t.test('counters go back by less than 18 hours of what they have seen, and never behind a death', async t => {
+  const HALF = 2 ** 16
+  const counts = createExpiryCounts(START)
+  counts.moveTo(START + 100)
+  counts.moveTo(START + 100 - HALF)
+  t.equal(counts.horizon, START + 100, 'further back, one counter would stand for two seconds')
+  counts.moveTo(START + 101 - HALF)
+  t.equal(counts.horizon, START + 101 - HALF)
+  counts.moveTo(START + 100 - HALF)
+  t.equal(counts.horizon, START + 101 - HALF, 'nor in two steps')
+  counts.add(START + 5)
+  counts.moveTo(START + 10)
+  counts.moveTo(START)
+  t.equal(counts.horizon, START + 10)
+  t.equal(counts.live, 0)
+})
+
 t.test('counters agree with a plain list of what they counted, wherever time goes', async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('add' as const), ahead: fc.oneof(fc.nat(400), fc.nat(2 ** 18), fc.nat(2 ** 30)) }),
