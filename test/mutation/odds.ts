@@ -21,8 +21,8 @@ export function createOdds (past: readonly Verdict[]): Odds {
     const { kills, runs } = counts.get(`${source} ${file}`) ?? { kills: 0, runs: 0 }
     const [folder, name] = source.replace('.ts', '').split('/').slice(-2)
     // A test beside the source by its name is likelier to see.
-    const isNear = file.includes(`/${folder}/`) || file.includes(`/${name}.`)
-    return (ms + 300) * (runs + 2) / (kills + (isNear ? 1 : 0.3))
+    const near = file.includes(`/${name}.`) || file.includes(`/${name}s.`) ? 3 : file.includes(`/${folder}/`) ? 1 : 0.3
+    return (ms + 300) * (runs + 2) / (kills + near)
   }
 
   return {

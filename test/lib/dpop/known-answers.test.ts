@@ -7,6 +7,7 @@ import type { JwsAlg } from '../../../lib/jose/signature.ts'
 import { createClientKeys } from '../../../lib/dpop/client-keys.ts'
 import type { ClientKeys } from '../../../lib/dpop/client-keys.ts'
 import { importPublicJwk, parsePublicJwk, thumbprint } from '../../../lib/jose/public-key.ts'
+import { decodeJsonObject, isCanonicalBase64url, isMediaType, splitCompactJws } from '../../../lib/jose/jws.ts'
 import { createNonces } from '../../../lib/dpop/nonces.ts'
 import { CHECKS_BEFORE_SIGNATURE, verifyProof } from '../../../lib/dpop/proof.ts'
 import type { PresentedProof, ProofPolicy } from '../../../lib/dpop/proof.ts'
@@ -81,6 +82,29 @@ t.test('The times of a proof count to the second, at both ends', async t => {
   t.equal(check({ exp: NOW - 29.5 }), 'accepted')
   t.same(check({ exp: NOW - 30 }, NOW + 0.5), ['proof_expired', { expected: `exp after ${NOW - 30}`, found: NOW - 30 }])
   t.match(check({ exp: NOW - 30 }), ['proof_expired'])
+  for (const name of ['exp', 'nbf']) {
+    for (const value of ['soon', null, [NOW], true]) t.match(check({ [name]: value }), ['proof_claim_invalid'], `${name}: ${value}`)
+  }
+})
+
+t.test('A segment is canonical base64url of a JSON object in UTF-8', async t => {
+  const segment = (bytes: string | Buffer): string => Buffer.from(bytes).toString('base64url')
+  t.same(decodeJsonObject(segment('{"a":"ü"}')), { a: 'ü' })
+  for (const bytes of [Buffer.from('{"a":"\xff"}', 'latin1'), '[]', 'null', '1', '{', '']) t.equal(decodeJsonObject(segment(bytes)), undefined, String(bytes))
+
+  for (const text of ['AA', 'AAA', 'AAAA', 'AAAAAA', '-_w', 'A'.repeat(40)]) {
+    t.equal(isCanonicalBase64url(text), true, text)
+    t.equal(Buffer.from(text, 'base64url').toString('base64url'), text)
+  }
+  for (const text of ['', 'A', 'AAAAA', 'AB', 'AAB', 'AAAAAB', 'AA==', 'AAA+', 'AAA/', 'AAA\n', ' AAA', 'AAAé']) t.equal(isCanonicalBase64url(text), false, JSON.stringify(text))
+
+  t.same(splitCompactJws('AA.AAA.AAAA'), { header: 'AA', payload: 'AAA', signature: 'AAAA' })
+  for (const text of ['AA.AAA', '.AAA.AAAA', 'AA..AAAA', 'AA.AAA.', 'AA.AAA.AAAA.AAAA', 'AB.AAA.AAAA', 'AA.AAB.AAAA', 'AA.AAA.AB', 'A', '']) t.equal(splitCompactJws(text), undefined, text)
+})
+
+t.test('A media type is told in any case, with or without application/', async t => {
+  for (const typ of ['at+jwt', 'AT+JWT', 'application/at+jwt', 'Application/AT+jwt']) t.equal(isMediaType(typ, 'at+jwt'), true, typ)
+  for (const typ of ['jwt', 'at+jwt ', 'text/at+jwt', 'application/application/at+jwt', '', undefined, null, 1, ['at+jwt']]) t.equal(isMediaType(typ, 'at+jwt'), false, String(typ))
 })
 
 t.test('Thumbprints are those of RFC 7638 section 3.1 and RFC 8037 appendix A.3', async t => {

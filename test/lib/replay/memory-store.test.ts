@@ -310,6 +310,8 @@ t.test('without a monotonic clock every leap is believed', async (t) => {
 t.test('counters go back by less than 18 hours of what they have seen, and never behind a death', async t => {
   const HALF = 2 ** 16
   const counts = createExpiryCounts(START)
+  t.equal(counts.round(START + HALF - 1), START + HALF - 1)
+  t.equal(counts.round(START + HALF), Math.ceil((START + HALF) / (2 * HALF)) * 2 * HALF, 'what is 18 hours away is rounded up')
   counts.moveTo(START + 100)
   counts.moveTo(START + 100 - HALF)
   t.equal(counts.horizon, START + 100, 'further back, one counter would stand for two seconds')

@@ -651,6 +651,15 @@ t.test('Sentinels lead to the master', async (t) => {
   t.equal(await record(tls.store, 'b'), 'replay_unavailable', 'with TLS, the Sentinels need it as well')
 })
 
+t.test('A Sentinel that hangs is left for the next one', async (t) => {
+  const [hanging, good] = [await startFake(t), await startFake(t)]
+  hanging.override = ([name]) => name === 'SENTINEL' ? null : undefined
+  const { store } = await open(t, `redis://127.0.0.1:${hanging.port},127.0.0.1:${good.port}?sentinel=main`)
+  await until('the store is ready', () => store.state().ready)
+  t.equal(await record(store, 'a'), 'first')
+  t.equal(hanging.commands.some(([name]) => name === 'SENTINEL'), true)
+})
+
 t.test('closing refuses what is under way or waits, and all that comes later', async (t) => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'SET' ? null : undefined
