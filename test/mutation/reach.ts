@@ -86,9 +86,11 @@ export function findCandidate ({ file, hash, programs, ms, reached, broken }: Re
     return spans && (!isSame || spans.some(([start, end]) => start <= mutant.start && mutant.start < end))
   })
   if (names.length === 0) return undefined
-  const isWhole = isSame ? names.includes(NO_TEST) : names.every(name => name === NO_TEST)
-  const tests = isWhole ? Object.keys(ms) : names.filter(name => name !== NO_TEST)
-  const total = tests.reduce((sum, name) => sum + (ms[name] ?? 0), 0) + (isWhole ? 0 : ms[NO_TEST] ?? 0)
+  // What runs while the file loads may matter to all of its tests, most likely to those that run something of the source later.
+  const users = Object.keys(reached).filter(test => test !== NO_TEST && reached[test]?.[mutant.file])
+  const tests = names.includes(NO_TEST) ? users : names
+  const isWhole = tests.length === 0
+  const total = [NO_TEST, ...isWhole ? Object.keys(reached) : tests].reduce((sum, name) => sum + (ms[name] ?? 0), 0)
   return { file, hash, only: isWhole ? undefined : tests, ms: total, msOf: ms }
 }
 

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { REFUSALS } from '../../lib/refusal.ts'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
@@ -18,4 +19,18 @@ t.test('A fault of any route is answered in the configured form, without its tex
   }
   t.equal((await app.inject('/metrics')).statusCode, 200, 'the twin, without a fault')
   t.equal((await app.inject('/unknown')).statusCode, 404)
+})
+
+t.test('A refusal because we cannot decide has its own sentence, in either form, and is no fault', async t => {
+  const issuer = await startIssuer(t)
+  issuer.outage = 500
+  const headers = { authorization: `Bearer ${issuer.token()}` }
+  const sentence = REFUSALS.keys_unavailable.description
+  for (const [ERROR_BODY, expected] of [['default', { statusCode: 503, error: 'Service Unavailable', message: sentence }], ['detailed', { detail: sentence }]] as const) {
+    const { app, log } = await startApp(t, issuer, { ERROR_BODY })
+    const answer = await app.inject({ url: '/api/private', headers })
+    t.same([answer.statusCode, answer.json()], [503, expected])
+    t.equal(answer.headers['cache-control'], 'no-store')
+    t.notOk(log.some(({ msg }) => msg === 'request failed'))
+  }
 })

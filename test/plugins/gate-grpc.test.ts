@@ -94,7 +94,7 @@ t.test('Fields are written and read as Protocol Buffers say.', t => {
 })
 
 t.test('Envoy asks over gRPC, and gets the answers of the guard.', async t => {
-  const { call, issuer } = await startGate(t)
+  const { call, issuer, app } = await startGate(t)
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const proof = (): Record<string, string> => ({ authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'https://api.example/any/x' }) })
@@ -102,6 +102,7 @@ t.test('Envoy asks over gRPC, and gets the answers of the guard.', async t => {
 
   const passed = read(await call(question({ path: '/any/x?q', headers: { ...headers, x_auth_subject: 'root', 'x-auth-subject': 'root' } })))
   t.match(passed, { passed: true, headers: { 'x-auth-subject': 'user-1', 'x-auth-client': '' }, removed: ['authorization', 'dpop', 'x_auth_subject'], answer: {} })
+  t.equal(app.grpcSessions(), 1, 'a session that the end of the service closes')
   const replayed = read(await call(question({ headers })))
   t.match(replayed, { passed: false, headers: { 'www-authenticate': /invalid_dpop_proof/, 'content-type': /json/ }, body: /used before/ })
   t.equal(read(await call(question({ path: '/any/y', headers: proof() }))).passed, false, 'the proof of another path')

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
 import { Exchange, UpstreamError } from '../../../lib/gate/exchange.ts'
-import { headersForUpstream } from '../../../lib/gate/headers.ts'
+import { headersForClient, headersForUpstream } from '../../../lib/gate/headers.ts'
 import { verifyOneReading } from '../../../lib/gate/path.ts'
 import { askForUpgrade, protocolsOf } from '../../../lib/gate/upgrade.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
@@ -21,6 +21,22 @@ t.test('The upstream learns where a request came from.', t => {
   t.match(forwarded(['"; for=evil']).at(-1), /^for=unknown;/, 'what is no address')
   t.match(forwarded([]).at(-1), /^for=unknown;/, 'a unix socket')
   t.notOk(forwarded(['::1'], { path: '/a' }).includes('x-forwarded-prefix'))
+  t.end()
+})
+
+t.test('What holds for one connection only stays there, and all else is passed on as it came.', t => {
+  const passed = (...rawHeaders: string[]): string[] =>
+    headersForUpstream({ rawHeaders }, { origin: { url: URL_OF_CLIENT, addresses: [] }, told: {}, passCredentials: false }).slice(0, -10)
+  const kept = ['Host', 'a', 'X-One', 'X-Two', 'X-Two', 'x-one', 'Content-Length', '1', 'TE2', 'b']
+  t.same(passed(...kept), kept, 'a header that is named by another one than Connection')
+  t.same(passed('Connection', 'close, X-One ,x-two, host, content-length', ...kept), ['Host', 'a', 'Content-Length', '1', 'TE2', 'b'])
+  for (const name of ['Connection', 'Keep-Alive', 'Proxy-Connection', 'Proxy-Authenticate', 'Proxy-Authorization', 'TE', 'Trailer', 'Transfer-Encoding', 'Upgrade', 'HTTP2-Settings', 'Expect']) {
+    t.same(passed(name, 'x', 'X-One', 'a'), ['X-One', 'a'], name)
+  }
+
+  const answered = (...rawHeaders: string[]) => [...headersForClient(rawHeaders)]
+  t.same(answered('Set-Cookie', 'a', 'X-One', 'x-two', 'set-cookie', 'b', 'X-Two', 'c'), [['set-cookie', ['a', 'b']], ['x-one', ['x-two']], ['x-two', ['c']]])
+  t.same(answered('Connection', 'x-one, content-length', 'X-One', 'a', 'Content-Length', '1', 'Keep-Alive', 'x'), [['content-length', ['1']]])
   t.end()
 })
 

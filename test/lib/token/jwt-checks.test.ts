@@ -1,0 +1,188 @@
+import t from 'tap'
+import { Refusal } from '../../../lib/refusal.ts'
+import { findGranters, findScopeCircle } from '../../../lib/token/implied-scopes.ts'
+import { createIssuerTable, forAudience } from '../../../lib/token/issuer-table.ts'
+import type { TokenIssuer } from '../../../lib/token/issuer-table.ts'
+import { checkByRules, checkClaimsByRules, createTokenRules, isAudienceMet, isJwt, readPresentedToken } from '../../../lib/token/jwt-checks.ts'
+import type { PresentedToken, TokenClaims, TokenPolicy } from '../../../lib/token/jwt-checks.ts'
+import { createVerifiedToken, createVerifiedTokens, readScopes } from '../../../lib/token/verified-tokens.ts'
+import { encodeJws } from '../../helpers/jws.ts'
+
+const NOW = 1_800_000_000
+const POLICY: TokenPolicy = { issuer: 'https://idp.example/', audience: 'api', algs: ['RS256', 'ES256'], clockToleranceSeconds: 5, bindings: ['jkt'] }
+const CLAIMS = { iss: 'https://idp.example/', sub: 'user-1', aud: 'api', exp: NOW + 60 }
+const deep = (levels: number): unknown => levels === 0 ? 'x' : [deep(levels - 1)]
+
+/** `accepted`, or the reason with what the log says about it. */
+function outcome (act: () => unknown): unknown {
+  try {
+    act()
+    return 'accepted'
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return error.detail ? [error.reason, error.detail] : error.reason
+  }
+}
+
+function checkToken (header: object, claims: object, policy: Partial<TokenPolicy>): unknown {
+  return outcome(() => {
+    const presented: PresentedToken = { text: encodeJws({ alg: 'RS256', ...header }, { ...CLAIMS, ...claims }, () => Buffer.from('signature')), now: NOW }
+    readPresentedToken(presented)
+    return checkByRules(presented, createTokenRules({ ...POLICY, ...policy }))
+  })
+}
+
+interface Row {
+  readonly header?: object
+  readonly claims?: object
+  readonly policy?: Partial<TokenPolicy>
+  readonly expected?: unknown
+}
+
+t.test('Header and claims of a token are held to the rules, each row beside its twin', async t => {
+  const expired = (exp: number, now = NOW) => ['token_expired', { expected: `exp after ${now - 5}`, found: exp }]
+  const rows: readonly Row[] = [
+    { expected: 'accepted' },
+    { header: { alg: 'ES256' } },
+    { header: { alg: 'ES384' }, expected: 'token_algorithm' },
+    { header: { alg: 'rs256' }, expected: 'token_algorithm' },
+    { header: { alg: ['RS256'] }, expected: 'token_algorithm' },
+    { header: { alg: undefined }, expected: 'token_algorithm' },
+    ...['JWT', 'jwt', 'at+jwt', 'AT+JWT', 'application/at+jwt'].map(typ => ({ header: { typ } })),
+    ...['application/jwt', 'dpop+jwt', '', null, 1, ['JWT']].map(typ => ({ header: { typ }, expected: 'token_type' })),
+    ...[[], ['exp'], null, false].map(crit => ({ header: { crit }, expected: 'token_critical' })),
+    ...[true, false, null].map(b64 => ({ header: { b64 }, expected: 'token_critical' })),
+    { header: { kid: '' } },
+    ...[1, null, {}].map(kid => ({ header: { kid }, expected: 'token_malformed' })),
+
+    { claims: { iss: 'https://idp.example' } },
+    ...['https://idp.example//', 'https://idp.example/x', 'HTTPS://idp.example/', ''].map(iss => ({ claims: { iss }, expected: ['token_issuer', { expected: 'https://idp.example/', found: iss }] })),
+    ...[undefined, null, 1, ['https://idp.example/']].map(iss => ({ claims: { iss }, expected: 'token_claim_invalid' })),
+    ...[undefined, null, 1, '', ['user-1']].map(sub => ({ claims: { sub }, expected: 'token_claim_invalid' })),
+
+    { claims: { aud: ['other', 'api'] } },
+    { claims: { aud: 'https://api.example' }, policy: { resource: 'https://api.example' } },
+    { claims: { aud: ['https://api.example'] }, policy: { resource: 'https://api.example' } },
+    { claims: { aud: 'https://api.example' }, expected: ['token_audience', { expected: 'api', found: 'https://api.example' }] },
+    ...['API', 'api ', ''].map(aud => ({ claims: { aud }, expected: ['token_audience', { expected: 'api', found: aud }] })),
+    { claims: { aud: [] }, expected: ['token_audience', { expected: 'api', found: '' }] },
+    ...[undefined, null, 1, {}, ['api', 1]].map(aud => ({ claims: { aud }, expected: 'token_claim_invalid' })),
+
+    { claims: { exp: NOW - 4 } },
+    { claims: { exp: NOW - 4.5 } },
+    { claims: { exp: NOW - 5 }, expected: expired(NOW - 5) },
+    { claims: { exp: NOW }, policy: { clockToleranceSeconds: 0 }, expected: ['token_expired', { expected: `exp after ${NOW}`, found: NOW }] },
+    ...[undefined, null, String(NOW + 60), [NOW + 60]].map(exp => ({ claims: { exp }, expected: 'token_claim_invalid' })),
+    { claims: { nbf: NOW + 5 } },
+    { claims: { nbf: NOW + 5.5 }, expected: ['token_not_yet_valid', { expected: `nbf up to ${NOW + 5}`, found: NOW + 5.5 }] },
+    ...[null, String(NOW)].map(nbf => ({ claims: { nbf }, expected: 'token_claim_invalid' })),
+    { claims: { iat: NOW + 1e6 } },
+    ...[null, String(NOW)].map(iat => ({ claims: { iat }, expected: 'token_claim_invalid' })),
+    { claims: { more: deep(63) } },
+    { claims: { more: deep(64) }, expected: 'token_claim_invalid' },
+
+    { claims: { cnf: { jkt: 'a' } } },
+    { claims: { cnf: { jkt: 'a', other: 'b' } } },
+    ...[{}, null, 'a', [], { jkt: '' }, { jkt: 1 }, { other: 'a' }, { 'x5t#S256': 'a' }, { jkt: 'a', 'x5t#S256': 'b' }].map(cnf => ({ claims: { cnf }, expected: 'token_binding_unusable' })),
+    { claims: { cnf: { jkt: 'a', 'x5t#S256': 'b' } }, policy: { bindings: ['jkt', 'x5t#S256'] } },
+    { claims: { cnf: { jkt: 'a', 'x5t#S256': '' } }, policy: { bindings: ['jkt', 'x5t#S256'] }, expected: 'token_binding_unusable' },
+    { policy: { neededBindings: ['jkt'] }, expected: 'token_not_sender_constrained' },
+    { claims: { cnf: { jkt: 'a' } }, policy: { neededBindings: ['jkt'] } },
+    { claims: { cnf: { 'x5t#S256': 'a' } }, policy: { bindings: ['jkt', 'x5t#S256'], neededBindings: ['jkt'] }, expected: 'token_binding_unusable' }
+  ]
+  for (const { header = {}, claims = {}, policy = {}, expected = 'accepted' } of rows) {
+    t.same(checkToken(header, claims, policy), expected, JSON.stringify({ header, claims: 'more' in claims ? 'deep' : claims, policy }))
+  }
+})
+
+t.test('Claims that did not come in a token are held to each check of claims', async t => {
+  const rows: ReadonlyArray<{ claims: object, expected: unknown }> = [
+    { claims: {}, expected: 'accepted' },
+    { claims: { iss: 'other' }, expected: ['token_issuer', { expected: 'https://idp.example/', found: 'other' }] },
+    { claims: { sub: 1 }, expected: 'token_claim_invalid' },
+    { claims: { nbf: 'now' }, expected: 'token_claim_invalid' },
+    { claims: { cnf: {} }, expected: 'token_binding_unusable' },
+    { claims: { aud: 'other' }, expected: ['token_audience', { expected: 'api', found: 'other' }] },
+    { claims: { exp: NOW - 60 }, expected: ['token_expired', { expected: `exp after ${NOW - 5}`, found: NOW - 60 }] }
+  ]
+  for (const { claims, expected } of rows) t.same(outcome(() => checkClaimsByRules({ ...CLAIMS, ...claims }, NOW, createTokenRules(POLICY))), expected, JSON.stringify(claims))
+})
+
+t.test('What is a JWT, good or bad, is told from an opaque token', async t => {
+  t.equal(isJwt(encodeJws('{}', 'no JSON', () => Buffer.from('x'))), true)
+  for (const text of ['opaque', 'a.b', encodeJws('[]', '{}', () => Buffer.from('x')), encodeJws('{}', '{}', () => Buffer.from('x')) + '.x']) t.equal(isJwt(text), false, text)
+  t.equal(outcome(() => readPresentedToken({ text: encodeJws('{}', '[]', () => Buffer.from('x')), now: NOW })), 'token_malformed')
+  t.equal(isAudienceMet(undefined, { audience: 'api', resource: undefined }), false)
+})
+
+t.test('A verified token is frozen to its depths, and found by its whole text only', async t => {
+  const textOf = (start: string): string => start + 's'.repeat(40)
+  const made = (text: string, claims: object = {}) => createVerifiedToken({
+    text, claims: { ...CLAIMS, scope: 'a b', more: { list: [{}] }, ...claims } as TokenClaims, issuer: CLAIMS.iss, dpopMode: 'ALLOWED', isTrusted: () => true, scopeClaims: ['scope']
+  })
+  const token = made(textOf('one'), { cnf: { jkt: 'j', 'x5t#S256': 'x' } })
+  t.match(token, { scopes: ['a', 'b'], binding: { jkt: 'j', x5tS256: 'x' }, expiresAt: CLAIMS.exp })
+  for (const part of [token, token.claims, token.binding, token.scopes, token.claims.more, (token.claims.more as any).list, (token.claims.more as any).list[0]]) t.ok(Object.isFrozen(part))
+  t.match(made('x').binding, { jkt: undefined, x5tS256: undefined })
+
+  const kept = createVerifiedTokens(2)
+  t.equal(kept.get(token.text), undefined)
+  kept.keep(token)
+  t.equal(kept.get(token.text), token)
+  t.equal(kept.get(textOf('two')), undefined, 'the same end under another beginning')
+  t.same(kept.state(), { entries: 1, hits: 1, misses: 2 })
+  kept.keep(made('b'.repeat(40)))
+  kept.keep(made('c'.repeat(40)))
+  t.equal(kept.state().entries, 2)
+  t.equal(kept.get(token.text), undefined, 'the one that was silent for longest makes room')
+  kept.forget(made('c'.repeat(40)))
+  t.equal(kept.state().entries, 1)
+
+  const large = createVerifiedTokens()
+  for (let i = 0; i < 10; i++) large.keep({ ...token, text: String(i).repeat(4 * 1024 * 1024) })
+  t.equal(large.state().entries, 7, 'in 128 MiB, at four bytes for each character')
+})
+
+t.test('Scopes are whole words of the configured claims, in the order of the token, each once', async t => {
+  const rows: ReadonlyArray<{ claims: object, names?: Parameters<typeof readScopes>[1], expected: readonly string[] }> = [
+    { claims: { scope: 'b a  b ' }, expected: ['b', 'a'] },
+    { claims: { scope: ['b c', 'a', ''] }, expected: ['b c', 'a'] },
+    { claims: { scope: ['a', 1] }, expected: [] },
+    { claims: { scope: { a: true } }, expected: [] },
+    { claims: { scp: 'a' }, expected: [] },
+    { claims: { scope: 'a', permissions: ['b', 'a'] }, names: ['permissions', 'scope'], expected: ['b', 'a'] }
+  ]
+  for (const { claims, names = ['scope'], expected } of rows) t.same(readScopes(claims as TokenClaims, names), expected, JSON.stringify(claims))
+})
+
+t.test('A scope brings others along, transitively, and a circle is told', async t => {
+  const granters = findGranters({ admin: ['write', 'audit'], write: ['read'], read: [] })
+  t.same(Object.fromEntries(granters), { write: ['admin'], audit: ['admin'], read: ['admin', 'write'] })
+  t.equal(findScopeCircle({ admin: ['write', 'read'], write: ['read'], read: [] }), undefined)
+  t.same(findScopeCircle({ a: ['b'], b: ['c', 'd'], d: ['b'] }), ['b', 'd', 'b'])
+  t.same(findScopeCircle({ a: ['a'] }), ['a', 'a'])
+})
+
+t.test('The same issuers for another audience have all else in common, and are made once', async t => {
+  const issuer = (name: string, covers?: 'opaque' | 'jwt'): TokenIssuer => ({
+    issuer: name, rules: createTokenRules({ ...POLICY, issuer: name, resource: 'r' }), introspection: covers && { covers, cacheSeconds: 10 }
+  }) as TokenIssuer
+  const [plain, jwt, opaque] = [issuer('https://a/'), issuer('https://b/', 'jwt'), issuer('https://c/', 'opaque')]
+  const table = createIssuerTable([plain, jwt, opaque])
+  t.equal(table.find('https://a'), plain)
+  t.equal(table.find('https://a/'), plain)
+  t.equal(table.find('https://d/'), undefined)
+  t.equal(table.ofOpaque, opaque)
+  t.equal(createIssuerTable([plain, jwt]).ofOpaque, undefined)
+
+  const others = forAudience(table, 'other')
+  const found = others.find('https://a/') as TokenIssuer
+  t.match(found, { issuer: 'https://a/', rules: { audience: 'other', resource: undefined, algs: POLICY.algs } })
+  t.equal(others.find('https://a'), found)
+  t.equal(others.find('https://d/'), undefined)
+  t.match(others.ofOpaque, { issuer: 'https://c/', rules: { audience: 'other' } })
+  t.equal(plain.rules.audience, 'api')
+  const asked = forAudience({ ...table, find: async () => plain }, 'other')
+  t.equal(await asked.find('https://a'), await asked.find('https://a'))
+  t.match(await asked.find('https://a'), { rules: { audience: 'other' } })
+})
