@@ -152,7 +152,7 @@ t.test('Scopes are whole words of the configured claims, in the order of the tok
     { claims: { scp: 'a' }, expected: [] },
     { claims: { scope: 'a', permissions: ['b', 'a'] }, names: ['permissions', 'scope'], expected: ['b', 'a'] }
   ]
-  for (const { claims, names = ['scope'], expected } of rows) t.same(readScopes(claims as TokenClaims, names), expected, JSON.stringify(claims))
+  for (const { claims, names = ['scope'] as const, expected } of rows) t.same(readScopes(claims as TokenClaims, names), expected, JSON.stringify(claims))
 })
 
 t.test('A scope brings others along, transitively, and a circle is told', async t => {
