@@ -560,6 +560,15 @@ t.test('all who wait share one fetch', async (t) => {
   t.same(provider.requests, ['/.well-known/openid-configuration', '/jwks'])
 })
 
+t.test('the very first fetch is none for a kid: one for a key published just after it may follow at once', async (t) => {
+  const { provider, source } = await setUp(t)
+  provider.publish(a)
+  t.equal((await source.fetchCandidates('a', 'RS256')).length, 1)
+  provider.publish(a, b)
+  t.equal((await source.fetchCandidates('b', 'RS256')).length, 1)
+  t.equal(source.state().fetches, 2)
+})
+
 t.test('any number of unknown kids causes one fetch each 30 s', async (t) => {
   const { provider, source, clock, settled } = await setUp(t)
   provider.publish(a)

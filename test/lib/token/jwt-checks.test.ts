@@ -1,5 +1,6 @@
 import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
+import { createAskedIssuers } from '../../../lib/token/asked-issuers.ts'
 import { findGranters, findScopeCircle } from '../../../lib/token/implied-scopes.ts'
 import { createIssuerTable, forAudience } from '../../../lib/token/issuer-table.ts'
 import type { TokenIssuer } from '../../../lib/token/issuer-table.ts'
@@ -185,4 +186,77 @@ t.test('The same issuers for another audience have all else in common, and are m
   const asked = forAudience({ ...table, find: async () => plain }, 'other')
   t.equal(await asked.find('https://a'), await asked.find('https://a'))
   t.match(await asked.find('https://a'), { rules: { audience: 'other' } })
+})
+
+t.test('A table that the application keeps is asked once for each name, and the answer holds for 5 s', async t => {
+  let nowMs = 0
+  const asked: string[] = []
+  const answers = new Map<string, TokenIssuer>()
+  const gate: { hold?: Promise<void> } = {}
+  const keys = { start () {}, async close () {}, isTrusted: () => true }
+  const issuer = (name: string): TokenIssuer => ({ issuer: name, keys, rules: createTokenRules({ ...POLICY, issuer: name }) }) as unknown as TokenIssuer
+  const table = createAskedIssuers({
+    nowMs: () => nowMs,
+    async ask (iss) {
+      asked.push(iss)
+      await gate.hold
+      return answers.get(iss)
+    }
+  })
+  const find = async (iss: string): Promise<unknown> => (await table.find(iss))?.issuer
+  const a = issuer('https://a/')
+  answers.set('https://a/', a)
+  t.same(await Promise.all([find('https://a/'), find('https://a/')]), ['https://a/', 'https://a/'])
+  const found = await table.find('https://a/')
+  nowMs = 4999
+  t.equal(table.find('https://a/'), found)
+  t.equal(found!.keys.isTrusted(undefined as never), true)
+  t.equal(asked.length, 1)
+  nowMs = 5000
+  t.equal(found!.keys.isTrusted(undefined as never), false, 'a verified token is trusted for as long')
+  t.equal(await table.find('https://a/'), found, 'the same answer is the same issuer')
+  t.equal(found!.keys.isTrusted(undefined as never), true)
+  t.equal(asked.length, 2)
+  answers.set('https://a/', issuer('https://a/'))
+  nowMs = 10_000
+  t.not(await table.find('https://a/'), found)
+  t.equal(table.all().length, 1)
+
+  asked.length = 0
+  t.equal(await find('https://b/'), undefined)
+  nowMs = 14_999
+  t.equal(await find('https://b/'), undefined)
+  t.equal(asked.length, 1)
+  nowMs = 15_000
+  t.equal(await find('https://b/'), undefined)
+  t.equal(asked.length, 2)
+  answers.set('https://c', issuer('https://other/'))
+  t.equal(await find('https://c'), undefined, 'an answer about another issuer')
+  answers.set('https://c', issuer('https://c/'))
+  nowMs = 20_000
+  t.equal(await find('https://c'), 'https://c/', 'a last slash aside')
+
+  asked.length = 0
+  t.equal(table.find('x'.repeat(2049)), undefined)
+  t.equal(asked.length, 0, 'a longer name is no question')
+  t.equal(await find('x'.repeat(2048)), undefined)
+  t.equal(asked.length, 1)
+
+  let release = (): void => {}
+  gate.hold = new Promise(resolve => { release = resolve })
+  const waiting = Array.from({ length: 64 }, (_, index) => find(`https://${index}/`))
+  t.equal(asked.length, 65)
+  await t.rejects(find('https://64/'), { reason: 'issuers_unavailable', retryAfterSeconds: 1 })
+  release()
+  t.same(await Promise.all(waiting), Array(64).fill(undefined))
+  t.equal(await find('https://64/'), undefined)
+})
+
+t.test('An application that cannot answer leaves its issuers undecided', async t => {
+  let isDown = true
+  const table = createAskedIssuers({ nowMs: () => 0, ask: async () => { if (isDown) throw new Error('down'); return undefined } })
+  const find = async (): Promise<unknown> => await table.find('https://a/')
+  await t.rejects(find(), { reason: 'issuers_unavailable', retryAfterSeconds: 1 })
+  isDown = false
+  t.equal(await find(), undefined, 'the failure is not kept')
 })
