@@ -21,7 +21,7 @@ export function createOdds (past: readonly Verdict[]): Odds {
     const { kills, runs } = counts.get(`${source} ${file}`) ?? { kills: 0, runs: 0 }
     const [folder, name] = source.replace('.ts', '').split('/').slice(-2)
     // A test beside the source by its name is likelier to see.
-    const near = file.includes(`/${name}.`) || file.includes(`/${name}s.`) ? 3 : file.includes(`/${folder}/`) ? 1 : 0.3
+    const near = file.includes(`/${name}.`) || file.includes(`/${name}s.`) ? 20 : file.includes(`/${folder}/`) ? 2 : 0.3
     return (ms + 300) * (runs + 2) / (kills + near)
   }
 

@@ -64,6 +64,7 @@ t.test('A rule decides, and nothing passes without one.', async t => {
     ['HEAD as GET, without the scope', 'HEAD', '/orders/7', plain, 403],
     ['the most specific path wins', 'GET', '/orders/mine', plain, 200],
     ['other methods have other rules', 'POST', '/orders/7', reader, 403],
+    ['HEAD under a rule for other methods', 'HEAD', '/orders/7/8', bearerLines(issuer.token({ scope: 'admin' })), 404],
     ['any of the scopes', 'POST', '/orders/7', bearerLines(issuer.token({ scope: 'admin' })), 200],
     ['the claim', 'GET', '/team', bearerLines(issuer.token({ team: 'b' })), 200],
     ['another value of the claim', 'GET', '/team', bearerLines(issuer.token({ team: 'c' })), 403],

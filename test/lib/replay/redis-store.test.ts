@@ -129,7 +129,7 @@ t.test('a URL that cannot be meant is refused, and not repeated', async (t) => {
     ['redis://a,,b?cluster=true', /host is malformed/],
     ['redis://cache/secret', /database is not a number/],
     ['redis://cache/-1', /database is not a number/],
-    ['redis://cache?password=secret', /there is an unknown parameter; the known ones are/],
+    ['redis://cache?password=secret', /there is an unknown parameter; the known ones are sentinel, sentinelUsername, sentinelPassword, cluster; it looks like redis/],
     ['redis://a,b', /several hosts/],
     ['redis://a?cluster=secret', /cluster must be true/],
     ['redis://a?sentinel=', /sentinel must name/],
