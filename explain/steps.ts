@@ -107,16 +107,19 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
     if (isValid) isSigned = true
   }
   // Without keys the claims are used unverified, so that the later steps can be judged.
-  if (isSigned || !e.candidates) e.verified = createVerifiedToken({ text, claims, isTrusted: () => isSigned, issuer, dpopMode, scopeClaims })
+  if (isSigned || !e.candidates) e.verified = createVerifiedToken({ text, claims, isTrusted: trust(isSigned), issuer, dpopMode, scopeClaims })
   if (!e.candidates) throw new NotChecked('This tool does not have the keys of the provider.')
   if (!e.verified?.isTrusted()) throw new Refusal('token_signature')
 }
+
+/** Trust does not change while a request is explained. */
+const trust = (isTrusted: boolean) => (): boolean => isTrusted
 
 async function askIssuer (e: Examination): Promise<void> {
   const { introspect } = e.options
   const { text, now } = e.token!
   const { issuer, scopeClaims, dpopMode } = e.issuer!
-  const know = (claims: TokenClaims): void => { e.verified = createVerifiedToken({ text, claims, isTrusted: () => true, issuer, dpopMode, scopeClaims }) }
+  const know = (claims: TokenClaims): void => { e.verified = createVerifiedToken({ text, claims, isTrusted: trust(true), issuer, dpopMode, scopeClaims }) }
   if (e.isOpaque) {
     know({} as TokenClaims)
     e.areClaimsUnknown = true
