@@ -98,12 +98,26 @@ function onHangUp ({ raw }: FastifyReply, abort: () => void): void {
   raw.once('close', () => { if (!raw.writableFinished) abort() })
 }
 
-function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
+function send (reply: FastifyReply, answer: UpstreamAnswer): void {
+  const { status, headers, body } = answer
   reply.code(status)
   for (const [name, values] of headersForClient(headers)) reply.header(name, values.length === 1 ? values[0] : values)
+  const payload = wholeBody(reply, answer)
+  if (payload) {
+    reply.send(payload)
+    return
+  }
   // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until then.
   reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.flushHeaders() })
   reply.send(body)
+}
+
+/**
+ * The body of an answer that has come at once, as small ones do: it costs much less than a stream. Not for answers without a body, whose
+ * length Fastify would set to 0, and not without a content type, which Fastify would add.
+ */
+function wholeBody (reply: FastifyReply, { isWhole, body }: UpstreamAnswer): Buffer | null {
+  return isWhole && body.readableLength > 0 && reply.hasHeader('content-type') ? body.read() : null
 }
 
 function fromResponse (response: IncomingMessage): UpstreamAnswer {

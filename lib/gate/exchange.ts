@@ -29,6 +29,8 @@ export interface UpstreamAnswer {
   readonly headers: readonly string[]
   /** It fails if the upstream breaks off, or is silent for too long. If it is destroyed, the request ends. */
   readonly body: Readable
+  /** Whether the body has come as a whole, so that one `read()` gives it. */
+  readonly isWhole?: boolean
 }
 
 /** Called for each interim answer (1xx) but 100 and 101. */
@@ -78,7 +80,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#body = new AnswerBody(controller)
     // RFC 9110 section 15.4.5: it has no body, whatever length it tells. undici would wait for one.
     if (status === 304) this.#body.finish()
-    this.#resolve({ status, headers, body: this.#body })
+    this.#resolve(new Answer(status, headers, this.#body))
   }
 
   onResponseData (controller: Controller, chunk: Buffer): void {
@@ -94,6 +96,22 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
+class Answer implements UpstreamAnswer {
+  readonly status: number
+  readonly headers: readonly string[]
+  readonly body: AnswerBody
+
+  constructor (status: number, headers: readonly string[], body: AnswerBody) {
+    this.status = status
+    this.headers = headers
+    this.body = body
+  }
+
+  get isWhole (): boolean {
+    return this.body.isOver
+  }
+}
+
 /** The body of an answer. It asks for more only when its reader has room. */
 class AnswerBody extends Readable {
   readonly #controller: Controller
@@ -102,6 +120,10 @@ class AnswerBody extends Readable {
   constructor (controller: Controller) {
     super()
     this.#controller = controller
+  }
+
+  get isOver (): boolean {
+    return this.#isOver
   }
 
   finish (): void {

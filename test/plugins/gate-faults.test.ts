@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import tls from 'node:tls'
@@ -212,6 +212,7 @@ t.test('An answer that cannot be passed on is 502, and the next request is answe
     'a change of protocol that nobody has asked for': ['HTTP/1.1 101 Switching Protocols\r\n\r\n', 502],
     'a change to a protocol that nobody has asked for': ['HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', 502],
     'a not-modified answer with the length of what it does not hold': ['HTTP/1.1 304 Not Modified\r\nContent-Length: 25\r\nETag: "x"\r\n\r\n', 304, ''],
+    'a not-modified answer': ['HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n', 304, ''],
     'a body where there is none': [`HTTP/1.1 204 No Content\r\n${ok}`, 204, ''],
     'a second answer behind the first': [`HTTP/1.1 200 OK\r\n${ok}HTTP/1.1 200 OK\r\n${ok}`, 200, 'ok'],
     'a head of 15 KB': [`HTTP/1.1 200 OK\r\nX-Name: ${'a'.repeat(15_000)}\r\n${ok}`, 200, 'ok'],
@@ -396,22 +397,55 @@ t.test('Neither way holds a body in memory that its reader does not take.', asyn
   const block = Buffer.alloc(1024 * 1024)
   const up = once(upstream.server, 'arrived')
   const sender = open(t, url, head('/open/x', [`Content-Length: ${size}`], 'POST'))
-  const [request] = await up as [IncomingMessage]
-  request.pause()
   let left = size / block.length
   const more = (): void => { while (left > 0 && sender.write(block)) left-- }
+  await once(sender, 'connect')
   sender.on('drain', more)
   more()
+  await up
   const sent = await stalled(() => sender.bytesWritten)
   t.ok(sent < most, `${sent} bytes sent`)
 
   const down = once(upstream.server, 'arrived')
   const reader = open(t, url, head('/open/y'))
-  const [, response] = await down as [IncomingMessage, ServerResponse]
+  const [, response] = await down as [unknown, ServerResponse]
   reader.pause()
   let answered = 0
   const on = (): void => { while (answered < size && response.write(block)) answered += block.length }
   response.on('drain', on)
   on()
   t.ok(await stalled(() => answered + 1) < most)
+})
+
+t.test('A connection that has changed its protocol does not hold up the end of the process.', async t => {
+  const { url, head, issuer, upstream, app } = await startSite(t, {})
+  const ended = new Promise<void>(resolve => upstream.server.on('upgrade', (_request, socket: Socket) => {
+    socket.on('error', () => {}).once('end', resolve).resume()
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n')
+  }))
+  const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())]))
+  t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 101 /)
+  const closed = once(socket, 'close')
+  await app.close()
+  await Promise.all([closed, ended])
+  t.equal(app.connections.open.size, 0)
+})
+
+t.test('A small answer passes as it was, whatever it lacks.', async t => {
+  const { send } = await startSite(t, {}, (request, response) => {
+    const { url } = request
+    if (url === '/open/untyped') response.writeHead(200, { 'content-length': '2' })
+    else if (url === '/open/chunked') response.writeHead(200, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' })
+    else response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '2' })
+    response.end('ok')
+  })
+  for (const path of ['/open/typed', '/open/untyped', '/open/chunked']) {
+    const { status, headers, body } = await send(path)
+    t.equal(status, 200, path)
+    t.equal(headers['content-type'], path === '/open/untyped' ? undefined : 'text/plain')
+    t.match(body, /ok/)
+    const asked = await send(path, [], 'HEAD')
+    t.equal(asked.headers['content-length'], path === '/open/chunked' ? undefined : '2', `HEAD ${path}`)
+    t.equal(asked.body, '')
+  }
 })
