@@ -43,7 +43,7 @@ const startPinned = (core, command, { env, cwd = ROOT }) => {
 }
 
 /** Waits until a server answers 200 on a path; how long that took since `startedMs`. */
-const untilUp = async (server, port, path, startedMs, patienceMs = 20_000) => {
+const untilUp = async (server, port, path, startedMs, patienceMs = 60_000) => {
   for (;;) {
     try {
       const answer = await fetch(`http://127.0.0.1:${port}${path}`)
