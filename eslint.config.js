@@ -1,3 +1,4 @@
+import regexp from 'eslint-plugin-regexp'
 import neostandard, { resolveIgnoresFromGitignore } from 'neostandard'
 
 /** Who may import whom: each folder names what it must not reach. The message says what to do instead. */
@@ -74,6 +75,15 @@ export default [
           { group: ['settings', 'metrics', 'openapi'].map(folder => `**/${folder}/**`), message: 'A topic takes plain values and knows no settings.' }
         ]
       }]
+    }
+  },
+  {
+    // A stranger may choose the text that a pattern reads, so the time for it must grow as its length does.
+    files: ['lib', 'plugins', 'routes', 'server', 'explain', 'cli'].map(folder => `${folder}/**/*.ts`),
+    plugins: { regexp },
+    rules: {
+      'regexp/no-super-linear-backtracking': ['error', { report: 'potential' }],
+      'regexp/no-super-linear-move': ['error', { report: 'potential' }]
     }
   },
   {

@@ -55,7 +55,7 @@ export function readCurlWords (words: readonly string[]): Capture | undefined {
   const usual = values['head'] === true ? 'HEAD' : all('upload-file').length > 0 ? 'PUT' : hasBody && values['get'] !== true ? 'POST' : 'GET'
   capture.method = all('request').at(-1) ?? usual
   for (const line of all('header')) {
-    const [, name, value] = /^([^:;\s]+)(?:: *(.*)|;)$/s.exec(line) ?? []
+    const [, name, value] = /^([^:;\s]+)(?:: *(?! )(.*)|;)$/s.exec(line) ?? []
     if (name === undefined) capture.notes.push(`A header of the curl line is left out: ${JSON.stringify(line.slice(0, 60))}`)
     // `Name:` takes the header away that curl would send, `Name;` sends it empty.
     else if (value !== '') addHeader(capture, name, value ?? '')

@@ -11,4 +11,4 @@ export const warning = (says: string, cure?: string): Finding => ({ kind: 'warni
 export const fault = (says: string, cure: string): Finding => ({ kind: 'fault', says: plain(says), cure: plain(cure) })
 
 /** Sentences of the docs, on a terminal. */
-const plain = (text: string): string => text.replaceAll('`', '').replace(/\[([^\]]+)\]\([^)]+\)/g, '$1')
+const plain = (text: string): string => text.replaceAll('`', '').replace(/\[([^[\]]+)\]\([^)]+\)/g, '$1')

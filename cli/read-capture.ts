@@ -1,3 +1,4 @@
+import { withoutBlanks } from '../explain/blanks.ts'
 import { decodeJsonObject } from '../lib/jose/jws.ts'
 import { BadUsage } from './arguments.ts'
 import { addHeader, blank, bounded, has, quote, readUrl } from './capture.ts'
@@ -128,7 +129,7 @@ function readLine (capture: Capture, line: string): void {
     Object.assign(capture, { method, target })
     return
   }
-  const [, name, value] = /^(:?[!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
+  const [, name, value] = /^(:?[!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)$/.exec(line) ?? []
   if (name === undefined || value === undefined) capture.notes.push(`A line is not a header: ${quote(line)}`)
-  else addHeader(capture, name, value)
+  else addHeader(capture, name, withoutBlanks(value))
 }

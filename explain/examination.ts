@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { withoutBlanks } from './blanks.ts'
 import type { Credentials } from '../lib/guard/credentials.ts'
 import { createClientKeys } from '../lib/dpop/client-keys.ts'
 import { createNonces, NONCE_LIFETIME_SECONDS } from '../lib/dpop/nonces.ts'
@@ -89,7 +90,7 @@ export interface Examination {
 export function createExamination (request: CapturedRequest, options: ExplainOptions): Examination {
   const { settings } = options
   // The HTTP parser does this too, but the request may not have passed through it.
-  const headers = request.headers.map(([name, value]) => [name, value.replace(/^[ \t]+|[ \t]+$/g, '')] as const)
+  const headers = request.headers.map(([name, value]) => [name, withoutBlanks(value)] as const)
   const resolve = createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL })
   const { method, target, encrypted, remoteAddress } = request
   const message = new Message({ method, url: target, headers: joinLines(headers), rawHeaders: headers.flat(), socket: { encrypted, remoteAddress } })

@@ -35,7 +35,10 @@ export function readCheckRequest (bytes: Buffer): CheckRequest {
   const entries = [...http.get(3) ?? [], ...message(http, 13).get(1) ?? []]
   for (const entry of entries.map(readFields)) {
     const name = text(entry, 1).toLowerCase()
-    headers.set(name, [...headers.get(name) ?? [], text(entry, 2) || text(entry, 3)])
+    const value = text(entry, 2) || text(entry, 3)
+    const values = headers.get(name)
+    if (values) values.push(value)
+    else headers.set(name, [value])
   }
   return { method: text(http, 2), path: text(http, 4), host: text(http, 5), scheme: text(http, 6), headers }
 }

@@ -94,10 +94,15 @@ function readRequirement (entry: Readonly<Record<string, unknown>>, tell: TellRu
 /** Parts of a path that the router reads, and that stand for text of the request: a parameter with a regular expression. */
 const EXPRESSION = /\((?:[^()]|\([^()]*\))*\)/g
 
+/** Without the `?` of a last parameter that may be missing. */
+function withoutOptional (path: string): string {
+  return path.endsWith('?') && path.lastIndexOf(':') > path.lastIndexOf('/') ? path.slice(0, -1) : path
+}
+
 function problemOfPath (path: unknown): string | undefined {
   if (path === undefined) return ' has no path'
   if (typeof path !== 'string' || !path.startsWith('/')) return ' is not usable; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*'
-  const plain = path.replace(EXPRESSION, '').replace(/(:[^/]*)\?$/, '$1')
+  const plain = withoutOptional(path.replace(EXPRESSION, ''))
   if (plain.includes('?')) return ' is unreachable: a rule is chosen by the path, and the query is no part of it'
   try {
     verifyOneReading(readTargetPath(escapeNonAscii(plain) ?? '%'))

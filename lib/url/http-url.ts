@@ -109,8 +109,8 @@ export type HttpUrlFault = 'not_absolute' | 'user_info' | 'authority' | 'path'
 
 /** The parts of an absolute http or https URL as they were written. The authority ends at the first `/`, `?` or `#` (RFC 3986 section 3.2). */
 export function splitHttpUrl (text: string): { scheme: Scheme, authority: string, rest: string } | undefined {
-  const [, scheme, authority, rest] = /^(https?):\/\/([^/?#]*)(.*)$/is.exec(text) ?? []
-  return scheme === undefined ? undefined : { scheme: scheme.toLowerCase() as Scheme, authority: authority!, rest: rest! }
+  const [start = '', scheme, authority = ''] = /^(https?):\/\/([^/?#]*)/i.exec(text) ?? []
+  return scheme === undefined ? undefined : { scheme: scheme.toLowerCase() as Scheme, authority, rest: text.slice(start.length) }
 }
 
 function normalizePath (path: string): string | undefined {

@@ -120,7 +120,7 @@ export const DIFFERENCES: readonly Difference[] = [
   { name: 'user info in htu is refused', by: 'contract 6', ours: /^htu_invalid$/, holds: ({ proofClaims: { htu } }) => /^https?:\/\/[^/]*@/i.test(htu) },
   { name: 'htu is compared as it was written, after RFC 3986 and nothing more', by: 'contract 6', ours: /^htu_(?:mismatch|invalid)$/, holds: ({ proofClaims: { htu } }) => isMended(htu) },
   { name: 'a path that two parties may read differently is refused', by: 'contract 6', ours: /^target_path$/, holds: ({ made: { wire } }) => isUnsafePath(wire.target) },
-  { name: 'a host that is not valid is refused', by: 'contract 6', ours: /^host_(?:invalid|repeated)$/, holds: ({ made: { wire } }) => wire.rawHeaders.filter(name => name === 'Host').length !== 1 || !/^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?$/i.test(hostOf({ wire } as Made)) },
+  { name: 'a host that is not valid is refused', by: 'contract 6', ours: /^host_(?:invalid|repeated)$/, holds: ({ made: { wire } }) => wire.rawHeaders.filter(name => name === 'Host').length !== 1 || !/^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::0*[1-9][0-9]{0,4})?$/i.test(hostOf({ wire } as Made)) },
   { name: 'a target of another authority is refused', by: 'contract 6', ours: /^target_authority$/, holds: ({ made: { wire } }) => !wire.target.startsWith('/') },
   { name: 'the scheme of the connection counts, whatever an absolute target says', by: 'contract 6', ours: /^htu_mismatch$/, holds: ({ made: { wire } }) => wire.site === 'https' && /^http:/i.test(wire.target) },
   { name: 'a host in numbers is a name, not an address', by: 'contract 6', ours: /^htu_mismatch$/, holds: ({ made }) => isNumericHost(`http://${hostOf(made)}/`) },

@@ -60,6 +60,9 @@ export const KEY_SET = {
   keys: Object.entries(TOKEN_KEYS).map(([kid, { jwk, alg }]) => ({ ...jwk, kid, ...(kid === 'ed' || kid === 'rsa' ? { alg, use: 'sig' } : {}) }))
 }
 
+/** The algorithms that are accepted, of tokens and of proofs. */
+export const ALGS = ['ES256', 'EdDSA', 'Ed25519', 'RS256', 'PS256']
+
 /** The keys of clients. */
 export const CLIENT_KEYS: readonly FuzzKey[] = [ecKey('client'), ecKey('client 2'), edKey('client', 'EdDSA'), edKey('client', 'Ed25519'), rsaKey('PS256')]
 

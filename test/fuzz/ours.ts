@@ -7,11 +7,9 @@ import type { GuardParts } from '../../lib/guard/create-guard.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
-import { KEY_SET } from './keys.ts'
+import { ALGS, KEY_SET } from './keys.ts'
 import { AUDIENCE, ISSUER, PUBLIC_URL, SITES, currentNonce } from './parts.ts'
 import type { Site, WireRequest } from './parts.ts'
-
-export const ALGS = ['ES256', 'EdDSA', 'Ed25519', 'RS256', 'PS256']
 
 /** The reason of a refusal, or undefined for a request that passes. */
 export type Ours = string | undefined

@@ -1,6 +1,5 @@
 import * as oauth from 'oauth4webapi'
-import { KEY_SET } from './keys.ts'
-import { ALGS } from './ours.ts'
+import { ALGS, KEY_SET } from './keys.ts'
 import { AUDIENCE, ISSUER, urlOf } from './parts.ts'
 import type { WireRequest } from './parts.ts'
 

@@ -1,0 +1,52 @@
+import { Session } from 'node:inspector/promises'
+import type { Profiler } from 'node:inspector'
+
+/** What a call has run of the code that is watched. */
+export interface Run {
+  /** Blocks, each with how often it was entered: never, 1, 2, 3 to 4, 5 to 8 and so on. */
+  readonly blocks: readonly string[]
+  /** How often blocks and functions were entered, all together: a measure of work that does not depend on the machine. */
+  readonly operations: number
+}
+
+export interface Meter {
+  run (call: () => unknown): Promise<Run>
+  close (): Promise<void>
+}
+
+/** Counts with V8's precise coverage what runs in files whose URL holds `part`. Work inside of V8, such as of a regular expression, is not seen. */
+export async function openMeter (part: string): Promise<Meter> {
+  const session = new Session()
+  session.connect()
+  await session.post('Profiler.enable')
+  await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
+  // What has run before does not count.
+  await take()
+
+  async function take (): Promise<Profiler.ScriptCoverage[]> {
+    const { result } = await session.post('Profiler.takePreciseCoverage')
+    return result.filter(({ url }) => url.includes(part))
+  }
+
+  return {
+    async run (call) {
+      await call()
+      const blocks: string[] = []
+      let operations = 0
+      for (const { scriptId, functions } of await take()) {
+        for (const { ranges } of functions) {
+          for (const { startOffset, endOffset, count } of ranges) {
+            operations += count
+            // V8 tells a block only if its count is another one than that of the block around it, so what was not entered says something too.
+            blocks.push(`${scriptId}:${startOffset}:${endOffset}:${count === 0 ? 'not' : Math.ceil(Math.log2(count))}`)
+          }
+        }
+      }
+      return { blocks, operations }
+    },
+    async close () {
+      await session.post('Profiler.stopPreciseCoverage')
+      session.disconnect()
+    }
+  }
+}
