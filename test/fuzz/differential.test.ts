@@ -10,6 +10,10 @@ const REQUESTS = 1500
 /** The first case of the seed that each row explains. It is written anew with `npx tap --snapshot --disable-coverage test/fuzz/differential.test.ts`. */
 const EXAMPLES = new URL('examples.json', import.meta.url)
 const MOST_SEARCHED = 40_000
+/** Rows whose cases are too rare to be searched for. */
+const RARE: Readonly<Record<string, { seed: number, number: number }>> = {
+  'without kid each key of the algorithm is tried, whichever of its two names a key has': { seed: 21, number: 660_966 }
+}
 
 t.setTimeout(600_000)
 
@@ -32,16 +36,25 @@ t.test('Each row of the table explains a case, so none is dead.', async t => {
   const { run, close } = await openDifferential(SEED)
   t.teardown(close)
   const names = DIFFERENCES.map(({ name }) => name)
+  const common = names.filter(name => !(name in RARE))
   if (process.env.TAP_SNAPSHOT === '1') {
     const found: Record<string, number> = {}
-    for (let number = 0; number < MOST_SEARCHED && Object.keys(found).length < names.length; number++) {
+    for (let number = 0; number < MOST_SEARCHED && Object.keys(found).length < common.length; number++) {
       for (const { difference } of await run(number)) if (difference) found[difference] ??= number
     }
-    return writeFileSync(EXAMPLES, JSON.stringify(Object.fromEntries(names.map(name => [name, found[name] ?? null])), null, 2) + '\n')
+    return writeFileSync(EXAMPLES, JSON.stringify(Object.fromEntries(common.map(name => [name, found[name] ?? null])), null, 2) + '\n')
   }
   const examples = JSON.parse(readFileSync(EXAMPLES, 'utf8')) as Record<string, number>
-  t.same(Object.keys(examples), names)
+  t.same([...Object.keys(examples), ...Object.keys(RARE)].sort(), [...names].sort())
   for (const [name, number] of Object.entries(examples)) t.ok((await run(number)).some(({ difference }) => difference === name), `${name}: ${number}`)
+})
+
+t.test('What one case in hundreds of thousands has shown is still explained.', async t => {
+  for (const [name, { seed, number }] of Object.entries(RARE)) {
+    const { run, close } = await openDifferential(seed)
+    t.equal((await run(number))[0]!.difference, name)
+    await close()
+  }
 })
 
 t.test('What no row explains is told, whichever of the two is laxer.', t => {

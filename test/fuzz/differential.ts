@@ -60,7 +60,8 @@ export async function openDifferential (seed: number): Promise<{ run: (number: n
     const our = await ours.judge(made.wire)
     const their = await askTheirs(made.wire)
     const facts: Facts = { ...known, isUsed: now - usedAt <= LONGEST_RECORD, ours: our, theirs: their }
-    if (our === undefined && made.proof !== undefined) used.set(record, now)
+    // A proof that is seen again with a later time keeps its record for longer.
+    if ((our === undefined && made.proof !== undefined) || (our === 'proof_replayed' && facts.isUsed)) used.set(record, now)
     const common = { mutations: mutations.map(({ name }) => name), made, ours: our, theirs: their }
     if (our === undefined && made.proof !== undefined && now - usedAt <= SHORTEST_RECORD) return { ...common, fault: 'ours passes a proof again' }
     if ((our === undefined) === (their === undefined)) return common
