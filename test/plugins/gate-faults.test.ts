@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { request as httpRequest } from 'node:http'
+import { Agent, request as httpRequest } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
@@ -68,6 +68,22 @@ t.test('A large body streams both ways.', async t => {
   let got = 0
   for await (const chunk of response) got += chunk.length
   t.equal(got, size)
+})
+
+t.test('A client whose large body nobody wants can send it to its end, and go on with the connection.', async t => {
+  const { url } = await startSite(t, {}, (request, response) => {
+    response.writeHead(403, { connection: 'close' }).end('no')
+    request.destroy()
+  })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => { agent.destroy() })
+  for (const turn of ['first', 'second']) {
+    const request = httpRequest(`${url}/open/x`, { method: 'POST', agent })
+    request.end(Buffer.alloc(10 * 1024 * 1024, 'x'))
+    const [[response]] = await Promise.all([once(request, 'response'), once(request, 'finish')])
+    t.match(String(response.statusCode), /^(?:403|502)$/, turn)
+    await once(response.resume(), 'end')
+  }
 })
 
 t.test('A slow body does not count as a silent upstream.', async t => {
