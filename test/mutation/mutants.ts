@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import blank from 'ts-blank-space'
-import { findChanges, nameFunctions } from './operators.ts'
+import { findChanges, placesIn } from './operators.ts'
 import type { Change } from './operators.ts'
 
 /** One change to one file, as it is run and as it is told. */
@@ -9,6 +9,8 @@ export interface Mutant extends Change {
   readonly file: string
   /** The function around it, as `outer.inner`. */
   readonly within: string
+  /** Whether it is in no function: it runs when the file is loaded. */
+  readonly isTop: boolean
   /** The line that it changes, from the first character of the change on its first line. */
   readonly line: string
   readonly lineNumber: number
@@ -36,12 +38,12 @@ export function readProgram (file: string): Program {
 
 /** All mutants of a file. */
 export function findMutants ({ file, source }: Program): Mutant[] {
-  const withinAt = nameFunctions(source)
+  const placeOf = placesIn(source)
   const seen = new Map<string, number>()
   return findChanges(source).map(change => {
     const lineStart = source.lastIndexOf('\n', change.start - 1) + 1
     const line = shorten(source.slice(lineStart).split('\n', 1)[0]!)
-    const named = { file, within: withinAt(change.start), line, original: shorten(source.slice(change.start, change.end)) }
+    const named = { file, ...placeOf(change.start), line, original: shorten(source.slice(change.start, change.end)) }
     const key = [file, named.within, line, named.original, shorten(change.text)].join('\n')
     const nth = (seen.get(key) ?? 0) + 1
     seen.set(key, nth)

@@ -36,7 +36,8 @@ t.test('A mutant is the same when other lines move, and another one when its own
   const [other] = findMutants(program('function f () {\n  return a(2)\n}'))
   t.equal(moved?.id, one?.id)
   t.not(other?.id, one?.id)
-  t.match(moved, { within: 'f', line: 'return a(1)', lineNumber: 4 })
+  t.match(moved, { within: 'f', isTop: false, line: 'return a(1)', lineNumber: 4 })
+  t.match(findMutants(program('const a = [1]')), [{ within: '', isTop: true }])
   t.equal(mutate(program('if (a) b()'), { start: 4, end: 5, text: 'true', operator: '' }), 'if (true) b()')
 })
 

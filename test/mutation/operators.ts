@@ -124,17 +124,20 @@ export function findChanges (source: string): Change[] {
   return changes.sort((a, b) => a.start - b.start || a.end - b.end)
 }
 
-/** The name of the function around a place, as `outer.inner`; empty at the top of a file. */
-export function nameFunctions (source: string): (place: number) => string {
+/** Where a place is: the names of the functions around it as `outer.inner`, and whether it runs when the file is loaded. */
+export function placesIn (source: string): (place: number) => { within: string, isTop: boolean } {
   const file = ts.createSourceFile('file.js', source, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS)
-  const named: { name: string, start: number, end: number }[] = []
+  const around: { name: string | undefined, isFunction: boolean, start: number, end: number }[] = []
   const visit = (node: ts.Node): void => {
-    const name = nameOf(node)
-    if (name) named.push({ name, start: node.pos, end: node.end })
+    const [name, isFunction] = [nameOf(node), ts.isFunctionLike(node)]
+    if (name ?? isFunction) around.push({ name, isFunction, start: node.pos, end: node.end })
     ts.forEachChild(node, visit)
   }
   visit(file)
-  return place => named.filter(({ start, end }) => start <= place && place < end).map(({ name }) => name).join('.')
+  return place => {
+    const found = around.filter(({ start, end }) => start <= place && place < end)
+    return { within: found.flatMap(({ name }) => name ?? []).join('.'), isTop: !found.some(({ isFunction }) => isFunction) }
+  }
 }
 
 function nameOf (node: ts.Node): string | undefined {

@@ -86,9 +86,9 @@ export function findCandidate ({ file, hash, programs, ms, reached, broken }: Re
     return spans && (!isSame || spans.some(([start, end]) => start <= mutant.start && mutant.start < end))
   })
   if (names.length === 0) return undefined
-  // What runs while the file loads may matter to all of its tests, most likely to those that run something of the source later.
+  // What runs while a file loads, perhaps in the first test of many, matters most likely to the tests that run something of it later.
   const users = Object.keys(reached).filter(test => test !== NO_TEST && reached[test]?.[mutant.file])
-  const tests = names.includes(NO_TEST) ? users : names
+  const tests = mutant.isTop || names.includes(NO_TEST) ? users : names
   const isWhole = tests.length === 0
   const total = [NO_TEST, ...isWhole ? Object.keys(reached) : tests].reduce((sum, name) => sum + (ms[name] ?? 0), 0)
   return { file, hash, only: isWhole ? undefined : tests, ms: total, msOf: ms }
