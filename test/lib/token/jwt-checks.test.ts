@@ -246,7 +246,7 @@ t.test('A table that the application keeps is asked once for each name, and the 
   gate.hold = new Promise(resolve => { release = resolve })
   const waiting = Array.from({ length: 64 }, (_, index) => find(`https://${index}/`))
   t.equal(asked.length, 65)
-  await t.rejects(find('https://64/'), { reason: 'issuers_unavailable', retryAfterSeconds: 1 })
+  await t.rejects(find('https://64/'), { name: 'Refusal', reason: 'issuers_unavailable', retryAfterSeconds: 1 })
   release()
   t.same(await Promise.all(waiting), Array(64).fill(undefined))
   t.equal(await find('https://64/'), undefined)
@@ -256,7 +256,7 @@ t.test('An application that cannot answer leaves its issuers undecided', async t
   let isDown = true
   const table = createAskedIssuers({ nowMs: () => 0, ask: async () => { if (isDown) throw new Error('down'); return undefined } })
   const find = async (): Promise<unknown> => await table.find('https://a/')
-  await t.rejects(find(), { reason: 'issuers_unavailable', retryAfterSeconds: 1 })
+  await t.rejects(find(), { name: 'Refusal', reason: 'issuers_unavailable', retryAfterSeconds: 1 })
   isDown = false
   t.equal(await find(), undefined, 'the failure is not kept')
 })
