@@ -245,7 +245,7 @@ t.test('A handler that asks again after a refusal is answered anew; what is aske
   const passed = (done: GuardDone) => done(null, { claims: { sub: 'user-1' }, scheme: 'Bearer', scopes: [], binding: {}, issuer: '', expiresAt: 0 } as unknown as Identity)
 
   answers.push(refused, passed)
-  const request: AdmissibleRequest = { raw: {} as ReceivedRequest, user: null, auth: null }
+  const request: AdmissibleRequest = { raw: { rawHeaders: [] } as unknown as ReceivedRequest, user: null, auth: null }
   t.same(await Promise.all([reasonOf(request), reasonOf(request)]), ['replay_unavailable', 'replay_unavailable'])
   t.equal(asked, 1)
   t.equal(await reasonOf(request), 'in')
