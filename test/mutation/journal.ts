@@ -25,6 +25,8 @@ export interface Journal {
   find (id: string, program: string, tests: string): Verdict | undefined
   /** All that was ever written, the newest last. */
   readonly all: readonly Verdict[]
+  /** The names of those that lived when they were tried last. */
+  survivors (): string[]
   write (verdict: Verdict): void
 }
 
@@ -40,6 +42,7 @@ export function openJournal (path = join(CACHE, 'journal.jsonl')): Journal {
       if (verdict?.program !== program) return undefined
       return isDead(verdict) || verdict.tests === tests ? verdict : undefined
     },
+    survivors: () => [...byId.values()].filter(verdict => !isDead(verdict)).map(({ id }) => id),
     write (verdict) {
       byId.set(verdict.id, verdict)
       all.push(verdict)

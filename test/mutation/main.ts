@@ -2,20 +2,22 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openJournal } from './journal.ts'
+import { isDead, openJournal } from './journal.ts'
+import type { Journal, Verdict } from './journal.ts'
 import { openCourt, testsOf } from './judge.ts'
 import { findMutants, readProgram } from './mutants.ts'
 import type { Mutant, Program } from './mutants.ts'
 import { findCandidate, readReach } from './reach.ts'
 import type { Candidate, Reach } from './reach.ts'
-import { readListed, report } from './report.ts'
-import type { Judged } from './report.ts'
+import { isListed, readListed, report } from './report.ts'
+import type { Judged, Listed } from './report.ts'
 import { sample } from './sample.ts'
 
 const USAGE = `npm run test:mutation -- [options]
 
   --only PATH     only files whose path begins so, or one line (lib/message.ts:71); may be repeated
   --changed       only lines that differ from main (on main: from the commit before)
+  --survivors     only those that have survived so far
   --sample N      only so many mutants, chosen by the seed
   --seed N        1
   --jobs N        processes at once: 2
@@ -29,6 +31,7 @@ const { values } = parseArgs({
   options: {
     only: { type: 'string', multiple: true, default: [''] },
     changed: { type: 'boolean', default: false },
+    survivors: { type: 'boolean', default: false },
     sample: { type: 'string' },
     seed: { type: 'string', default: '1' },
     jobs: { type: 'string', default: '2' },
@@ -48,7 +51,9 @@ async function main (): Promise<boolean> {
   const programs = new Map(['lib', 'plugins'].flatMap(filesIn).filter(file => file.endsWith('.ts')).map(file => [file, readProgram(file)]))
   const isChanged = values.changed ? changedLines() : () => true
   const isMeant = ({ file, lineNumber }: Mutant): boolean => values.only.some(only => file.startsWith(only) || `${file}:${lineNumber}` === only)
-  const chosen = [...programs.values()].flatMap(findMutants).filter(mutant => isMeant(mutant) && isChanged(mutant))
+  const journal = openJournal()
+  const alive = new Set(values.survivors ? journal.survivors() : [])
+  const chosen = [...programs.values()].flatMap(findMutants).filter(mutant => isMeant(mutant) && isChanged(mutant) && (!values.survivors || alive.has(mutant.id)))
   const mutants = sample(chosen, Number(values.seed), values.sample === undefined ? chosen.length : Number(values.sample))
   console.error(`${mutants.length} of ${chosen.length} mutants`)
   if (values.list) {
@@ -56,8 +61,9 @@ async function main (): Promise<boolean> {
     return true
   }
   if (mutants.length === 0) return true
-  const judged = await judgeAll(mutants, programs, await reachOfTests(programs))
-  const { text, isEnough } = report(judged, readListed())
+  const listed = readListed()
+  const judged = await judgeAll(mutants, { programs, reaches: await reachOfTests(programs), journal, listed })
+  const { text, isEnough } = report(judged, listed)
   console.log(text)
   return isEnough
 }
@@ -75,8 +81,14 @@ async function reachOfTests (programs: ReadonlyMap<string, Program>): Promise<Re
   return reaches
 }
 
-async function judgeAll (mutants: readonly Mutant[], programs: ReadonlyMap<string, Program>, reaches: readonly Reach[]): Promise<Judged[]> {
-  const journal = openJournal()
+interface Material {
+  readonly programs: ReadonlyMap<string, Program>
+  readonly reaches: readonly Reach[]
+  readonly journal: Journal
+  readonly listed: readonly Listed[]
+}
+
+async function judgeAll (mutants: readonly Mutant[], { programs, reaches, journal, listed }: Material): Promise<Judged[]> {
   const court = openCourt({ past: journal.all, budgetMs: Number(values.budget) * 1000, clock })
   const judged: Judged[] = []
   const began = clock()
@@ -85,14 +97,14 @@ async function judgeAll (mutants: readonly Mutant[], programs: ReadonlyMap<strin
   await inParallel(mutants, async mutant => {
     const program = programs.get(mutant.file)!
     const candidates = reaches.map(reach => findCandidate(reach, mutant, program)).filter((found): found is Candidate => found !== undefined)
-    const known = journal.find(mutant.id, program.hash, testsOf(candidates))
+    const known = isListed(mutant, listed) ? notTried(mutant) : journal.find(mutant.id, program.hash, testsOf(candidates))
     const verdict = known ?? await court.judge(mutant, program, candidates)
     if (!known) {
       journal.write(verdict)
       done++
     }
     judged.push({ mutant, verdict })
-    if (verdict.end === 'survived' || verdict.end === 'unreached') alive++
+    if (!isDead(verdict) && !isListed(mutant, listed)) alive++
     const left = done === 0 ? 0 : (clock() - began) / done * (mutants.length - judged.length) / 60_000
     progress(`${judged.length} of ${mutants.length} judged, ${alive} alive, ${Math.ceil(left)} min left`)
   })
@@ -100,14 +112,16 @@ async function judgeAll (mutants: readonly Mutant[], programs: ReadonlyMap<strin
   return judged
 }
 
+/** A listed mutant is known to live. */
+function notTried ({ id, file }: Mutant): Verdict {
+  return { id, file, program: '', tests: '', end: 'survived', runs: 0 }
+}
+
 async function inParallel<Item> (items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const queue = [...items]
-  const stop = (): void => { queue.length = 0 }
-  process.once('SIGINT', stop).once('SIGTERM', stop)
   await Promise.all(Array.from({ length: Number(values.jobs) }, async () => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item)
+    for (let item = queue.shift(); item !== undefined && !stopped.signal.aborted; item = queue.shift()) await work(item)
   }))
-  process.off('SIGINT', stop).off('SIGTERM', stop)
 }
 
 /** Whether a mutant is on a line that differs from main; on main itself, from the commit before. */
@@ -125,6 +139,9 @@ function changedLines (): (mutant: Mutant) => boolean {
   }
   return mutant => lines.get(mutant.file)?.has(mutant.lineNumber) ?? false
 }
+
+const stopped = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopped.abort())
 
 let lastTold = -Infinity
 function progress (text: string): void {

@@ -78,6 +78,7 @@ t.test('A verdict holds until its file changes, and that of a survivor until a t
   t.equal(journal.find('dead', 'other program', 't'), undefined)
   t.match(journal.find('alive', 'p', 't'), { end: 'survived' })
   t.equal(journal.find('alive', 'p', 'other tests'), undefined)
+  t.same(journal.survivors(), ['alive'])
 })
 
 t.test('The same seed gives the same sample, and another one another', async t => {

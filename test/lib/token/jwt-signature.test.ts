@@ -15,6 +15,7 @@ t.test('A signature is that of its key, or it is none', async t => {
   t.equal(verify(token, pemOf(made.publicKey), 'RS256'), true)
   t.equal(verify(token, pemOf(other), 'RS256'), false)
   t.equal(verify(`${token.slice(0, -8)}AAAAAAAA`, pemOf(made.publicKey), 'RS256'), false)
+  for (const alg of ['RS384', 'PS256', 'ES256', 'EdDSA'] as const) t.equal(verify(token, pemOf(made.publicKey), alg), false, `${alg}, which the token does not name`)
   t.equal(verify(token, 'no key', 'RS256'), false)
   t.equal(verify('no token', pemOf(made.publicKey), 'RS256'), false)
 })
