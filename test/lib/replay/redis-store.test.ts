@@ -638,6 +638,19 @@ t.test('a cluster is reached by any of its nodes', async (t) => {
   t.strictSame(reasons(), ['available', 'cluster', 'available', 'unreachable', 'available'])
 })
 
+t.test('In a cluster no record is sent twice: it may have been made', async (t) => {
+  for (const reply of ['-CLUSTERDOWN The cluster is down\r\n', 'close'] as const) {
+    const fake = await startFake(t)
+    const { store } = await open(t, `redis://127.0.0.1:${fake.port}?cluster=true`)
+    await until('it is ready', () => store.state().ready)
+    fake.override = ([name, ...words]) => name === 'SET' && words.includes('NX') ? reply : undefined
+    t.equal(await record(store, 'a'), 'replay_unavailable')
+    // Longer than the client would wait before it sends a command again.
+    await delay(250)
+    t.equal(recordsOf(fake).length, 1, reply)
+  }
+})
+
 t.test('Sentinels lead to the master', async (t) => {
   const fake = await startFake(t)
   const { store } = await open(t, `redis://127.0.0.1:1,127.0.0.1:${fake.port}?sentinel=main`)
