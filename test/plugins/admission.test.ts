@@ -15,6 +15,7 @@ import { ANY_TOKEN } from '../../lib/guard/requirement.ts'
 import type { ReceivedRequest } from '../../lib/message.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
+import type { TokenIssuer } from '../../lib/token/issuer-table.ts'
 import { createVerifiedToken } from '../../lib/token/verified-tokens.ts'
 import auth from '../../plugins/auth.ts'
 import { startApp } from '../helpers/app.ts'
@@ -251,4 +252,15 @@ t.test('A handler that asks again after a refusal is answered anew; what is aske
   t.equal(await reasonOf(request), 'in')
   t.equal(await reasonOf(request), 'in', 'and who has passed is not asked again')
   t.equal(asked, 2)
+})
+
+t.test('When an app closes, what its guard has opened closes with it', async t => {
+  const issuer = await startIssuer(t)
+  const app = await startOther(t, issuer)
+  await app.ready()
+  t.equal(app.guardParts.replay.state().reason, undefined)
+  await app.close()
+  t.equal(app.guardParts.replay.state().reason, 'closed')
+  const [{ keys }] = app.guardParts.issuers!.all() as [TokenIssuer]
+  await t.rejects(keys.fetchCandidates('k1', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
 })

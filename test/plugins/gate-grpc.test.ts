@@ -49,12 +49,12 @@ function frame (message: Buffer): Buffer {
 
 /** A question as Envoy sends it, with fields that are passed over. */
 function question ({ method = 'GET', path = '/any/x', host = 'api.example', scheme = 'https', headers = {}, raw = [] }: {
-  method?: string, path?: string, host?: string, scheme?: string, headers?: Record<string, string>, raw?: ReadonlyArray<readonly [string, string]>
+  method?: string | null, path?: string | null, host?: string | null, scheme?: string | null, headers?: Record<string, string>, raw?: ReadonlyArray<readonly [string, string]>
 }): Buffer {
   const http = Buffer.concat([
-    field(2, method),
+    ...method === null ? [] : [field(2, method)],
     ...Object.entries(headers).map(([name, value]) => field(3, Buffer.concat([field(1, name), field(2, value)]))),
-    field(4, path), field(5, host), field(6, scheme), field(9, 12345678),
+    ...[path, host, scheme].flatMap((text, index) => text === null ? [] : [field(4 + index, text)]), field(9, 12345678),
     ...raw.length > 0 ? [field(13, Buffer.concat(raw.map(([name, value]) => field(1, Buffer.concat([field(1, name), field(3, value)])))))] : []
   ])
   const source = Buffer.concat([Buffer.from([0x0d, 1, 2, 3, 4]), Buffer.from([0x11, 1, 2, 3, 4, 5, 6, 7, 8])])
@@ -109,7 +109,7 @@ t.test('Envoy asks over gRPC, and gets the answers of the guard.', async t => {
   t.equal(read(await call(question({ raw: Object.entries(proof()) }))).passed, true, 'raw headers')
   t.equal(read(await call(question({ raw: [...Object.entries(proof()), ['DPoP', 'another']] }))).passed, false, 'two proofs')
   t.equal(read(await call(question({ path: '/open/x' }))).passed, true, 'anyone')
-  for (const [title, parts] of Object.entries({ rule: { path: '/elsewhere' }, path: { path: '/open/../any' }, host: { host: '' }, scheme: { scheme: '' }, method: { method: 'x' } })) {
+  for (const [title, parts] of Object.entries({ rule: { path: '/elsewhere' }, path: { path: '/open/../any' }, host: { host: '' }, scheme: { scheme: '' }, method: { method: 'x' }, 'no path': { path: null }, 'no host': { path: '/open/x', host: null }, 'no scheme': { path: '/open/x', scheme: null }, 'no method': { path: '/open/x', method: null } })) {
     t.equal(read(await call(question({ ...parts, headers: { authorization: `Bearer ${issuer.token()}` } }))).passed, false, title)
   }
 })

@@ -2,7 +2,7 @@ import { createHash, createPublicKey, generateKeyPairSync, sign, verify } from '
 import type { JsonWebKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { ALGORITHMS, encodeDer, verifySignature, JWS_ALGS } from '../../../lib/jose/signature.ts'
+import { ALGORITHMS, encodeDer, isSameAlg, verifySignature, JWS_ALGS } from '../../../lib/jose/signature.ts'
 import type { JwsAlg } from '../../../lib/jose/signature.ts'
 import { createClientKeys } from '../../../lib/dpop/client-keys.ts'
 import type { ClientKeys } from '../../../lib/dpop/client-keys.ts'
@@ -100,6 +100,11 @@ t.test('A segment is canonical base64url of a JSON object in UTF-8', async t => 
 
   t.same(splitCompactJws('AA.AAA.AAAA'), { header: 'AA', payload: 'AAA', signature: 'AAAA' })
   for (const text of ['AA.AAA', '.AAA.AAAA', 'AA..AAAA', 'AA.AAA.', 'AA.AAA.AAAA.AAAA', 'AB.AAA.AAAA', 'AA.AAB.AAAA', 'AA.AAA.AB', 'A', '']) t.equal(splitCompactJws(text), undefined, text)
+})
+
+t.test('EdDSA and Ed25519 are two names of one algorithm, and no others are', async t => {
+  for (const [ofKey, alg] of [['EdDSA', 'Ed25519'], ['Ed25519', 'EdDSA'], ['EdDSA', 'EdDSA'], ['ES256', 'ES256']] as const) t.equal(isSameAlg(ofKey, alg), true, `${ofKey} ${alg}`)
+  for (const [ofKey, alg] of [['EdDSA', 'ES256'], ['ES256', 'EdDSA'], ['RS256', 'PS256'], [undefined, 'EdDSA'], [undefined, 'RS256'], ['Ed448', 'EdDSA']] as const) t.equal(isSameAlg(ofKey, alg), false, `${ofKey} ${alg}`)
 })
 
 t.test('A media type is told in any case, with or without application/', async t => {
@@ -226,6 +231,10 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
       result = (error as Refusal).reason
     }
     t.equal(result, accepted ? 'accepted' : 'proof_key', title)
+  }
+  for (const name of ['x', 'y'] as const) {
+    const padded = Buffer.concat([Buffer.alloc(1), Buffer.from(ec[name]!, 'base64url')]).toString('base64url')
+    t.throws(() => parsePublicJwk({ ...ec, [name]: padded }, ALGORITHMS.ES256), { name: 'Refusal', reason: 'proof_key' }, `${name} with a leading zero byte: one key must not have two thumbprints`)
   }
   // On the curve's field, and not on the curve.
   const off = parsePublicJwk({ ...ec, y: `${ec.y![0] === 'A' ? 'B' : 'A'}${ec.y!.slice(1)}` }, ALGORITHMS.ES256)

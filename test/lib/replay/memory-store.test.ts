@@ -326,6 +326,28 @@ t.test('counters go back by less than 18 hours of what they have seen, and never
   t.equal(counts.live, 0)
 })
 
+t.test('the counts of one key forget a second when it comes, in one step or in many', async t => {
+  for (const ahead of [1, 2, 100]) {
+    const counts = new SecondCounts(START)
+    counts.add(START + ahead)
+    counts.add(START + ahead + 1)
+    t.same([counts.live, counts.latest], [2, START + ahead + 1])
+    counts.moveTo(START + ahead - 1)
+    t.equal(counts.live, 2)
+    counts.moveTo(START + ahead)
+    t.equal(counts.live, 1)
+    counts.remove(START + ahead + 1)
+    t.equal(counts.live, 0)
+  }
+  const far = new SecondCounts(START)
+  far.add(START + 100)
+  far.moveTo(START + 100)
+  t.equal(far.live, 0)
+  far.add(START + 50)
+  far.moveTo(START + 50)
+  t.equal(far.live, 0, 'a second that is before the horizon counts until the next step')
+})
+
 t.test('counters agree with a plain list of what they counted, wherever time goes', async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('add' as const), ahead: fc.oneof(fc.nat(400), fc.nat(2 ** 18), fc.nat(2 ** 30)) }),
