@@ -81,20 +81,19 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     const exchange = transport.open()
     exchanges.add(exchange)
     await place
-    try {
-      const answer = await post(token, exchange)
+    return post(token, exchange).then(answer => {
       counts[answer ? 'active' : 'inactive']++
       return answer
-    } catch (error) {
+    }, error => {
       counts.failures++
       const { word, detail } = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name)
       throw unavailable(word, detail)
-    } finally {
+    }).finally(() => {
       exchanges.delete(exchange)
       exchange.close()
       running.delete(token)
       leavePlace()
-    }
+    })
   }
 
   async function post (token: string, exchange: PostingExchange): Promise<IntrospectionAnswer> {

@@ -64,6 +64,15 @@ t.test('A request that would be sent a second time fails.', async t => {
   await t.rejects(ended.answer, { name: 'UpstreamError', statusCode: 504 })
   ended.onRequestStart(controller())
   t.match(aborted[2], { statusCode: 504 }, 'one that has ended does not begin')
+
+  const unread = new Exchange(() => {})
+  const upstream = Object.assign(controller(), { rawHeaders: [], resume () {}, pause () {} })
+  unread.onRequestStart(upstream)
+  unread.onResponseStart(upstream, 200)
+  const { body } = await unread.answer
+  body.destroy()
+  await new Promise(resolve => body.once('close', resolve))
+  t.match(aborted[3], { statusCode: 499 }, 'the upstream need not go on if nobody reads')
 })
 
 t.test('No protocol is asked for that carries further requests.', t => {
