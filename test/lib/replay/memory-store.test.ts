@@ -307,6 +307,19 @@ t.test('without a monotonic clock every leap is believed', async (t) => {
   t.equal(clock.wall, time)
 })
 
+t.test('a key has its share and no more, however its records are spread over time', async (t) => {
+  const world = createWorld(400)
+  let name = 0
+  const fill = (count: number): string[] => Array.from({ length: count }, () => world.record(name++, START + 1000, 'k'))
+  world.record('short', START + 1, 'k')
+  t.same(new Set(fill(40)), new Set(['first']))
+  world.pass(20 + LATE_RECORD_SECONDS)
+  t.same(new Set(fill(60)), new Set(['first']))
+  t.same(fill(3), ['replay_share_exceeded', 'replay_share_exceeded', 'replay_share_exceeded'])
+  t.equal(world.store.state().entries, 100)
+  t.equal(world.record('other', START + 1000), 'first')
+})
+
 t.test('counters go back by less than 18 hours of what they have seen, and never behind a death', async t => {
   const HALF = 2 ** 16
   const counts = createExpiryCounts(START)

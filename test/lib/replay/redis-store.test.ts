@@ -697,6 +697,18 @@ t.test('errors of the client have stable names', async (t) => {
   t.equal(faultOf(error('x', { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })), 'tls')
   t.equal(faultOf(error('x', { code: 'ERR_TLS_CERT_ALTNAME_INVALID' })), 'tls')
   t.equal(faultOf(error('ERR unknown', { name: 'ReplyError' })), 'refused_write')
+  const replies: ReadonlyArray<readonly [reply: string, fault: string]> = [
+    ['READONLY You can', 'readonly'], ['MASTERDOWN Link', 'readonly'], ['OOM command', 'oom'], ['WRONGPASS invalid', 'auth'], ['NOAUTH', 'auth'], ['NOPERM this', 'auth'],
+    ['ERR invalid password', 'auth'], ['ERR AUTH <password>', 'auth'], ['LOADING Redis', 'loading'], ['CLUSTERDOWN', 'cluster'], ['MOVED 1 a:1', 'cluster'], ['ASK 1 a:1', 'cluster'],
+    ['CROSSSLOT Keys', 'cluster'], ['ERR This instance has cluster support disabled', 'cluster'], ['ERR DB index is', 'database'], ['ERR SELECT is not allowed', 'database'],
+    ['ERR max number of clients', 'max_clients']
+  ]
+  for (const [reply, fault] of replies) {
+    t.equal(faultOf(error(reply, { name: 'ReplyError' })), fault, reply)
+    t.equal(faultOf(error(`ERR in a script: ${reply}`, { name: 'ReplyError' })), 'refused_write', 'only at the beginning: the rest may be what was sent')
+  }
+  t.equal(faultOf(error('Socket timeout. x')), 'timeout')
+  t.equal(faultOf(error('Unknown RESP type: 72')), 'not_redis')
   t.equal(faultOf(error('All sentinels are unreachable. Retrying from scratch after 10ms.')), 'unreachable')
   t.equal(faultOf(error('Connection is closed.')), null)
   t.equal(faultOf(error('Failed to refresh slots cache.', { lastNodeError: error('NOAUTH Authentication required.') })), 'auth')
