@@ -37,7 +37,7 @@ t.test('Under overload every route of the API is turned away before its guard, a
 
   measure.eventLoopDelay = 0
   t.equal((await app.inject('/api/public')).statusCode, 200)
-  t.match(log.filter(({ level }) => level === 40), [{ event: 'overload_began', eventLoopDelayMs: 501 }, { event: 'overload_ended', shed: 3 }])
+  t.match(log.filter(({ level }) => level === 40), [{ event: 'overload_began', eventLoopDelayMs: 501, msg: 'overload began' }, { event: 'overload_ended', shed: 3, msg: 'overload ended' }])
   t.equal(log.filter(({ level }) => level >= 40).length, 2, 'two lines in all, not one for each request')
 })
 

@@ -121,7 +121,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate:\n  statementKey: key.pem', 'config.yaml, line 5: gate.statementKey needs gate.statementAudience (or gate.upstream), because each statement names its reader'],
     ...['http://a/b', 'http://a?b', 'ftp://a', 'a:80', 'http://u@a', 'http://a b', '[http://a]'].map((upstream): [string, string] => [`gate:\n  upstream: ${upstream}`, 'config.yaml, line 5: gate.upstream is not usable; allowed: http or https URL of a host, with a port or without, and nothing more']),
     ...['[a.b, a_b]', 'email', '{ "a b": c }', '{ a: [b] }', '[[a]]'].map((claims): [string, string] => [`gate:\n  claims: ${claims}`, 'config.yaml, line 5: gate.claims is not usable']),
-    ['gate:\n  timeoutSeconds: 0', 'config.yaml, line 5: gate.timeoutSeconds is not usable; allowed: 1 to 86400'],
+    ...['0', '86401', '1.5', '"1e1"', '" 5"', '""', 'true', '[5]'].map((given): [string, string] => [`gate:\n  timeoutSeconds: ${given}`, 'config.yaml, line 5: gate.timeoutSeconds is not usable; allowed: 1 to 86400']),
     ['gate:\n  passCredentials: "yes"', 'config.yaml, line 5: gate.passCredentials is not usable; allowed: true, false'],
     ['gate:\n  ownPrefix: -x', 'config.yaml, line 5: gate.ownPrefix is not usable; allowed: a path of plain segments, such as /-'],
     ['gate:\n  statementAudience: []', 'config.yaml, line 5: gate.statementAudience is not usable; allowed: any non-empty string']
@@ -131,6 +131,10 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     t.equal(problems.length, 1, `${gate}: ${problems.join(' | ')}`)
     t.ok(problems[0]?.startsWith(problem), problem)
   }
+})
+
+t.test('The least and the most that a number may be are taken.', async t => {
+  for (const [given, expected] of [['1', 1], ['86400', 86400], ['"86400"', 86400]] as const) t.equal((await read(`gate:\n  timeoutSeconds: ${given}`)).gate!.timeoutSeconds, expected)
 })
 
 t.test('Options have no lines, so a problem has only the path.', t => {

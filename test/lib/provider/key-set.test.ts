@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parseKeySet, UNUSABLE_KEYS, usableKey } from '../../../lib/provider/key-set.ts'
+import { createKeyRing, isSameSet, keyChanges } from '../../../lib/provider/key-ring.ts'
+import type { SigningKey } from '../../../lib/provider/key-ring.ts'
 import { parseDocument } from '../../../lib/provider/provider-document.ts'
 import { KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
 import { PROVIDER_FAILURES } from '../../../lib/provider/provider-failure.ts'
@@ -187,4 +189,25 @@ t.test('docs/operating.md explains each state, failure and reason', async (t) =>
   t.same(rows('States'), KEY_SOURCE_STATUSES)
   t.same(rows('Failures'), PROVIDER_FAILURES)
   t.same(rows('Entries that are passed over'), UNUSABLE_KEYS)
+})
+
+t.test('A ring gives each key that may have signed a token once, and eight at most', async t => {
+  const key = (name: string, kid: string | undefined, algs: SigningKey['algs'] = ['RS256']): [string, SigningKey] => [name, { kid, pem: name, algs }]
+  const names = (found: readonly SigningKey[]): string => found.map(({ pem }) => pem).join(' ')
+  const ring = createKeyRing(new Map([key('a', 'k1'), key('b', undefined), key('c', 'k1', ['RS256', 'PS256']), key('d', 'k2', ['ES256'])]))
+  t.equal(names(ring.candidates(undefined, 'RS256')), 'a b c')
+  t.equal(names(ring.candidates('k1', 'RS256')), 'a c')
+  t.equal(names(ring.candidates('k1', 'PS256')), 'c')
+  t.equal(names(ring.candidates('k2', 'RS256')), '')
+  t.equal(names(ring.candidates('k1', 'RS512')), '')
+  const many = createKeyRing(new Map(Array.from({ length: 10 }, (_, index) => key(String(index), 'k'))))
+  t.equal(names(many.candidates('k', 'RS256')), '0 1 2 3 4 5 6 7')
+  t.equal(names(many.candidates(undefined, 'RS256')), '0 1 2 3 4 5 6 7')
+})
+
+t.test('Two sets are the same if they hold the same keys in the same order', async t => {
+  const set = (...names: string[]) => new Map(names.map(name => [name, { kid: name, pem: name, algs: [] }]))
+  t.equal(isSameSet(set('a', 'b'), set('a', 'b')), true)
+  for (const other of [set('b', 'a'), set('a'), set('a', 'b', 'c'), set('a', 'c')]) t.equal(isSameSet(set('a', 'b'), other), false)
+  t.same(keyChanges(set('a', 'b', 'c'), set('c', 'd')), { added: 1, removed: 2 })
 })
