@@ -247,3 +247,20 @@ t.test('an exchange that is closed cuts its request, and those that share its co
   t.equal((await next.get(provider.jwksUri)).status, 200)
   next.close()
 })
+
+t.test('an exchange that is over ends its request, also on connections that are shared', async (t) => {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  for (const behaviour of [hang(), drip()]) {
+    let cut: Promise<unknown> | undefined
+    provider.jwks = (request, response) => {
+      cut = new Promise(resolve => response.once('close', resolve))
+      behaviour(request, response)
+    }
+    const transport = createTransport({ keepAlive: true, deadlineMs: 200 })
+    await t.rejects(transport.open().get(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
+    await cut
+    t.pass('the provider sees that nobody waits any more')
+    transport.close()
+  }
+})
