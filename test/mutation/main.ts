@@ -25,7 +25,7 @@ const USAGE = `npm run test:mutation -- [options]
   --list          lists the mutants and runs nothing
 
 Ctrl-C shows the figures so far. What is judged already is kept in node_modules/.cache/mutation until the file, or for a survivor a test, changes.
-The code is 1 if a folder is below its target, or survivors of --changed are left.`
+The code is 1 if a folder is below its target.`
 
 const { values } = parseArgs({
   options: {
