@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { AUDIENCE } from './issuer.ts'
 import type { Issuer } from './issuer.ts'
+import type { Owner } from './owner.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 const fastify = join(root, 'node_modules/.bin/fastify')
@@ -32,7 +33,9 @@ export interface Instance {
   /** Waits until readiness is 200, or 503 with this reason of the replay store. Gives the checks. */
   untilReady (): Promise<Checks>
   untilReplay (reason: string): Promise<Checks>
+  readonly pid: number
   terminate (): void
+  signal (signal: NodeJS.Signals): void
   /** The exit code, once it has ended. */
   readonly ended: Promise<number | null>
 }
@@ -40,7 +43,7 @@ export interface Instance {
 export type Environment = Readonly<Record<string, string>>
 
 /** Starts an instance and waits until it listens. It ends with the test, at the latest. */
-export async function startInstance (t: Test, directory: string, issuer: Issuer, env: Environment = {}): Promise<Instance> {
+export async function startInstance (t: Owner, directory: string, issuer: Pick<Issuer, 'url'>, env: Environment = {}): Promise<Instance> {
   const { child, output, ended } = spawnInstance(t, directory, { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, PORT: '0', ...env })
   let url: string | undefined
   while ((url = /listening at (http:\/\/127\.0\.0\.1:\d+)/.exec(output())?.[1]) === undefined) {
@@ -66,13 +69,15 @@ export async function startInstance (t: Test, directory: string, issuer: Issuer,
     answered: route => output().split('\n').filter(line => line.includes('"request answered"') && line.includes(`"route":"${route}"`)).length,
     untilReady: () => until('ready', status => status === 200),
     untilReplay: reason => until(reason, (status, checks) => status === 503 && checks.replay === reason),
+    pid: child.pid!,
     terminate: () => { child.kill('SIGTERM') },
+    signal: signal => { child.kill(signal) },
     ended
   }
 }
 
 /** The process alone, for a start that fails. It runs where no settings lie about, and only what a program needs to run at all is taken from the environment of the tests. */
-export function spawnInstance (t: Test, directory: string, env: Environment): { child: ReturnType<typeof spawn>, output: () => string, ended: Promise<number | null> } {
+export function spawnInstance (t: Owner, directory: string, env: Environment): { child: ReturnType<typeof spawn>, output: () => string, ended: Promise<number | null> } {
   const words = scripts.start.replaceAll('dist/', `${directory}/`).split(' ').slice(1)
   const { PATH, HOME } = process.env
   const child = spawn(process.execPath, [fastify, ...words, '--address', '127.0.0.1'], { cwd: directory, env: { PATH, HOME, _TAPJS_PROCESSINFO_COVERAGE_: '0', ...env }, stdio: ['ignore', 'pipe', 'pipe'] })

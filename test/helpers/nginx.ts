@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Test } from 'tap'
+import type { Owner } from './owner.ts'
 
 const CONFIGURATIONS = join(import.meta.dirname, '..', '..', 'deploy', 'nginx')
 
@@ -33,8 +34,19 @@ export interface NginxParts {
   readonly replacements: Readonly<Record<string, string>>
 }
 
+export interface Nginx {
+  /** Signals the master only: SIGHUP reads the configuration again. */
+  signal (signal: NodeJS.Signals): void
+  /** Signals the master and its worker. */
+  signalAll (signal: NodeJS.Signals): void
+  /** Kills both without warning. */
+  kill (): Promise<void>
+  /** Starts it on the same port. */
+  start (): Promise<void>
+}
+
 /** Real nginx with a configuration of deploy/nginx on a port of loopback. It ends with the test. */
-export async function startNginx (t: Test, { file, port, replacements }: NginxParts): Promise<void> {
+export async function startNginx (t: Owner, { file, port, replacements }: NginxParts): Promise<Nginx> {
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-nginx-'))
   chmodSync(directory, 0o755)
   mkdirSync(join(directory, 'logs'))
@@ -48,15 +60,37 @@ export async function startNginx (t: Test, { file, port, replacements }: NginxPa
   writeFileSync(join(directory, 'nginx.conf'), mainConfiguration(file))
 
   const errorLog = join(directory, 'logs', 'error.log')
-  const child = spawn(nginxProgram!, ['-p', directory, '-c', 'nginx.conf', '-e', errorLog], { stdio: 'ignore' })
-  const ended = new Promise<void>((resolve) => child.on('exit', () => resolve()))
+  let child: ChildProcess
+  let ended: Promise<void>
+  const nginx: Nginx = {
+    signal (signal) { child.kill(signal) },
+    signalAll (signal) {
+      // The worker first: a master that is gone has none any more.
+      for (const worker of workersOf(child.pid!)) process.kill(worker, signal)
+      child.kill(signal)
+    },
+    async kill () {
+      // A master that runs would start another worker.
+      child.kill('SIGSTOP')
+      nginx.signalAll('SIGKILL')
+      await ended
+    },
+    async start () {
+      child = spawn(nginxProgram!, ['-p', directory, '-c', 'nginx.conf', '-e', errorLog], { stdio: 'ignore' })
+      ended = new Promise<void>((resolve) => child.on('exit', () => resolve()))
+      for (let tries = 0; !await isListening(port); tries++) {
+        if (child.exitCode !== null || tries > 200) throw new Error(`nginx did not start: ${existsSync(errorLog) ? readFileSync(errorLog, 'utf8') : ''}`)
+        await new Promise((resolve) => setTimeout(resolve, 25))
+      }
+    }
+  }
   t.teardown(async () => {
     child.kill('SIGTERM')
     await ended
     rmSync(directory, { recursive: true, force: true })
   })
-  for (let tries = 0; !await isListening(port); tries++) {
-    if (child.exitCode !== null || tries > 200) throw new Error(`nginx did not start: ${existsSync(errorLog) ? readFileSync(errorLog, 'utf8') : ''}`)
-    await new Promise((resolve) => setTimeout(resolve, 25))
-  }
+  await nginx.start()
+  return nginx
 }
+
+const workersOf = (pid: number): number[] => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import getPort from 'get-port'
-import type { Test } from 'tap'
+import type { Owner } from './owner.ts'
 
 /** Where a program is, if it is installed. */
 export function findProgram (name: string): string | undefined {
@@ -36,7 +36,7 @@ export interface RedisServer {
 }
 
 /** A redis-server on loopback that keeps nothing on disk and ends with the test. */
-export async function startRedis (t: Test, args: string[] = [], port?: number): Promise<RedisServer> {
+export async function startRedis (t: Owner, args: string[] = [], port?: number): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-redis-'))
   let current = args
   let child: ChildProcess | undefined

@@ -1,0 +1,199 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Agent, request } from 'undici'
+import type { Random } from '../fuzz/random.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import type { DpopClient } from '../helpers/dpop-client.ts'
+import { makeIssuerKey } from '../helpers/issuer.ts'
+import type { IssuerKey } from '../helpers/issuer.ts'
+import type { Entry, Part } from './ledger.ts'
+import { nowMs } from './site.ts'
+import type { Site } from './site.ts'
+
+/** A request that is to be sent. */
+interface Call {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly jti?: string
+}
+
+/** Somebody with a key, whose token is bound to it and made anew when the keys of the provider rotate. */
+interface User {
+  readonly client: DpopClient
+  /** Bound to the key. */
+  bound (): string
+  bearer (): string
+}
+
+export interface Crowd {
+  readonly site: Site
+  readonly random: Random
+  readonly users: readonly User[]
+  readonly thief: DpopClient
+  readonly forger: IssuerKey
+  readonly opaque: readonly string[]
+  /** Calls with a proof that have been accepted. */
+  readonly used: Call[]
+}
+
+interface Actor {
+  readonly kind: string
+  readonly role: Entry['role']
+  readonly needs: readonly Part[]
+  make (crowd: Crowd): Call
+  /** How many copies go out at once. */
+  readonly copies?: number
+}
+
+const THROUGH_NGINX: readonly Part[] = ['nginx', 'instance', 'clock']
+const THROUGH_GATE: readonly Part[] = ['gate', 'upstream']
+const MOST_USED = 3000
+
+const aUser = ({ random, users }: Crowd): User => random.among(users)
+const toSite = ({ site }: Crowd, authorization: string, path = '/api/private'): Call =>
+  ({ url: site.url + path, headers: { host: new URL(site.publicUrl).host, authorization } })
+const gateTarget = ({ site }: Crowd, kind: string, id: string): string => `${site.gateUrl}/api/orders?kind=${kind}&id=${id}`
+
+function dpopCall ({ site }: Crowd, token: string, client: DpopClient, url = `${site.publicUrl}/api/private`): Call {
+  const jti = randomUUID()
+  const proof = client.proof({ token, url, claims: { jti } })
+  return { url: `${site.url}/api/private`, headers: { host: new URL(site.publicUrl).host, authorization: `DPoP ${token}`, dpop: proof }, jti }
+}
+
+function gateDpopCall (crowd: Crowd): Call {
+  const { client, bound } = aUser(crowd)
+  const token = bound()
+  const jti = randomUUID()
+  const proof = client.proof({ token, url: 'http://gate.test.example/api/orders', claims: { jti } })
+  return { url: gateTarget(crowd, 'good', jti), headers: { authorization: `DPoP ${token}`, dpop: proof }, jti }
+}
+
+function boundCall (crowd: Crowd): Call {
+  const { client, bound } = aUser(crowd)
+  return dpopCall(crowd, bound(), client)
+}
+
+const hostile = (kind: string, make: (crowd: Crowd) => Call): Actor => ({ kind, role: 'hostile', needs: [], make })
+
+export const ACTORS: readonly Actor[] = [
+  { kind: 'public', role: 'good', needs: ['nginx', 'instance'], make: crowd => toSite(crowd, 'Bearer nonsense', '/api/public') },
+  { kind: 'Bearer', role: 'good', needs: THROUGH_NGINX, make: crowd => toSite(crowd, `Bearer ${aUser(crowd).bearer()}`) },
+  { kind: 'Bearer with a new token', role: 'good', needs: THROUGH_NGINX, make: crowd => toSite(crowd, `Bearer ${crowd.site.provider.token()}`, '/api/private-scoped') },
+  { kind: 'opaque', role: 'good', needs: [...THROUGH_NGINX, 'introspection'], make: crowd => toSite(crowd, `Bearer ${crowd.random.among(crowd.opaque)}`) },
+  { kind: 'DPoP', role: 'good', needs: [...THROUGH_NGINX, 'redis'], make: boundCall },
+  { kind: 'DPoP, several copies', role: 'copy', needs: [], make: boundCall, copies: 4 },
+  { kind: 'gate, Bearer', role: 'good', needs: THROUGH_GATE, make: crowd => ({ url: gateTarget(crowd, 'good', randomUUID()), headers: { authorization: `Bearer ${aUser(crowd).bearer()}` } }) },
+  { kind: 'gate, DPoP', role: 'good', needs: [...THROUGH_GATE, 'redis'], make: gateDpopCall },
+  { kind: 'gate, several copies', role: 'copy', needs: [], make: gateDpopCall, copies: 3 },
+
+  hostile('made-up token', crowd => toSite(crowd, `Bearer ${randomBytes(20).toString('base64url')}`)),
+  hostile('forged token', crowd => toSite(crowd, `Bearer ${crowd.site.provider.token({}, { ...crowd.forger, kid: crowd.site.provider.current.kid })}`)),
+  hostile('unknown kid', crowd => toSite(crowd, `Bearer ${crowd.site.provider.token({}, { ...crowd.forger, kid: randomUUID() })}`)),
+  // Older than any clock here can be wrong.
+  hostile('expired token', crowd => toSite(crowd, `Bearer ${crowd.site.provider.token({ exp: Math.floor(Date.now() / 1000) - 7300 })}`)),
+  hostile('token for others', crowd => toSite(crowd, `Bearer ${crowd.site.provider.token({ aud: 'https://other.example' })}`)),
+  hostile('stolen token as Bearer', crowd => toSite(crowd, `Bearer ${aUser(crowd).bound()}`)),
+  hostile('stolen token with another key', crowd => dpopCall(crowd, aUser(crowd).bound(), crowd.thief)),
+  hostile('proof for another URL', crowd => {
+    const { client, bound } = aUser(crowd)
+    return dpopCall(crowd, bound(), client, `${crowd.site.publicUrl}/api/public`)
+  }),
+  hostile('garbage for a proof', crowd => ({ ...toSite(crowd, `DPoP ${aUser(crowd).bound()}`), headers: { ...toSite(crowd, `DPoP ${aUser(crowd).bound()}`).headers, dpop: `${randomBytes(30).toString('base64url')}.e30.AA` } })),
+  hostile('gate, no token', crowd => ({ url: gateTarget(crowd, 'hostile', randomUUID()), headers: {} })),
+  hostile('gate, path of two readings', crowd => ({ url: `${crowd.site.gateUrl}/api/%2e%2e/orders?kind=hostile&id=${randomUUID()}`, headers: { authorization: `Bearer ${aUser(crowd).bearer()}` } })),
+  hostile('replay', replay),
+  hostile('replay', replay)
+]
+
+function replay (crowd: Crowd): Call {
+  if (crowd.used.length === 0) return gateDpopReplayless(crowd)
+  const { url, headers } = crowd.random.among(crowd.used)
+  return { url: url.replace('kind=good', 'kind=hostile'), headers }
+}
+
+/** Before anything can be sent again. */
+const gateDpopReplayless = (crowd: Crowd): Call => ({ url: gateTarget(crowd, 'hostile', randomUUID()), headers: {} })
+
+async function makeUser (site: Site, number: number): Promise<User> {
+  const client = await createDpopClient(number % 2 === 0 ? 'ES256' : 'EdDSA')
+  const keep = (make: () => string): () => string => {
+    let token = make()
+    let key = site.provider.current
+    return () => {
+      if (key !== site.provider.current) {
+        key = site.provider.current
+        token = make()
+      }
+      return token
+    }
+  }
+  return {
+    client,
+    bound: keep(() => site.provider.token({ sub: `user-${number}`, cnf: { jkt: client.jkt } })),
+    bearer: keep(() => site.provider.token({ sub: `user-${number}` }))
+  }
+}
+
+export async function gather (site: Site, random: Random): Promise<Crowd> {
+  return {
+    site,
+    random,
+    users: await Promise.all(Array.from({ length: 8 }, (_, number) => makeUser(site, number))),
+    thief: await createDpopClient(),
+    forger: makeIssuerKey('forged'),
+    opaque: Array.from({ length: 4 }, () => site.provider.opaqueToken()),
+    used: []
+  }
+}
+
+/** What came of a request, in the words of the ledger. */
+async function send (agent: Agent, { url, headers }: Call): Promise<string> {
+  try {
+    const { statusCode, headers: answered, body } = await request(url, { dispatcher: agent, headers })
+    await body.text()
+    if (statusCode !== 401) return String(statusCode)
+    const error = /error="(\w+)"/.exec(String(answered['www-authenticate'] ?? ''))?.[1] ?? 'without an error'
+    return `401 ${error}`
+  } catch {
+    return 'broken'
+  }
+}
+
+export interface Load {
+  readonly entries: readonly Entry[]
+  stop (): Promise<void>
+}
+
+/** Every actor in turn at random, so many at once, until it is stopped. */
+export function startLoad (crowd: Crowd, atOnce: number): Load {
+  const agent = new Agent({ connections: 64, headersTimeout: 20_000, bodyTimeout: 20_000, keepAliveTimeout: 10_000 })
+  const entries: Entry[] = []
+  const end = new AbortController()
+
+  async function act ({ kind, role, needs, make, copies = 1 }: Actor): Promise<void> {
+    const call = make(crowd)
+    await Promise.all(Array.from({ length: copies }, async () => {
+      const startMs = nowMs()
+      const outcome = await send(agent, call)
+      entries.push({ kind, role, needs, startMs, endMs: nowMs(), outcome, jti: call.jti })
+      if (outcome !== '200' || call.jti === undefined) return
+      if (crowd.used.length < MOST_USED) crowd.used.push(call)
+      else crowd.used[crowd.random.below(MOST_USED)] = call
+    }))
+  }
+
+  const runs = Array.from({ length: atOnce }, async () => {
+    while (!end.signal.aborted) {
+      await act(crowd.random.among(ACTORS))
+      await delay(10 + crowd.random.below(30))
+    }
+  })
+  return {
+    entries,
+    async stop () {
+      end.abort()
+      await Promise.all(runs)
+      await agent.close()
+    }
+  }
+}

@@ -1,0 +1,80 @@
+/** What a request needs on its way. */
+export type Part = 'nginx' | 'instance' | 'redis' | 'introspection' | 'clock' | 'gate' | 'upstream'
+
+/** A request, and what came of it. */
+export interface Entry {
+  readonly kind: string
+  /** It must be accepted, must never be, or is one of several copies. */
+  readonly role: 'good' | 'hostile' | 'copy'
+  readonly needs: readonly Part[]
+  readonly startMs: number
+  readonly endMs: number
+  /** `200`, `503`, `401 invalid_token`, or `broken` if the connection failed. */
+  readonly outcome: string
+  /** Of its proof. */
+  readonly jti?: string
+}
+
+/** A fault from its beginning until all has recovered, and the outcomes that it excuses for requests that need this part. */
+export interface Window {
+  readonly fault: string
+  readonly part: Part
+  readonly excuses: readonly string[]
+  readonly startMs: number
+  readonly endMs: number
+}
+
+export interface Ledger {
+  readonly entries: readonly Entry[]
+  readonly windows: readonly Window[]
+  /** The jti of each proof that a server has answered with 200, written down by that server. */
+  readonly accepted: readonly string[]
+  /** The ids of the requests that have reached the upstream, and the kind of each. */
+  readonly arrived: ReadonlyArray<{ readonly kind: string, readonly id: string }>
+}
+
+export interface Sums {
+  readonly requests: number
+  readonly good: number
+  readonly excused: number
+  readonly hostile: number
+  readonly copies: number
+  readonly acceptedProofs: number
+  readonly violations: readonly string[]
+}
+
+const overlaps = (entry: Entry, window: Window): boolean => entry.startMs <= window.endMs && window.startMs <= entry.endMs
+
+/** @returns the fault that excuses what came of a good request, if there is one */
+export function excuse (entry: Entry, windows: readonly Window[]): Window | undefined {
+  return windows.find(window => entry.needs.includes(window.part) && window.excuses.includes(entry.outcome) && overlaps(entry, window))
+}
+
+function findRepeated (ids: readonly string[]): string[] {
+  const seen = new Set<string>()
+  return ids.filter(id => seen.size === seen.add(id).size)
+}
+
+/** Whether all was as it must be. Times of one clock that never leaps. */
+export function sumUp ({ entries, windows, accepted, arrived }: Ledger): Sums {
+  const violations: string[] = []
+  const tell = ({ kind, outcome, startMs, endMs }: Entry, what: string): void => {
+    violations.push(`${what}: ${kind}, ${outcome}, ${Math.round(startMs)} to ${Math.round(endMs)} ms`)
+  }
+  let excused = 0
+  const counted = new Set(accepted)
+  for (const entry of entries) {
+    const { role, outcome, jti } = entry
+    if (outcome.startsWith('500')) tell(entry, 'a 500')
+    else if (role === 'hostile' && outcome.startsWith('2')) tell(entry, 'a hostile request has passed')
+    else if (role === 'good' && outcome !== '200' && excuse(entry, windows)) excused++
+    else if (role === 'good' && outcome !== '200') tell(entry, 'a good request was refused')
+    // Without this, a server that counts nothing would look like one that accepts nothing twice.
+    if (outcome === '200' && jti !== undefined && !counted.has(jti)) tell(entry, 'no server has counted it')
+  }
+  for (const jti of findRepeated(accepted)) violations.push(`a proof was accepted twice: ${jti}`)
+  for (const id of findRepeated(arrived.map(({ id }) => id))) violations.push(`a request has reached the upstream twice: ${id}`)
+  for (const { kind } of arrived) if (kind === 'hostile') violations.push('a hostile request has reached the upstream')
+  const count = (role: Entry['role']): number => entries.filter(entry => entry.role === role).length
+  return { requests: entries.length, good: count('good'), excused, hostile: count('hostile'), copies: count('copy'), acceptedProofs: accepted.length, violations }
+}

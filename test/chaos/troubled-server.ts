@@ -1,0 +1,56 @@
+import { createServer } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Owner } from '../helpers/owner.ts'
+
+export interface TroubledServer {
+  readonly origin: string
+  isWell (): boolean
+  /** As it should be. Requests that came while it hung are answered now. */
+  recover (): Promise<void>
+  /** Nothing listens, and all connections are cut. */
+  stop (): Promise<void>
+  hang (): void
+  /** Each answer takes so much longer. */
+  slow (ms: number): void
+  fail (status: number): void
+  /** Each answer breaks off. */
+  breakOff (): void
+}
+
+/** A server on loopback that answers by `answer`, unless it is in trouble. It ends with its owner. */
+export async function startTroubled (t: Owner, answer: RequestListener): Promise<TroubledServer> {
+  let behave: RequestListener = answer
+  const waiting: Array<[IncomingMessage, ServerResponse]> = []
+  const server = createServer((request, response) => { behave(request, response) })
+  const listen = (port: number): Promise<void> => new Promise(resolve => server.listen(port, '127.0.0.1', resolve))
+  await listen(0)
+  const { port } = server.address() as AddressInfo
+  const stop = async (): Promise<void> => {
+    if (!server.listening) return
+    const closed = new Promise(resolve => server.close(resolve))
+    server.closeAllConnections()
+    await closed
+  }
+  t.teardown(stop)
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    isWell: () => server.listening && behave === answer,
+    stop,
+    async recover () {
+      behave = answer
+      for (const [request, response] of waiting.splice(0)) answer(request, response)
+      if (!server.listening) await listen(port)
+    },
+    hang () { behave = (...pair) => { waiting.push(pair) } },
+    slow (ms) { behave = async (...pair) => { await delay(ms); answer(...pair) } },
+    fail (status) { behave = (request, response) => { request.resume(); response.writeHead(status).end('{}') } },
+    breakOff () {
+      behave = (request, response) => {
+        request.resume()
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' }).write('{', () => request.socket.destroy())
+      }
+    }
+  }
+}
