@@ -98,21 +98,21 @@ export const ACTORS: readonly Actor[] = [
     const { client, bound } = aUser(crowd)
     return dpopCall(crowd, bound(), client, `${crowd.site.publicUrl}/api/public`)
   }),
-  hostile('garbage for a proof', crowd => ({ ...toSite(crowd, `DPoP ${aUser(crowd).bound()}`), headers: { ...toSite(crowd, `DPoP ${aUser(crowd).bound()}`).headers, dpop: `${randomBytes(30).toString('base64url')}.e30.AA` } })),
+  hostile('garbage for a proof', crowd => {
+    const { url, headers } = toSite(crowd, `DPoP ${aUser(crowd).bound()}`)
+    return { url, headers: { ...headers, dpop: `${randomBytes(30).toString('base64url')}.e30.AA` } }
+  }),
   hostile('gate, no token', crowd => ({ url: gateTarget(crowd, 'hostile', randomUUID()), headers: {} })),
-  hostile('gate, path of two readings', crowd => ({ url: `${crowd.site.gateUrl}/api/%2e%2e/orders?kind=hostile&id=${randomUUID()}`, headers: { authorization: `Bearer ${aUser(crowd).bearer()}` } })),
-  hostile('replay', replay),
+  hostile('gate, path of two readings', crowd => ({ url: `${crowd.site.gateUrl}/api/..;/orders?kind=hostile&id=${randomUUID()}`, headers: { authorization: `Bearer ${aUser(crowd).bearer()}` } })),
   hostile('replay', replay)
 ]
 
+/** What has passed is sent again. As long as there is none, a request without a token. */
 function replay (crowd: Crowd): Call {
-  if (crowd.used.length === 0) return gateDpopReplayless(crowd)
+  if (crowd.used.length === 0) return { url: gateTarget(crowd, 'hostile', randomUUID()), headers: {} }
   const { url, headers } = crowd.random.among(crowd.used)
   return { url: url.replace('kind=good', 'kind=hostile'), headers }
 }
-
-/** Before anything can be sent again. */
-const gateDpopReplayless = (crowd: Crowd): Call => ({ url: gateTarget(crowd, 'hostile', randomUUID()), headers: {} })
 
 async function makeUser (site: Site, number: number): Promise<User> {
   const client = await createDpopClient(number % 2 === 0 ? 'ES256' : 'EdDSA')

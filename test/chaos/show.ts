@@ -12,6 +12,17 @@ export function show (seed: number, report: Report): string {
     ...[...faults].sort(([a], [b]) => a.localeCompare(b)).map(([name, number]) => `  ${number} x ${name}`),
     ...vitals.map(({ name, before, after }) => `${name}: ${Object.keys(before).map(sign => `${sign} ${before[sign as keyof typeof before]} -> ${after[sign as keyof typeof after]}`).join(', ')}`),
     ...violations.slice(0, MOST_SHOWN),
+    ...[...countKinds(violations)].map(([kind, number]) => `${number} x ${kind}`),
     violations.length === 0 ? 'all was as it must be' : `${violations.length} violations`
   ].join('\n')
+}
+
+/** By the words before what is particular. */
+function countKinds (violations: readonly string[]): Map<string, number> {
+  const numbers = new Map<string, number>()
+  for (const violation of violations) {
+    const [kind] = violation.split(':', 1) as [string]
+    numbers.set(kind, (numbers.get(kind) ?? 0) + 1)
+  }
+  return numbers
 }
