@@ -9,7 +9,7 @@ import type { ClientKeys } from '../../../lib/dpop/client-keys.ts'
 import { importPublicJwk, parsePublicJwk, thumbprint } from '../../../lib/jose/public-key.ts'
 import { decodeJsonObject, isCanonicalBase64url, isMediaType, splitCompactJws } from '../../../lib/jose/jws.ts'
 import { createNonces } from '../../../lib/dpop/nonces.ts'
-import { CHECKS_BEFORE_SIGNATURE, verifyProof } from '../../../lib/dpop/proof.ts'
+import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, verifyProof } from '../../../lib/dpop/proof.ts'
 import type { PresentedProof, ProofPolicy } from '../../../lib/dpop/proof.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
 import { usableKey } from '../../../lib/provider/key-set.ts'
@@ -61,6 +61,10 @@ t.test('The complete example of RFC 9449 section 7.1 passes, and each change of 
     { title: 'a signature with one bit changed', overrides: { proof: `${EXAMPLE.proof.slice(0, -2)}iA` }, expected: 'proof_signature' }
   ]
   for (const { title, overrides, expected } of rows) t.equal(await outcome(attemptOf(overrides)), expected, title)
+})
+
+t.test('Each check of a proof has a name of its own', async t => {
+  t.same([...CHECKS_BEFORE_SIGNATURE, ...CHECKS_AFTER_SIGNATURE].map(({ name }) => name), ['form', 'header', 'claims', 'htm', 'htu', 'iat', 'ath', 'jkt', 'nonce', 'iat-beside-nonce'])
 })
 
 t.test('The times of a proof count to the second, at both ends', async t => {
@@ -216,6 +220,11 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
     { title: 'RSA of 4097 bits', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: modulus(4097) }, accepted: false },
     { title: 'RSA of 16384 bits', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: modulus(16384) }, accepted: false },
     { title: 'RSA with a leading zero byte', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: Buffer.concat([Buffer.alloc(1), Buffer.from(modulus(2048), 'base64url')]).toString('base64url') }, accepted: false },
+    { title: 'a modulus with padding', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: `${modulus(2048)}=` }, accepted: false },
+    { title: 'a modulus with bits beyond its bytes', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: withSpareBits(modulus(2048)) }, accepted: false },
+    { title: 'an exponent with padding', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB==', n: modulus(2048) }, accepted: false },
+    { title: 'an exponent with bits beyond its bytes', alg: 'RS256', jwk: { kty: 'RSA', e: 'Ax', n: modulus(2048) }, accepted: false },
+    { title: 'the exponent 3', alg: 'RS256', jwk: { kty: 'RSA', e: 'Aw', n: modulus(2048) }, accepted: true },
     { title: 'an even modulus', alg: 'RS256', jwk: { kty: 'RSA', e: 'AQAB', n: Buffer.concat([Buffer.alloc(255, 0xff), Buffer.alloc(1)]).toString('base64url') }, accepted: false },
     { title: 'an exponent of 32 bits', alg: 'RS256', jwk: { kty: 'RSA', e: modulus(32), n: modulus(2048) }, accepted: true },
     { title: 'an exponent of 33 bits', alg: 'RS256', jwk: { kty: 'RSA', e: modulus(33), n: modulus(2048) }, accepted: false },

@@ -55,6 +55,18 @@ t.test('the first record of an id passes, and no other until its proof is too ol
   t.equal(world.record('a', world.time + 1), 'first', 'the id is free again')
 })
 
+t.test('ids of one key that differ in any of their first 64 bits are different records', async (t) => {
+  const world = createWorld(1000)
+  const plain = Buffer.alloc(32, 0x55)
+  t.equal(record(world.store, plain.toString('latin1'), jktOf('k'), START + 10), 'first')
+  for (let bit = 0; bit < 64; bit++) {
+    const other = Buffer.from(plain)
+    other[bit >> 3]! ^= 1 << (bit & 7)
+    t.equal(record(world.store, other.toString('latin1'), jktOf('k'), START + 10), 'first', `bit ${bit}`)
+  }
+  t.equal(record(world.store, plain.toString('latin1'), jktOf('k'), START + 10), 'seen')
+})
+
 t.test('a record that is seen with a later expiry lives until the later one, and never the shorter', async (t) => {
   const world = createWorld(10)
   world.record('a', START + 10)
