@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -9,6 +10,7 @@ import getPort from 'get-port'
 import t from 'tap'
 import { readBlocks, root } from '../helpers/documents.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { compilePackage, judgePackage } from '../helpers/package-contents.ts'
 
 /** The packages as others get them: packed here, installed in folders outside the repository from npm, and used as docs/plugin.md says. */
 
@@ -92,6 +94,23 @@ t.test('Both packages can be packed, and hold what they need and no more.', asyn
     const files = (await expectSuccess(folder, 'tar', ['tzf', tarballs[name]!])).trim().split('\n')
     for (const file of ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md']) t.ok(files.includes(`package/${file}`), `${name}: ${file}`)
     t.same(files.filter(file => /\/(?:test|bench|dev)\/|(?<!\.d)\.ts$|node_modules|\.env/.test(file)), [], name)
+  }
+})
+
+t.test('Each file of the packages is a file of the repository, or what the compiler makes of one.', async t => {
+  for (const name of ['holdfast', 'holdfast-cli']) {
+    const unpacked = join(folder, `unpacked-${name}`)
+    mkdirSync(unpacked)
+    await expectSuccess(folder, 'tar', ['xzf', tarballs[name]!, '--strip-components', '1', '-C', unpacked])
+    const judge = (files: ReadonlyMap<string, string>) => judgePackage(unpacked, `packages/${name}`, files)
+    const made = compilePackage(`packages/${name}`, join(folder, `compiled-${name}`))
+    t.same(judge(made), [], name)
+    t.same([...made.keys()].filter(file => !existsSync(join(unpacked, 'dist', file))), [], `${name}: and nothing is left out`)
+
+    const [first] = made.keys()
+    t.same(judge(new Map([...made, [first!, `${made.get(first!)} `]])), [{ file: `dist/${first}`, fault: 'not what the compiler makes' }], 'the twin: one byte more is found')
+    made.delete(first!)
+    t.same(judge(made), [{ file: `dist/${first}`, fault: 'no source' }], 'and so is a file from nowhere')
   }
 })
 
@@ -194,6 +213,7 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   t.equal(await ended, 0)
 
   const upstream = createServer(({ method, url, headers }, answer) => answer.end(`${method} ${url} ${headers['x-auth-subject']}`)).listen(0, '127.0.0.1')
+  await once(upstream, 'listening')
   t.teardown(() => { upstream.close() })
   const to = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
   const gate = spawn(holdfast, ['gate', '--upstream', to, '--port', String(port)], { cwd: empty, env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] })
