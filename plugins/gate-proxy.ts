@@ -27,8 +27,8 @@ export default fp(async (app: FastifyInstance) => {
     app.decorate('passOn', undefined)
     return
   }
-  const { upstream: origin, timeoutSeconds, bodyLimit, passCredentials } = gate.settings
-  const upstream = createUpstream({ origin, timeoutSeconds, bodyLimit, after: processSurroundings.after })
+  const { upstream: origin, upstreamProtocol: protocol, timeoutSeconds, bodyLimit, passCredentials } = gate.settings
+  const upstream = createUpstream({ origin, protocol, timeoutSeconds, bodyLimit, after: processSurroundings.after })
   app.addHook('onClose', () => upstream.close())
 
   // Fastify would go on after an async hook whose answer is still being sent.

@@ -36,16 +36,25 @@ export interface UpstreamAnswer {
 /** Called for each interim answer (1xx) but 100 and 101. */
 export type OnInterim = (status: number, headers: readonly string[]) => void
 
-type Controller = Dispatcher.DispatchController
+/** What an exchange asks of the connection that carries it. */
+export interface ExchangeController {
+  /** The head of the answer: names and values in turn. */
+  readonly rawHeaders?: ReadonlyArray<Buffer | string> | NodeJS.Dict<string | string[]> | null
+  /** Ends the request. Nothing happens if it has ended. */
+  abort (reason: UpstreamError): void
+  /** Keeps back the rest of the body of the answer. */
+  pause (): void
+  resume (): void
+}
 
-/** One request on its way, as undici tells of it. It is sent once and answered once. */
+/** One request on its way, as undici tells of it, and `Http2Request`. It is sent once and answered once. */
 export class Exchange implements Dispatcher.DispatchHandler {
   /** @throws UpstreamError */
   readonly answer: Promise<UpstreamAnswer>
   readonly #onInterim: OnInterim
   #resolve!: (answer: UpstreamAnswer) => void
   #reject!: (error: UpstreamError) => void
-  #controller: Controller | undefined
+  #controller: ExchangeController | undefined
   #body: AnswerBody | undefined
   #failure: UpstreamError | undefined
 
@@ -66,16 +75,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** undici calls it again when it would send a request again, as it does if an h2 connection goes away. */
-  onRequestStart (controller: Controller): void {
+  onRequestStart (controller: ExchangeController): void {
     if (this.#controller) this.end(new UpstreamError(502, 'The upstream failed'))
     else this.#controller = controller
     if (this.#failure) controller.abort(this.#failure)
   }
 
-  onResponseStart (controller: Controller, status: number): void {
-    const headers = (controller.rawHeaders as readonly Buffer[]).map(line => line.toString('latin1'))
-    // RFC 9110 section 15.2.2: nobody has asked for another protocol.
-    if (status < 200 && status !== 101) return this.#onInterim(status, headers)
+  onResponseStart (controller: ExchangeController, status: number): void {
+    const headers = (controller.rawHeaders as ReadonlyArray<Buffer | string>).map(line => typeof line === 'string' ? line : line.toString('latin1'))
+    // RFC 9110 sections 15.2.1 and 15.2.2: nobody has asked for a go-ahead, or for another protocol.
+    if (status < 200 && status !== 100 && status !== 101) return this.#onInterim(status, headers)
     if (!isFinal(status)) return this.end(statusFault(status))
     this.#body = new AnswerBody(controller)
     // RFC 9110 section 15.4.5: it has no body, whatever length it tells. undici would wait for one.
@@ -83,7 +92,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#resolve(new Answer(status, headers, this.#body))
   }
 
-  onResponseData (controller: Controller, chunk: Buffer): void {
+  onResponseData (controller: ExchangeController, chunk: Buffer): void {
     if (!this.#body!.push(chunk)) controller.pause()
   }
 
@@ -91,7 +100,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#body!.finish()
   }
 
-  onResponseError (_controller: Controller, cause: Error): void {
+  onResponseError (_controller: ExchangeController, cause: Error): void {
     this.end(new UpstreamError(502, 'The upstream failed', cause))
   }
 }
@@ -114,10 +123,10 @@ class Answer implements UpstreamAnswer {
 
 /** The body of an answer. It asks for more only when its reader has room. */
 class AnswerBody extends Readable {
-  readonly #controller: Controller
+  readonly #controller: ExchangeController
   #isOver = false
 
-  constructor (controller: Controller) {
+  constructor (controller: ExchangeController) {
     super()
     this.#controller = controller
   }

@@ -24,10 +24,15 @@ export interface GateRuleOptions {
   readonly upgrade?: boolean | undefined
 }
 
+/** How the upstream is asked. */
+export type UpstreamProtocol = 'auto' | 'http1' | 'h2'
+
 /** The section `gate`, as its author writes it. */
 export interface GateOptions {
   /** http or https URL of a host. Without it, the gate is only asked by proxies. */
   readonly upstream?: string | undefined
+  /** `auto`: an https upstream chooses HTTP/2 or HTTP/1.1, and an http upstream gets HTTP/1.1. `h2`: HTTP/2 at once. Default: `auto`. */
+  readonly upstreamProtocol?: UpstreamProtocol | undefined
   /** A request without a rule does not pass. */
   readonly rules?: readonly GateRuleOptions[] | undefined
   /** How long the upstream may be silent, before the first byte and between two. Default: 30. */

@@ -1,5 +1,5 @@
 import { nameThatWasMeant } from '../names.ts'
-import type { GateOptions } from './gate-options.ts'
+import type { GateOptions, UpstreamProtocol } from './gate-options.ts'
 import { parseClaimNames } from './told.ts'
 import type { ToldClaim } from './told.ts'
 import { findRuleConflicts, parseRule } from './rules.ts'
@@ -10,6 +10,7 @@ import { parseUpstream } from './upstream-origin.ts'
 export interface GateSettings {
   /** Origin of the upstream, without a slash at the end. Undefined if the gate is only asked by proxies. */
   readonly upstream: string | undefined
+  readonly upstreamProtocol: UpstreamProtocol
   readonly rules: readonly GateRule[]
   /** Seconds for which the upstream may be silent: before the first byte of its answer, and between two. */
   readonly timeoutSeconds: number
@@ -45,7 +46,9 @@ export const MOVABLE_PATHS: readonly string[] = ['/health', '/metrics', '/docs']
 /** The own paths that stay where their readers look for them. */
 const FIXED_PATHS: readonly string[] = ['/.well-known/oauth-protected-resource', '/.well-known/holdfast-jwks.json', '/verify']
 
-const MEMBERS = ['upstream', 'rules', 'timeoutSeconds', 'bodyLimit', 'claims', 'passCredentials', 'statementKey', 'statementAudience', 'ownPrefix', 'grpcPort'] as const satisfies ReadonlyArray<keyof GateOptions>
+const PROTOCOLS: readonly unknown[] = ['auto', 'http1', 'h2'] satisfies UpstreamProtocol[]
+
+const MEMBERS = ['upstream', 'upstreamProtocol', 'rules', 'timeoutSeconds', 'bodyLimit', 'claims', 'passCredentials', 'statementKey', 'statementAudience', 'ownPrefix', 'grpcPort'] as const satisfies ReadonlyArray<keyof GateOptions>
 
 /** What an upstream is guarded by if nobody wrote rules. */
 const ANY_TOKEN_EVERYWHERE = [{ path: '/*' }]
@@ -83,6 +86,7 @@ export function parseGate (given: unknown, places: ReadonlyMap<string, string> =
   const hasUpstream = members.upstream !== undefined || upstreamBeside !== undefined
   const settings: GateSettings = {
     upstream: parseUpstream(upstreamBeside) ?? inFile,
+    upstreamProtocol: read('upstreamProtocol', 'auto', 'auto, http1, h2', given => PROTOCOLS.includes(given) ? given as UpstreamProtocol : undefined),
     rules: readRules(),
     timeoutSeconds: read('timeoutSeconds', DEFAULT_TIMEOUT_SECONDS, `1 to ${MAX_TIMEOUT_SECONDS}`, integerUpTo(1, MAX_TIMEOUT_SECONDS)),
     bodyLimit: read('bodyLimit', undefined, 'a whole number of bytes', integerUpTo(0, Number.MAX_SAFE_INTEGER)),

@@ -1,19 +1,14 @@
-import { isIP } from 'node:net'
 import { Transform } from 'node:stream'
 import type { Readable } from 'node:stream'
-import { buildConnector, Pool } from 'undici'
 import type { Surroundings } from '../surroundings.ts'
 import { Exchange, UpstreamError } from './exchange.ts'
 import type { OnInterim } from './exchange.ts'
+import type { UpstreamProtocol } from './gate-options.ts'
+import { createHttp1Carrier } from './upstream-http1.ts'
+import type { CarriedRequest, Carrier } from './upstream-http1.ts'
+import { Http2Carrier } from './upstream-http2.ts'
 
-export interface UpstreamRequest {
-  readonly method: string
-  /** Path and query, as the client sent them. */
-  readonly target: string
-  /** Names and values in turn. */
-  readonly headers: readonly string[]
-  /** The body as it arrives. Undefined if the request has none. */
-  readonly body: Readable | undefined
+export interface UpstreamRequest extends CarriedRequest {
   readonly onInterim: OnInterim
 }
 
@@ -26,36 +21,17 @@ export interface Upstream {
 export interface UpstreamOptions {
   /** Scheme, host and port. */
   readonly origin: string
+  readonly protocol: UpstreamProtocol
   readonly timeoutSeconds: number
   /** Bytes that the body of a request may have. */
   readonly bodyLimit: number | undefined
   readonly after: Surroundings['after']
 }
 
-const MAX_CONNECTIONS = 10_000
-
-/** The name that the certificate of an upstream must have: empty if it is an address, which TLS does not send (RFC 6066 section 3). */
-export function tlsNameOf (origin: string): string {
-  const { hostname } = new URL(origin)
-  return isIP(hostname.replace(/^\[|\]$/g, '')) ? '' : hostname
-}
-
-/** Sends requests to the upstream, with undici. One connection carries one request at a time, so that a request never fails because of another. */
-export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: UpstreamOptions): Upstream {
+/** Sends requests to the upstream. */
+export function createUpstream ({ origin, protocol, timeoutSeconds, bodyLimit, after }: UpstreamOptions): Upstream {
   const timeoutMs = timeoutSeconds * 1000
-  const connect = buildConnector({ timeout: timeoutMs })
-  const tlsName = tlsNameOf(origin)
-  // undici would take the Host of the client for the name of the upstream. Its types do not know that a request can say another one.
-  const fixed = { servername: new URL(origin).hostname }
-  const pool = new Pool(origin, {
-    connections: MAX_CONNECTIONS,
-    pipelining: 1,
-    connect: (options, done) => connect({ ...options, servername: tlsName }, done),
-    // The time to the first byte is measured below, with the time to connect: undici would count the time that the body of the request takes.
-    headersTimeout: 0,
-    bodyTimeout: timeoutMs,
-    maxResponseSize: -1
-  })
+  const carrier = createCarrier(origin, { protocol, timeoutMs, after })
 
   return {
     send ({ method, target, headers, body, onInterim }) {
@@ -80,11 +56,25 @@ export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: Up
         settle()
         limited?.destroy()
       })
-      pool.dispatch({ ...fixed, method: method as 'GET', path: target, headers: headers as string[], body: limited }, exchange)
+      carrier.carry({ method, target, headers, body: limited }, exchange)
       return exchange
     },
-    // What is still on its way has had its time while the process drained.
-    close: () => pool.destroy()
+    close: () => carrier.close()
+  }
+}
+
+/** Chooses what brings requests to the upstream: over TLS, the upstream says it (RFC 7301), unless a setting does. */
+function createCarrier (origin: string, { protocol, timeoutMs, after }: { protocol: UpstreamProtocol, timeoutMs: number, after: Surroundings['after'] }): Carrier {
+  if (protocol === 'h2') return new Http2Carrier({ origin, timeoutMs, after })
+  const http1 = createHttp1Carrier(origin, timeoutMs)
+  if (protocol === 'http1' || origin.startsWith('http:')) return http1
+  const http2 = new Http2Carrier({ origin, timeoutMs, after, http1 })
+  return {
+    carry (request, exchange) {
+      const carrier = http1.isChosen ? http1 : http2
+      carrier.carry(request, exchange)
+    },
+    close: async () => { await Promise.all([http1.close(), http2.close()]) }
   }
 }
 

@@ -19,10 +19,11 @@ t.test('A gate has defaults, and takes what the file says.', async t => {
   t.equal((await read('')).gate, undefined)
   t.equal((await read('gate:\n')).gate, undefined, 'without a value it counts as unset')
   t.match((await read('gate: {}')).gate, {
-    upstream: undefined, rules: [], timeoutSeconds: 30, bodyLimit: undefined, claims: [], passCredentials: false, statementKey: undefined, statementAudience: undefined, ownPrefix: '', grpcPort: undefined
+    upstream: undefined, upstreamProtocol: 'auto', rules: [], timeoutSeconds: 30, bodyLimit: undefined, claims: [], passCredentials: false, statementKey: undefined, statementAudience: undefined, ownPrefix: '', grpcPort: undefined
   })
   const { gate } = await read(`gate:
   upstream: HTTP://Upstream.example:80/
+  upstreamProtocol: h2
   timeoutSeconds: "5"
   bodyLimit: 1000
   claims: [email, "https://id.example/team", level_2]
@@ -43,6 +44,7 @@ t.test('A gate has defaults, and takes what the file says.', async t => {
 `)
   t.match(gate, {
     upstream: 'http://upstream.example',
+    upstreamProtocol: 'h2',
     timeoutSeconds: 5,
     bodyLimit: 1000,
     claims: [{ header: 'x-auth-claim-email', claim: 'email' }, { header: 'x-auth-claim-https---id-example-team', claim: 'https://id.example/team' }, { header: 'x-auth-claim-level-2', claim: 'level_2' }],
@@ -123,6 +125,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ...['xhttp://a', 'http://a/b', 'http://a?b', 'ftp://a', 'a:80', 'http://u@a', 'http://a b', '[http://a]'].map((upstream): [string, string] => [`gate:\n  upstream: ${upstream}`, 'config.yaml, line 5: gate.upstream is not usable; allowed: http or https URL of a host, with a port or without, and nothing more']),
     ...['[a.b, a_b]', 'email', '{ "a b": c }', '{ a: [b] }', '[[a]]'].map((claims): [string, string] => [`gate:\n  claims: ${claims}`, 'config.yaml, line 5: gate.claims is not usable']),
     ...['0', '86401', '1.5', '"1e1"', '" 5"', '""', 'true', '[5]'].map((given): [string, string] => [`gate:\n  timeoutSeconds: ${given}`, 'config.yaml, line 5: gate.timeoutSeconds is not usable; allowed: 1 to 86400']),
+    ['gate:\n  upstreamProtocol: h3', 'config.yaml, line 5: gate.upstreamProtocol is not usable; allowed: auto, http1, h2'],
     ['gate:\n  passCredentials: "yes"', 'config.yaml, line 5: gate.passCredentials is not usable; allowed: true, false'],
     ['gate:\n  ownPrefix: -x', 'config.yaml, line 5: gate.ownPrefix is not usable; allowed: a path of plain segments, such as /-'],
     ['gate:\n  statementAudience: []', 'config.yaml, line 5: gate.statementAudience is not usable; allowed: any non-empty string']
