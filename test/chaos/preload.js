@@ -29,13 +29,15 @@ for (const name of ['setTimeout', 'setInterval']) {
   })
 }
 
-// Written at once, so that the death of the process loses none.
+// Written before the answer is, so that the death of the process loses none.
 const file = openSync(CHAOS_ACCEPTED, 'a')
-subscribe('http.server.response.finish', ({ request, response }) => {
-  const { dpop } = request.headers
-  if (response.statusCode !== 200 || dpop === undefined) return
-  const { jti } = JSON.parse(Buffer.from(dpop.split('.')[1], 'base64url').toString())
-  writeSync(file, `${jti}\n`)
+subscribe('http.server.request.start', ({ request: { headers: { dpop } }, response }) => {
+  if (dpop === undefined) return
+  const { writeHead } = response
+  response.writeHead = (status, ...rest) => {
+    if (status === 200) writeSync(file, `${JSON.parse(Buffer.from(dpop.split('.')[1], 'base64url').toString()).jti}\n`)
+    return Reflect.apply(writeHead, response, [status, ...rest])
+  }
 })
 
 v8.setFlagsFromString('--expose-gc')
