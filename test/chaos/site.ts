@@ -96,7 +96,8 @@ export async function openSite (t: Owner, directory: string): Promise<Site> {
       instance: undefined!,
       async start () {
         const startMs = nowMs()
-        let hadKeys = provider.server.isWell()
+        const wasWell = provider.server.isWell()
+        const troubles = provider.server.troubles()
         const socketPath = join(folder, `${++started}.sock`)
         const instance = await startInstance(t, directory, provider, {
           PORT: String(port),
@@ -115,8 +116,7 @@ export async function openSite (t: Owner, directory: string): Promise<Site> {
           if (member.instance === instance && !member.isEnding && !isOver) deaths.push(`${name} ended with ${code}: ${instance.output().slice(-2000)}`)
         })
         await member.untilReady()
-        hadKeys &&= provider.server.isWell()
-        if (!hadKeys) windows.push({ fault: 'the provider is in trouble when a process starts', part, excuses: ['503'], startMs, endMs: nowMs() })
+        if (!wasWell || provider.server.troubles() > troubles) windows.push({ fault: 'the provider is in trouble when a process starts', part, excuses: ['503'], startMs, endMs: nowMs() })
       },
       async untilReady () {
         const endMs = nowMs() + PATIENCE_MS

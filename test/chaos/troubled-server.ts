@@ -7,6 +7,8 @@ import type { Owner } from '../helpers/owner.ts'
 export interface TroubledServer {
   readonly origin: string
   isWell (): boolean
+  /** How often it has been in trouble. */
+  troubles (): number
   /** As it should be. Requests that came while it hung are answered now. */
   recover (): Promise<void>
   /** Nothing listens, and all connections are cut. */
@@ -22,6 +24,11 @@ export interface TroubledServer {
 /** A server on loopback that answers by `answer`, unless it is in trouble. It ends with its owner. */
 export async function startTroubled (t: Owner, answer: RequestListener): Promise<TroubledServer> {
   let behave: RequestListener = answer
+  let troubles = 0
+  const misbehave = (next: RequestListener): void => {
+    troubles++
+    behave = next
+  }
   const waiting: Array<[IncomingMessage, ServerResponse]> = []
   const server = createServer((request, response) => { behave(request, response) })
   const listen = (port: number): Promise<void> => new Promise(resolve => server.listen(port, '127.0.0.1', resolve))
@@ -37,20 +44,24 @@ export async function startTroubled (t: Owner, answer: RequestListener): Promise
   return {
     origin: `http://127.0.0.1:${port}`,
     isWell: () => server.listening && behave === answer,
-    stop,
+    troubles: () => troubles,
+    stop () {
+      troubles++
+      return stop()
+    },
     async recover () {
       behave = answer
       for (const [request, response] of waiting.splice(0)) answer(request, response)
       if (!server.listening) await listen(port)
     },
-    hang () { behave = (...pair) => { waiting.push(pair) } },
-    slow (ms) { behave = async (...pair) => { await delay(ms); answer(...pair) } },
-    fail (status) { behave = (request, response) => { request.resume(); response.writeHead(status).end('{}') } },
+    hang () { misbehave((...pair) => { waiting.push(pair) }) },
+    slow (ms) { misbehave(async (...pair) => { await delay(ms); answer(...pair) }) },
+    fail (status) { misbehave((request, response) => { request.resume(); response.writeHead(status).end('{}') }) },
     breakOff () {
-      behave = (request, response) => {
+      misbehave((request, response) => {
         request.resume()
         response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' }).write('{', () => request.socket.destroy())
-      }
+      })
     }
   }
 }
