@@ -95,7 +95,7 @@ export class Http2Carrier implements Carrier {
 
   #linkWithRoom (): Link | undefined {
     for (const link of this.#links) {
-      if (!link.session.closed && link.streams < Math.min(MAX_STREAMS, link.session.remoteSettings.maxConcurrentStreams!)) return link
+      if (isLive(link) && link.streams < Math.min(MAX_STREAMS, link.session.remoteSettings.maxConcurrentStreams!)) return link
     }
     return undefined
   }
@@ -159,9 +159,14 @@ export class Http2Carrier implements Carrier {
 
   /** Requests that only wait for another session to have room may go on to do so. */
   #fail (cause: Error): void {
-    for (const { session } of this.#links) if (!session.closed) return
+    for (const link of this.#links) if (isLive(link)) return
     for (const { exchange } of this.#waiting) exchange.end(new UpstreamError(502, 'The upstream failed', cause))
   }
+}
+
+/** Whether a session takes further requests. */
+function isLive ({ session }: Link): boolean {
+  return !session.closed && !session.destroyed
 }
 
 /** Waits for the settings of the upstream, which tell how many streams it takes (RFC 9113 section 3.4). */
@@ -169,7 +174,11 @@ function settingsOf (session: ClientHttp2Session): Promise<void> {
   return new Promise((resolve, reject) => {
     let cause = new Error('The upstream closed the connection')
     session.on('error', error => { cause = error })
-    session.once('remoteSettings', () => resolve())
+    session.once('remoteSettings', ({ maxConcurrentStreams }) => {
+      // Further sessions would say the same.
+      if (maxConcurrentStreams === 0) session.destroy(new Error('The upstream takes no requests'))
+      else resolve()
+    })
     session.once('close', () => reject(cause))
   })
 }

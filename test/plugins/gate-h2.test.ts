@@ -185,6 +185,33 @@ t.test('The upstream says how many streams a session has. Further requests get a
   t.same((await Promise.all(answers)).map(({ status }) => status), [200, 200, 200, 200, 200])
 })
 
+t.test('An upstream that takes no streams is asked for one session only.', async t => {
+  const { send, sessions } = await startSite(t, stream => ok(stream), {}, { maxConcurrentStreams: 0 })
+  t.equal((await send('/open/x')).status, 502)
+  t.equal(sessions.length, 1)
+})
+
+t.test('A request that waits for a stream gets it later if no further session can be opened.', async t => {
+  const streams: ServerHttp2Stream[] = []
+  const { send, sessions, server } = await startSite(t, stream => {
+    streams.push(stream)
+    server.emit('arrived')
+  }, {}, { maxConcurrentStreams: 1 })
+  const first = send('/open/1')
+  await once(server, 'arrived')
+  // No further connection is accepted.
+  server.close()
+  const second = send('/open/2')
+  await new Promise(resolve => setTimeout(resolve, 300))
+  t.equal(streams.length, 1)
+  ok(streams[0]!)
+  t.equal((await first).status, 200)
+  if (streams.length < 2) await once(server, 'arrived')
+  ok(streams[1]!)
+  t.equal((await second).status, 200)
+  t.equal(sessions.length, 1)
+})
+
 t.test('An answer that cannot be passed on is 502, and a silence that is too long 504.', async t => {
   const { send, sessions } = await startSite(t, (stream, { ':path': path, 'x-size': size }) => {
     if (path === '/open/head') {
@@ -351,6 +378,8 @@ t.test('Over TLS the upstream chooses, and is asked again when it could not be r
   t.equal(connections, 2, 'the connection that asked is used')
   const strict = await startGate(t, `https://127.0.0.1:${oldPort}`, { upstreamProtocol: 'h2' }, issuer)
   t.equal((await strict.send('/open/a')).status, 502)
+  const mute = await startGate(t, `https://127.0.0.1:${await listen(t, tls.createServer({ key: key!, cert: cert! }))}`, { upstreamProtocol: 'h2' }, issuer)
+  t.equal((await mute.send('/open/a')).status, 502, 'an upstream that chooses nothing')
 
   await new Promise(resolve => old.close(resolve))
   t.equal((await oldSite.send('/open/a')).status, 502)
@@ -409,6 +438,14 @@ t.test('The carrier closes sessions that nobody uses, and bounds what waits.', a
     await early.close()
     await t.rejects(exchange.answer, { cause: { message: 'The gate stops' } }, `${name}: a connection that is being opened does not hold up the end`)
   }
+  const endless = createServer()
+  endless.on('stream', stream => stream.respond({ ':status': 200 }))
+  const stopped = new Http2Carrier({ origin: `http://127.0.0.1:${await listen(t, endless)}`, timeoutMs: 1000, after: () => () => {} })
+  const running = new Exchange(() => {})
+  stopped.carry({ method: 'GET', target: '/', headers: [], body: undefined }, running)
+  const failed = once((await running.answer).body, 'error')
+  await stopped.close()
+  t.match(await failed, [{ statusCode: 502 }], 'a stop ends what still runs')
   const http1 = createHttp1Carrier(origin, 1000)
   const spare = connect(Number(new URL(origin).port), '127.0.0.1')
   http1.take(spare)
