@@ -98,6 +98,8 @@ function onHangUp ({ raw }: FastifyReply, abort: () => void): void {
   raw.once('close', () => { if (!raw.writableFinished) abort() })
 }
 
+const NOTHING = Buffer.alloc(0)
+
 function send (reply: FastifyReply, answer: UpstreamAnswer): void {
   const { status, headers, body } = answer
   reply.code(status)
@@ -107,8 +109,9 @@ function send (reply: FastifyReply, answer: UpstreamAnswer): void {
     reply.send(payload)
     return
   }
-  // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until then.
-  reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.flushHeaders() })
+  // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until then. An empty
+  // chunk sends it with a byte for each character, which flushHeaders() does not.
+  reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.write(NOTHING) })
   reply.send(body)
 }
 
