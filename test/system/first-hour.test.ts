@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -6,6 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import getPort from 'get-port'
 import t from 'tap'
 import type { Test } from 'tap'
+import { runLine, startLine } from '../helpers/command-line.ts'
+import type { Outcome } from '../helpers/command-line.ts'
 import { readBlocks, root } from '../helpers/documents.ts'
 import type { Block } from '../helpers/documents.ts'
 
@@ -18,7 +20,6 @@ import type { Block } from '../helpers/documents.ts'
 const AFFECTED = ['test/own/*.test.ts', 'test/routes/*.test.ts', 'test/plugins/openapi.test.ts', 'test/plugins/resource-metadata.test.ts', 'test/plugins/modes.test.ts', 'test/plugins/request-url.test.ts', 'test/docs/snippets.test.ts']
 const REPLACED: Readonly<Record<string, string>> = { 'npm test': `npm test -- --disable-coverage ${AFFECTED.join(' ')}` }
 
-const { HOME, PATH } = process.env
 const git = { GIT_AUTHOR_NAME: 'A', GIT_AUTHOR_EMAIL: 'a@example.com', GIT_COMMITTER_NAME: 'A', GIT_COMMITTER_EMAIL: 'a@example.com', GIT_EDITOR: 'true' }
 const directory = mkdtempSync(join(tmpdir(), 'holdfast-own-'))
 const upstream = join(directory, 'upstream')
@@ -27,32 +28,7 @@ t.teardown(() => rmSync(directory, { recursive: true, force: true }))
 // Installing and the tests of a whole clone take their time.
 t.setTimeout(1_200_000)
 
-interface Outcome { readonly code: number | null, readonly output: string }
-
-function shell (line: string, cwd = clone, env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
-  const child = spawn('bash', ['-c', line], { cwd, env: { HOME, PATH, ...git, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
-  return new Promise(resolve => child.on('close', code => resolve({ code, output })))
-}
-
-/** Starts what stays in the foreground, until the test ends. Resolves when it says so. */
-async function startInClone (t: Test, line: string, says: RegExp, env: Readonly<Record<string, string>>): Promise<() => Promise<void>> {
-  const child = spawn('bash', ['-c', line], { cwd: clone, env: { HOME, PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
-  const ended = new Promise<void>(resolve => child.on('close', () => resolve()))
-  const stop = (): Promise<void> => {
-    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGINT')
-    return ended
-  }
-  t.teardown(stop)
-  while (!says.test(output)) {
-    if (child.exitCode !== null) throw new Error(`${line} ended: ${output}`)
-    await delay(50)
-  }
-  return stop
-}
+const shell = (line: string, cwd = clone, env: Readonly<Record<string, string>> = {}): Promise<Outcome> => runLine(cwd, line, { ...git, ...env })
 
 /** Writes the files of a page's part, and runs its commands, each as printed, but for those that are left out. */
 async function walk (t: Test, page: string, isIncluded: (block: Block) => boolean, expected: (t: Test, line: string, outcome: Outcome) => void, leftOut: readonly string[] = []): Promise<void> {
@@ -102,12 +78,13 @@ t.test('The guide leads from a clone to a route with a test.', async t => {
   t.equal(first!.text, 'npm ci && npm run dev\n')
   t.equal(readBlocks('README.md')[0]!.text, first!.text, 'the README begins the same way')
   passes(t, 'npm ci', await shell('npm ci'))
-  const stop = await startInClone(t, 'npm run dev', /Watching the code/, { PORT: String(await getPort()) })
+  const dev = startLine(t, clone, 'npm run dev', { PORT: String(await getPort()) })
+  await dev.says(/Watching the code/)
 
   const isPart = ({ place, text }: Block): boolean => place !== first!.place && /npm run call -- (?!--url)|^\/\/ (routes\/api|test\/own)\/|npx tap/.test(text) && !/CALL_CLIENT_SECRET/.test(text)
   passes(t, 'README.md', await shell(readBlocks('README.md').find(({ text }) => text.startsWith('npm run call'))!.text))
   await walk(t, 'docs/getting-started.md', isPart, passes)
-  await stop()
+  await dev.stop()
   const { code, output } = await shell('npx eslint routes test/own && npx tsc')
   t.equal(code, 0, code === 0 ? 'and it satisfies the linter and the compiler' : output)
 })
@@ -149,7 +126,7 @@ t.test('The sample routes that stay can be left out of production.', async t => 
   passes(t, 'npm run build', await shell('npm run build'))
   for (const name of ['public', 'private', 'private-scoped']) rmSync(join(clone, `dist/routes/api/${name}.js`))
   const port = String(await getPort())
-  await startInClone(t, 'npm start', /listening at/, { PORT: port, IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: 'https://api.example' })
+  await startLine(t, clone, 'npm start', { PORT: port, IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: 'https://api.example' }).says(/listening at/)
   const statusOf = async (path: string): Promise<number> => (await fetch(`http://localhost:${port}${path}`)).status
   t.same([await statusOf('/api/private'), await statusOf('/api/drafts'), await statusOf('/health/live')], [404, 401, 200])
 })

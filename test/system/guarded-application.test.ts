@@ -5,14 +5,13 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import getPort from 'get-port'
 import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose'
 import t from 'tap'
-import type { Test } from 'tap'
 import { readSettings } from '../../holdfast.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
+import { runLine, startLine } from '../helpers/command-line.ts'
 import { readBlocks, readSection, root } from '../helpers/documents.ts'
 import { buildService, startInstance } from '../helpers/instance.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -25,46 +24,6 @@ import { startIssuer } from '../helpers/issuer.ts'
 t.setTimeout(600_000)
 const PAGE = 'docs/gate.md'
 const blocks = readBlocks(PAGE)
-const { HOME, PATH } = process.env
-
-interface Program {
-  output (): string
-  stop (): Promise<void>
-  says (pattern: RegExp): Promise<RegExpExecArray>
-}
-
-/** Starts a command line that stays in the foreground, until the test ends at the latest. */
-function startLine (t: Test, cwd: string, line: string, env: NodeJS.ProcessEnv = {}): Program {
-  const child = spawn('bash', ['-c', line], { cwd, env: { HOME, PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
-  const ended = new Promise<void>(resolve => child.on('close', () => resolve()))
-  const stop = (): Promise<void> => {
-    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGINT')
-    return ended
-  }
-  t.teardown(stop)
-  return {
-    output: () => output,
-    stop,
-    async says (pattern) {
-      for (;;) {
-        const found = pattern.exec(output)
-        if (found !== null) return found
-        if (child.exitCode !== null) throw new Error(`${line} ended without saying ${pattern}:\n${output}`)
-        await delay(50)
-      }
-    }
-  }
-}
-
-async function runLine (cwd: string, line: string): Promise<{ code: number | null, output: string }> {
-  const child = spawn('bash', ['-c', line], { cwd, env: { HOME, PATH }, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
-  return { code: await new Promise<number | null>(resolve => child.on('close', resolve)), output }
-}
-
 /** The first Python that has these modules. The one of the system has those of its packages. */
 function pythonWith (...modules: string[]): string | undefined {
   return ['python3', '/usr/bin/python3'].find(name => spawnSync(name, ['-c', `import ${['sys', ...modules].join(', ')}`]).status === 0)

@@ -1,0 +1,49 @@
+import { spawn } from 'node:child_process'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
+
+/** Command lines as a page prints them, in a shell that has nothing of our environment but where programs are. */
+
+const { HOME, PATH } = process.env
+
+export interface Outcome { readonly code: number | null, readonly output: string }
+
+/** Runs a line to its end. */
+export function runLine (cwd: string, line: string, env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+  const child = spawn('bash', ['-c', line], { cwd, env: { HOME, PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
+  return new Promise(resolve => child.on('close', code => resolve({ code, output })))
+}
+
+export interface Program {
+  output (): string
+  stop (): Promise<void>
+  /** Waits for a word of the program. It throws if the program ends without it. */
+  says (pattern: RegExp): Promise<RegExpExecArray>
+}
+
+/** Starts a line that stays in the foreground, until the test ends at the latest. */
+export function startLine (t: Test, cwd: string, line: string, env: Readonly<Record<string, string>> = {}): Program {
+  const child = spawn('bash', ['-c', line], { cwd, env: { HOME, PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
+  const ended = new Promise<void>(resolve => child.on('close', () => resolve()))
+  const stop = (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGINT')
+    return ended
+  }
+  t.teardown(stop)
+  return {
+    output: () => output,
+    stop,
+    async says (pattern) {
+      for (;;) {
+        const found = pattern.exec(output)
+        if (found !== null) return found
+        if (child.exitCode !== null) throw new Error(`${line} ended without saying ${pattern}:\n${output}`)
+        await delay(50)
+      }
+    }
+  }
+}
