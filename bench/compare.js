@@ -57,7 +57,7 @@ export const measureRows = async (bench, rows) => {
   for (let i = 0; i < rounds; i++) {
     await awaitQuiet(bench)
     for (const { row, server, count, rounds: done } of entries) {
-      done.push(await round(bench, server, row.id, [{ name: row.kind, count }]))
+      done.push(await round(bench, server, row.id, [{ name: row.kind, count, outruns: row.outruns }]))
       bench.say(`round ${i + 1} of ${rounds}  ${row.id}: ${done.at(-1).cpuUs.toFixed(1)} µs, ${done.at(-1).mainUs.toFixed(1)} on the main thread`)
     }
   }

@@ -3,15 +3,9 @@ import { join } from 'node:path'
 import { measureRows } from './compare.js'
 import { startHoldfast } from './holdfast.js'
 import { awaitQuiet, median, round } from './measure.js'
-import { contender, hasNginx, LOAD_CORE, ROOT, startNginx, startServer } from './processes.js'
+import { contender, hasOauth2Proxy, hasNginx, ROOT, startNginx, startServer } from './processes.js'
 
 const RULES = [{ path: '/api/public', allow: 'anyone' }, { path: '/*' }]
-
-const upstreamOf = async (bench) => {
-  const server = await startServer(contender('node'), {}, { core: LOAD_CORE })
-  bench.cleanUp(server.stop)
-  return `127.0.0.1:${server.port}`
-}
 
 /** nginx as deploy/gate sets it up, and the gate that it asks. The CPU of both counts. */
 const startAsking = async (bench, upstream) => {
@@ -30,6 +24,16 @@ const startPlainNginx = async (bench, upstream) => {
   return nginx
 }
 
+/** oauth2-proxy as a guard for bearer tokens alone: no log, no page to log in, the user named by `sub`. */
+const startOauth2Proxy = async (bench, upstream) => {
+  const { issuer } = bench.provider
+  const server = await startServer(port => ['oauth2-proxy', `--http-address=127.0.0.1:${port}`, `--upstream=http://${upstream}`, '--provider=oidc', `--oidc-issuer-url=${issuer}`,
+    `--client-id=${bench.audience}`, '--client-secret=unused', '--skip-jwt-bearer-tokens', '--oidc-email-claim=sub', '--email-domain=*', '--api-route=^/',
+    `--cookie-secret=${'0'.repeat(32)}`, '--request-logging=false', '--auth-logging=false', '--standard-logging=false'], {}, { probe: '/ping' })
+  bench.cleanUp(server.stop)
+  return server
+}
+
 /** What the gate costs in front of a server of bare Node, beside proxies that guard nothing. The CPU of the upstream does not count. */
 const rowsFor = (upstream) => {
   const proxy = async (bench) => {
@@ -43,7 +47,8 @@ const rowsFor = (upstream) => {
     { id: 'proxy-bare', label: '@fastify/http-proxy, no guard', kind: 'bearer', start: proxy, quick: true },
     { id: 'gate-bearer', label: 'holdfast gate', kind: 'bearer', bad: ['no credentials', 'token signature wrong'], ...gate },
     { id: 'gate-dpop', label: 'holdfast gate', kind: 'dpop', bad: ['no credentials', 'proof signature wrong', 'proof replayed'], ...gate },
-    { id: 'nginx-bare', label: 'nginx proxy_pass, no guard', kind: 'bearer', start: nginx(startPlainNginx), quick: true },
+    { id: 'oauth2-proxy', label: 'oauth2-proxy', kind: 'bearer', bad: ['no credentials', 'token signature wrong'], start: (bench) => hasOauth2Proxy() ? startOauth2Proxy(bench, upstream) : bench.skip('oauth2-proxy', 'oauth2-proxy is not installed'), quick: true },
+    { id: 'nginx-bare', label: 'nginx proxy_pass, no guard', kind: 'bearer', start: nginx(startPlainNginx), outruns: true, quick: true },
     { id: 'nginx-asking', label: 'nginx that asks the gate', kind: 'bearer', bad: ['no credentials', 'token signature wrong'], start: nginx(startAsking), quick: true },
     { id: 'nginx-asking-dpop', label: 'nginx that asks the gate', kind: 'dpop', bad: ['no credentials', 'proof replayed'], start: nginx(startAsking) }
   ]
@@ -67,6 +72,6 @@ const atHalfLoad = async (bench, entries) => {
 }
 
 export const gate = async (bench) => {
-  const entries = await measureRows(bench, rowsFor(await upstreamOf(bench)))
+  const entries = await measureRows(bench, rowsFor(`127.0.0.1:${await bench.load.call('upstream')}`))
   return { rows: entries.map(({ figures }) => figures), halfLoad: await atHalfLoad(bench, entries) }
 }

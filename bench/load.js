@@ -1,3 +1,4 @@
+import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createKinds } from './requests.js'
 import { openConnections, pace, saturate } from './wire.js'
@@ -32,6 +33,17 @@ const fetchNonce = async (port) => {
 
 const commands = {
   init: (provider) => { kinds = createKinds(provider) },
+
+  /**
+   * Starts the upstream of a proxy, here and not in a process of its own: a generator that waits for the next moment to send at would
+   * keep that process from the core for milliseconds. Returns its port.
+   */
+  upstream: () => new Promise(resolve => {
+    const server = createServer((request, response) => {
+      response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': 2 }).end('{}')
+    })
+    server.listen(0, '127.0.0.1', () => resolve(server.address().port))
+  }),
 
   /** Builds the requests of a run and opens its connections. */
   prepare: async ({ port, wanted }) => {

@@ -55,10 +55,11 @@ const untilUp = async (server, port, path, startedMs, patienceMs = 60_000) => {
   }
 }
 
+/** `command` is the words of a command, or makes them from the port if the program does not read `PORT`. */
 export const startServer = async (command, env, { core = SERVER_CORE, port: wanted, probe = '/api/public' } = {}) => {
   const port = wanted ?? await getPort()
   const startedMs = performance.now()
-  const server = startPinned(core, command, { env: { NODE_ENV: 'production', ...env, PORT: String(port) } })
+  const server = startPinned(core, typeof command === 'function' ? command(port) : command, { env: { NODE_ENV: 'production', ...env, PORT: String(port) } })
   const startMs = await untilUp(server, port, probe, startedMs)
   return { ...server, port, startMs }
 }
@@ -86,6 +87,8 @@ export const startNginx = async (site) => {
   writeFileSync(join(folder, 'nginx.conf'), `${user} daemon off; master_process off; pid nginx.pid; events {} http { access_log off; keepalive_requests 1000000000; ${temporary}\n${site(port)}\n}`)
   return startServer(['nginx', '-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'logs', 'error.log')], {}, { port })
 }
+
+export const hasOauth2Proxy = () => spawnSync('oauth2-proxy', ['--version']).status === 0
 
 export const hasRedis = () => spawnSync('redis-server', ['--version']).status === 0
 
