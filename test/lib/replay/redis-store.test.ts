@@ -299,23 +299,24 @@ const LOADING: MemoryAnswer = { error: Object.assign(new Error('LOADING Redis is
 const SILENT: MemoryAnswer = { error: new Error('Connection is closed.') }
 
 /** A store on a link and on timers made by hand: the test gives the answers, and lets time pass. */
-function openOnLink (t: Test) {
-  const timers = createTimers()
+function openOnLink (t: Test, wallMs: () => number = Date.now) {
+  const timers = { ...createTimers(), wallMs }
   const changes: string[] = []
   const link = {
     ready: true,
     listeners: undefined as unknown as LinkListeners,
     policies: [] as Array<(answers: readonly MemoryAnswer[]) => void>,
-    sets: [] as Array<{ ifAbsent: boolean, done: (error: Error | null, reply?: unknown) => void }>
+    sets: [] as Array<{ ttlSeconds: number, ifAbsent: boolean, done: (error: Error | null, reply?: unknown) => void }>,
+    closed: 0
   }
   const store = createRedisStore({
     open: listeners => {
       link.listeners = listeners
       return {
         get ready () { return link.ready },
-        set: (_key, _ttl, ifAbsent, done) => { link.sets.push({ ifAbsent, done }) },
+        set: (_key, ttlSeconds, ifAbsent, done) => { link.sets.push({ ttlSeconds, ifAbsent, done }) },
         memoryInfo: done => { link.policies.push(done) },
-        close () {}
+        close () { link.closed++ }
       }
     },
     surroundings: timers,
@@ -491,6 +492,158 @@ t.test('of several servers one that evicts is enough, and one that does not answ
   live(1000)
   answerPolicy(SILENT)
   t.equal(store.state().ready, true)
+})
+
+const replyError = (message: string): Error => Object.assign(new Error(message), { name: 'ReplyError' })
+
+/** A store that is up, with nothing under way. */
+function openReady (t: Test, wallMs?: () => number) {
+  const opened = openOnLink(t, wallMs)
+  opened.link.listeners.ready()
+  opened.answerPolicy(KEEPS)
+  opened.answerSets()
+  t.equal(opened.store.state().ready, true)
+  return opened
+}
+
+t.test('an error that comes too late does not say why the store is not ready', async t => {
+  const { store, link, timers, changes } = openReady(t)
+  const outcome = record(store, 'a')
+  timers.pass(230)
+  t.equal(await outcome, 'replay_unavailable')
+  link.sets[0]!.done(replyError('OOM command not allowed'))
+  t.match(store.state(), { ready: false, reason: 'timeout' }, 'its timeout was told')
+  t.strictSame(changes, ['available', 'timeout'])
+})
+
+t.test('an error on a connection that is gone has no reason of its own', async t => {
+  const { store, link } = openReady(t)
+  const outcome = record(store, 'a')
+  link.ready = false
+  link.sets[0]!.done(new Error('Connection is closed.'))
+  t.equal(await outcome, 'replay_unavailable')
+  t.equal(store.state().ready, true, 'the close is told by the connection')
+  link.listeners.error(Object.assign(new Error('x'), { code: 'ECONNRESET' }))
+  link.listeners.close()
+  t.match(store.state(), { ready: false, reason: 'unreachable' })
+})
+
+t.test('a server that refuses some records is ready again when it has refused none for a second', async t => {
+  const { store, link, timers, changes, answerSets } = openReady(t)
+  const refuse = (name: string): Promise<Outcome> => {
+    const outcome = record(store, name)
+    link.sets.find(({ ifAbsent }) => ifAbsent)!.done(replyError('OOM command not allowed'))
+    link.sets.length = 0
+    return outcome
+  }
+  /** Time in which every probe is answered. */
+  const pass = (ms: number): void => {
+    for (let left = ms; left > 0; left -= 10) {
+      timers.pass(10)
+      answerSets()
+    }
+  }
+  await refuse('a')
+  pass(500)
+  t.equal(store.state().reason, 'oom', 'probes are answered')
+  await refuse('b')
+  const refusedAt = timers.steadyMs()
+  while (!store.state().ready && timers.steadyMs() < 10_000) pass(10)
+  t.equal(Math.ceil((refusedAt + 1000) / 250) * 250, timers.steadyMs(), 'the first probe after a second')
+  t.strictSame(changes, ['available', 'oom', 'available'])
+})
+
+t.test('the calm lasts exactly a second, and is not asked of a new connection', async t => {
+  const { store, link, timers, answerSets, answerPolicy } = openReady(t)
+  timers.pass(10)
+  answerSets()
+  record(store, 'a')
+  link.sets.pop()!.done(replyError('OOM command not allowed'))
+  timers.pass(240)
+  const [probe] = link.sets.splice(0)
+  timers.pass(10)
+  probe!.done(null, 'OK')
+  t.equal(store.state().ready, false)
+  link.ready = false
+  link.listeners.close()
+  t.equal(store.state().reason, 'oom', 'the reason is the one before')
+  link.ready = true
+  link.listeners.ready()
+  answerPolicy(KEEPS)
+  answerSets()
+  t.equal(store.state().ready, true, 'the next connection is judged by itself')
+})
+
+t.test('a time that is over is not sent, and the last second of one is', async t => {
+  const wallMs = 1_700_000_000_000
+  const { store, link } = openReady(t, () => wallMs)
+  t.equal(await record(store, 'a', wallMs / 1000 - LATE_RECORD_SECONDS), 'replay_unavailable', 'nothing is left')
+  t.equal(link.sets.length, 0)
+  record(store, 'a', wallMs / 1000 - LATE_RECORD_SECONDS + 0.001)
+  record(store, 'b', wallMs / 1000 + 10)
+  t.same(link.sets.map(({ ttlSeconds }) => ttlSeconds), [1, 10 + LATE_RECORD_SECONDS])
+})
+
+t.test('a record that waits for the first connection has 250 ms, and later ones 200', async t => {
+  const { store, link, timers, answerPolicy } = openOnLink(t)
+  const refusedAt: number[] = []
+  const put = (name: string): void => store.record(idOf(name), 'jkt', inSeconds(330), refusal => { if (refusal) refusedAt.push(timers.steadyMs()) })
+  put('a')
+  timers.pass(260)
+  t.same(refusedAt, [])
+  timers.pass(100)
+  t.same(refusedAt, [270])
+  t.match(store.state(), { reason: 'timeout', refused: 1 })
+  put('b')
+  t.same(refusedAt, [270, 360], 'after a failure nothing waits')
+  link.listeners.ready()
+  answerPolicy(KEEPS)
+  put('c')
+  timers.pass(300)
+  t.same(refusedAt, [270, 360, 580])
+})
+
+t.test('what waits for the first connection is refused as soon as that fails, and is not sent by the next one', async t => {
+  const { store, link, answerPolicy } = openOnLink(t)
+  const waiting = [record(store, 'a'), record(store, 'b')]
+  link.ready = false
+  link.listeners.error(Object.assign(new Error('x'), { code: 'ECONNREFUSED' }))
+  t.strictSame(await Promise.all(waiting), ['replay_unavailable', 'replay_unavailable'])
+  t.match(store.state(), { ready: false, reason: 'unreachable', records: 2, refused: 2 })
+  link.ready = true
+  link.listeners.ready()
+  answerPolicy(KEEPS)
+  t.same(link.sets.map(({ ifAbsent }) => ifAbsent), [false], 'only the probe')
+})
+
+t.test('an error without a reason changes nothing, and what happens after the close neither', async t => {
+  const { store, link, changes, answerPolicy, timers } = openReady(t)
+  link.listeners.error(new Error('Connection is closed.'))
+  t.equal(store.state().ready, true)
+  await store.close()
+  t.equal(link.closed, 1)
+  t.match(store.state(), { ready: false, reason: 'closed' })
+  link.listeners.error(replyError('OOM'))
+  link.listeners.close()
+  link.listeners.ready()
+  answerPolicy(EVICTS)
+  timers.pass(2000)
+  t.match(store.state(), { ready: false, reason: 'closed' })
+  t.equal(link.sets.length, 0, 'nothing is tried')
+  t.strictSame(changes, ['available'], 'and nothing is told')
+})
+
+t.test('a probe counts as no record, and an idle store is probed once a second', async t => {
+  const { store, link, timers, answerSets } = openReady(t)
+  const probedAt: number[] = []
+  for (let left = 3000; left > 0; left -= 10) {
+    timers.pass(10)
+    if (link.sets.length > 0) probedAt.push(timers.steadyMs())
+    answerSets()
+  }
+  t.same(probedAt, [1250, 2500], 'at the fourth beat without an answer')
+  timers.pass(2000)
+  t.match(store.state(), { ready: false, reason: 'timeout', records: 0, seen: 0, refused: 0 })
 })
 
 t.test('a command that cannot be sent on a connection that is there makes the store unreachable', async (t) => {
