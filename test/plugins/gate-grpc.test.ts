@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
-import { CHECK_PATH } from '../../lib/gate/ext-authz.ts'
+import { CHECK_PATH, readCheckRequest, writeDenied, writePassed } from '../../lib/gate/ext-authz.ts'
 import { field, readFields } from '../../lib/gate/protobuf.ts'
 import type { Fields } from '../../lib/gate/protobuf.ts'
 
@@ -89,7 +89,40 @@ t.test('Fields are written and read as Protocol Buffers say.', t => {
   t.same(field(2, 'testing'), Buffer.from('120774657374696e67', 'hex'))
   t.same(readFields(Buffer.from('089601120774657374696e67', 'hex')), new Map([[2, [Buffer.from('testing')]]]))
   t.same(readFields(Buffer.from('0d01020304' + '110102030405060708', 'hex')), new Map(), 'fields of a fixed length')
-  for (const bad of ['12', '120774', '08', '0b', '08ffffffffffffffffffff01']) t.throws(() => readFields(Buffer.from(bad, 'hex')), { name: 'MessageError' }, bad)
+  t.same(readFields(Buffer.from('120161' + '1a0162' + '12' + '00', 'hex')), new Map([[2, [Buffer.from('a'), Buffer.from('')]], [3, [Buffer.from('b')]]]), 'a field that is repeated, and one that is empty')
+  t.same(field(3, Buffer.alloc(300)), Buffer.concat([Buffer.from('1aac02', 'hex'), Buffer.alloc(300)]), 'a length of two bytes')
+  t.same(readFields(field(2000, 'a')).get(2000), [Buffer.from('a')], 'a number of two bytes')
+  t.same([field(1, 127), field(1, 128), field(1, 0)].map(bytes => bytes.toString('hex')), ['087f', '088001', '0800'])
+  t.same(readFields(Buffer.from('08ffffffffffffffffff01' + '120161', 'hex')), new Map([[2, [Buffer.from('a')]]]), 'a number of ten bytes is passed over')
+  const faults: ReadonlyArray<readonly [bytes: string, message: string]> = [
+    ['12', 'The message is cut off'], ['120774', 'The message is cut off'], ['08', 'The message is cut off'], ['0d010203', 'The message is cut off'], ['1101020304050607', 'The message is cut off'],
+    ['0b', 'The message has a field of an unknown kind'], ['0e', 'The message has a field of an unknown kind'],
+    ['08ffffffffffffffffffff01', 'The message has a number without end'], ['08' + '80'.repeat(10) + '00', 'The message has a number without end']
+  ]
+  for (const [bytes, message] of faults) t.throws(() => readFields(Buffer.from(bytes, 'hex')), { name: 'MessageError', message }, bytes)
+  t.end()
+})
+
+t.test('Questions are read and answers are written as the files of Envoy say.', t => {
+  t.same(readCheckRequest(Buffer.alloc(0)), { method: '', path: '', host: '', scheme: '', headers: new Map() }, 'nothing that is missing has a value')
+  const entry = (...parts: Buffer[]): Buffer => Buffer.concat(parts)
+  const http = Buffer.concat([
+    field(2, 'PUT'), field(2, 'GET'), field(4, '/a'), field(5, 'api.example'), field(6, 'https'),
+    field(3, entry(field(1, 'X-One'), field(2, 'a'))), field(3, entry(field(1, 'x-one'), field(2, 'b'))), field(3, entry(field(1, 'x-empty'))),
+    field(13, field(1, entry(field(1, 'x-raw'), field(3, 'c'))))
+  ])
+  t.same(readCheckRequest(field(1, field(4, field(2, http)))), {
+    method: 'GET', path: '/a', host: 'api.example', scheme: 'https', headers: new Map([['x-one', ['a', 'b']], ['x-empty', ['']], ['x-raw', ['c']]])
+  }, 'the last of two, names in lower case, all values of a name')
+
+  // The header, then append_action: OVERWRITE_IF_EXISTS_OR_ADD, and keep_empty_value.
+  const option = (name: string, value: string): Buffer => Buffer.concat([field(1, Buffer.concat([field(1, name), field(2, value)])), field(3, 2), field(4, 1)])
+  t.same(writePassed({ set: [['x-a', '']], remove: ['dpop'], answer: [['dpop-nonce', 'n']] }), Buffer.concat([
+    field(1, field(1, 0)), field(3, Buffer.concat([field(2, option('x-a', '')), field(5, 'dpop'), field(6, option('dpop-nonce', 'n'))]))
+  ]))
+  t.same(writeDenied({ status: 401, headers: [['www-authenticate', 'DPoP']], body: '{}' }), Buffer.concat([
+    field(1, field(1, 7)), field(2, Buffer.concat([field(1, field(1, 401)), field(2, option('www-authenticate', 'DPoP')), field(3, '{}')]))
+  ]))
   t.end()
 })
 

@@ -114,6 +114,39 @@ t.test('A question that does not say one request in the words of its family is a
   t.equal((await ask('/verify/envoy/open/x', ['Content-Length: 3', 'Content-Type: no type', '', 'abc'], 'POST')).status, 200, 'a body is not looked at')
 })
 
+t.test('The log says what was wrong with a question, and the client learns it too.', async t => {
+  const { ask, log } = await startGate(t, { rules: [{ path: '/*', allow: 'anyone' }] })
+  const method = 'X-Original-Method: GET'
+  const url = 'X-Original-URL: https://api.example/x'
+  const forwarded = ['X-Forwarded-Method: GET', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: api.example', 'X-Forwarded-Uri: /x']
+  const withHost = (host: string): string[] => forwarded.map(line => line.replace('api.example', host))
+  const rows: ReadonlyArray<{ target?: string, lines: readonly string[], fault: string }> = [
+    { lines: [url], fault: 'The question needs the header x-original-method.' },
+    { lines: [method], fault: 'The question needs the header x-original-url.' },
+    { lines: [method, 'X-Original-URL:'], fault: 'The question needs the header x-original-url.' },
+    { lines: [method, url, url], fault: 'The question has the header x-original-url more than once.' },
+    { lines: [method, url, 'X-Forwarded-Uri: /x'], fault: 'The question has the header x-forwarded-uri, which another kind of proxy sends.' },
+    { lines: [method, url, 'X-Forwarded-Method: GET'], fault: 'The question has the header x-forwarded-method, which another kind of proxy sends.' },
+    { lines: ['X-Original-Method: get', url], fault: 'The original method is unknown.' },
+    { lines: [method, url, 'X-Auth-Claim-Team: root'], fault: 'The original request has a header of a claim that the gate does not tell.' },
+    { target: '/verify/forwarded', lines: [...forwarded, method], fault: 'The question has the header x-original-method, which another kind of proxy sends.' },
+    { target: '/verify/forwarded', lines: [...forwarded, url], fault: 'The question has the header x-original-url, which another kind of proxy sends.' },
+    { target: '/verify/forwarded', lines: forwarded.map(line => line.replace('/x', 'x')), fault: 'The header x-forwarded-uri holds no path.' },
+    ...['api.example/a', 'api.example?a', 'api.example#a', 'a\\api.example', 'a@api.example', 'a,api.example', 'a api.example', 'a\tapi.example'].map(host =>
+      ({ target: '/verify/forwarded', lines: withHost(host), fault: 'The header x-forwarded-host holds no host.' })),
+    { target: '/verify/%65nvoy/x', lines: [], fault: 'The question holds no path.' }
+  ]
+  for (const { target = '/verify/nginx', lines, fault } of rows) {
+    const answer = await ask(target, lines)
+    t.equal(answer.status, 403, fault)
+    t.equal(JSON.parse(answer.body).message, fault)
+    t.match(log.filter(({ msg }) => msg === 'request refused').at(-1), { reason: 'question_refused', fault })
+  }
+  t.equal((await ask('/verify/forwarded', forwarded)).status, 200, 'the twin')
+  t.equal((await ask('/verify/nginx', [method, url])).status, 200)
+  t.equal((await ask('/verify/envoy/x', [])).status, 200)
+})
+
 t.test('A claim of the own making of a client does not pass by nginx, which could not take it away.', async t => {
   const { ask, reasons } = await startGate(t, { claims: ['role'] })
   const nginx = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/open/x']
