@@ -13,6 +13,7 @@ import { Exchange, UpstreamError } from '../../lib/gate/exchange.ts'
 import { createHttp1Carrier } from '../../lib/gate/upstream-http1.ts'
 import { Http2Carrier } from '../../lib/gate/upstream-http2.ts'
 import { startApp } from '../helpers/app.ts'
+import type { LogLine } from '../helpers/app.ts'
 import { bearerLines } from '../helpers/call.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
@@ -68,6 +69,11 @@ function ok (stream: ServerHttp2Stream, body = 'ok'): void {
   stream.end(body)
 }
 
+/** What the log says of requests that failed: each error with its cause. */
+function failuresIn (log: readonly LogLine[]): string[] {
+  return log.filter(({ msg }) => msg === 'request failed').map(({ err }) => (err as Error).message)
+}
+
 /** A frame that ends a stream at once (RFC 9113 section 6.4). */
 function reset (id: number, code: number): Buffer {
   const frame = Buffer.from([0, 0, 4, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0])
@@ -120,7 +126,7 @@ t.test('A request reaches an upstream over HTTP/2 as it is, and its answer the c
 
 t.test('A stream that is reset breaks its answer off, and is never sent again.', async t => {
   let seen = 0
-  const { send, sockets } = await startSite(t, (stream, { ':path': path, 'x-code': code }) => {
+  const { send, sockets, log } = await startSite(t, (stream, { ':path': path, 'x-code': code }) => {
     seen++
     const end = (): void => { sockets[0]!.write(reset(stream.id!, Number(code))) }
     if (path === '/open/before') return end()
@@ -142,6 +148,7 @@ t.test('A stream that is reset breaks its answer off, and is never sent again.',
   t.notMatch(short.body, /half\r\n0/)
   t.equal((await send('/open/gone')).status, 502)
   t.equal(seen, 11, 'each came once')
+  t.match(failuresIn(log), [/^The upstream failed: The stream was closed before its end/, /: Stream closed with error code NGHTTP2_INTERNAL_ERROR/], 'with the reason that the upstream gave')
   t.match((await send('/open/whole')).body, /half/, 'on a new connection')
 })
 
@@ -186,8 +193,9 @@ t.test('The upstream says how many streams a session has. Further requests get a
 })
 
 t.test('An upstream that takes no streams is asked for one session only.', async t => {
-  const { send, sessions } = await startSite(t, stream => ok(stream), {}, { maxConcurrentStreams: 0 })
+  const { send, sessions, log } = await startSite(t, stream => ok(stream), {}, { maxConcurrentStreams: 0 })
   t.equal((await send('/open/x')).status, 502)
+  t.same(failuresIn(log), ['The upstream failed: The upstream takes no requests'])
   t.equal(sessions.length, 1)
 })
 
@@ -213,7 +221,7 @@ t.test('A request that waits for a stream gets it later if no further session ca
 })
 
 t.test('An answer that cannot be passed on is 502, and a silence that is too long 504.', async t => {
-  const { send, sessions } = await startSite(t, (stream, { ':path': path, 'x-size': size }) => {
+  const { send, sessions, log } = await startSite(t, (stream, { ':path': path, 'x-size': size }) => {
     if (path === '/open/head') {
       return stream.respond({ ':status': 200, 'content-type': 'text/plain', 'x-big': 'a'.repeat(Number(size)) }, { endStream: true })
     }
@@ -234,6 +242,7 @@ t.test('An answer that cannot be passed on is 502, and a silence that is too lon
   t.match(await send('/open/half'), { status: 200, body: /^half$/ })
   t.equal(sessions.length, 2, 'a session that was silent gets no further request')
   t.equal((await send('/open/x')).status, 200)
+  t.same(failuresIn(log), ['The head of the answer is too large', 'The upstream answered with status 100', 'The upstream is too slow'])
 })
 
 t.test('An upstream that is not there, is something else, or says nothing.', async t => {
@@ -242,8 +251,9 @@ t.test('An upstream that is not there, is something else, or says nothing.', asy
   for (const [title, answer] of Object.entries(answers)) {
     const server = createNetServer(answer)
     const port = await listen(t, server)
-    const { send } = await startGate(t, `http://127.0.0.1:${port}`, { upstreamProtocol: 'h2', timeoutSeconds: 1 }, issuer)
+    const { send, log } = await startGate(t, `http://127.0.0.1:${port}`, { upstreamProtocol: 'h2', timeoutSeconds: 1 }, issuer)
     t.equal((await send('/open/x')).status, title === 'silent' ? 504 : 502, title)
+    t.match(failuresIn(log), [{ http1: /^The upstream failed: Protocol error/, closed: 'The upstream failed: The upstream closed the connection', silent: 'The upstream is too slow' }[title]])
     if (title !== 'http1') continue
     await new Promise(resolve => server.close(resolve))
     t.equal((await send('/open/x')).status, 502, 'gone')
@@ -380,6 +390,7 @@ t.test('Over TLS the upstream chooses, and is asked again when it could not be r
   t.equal((await strict.send('/open/a')).status, 502)
   const mute = await startGate(t, `https://127.0.0.1:${await listen(t, tls.createServer({ key: key!, cert: cert! }))}`, { upstreamProtocol: 'h2' }, issuer)
   t.equal((await mute.send('/open/a')).status, 502, 'an upstream that chooses nothing')
+  t.same(failuresIn(mute.log), ['The upstream failed: The upstream does not speak HTTP/2'])
 
   await new Promise(resolve => old.close(resolve))
   t.equal((await oldSite.send('/open/a')).status, 502)
@@ -411,6 +422,14 @@ t.test('The carrier closes sessions that nobody uses, and bounds what waits.', a
   }
   const { body } = await carry().answer
   await once(body.resume(), 'end')
+  while (!timers.some(({ ms }) => ms === 4_000)) await new Promise(resolve => setImmediate(resolve))
+  t.same(timers.map(({ ms }) => ms), [4_000], 'the time limits have ended')
+  t.match(sessions[0]!.remoteSettings, { enablePush: false, initialWindowSize: 256 * 1024 })
+  t.ok(sessions[0]!.state.remoteWindowSize! > 15 * 1024 * 1024, 'one stream that is full does not stop the others')
+  const next = await carry().answer
+  t.same(timers.map(({ ms }) => ms), [1_000], 'a session that is used is not idle')
+  await once(next.body.resume(), 'end')
+  while (!timers.some(({ ms }) => ms === 4_000)) await new Promise(resolve => setImmediate(resolve))
   await t.rejects(carry(['te', 'gzip']).answer, { statusCode: 502, cause: { code: 'ERR_HTTP2_INVALID_CONNECTION_HEADERS' } })
   const ended = new Exchange(() => {})
   ended.end(new UpstreamError(499, 'gone'))
@@ -419,6 +438,16 @@ t.test('The carrier closes sessions that nobody uses, and bounds what waits.', a
   const closed = once(sessions[0]!, 'close')
   timers.find(({ ms }) => ms === 4_000)!.run()
   await closed
+
+  const hanging = createNetServer(() => {})
+  const arrived = once(hanging, 'connection')
+  const slow = new Http2Carrier({ origin: `http://127.0.0.1:${await listen(t, hanging)}`, timeoutMs: 1000, after: (ms, run) => { timers.push({ ms, run }); return () => {} } })
+  const patient = new Exchange(() => {})
+  slow.carry({ method: 'GET', target: '/', headers: [], body: undefined }, patient)
+  await arrived
+  timers.find(({ ms }) => ms === 1_000)!.run()
+  await t.rejects(patient.answer, { statusCode: 502, cause: { message: 'The upstream is too slow' } }, 'a connection that is never open is given up')
+  await slow.close()
 
   const silent = new Http2Carrier({ origin: `http://127.0.0.1:${await listen(t, createNetServer(() => {}))}`, timeoutMs: 1000, after: (_ms, run) => { timers.push({ ms: 1, run }); return () => {} } })
   const waiting = Array.from({ length: 1_000 }, () => new Exchange(() => {}))
