@@ -1,6 +1,9 @@
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
-import { parseGate } from '../../../lib/gate/gate-settings.ts'
+import type { GateOptions } from '../../../lib/gate/gate-options.ts'
+import { ownPathsOf, parseGate } from '../../../lib/gate/gate-settings.ts'
+import { createRules, parseRule } from '../../../lib/gate/rules.ts'
+import type { GateRule } from '../../../lib/gate/rules.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
@@ -145,5 +148,100 @@ t.test('Options have no lines, so a problem has only the path.', t => {
   t.same(parseGate({ rules: [{ path: '/\ud800' }] }).problems, ['gate.rules[0].path is unreachable: such paths are refused before any rule (escape)'])
   t.same(parseGate({ rules: [{ path: '/a' }, { path: '/a' }] }).problems, ['gate.rules[1] is unreachable: all its requests belong to gate.rules[0]'])
   t.same(parseGate({ rules: [{ path: '/a', scop: 'b' }] }).problems, ['gate.rules[0].scop is unknown; did you mean scope?'])
+  t.same(parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] }).problems, ['gate.colour is unknown', 'gate.rules[0].colour is unknown'])
+  t.same(parseGate({ rules: 7 }).problems, ['gate.rules is a list: expected entries such as { path: /orders/*, scope: read:orders }'])
+  t.same(parseGate([]).problems, ['gate is a section: expected members such as upstream and rules'])
+  t.same(parseGate({ upstream: 'a', rules: [{ path: '/docs' }] }).problems, [
+    'gate.upstream is not usable; allowed: http or https URL of a host, with a port or without, and nothing more', 'gate.rules[0] is unreachable: the service itself answers under /docs'
+  ], 'each problem is told at once')
+  t.same(parseGate({ claims: 7 }).problems, ['gate.claims is not usable; allowed: a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two of them may share a header'])
+  t.same(parseGate({ bodyLimit: -1, statementKey: '' }).problems, ['gate.bodyLimit is not usable; allowed: a whole number of bytes', 'gate.statementKey is not usable; allowed: path of a file with a private key (PKCS#8 in PEM form, EC P-256)'])
+  t.end()
+})
+
+t.test('What is set in a gate is held to its form from the first character to the last.', t => {
+  const rows: ReadonlyArray<{ name: keyof GateOptions, good: readonly unknown[], bad: readonly unknown[] }> = [
+    { name: 'ownPrefix', good: ['/-', '/a/b', '/A_~-9'], bad: ['', '/', 'a/-', '/a/', '/a//b', '/a.', '/a b', 7, ['/a'], null] },
+    { name: 'timeoutSeconds', good: [1, 86_400, '30'], bad: [0, 86_401, '5 ', ' 5', '5x', '0x5', '1'.repeat(16), Number.NaN, null, true] },
+    { name: 'bodyLimit', good: [0, '0', Number.MAX_SAFE_INTEGER], bad: [-1, 0.5, Number.MAX_SAFE_INTEGER + 1, Infinity] },
+    { name: 'grpcPort', good: [0, 65_535], bad: [-1, 65_536] },
+    { name: 'passCredentials', good: [true, false], bad: [0, 'true', null] },
+    { name: 'statementAudience', good: ['a', 7, 0], bad: ['', true, null, {}] },
+    { name: 'upstreamProtocol', good: ['auto', 'http1', 'h2'], bad: ['', 'http2', null] },
+    { name: 'upstream', good: ['http://a'], bad: ['', null, 7] }
+  ]
+  for (const { name, good, bad } of rows) {
+    for (const given of good) t.same(parseGate({ [name]: given }).problems, [], `${name}: ${given}`)
+    for (const given of bad) {
+      const { problems, settings } = parseGate({ [name]: given })
+      t.match(problems, [new RegExp(`^gate\\.${name} is not usable; allowed: .`)], `${name}: ${given}`)
+      t.same(settings, parseGate({}).settings, 'what is not usable counts as unset')
+    }
+  }
+  t.equal(parseGate({ bodyLimit: '0' }).settings.bodyLimit, 0)
+  t.same(parseGate({ statementKey: 'key.pem', upstream: 'http://a' }).problems, [])
+  t.same(parseGate({ statementKey: 'key.pem', statementAudience: 'a' }).problems, [])
+  t.same(parseGate(undefined, new Map(), 'http://a').settings.rules.map(({ path }) => path), ['/*'])
+  t.same(parseGate(null).problems, [])
+  t.same(ownPathsOf('/-'), ['/-/health', '/-/metrics', '/-/docs', '/.well-known/oauth-protected-resource', '/.well-known/holdfast-jwks.json', '/verify'])
+  t.end()
+})
+
+t.test('A rule is read as a whole: each member that cannot be used is told, and no rule comes of it.', t => {
+  const read = (given: unknown): { rule: GateRule | undefined, told: string[] } => {
+    const told: string[] = []
+    return { rule: parseRule(given, (member, problem) => { told.push(`${member ?? ''}${problem}`) }), told }
+  }
+  t.same(read({ path: '/a' }), { rule: { path: '/a', methods: undefined, requirement: {}, audience: undefined, upgrade: false }, told: [] })
+  t.same(read({ path: '/a', methods: ['GET', 'GET', 'PUT'], audience: 0, upgrade: true, scope: ['x', 'y'], acr: 'gold' }).rule, {
+    path: '/a', methods: ['GET', 'PUT', 'HEAD'], requirement: { scope: ['x', 'y'], acr: ['gold'] }, audience: '0', upgrade: true
+  })
+  t.same(read({ path: '/a', allow: 'anyone', audience: undefined }).rule?.requirement, undefined)
+  t.same(read({ path: '/a', methods: 'HEAD' }).rule?.methods, ['HEAD'])
+  const bad: ReadonlyArray<{ given: unknown, told: readonly string[] }> = [
+    ...[null, undefined, [], 'a', 7].map(given => ({ given, told: [' is not usable; expected members such as path and scope'] })),
+    { given: {}, told: [' has no path'] },
+    { given: { path: 7 }, told: ['path is not usable; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*'] },
+    { given: { path: '/a', methods: [7], upgrade: 1, audience: false, allow: 'x' }, told: ['methods is not usable; allowed: a list of HTTP methods in upper case', 'upgrade is not usable; allowed: true, false', 'audience is not usable; allowed: any non-empty string', 'allow is not usable; allowed: anyone, token'] },
+    { given: { path: '/a', allow: 'anyone', scope: 'x', acr: 'y', audience: 'z' }, told: ['allow is anyone, and that contradicts scope and acr and audience'] },
+    { given: { path: '/a', scope: 'a b', acr: [] }, told: ['scope is not usable: scope takes a word, or a list of one or more words, without spaces, quotes and backslashes', 'acr is not usable: acr takes a word, or a list of one or more words, without spaces, quotes and backslashes'] }
+  ]
+  for (const { given, told } of bad) t.same(read(given), { rule: undefined, told }, JSON.stringify(given))
+
+  const problemOf = (path: string): string | undefined => read({ path }).told[0]
+  for (const path of ['/', '/*', '/a/:id', '/a/:id?', '/a-:x-b', '/:x(^(?:a|b)$)', '/:x(^a?$)', '/:x(^%2F$)', '/caf\u00e9', '/%7e', '/a/:x(^\\d+$)/b/:y(^z$)?']) t.equal(problemOf(path), undefined, path)
+  for (const path of ['/a?', '/a?b', '/:a/b?', '/:a?/b']) t.equal(problemOf(path), 'path is unreachable: a rule is chosen by the path, and the query is no part of it', path)
+  for (const [path, cause] of [['/a//b', 'double_slash'], ['/../a', 'dot_segment'], ['/..;/a', 'dot_segment'], ['/%2f', 'slash_escape'], ['/%00', 'control_character'], ['/%ff', 'encoding'], ['/%', 'escape'], ['/\ud800', 'escape'], ['/a#', 'fragment']] as const) {
+    t.equal(problemOf(path), `path is unreachable: such paths are refused before any rule (${cause})`, path)
+  }
+  for (const path of ['/*/a', '/:x(a', '/:x((a+)+)']) t.equal(problemOf(path), 'path is not usable in the syntax of the router', path)
+  t.end()
+})
+
+t.test('Of the rules whose methods fit, the one with the most specific path is found.', t => {
+  const paths = ['/', '/a', '/a/*', '/a/:id', '/a/:id/b', '/A', '/n/:n(^\\d+$)', '/o/:x?', '/caf\u00e9', '/t/', '/%7e', '/%2A', '/p/100%25', '/:x(^%2F$)']
+  const { settings } = parseGate({ rules: [...paths.map(path => ({ path })), { path: '/m', methods: ['PUT'] }, { path: '/m', methods: ['GET'], scope: 'x' }] })
+  const rules = createRules(settings.rules)
+  const rows: ReadonlyArray<readonly [path: string, rule: string | undefined]> = [
+    ['/', '/'], ['/a', '/a'], ['/A', '/A'], ['/a/', '/a/:id'], ['/a/b', '/a/:id'], ['/a/b/', '/a/*'], ['/a/b/b', '/a/:id/b'], ['/n/7', '/n/:n(^\\d+$)'], ['/n/x', undefined], ['/o', '/o/:x?'], ['/o/1', '/o/:x?'],
+    ['/caf%C3%A9', '/caf\u00e9'], ['/t', undefined], ['/t/', '/t/'], ['/~', '/%7e'], ['/%2A', '/%2A'], ['/*', undefined], ['/p/100%25', '/p/100%25'], ['/p/100', undefined], ['/a;b', undefined], ['/a;b/c', undefined]
+  ]
+  for (const [path, rule] of rows) t.equal(rules.find('GET', path)?.path, rule, path)
+  t.equal(rules.find('GET', `/a/${'x'.repeat(500)}`)?.path, '/a/:id', 'a long parameter')
+  t.same(['PUT', 'GET', 'HEAD', 'POST', 'get'].map(method => rules.find(method, '/m')?.methods), [['PUT'], ['GET', 'HEAD'], ['GET', 'HEAD'], undefined, undefined])
+  t.end()
+})
+
+t.test('Two rules for the same requests are told apart from two that only look alike.', t => {
+  const problemsOf = (...rules: object[]): readonly string[] => parseGate({ rules }).problems
+  t.same(problemsOf({ path: '/x' }, { path: '/a', methods: 'PUT' }, { path: '/b' }, { path: '/a' }), ['gate.rules[3] overlaps gate.rules[1]: both hold for PUT /a'])
+  t.same(problemsOf({ path: '/a', methods: 'PUT' }, { path: '/a', methods: ['GET', 'PUT'] }, { path: '/a', methods: ['HEAD', 'POST'] }), ['gate.rules[1] overlaps gate.rules[0]: both hold for PUT /a', 'gate.rules[2] overlaps gate.rules[1]: both hold for HEAD /a'])
+  t.same(problemsOf({ path: '/a/:x' }, { path: '/a/:y' }), ['gate.rules[1] is unreachable: all its requests belong to gate.rules[0]'])
+  t.same(problemsOf({ path: '/a/:x' }, { path: '/a/*' }, { path: '/a/b' }, { path: '/a/:x/c' }, { path: '/A/b' }, { path: '/a/b/' }), [])
+  t.same(problemsOf({ path: '/a', methods: 'GET' }, { path: '/a', methods: 'HEAD' }), ['gate.rules[1] is unreachable: all its requests belong to gate.rules[0]'], 'HEAD goes with GET')
+  t.same(parseGate({ upstream: 'http://a', rules: ['/docs', '/docs/json', '/docs2', '/healthy', '/verify/x', '/.well-known/oauth-protected-resource'].map(path => ({ path })) }).problems, [
+    'gate.rules[0] is unreachable: the service itself answers under /docs', 'gate.rules[1] is unreachable: the service itself answers under /docs', 'gate.rules[4] is unreachable: the service itself answers under /verify', 'gate.rules[5] is unreachable: the service itself answers under /.well-known/oauth-protected-resource'
+  ])
+  t.same(problemsOf({ path: '/docs' }), [], 'a gate that is only asked has no such paths')
   t.end()
 })
