@@ -55,20 +55,25 @@ function createQuestion (lookUp: IssuerLookup, settings: Settings, options: Issu
 
   return async (iss, known) => {
     try {
-      const record = await withinDeadline(async () => lookUp(iss), options.surroundings)
+      const found = await find(iss, known)
       hasFailed = false
-      if (record === undefined) return undefined
-      const issuer = readIssuer(record)
-      const text = JSON.stringify(issuer)
-      if (known && recordOf.get(known) === text) return known
-      const made = await createTokenIssuer(issuer, settings, options)
-      recordOf.set(made, text)
-      return made
+      return found
     } catch (error) {
       if (!hasFailed) options.onEvent({ name: 'issuers_unavailable', failure: (error as Error).message })
       hasFailed = true
       throw error
     }
+  }
+
+  async function find (iss: string, known: TokenIssuer | undefined): Promise<TokenIssuer | undefined> {
+    const record = await withinDeadline(async () => lookUp(iss), options.surroundings)
+    if (record === undefined) return undefined
+    const issuer = readIssuer(record)
+    const text = JSON.stringify(issuer)
+    if (known && recordOf.get(known) === text) return known
+    const made = await createTokenIssuer(issuer, settings, options)
+    recordOf.set(made, text)
+    return made
   }
 }
 

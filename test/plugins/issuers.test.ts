@@ -399,13 +399,17 @@ t.test('A function that fails, or names what cannot be used, is 503; one that na
     answer = make
     t.match(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' }, title)
   }
-  t.equal(log.filter(({ event }) => event === 'issuers_unavailable').length > 0, true)
-  t.equal(log.filter(({ event }) => event === 'issuers_unavailable')[0]!.level, 40)
+  const failures = (): unknown[] => log.filter(({ event }) => event === 'issuers_unavailable').map(({ level, failure }) => [level, failure])
+  t.same(failures(), [[40, 'the database is away']], 'told once')
   answer = () => ({ issuer: 'https://other.example/' })
   t.equal((await ask(makeToken(provider.issuer, a))).status, 401)
   aheadMs += 5000
   answer = () => ({ issuer: provider.issuer.slice(0, -1), audience: AUDIENCE })
   t.equal((await ask(makeToken(provider.issuer, a))).status, 200, 'the last slash makes no difference')
+  aheadMs += 5000
+  answer = () => { throw new Error('away again') }
+  for (const turn of ['first', 'again']) t.equal((await ask(makeToken(provider.issuer, a))).status, 503, turn)
+  t.same(failures(), [[40, 'the database is away'], [40, 'away again']], 'a failure after a success is news')
 })
 
 t.test('A function that does not answer is 503 after 5 s, and a flood of made-up issuers leaves the known ones alone', async t => {
@@ -413,7 +417,7 @@ t.test('A function that does not answer is 503 after 5 s, and a flood of made-up
   fiveSecondsMs = 1500
   t.teardown(() => { fiveSecondsMs = 5000 })
   const waiting: Array<(record?: object) => void> = []
-  const { ask, asked } = await startAsked(t, iss => iss === provider.issuer ? { issuer: provider.issuer } : new Promise(resolve => { waiting.push(resolve) }))
+  const { ask, asked, log } = await startAsked(t, iss => iss === provider.issuer ? { issuer: provider.issuer } : new Promise(resolve => { waiting.push(resolve) }))
   t.equal((await ask(makeToken(provider.issuer, a))).status, 200)
   const flood = Promise.all(Array.from({ length: 100 }, (_, index) => ask(makeToken(`https://${index}.example/`, a))))
   await until(() => waiting.length === 64)
@@ -423,6 +427,7 @@ t.test('A function that does not answer is 503 after 5 s, and a flood of made-up
   for (const resolve of waiting.slice(1)) resolve()
   const statuses = (await flood).map(({ status }) => status)
   t.same([503, 401].map(status => statuses.filter(each => each === status).length), [37, 63], 'one has waited for 5 s, 36 were too many')
+  t.match(log.filter(({ event }) => event === 'issuers_unavailable'), [{ failure: 'no answer within 5 s' }])
 })
 
 t.test('A function stands in place of the single settings, never beside them', async t => {
