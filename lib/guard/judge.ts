@@ -74,7 +74,7 @@ function verifyDetail ({ claims }: Grant, { type }: DetailRequirement): void {
 
 /** The elements of that type (RFC 9396 section 2). A claim or an element of another form grants nothing. */
 function detailsOf ({ authorization_details: details }: TokenClaims, type: string): readonly AuthorizationDetail[] {
-  return Array.isArray(details) ? details.filter(detail => typeof detail === 'object' && detail !== null && Object.hasOwn(detail, 'type') && detail.type === type) : []
+  return Array.isArray(details) ? details.filter(detail => detail !== null && Object.hasOwn(detail, 'type') && detail.type === type) : []
 }
 
 function needsPredicates ({ claims, authorizationDetails }: Requirement): boolean {

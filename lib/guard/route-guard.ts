@@ -52,7 +52,7 @@ export function hooksAround (scope: object): RouteHooks {
 }
 
 function isGuard (hook: unknown): hook is { readonly requirement: Requirement } {
-  return typeof hook === 'function' && 'requirement' in hook && typeof hook.requirement === 'object'
+  return typeof hook === 'function' && typeof (hook as { readonly requirement?: unknown }).requirement === 'object'
 }
 
 /** Every scope that a requirement names. */

@@ -297,6 +297,10 @@ t.test('This service proves itself with a private key', async t => {
   asked.answer = active()
   t.equal((await call(asked, { lines: bearerLines('opaque') })).status, 200)
   t.match(asked.forms[0]!.get('client_assertion'), /^ey[\w-]+\.ey[\w-]+\.[\w-]{86}$/)
+  const [, payload] = asked.forms[0]!.get('client_assertion')!.split('.')
+  const { iat, exp, iss, sub, jti } = JSON.parse(String(Buffer.from(payload!, 'base64url')))
+  t.ok(Math.abs(iat - Date.now() / 1000) < 60, 'in seconds')
+  t.match({ iss, sub, jti, seconds: exp - iat }, { iss: 'api', sub: 'api', jti: /^[\w-]{22,}$/, seconds: 60 })
   writeFileSync(join(directory, 'empty'), '')
   for (const [file, code] of [['missing', 'ENOENT'], ['broken', 'ERR_OSSL_UNSUPPORTED'], ['empty', 'ERR_OSSL_UNSUPPORTED'], ['other', 'not a private key']] as const) {
     const path = join(directory, file)

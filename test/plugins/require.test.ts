@@ -161,6 +161,27 @@ t.test('Only `true` from a predicate passes, and a predicate that fails is a fau
     }
   }
   t.match(log.at(-2), { level: 50, err: { message: /^The predicate for the claim sub failed/ } }, 'the log says which predicate failed')
+  await ask('/detail/10', { authorization_details: [{ type: 'x' }] })
+  t.match(log.find(({ level }) => level === 50), { err: { message: /^The predicate for the authorization detail x failed/ } })
+})
+
+t.test('The log says which claim or detail was missing', async t => {
+  const { app, ask, log } = await start(t)
+  const requirements: Record<string, RequirementOptions> = {
+    value: { claims: { tenant: 'blue' } },
+    predicate: { claims: { tenant: 'blue', team: () => false } },
+    detail: { authorizationDetails: { type: 'account' } },
+    check: { authorizationDetails: { type: 'payment', check: () => false } }
+  }
+  for (const [name, requirement] of Object.entries(requirements)) app.get(`/${name}`, { onRequest: app.require(requirement) }, caller)
+  const refusal = async (path: string, claims: Overrides) => {
+    await ask(path, claims)
+    return log.find(({ msg }) => msg === 'request refused')
+  }
+  t.match(await refusal('/value', { tenant: 'red' }), { reason: 'claim_mismatch', claim: 'tenant' })
+  t.match(await refusal('/predicate', { tenant: 'blue', team: 1 }), { reason: 'claim_mismatch', claim: 'team' })
+  t.match(await refusal('/detail', { authorization_details: [{ type: 'payment' }] }), { reason: 'authorization_details_missing', type: 'account' })
+  t.match(await refusal('/check', { authorization_details: [{ type: 'payment' }] }), { reason: 'authorization_details_missing', type: 'payment' })
 })
 
 t.test('A predicate is not asked unless all the rest holds', async t => {
