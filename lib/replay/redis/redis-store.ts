@@ -160,7 +160,7 @@ export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknow
   }
 
   function probed (refusal: Refusal | null): void {
-    if (refusal || fault === null || fault === 'closed' || steadyMs() - faultAt < CALM_MS) return
+    if (refusal || fault === null || steadyMs() - faultAt < CALM_MS) return
     fault = null
     onChange(null)
   }

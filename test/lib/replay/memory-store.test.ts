@@ -4,6 +4,7 @@ import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
 import { createExpiryCounts, SecondCounts } from '../../../lib/replay/memory/expiry-counts.ts'
 import { hashWords, IdTable } from '../../../lib/replay/memory/id-table.ts'
+import { createKeyShares } from '../../../lib/replay/memory/key-shares.ts'
 import { createMemoryStore } from '../../../lib/replay/memory/memory-store.ts'
 import { createOffStore } from '../../../lib/replay/create-store.ts'
 import { LATE_RECORD_SECONDS } from '../../../lib/replay/replay-store.ts'
@@ -309,6 +310,68 @@ t.test('a clock that leaps forwards and stays there is believed after one window
   world.pass(240)
   t.equal(world.store.state().entries, 0)
   t.equal(world.record('a', world.time + 330), 'first')
+})
+
+t.test('a clock that drifts is followed, and one that leaps is not believed before a window has passed', t => {
+  let time = START + 0.25
+  let steady = 1000
+  const clock = createStoreClock(() => time, () => steady)
+  /** What has passed when the clocks have moved, the one on the wall by some seconds more. */
+  const step = (seconds: number, ahead = 0): number => {
+    time += seconds + ahead
+    steady += seconds
+    return clock.passed(100) - START
+  }
+  t.equal(clock.wall, START)
+  t.same([step(10), step(10, 0.75), step(10, 1)], [10, 21, 32], 'up to a second is drift')
+  t.equal(step(10, 1.5), 42, 'more is a leap')
+  t.equal(clock.wall, START + 43)
+  t.same([step(99), step(0.75), step(0.25), step(1)], [141, 141, 143, 144], 'believed after a whole window')
+  t.equal(step(0, 500), 144, 'the next leap is measured by what was believed last')
+  t.equal(step(10, -500), 154, 'taken back in time')
+  t.same([step(0, 500), step(99), step(1)], [154, 253, 754], 'its window begins anew')
+  t.same([step(0, -700), step(1)], [54, 55], 'a clock that goes back is believed at once')
+  t.end()
+})
+
+t.test('tables are read only for a key that comes near its share, each once, one for each record', t => {
+  const tables = Array.from({ length: 4 }, () => ({ reads: 0, entries: [] as Array<[c: number, d: number, second: number]> }))
+  const shares = createKeyShares({
+    share: 100,
+    key: [1, 3, 5, 7],
+    tables: tables.map(table => ({
+      forEachLive (horizon: number, tell: (c: number, d: number, second: number) => void) {
+        table.reads++
+        for (const [c, d, second] of table.entries) if (second > horizon) tell(c, d, second)
+      }
+    })) as unknown as IdTable[]
+  })
+  let added = 0
+  const add = (c: number, d: number, second: number, horizon: number): number => {
+    const number = added++ % tables.length
+    tables[number]!.entries.push([c, d, second])
+    shares.add(c, d, number, second, horizon)
+    return tables.reduce((sum, { reads }) => sum + reads, 0)
+  }
+  for (let n = 0; n < 1000; n++) t.equal(add(n << 20, n << 8, START + 300, START), 0)
+  const [c, d] = [0x12345678, 0x9abcdef]
+  const reads: number[] = []
+  for (let n = 1; n < 100; n++) reads.push(add(c, d, START + 300, START))
+  t.equal(shares.isSpent(c, d, START), false, 'one is left')
+  reads.push(add(c, d, START + 301, START))
+  t.equal(reads.findIndex(count => count > 0) >= 40, true, 'not before half of the share')
+  t.same(reads.filter(count => count > 0).slice(0, 5), [1, 2, 3, 4, 4], 'one table for each record')
+  t.equal(reads.at(-1), 4, 'and no more, since the key is counted by itself now')
+  t.equal(shares.isSpent(c, d, START), true)
+  t.equal(shares.isSpent(c, d + 2 ** 12, START), false, 'another key is not spent')
+  t.equal(shares.isSpent(c, d, START + 300), false, 'what is dead does not count')
+  t.end()
+})
+
+t.test('a store begins with as many small tables as its size asks for', t => {
+  const tablesOf = (max: number): number => createWorld(max).store.state().bytes! / (128 * 5 * 4)
+  t.same([1, 4096, 4097, 8192, 8193, 2_000_000].map(tablesOf), [1, 1, 2, 2, 4, 512])
+  t.end()
 })
 
 t.test('without a monotonic clock every leap is believed', async (t) => {
