@@ -185,7 +185,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
       // That fetch may have read the set before the key was published. If it did not bring the key, one more fetch may follow.
       await loop.running
       const brought = candidates(kid, alg)
-      if (brought.length > 0 && (kid !== undefined || atHand.length === 0)) return brought
+      if (brought.length > 0 && atHand.length === 0) return brought
     }
     if (mayAsk()) {
       // The first fetch would happen anyway, so it does not count as a fetch for a kid.

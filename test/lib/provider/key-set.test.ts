@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parseKeySet, UNUSABLE_KEYS, usableKey } from '../../../lib/provider/key-set.ts'
@@ -6,7 +7,7 @@ import type { SigningKey } from '../../../lib/provider/key-ring.ts'
 import { parseDocument } from '../../../lib/provider/provider-document.ts'
 import { KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
 import { PROVIDER_FAILURES } from '../../../lib/provider/provider-failure.ts'
-import { isLoopbackHttp, parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer } from '../../../lib/provider/provider-url.ts'
+import { isLoopbackHttp, parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer, withoutTrailingSlash } from '../../../lib/provider/provider-url.ts'
 import { backOffMs, refreshAfterMs } from '../../../lib/provider/fetch-loop.ts'
 import { oddNumber } from '../../helpers/rsa-jwk.ts'
 
@@ -56,8 +57,8 @@ t.test('any other entry is passed over, for a stable reason', async (t) => {
     { title: 'a key for another algorithm', jwk: { ...good, alg: 'RS512' }, reason: 'algorithm' },
     { title: 'a key for encryption by its algorithm', jwk: { ...good, alg: 'RSA-OAEP' }, reason: 'algorithm' },
     { title: 'a key whose kid is a number', jwk: { ...good, kid: 1 }, reason: 'key_id' },
-    { title: 'a key that is published with its private exponent', jwk: { ...good, d: 'AQAB' }, reason: 'private_key' },
-    { title: 'a key that is published with a prime', jwk: { ...good, p: 'AQAB' }, reason: 'private_key' },
+    ...['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'].map(member => ({ title: `a key that is published with ${member}`, jwk: { ...good, [member]: 'AQAB' }, reason: 'private_key' })),
+    { title: 'a key that is published with an empty private member', jwk: { ...good, d: undefined }, reason: 'private_key' },
     { title: 'a key without a modulus', jwk: without('n'), reason: 'modulus' },
     { title: 'an empty modulus', jwk: { ...good, n: '' }, reason: 'modulus' },
     { title: 'a modulus with padding', jwk: { ...good, n: `${n}==` }, reason: 'modulus' },
@@ -170,6 +171,12 @@ t.test('keys are fetched by https, or by http on loopback when the issuer is the
     t.throws(() => parseDiscoveredUri(text, issuer, 'jwks_uri_refused'), { name: 'ProviderFailure', word: 'jwks_uri_refused' }, text)
   }
   t.throws(() => parseDiscoveredUri('http://tenant.example/set', 'http://localhost:1/', 'jwks_uri_refused'), { name: 'ProviderFailure', word: 'jwks_uri_refused' })
+  t.throws(() => parseDiscoveredUri('ftp://a/', issuer, 'introspection_endpoint'), { name: 'ProviderFailure', word: 'introspection_endpoint', facts: { expected: 'an https URL', found: 'ftp://a/' } })
+  t.throws(() => parseConfiguredJwksUri('set'), { message: 'The address of the keys must be an https URL (http on loopback only) without user info.' })
+  t.throws(() => parseIssuer('set'), { message: 'The issuer must be an https URL (http on loopback only) without user info, query and fragment.' })
+  t.equal(parseConfiguredJwksUri('https://keys.example/set?a#b'), 'https://keys.example/set?a', 'without a fragment')
+  t.same(['https://a/', 'https://a', '/', ''].map(withoutTrailingSlash), ['https://a', 'https://a', '', ''])
+  for (const text of ['https://a@tenant.example/', 'https://:b@tenant.example/']) t.throws(() => parseConfiguredJwksUri(text), TypeError, text)
   for (const text of ['http://tenant.example/set', 'set', 'https://a:b@tenant.example/']) t.throws(() => parseConfiguredJwksUri(text), TypeError, text)
 })
 
@@ -177,6 +184,42 @@ t.test('a refresh comes before the keys are 10 minutes old, and the back-off sta
   t.same([refreshAfterMs(0), refreshAfterMs(1)], [480_000, 570_000])
   t.same([backOffMs(1, 0), backOffMs(1, 1)], [2000, 1000])
   t.same([1, 2, 3, 4, 5, 6, 7, 1000, 5000].map((failures) => backOffMs(failures, 0)), [2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000, 60_000])
+})
+
+t.test('a key on a curve is usable for the algorithms of its curve', async t => {
+  const p256 = { ...generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' }) }
+  const other = { ...generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' }) }
+  const p384 = { ...generateKeyPairSync('ec', { namedCurve: 'P-384' }).publicKey.export({ format: 'jwk' }) }
+  const edwards = { ...generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' }) }
+  const long = { ...generateKeyPairSync('ed448').publicKey.export({ format: 'jwk' }) }
+  const all = ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'RS256'] as const
+  const algsOf = (jwk: object): unknown => {
+    const verdict = usableKey(jwk, all)
+    return typeof verdict === 'string' ? verdict : verdict.algs
+  }
+  const rows: ReadonlyArray<readonly [title: string, jwk: object, expected: unknown]> = [
+    ['P-256', p256, ['ES256']],
+    ['P-384', p384, ['ES384']],
+    ['Ed25519', edwards, ['EdDSA', 'Ed25519']],
+    ['Ed25519 by its older name', { ...edwards, alg: 'EdDSA' }, ['EdDSA', 'Ed25519']],
+    ['P-256 with its algorithm', { ...p256, alg: 'ES256' }, ['ES256']],
+    ['P-256 for another algorithm', { ...p256, alg: 'ES384' }, 'curve'],
+    ['P-256 for an unknown one', { ...p256, alg: 'ES512' }, 'algorithm'],
+    ['Ed448', long, 'curve'],
+    ['a curve that is none', { ...p256, crv: 'P-1' }, 'curve'],
+    ['without a curve', { ...p256, crv: undefined }, 'curve'],
+    ['a curve of another type', { ...p256, crv: 'Ed25519' }, 'curve'],
+    ['without x', { ...p256, x: undefined }, 'point'],
+    ['without y', { ...p256, y: undefined }, 'point'],
+    ['a point that is not on the curve', { ...p256, y: other.y }, 'point'],
+    ['a coordinate that is too short', { ...p256, x: String(p256.x).slice(1) }, 'point'],
+    ['an Ed25519 key that is too long', { ...edwards, x: `${edwards.x}AAAA` }, 'point'],
+    ['a private key', { ...p256, d: p256.x }, 'private_key']
+  ]
+  for (const [title, jwk, expected] of rows) t.same(algsOf(jwk), expected, title)
+  t.same((usableKey({ ...p256, extra: 1, kid: 'a' }, all) as object), { kid: 'a', material: { kty: 'EC', crv: 'P-256', x: p256.x, y: p256.y }, algs: ['ES256'] }, 'the material is no more than the key')
+  t.same((usableKey(edwards, all) as object), { kid: undefined, material: { kty: 'OKP', crv: 'Ed25519', x: edwards.x }, algs: ['EdDSA', 'Ed25519'] })
+  t.same(['ES256'].map(name => usableKey(good, [name as 'ES256'])), ['key_type'], 'a type that no accepted algorithm has')
 })
 
 t.test('docs/operating.md explains each state, failure and reason', async (t) => {

@@ -2,6 +2,7 @@ import { createPublicKey, sign, verify } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { processSurroundings } from '../../../server/surroundings.ts'
+import { openKeyFile } from '../../../lib/provider/key-file.ts'
 import { createKeySource, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/provider/key-source.ts'
 import { createTransport, type Transport } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
@@ -757,6 +758,76 @@ t.test('a fault of our own is a failure too, and does not end the fetching', asy
     await next()
     t.same(kids(source), ['a'])
   }
+})
+
+t.test('a key file is read again every 5 s, tells each change once, and is left alone when it is closed', async t => {
+  const clock = new Clock()
+  const events: KeySourceEvent[] = []
+  const reads: unknown[] = []
+  let file: string | undefined = JSON.stringify({ keys: [a] })
+  const disk: { busy?: Promise<void> } = {}
+  const readFile = async (...asked: unknown[]): Promise<Buffer> => {
+    reads.push(asked)
+    await disk.busy
+    if (file === undefined) throw Object.assign(new Error('gone'), { code: 'ENOENT' })
+    return Buffer.from(file)
+  }
+  const source = await openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, schedule: clock.schedule, onEvent: event => events.push(event) })
+  t.same(reads, [['keys.json', 1024 * 1024]])
+  t.same(source.state(), { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: clock.at, fetches: 1, failures: 0, lastFailure: undefined })
+  t.equal(clock.timers.size, 0, 'nothing runs before the start')
+  source.start()
+  t.same(events.splice(0), [{ name: 'keys_fetched', keys: 1, added: 1, removed: 0, passedOver: {} }])
+  const [first] = source.candidates('a', 'RS256')
+
+  /** The file 5 s later, read again. */
+  async function later (text: string | undefined): Promise<KeySourceEvent[]> {
+    file = text
+    const before = reads.length
+    clock.advance(4999)
+    t.equal(reads.length, before)
+    clock.advance(1)
+    while (clock.timers.size === 0) await delay(1)
+    t.equal(reads.length, before + 1)
+    return events.splice(0)
+  }
+  t.same(await later(file), [], 'the same text is no news')
+  t.match(source.state(), { status: 'fresh', fetches: 2, fetchedAt: clock.at })
+  t.same(await later(JSON.stringify({ keys: [a, b] })), [{ name: 'keys_fetched', keys: 2, added: 1, removed: 0, passedOver: {} }])
+  t.equal(source.candidates('a', 'RS256')[0], first, 'a key that stays is the same object')
+  const [second] = source.candidates('b', 'RS256')
+  t.same([source.isTrusted(first!), source.isTrusted(second!)], [true, true])
+  t.same(await source.fetchCandidates('b', 'RS256'), [second])
+  t.same(await source.fetchCandidates('c', 'RS256'), [], 'the file says all that there is to know')
+
+  t.same(await later('{'), [{ name: 'keys_fetch_failed', failure: 'not_json', detail: undefined, keys: 2 }])
+  t.same(await later('['), [], 'the same failure is no news')
+  t.match(source.state(), { status: 'stale', keys: 2, failures: 2, lastFailure: 'not_json' })
+  t.same(await later(undefined), [{ name: 'keys_fetch_failed', failure: 'file_unreadable', detail: 'ENOENT', keys: 2 }])
+  t.equal(source.isTrusted(second!), true, 'the keys serve on')
+  t.same(await later(JSON.stringify({ keys: [a, b] })), [{ name: 'keys_fetched', keys: 2, added: 0, removed: 0, passedOver: {} }], 'the end of a failure is news')
+  t.match(source.state(), { status: 'fresh', failures: 3, lastFailure: undefined, fetchedAt: clock.at })
+  t.same(await later(JSON.stringify({ keys: [a, { ...b, d: 'AQAB' }] })), [
+    { name: 'keys_fetched', keys: 1, added: 0, removed: 1, passedOver: { private_key: 1 } }, { name: 'keys_private', passedOver: 1 }
+  ])
+  t.same([source.isTrusted(first!), source.isTrusted(second!)], [true, false])
+  t.match(source.state(), { keys: 1, passedOver: { private_key: 1 } })
+
+  let release = (): void => {}
+  disk.busy = new Promise(resolve => { release = resolve })
+  clock.advance(5000)
+  const closing = source.close()
+  release()
+  await closing
+  t.equal(clock.timers.size, 0, 'a reading under way plans no other')
+
+  const idle = await openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, schedule: clock.schedule, onEvent: () => {} })
+  await idle.close()
+  idle.start()
+  await idle.close()
+  t.equal(clock.timers.size, 0)
+  file = undefined
+  await t.rejects(openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, schedule: clock.schedule, onEvent: () => {} }), { name: 'ProviderFailure', word: 'file_unreadable', detail: 'ENOENT', message: 'file_unreadable: ENOENT' })
 })
 
 t.test('with the clock and timers of the process, and without a listener, it works as well', async (t) => {

@@ -23,7 +23,7 @@ t.test('an answer is had whole, whatever its status', async (t) => {
     json({ keys: [] })(request, response)
   }
   t.same(JSON.parse((await get(provider.jwksUri)).body.toString()), { keys: [] })
-  t.match(headers, { accept: 'application/json', 'accept-encoding': 'identity' }, 'nothing compressed is asked for')
+  t.match(headers, { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', 'content-type': undefined }, 'nothing compressed is asked for')
   provider.jwks = html(503)
   t.match(await get(provider.jwksUri), { status: 503, headers: { 'content-type': 'text/html' } })
   provider.jwks = (_request, response) => { response.writeHead(200, { 'content-encoding': 'identity' }).end('{}') }
@@ -46,6 +46,8 @@ t.test('a hostile answer is a failure with a stable word', async (t) => {
     { title: 'a body of one byte too many', behaviour: text(' '.repeat(mebibyte + 1)), failure: { word: 'too_large' } },
     { title: 'a gzip bomb', behaviour: gzipBomb(), failure: { word: 'content_encoding' } },
     { title: 'a redirect', behaviour: redirect('/.well-known/jwks.json'), failure: { word: 'redirect', detail: 302 } },
+    { title: 'a choice', behaviour: redirect('/.well-known/jwks.json', 300), failure: { word: 'redirect', detail: 300 } },
+    { title: 'the last of their class', behaviour: redirect('/.well-known/jwks.json', 399), failure: { word: 'redirect', detail: 399 } },
     { title: 'a permanent redirect', behaviour: redirect(`${provider.url}/.well-known/jwks.json`, 308), failure: { word: 'redirect', detail: 308 } }
   ]
   provider.fallback = json({ keys: [] })
@@ -58,6 +60,12 @@ t.test('a hostile answer is a failure with a stable word', async (t) => {
   }
   provider.jwks = text(' '.repeat(mebibyte))
   t.equal((await get(provider.jwksUri)).body.length, mebibyte, '1 MiB is not too large')
+  provider.jwks = (_request, response) => { response.writeHead(200, { 'content-length': mebibyte }).end(' '.repeat(mebibyte)) }
+  t.equal((await get(provider.jwksUri)).body.length, mebibyte, 'if it says so as well')
+  for (const status of [299, 400]) {
+    provider.jwks = (_request, response) => { response.writeHead(status).end('{}') }
+    t.equal((await get(provider.jwksUri)).status, status, 'no redirect')
+  }
 })
 
 t.test('one deadline is for all requests of an exchange', async (t) => {
@@ -200,9 +208,10 @@ t.test('a proxy that refuses, hangs or resets is a failure, and the next exchang
 })
 
 t.test('a proxy that is no URL is refused at once', async (t) => {
-  for (const proxy of ['http://', 'ftp://proxy.example', 'socks5://proxy.example', 'pro xy']) {
-    t.throws(() => createTransport({ httpsProxy: proxy }), TypeError, proxy)
+  for (const proxy of ['http://', 'ftp://proxy.example', 'xhttp://proxy.example', 'socks5://proxy.example', 'pro xy']) {
+    t.throws(() => createTransport({ httpsProxy: proxy }), { name: 'TypeError', message: 'A proxy must be given as an http or https URL.' }, proxy)
   }
+  t.ok(createTransport({ httpProxy: '', httpsProxy: 'HTTPS://proxy.example' }))
   t.ok(createTransport({ httpProxy: 'http://user:password@proxy.example:3128', httpsProxy: 'https://proxy.example' }))
 })
 
