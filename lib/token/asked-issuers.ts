@@ -53,7 +53,7 @@ export function createAskedIssuers ({ ask, nowMs }: AskedIssuersOptions): Issuer
   function find (iss: string): TokenIssuer | undefined | Promise<TokenIssuer | undefined> {
     const entry = listed.get(iss)
     if (entry && nowMs() < entry.untilMs) return entry.issuer
-    if (!entry && (iss.length > MAX_NAME_CHARACTERS || nowMs() < (unlisted.get(iss) ?? -Infinity))) return undefined
+    if (iss.length > MAX_NAME_CHARACTERS || nowMs() < (unlisted.get(iss) ?? -Infinity)) return undefined
     const running = questions.get(iss)
     if (running) return running
     if (!entry && unlistedQuestions >= MAX_QUESTIONS) return Promise.reject(unavailable())

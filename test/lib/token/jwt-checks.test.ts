@@ -2,6 +2,9 @@ import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
 import { createAskedIssuers } from '../../../lib/token/asked-issuers.ts'
 import { findGranters, findScopeCircle } from '../../../lib/token/implied-scopes.ts'
+import type { Introspector } from '../../../lib/introspection/introspector.ts'
+import { createInquiry } from '../../../lib/token/inquiry.ts'
+import type { Inquired, InquiryOptions } from '../../../lib/token/inquiry.ts'
 import { createIssuerTable, forAudience } from '../../../lib/token/issuer-table.ts'
 import type { TokenIssuer } from '../../../lib/token/issuer-table.ts'
 import { checkByRules, checkClaimsByRules, createTokenRules, isAudienceMet, isJwt, readPresentedToken } from '../../../lib/token/jwt-checks.ts'
@@ -162,6 +165,16 @@ t.test('A scope brings others along, transitively, and a circle is told', async 
   t.equal(findScopeCircle({ admin: ['write', 'read'], write: ['read'], read: [] }), undefined)
   t.same(findScopeCircle({ a: ['b'], b: ['c', 'd'], d: ['b'] }), ['b', 'd', 'b'])
   t.same(findScopeCircle({ a: ['a'] }), ['a', 'a'])
+  t.same(findScopeCircle({ x: ['a'], a: ['b'], b: ['a'] }), ['a', 'b', 'a'], 'from where it begins')
+  t.equal(findScopeCircle({}), undefined)
+})
+
+t.test('Scopes that are reached in very many ways are looked at once', t => {
+  const levels = 60
+  const diamonds = Object.fromEntries(Array.from({ length: levels }, (_, n) => [[`s${n}`, [`l${n}`, `r${n}`]], [`l${n}`, [`s${n + 1}`]], [`r${n}`, [`s${n + 1}`]]] as const).flat())
+  t.equal(findScopeCircle(diamonds), undefined)
+  t.equal(findGranters(diamonds).get(`s${levels}`)!.length, levels * 3)
+  t.end()
 })
 
 t.test('The same issuers for another audience have all else in common, and are made once', async t => {
@@ -259,4 +272,130 @@ t.test('An application that cannot answer leaves its issuers undecided', async t
   await t.rejects(find(), { name: 'Refusal', reason: 'issuers_unavailable', retryAfterSeconds: 1 })
   isDown = false
   t.equal(await find(), undefined, 'the failure is not kept')
+})
+
+t.test('An issuer that is no longer listed is closed, and what it has signed is trusted no more', async t => {
+  const closed: string[] = []
+  const started: string[] = []
+  const issuer = (name: string): TokenIssuer => ({
+    issuer: name,
+    keys: { start: () => { started.push(name) }, close: async () => { closed.push(name) }, isTrusted: (key: unknown) => key === 'good' },
+    rules: createTokenRules({ ...POLICY, issuer: name }),
+    introspection: { inquiry: { close: () => { closed.push(`inquiry of ${name}`) } } }
+  }) as unknown as TokenIssuer
+  const table = createAskedIssuers({ nowMs: () => 0, ask: async iss => issuer(iss) })
+  t.same([table.isComplete, table.ofOpaque, table.all(), table.start()], [false, undefined, [], undefined])
+  const first = (await table.find('https://0/'))!
+  t.same([first.keys.isTrusted('good' as never), first.keys.isTrusted('bad' as never)], [true, false])
+  t.same(started, ['https://0/'])
+  for (let n = 1; n < 500; n++) await table.find(`https://${n}/`)
+  t.equal(first.keys.isTrusted('good' as never), true, 'there is room for 500')
+  t.same(closed, [])
+  t.equal(table.all().length, 50, 'as many as are shown')
+  await table.find('https://500/')
+  t.equal(first.keys.isTrusted('good' as never), false, 'the one that was silent for longest makes room')
+  t.same(closed, ['inquiry of https://0/', 'https://0/'])
+  await table.close()
+  t.equal(closed.length, 2 * 501)
+})
+
+t.test('An unlisted name is forgotten for another one only when there are a thousand', async t => {
+  const asked: string[] = []
+  const table = createAskedIssuers({ nowMs: () => 0, ask: async iss => { asked.push(iss); return undefined } })
+  for (let n = 0; n < 1000; n++) await table.find(`https://${n}/`)
+  t.equal(await table.find('https://0/'), undefined)
+  t.equal(asked.length, 1000)
+  for (let n = 1000; n < 2000; n++) await table.find(`https://${n}/`)
+  await table.find('https://0/')
+  t.equal(asked.length, 2001)
+})
+
+/** What an issuer answers about tokens, and what was asked. */
+function createIssuerThatAnswers (answer: (text: string) => unknown, options: Partial<InquiryOptions> = {}) {
+  const asked: unknown[] = []
+  const clock = { nowMs: 0 }
+  const introspector = {
+    ask: async (text: string, isStranger: boolean) => { asked.push([text, isStranger]); return answer(text) },
+    state: () => ({ active: 1 }),
+    close: () => { asked.push('closed') }
+  } as unknown as Introspector
+  const inquiry = createInquiry({ introspector, audienceOptional: false, cacheSeconds: 10, nowMs: () => clock.nowMs, ...options })
+  const rules = createTokenRules(POLICY)
+  type Answered = { reason?: unknown, inquired?: Inquired<any> | undefined }
+  const told = (error: Error | null, inquired?: Inquired<any>): Answered => error ? { reason: (error as Refusal).reason ?? error.message } : { inquired }
+  const claimsOf = (text: string, { isStranger = true, more = {} } = {}): Promise<Answered> => new Promise(resolve => inquiry.claimsOf(text, isStranger, { ...rules, ...more }, NOW, (...given) => resolve(told(...given))))
+  const confirm = (text: string, claims: object = {}): Promise<Answered> => new Promise(resolve => inquiry.confirm(text, rules, { ...CLAIMS, ...claims } as TokenClaims, (...given) => resolve(told(...given))))
+  return { inquiry, asked, clock, claimsOf, confirm }
+}
+
+t.test('The claims of an opaque token are those of the answer, held to the rules as far as they are there', async t => {
+  const rows: ReadonlyArray<{ answer: object | undefined, options?: Partial<InquiryOptions>, claims?: object, reason?: string }> = [
+    { answer: { sub: 'a', aud: 'api', exp: NOW + 1 }, claims: { iss: POLICY.issuer, sub: 'a', aud: 'api', exp: NOW + 1 } },
+    { answer: { sub: 'a', aud: ['api'], iss: 'https://idp.example' }, claims: { iss: 'https://idp.example', sub: 'a', exp: undefined } },
+    { answer: { client_id: 'c', aud: 'api' }, claims: { sub: 'c', client_id: 'c' } },
+    { answer: { sub: 'a', client_id: 'c', aud: 'api' }, claims: { sub: 'a' } },
+    { answer: { sub: 'a' }, options: { audienceOptional: true }, claims: { sub: 'a', aud: undefined } },
+    { answer: { sub: 'a', aud: 'other' }, options: { audienceOptional: true }, reason: 'token_audience' },
+    { answer: { sub: 'a' }, reason: 'token_claim_invalid' },
+    { answer: { aud: 'api' }, reason: 'token_claim_invalid' },
+    { answer: { sub: 'a', aud: 'api', exp: NOW - 5 }, reason: 'token_expired' },
+    { answer: { sub: 'a', aud: 'api', exp: 'soon' }, reason: 'token_claim_invalid' },
+    { answer: { sub: 'a', aud: 'api', iss: 'https://other/' }, reason: 'token_issuer' },
+    { answer: { sub: 'a', aud: 'api', cnf: {} }, reason: 'token_binding_unusable' },
+    { answer: undefined, reason: 'token_inactive' }
+  ]
+  for (const { answer, options = {}, claims, reason } of rows) {
+    const { claimsOf } = createIssuerThatAnswers(() => answer, options)
+    const outcome = await claimsOf('t')
+    t.equal(outcome.reason, reason, JSON.stringify(answer))
+    if (claims) t.match(outcome.inquired!.settled, claims, JSON.stringify(answer))
+  }
+})
+
+t.test('An answer about a JWT agrees with its claims, or the token is refused', async t => {
+  const own = { cnf: { jkt: 'k' } }
+  const rows: ReadonlyArray<{ answer: object | undefined, claims?: object, reason?: string }> = [
+    { answer: {} }, { answer: CLAIMS }, { answer: { iss: 'https://idp.example' } }, { answer: { aud: ['x', 'api'] } }, { answer: own, claims: own }, { answer: { cnf: { jkt: 'k', more: 1 } }, claims: own },
+    ...[{ iss: 'https://other/' }, { iss: null }, { sub: 'user-2' }, { sub: null }, { aud: 'other' }, { aud: null }, { cnf: { jkt: 'k' } }, { cnf: null }].map(answer => ({ answer, reason: 'token_contradicted' })),
+    ...[{ jkt: 'other' }, {}, { 'x5t#S256': 'k' }, { jkt: 'k', 'x5t#S256': 'x' }, 'k', null].map(cnf => ({ answer: { cnf }, claims: own, reason: 'token_contradicted' })),
+    { answer: { iss: 'https://other/', sub: 'user-1' }, reason: 'token_contradicted' },
+    { answer: undefined, reason: 'token_inactive' }
+  ]
+  for (const { answer, claims, reason } of rows) {
+    const { confirm, asked } = createIssuerThatAnswers(() => answer)
+    t.equal((await confirm('t', claims)).reason, reason, JSON.stringify({ answer, claims }))
+    t.same(asked, [['t', false]], 'a JWT is no stranger')
+  }
+})
+
+t.test('An answer is used for as long as is set, and a refusal for 5 s', async t => {
+  const { claimsOf, confirm, asked, clock, inquiry } = createIssuerThatAnswers(text => text === 'bad' ? undefined : { sub: 'a', aud: 'api' })
+  const { inquired } = await claimsOf('good')
+  t.equal(inquired!.isCurrent(), true)
+  clock.nowMs = 9999
+  t.equal(inquired!.isCurrent(), true)
+  clock.nowMs = 10_000
+  t.equal(inquired!.isCurrent(), false)
+  t.same(inquiry.state(), { active: 1, cache: { entries: 0, hits: 0, misses: 1 } })
+
+  t.equal((await claimsOf('bad')).reason, 'token_inactive')
+  clock.nowMs = 14_999
+  t.equal((await claimsOf('bad')).reason, 'token_inactive')
+  t.equal((await confirm('bad')).reason, 'token_inactive', 'for both kinds')
+  t.equal(asked.length, 2)
+  t.same(inquiry.state(), { active: 1, cache: { entries: 1, hits: 2, misses: 2 } })
+  t.equal((await claimsOf('bad', { more: { audience: 'other' } })).reason, 'token_inactive')
+  t.equal(asked.length, 3, 'what one audience refuses, another may accept')
+  clock.nowMs = 15_000
+  await claimsOf('bad', { isStranger: false })
+  t.same(asked.at(-1), ['bad', false])
+  t.equal(asked.length, 4)
+  inquiry.close()
+  t.equal(asked.at(-1), 'closed')
+
+  const failing = createIssuerThatAnswers(() => { throw new Refusal('keys_unavailable') })
+  for (const turn of [1, 2]) {
+    t.equal((await failing.claimsOf('t')).reason, 'keys_unavailable')
+    t.equal(failing.asked.length, turn, 'that nobody could tell is not kept')
+  }
 })
