@@ -218,6 +218,7 @@ t.test('An absolute target is compared with Host under its own scheme', async (t
   const publicUrl = { trustProxy: false, publicUrl: 'https://pub/svc' }
   t.equal(outcome(publicUrl, { target: 'http://inner:8000/x' }), 'https://pub/svc/x')
   t.equal(outcome(publicUrl, { target: 'http://evil/x' }), 'target_authority host')
+  t.equal(outcome({ trustProxy: false, publicUrl: 'http://pub' }, { target: 'https://inner:8000/x' }), 'http://pub/x', 'PUBLIC_URL says what the client uses')
   t.equal(outcome(publicUrl, { target: 'http://inner:8000/x', host: undefined, hostCount: 0 }), 'target_authority host')
 })
 
@@ -344,6 +345,19 @@ const forwarded: Array<[Headers, string]> = [
   [{ forwarded: ' proto=https ; host=pub ' }, 'https://pub/api'],
   [{ forwarded: 'proto=https;;host=pub;' }, 'https://pub/api'],
   [{ forwarded: ', proto=https' }, 'https://inner:8000/api'],
+  [{ forwarded: '\tproto=https\t;\t host=pub\t' }, 'https://pub/api'],
+  [{ forwarded: 'proto=https\t,\thost=pub' }, 'http://pub/api'],
+  [{ forwarded: 'proto="https"' }, 'https://inner:8000/api'],
+  [{ forwarded: 'proto="\\h\\t\\t\\p\\s"' }, 'https://inner:8000/api'],
+  [{ forwarded: 'x="\n\\\n";proto=https' }, 'https://inner:8000/api'],
+  [{ forwarded: 'x="a\\"b";proto=https' }, 'https://inner:8000/api'],
+  [{ forwarded: 'x=/[]{}()<>@?\\;proto=https' }, 'https://inner:8000/api'],
+  ...[...'!#$%&\'*+-.^_`|~09AZaz'].map((char): [Headers, string] => [{ forwarded: `${char}=x;proto=https` }, 'https://inner:8000/api']),
+  ...[...'"(),/:;<=>?@[\\]{} \u0000\u007f\u00e9'].map((char): [Headers, string] => [{ forwarded: `a${char}=x;proto=https` }, 'forwarded_invalid forwarded']),
+  ...[...'"=\t '].map((char): [Headers, string] => [{ forwarded: `x=a${char}b;proto=https` }, 'forwarded_invalid forwarded']),
+  [{ forwarded: 'x=;proto=https' }, 'forwarded_invalid forwarded'],
+  [{ forwarded: 'x=,proto=https' }, 'forwarded_invalid forwarded'],
+  [{ forwarded: 'x="" y=b;proto=https' }, 'forwarded_invalid forwarded'],
   [{ forwarded: 'x="";proto=https' }, 'https://inner:8000/api'],
   [{ forwarded: 'host=pub', 'x-forwarded-port': '8443' }, 'http://pub:8443/api'],
   [{ forwarded: 'host=pub:81', 'x-forwarded-port': '8443' }, 'http://pub:81/api'],
