@@ -59,8 +59,9 @@ export function parsePublicJwk (jwk: unknown, algorithm: AlgorithmSpec): Canonic
     if (!isUsableRsaSize(n, e)) throw new Refusal('proof_key')
     return { e: e as string, kty: 'RSA', n: n as string }
   }
-  const { crv, x, y } = members
-  if (typeof crv !== 'string' || !algorithm.crvs.includes(crv) || !isCoordinate(x, crv)) throw new Refusal('proof_key')
+  const { x, y } = members
+  const crv = algorithm.crvs.find(name => name === members.crv)
+  if (crv === undefined || !isCoordinate(x, crv)) throw new Refusal('proof_key')
   if (algorithm.kty === 'OKP') return { crv, kty: 'OKP', x }
   if (!isCoordinate(y, crv)) throw new Refusal('proof_key')
   return { crv, kty: 'EC', x, y }
