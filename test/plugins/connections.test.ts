@@ -179,6 +179,7 @@ t.test('Each limit holds on a second server as on the first', async t => {
     t.same({ headersTimeout, requestTimeout, timeout, keepAliveTimeout, maxConnections }, { headersTimeout: 10_000, requestTimeout: 30_000, timeout: 30_000, keepAliveTimeout: 72_000, maxConnections: MAX_CONNECTIONS })
   }
   t.equal(app.connections.servers.size, 2)
+  for (const server of app.connections.servers) t.equal(server.listenerCount('clientError'), 1, 'one answer to what is no HTTP')
 
   await until(() => app.connections.open.size === 2)
   app.server.maxConnections = 2

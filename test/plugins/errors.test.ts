@@ -1,3 +1,7 @@
+import { readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import Fastify from 'fastify'
+import fp from 'fastify-plugin'
 import t from 'tap'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { startApp } from '../helpers/app.ts'
@@ -32,5 +36,32 @@ t.test('A refusal because we cannot decide has its own sentence, in either form,
     t.same([answer.statusCode, answer.json()], [503, expected])
     t.equal(answer.headers['cache-control'], 'no-store')
     t.notOk(log.some(({ msg }) => msg === 'request failed'))
+  }
+})
+
+const NEEDED: Readonly<Record<string, readonly string[]>> = {
+  closing: ['connections'],
+  gate: ['auth', 'route-guard'],
+  'gate-grpc': ['gate'],
+  'gate-proxy': ['gate', 'sensible'],
+  metrics: ['auth', 'pressure', 'connections'],
+  openapi: ['route-guard'],
+  'request-log': ['auth'],
+  tracing: ['route-guard']
+}
+
+t.test('Each plugin has the name of its file, and does not load without those that it needs', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer)
+  const folder = join(import.meta.dirname, '..', '..', 'plugins')
+  for (const file of readdirSync(folder).filter(file => file.endsWith('.ts'))) {
+    const name = basename(file, '.ts')
+    t.ok(app.hasPlugin(name), name)
+    const { default: plugin } = await import(join(folder, file))
+    for (const missing of NEEDED[name] ?? []) {
+      const bare = Fastify()
+      for (const other of NEEDED[name]!) if (other !== missing) bare.register(fp(async () => {}, { name: other }))
+      await t.rejects(async () => { await bare.register(plugin) }, { message: `The dependency '${missing}' of plugin '${name}' is not registered` })
+    }
   }
 })

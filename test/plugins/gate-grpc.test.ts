@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect } from 'node:http2'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
@@ -166,6 +167,35 @@ t.test('Only trusted peers may ask, and only what is a question.', async t => {
   t.equal((await call(Buffer.from([0, 0, 0, 0, 9]))).status, '3', 'cut off')
   t.equal((await call(frame(Buffer.from([0x0a, 9])))).status, '3', 'no message')
   await t.rejects(call(frame(Buffer.alloc(300_000))), 'too large')
+})
+
+t.test('A message may be as large as the limit, and no larger.', async t => {
+  const { call } = await startGate(t)
+  const most = 256 * 1024
+  const padded = (bytes: number): Buffer => question({ path: '/open/x', headers: { 'x-pad': 'a'.repeat(bytes) } })
+  const sized = (bytes: number): Buffer => padded(bytes - padded(most / 2).length + most / 2)
+  t.equal(sized(most).length, most)
+  t.equal(read(await call(sized(most))).passed, true)
+  await t.rejects(call(sized(most + 1)), { code: 'ERR_HTTP2_STREAM_ERROR', message: /ENHANCE_YOUR_CALM/ })
+})
+
+t.test('The log says where Envoy may ask, and Envoy learns how many questions it may put at once.', async t => {
+  const { app, client, log } = await startGate(t)
+  if (client.connecting) await once(client, 'connect')
+  if (client.remoteSettings.maxConcurrentStreams !== 1000) await once(client, 'remoteSettings')
+  t.equal(client.remoteSettings.maxConcurrentStreams, 1000)
+  t.match(log.filter(({ event }) => event === 'grpc_listening'), [{ level: 30, port: app.grpcAddress()!.port, msg: 'grpc listening' }])
+})
+
+t.test('The end of the service ends the connections of Envoy, and its port.', async t => {
+  const { app, client, call } = await startGate(t)
+  t.equal(read(await call(question({ path: '/open/x' }))).passed, true)
+  const { port } = app.grpcAddress()!
+  const ended = once(client, 'close')
+  app.server.close()
+  await Promise.all([app.close(), ended])
+  t.equal(app.grpcSessions(), 0)
+  await t.rejects(once(connect(`http://127.0.0.1:${port}`), 'connect'), { code: 'ECONNREFUSED' })
 })
 
 t.test('A port that is taken ends the start.', async t => {

@@ -1,7 +1,7 @@
 import Fastify from 'fastify'
 import fp from 'fastify-plugin'
 import t from 'tap'
-import { isTracingAsked, TRACING_PACKAGES } from '../../server/tracing.ts'
+import { isTracingAsked } from '../../server/tracing.ts'
 import tracing from '../../plugins/tracing.ts'
 import type { LoadPackage, TracingOptions } from '../../plugins/tracing.ts'
 import { startApp } from '../helpers/app.ts'
@@ -100,7 +100,7 @@ const isInstalled = await import('@fastify/otel' as string).then(() => true, () 
 t.test('Without the packages the service starts, and says what to install', { skip: isInstalled && 'the packages are installed' }, async t => {
   const { log } = await register(t, { environment: ENDPOINT })
   t.match(log, [{ level: 40, event: 'tracing_unavailable', cause: /otel|opentelemetry/ }])
-  for (const name of TRACING_PACKAGES) t.ok(String(log[0]?.msg).includes(name), name)
+  t.equal(log[0]?.msg, `OpenTelemetry variables are set, but its packages cannot be loaded, so there will be no traces. To install them: npm install @fastify/otel @opentelemetry/sdk-node @opentelemetry/api`)
 })
 
 t.test('The service itself reads the variables of its process', async t => {
