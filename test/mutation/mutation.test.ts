@@ -60,6 +60,14 @@ t.test('What a test sees is killed, what it does not see survives, and what no t
   t.same(findCandidate(reach, findMutants(fixture).find(({ operator }) => operator === 'boundary')!, fixture)?.only, ['The price of many is lower', 'The price of one is told'], 'only the tests that run its place')
 })
 
+t.test('A test that stops before an operator runs it too: it depends on it that nothing more is run', async t => {
+  const source = program('function f () { return a?.b && c || d }')
+  const end = source.source.indexOf('?.')
+  const reach = { file: 'f.test.ts', hash: '', programs: { [source.file]: source.hash }, ms: {}, reached: { 'It stops': { [source.file]: [[0, end]] as const } } }
+  const seen = (original: string): boolean => findCandidate(reach, findMutants(source).find(mutant => mutant.original === original)!, source) !== undefined
+  t.same(['?.', '&&', 'c'].map(seen), [true, false, false])
+})
+
 const FIXTURE = 'test/mutation/fixture/price.ts'
 function hashOfFixture (file: string): string | undefined {
   return file === FIXTURE ? readProgram(FIXTURE).hash : undefined

@@ -8,6 +8,8 @@ import type { Mutant, Program } from './mutants.ts'
 import { runTestFile } from './trial.ts'
 
 const HOOK = pathToFileURL(resolve('test/mutation/hooks/reach.js')).href
+/** What stands on the right of these runs only sometimes. A change of them makes a difference also if it does not run. */
+const SHORT_CIRCUITS: ReadonlySet<string> = new Set(['&&', '||', '??=', '?.'])
 /** What runs while a file of tests loads, or in a process that a test starts: it belongs to all of its tests. */
 const NO_TEST = ''
 
@@ -81,9 +83,10 @@ export function findCandidate ({ file, hash, programs, ms, reached, broken }: Re
   if (broken || programs[mutant.file] === undefined) return undefined
   // If the source has changed since, its places have moved: a test that ran anything of it may run this.
   const isSame = programs[mutant.file] === program.hash
+  const place = SHORT_CIRCUITS.has(mutant.original) ? mutant.start - 1 : mutant.start
   const names = Object.keys(reached).filter(test => {
     const spans = reached[test]?.[mutant.file]
-    return spans && (!isSame || spans.some(([start, end]) => start <= mutant.start && mutant.start < end))
+    return spans && (!isSame || spans.some(([start, end]) => start <= place && place < end))
   })
   if (names.length === 0) return undefined
   // What runs while a file loads, perhaps in the first test of many, matters most likely to the tests that run something of it later.
