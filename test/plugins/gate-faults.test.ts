@@ -448,6 +448,16 @@ t.test('A connection that has changed its protocol does not hold up the end of t
   t.equal(app.connections.open.size, 0)
 })
 
+t.test('A client that may not change its protocol can send to its end what nobody reads, and its connection ends.', async t => {
+  const { url, head, app } = await startSite(t, {})
+  const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x', '', 'x'.repeat(10 * 1024 * 1024)]))
+  let text = ''
+  socket.on('data', chunk => { text += chunk })
+  await once(socket, 'close')
+  t.match(text, /^HTTP\/1.1 401 /)
+  while (app.connections.open.size > 0) await new Promise(resolve => setImmediate(resolve))
+})
+
 t.test('A small answer passes as it was, whatever it lacks.', async t => {
   const { send } = await startSite(t, {}, (request, response) => {
     const { url } = request
