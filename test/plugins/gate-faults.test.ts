@@ -434,6 +434,24 @@ t.test('Neither way holds a body in memory that its reader does not take.', asyn
   t.ok(await stalled(() => answered + 1) < most)
 })
 
+t.test('Hints for a client that does not take them are not kept in memory.', async t => {
+  const hint = `HTTP/1.1 103 Early Hints\r\nLink: <${'a'.repeat(8000)}>; rel=preload\r\n\r\n`.repeat(100)
+  // Together more than the buffers of the system hold.
+  const { url, head, app, upstream } = await startSite(t, {}, ({ socket }) => {
+    for (let piece = 0; piece < 50; piece++) socket.write(hint)
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', () => upstream.server.emit('told'))
+  })
+  const told = once(upstream.server, 'told')
+  const socket = open(t, url, head('/open/x', ['Connection: close']))
+  socket.pause()
+  await told
+  const [connection] = [...app.connections.open]
+  t.ok(connection!.writableLength < 1024 * 1024, `${connection!.writableLength} bytes kept`)
+  let text = ''
+  for await (const chunk of socket) text = (text + chunk).slice(-200)
+  t.match(text, /HTTP\/1.1 200 OK\r\n[^]*ok$/)
+})
+
 t.test('A connection that has changed its protocol does not hold up the end of the process.', async t => {
   const { url, head, issuer, upstream, app } = await startSite(t, {})
   const ended = new Promise<void>(resolve => upstream.server.on('upgrade', (_request, socket: Socket) => {

@@ -166,6 +166,8 @@ t.test('Only trusted peers may ask, and only what is a question.', async t => {
   t.equal((await call(Buffer.from([1, 0, 0, 0, 0]))).status, '3', 'compressed')
   t.equal((await call(Buffer.from([0, 0, 0, 0, 9]))).status, '3', 'cut off')
   t.equal((await call(frame(Buffer.from([0x0a, 9])))).status, '3', 'no message')
+  const empty = await call(frame(Buffer.alloc(0)))
+  t.same([empty.status, read(empty).passed], ['0', false], 'a message without fields is a question, about nothing')
   await t.rejects(call(frame(Buffer.alloc(300_000))), 'too large')
 })
 
