@@ -88,7 +88,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
         const where = at((node as Node).range![0])
         const name = names.get(key)
         if (places.has(key)) problems.push(`${where}: the key ${JSON.stringify(key)} appears twice`)
-        else if (name && isEmpty(value)) continue
+        else if (isEmpty(value) && (name || hasMembers(key, names))) continue
         else if (name) entry[name] = (value as Node).toJS(document)
         else if (isMap(value) && hasMembers(key, names)) readMembers(value, key)
         else problems.push(`${where}: unknown key ${JSON.stringify(key)}${meantBy(key, [...names.keys()])}`)

@@ -44,7 +44,7 @@ export function settingsFromOptions (options: object): RawSettings {
   function readSection (section: string, content: unknown): void {
     if (content === undefined || content === null) return
     if (typeof content !== 'object' || Array.isArray(content)) {
-      problems.push(`options: ${section} is a section: expected keys under it`)
+      problems.push(noSection(section))
       return
     }
     for (const [member, value] of Object.entries(content)) {
@@ -68,12 +68,12 @@ export function settingsFromOptions (options: object): RawSettings {
       for (const [member, value] of Object.entries(members)) {
         const key = `${path}.${member}`
         const name = names.get(key)
-        const isSection = typeof value === 'object' && value !== null && hasMembers(key, names)
-        if (isSection) readMembers(value, key)
-        else if (!name) problems.push(unknown(key, [...names.keys()]))
+        if (!name && !hasMembers(key, names)) problems.push(unknown(key, [...names.keys()]))
         else if (value === undefined || value === null) continue
-        else if (isData(value)) read[name] = value
-        else problems.push(noData(key, name))
+        else if (name && isData(value)) read[name] = value
+        else if (name) problems.push(noData(key, name))
+        else if (typeof value !== 'object' || Array.isArray(value)) problems.push(noSection(key))
+        else readMembers(value, key)
       }
     }
   }
@@ -90,6 +90,10 @@ export function settingsFromOptions (options: object): RawSettings {
 function unknown (key: string, names: readonly string[]): string {
   const meant = nameThatWasMeant(key, names)
   return `options: unknown key ${JSON.stringify(key)}${meant === undefined ? '' : `; did you mean ${meant}?`}`
+}
+
+function noSection (key: string): string {
+  return `options: ${key} is a section: expected keys under it`
 }
 
 function noData (key: string, name: SettingName): string {

@@ -36,6 +36,28 @@ idp:
   t.equal(dpopMode, 'ALLOWED', 'every scheme that one of them offers')
 })
 
+t.test('How an issuer is asked about tokens is told by its entry, and what it leaves out from beside the list.', async t => {
+  const { issuers } = await start(`
+idp:
+  audience: https://api.example
+  introspection: { for: jwt, endpoint: 'https://idp.example/ask', cacheSeconds: 7, signed: true, audienceOptional: true, clientId: beside, clientSecret: s1, auth: client_secret_post, keyFile: beside.pem }
+  issuers:
+    - issuer: https://a.example/
+    - issuer: https://b.example/
+      introspection: { for: opaque, endpoint: 'https://b.example/ask', cacheSeconds: 0, signed: false, audienceOptional: false, clientId: own, clientSecret: s2, auth: private_key_jwt, keyFile: own.pem }
+    - issuer: https://c.example/
+      introspection: { for: off }
+    - issuer: https://d.example/
+      introspection:
+`)
+  t.same(issuers.map(({ introspection }) => introspection), [
+    { covers: 'jwt', endpoint: 'https://idp.example/ask', cacheSeconds: 7, signed: true, audienceOptional: true, clientId: 'beside', clientSecret: 's1', auth: 'client_secret_post', keyFile: 'beside.pem' },
+    { covers: 'opaque', endpoint: 'https://b.example/ask', cacheSeconds: 0, signed: false, audienceOptional: false, clientId: 'own', clientSecret: 's2', auth: 'private_key_jwt', keyFile: 'own.pem' },
+    undefined,
+    issuers[0]!.introspection
+  ])
+})
+
 t.test('The mode of all is that of each if they agree.', async t => {
   for (const mode of ['DISABLED', 'ALLOWED', 'REQUIRED']) {
     const entry = (name: string) => ({ issuer: `https://${name}.example/`, dpopMode: mode })
@@ -55,6 +77,8 @@ t.test('A problem of an entry is told with its line and its path.', async t => {
     [list(a, '  audiance: y'), ['config.yaml, line 5: unknown key "idp.issuers[0].audiance"; did you mean idp.issuers[0].audience?']],
     [list(a, '  clockToleranceSeconds: 5'), ['config.yaml, line 5: unknown key "idp.issuers[0].clockToleranceSeconds"']],
     [list(a, '  issuer: https://b.example/'), ['config.yaml, line 5: the key "idp.issuers[0].issuer" appears twice']],
+    [list(a, '  introspect:'), [/^config\.yaml, line 5: unknown key "idp\.issuers\[0\]\.introspect"/]],
+    [list(a, '  introspection: jwt'), [/^config\.yaml, line 5: unknown key "idp\.issuers\[0\]\.introspection"/]],
     [list(a, '  ? [b]', '  : c'), [/^config\.yaml, line 5: unknown key "idp\.issuers\[0\]/]],
     [list('- issuer: nonsense'), [/^config\.yaml, line 4: idp\.issuers\[0\]\.issuer is "nonsense"/]],
     [list('- audience: y', '- audience: z'), [/line 4/, /^config\.yaml, line 5: idp\.issuers\[1\]\.issuer is not set/]],

@@ -30,6 +30,9 @@ t.test('Options have the shape of the file or the names of the environment.', t 
   const values = { IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true }
   t.same(settingsFromOptions({ idp: { domain: 'tenant.example', dpopRequired: true, jwksUri: undefined, issuer: null }, server: undefined }), values)
   t.same(settingsFromOptions({ IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true, IDP_ISSUER: undefined, IDP_AUDIENCE: '' }), values)
+  for (const empty of [{ idp: { algs: undefined, jwksUri: null } }, { IDP_ALGS: undefined, IDP_JWKS_URI: null, IDP_ISSUER: '' }]) t.same(Object.keys(settingsFromOptions(empty)), [], 'so that a default takes its place')
+  const [entry, none] = settingsFromOptions({ idp: { issuers: [{ algs: undefined, jwksUri: null, introspection: undefined }, { introspection: null }] } }).IDP_ISSUERS as object[]
+  t.same([entry, none].map(entry => Object.keys(entry!)), [[], []])
   t.same(settingsFromOptions({ idp: { audience: '' } }), { IDP_AUDIENCE: '' }, 'only in the environment does an empty text count as unset')
   t.same(settingsFromOptions({ server: { trustProxy: ['loopback', '10.0.0.1'] } }), { TRUST_PROXY: ['loopback', '10.0.0.1'] })
   t.end()
@@ -70,6 +73,10 @@ const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
   { options: { IDP_SCOPE_CLAIMS: [Symbol('scope')] }, problem: /^options: IDP_SCOPE_CLAIMS is not a text/ },
   { options: { idp: { domain: 'tenant.example' }, IDP_AUDIENCE: 'x' }, problem: /idp is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ },
   { options: { idp: { issuers: [{ issuer: 'https://a.example/', algs: () => 'ES256' }] } }, problem: /^options: idp\.issuers\[0\]\.algs is not a text/ },
+  { options: { idp: { issuers: [{ introspection: 'jwt' }] } }, problem: 'options: idp.issuers[0].introspection is a section: expected keys under it' },
+  { options: { idp: { issuers: [{ introspection: ['jwt'] }] } }, problem: 'options: idp.issuers[0].introspection is a section: expected keys under it' },
+  { options: { idp: { issuers: [{ introspection: { client: 'api' } }] } }, problem: 'options: unknown key "idp.issuers[0].introspection.client"; did you mean idp.issuers[0].introspection.clientId?' },
+  { options: { idp: { issuers: [{ introspect: { for: 'jwt' } }] } }, problem: /^options: unknown key "idp\.issuers\[0\]\.introspect"/ },
   { options: { idp: { issuers: Promise.resolve([]) } }, problem: /^options: idp\.issuers is not a text/ },
   { options: { idp: { scopeImplies: { admin: new Date() } } }, problem: /^options: idp\.scopeImplies is not a text/ },
   { options: { gate: { rules: [] }, IDP_AUDIENCE: 'x' }, problem: /gate is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ }
