@@ -3,6 +3,8 @@ import t from 'tap'
 import { createChallenges } from '../../lib/guard/challenge.ts'
 import { errorBody, refusalBodies } from '../../lib/guard/error-body.ts'
 import { ANY_TOKEN } from '../../lib/guard/requirement.ts'
+import { Message, readMessage } from '../../lib/message.ts'
+import type { ReceivedRequest } from '../../lib/message.ts'
 import { Refusal, REFUSALS, refusalOfIssuer } from '../../lib/refusal.ts'
 import { answerClientError } from '../../plugins/errors.ts'
 import { startApp } from '../helpers/app.ts'
@@ -137,4 +139,39 @@ t.test('A refusal is named after an issuer in a copy, and a fault stays what it 
   t.match(own, { reason: 'keys_unavailable', detail: { failure: 'deadline' }, retryAfterSeconds: 7, issuer: 'https://a.example/', headers: undefined })
   const fault = new TypeError('x')
   t.equal(refusalOfIssuer(fault, 'https://a.example/'), fault)
+})
+
+t.test('A refusal has no stack, and takes none from a fault that comes later', async t => {
+  const before = Error.stackTraceLimit
+  t.equal(new Refusal('credentials_missing').stack, 'Refusal: This resource needs an access token.')
+  t.equal(Error.stackTraceLimit, before)
+  t.match(new Error('a fault').stack, /answers\.test/)
+})
+
+const received = (rawHeaders: readonly string[], maxHeadersCount?: number | null): ReceivedRequest =>
+  ({ method: 'GET', url: '/', headers: {}, rawHeaders: [...rawHeaders], socket: { server: maxHeadersCount === undefined ? undefined : { maxHeadersCount } } }) as ReceivedRequest
+
+t.test('Lines of a request are counted by name, in any case, and the first of each counts', async t => {
+  const read = ({ authorization, authorizationCount, dpop, dpopCount, host, hostCount }: Message) => ({ authorization: [authorization, authorizationCount], dpop: [dpop, dpopCount], host: [host, hostCount] })
+  const none = [undefined, 0]
+  const rows: ReadonlyArray<readonly [lines: readonly string[], expected: object]> = [
+    [[], { authorization: none, dpop: none, host: none }],
+    [['Host', 'a', 'HOST', 'b'], { authorization: none, dpop: none, host: ['a', 2] }],
+    [[':authority', 'a'], { authorization: none, dpop: none, host: ['a', 1] }],
+    [[':authority', 'a', 'host', 'b'], { authorization: none, dpop: none, host: ['a', 2] }],
+    [['host', 'a', ':authority', 'b', ':authority', 'c'], { authorization: none, dpop: none, host: ['a', 3] }],
+    [['DPoP', 'a', 'dpop', 'b', 'DPOP', 'c'], { authorization: none, dpop: ['a', 3], host: none }],
+    [['Authorization', 'a', 'AUTHORIZATION', 'b'], { authorization: ['a', 2], dpop: none, host: none }],
+    [['Date', 'a', 'authorizations', 'b', 'authenticated', 'c'], { authorization: none, dpop: none, host: none }]
+  ]
+  for (const [lines, expected] of rows) t.same(read(readMessage(received(lines))), expected, lines.join(' '))
+})
+
+t.test('A request that reaches the limit of its server is refused, and a server without a limit has that of Node', async t => {
+  const rows: ReadonlyArray<readonly [limit: number | null | undefined, most: number]> = [[10, 9], [undefined, 999], [null, 999], [0, 3000], [-1, 3000]]
+  for (const [limit, most] of rows) {
+    const lines = (count: number) => received(Array<string>(count * 2).fill('a'), limit)
+    t.doesNotThrow(() => readMessage(lines(most)), `${limit}`)
+    if (most < 3000) t.throws(() => readMessage(lines(most + 1)), new Refusal('headers_uncounted'), `${limit}`)
+  }
 })

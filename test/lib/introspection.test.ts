@@ -66,10 +66,15 @@ t.test('A private key signs an assertion with the algorithm that fits it', async
     { title: 'the algorithm of another curve', text: JSON.stringify({ ...p256.privateKey.export({ format: 'jwk' }), alg: 'ES384' }) },
     { title: 'an algorithm that does not exist', text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'none' }) },
     { title: 'an algorithm of RSA that does not sign', text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'ES256' }) },
+    { title: 'the algorithm of Ed25519 for a key of RSA', text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'Ed25519' }) },
+    { title: 'an algorithm of elliptic curves for a key of Ed25519', text: JSON.stringify({ ...ed.privateKey.export({ format: 'jwk' }), alg: 'ES256' }) },
+    { title: 'an algorithm that every object has', text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: 'toString' }) },
+    { title: 'an algorithm that is no text', text: JSON.stringify({ ...rsa.privateKey.export({ format: 'jwk' }), alg: ['RS256'] }) },
     { title: 'a public key', text: p256.publicKey.export({ type: 'spki', format: 'pem' }) as string },
     { title: 'no key', text: 'key' }
   ]
   for (const { title, text } of refused) t.throws(() => parseClientKey(text), title)
+  for (const { title, text } of refused.slice(0, -2)) t.throws(() => parseClientKey(text), { message: 'The key cannot sign an assertion.' }, title)
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ format: 'jwk' })
   await t.rejects(authentication({ method: 'private_key_jwt', key: parseClientKey(JSON.stringify({ ...small, alg: 'PS512' })) })(), 'a key that is too small for its algorithm')
 })
@@ -161,7 +166,8 @@ t.test('At most 64 tokens are asked about at once', async t => {
   asked.answer = { body: '', hang: true }
   const waiting = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`t${i}`, true).catch(error => error))
   await t.rejects(asked.introspector.ask('one more', true), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure: 'busy' } })
-  t.match(asked.introspector.state(), { inFlight: 64, turnedAway: 1 })
+  t.same(Object.keys((await asked.introspector.ask('another', true).catch(error => error)).detail), ['failure'], 'a detail that is not known is left out')
+  t.match(asked.introspector.state(), { inFlight: 64, turnedAway: 2 })
   asked.introspector.close()
   for (const error of await Promise.all(waiting)) t.match(error, { detail: { failure: 'deadline' } })
   asked.answer = { body: '{"active":true}' }

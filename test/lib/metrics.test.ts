@@ -47,6 +47,10 @@ t.test('What no route takes is one route, under a method out of a fixed set', as
   const tally = createRequestTally()
   for (const method of ['GET', 'PROPFIND', 'M-SEARCH']) tally.ofUnknown(method).answered(404, undefined, 1)
   t.same(tally.counts().map(({ labels, value }) => [labels.method, labels.route, value]), [['GET', 'unknown', 1], ['other', 'unknown', 2]])
+  const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+  const known = createRequestTally()
+  for (const method of methods) known.ofUnknown(method).answered(404, undefined, 1)
+  t.same(known.counts().map(({ labels }) => labels.method), methods)
 })
 
 t.test('Every reason stands in the tally from the start, and is counted', async t => {

@@ -97,14 +97,14 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
     passes: ['tenant.example', 'TENANT.Example', 'tenant', 'my_tenant.example', 'localhost:3000', 'tenant.example:65535', '192.0.2.1', '[2001:db8::1]', '[::1]:8443', 'bücher.example', `${longest}.example`],
     fails: ['', ' ', 'tenant.example/', 'tenant.example/path', '//tenant.example', 'user@tenant.example', 'tenant.example?', 'tenant.example#', 'tenant.example:', 'tenant.example:0',
       'tenant.example:65536', 'tenant.example:80x', 'tenant.example ', 'tenant.example\n', 'tenant.example.', '.tenant.example', 'tenant..example', 'tenant,example', 'tenant.example;',
-      'tenant%2eexample', 'tenant\\example', '192.0.2.256', '2001:db8::1', '[2001:db8::1', '[fe80::1%25eth0]', 'https:tenant.example', 'https:/tenant.example', ['tenant.example'], { host: 'tenant.example' }, true]
+      'tenant%2eexample', 'tenant\\example', '192.0.2.256', '2001:db8::1', '[2001:db8::1', '[fe80::1%25eth0]', 'https:tenant.example', 'https:/tenant.example', 'tenant.example/https://tenant.example', '1https://tenant.example', ['tenant.example'], { host: 'tenant.example' }, true]
   },
   { name: 'IDP_AUDIENCE', passes: ['https://api.example', 'x', ' ', 'urn:api', 12], fails: ['', ['https://api.example'], {}, false] },
   {
     name: 'IDP_ISSUER',
     passes: ['https://tenant.example/', 'https://tenant.example', 'https://tenant.example/realms/x', 'https://tenant.example:8443/', 'http://localhost:3000', 'http://127.0.0.1:3000/', 'http://127.9.9.9', 'http://[::1]:3000'],
     fails: ['tenant.example', 'http://tenant.example/', 'http://localhost.example/', 'http://192.0.2.1', 'http://[::2]/', 'https:tenant.example', 'https:///tenant.example', 'ftp://tenant.example', 'https://user@tenant.example/',
-      'https://:pw@tenant.example/', 'https://tenant.example/?', 'https://tenant.example/?a=b', 'https://tenant.example/#', 'https://tenant.example/ ', 'https://tenant.example\\x', 'https://tenant.example/\u0001', 'https://']
+      'https://:pw@tenant.example/', 'https://tenant.example/?', 'https://tenant.example/?a=b', 'https://tenant.example/#', 'https://tenant.example/ ', 'https://tenant.example\\x', 'https://tenant.example/\u0001', 'https://', ' https://tenant.example/', '1https://tenant.example/']
   },
   { name: 'IDP_JWKS_URI', passes: ['https://keys.example/jwks?v=1', 'http://localhost:3000/jwks'], fails: ['/jwks', 'http://keys.example/jwks', 'https://u:p@keys.example/jwks', 'https:keys.example', 'file:///jwks'] },
   { name: 'IDP_ALGS', passes: ['RS256', 'PS256,ES512', ['EdDSA', 'Ed25519']], fails: ['HS256', 'none', 'rs256', [], 'RS256 HS256'] },
@@ -117,7 +117,7 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
   { name: 'IDP_CLIENT_AUTH', passes: ['client_secret_basic', 'client_secret_post', 'private_key_jwt'], fails: ['none', 'basic', true] },
   { name: 'IDP_CLIENT_KEY_FILE', passes: ['key.pem'], fails: ['', ['a'], {}] },
   { name: 'IDP_SCOPE_CLAIMS', passes: ['scope', 'scope scp permissions', ['permissions']], fails: [',', 'roles', 'scope roles', [], [['scope']], { scope: true }, true] },
-  { name: 'IDP_CUSTOM_CLAIM', passes: ['https://example.com/team', 'urn:example:team'], fails: ['team', 'example.com/team', 'https://', 'https://example.com/my team', ''] },
+  { name: 'IDP_CUSTOM_CLAIM', passes: ['https://example.com/team', 'urn:example:team'], fails: ['team', 'example.com/team', 'https://', 'https://example.com/my team', ' https://example.com/team', '1https://example.com/team', ''] },
   { name: 'IDP_CLOCK_TOLERANCE_SECONDS', passes: ['0', '300'], fails: ['-1', '301', '1.5', '5s', '0x10', '1e2', ' 5', 'true', true, [5], 1.5] },
   { name: 'API_PROFILE', passes: ['1', '2', 1], fails: ['0', '3', 'one', true] },
   { name: 'ERROR_BODY', passes: ['default', 'detailed'], fails: ['Default', 'full'] },
@@ -129,7 +129,7 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
   { name: 'DPOP_REPLAY', passes: ['memory', 'off', 'redis://cache.example', 'rediss://:pw@cache.example:6380/2', 'redis://:a%20b@c1.example:6379,c2.example:6380?cluster=true', 'redis://s1.example,s2.example:26379/1?sentinel=main'], fails: ['Memory', 'redis', 'http://cache.example', 'redis:cache', 'redis:///0', 'redis://cache.example/db', 'redis://:p#w@cache.example', 'redis://cache.example/0#x', 'redis://cache example', 'redis://:a%b@cache.example', 'redis://c1.example,c2.example', 'redis://cache.example?retries=1', 'redis://cache.example:70000'] },
   { name: 'DPOP_REPLAY_MAX', passes: ['1', '100000000'], fails: ['0', '100000001', '2_000_000'] },
   { name: 'DPOP_NONCE', passes: ['off', 'required'], fails: ['on', false] },
-  { name: 'DPOP_NONCE_SECRET', passes: [secret(32), secret(33), `${secret(32)}=`, `${secret(32)} ${secret(64)}`, [secret(32)]], fails: [secret(31), `${secret(32)} ${secret(31)}`, `${secret(33)}A`, `${'+/'.repeat(22)}`, '=', []] },
+  { name: 'DPOP_NONCE_SECRET', passes: [secret(32), secret(33), `${secret(32)}=`, `${secret(32)} ${secret(64)}`, [secret(32)]], fails: [secret(31), `${secret(32)} ${secret(31)}`, `${secret(33)}A`, `${'+/'.repeat(22)}`, `!${secret(32)}`, `${secret(32)}!`, `${secret(32)}===`, '=', []] },
   {
     name: 'TRUST_PROXY',
     passes: ['false', 'true', true, false, 'loopback', 'loopback linklocal,uniquelocal', '192.0.2.1', '10.0.0.0/8', '10.0.0.0/32', '2001:db8::/32', '2001:db8::1/128', '::ffff:10.0.0.1', ['10.0.0.0/8', 'loopback']],
@@ -148,13 +148,13 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
   { name: 'CLIENT_CERTIFICATE', passes: ['socket', 'nginx', 'xfcc', 'off', 'client-cert'], fails: ['on', 'Client-Cert', true, 'x-ssl-client-cert', ''] },
   { name: 'SECURITY_PROFILE', passes: ['none'], fails: ['fapi', 'FAPI2', 'fapi1', true] },
   { name: 'DPOP_NONCE_IAT', passes: ['ignored', 'checked'], fails: ['off', true] },
-  { name: 'RESOURCE', passes: ['https://api.example', 'https://api.example:8443/v1/'], fails: ['http://api.example', 'https://u@api.example', 'https://api.example/?x', 'https://api.example/#x', 'api.example', 'urn:api'] },
+  { name: 'RESOURCE', passes: ['https://api.example', 'https://api.example:8443/v1/'], fails: ['http://api.example', 'https://u@api.example', 'https://api.example/?x', 'https://api.example/#x', 'https://:pw@api.example', 'https://api.example/?', 'https://api.example/#', 'api.example', 'urn:api'] },
   { name: 'IDP_SCOPE_IMPLIES', passes: [{}, { admin: ['read', 'write'] }, { admin: 'read, write' }], fails: ['admin', ['admin'], { admin: [] }, { admin: { a: 'b' } }, { 'a b': ['c'] }, { a: ['b"'] }] },
   { name: 'RATE_LIMIT', passes: ['off', '1', 60, '999999999999999'], fails: ['0', 0, -1, '-1', '1.5', '01', 'on', '60/min', true] },
   { name: 'METRICS', passes: ['on', 'off'], fails: ['true', true, 'ON'] },
   { name: 'LOG_LEVEL', passes: ['fatal', 'trace', 'silent'], fails: ['loud', 'INFO'] },
   { name: 'PORT', passes: ['0', '65535', 8000], fails: ['-1', '65536', '80.5', 'http', '/run/socket'] },
-  { name: 'HTTP_PROXY', passes: ['http://proxy.example:3128', 'proxy.example:3128', 'https://u:p@proxy.example/'], fails: ['socks5://proxy.example', 'http://', 'http:/proxy.example', 'http://proxy.example/path', 'http://proxy.example?x', 'proxy example'] },
+  { name: 'HTTP_PROXY', passes: ['http://proxy.example:3128', 'proxy.example:3128', 'https://u:p@proxy.example/'], fails: ['socks5://proxy.example', 'http://', 'http:/proxy.example', 'http://proxy.example/path', 'http://proxy.example?x', 'http://proxy.example#x', 'xhttp://proxy.example', 'httpx://proxy.example', 'proxy example'] },
   { name: 'GATE_UPSTREAM', passes: ['http://127.0.0.1:3000', 'https://orders.example/'], fails: ['127.0.0.1:3000', 'http://a/b', 'ftp://a', 'http://u:p@a'] },
   { name: 'HTTPS_PROXY', passes: ['http://proxy.example:3128'], fails: ['ftp://proxy.example'] },
   { name: 'NO_PROXY', passes: ['*', 'localhost,.internal:8443'], fails: [['localhost']] }
