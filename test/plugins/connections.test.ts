@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel'
 import dns from 'node:dns'
 import { once } from 'node:events'
 import { ServerResponse } from 'node:http'
@@ -213,6 +214,11 @@ t.test('Closing answers what is in flight on a second server, takes nothing new,
   t.match(inFlight.text, /\r\n\r\nanswer$/)
   inFlight.socket.destroy()
   await closed
+  const { servers, open: { size } } = app.connections
+  const socket = { server: app.server, once () {}, destroy () {} }
+  channel('net.server.socket').publish({ socket })
+  t.equal(app.connections.open.size, size, 'afterwards nothing is counted')
+  t.equal(servers.size, 2, 'and no server of another kind was taken for one of the app')
 })
 
 t.test('A second server on which nobody came before the end takes one connection at most', async t => {

@@ -28,8 +28,18 @@ t.test('Preflight is answered before authentication, for the configured origins'
   const other = await app.inject({ method: 'OPTIONS', url: '/api/private', headers: preflight('https://other.example') })
   t.equal(other.headers['access-control-allow-origin'], undefined, 'another origin is not let in')
   t.equal(other.headers['cache-control'], 'no-store')
-  const plain = await app.inject({ method: 'OPTIONS', url: '/api/private' })
-  t.same([plain.statusCode, plain.json().error], [404, 'Not Found'], 'OPTIONS that is no preflight is an unknown method')
+  const { origin, ...withoutOrigin } = preflight(ORIGIN)
+  for (const headers of [{}, { origin }, withoutOrigin]) {
+    const plain = await app.inject({ method: 'OPTIONS', url: '/api/private', headers })
+    t.same([plain.statusCode, plain.json().error], [404, 'Not Found'], 'OPTIONS that is no preflight is an unknown method')
+  }
+})
+
+t.test('An origin may be written with capital letters, which no browser sends', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, { CORS_ORIGINS: ['https://App.Example'] })
+  const answer = await app.inject({ url: '/api/public', headers: { origin: ORIGIN } })
+  t.equal(answer.headers['access-control-allow-origin'], ORIGIN)
 })
 
 t.test('The headers that a client must read are exposed on every answer', async t => {
@@ -62,6 +72,7 @@ t.test('The wildcard lets every origin in, and no cookie', async t => {
   const { app } = await startApp(t, issuer, { CORS_ORIGINS: ['*'] })
   const answer = await app.inject({ url: '/api/public', headers: { origin: 'https://any.example' } })
   t.match(answer.headers, { 'access-control-allow-origin': '*', 'access-control-allow-credentials': undefined })
+  t.notOk('vary' in answer.headers, 'the answer is the same for all of them')
 })
 
 t.test('Without origins CORS is off', async t => {

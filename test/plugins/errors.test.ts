@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import Fastify from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import t from 'tap'
 import { REFUSALS } from '../../lib/refusal.ts'
@@ -58,10 +59,45 @@ t.test('Each plugin has the name of its file, and does not load without those th
     const name = basename(file, '.ts')
     t.ok(app.hasPlugin(name), name)
     const { default: plugin } = await import(join(folder, file))
+    t.equal(plugin[Symbol.for('plugin-meta')].fastify, name === 'auth' ? '5.x' : undefined, 'the plugin that stands in other apps too says what it fits')
     for (const missing of NEEDED[name] ?? []) {
       const bare = Fastify()
       for (const other of NEEDED[name]!) if (other !== missing) bare.register(fp(async () => {}, { name: other }))
       await t.rejects(async () => { await bare.register(plugin) }, { message: `The dependency '${missing}' of plugin '${name}' is not registered` })
     }
   }
+})
+
+t.test('An error keeps its status if that is one of an error, and its text if the client is at fault', async t => {
+  const issuer = await startIssuer(t)
+  const { app } = await startApp(t, issuer, {}, app => {
+    app.get('/fails/:status', request => {
+      const { status } = request.params as { status: string }
+      throw Object.assign(new Error('its text'), status === 'none' ? {} : { statusCode: Number(status) })
+    })
+  })
+  const rows: ReadonlyArray<readonly [given: string, status: number, message: string]> = [
+    ['400', 400, 'its text'],
+    ['499', 499, 'its text'],
+    ['500', 500, 'Internal Server Error'],
+    ['501', 501, 'Not Implemented'],
+    ['599', 599, 'Error'],
+    ['600', 500, 'Internal Server Error'],
+    ['399', 500, 'Internal Server Error'],
+    ['200', 500, 'Internal Server Error'],
+    ['none', 500, 'Internal Server Error']
+  ]
+  for (const [given, status, message] of rows) {
+    const answer = await app.inject(`/fails/${given}`)
+    t.match([answer.statusCode, answer.json(), answer.headers], [status, { message }, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }], given)
+  }
+})
+
+t.test('A target that cannot be routed is 400, and 403 to a proxy that asks about it', async t => {
+  const issuer = await startIssuer(t)
+  const { app: gate } = await startApp(t, issuer, { GATE: { rules: [] }, TRUST_PROXY: 'loopback' })
+  const { app } = await startApp(t, issuer)
+  const statusOf = async (app: FastifyInstance, url: string) => (await app.inject(url)).statusCode
+  t.same(await Promise.all(['/verify/envoy/%zz', '/%zz', '/%zz/verify/'].map(url => statusOf(gate, url))), [403, 400, 400])
+  t.same(await Promise.all(['/verify/envoy/%zz', '/%zz'].map(url => statusOf(app, url))), [400, 400])
 })

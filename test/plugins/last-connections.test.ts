@@ -3,7 +3,10 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { mock } from 'node:test'
+import Fastify from 'fastify'
 import t from 'tap'
+import closing from '../../plugins/closing.ts'
+import connections from '../../plugins/connections.ts'
 import { closeGraceDelay } from '../../start-options.ts'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -108,4 +111,24 @@ t.test('A connection that begins another request after its last answer is ended 
   await pass(QUIET_MS)
   await connection.ended
   await closed
+})
+
+t.test('The limits of closing keep no process alive, and end with it; an app that never listened has nothing to wait for', async t => {
+  const { app } = await startApp(t, await startIssuer(t))
+  const [later, again] = [mock.method(globalThis, 'setTimeout'), mock.method(globalThis, 'setInterval')]
+  const [ended, stopped] = [mock.method(globalThis, 'clearTimeout'), mock.method(globalThis, 'clearInterval')]
+  t.teardown(() => mock.restoreAll())
+  await app.close()
+  const quiet = again.mock.calls.find(({ arguments: [, ms] }) => ms === QUIET_MS)!.result
+  const last = later.mock.calls.find(({ arguments: [, ms] }) => ms === closeGraceDelay - 1000 - DRAIN_MS)!.result
+  t.same([quiet!.hasRef(), last!.hasRef()], [false, false])
+  t.ok(stopped.mock.calls.some(({ arguments: [timer] }) => timer === quiet))
+  t.ok(ended.mock.calls.some(({ arguments: [timer] }) => timer === last))
+
+  const idle = Fastify()
+  await idle.register(connections).register(closing)
+  await idle.ready()
+  const before = later.mock.callCount()
+  await idle.close()
+  t.notOk(later.mock.calls.slice(before).some(({ arguments: [, ms] }) => ms === DRAIN_MS))
 })

@@ -365,7 +365,7 @@ t.test('A call with parameters and a body can be copied too', async t => {
       const properties = { text: { type: 'string' }, kind: { enum: ['note'] }, count: { type: 'integer', minimum: 3 }, price: { type: 'number' }, open: { type: 'boolean' }, tags: { type: 'array' }, either: { anyOf: [{ type: 'string', examples: ['one'] }, {}] }, absent: {} }
       const body = { type: 'object', required: ['text', 'kind', 'count', 'price', 'open', 'tags', 'either', 'ghost'], properties }
       const params = { type: 'object', properties: { id: { type: 'string', examples: ['a b/c'] } } }
-      const querystring = { type: 'object', required: ['q'], properties: { q: { type: 'string' }, page: { type: 'integer' } } }
+      const querystring = { type: 'object', required: ['id', 'q'], properties: { id: { type: 'integer' }, q: { type: 'string' }, page: { type: 'integer' } } }
       const echo = (request: FastifyRequest): object => ({ params: request.params, query: request.query, body: request.body })
       app.post('/things/:id/:part', { schema: { tags: ['Things'], params, querystring, body: { ...body, properties: { ...properties, text: { type: 'string', examples: [text] } } } } }, echo)
       app.put('/things', { schema: { tags: [], body: { type: 'object', examples: [{ text }, { text: 'other' }] } } }, echo)
@@ -375,12 +375,47 @@ t.test('A call with parameters and a body can be copied too', async t => {
   const calls = await readCalls(running)
   const results = await Promise.all(['postThingsIdPart', 'putThings', 'putTextName'].map(async id => JSON.parse((await runCurl(wordsOf(calls[id]!, {}))).text)))
   t.same(results, [
-    { params: { id: 'a b/c', part: 'text' }, query: { q: 'text' }, body: { text, kind: 'note', count: 3, price: 1, open: true, tags: [], either: 'one', ghost: 'text' } },
+    { params: { id: 'a b/c', part: 'text' }, query: { id: '1', q: 'text' }, body: { text, kind: 'note', count: 3, price: 1, open: true, tags: [], either: 'one', ghost: 'text' } },
     { params: {}, query: {}, body: { text } },
     { params: { name: 'text' }, query: {}, body: text }
   ])
   const { body } = await running.app.inject('/docs')
   for (const name of ['Things', 'Other']) t.match(body, `<h2 id="tag-${name}">`, 'a tag that nobody describes, or none, has its section')
+})
+
+t.test('What follows from the settings stands at the head of the document', async t => {
+  const { document } = await start(t, { DPOP_ALGS: ['ES256', 'PS256'] })
+  const { info: { title, license, description }, tags, components: { securitySchemes, parameters } } = document
+  t.equal(document.openapi, '3.1.0')
+  t.same({ title, license }, { title: 'Holdfast', license: { name: 'MIT', identifier: 'MIT' } })
+  t.match(description, /^A small JSON API .* Each security scheme lists the scopes that it needs\. HEAD works wherever GET does\.$/)
+  t.same(tags, [
+    { name: 'API', description: 'Resources, public and protected.' },
+    { name: 'Discovery', description: 'What clients can find out by themselves.' },
+    { name: 'Operation', description: 'For load balancers and operators.' }
+  ])
+  t.same(securitySchemes, {
+    Bearer: { type: 'http', scheme: 'bearer', description: 'A JWT access token from the identity provider (RFC 6750).' },
+    DPoP: { type: 'http', scheme: 'DPoP', description: 'An access token that is bound to a key of the client, with a proof made with that key in the DPoP header (RFC 9449). Accepted algorithms of proofs: ES256, PS256.' }
+  })
+  t.match(parameters, { DPoP: { name: 'DPoP', in: 'header', required: false, description: /^A fresh proof for exactly this request\. /, schema: { type: 'string', maxLength: 8192 } } })
+  t.same(Object.keys(document.paths), Object.keys(document.paths).sort())
+  const { Bearer } = (await start(t, { CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'loopback' })).document.components.securitySchemes
+  t.match(Bearer!.description, /RFC 6750\)\. A token that is bound to a client certificate is accepted only over a connection with that certificate \(RFC 8705\)\.$/)
+})
+
+t.test('A constant of a schema stays one, and every other route has its operation', async t => {
+  const { document } = await start(t, {}, app => {
+    app.register(async app => {
+      app.get('/constant', { schema: { response: { 200: { type: 'object', properties: { kind: { const: 'note' } } } } } }, () => ({ kind: 'note' }))
+      app.route({ method: ['PUT', 'POST'], url: '/both', onRequest: app.authenticate(), handler: () => null })
+    })
+  })
+  t.match(operationAt(document, '/constant').responses['200'], { description: 'OK', content: { 'application/json': { schema: { properties: { kind: { const: 'note' } } } } } })
+  for (const method of ['put', 'post']) {
+    const { operationId, parameters, responses } = document.paths['/both']![method]!
+    t.same([operationId, parameters, Object.keys(responses)], ['putBoth', [{ $ref: '#/components/parameters/DPoP' }], ['200', '401', '429', '503']], 'the parts that the guard adds are there once')
+  }
 })
 
 t.test('The version of the document is that of the package', async t => {

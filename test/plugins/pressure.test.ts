@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { maxHeaderSize } from 'node:http'
+import { mock } from 'node:test'
 import t from 'tap'
 import { serverOptions } from '../../holdfast.ts'
 import { MAX_CONNECTIONS } from '../../plugins/connections.ts'
@@ -39,6 +40,14 @@ t.test('Under overload every route of the API is turned away before its guard, a
   t.equal((await app.inject('/api/public')).statusCode, 200)
   t.match(log.filter(({ level }) => level === 40), [{ event: 'overload_began', eventLoopDelayMs: 501, msg: 'overload began' }, { event: 'overload_ended', shed: 3, msg: 'overload ended' }])
   t.equal(log.filter(({ level }) => level >= 40).length, 2, 'two lines in all, not one for each request')
+})
+
+t.test('The delay is measured over the whole sample', async t => {
+  const later = mock.method(globalThis, 'setTimeout')
+  t.teardown(() => mock.restoreAll())
+  const { app } = await startApp(t, await startIssuer(t))
+  t.ok(later.mock.calls.some(({ arguments: [, ms] }) => ms === SAMPLE_MS))
+  t.equal(app.hasDecorator('memoryUsage'), true)
 })
 
 t.test('What operators and balancers look at answers under overload', async t => {

@@ -328,3 +328,16 @@ t.test('Above info nothing is written for a request', async t => {
   await fetch(`${url}/api/private`)
   t.same(log, [])
 })
+
+t.test('The line of a request is written at info and below, with its time in hundredths of a millisecond', async t => {
+  for (const [LOG_LEVEL, isWritten] of [['trace', true], ['debug', true], ['info', true], ['warn', false]] as const) {
+    const { app, log } = await startApp(t, await startIssuer(t), { LOG_LEVEL }, undefined, app => {
+      app.addHook('onResponse', (_request, reply, done) => {
+        Object.defineProperty(reply, 'elapsedTime', { value: 1.23456 })
+        done()
+      })
+    })
+    await app.inject('/api/public')
+    t.match(log.filter(({ msg }) => msg === 'request answered'), isWritten ? [{ level: 30, method: 'GET', route: '/api/public', status: 200, ms: 1.23 }] : [], LOG_LEVEL)
+  }
+})

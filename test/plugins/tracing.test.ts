@@ -71,6 +71,7 @@ t.test('Traces begin with the service, end with it, and hold no query and no ref
   const { app } = await register(t, { environment: ENDPOINT, load })
   t.match(seen, { started: 1, registered: 1, stopped: 0 })
   t.match(seen.instrumentation, { recordExceptions: false, instrumentHooks: false })
+  t.equal((seen.sdk.instrumentations as unknown[]).length, 1, 'the SDK learns of it')
   const ignores = seen.instrumentation.ignorePaths as (route: object) => boolean
   t.same(['/api/private', '/health/live', '/metrics', '/docs'].filter(url => !ignores({ url })), ['/api/private'], 'only the API is traced')
   const attributes: unknown[] = []
@@ -100,7 +101,7 @@ const isInstalled = await import('@fastify/otel' as string).then(() => true, () 
 t.test('Without the packages the service starts, and says what to install', { skip: isInstalled && 'the packages are installed' }, async t => {
   const { log } = await register(t, { environment: ENDPOINT })
   t.match(log, [{ level: 40, event: 'tracing_unavailable', cause: /otel|opentelemetry/ }])
-  t.equal(log[0]?.msg, `OpenTelemetry variables are set, but its packages cannot be loaded, so there will be no traces. To install them: npm install @fastify/otel @opentelemetry/sdk-node @opentelemetry/api`)
+  t.equal(log[0]?.msg, 'OpenTelemetry variables are set, but its packages cannot be loaded, so there will be no traces. To install them: npm install @fastify/otel @opentelemetry/sdk-node @opentelemetry/api')
 })
 
 t.test('The service itself reads the variables of its process', async t => {
