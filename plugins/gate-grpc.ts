@@ -20,7 +20,7 @@ const MAX_MESSAGE_BYTES = 256 * 1024
 /** One byte for compression, which is not used, and four for the length. */
 const FRAME_HEAD_BYTES = 5
 /** Codes of gRPC. */
-const STATUS = { ok: '0', invalid: '3', tooLarge: '8', unimplemented: '12', internal: '13' } as const
+const STATUS = { ok: '0', invalid: '3', unimplemented: '12', internal: '13' } as const
 /** What Envoy passes on to the client. */
 const PASSED_ON: ReadonlySet<string> = new Set(['www-authenticate', 'dpop-nonce', 'retry-after', 'content-type', 'cache-control'])
 

@@ -37,7 +37,7 @@ export default fp(async (app: FastifyInstance) => {
   async function pass (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const { raw } = request
     const hasContent = hasBody(raw)
-    if (bodyLimit !== undefined && Number(raw.headers['content-length'] ?? 0) > bodyLimit) throw tooLarge()
+    if (bodyLimit !== undefined && Number(raw.headers['content-length']) > bodyLimit) throw tooLarge()
     // RFC 9112 section 6.1: the upstream would not learn of another coding, which holds for one connection only.
     if (!/^(?:chunked)?$/i.test(raw.headers['transfer-encoding'] ?? '')) throw app.httpErrors.notImplemented('The transfer coding is unknown.')
     const connection = gate!.upgradeOf(raw)

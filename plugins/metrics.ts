@@ -73,7 +73,7 @@ async function createRegistry (readSources: () => MetricSources): Promise<Regist
  * request.
  */
 function toMetric ({ name, type, help, read }: MetricSpec, readSources: () => MetricSources): Metric {
-  return { name, get: async () => ({ name, help, type, aggregator: 'sum', values: read(readSources(), name) }) } as unknown as Metric
+  return { name, get: async () => ({ name, help, type, values: read(readSources(), name) }) } as unknown as Metric
 }
 
 function schemeUsed ({ auth, headers }: FastifyRequest, { statusCode }: FastifyReply): Scheme | undefined {

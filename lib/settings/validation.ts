@@ -158,6 +158,6 @@ function checkOptionsOf (values: RawSettings): CheckOptions {
     data: structuredClone(values),
     schema: { type: 'object', properties: Object.fromEntries(settingNames.map(name => [name, schemaOf(name)])) },
     // The schema is ours and is used once: checking and optimizing it takes longer than using it.
-    ajv: createAjv({ allErrors: true, removeAdditional: true, useDefaults: true, allowUnionTypes: true, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS })
+    ajv: createAjv({ allErrors: true, useDefaults: true, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS })
   }
 }
