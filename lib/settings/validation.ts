@@ -29,6 +29,9 @@ const require = createRequire(import.meta.url)
 /** Fastify has loaded the package by `require`. To import it would read all of it once more, for the names of its exports. */
 const createAjv = (options: Options): Ajv => new (require('ajv') as typeof import('ajv')).Ajv(options)
 
+/** The schema is ours, and most processes use it once: checking and optimizing it takes longer than using it. */
+const JUDGEMENT: Options = { allErrors: true, useDefaults: true, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS }
+
 /** Only these two words are accepted, in any case: YAML and environments also have `True` and `TRUE`. */
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false', false]])
 
@@ -83,7 +86,9 @@ export type CheckValues = (options: CheckOptions) => Promise<SettingValues>
  * Checks the options of the plugin, which are no environment, as @fastify/env does. Every app with the plugin waits for this at its
  * start: loading that package would take longer than all the rest, and the schema of what is not given is not compiled.
  */
-export const checkOptions: CheckValues = async ({ ajv, schema: { type, properties }, data }) => {
+export const checkOptions: CheckValues = async ({ schema: { type, properties }, data }) => {
+  // A validator keeps each schema that it has compiled, and these differ from app to app: it goes with them.
+  const ajv = createAjv(JUDGEMENT)
   const given = Object.fromEntries(Object.entries(properties).filter(([name]) => Object.hasOwn(data, name)))
   if (!ajv.validate({ type, properties: given }, data)) throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
   const defaults = Object.entries(properties).flatMap(([name, schema]) => 'default' in schema ? [[name, schema.default]] : [])
@@ -151,13 +156,14 @@ function schemaOf (name: SettingName): object {
   return { type: 'array', minItems, maxItems, items: { type: 'object', properties } }
 }
 
+/** The schema and what it is compiled to. Both are the same for every app of a process, and to compile takes as long as the rest of a start. */
+let compiled: Pick<CheckOptions, 'schema' | 'ajv'> | undefined
+
 function checkOptionsOf (values: RawSettings): CheckOptions {
-  return {
-    // The sources are already merged. An empty variable already counts as unset.
-    env: false,
-    data: structuredClone(values),
+  compiled ??= {
     schema: { type: 'object', properties: Object.fromEntries(settingNames.map(name => [name, schemaOf(name)])) },
-    // The schema is ours and is used once: checking and optimizing it takes longer than using it.
-    ajv: createAjv({ allErrors: true, useDefaults: true, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS })
+    ajv: createAjv(JUDGEMENT)
   }
+  // The sources are already merged. An empty variable already counts as unset.
+  return { env: false, data: structuredClone(values), ...compiled }
 }
