@@ -1,16 +1,11 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
+import { Ajv } from 'ajv'
 import { DCLinter } from 'dclint'
 import { validate as lintDockerfile } from 'dockerfile-utils'
-import { Deployment } from 'kubernetes-models/apps/v1'
-import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
-import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
-import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
-import { Service } from 'kubernetes-models/v1'
 import t from 'tap'
 import type { Test } from 'tap'
-import ts from 'typescript'
 import { parse } from 'yaml'
 import { readSettings } from '../../holdfast.ts'
 import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
@@ -118,8 +113,17 @@ t.test('compose.yaml', async t => {
   })
 })
 
-const KINDS = { Deployment, Service, HorizontalPodAutoscaler, PodDisruptionBudget, NetworkPolicy }
-type Kind = keyof typeof KINDS
+const KINDS = ['Deployment', 'HorizontalPodAutoscaler', 'NetworkPolicy', 'PodDisruptionBudget', 'Service'] as const
+type Kind = typeof KINDS[number]
+
+const ajv = new Ajv({ allErrors: true, allowUnionTypes: true }).addSchema(JSON.parse(readFileSync(join(root, 'test/fixtures/kubernetes.schema.json'), 'utf8')), 'kubernetes')
+
+/** What Kubernetes would say of an object, and of its fields that it does not know. */
+function complaintsOf (object: { kind: Kind }): string[] {
+  const validate = ajv.getSchema(`kubernetes#/$defs/${object.kind}`)!
+  validate(object)
+  return (validate.errors ?? []).map(({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`)
+}
 
 /** As far as ours go. Kustomize itself refuses a field that it does not know, so that a test without it must. */
 interface Kustomization {
@@ -151,32 +155,24 @@ t.test('kubernetes/', async t => {
   const container = pod.containers[0]
   const LABELS = { 'app.kubernetes.io/name': 'holdfast' }
 
-  t.test('Every object follows the schema of Kubernetes, and one with a wrong value does not.', async t => {
-    t.same([...objects.keys()].sort(), Object.keys(KINDS).sort())
-    const validate = (kind: Kind, object: any): void => { new KINDS[kind](object).validate() }
-    for (const [kind, object] of objects) t.doesNotThrow(() => validate(kind, object), kind)
+  t.test('Every object follows the schema of Kubernetes, and one with a wrong value does not.', t => {
+    t.same([...objects.keys()].sort(), KINDS)
+    for (const [kind, object] of objects) t.same(complaintsOf(object), [], kind)
     const twin = structuredClone(deployment)
     twin.spec.template.spec.containers[0].ports[0].containerPort = '8000'
-    t.throws(() => validate('Deployment', twin), /containerPort/)
+    t.match(complaintsOf(twin), [/containerPort must be integer/])
+    t.match(complaintsOf({ ...deployment, apiVersion: 'apps/v1beta1' }), [/apiVersion must be equal to constant/])
+    t.end()
   })
 
-  // Kubernetes passes over a field that it does not know, and so does its schema; the types made from it do not.
-  t.test('No object has a field that Kubernetes does not know, and one with such a field is found.', async t => {
+  // Kubernetes passes over a field that it does not know, so nobody would hear of it.
+  t.test('No object has a field that Kubernetes does not know, and one with such a field is found.', t => {
     const twin = structuredClone(deployment)
     twin.spec.template.spec.containers[0].securityContext.readOnlyRootFileSystem = true
-    const all = [...objects.values(), twin]
-    const lines = all.map(({ apiVersion, kind }, n) => `import type { I${kind} as T${n} } from 'kubernetes-models/${apiVersion}'`)
-    const text = [...lines, ...all.map((object, n) => `export const o${n}: T${n} = ${JSON.stringify(object)}`)].join('\n')
-    const file = join(root, 'test/deploy/manifests.ts')
-    const options: ts.CompilerOptions = { module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext, strict: true, noEmit: true, skipLibCheck: true, types: [] }
-    const host = ts.createCompilerHost(options)
-    const { getSourceFile, fileExists } = host
-    host.fileExists = path => path === file || fileExists(path)
-    host.getSourceFile = (path, version) => path === file ? ts.createSourceFile(path, text, version) : getSourceFile(path, version)
-    const program = ts.createProgram([file], options, host)
-    const complaints = [...program.getSyntacticDiagnostics(), ...program.getSemanticDiagnostics()].map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
+    const complaints = [...objects.values(), twin].flatMap(complaintsOf)
     t.equal(complaints.length, 1, complaints.join('\n'))
     t.match(complaints[0], /readOnlyRootFileSystem/, 'the twin alone')
+    t.end()
   })
 
   t.test('The base names every file of its folder, and what the overlay changes is in the base.', async t => {

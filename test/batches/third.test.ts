@@ -1,3 +1,0 @@
-import { runTogether } from '../helpers/together.ts'
-
-await runTogether(2)
