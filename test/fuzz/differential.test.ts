@@ -15,8 +15,6 @@ const RARE: Readonly<Record<string, { seed: number, number: number }>> = {
   'without kid each key of the algorithm is tried, whichever of its two names a key has': { seed: 21, number: 660_966 }
 }
 
-t.setTimeout(600_000)
-
 t.test('The guard and oauth4webapi accept and refuse the same requests, but for the differences that have a reason.', async t => {
   const { run, close } = await openDifferential(SEED)
   t.teardown(close)

@@ -7,8 +7,6 @@ import { createRandom } from './random.ts'
 const SEED = 21
 const INPUTS = 15
 
-t.setTimeout(600_000)
-
 t.test('No parser of a stranger\'s bytes crashes, and ten times the bytes take at most ten times the work.', async t => {
   const meter = await openMeter('/lib/')
   t.teardown(meter.close)

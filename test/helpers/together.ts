@@ -4,20 +4,32 @@ import t from 'tap'
 
 const root = join(import.meta.dirname, '..')
 
-/** Folders whose files leave their process as they found it, and the files that start programs and wait for them. */
-const FOLDERS = ['cli', 'deploy', 'dev', 'docs', 'explain', 'lib', 'plugins', 'routes']
-const ALONE = ['dev/run.test.ts', 'docs/snippets.test.ts']
+/** V8 counts what these run of the sources. They leave their process as they found it, and so do the others here. */
+const COUNTED = /^(?:cli|explain|lib|plugins|routes|server)\/|^packages\/testing\./
+/** Tests of files and tools. Nothing is counted in their process, so it is faster. */
+const UNCOUNTED = /^(?:bench|chaos|deploy|dev|docs|history|mutation|packages)\/|^fuzz\/differential|^(?:node-versions|supply-chain)\./
+/** It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may have been loaded before. */
+const FIRST = 'fuzz/parsers.test.ts'
+/** It starts programs one after the other and waits for them. */
+const ALONE = 'dev/run.test.ts'
+
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.test.ts') && name !== ALONE).sort()
+const counted = files.filter(name => COUNTED.test(name))
+
+const PARTS = {
+  first: counted.filter((_, index) => index % 2 === 0),
+  second: counted.filter((_, index) => index % 2 === 1),
+  uncounted: [FIRST, ...files.filter(name => UNCOUNTED.test(name) && !COUNTED.test(name))]
+}
 
 /**
- * Runs every third file of these folders in this process, one after the other: a process of its own, which loads tap, Fastify and
- * the service anew, costs more than what most files do. A file is loaded when its turn comes, so what it takes for the present is.
+ * Runs the files of a part in this process, one after the other: a process of its own, which loads tap, Fastify and the service anew,
+ * costs more than what most files do. A file is loaded when its turn comes, so what it takes for the present is.
  */
-export async function runTogether (part: 0 | 1 | 2): Promise<void> {
-  const files = FOLDERS.flatMap(folder => readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => join(folder, name)))
-    .filter(name => name.endsWith('.test.ts') && !ALONE.includes(name)).sort()
+export async function runTogether (part: keyof typeof PARTS): Promise<void> {
   // To wait for a module does not keep Node 20 alive, and tap ends when Node would.
   const alive = setInterval(() => {}, 2 ** 30)
-  for (const file of files.filter((_, index) => index % 3 === part)) {
+  for (const file of PARTS[part]) {
     await t.test(file, t => t.resolves(import(join(root, file)), 'the file is loaded; its tests follow'))
   }
   clearInterval(alive)
