@@ -147,18 +147,26 @@ t.test('A signature verifies under each algorithm with the key that made it, and
 })
 
 t.test('ECDSA signatures become the DER that node:crypto itself writes, for every length of r and s', async t => {
-  const curves: Array<[curve: string, alg: JwsAlg]> = [['P-256', 'ES256'], ['P-384', 'ES384'], ['P-521', 'ES512']]
-  for (const [namedCurve, alg] of curves) {
-    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve })
-    const { digest, signatureBytes } = ALGORITHMS[alg]
-    // Leading zeros in r or s come up within a few hundred signatures.
-    for (let i = 0; i < 300; i++) {
-      const input = Buffer.from(`message ${i}`)
-      const jose = sign(digest, input, { key: privateKey, dsaEncoding: 'ieee-p1363' })
-      const der = encodeDer(jose, signatureBytes!)!
-      if (!verify(digest, input, publicKey, der)) t.fail(`${alg}, message ${i}`)
+  const recorded = JSON.parse(readFileSync(new URL('../../fixtures/ecdsa.json', import.meta.url), 'utf8')) as Record<string, { jwk: JsonWebKey, signatures: Array<{ message: string, signature: string }> }>
+  t.same(Object.keys(recorded), ['ES256', 'ES384', 'ES512'])
+  for (const [alg, { jwk, signatures }] of Object.entries(recorded)) {
+    const publicKey = createPublicKey({ key: jwk, format: 'jwk' })
+    const { digest, signatureBytes } = ALGORITHMS[alg as JwsAlg]
+    const lengths = new Set<string>()
+    for (const { message, signature } of signatures) {
+      const jose = Buffer.from(signature, 'base64url')
+      const half = jose.length / 2
+      for (const number of [jose.subarray(0, half), jose.subarray(half)]) lengths.add(`${number.findIndex(byte => byte > 0)} ${number.find(byte => byte > 0)! > 0x7f}`)
+      t.ok(verify(digest, Buffer.from(message), publicKey, encodeDer(jose, signatureBytes!)!), `${alg}, ${message}`)
     }
-    t.pass(alg)
+    t.ok(lengths.size >= 4, `${alg}: with and without leading zeros, with and without a sign byte`)
+  }
+  // The other curves take twenty times as long.
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  for (let i = 0; i < 300; i++) {
+    const input = Buffer.from(`message ${i}`)
+    const jose = sign('sha256', input, { key: privateKey, dsaEncoding: 'ieee-p1363' })
+    if (!verify('sha256', input, publicKey, encodeDer(jose, 64)!)) t.fail(`ES256, message ${i}`)
   }
   const small = Buffer.alloc(64)
   small[31] = 1
