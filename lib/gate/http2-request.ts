@@ -67,15 +67,17 @@ export class Http2Request implements ExchangeController {
       const size = this.rawHeaders.reduce((sum, { length }) => sum + length, 0)
       if (size > MAX_HEAD_BYTES) return exchange.end(new UpstreamError(502, 'The head of the answer is too large'))
       exchange.onResponseStart(this, status!)
-      if (isFinal(status!)) this.#watch()
+      if (!isFinal(status!)) return
+      this.#watch()
+      // Not before: Node tells of the head a tick later, and may have the body by then.
+      stream.on('data', (chunk: Buffer) => {
+        if (this.#isAborted) return
+        this.#watch()
+        exchange.onResponseData(this, chunk)
+      })
     }
     stream.on('headers', onHead as never)
     stream.on('response', onHead as never)
-    stream.on('data', (chunk: Buffer) => {
-      if (this.#isAborted) return
-      this.#watch()
-      exchange.onResponseData(this, chunk)
-    })
     stream.once('end', () => {
       if (isWhole && !this.#isAborted) exchange.onResponseEnd()
       // The upstream has said all. It does not want the rest of the request.
