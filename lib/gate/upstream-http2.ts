@@ -21,10 +21,15 @@ export interface Http2Options {
   readonly http1?: Http1Carrier
 }
 
-/** Sessions with one upstream. A further one is opened only when all others are full. */
+/** Sessions with one upstream that take requests. A further one is opened only when all others are full. */
 const MAX_SESSIONS = 100
 /** Streams of one session, whatever the upstream allows. Sessions and streams allow as many requests as HTTP/1.1 does. */
 const MAX_STREAMS = 100
+/**
+ * Requests over one session. Servers end a session after a number of requests (nginx after 1,000), and refuse those that are on their way
+ * at that moment, which are then lost. So we end it first.
+ */
+const MAX_REQUESTS = 500
 /** Requests that wait for a stream. */
 const MAX_WAITING = 1_000
 /** Milliseconds after which a session without a stream is closed, as undici does with connections. */
@@ -52,6 +57,8 @@ interface Waiting {
 interface Link {
   readonly session: ClientHttp2Session
   streams: number
+  /** Requests so far. */
+  requests: number
   cancelIdle (): void
 }
 
@@ -90,12 +97,12 @@ export class Http2Carrier implements Carrier {
       this.#waiting.delete(waiting)
       this.#send(link, waiting)
     }
-    if (this.#waiting.size > 0 && !this.#opening && this.#links.size < MAX_SESSIONS) this.#open()
+    if (this.#waiting.size > 0 && !this.#opening && [...this.#links].filter(takesMore).length < MAX_SESSIONS) this.#open()
   }
 
   #linkWithRoom (): Link | undefined {
     for (const link of this.#links) {
-      if (isLive(link) && link.streams < Math.min(MAX_STREAMS, link.session.remoteSettings.maxConcurrentStreams!)) return link
+      if (takesMore(link) && link.streams < Math.min(MAX_STREAMS, link.session.remoteSettings.maxConcurrentStreams!)) return link
     }
     return undefined
   }
@@ -103,9 +110,11 @@ export class Http2Carrier implements Carrier {
   #send (link: Link, { request, exchange }: Waiting): void {
     link.cancelIdle()
     link.streams++
+    link.requests++
     new Http2Request(request, exchange, this.#options).send(link.session, () => {
       link.streams--
-      if (link.streams === 0) link.cancelIdle = this.#options.after(IDLE_MS, () => link.session.close())
+      // Not earlier: the word of the end would come before requests that wait to be written.
+      if (link.streams === 0) link.cancelIdle = this.#options.after(takesMore(link) ? IDLE_MS : 0, () => link.session.close())
       this.#advance()
     })
   }
@@ -145,7 +154,7 @@ export class Http2Carrier implements Carrier {
     }
     const session = connect(origin, { ...SESSION_OPTIONS, createConnection: () => socket })
     // There is no room before the upstream has told how many streams it takes.
-    const link: Link = { session, streams: MAX_STREAMS, cancelIdle () {} }
+    const link: Link = { session, streams: MAX_STREAMS, requests: 0, cancelIdle () {} }
     this.#links.add(link)
     session.once('close', () => {
       link.cancelIdle()
@@ -159,14 +168,14 @@ export class Http2Carrier implements Carrier {
 
   /** Requests that only wait for another session to have room may go on to do so. */
   #fail (cause: Error): void {
-    for (const link of this.#links) if (isLive(link)) return
+    for (const link of this.#links) if (takesMore(link)) return
     for (const { exchange } of this.#waiting) exchange.end(new UpstreamError(502, 'The upstream failed', cause))
   }
 }
 
-/** Whether a session takes further requests. */
-function isLive ({ session }: Link): boolean {
-  return !session.closed && !session.destroyed
+/** Whether a session takes further requests, now or when it has room. */
+function takesMore ({ session, requests }: Link): boolean {
+  return requests < MAX_REQUESTS && !session.closed && !session.destroyed
 }
 
 /** Waits for the settings of the upstream, which tell how many streams it takes (RFC 9113 section 3.4). */

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { request as httpRequest } from 'node:http'
+import { Agent, request as httpRequest } from 'node:http'
 import { createSecureServer, createServer } from 'node:http2'
 import type { Http2SecureServer, Http2Server, IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
 import { createServer as createHttp1Server } from 'node:https'
@@ -56,6 +56,13 @@ async function startSite (t: Test, answer: OnStream, gate: object = {}, settings
   const port = await listen(t, server)
   const site = await startGate(t, `http://127.0.0.1:${port}`, { upstreamProtocol: 'h2', ...gate })
   return { ...site, server, sessions, sockets, port }
+}
+
+/** The servers here have a certificate that no authority has signed. */
+function trustFixture (t: Test): void {
+  const connectTls = tls.connect
+  t.teardown(() => { tls.connect = connectTls })
+  tls.connect = ((options: object, ...rest: []) => connectTls({ ...options, ca: cert }, ...rest)) as typeof tls.connect
 }
 
 function open (t: Test, url: string, lines: readonly string[]): Socket {
@@ -122,6 +129,30 @@ t.test('A request reaches an upstream over HTTP/2 as it is, and its answer the c
   t.equal(sessions.length, 1, 'one connection carries them all')
   t.equal((await send('/any/x')).status, 401)
   t.equal(arrived.length, 4, 'what is refused does not reach the upstream')
+})
+
+t.test('Answers come while a body is written over TLS, and no session has more than 500 requests.', async t => {
+  trustFixture(t)
+  const server = createSecureServer({ key: key!, cert: cert! })
+  const counts: number[] = []
+  server.on('session', session => {
+    const index = counts.push(0) - 1
+    session.on('error', () => {})
+    // One more than a gate sends: what is on its way then would be refused.
+    session.on('stream', () => { if (++counts[index]! === 501) session.close() })
+  })
+  server.on('stream', stream => { stream.on('error', () => {}).resume().on('end', () => ok(stream, 'x'.repeat(200))) })
+  const { url } = await startGate(t, `https://127.0.0.1:${await listen(t, server)}`)
+  const agent = new Agent({ keepAlive: true, maxSockets: 32 })
+  t.teardown(() => agent.destroy())
+  const ask = (body = ''): Promise<number> => new Promise((resolve, reject) => {
+    const request = httpRequest(`${url}/open/x`, { agent: body === '' && agent, method: body === '' ? 'GET' : 'POST' }, response => response.resume().on('end', () => resolve(response.statusCode!)))
+    request.on('error', reject).end(body)
+  })
+  const uploads = [ask('x'.repeat(64 * 1024 * 1024)), ask('x'.repeat(64 * 1024 * 1024))]
+  const statuses = await Promise.all([...Array.from({ length: 1200 }, () => ask()), ...uploads])
+  t.same(statuses.filter(status => status !== 200), [])
+  t.same(counts, [500, 500, 202])
 })
 
 t.test('A stream that is reset breaks its answer off, and is never sent again.', async t => {
@@ -347,9 +378,7 @@ t.test('Bodies stream both ways, and a reader that is slow makes the upstream wa
 })
 
 t.test('Over TLS the upstream chooses, and is asked again when it could not be reached.', async t => {
-  const connectTls = tls.connect
-  t.teardown(() => { tls.connect = connectTls })
-  tls.connect = ((options: object, ...rest: []) => connectTls({ ...options, ca: cert }, ...rest)) as typeof tls.connect
+  trustFixture(t)
   const issuer = await startIssuer(t)
   const versions: string[] = []
   const asks: string[] = []
