@@ -334,11 +334,13 @@ t.test('a clock that drifts is followed, and one that leaps is not believed befo
   t.end()
 })
 
+const KEY = [0x9e3779b1, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f] as const
+
 t.test('tables are read only for a key that comes near its share, each once, one for each record', t => {
   const tables = Array.from({ length: 4 }, () => ({ reads: 0, entries: [] as Array<[c: number, d: number, second: number]> }))
   const shares = createKeyShares({
     share: 100,
-    key: [1, 3, 5, 7],
+    key: KEY,
     tables: tables.map(table => ({
       forEachLive (horizon: number, tell: (c: number, d: number, second: number) => void) {
         table.reads++
@@ -365,6 +367,47 @@ t.test('tables are read only for a key that comes near its share, each once, one
   t.equal(shares.isSpent(c, d, START), true)
   t.equal(shares.isSpent(c, d + 2 ** 12, START), false, 'another key is not spent')
   t.equal(shares.isSpent(c, d, START + 300), false, 'what is dead does not count')
+
+  // A key that is counted together with the first one.
+  const bucketOf = (d: number): number => hashWords(KEY, 0, 0, c, d) >>> 20
+  let twin = d + 1
+  while (bucketOf(twin) !== bucketOf(d) || twin >>> 11 === d >>> 11) twin++
+  for (let n = 0; n < 40; n++) t.equal(add(c, twin, START + 300, START), 4, 'what the heavy key has used does not count for the others')
+  t.end()
+})
+
+t.test('seconds count without a sign, until the year 2106', t => {
+  const late = 2 ** 32 - 1000
+  const table = new IdTable(KEY, 0)
+  const hash = hashWords(KEY, 1, 2, 3, 4)
+  table.put(-1 - table.find(hash, 1, 2, 3, 4, late - 1), 1, 2, 3, 4, late)
+  const found = table.find(hash, 1, 2, 3, 4, late - 1)
+  t.ok(found >= 0)
+  t.equal(table.secondAt(found), late)
+  const live = (horizon: number): number[][] => {
+    const told: number[][] = []
+    table.forEachLive(horizon, (...entry) => { told.push(entry) })
+    return told
+  }
+  t.same([live(late - 1), live(late)], [[[3, 4, late]], []])
+  table.setSecond(found, late + 1)
+  t.equal(table.secondAt(found), late + 1)
+  table.rebuild(late)
+  t.equal(table.used, 1)
+  t.equal(table.secondAt(table.find(hash, 1, 2, 3, 4, late)), late + 1)
+  t.ok(table.find(hash, 1, 2, 3, 4, late + 1) < 0, 'dead')
+  table.rebuild(late + 1)
+  t.equal(table.used, 0)
+
+  let time = 2 ** 31 - 100
+  const store = createMemoryStore({ max: 1000, now: () => time, random: randomBytes })
+  const put = (expiresAt: number): Outcome => record(store, idOf('a'), jktOf('a'), expiresAt)
+  t.same([put(2 ** 31 + 50), put(2 ** 31 + 50), put(2 ** 31 + 150)], ['first', 'seen', 'seen'], 'as in January 2038')
+  time += 200
+  t.equal(put(2 ** 31 + 150), 'seen', 'the later time counts')
+  t.equal(store.state().entries, 1)
+  time += 100
+  t.equal(store.state().entries, 0)
   t.end()
 })
 

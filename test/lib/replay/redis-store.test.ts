@@ -9,6 +9,7 @@ import { createReplayStore } from '../../../lib/replay/create-store.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import type { ReplayStoreEvent } from '../../../lib/replay/create-store.ts'
 import { faultOf, policyOf } from '../../../lib/replay/redis/redis-faults.ts'
+import { openRedisLink } from '../../../lib/replay/redis/redis-link.ts'
 import type { LinkListeners } from '../../../lib/replay/redis/redis-link.ts'
 import type { EvictionPolicy, MemoryAnswer } from '../../../lib/replay/redis/redis-faults.ts'
 import { createRedisStore } from '../../../lib/replay/redis/redis-store.ts'
@@ -681,6 +682,47 @@ t.test('what a server refuses is named, not accepted, and forgotten when it stop
     t.equal(await record(store, 'b'), 'first')
     t.strictSame(reasons(), ['available', reason, 'available'])
   }))
+})
+
+t.test('a link tells what becomes of it, and leaves a replica a second after it has left one', async t => {
+  const fake = await startFake(t)
+  const told: string[] = []
+  let nowMs = 0
+  const link = openRedisLink(parseReplayUrl(`redis://127.0.0.1:${fake.port}`), {
+    ready: () => { told.push('ready') },
+    error: () => { told.push('error') },
+    close: () => { told.push('close') }
+  }, () => nowMs)
+  t.teardown(() => link.close())
+  const set = (ifAbsent = true): Promise<unknown> => new Promise(resolve => link.set('k', 7, ifAbsent, (error, reply) => resolve(error ? error.message : reply)))
+  t.equal(link.ready, false)
+  await until('it is ready', () => told.length > 0)
+  t.same([told, link.ready], [['ready'], true])
+  t.same([await set(), await set(), await set(false)], ['OK', null, 'OK'])
+  t.same(fake.commands.filter(([name]) => name === 'SET'), [['SET', 'k', '1', 'EX', '7', 'NX'], ['SET', 'k', '1', 'EX', '7', 'NX'], ['SET', 'k', '1', 'EX', '7']])
+  t.match(await new Promise(resolve => link.memoryInfo(resolve)), [{ info: /maxmemory_policy/ }])
+
+  fake.override = ([name]) => name === 'SET' ? '-READONLY no\r\n' : undefined
+  for (const [at, connections] of [[999, 1], [1000, 2], [1999, 2], [2000, 3]] as const) {
+    nowMs = at
+    t.equal(await set(), 'READONLY no')
+    await until(`${connections} connections at ${at}`, () => fake.connections === connections)
+    await delay(50)
+    t.equal(fake.connections, connections)
+    await until('it is ready again', () => link.ready)
+  }
+  fake.override = ([name]) => name === 'SET' ? '-OOM no\r\n' : undefined
+  nowMs = 9000
+  t.equal(await set(), 'OOM no')
+  await delay(50)
+  t.equal(fake.connections, 3, 'no other refusal makes it leave')
+  told.length = 0
+  await fake.stop()
+  await until('the close is told', () => told.includes('close'))
+  t.match(await set(), /closed|writeable/)
+  await until('each attempt is told', () => told.includes('error'))
+  await fake.restart()
+  await until('it has come back by itself', () => told.includes('ready'))
 })
 
 t.test('a server that has become a replica is left for what stands there next, once a second at most', async (t) => {
