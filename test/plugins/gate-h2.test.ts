@@ -256,6 +256,9 @@ t.test('An answer that cannot be passed on is 502, and a silence that is too lon
     if (path === '/open/head') {
       return stream.respond({ ':status': 200, 'content-type': 'text/plain', 'x-big': 'a'.repeat(Number(size)) }, { endStream: true })
     }
+    if (path === '/open/lines') {
+      return stream.respond({ ':status': 200, 'content-type': 'text/plain', ...Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`x-${n}`, 'a'])) }, { endStream: true })
+    }
     if (path === '/open/100') {
       stream.additionalHeaders({ ':status': 100 })
       return ok(stream)
@@ -265,8 +268,11 @@ t.test('An answer that cannot be passed on is 502, and a silence that is too lon
     if (path !== '/open/silent') ok(stream)
   }, { timeoutSeconds: 1 })
   t.equal((await send('/open/x')).status, 200)
-  t.equal((await send('/open/head', ['X-Size: 15000'])).status, 200)
-  t.equal((await send('/open/head', ['X-Size: 17000'])).status, 502)
+  // 16 KiB of names and values: beside this one there are a type and a date.
+  const most = 16 * 1024 - 'x-big'.length - 'content-typetext/plain'.length - 'date'.length - new Date().toUTCString().length
+  t.equal((await send('/open/head', [`X-Size: ${most}`])).status, 200)
+  t.equal((await send('/open/head', [`X-Size: ${most + 1}`])).status, 502)
+  t.equal((await send('/open/lines')).headers['x-499'], 'a', 'many lines are no large head')
   t.equal((await send('/open/100')).status, 502)
   t.equal(sessions.length, 1)
   t.equal((await send('/open/silent')).status, 504)
@@ -460,9 +466,11 @@ t.test('The carrier closes sessions that nobody uses, and bounds what waits.', a
   await once(next.body.resume(), 'end')
   while (!timers.some(({ ms }) => ms === 4_000)) await new Promise(resolve => setImmediate(resolve))
   await t.rejects(carry(['te', 'gzip']).answer, { statusCode: 502, cause: { code: 'ERR_HTTP2_INVALID_CONNECTION_HEADERS' } })
-  const ended = new Exchange(() => {})
-  ended.end(new UpstreamError(499, 'gone'))
-  await t.rejects(carry([], ended).answer, { name: 'UpstreamError', statusCode: 499 })
+  for (const statusCode of [499, 504] as const) {
+    const ended = new Exchange(() => {})
+    ended.end(new UpstreamError(statusCode, 'gone'))
+    await t.rejects(carry([], ended).answer, { name: 'UpstreamError', statusCode })
+  }
   while (!timers.some(({ ms }) => ms === 4_000)) await new Promise(resolve => setImmediate(resolve))
   const closed = once(sessions[0]!, 'close')
   timers.find(({ ms }) => ms === 4_000)!.run()
@@ -509,4 +517,62 @@ t.test('The carrier closes sessions that nobody uses, and bounds what waits.', a
   http1.take(spare)
   await http1.close()
   t.ok(spare.destroyed, 'a connection that nobody has used ends')
+})
+
+/** A carrier to a server that keeps its streams until the test answers them. */
+async function openCarrier (t: Test, settings: object = {}) {
+  const streams: ServerHttp2Stream[] = []
+  const sessions: ServerHttp2Session[] = []
+  const server = createServer({ settings })
+  server.on('session', session => { sessions.push(session.on('error', () => {})) })
+  server.on('stream', stream => {
+    streams.push(stream.on('error', () => {}))
+    server.emit('arrived')
+  })
+  const carrier = new Http2Carrier({ origin: `http://127.0.0.1:${await listen(t, server)}`, timeoutMs: 60_000, after: () => () => {} })
+  t.teardown(() => carrier.close())
+  const carry = (headers: readonly string[] = []): Promise<number> => {
+    const exchange = new Exchange(() => {})
+    carrier.carry({ method: 'GET', target: '/', headers, body: undefined }, exchange)
+    return exchange.answer.then(async ({ status, body }) => {
+      await once(body.resume(), 'end')
+      return status
+    })
+  }
+  const arrived = async (count: number): Promise<void> => { while (streams.length < count) await once(server, 'arrived') }
+  return { streams, sessions, carry, arrived }
+}
+
+t.test('There are at most 100 streams on a session, and 100 sessions.', async t => {
+  const wide = await openCarrier(t)
+  const many = Array.from({ length: 101 }, () => wide.carry())
+  await wide.arrived(101)
+  t.equal(wide.sessions.length, 2, 'whatever the upstream allows')
+  for (const stream of wide.streams) ok(stream)
+  t.ok((await Promise.all(many)).every(status => status === 200))
+
+  const narrow = await openCarrier(t, { maxConcurrentStreams: 1 })
+  const waiting = Array.from({ length: 102 }, () => narrow.carry())
+  await narrow.arrived(100)
+  await new Promise(resolve => setTimeout(resolve, 100))
+  t.same([narrow.streams.length, narrow.sessions.length], [100, 100], 'the others wait')
+  for (const stream of narrow.streams.slice()) ok(stream)
+  await narrow.arrived(102)
+  for (const stream of narrow.streams.slice(100)) ok(stream)
+  t.ok((await Promise.all(waiting)).every(status => status === 200))
+  t.equal(narrow.sessions.length, 100)
+})
+
+t.test('The size of a request says nothing about the one before.', async t => {
+  const { streams, sessions, carry, arrived } = await openCarrier(t)
+  const sizes: number[] = []
+  for (let n = 1; n <= 4; n++) {
+    const before = sessions[0]?.socket.bytesRead ?? 0
+    const answer = carry(['x-secret', 'abcdefgh'.repeat(30)])
+    await arrived(n)
+    sizes.push(sessions[0]!.socket.bytesRead - before)
+    ok(streams[n - 1]!)
+    t.equal(await answer, 200)
+  }
+  t.ok(sizes.at(-1)! > 100, `the same header is sent as a whole again: ${sizes.join()} bytes`)
 })
