@@ -6,7 +6,7 @@ import { createKeyRing, isSameSet, keyChanges } from '../../../lib/provider/key-
 import type { SigningKey } from '../../../lib/provider/key-ring.ts'
 import { parseDocument } from '../../../lib/provider/provider-document.ts'
 import { KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
-import { PROVIDER_FAILURES } from '../../../lib/provider/provider-failure.ts'
+import { PROVIDER_FAILURES, ProviderFailure } from '../../../lib/provider/provider-failure.ts'
 import { isLoopbackHttp, parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer, withoutTrailingSlash } from '../../../lib/provider/provider-url.ts'
 import { backOffMs, refreshAfterMs } from '../../../lib/provider/fetch-loop.ts'
 import { oddNumber } from '../../helpers/rsa-jwk.ts'
@@ -78,6 +78,7 @@ t.test('any other entry is passed over, for a stable reason', async (t) => {
     { title: 'an exponent as long as the modulus', jwk: { ...good, e: n }, reason: 'exponent' }
   ]
   for (const { title, jwk, reason } of refused) t.equal(usableKey(jwk), reason, title)
+  t.same([...new Set(refused.map(({ jwk }) => usableKey(jwk)))], UNUSABLE_KEYS.filter(word => word !== 'curve' && word !== 'point'), 'in the order of the checks')
 })
 
 t.test('a set gives its usable keys and counts the others', async (t) => {
@@ -217,6 +218,7 @@ t.test('a key on a curve is usable for the algorithms of its curve', async t => 
     ['a private key', { ...p256, d: p256.x }, 'private_key']
   ]
   for (const [title, jwk, expected] of rows) t.same(algsOf(jwk), expected, title)
+  t.same(rows.flatMap(([, , expected]) => typeof expected === 'string' && !(UNUSABLE_KEYS as readonly string[]).includes(expected) ? expected : []), [], 'each word is listed')
   t.same((usableKey({ ...p256, extra: 1, kid: 'a' }, all) as object), { kid: 'a', material: { kty: 'EC', crv: 'P-256', x: p256.x, y: p256.y }, algs: ['ES256'] }, 'the material is no more than the key')
   t.same((usableKey(edwards, all) as object), { kid: undefined, material: { kty: 'OKP', crv: 'Ed25519', x: edwards.x }, algs: ['EdDSA', 'Ed25519'] })
   t.same(['ES256'].map(name => usableKey(good, [name as 'ES256'])), ['key_type'], 'a type that no accepted algorithm has')
@@ -232,6 +234,8 @@ t.test('docs/operating.md explains each state, failure and reason', async (t) =>
   t.same(rows('States'), KEY_SOURCE_STATUSES)
   t.same(rows('Failures'), PROVIDER_FAILURES)
   t.same(rows('Entries that are passed over'), UNUSABLE_KEYS)
+  for (const word of PROVIDER_FAILURES) t.match(new ProviderFailure(word), { name: 'ProviderFailure', message: word, word, detail: undefined, facts: {} })
+  t.match(new ProviderFailure('status', 500, { url: 'a' }).with({ url: 'b', status: 500 }), { message: 'status: 500', word: 'status', detail: 500, facts: { url: 'a', status: 500 } }, 'what is told first stays')
 })
 
 t.test('A ring gives each key that may have signed a token once, and eight at most', async t => {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { openKeyFile } from '../../../lib/provider/key-file.ts'
-import { createKeySource, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/provider/key-source.ts'
+import { createKeySource, KEY_SOURCE_STATUSES, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/provider/key-source.ts'
 import { createTransport, type Transport } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
@@ -491,12 +491,15 @@ t.test('when the timers stood still, the first request after it starts the refre
 t.test('with the provider down keys serve for 24 h and no longer', async (t) => {
   const { provider, source, clock, events, settled, next } = await setUp(t)
   provider.publish(a)
+  const statuses = [source.state().status]
   source.start()
   await settled(1)
+  statuses.push(source.state().status)
   const [key] = source.candidates('a', 'RS256')
   const fetchedAt = clock.at
   await provider.vanish()
   await next()
+  statuses.push(source.state().status)
   t.match(source.state(), { status: 'stale', keys: 1, lastFailure: 'unreachable', fetchedAt })
   await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' }, 'whether the provider publishes another key cannot be told')
 
@@ -508,6 +511,7 @@ t.test('with the provider down keys serve for 24 h and no longer', async (t) => 
   t.same(source.candidates('a', 'RS256'), [])
   t.same(source.candidates(undefined, 'RS256'), [])
   t.match(source.state(), { status: 'expired', keys: 0, fetchedAt })
+  t.same([...statuses, source.state().status], KEY_SOURCE_STATUSES, 'all that there are')
   await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable', detail: { failure: 'unreachable' } })
 
   await next()
