@@ -126,7 +126,7 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
     }
     return {
       proxied: new EnvHttpProxyAgent({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls, factory }),
-      direct: new DirectAgent({ connect: tls }),
+      direct: new DirectAgent(),
       unproxied
     }
   }
