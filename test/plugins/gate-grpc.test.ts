@@ -2,12 +2,15 @@ import { once } from 'node:events'
 import { connect } from 'node:http2'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
+import Fastify from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
+import { holdfast, readSettings } from '../../holdfast.ts'
 import { startApp } from '../helpers/app.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { CHECK_PATH, readCheckRequest, writeDenied, writePassed } from '../../lib/gate/ext-authz.ts'
+import { createNonces } from '../../lib/dpop/nonces.ts'
 import { field, readFields } from '../../lib/gate/protobuf.ts'
 import type { Fields } from '../../lib/gate/protobuf.ts'
 
@@ -26,6 +29,9 @@ async function startGate (t: Test, gate: object = {}, values: object = {}) {
 interface GrpcAnswer {
   readonly status: string
   readonly message: Buffer
+  /** The length that stands before the message. */
+  readonly length: number | undefined
+  readonly headers: Record<string, unknown>
 }
 
 function call (client: ReturnType<typeof connect>, path: string, body: Buffer): Promise<GrpcAnswer> {
@@ -33,11 +39,15 @@ function call (client: ReturnType<typeof connect>, path: string, body: Buffer): 
     const stream = client.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' })
     const chunks: Buffer[] = []
     let status: unknown
-    stream.on('response', headers => { status = headers['grpc-status'] })
+    let seen = {}
+    stream.on('response', headers => { seen = headers; status = headers['grpc-status'] })
     stream.on('trailers', trailers => { status = trailers['grpc-status'] })
     stream.on('data', chunk => chunks.push(chunk))
     stream.on('error', reject)
-    stream.on('close', () => resolve({ status: String(status), message: Buffer.concat(chunks).subarray(5) }))
+    stream.on('close', () => {
+      const frame = Buffer.concat(chunks)
+      resolve({ status: String(status), message: frame.subarray(5), length: frame.length === 0 ? undefined : frame.readUInt32BE(1), headers: seen })
+    })
     stream.end(body)
   })
 }
@@ -136,10 +146,19 @@ t.test('Envoy asks over gRPC, and gets the answers of the guard.', async t => {
 
   const passed = read(await call(question({ path: '/any/x?q', headers: { ...headers, x_auth_subject: 'root', 'x-auth-subject': 'root' } })))
   t.match(passed, { passed: true, headers: { 'x-auth-subject': 'user-1', 'x-auth-client': '' }, removed: ['authorization', 'dpop', 'x_auth_subject'], answer: {} })
+  t.same(passed.removed, ['authorization', 'dpop', 'x_auth_subject'])
+  t.same(passed.answer, {})
+  t.same(Object.keys(passed.headers).sort(), ['x-auth-client', 'x-auth-issuer', 'x-auth-scope', 'x-auth-subject'])
   t.equal(app.grpcSessions(), 1, 'a session that the end of the service closes')
   const replayed = read(await call(question({ headers })))
   t.match(replayed, { passed: false, headers: { 'www-authenticate': /invalid_dpop_proof/, 'content-type': /json/ }, body: /used before/ })
+  t.same(Object.keys(replayed.headers).sort(), ['cache-control', 'content-type', 'www-authenticate'])
+  t.equal(replayed.headers['cache-control'], 'no-store')
   t.equal(read(await call(question({ path: '/any/y', headers: proof() }))).passed, false, 'the proof of another path')
+  const { dpop, authorization } = proof()
+  t.equal(read(await call(question({ raw: [['authorization', authorization!], ['dpop', dpop!.slice(0, 99)], ['dpop', dpop!.slice(99)]] }))).passed, false, 'a proof in two lines')
+  const { status, headers: head, message, length } = await call(question({ path: '/open/x' }))
+  t.match({ status, head, length }, { status: '0', head: { ':status': 200, 'content-type': 'application/grpc' }, length: message.length })
   t.equal(read(await call(question({ raw: Object.entries(proof()) }))).passed, true, 'raw headers')
   t.equal(read(await call(question({ raw: [...Object.entries(proof()), ['DPoP', 'another']] }))).passed, false, 'two proofs')
   t.equal(read(await call(question({ path: '/open/x' }))).passed, true, 'anyone')
@@ -155,13 +174,17 @@ t.test('A new nonce reaches the client, and credentials the upstream if they are
   const put = async (nonce?: string): Promise<Verdict> => read(await call(question({ headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'https://api.example/any/x', claims: { nonce } }) } })))
   const first = await put()
   t.match(first, { passed: false, headers: { 'www-authenticate': /use_dpop_nonce/ } })
-  t.match(await put(first.headers['dpop-nonce']), { passed: true, removed: [], answer: {} })
+  const accepted = await put(first.headers['dpop-nonce'])
+  t.same([accepted.passed, accepted.removed, accepted.answer], [true, [], {}])
+  const older = createNonces([Buffer.from('x'.repeat(43), 'base64url')]).current(Date.now() / 1000 - 120)
+  const renewed = await put(older)
+  t.same([renewed.passed, Object.keys(renewed.answer)], [true, ['dpop-nonce']], 'the newest nonce goes to the client')
 })
 
 t.test('Only trusted peers may ask, and only what is a question.', async t => {
   const { call } = await startGate(t, {}, { TRUST_PROXY: '10.0.0.0/8' })
   t.equal(read(await call(question({ path: '/open/x' }))).passed, false)
-  t.equal((await call(question({}), '/other.Service/Check')).status, '12')
+  t.match(await call(question({}), '/other.Service/Check'), { status: '12', length: undefined, headers: { ':status': 200, 'content-type': 'application/grpc' } })
   t.equal((await call(Buffer.alloc(0))).status, '3')
   t.equal((await call(Buffer.from([1, 0, 0, 0, 0]))).status, '3', 'compressed')
   t.equal((await call(Buffer.from([0, 0, 0, 0, 9]))).status, '3', 'cut off')
@@ -197,7 +220,27 @@ t.test('The end of the service ends the connections of Envoy, and its port.', as
   app.server.close()
   await Promise.all([app.close(), ended])
   t.equal(app.grpcSessions(), 0)
+  t.equal(app.grpcAddress(), undefined)
   await t.rejects(once(connect(`http://127.0.0.1:${port}`), 'connect'), { code: 'ECONNREFUSED' })
+})
+
+t.test('A client with too many requests is told when to come again.', async t => {
+  const { call, issuer } = await startGate(t, {}, { RATE_LIMIT: '1' })
+  const put = async (): Promise<Verdict> => read(await call(question({ headers: { authorization: `Bearer ${issuer.token()}` } })))
+  t.equal((await put()).passed, true)
+  t.match(await put(), { passed: false, headers: { 'retry-after': /^\d+$/ } })
+})
+
+t.test('Without a port nobody is listened to, and an app that never listened can be closed.', async t => {
+  const { app } = await startApp(t, await startIssuer(t), { GATE: { rules: RULES } })
+  await new Promise(resolve => setImmediate(resolve))
+  t.same([app.grpcAddress(), app.grpcSessions()], [undefined, 0])
+  const settings = await readSettings({ IDP_ISSUER: 'https://tenant.example/', IDP_AUDIENCE: 'x', GATE: { rules: [], grpcPort: 0 } })
+  const silent = Fastify()
+  await silent.register(holdfast, { settings })
+  await silent.ready()
+  t.equal(silent.grpcAddress(), undefined)
+  await silent.close()
 })
 
 t.test('A port that is taken ends the start.', async t => {
@@ -212,9 +255,10 @@ t.test('A port that is taken ends the start.', async t => {
 })
 
 t.test('A fault of our own is an error of gRPC, and nothing passes.', async t => {
-  const { call, app } = await startGate(t)
+  const { call, app, log } = await startGate(t)
   Object.assign(app, { inject: async () => { throw new Error('broken') } })
   t.equal((await call(question({ path: '/open/x' }))).status, '13')
+  t.match(log.filter(({ level }) => level >= 50), [{ err: { message: 'broken' }, msg: 'question failed' }])
 })
 
 t.test('An answer that nobody waits for any more is dropped.', async t => {

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createLocalJWKSet, jwtVerify } from 'jose'
+import { createLocalJWKSet, decodeJwt, jwtVerify } from 'jose'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startApp } from '../helpers/app.ts'
@@ -213,14 +213,20 @@ t.test('A statement says the same, signed.', async t => {
   t.equal(payload.exp! - payload.iat!, 60)
   t.equal(protectedHeader.alg, 'ES256')
   t.equal(upstream.arrived[1]!.headers['x-auth-statement'], '', 'nobody is named, in words')
+  const unnamed = await startSite(t, { statementKey })
+  await unnamed.send('/any/a?q', bearerLines(unnamed.issuer.token()))
+  t.match(decodeJwt(unnamed.upstream.arrived[0]!.headers['x-auth-statement']!), { iss: unnamed.url, path: '/any/a' }, 'without PUBLIC_URL by the address that the client used')
 })
 
 t.test('A statement key that cannot be used stops the start.', async t => {
   const folder = t.testdir({ 'text.pem': 'x', 'broken.pem': '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n' })
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-384' })
   writeFileSync(join(folder, 'p384.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
-  for (const file of ['none.pem', 'text.pem', 'broken.pem', 'p384.pem']) {
-    await t.rejects(startSite(t, { statementKey: join(folder, file) }), { name: 'SettingsError', message: /gate.statementKey is / }, file)
+  for (const [file, fault] of [['none.pem', /the file cannot be read \(ENOENT\)$/], ['text.pem', /: [^(]+$/], ['broken.pem', /: [^(]+$/], ['p384.pem', /: [^(]+$/]] as const) {
+    const statementKey = join(folder, file)
+    const error = await startSite(t, { statementKey }).catch(error => error)
+    t.match(error, { name: 'SettingsError', problems: [fault] }, file)
+    t.ok(error.problems[0].startsWith(`gate.statementKey is ${JSON.stringify(statementKey)}: `), file)
   }
 })
 

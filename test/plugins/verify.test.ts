@@ -1,5 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'
 import t from 'tap'
@@ -112,6 +114,7 @@ t.test('A question that does not say one request in the words of its family is a
   t.ok(reasons().includes('question_refused'))
   t.ok(reasons().includes('target_path'))
   t.equal((await ask('/verify/envoy/open/x', ['Content-Length: 3', 'Content-Type: no type', '', 'abc'], 'POST')).status, 200, 'a body is not looked at')
+  t.match(await ask('/verify/envoy/open/x', ['Expect: 100-continue', 'Content-Length: 3', '', 'abc'], 'POST'), { status: 100, body: /^HTTP\/1.1 200 / })
 })
 
 t.test('The log says what was wrong with a question, and the client learns it too.', async t => {
@@ -154,6 +157,17 @@ t.test('A claim of the own making of a client does not pass by nginx, which coul
   t.equal((await ask('/verify/nginx', [...nginx, 'X-Auth-Claim-Team: root'])).status, 403)
   t.same(reasons(), ['question_refused'])
   t.equal((await ask('/verify/haproxy', [...nginx, 'X-Auth-Claim-Team: root'])).status, 200, 'the agent of HAProxy takes it away')
+})
+
+t.test('A question about another protocol is a question like any other, and its connection goes on.', async t => {
+  const { url } = await startGate(t, { rules: [{ path: '/socket', allow: 'anyone', upgrade: true }] })
+  const question = (...lines: string[]): string => `${['GET /verify/envoy/socket HTTP/1.1', 'Host: x', ...lines].join('\r\n')}\r\n\r\n`
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  t.teardown(() => { socket.destroy() })
+  for (const lines of [['Connection: Upgrade', 'Upgrade: x'], ['Connection: close']]) {
+    socket.write(question(...lines))
+    t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 200 /)
+  }
 })
 
 t.test('Only trusted peers may ask.', async t => {
