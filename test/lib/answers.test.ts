@@ -5,6 +5,7 @@ import { errorBody, refusalBodies } from '../../lib/guard/error-body.ts'
 import { ANY_TOKEN } from '../../lib/guard/requirement.ts'
 import { Message, readMessage } from '../../lib/message.ts'
 import type { ReceivedRequest } from '../../lib/message.ts'
+import { nameThatWasMeant } from '../../lib/names.ts'
 import { Refusal, REFUSALS, refusalOfIssuer } from '../../lib/refusal.ts'
 import { answerClientError } from '../../plugins/errors.ts'
 import { startApp } from '../helpers/app.ts'
@@ -174,4 +175,25 @@ t.test('A request that reaches the limit of its server is refused, and a server 
     t.doesNotThrow(() => readMessage(lines(most)), `${limit}`)
     if (most < 3000) t.throws(() => readMessage(lines(most + 1)), new Refusal('headers_uncounted'), `${limit}`)
   }
+})
+
+t.test('The name that was meant is the nearest one, and the first of several', async t => {
+  const rows: ReadonlyArray<readonly [text: string, names: readonly string[], meant: string | undefined]> = [
+    ['abcdz', ['abcdx', 'abcdy'], 'abcdx'],
+    ['abcdz', ['abcxy', 'abcdy'], 'abcdy'],
+    ['abcdez', ['abcdxy', 'other'], 'abcdxy'],
+    ['abcxyz', ['abcdef'], undefined],
+    ['abxy', ['abcd'], undefined],
+    ['abcxy', ['abcde'], 'abcde'],
+    ['ab', ['ac'], undefined],
+    ['abc', ['abd'], 'abd'],
+    ['abcd', ['abcdefg', 'abcdef'], undefined],
+    ['abcde', ['abcdefg'], 'abcdefg'],
+    ['logLevel', ['LOG_LEVEL'], 'LOG_LEVEL'],
+    ['trust_proxy', ['server.publicUrl', 'server.trustProxy'], 'server.trustProxy'],
+    ['PROXY', ['server.trustproxy'], undefined],
+    ['', ['a'], undefined],
+    ['__', ['a', ''], undefined]
+  ]
+  for (const [text, names, meant] of rows) t.equal(nameThatWasMeant(text, names), meant, `${text} among ${names.join(' ')}`)
 })

@@ -138,11 +138,12 @@ t.test('With the provider down metrics answer, and say so', async t => {
 })
 
 t.test('With a shared replay store the time of each record is measured', async t => {
-  const { url, issuer, scrape } = await start(t, { DPOP_REPLAY: 'redis://127.0.0.1:1' })
+  const { url, issuer, scrape, log } = await start(t, { DPOP_REPLAY: 'redis://127.0.0.1:1' })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const answer = await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) } })
   t.equal(answer.status, 503)
+  t.match(log.find(({ event }) => event === 'replay_unavailable'), { level: 40, msg: 'replay unavailable' })
   const text = await scrape()
   t.equal(valueOf(text, 'holdfast_replay_record_duration_seconds_count'), 1)
   t.equal(valueOf(text, 'holdfast_replay_ready{kind="redis"}'), 0)

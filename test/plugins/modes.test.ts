@@ -1,10 +1,13 @@
 import { once } from 'node:events'
 import { connect } from 'node:http2'
+import { mock } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import fastifyEnv from '@fastify/env'
 import Fastify from 'fastify'
 import t from 'tap'
 import auth from '../../plugins/auth.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
+import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import { startApp } from '../helpers/app.ts'
 import { call, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -253,4 +256,51 @@ t.test('The auth plugin says in one line what holds, in another app too', async 
   t.match(told, [{ level: 30, msg: 'settings in force', issuers: ['https://tenant.example/'], audience: AUDIENCE, dpopMode: 'REQUIRED', publicUrl: 'https://api.example' }])
   t.equal(told.length, 1)
   t.same(lines.filter(({ level }) => level === 40), [])
+})
+
+t.test('Keys are fetched soon after the start, and never by an app that has closed', async t => {
+  const later = mock.method(globalThis, 'setTimeout')
+  t.teardown(() => mock.restoreAll())
+  for (const isClosed of [false, true]) {
+    const issuer = await startIssuer(t)
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
+    const before = later.mock.callCount()
+    await app.ready()
+    if (isClosed) await app.close()
+    t.equal(later.mock.calls.slice(before).find(({ arguments: [, ms] }) => ms === 10)!.result!.hasRef(), false, 'it keeps no process alive')
+    if (isClosed) await delay(50)
+    else while (issuer.requests.length === 0) await delay(5)
+    t.equal(issuer.requests.length > 0, !isClosed)
+  }
+})
+
+t.test('A test issuer is told in the log, so that none is used for real', async t => {
+  const lines: Array<Record<string, unknown>> = []
+  const app = Fastify({ logger: { stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
+  t.teardown(() => app.close())
+  const issuer = await createTestIssuer()
+  await app.register(auth, issuer.options)
+  t.match(lines.find(({ msg }) => msg === 'The keys and the clock are those of a test issuer: only for tests'), { level: 40 })
+})
+
+t.test('An app that has a user already keeps its decorator', async t => {
+  const issuer = await startIssuer(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.decorateRequest('user', null as never)
+  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
+  app.get('/', { onRequest: app.authenticate() }, request => request.user.sub)
+  t.equal((await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token()}` } })).body, 'user-1')
+})
+
+t.test('What has happened to the keys is told under its name, and a fault of the provider as a warning', async t => {
+  const issuer = await startIssuer(t)
+  for (const [outage, status, expected] of [[undefined, 200, { event: 'keys_fetched', level: 30, msg: 'keys fetched' }], [500, 503, { event: 'keys_fetch_failed', level: 40, msg: 'keys fetch failed' }]] as const) {
+    issuer.outage = outage
+    const { app, log } = await startApp(t, issuer)
+    t.equal((await app.inject({ url: '/api/private', headers: { authorization: `Bearer ${issuer.token()}` } })).statusCode, status)
+    t.match(log.find(({ event }) => event === expected.event), expected)
+  }
 })
