@@ -7,8 +7,10 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { createClientAuthentication, parseClientKey } from '../../lib/introspection/client-authentication.ts'
 import type { ClientCredentials } from '../../lib/introspection/client-authentication.ts'
+import { createEndpointFinder } from '../../lib/introspection/endpoint.ts'
 import { createIntrospector } from '../../lib/introspection/introspector.ts'
 import type { Introspector, IntrospectorOptions } from '../../lib/introspection/introspector.ts'
+import { createSignedAnswerReader } from '../../lib/introspection/signed-answer.ts'
 import { ALGORITHMS } from '../../lib/jose/signature.ts'
 import type { JwsAlg } from '../../lib/jose/signature.ts'
 import { takeRsaKey } from '../helpers/rsa-keys.ts'
@@ -203,4 +205,100 @@ t.test('An answer that is a JWT is read by the function that knows the keys', as
   const asked = await setUp(t, { readSigned: async jwt => ({ active: jwt === 'a.b.c', sub: 'u' }) })
   asked.answer = { body: 'a.b.c' }
   t.same(await asked.introspector.ask('t', true), { sub: 'u' })
+})
+
+t.test('The endpoint is the configured one, or that of the discovery document, which is read again after ten minutes', async t => {
+  const base = 'https://idp.example/'
+  const asked: string[] = []
+  let now = 0
+  let document: object | undefined = { issuer: ISSUER, jwks_uri: `${base}keys`, introspection_endpoint: `${base}one#x` }
+  const exchange = {
+    get: async (url: string) => {
+      asked.push(url)
+      return { status: document ? 200 : 404, body: Buffer.from(JSON.stringify(document ?? {})), facts: { url } }
+    }
+  } as never
+  const configured = createEndpointFinder({ issuer: ISSUER, base }, 'https://asked.example/x', () => now)
+  t.equal(await configured(exchange), 'https://asked.example/x')
+  t.same(asked, [], 'nothing is looked up')
+
+  const find = createEndpointFinder({ issuer: ISSUER, base }, undefined, () => now)
+  t.equal(await find(exchange), `${base}one`)
+  document = { ...document, introspection_endpoint: `${base}two` }
+  now = 10 * 60_000 - 1
+  t.equal(await find(exchange), `${base}one`)
+  now = 10 * 60_000
+  t.equal(await find(exchange), `${base}two`)
+  t.same(asked, Array(2).fill(`${base}.well-known/openid-configuration`))
+
+  now = 20 * 60_000
+  const bad: ReadonlyArray<readonly [title: string, document: object | undefined]> = [
+    ['no document', undefined],
+    ['no endpoint', { ...document, introspection_endpoint: undefined }],
+    ['an endpoint that is no text', { ...document, introspection_endpoint: [`${base}two`] }],
+    ['an endpoint without TLS', { ...document, introspection_endpoint: 'http://idp.example/two' }],
+    ['an endpoint that is no URL', { ...document, introspection_endpoint: 'two' }]
+  ]
+  for (const [title, given] of bad) {
+    document = given
+    await t.rejects(find(exchange), { name: 'ProviderFailure', word: 'introspection_endpoint' } as never, title)
+  }
+})
+
+t.test('A signed answer counts only if it is one, of the issuer, for this client and with a signature that fits', async t => {
+  const encode = (value: unknown): string => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+  const HEADER = { alg: 'ES256', typ: 'token-introspection+jwt', kid: 'k' }
+  const CLAIMS = { iss: ISSUER, aud: 'api', token_introspection: { active: true, sub: 'u' } }
+  const jwt = (claims: unknown = {}, header: unknown = {}, signature = 'AAAA'): string =>
+    [typeof header === 'string' ? header : { ...HEADER, ...header as object }, typeof claims === 'string' ? claims : { ...CLAIMS, ...claims as object }].map(encode).concat(signature).join('.')
+  const sought: unknown[] = []
+  const reader = (signer: 'kept' | 'fetched' | undefined) => createSignedAnswerReader({
+    issuers: [ISSUER, ISSUER.slice(0, -1)],
+    algs: ['ES256', 'PS256'],
+    clientId: 'api',
+    keys: {
+      candidates: (kid, alg) => { sought.push(['kept', kid, alg]); return [{ pem: 'other' }, { pem: 'kept' }] as never },
+      fetchCandidates: async (kid, alg) => { sought.push(['fetched', kid, alg]); return [{ pem: 'other' }, { pem: 'fetched' }] as never }
+    },
+    verifySignature: (token, pem, alg) => pem === signer && !/\s/.test(token) && alg === 'ES256'
+  })
+  const good: ReadonlyArray<readonly [title: string, token: string]> = [
+    ['as it should be', jwt()],
+    ['with white space around it', ` ${jwt()}\n`],
+    ['the long media type, in another case', jwt({}, { typ: 'application/Token-Introspection+JWT' })],
+    ['without a key id', jwt({}, { kid: undefined })],
+    ['the other spelling of the issuer', jwt({ iss: ISSUER.slice(0, -1) })],
+    ['for several clients', jwt({ aud: ['other', 'api'] })]
+  ]
+  for (const [title, token] of good) t.same(await reader('kept')(token), CLAIMS.token_introspection, title)
+  t.notOk(sought.some(call => (call as string[])[0] === 'fetched'), 'a key at hand is enough')
+  t.same(sought.slice(0, 1), [['kept', 'k', 'ES256']])
+  t.same(await reader('fetched')(jwt()), CLAIMS.token_introspection)
+  t.same(sought.at(-1), ['fetched', 'k', 'ES256'], 'a key that is not known yet is fetched')
+  await t.rejects(reader(undefined)(jwt()), { name: 'ProviderFailure', word: 'introspection_signature' } as never)
+
+  const bad: ReadonlyArray<readonly [title: string, token: string]> = [
+    ['no JWS', 'x'],
+    ['two parts', jwt().split('.').slice(0, 2).join('.')],
+    ['a header that is no object', jwt({}, '[]')],
+    ['claims that are no object', jwt('[]')],
+    ['a token of the issuer', jwt({}, { typ: 'at+jwt' })],
+    ['no type', jwt({}, { typ: undefined })],
+    ['another algorithm', jwt({}, { alg: 'RS256' })],
+    ['no algorithm', jwt({}, { alg: undefined })],
+    ['a critical header', jwt({}, { crit: ['b64'] })],
+    ['another encoding of the payload', jwt({}, { b64: false })],
+    ['a key id that is no text', jwt({}, { kid: 7 })],
+    ['another issuer', jwt({ iss: 'https://other.example/' })],
+    ['no issuer', jwt({ iss: undefined })],
+    ['for another client', jwt({ aud: 'other' })],
+    ['for a client whose name holds ours', jwt({ aud: 'api2' })],
+    ['for other clients', jwt({ aud: ['other', 'api2'] })],
+    ['for nobody', jwt({ aud: undefined })],
+    ['no answer in it', jwt({ token_introspection: undefined })],
+    ['an answer that is null', jwt({ token_introspection: null })],
+    ['an answer that is a list', jwt({ token_introspection: [{ active: true }] })],
+    ['an answer that is a text', jwt({ token_introspection: 'active' })]
+  ]
+  for (const [title, token] of bad) await t.rejects(reader('kept')(token), { name: 'ProviderFailure', word: 'introspection_malformed' } as never, title)
 })
