@@ -119,6 +119,11 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
 const readAll = (from: MetricSources): Record<string, unknown> => Object.fromEntries(METRICS.map(({ name, read }) =>
   [name, Object.fromEntries(read(from, name).map(({ labels, value }) => [Object.values(labels).join(' '), value]))]))
 
+t.test('Each metric is explained in words of its own', async t => {
+  for (const { name, help } of METRICS) t.match(help, /^[A-Z1].+[^.;,]\.?$/, name)
+  t.equal(new Set(METRICS.map(({ help }) => help)).size, METRICS.length)
+})
+
 t.test('Each metric shows what its source says', async t => {
   t.match(readAll(sources()), {
     holdfast_requests_shed_total: { '': 5 },
