@@ -102,6 +102,17 @@ t.test('The audience of a rule takes the place of the configured one, in both di
   }
 })
 
+t.test('A token that was verified under one rule is known under the others with the same audience.', async t => {
+  const audience = 'https://other.example'
+  const { send, issuer, app } = await startSite(t, { rules: [{ path: '/a', audience }, { path: '/b', audience }, { path: '/c', audience: 'https://third.example' }] })
+  const token = bearerLines(issuer.token({ aud: [audience, 'https://third.example'] }))
+  const verified = async (target: string): Promise<number | undefined> => {
+    t.equal((await send(target, token)).status, 200)
+    return app.guardParts.tally!.tokens.samples('tokens').at(-1)!.value
+  }
+  t.same([await verified('/a'), await verified('/b'), await verified('/c')], [1, 1, 2])
+})
+
 t.test('A proof is held against the path that the rule saw, and passes once.', async t => {
   const { send, issuer, url, upstream, reasons } = await startSite(t)
   const client = await createDpopClient()
