@@ -14,10 +14,12 @@ const cache = fileURLToPath(new URL('node_modules/.cache/strip-types/', root))
 
 /** The hook that Node asks for each module. The compiler takes a second to load: what it made of a file is kept until the file changes. */
 export async function load (url, context, nextLoad) {
-  if (!url.startsWith(root.href) || !url.endsWith('.ts')) return nextLoad(url, context)
-  const text = readFileSync(fileURLToPath(url), 'utf8')
+  // A query makes a module anew.
+  const [file] = url.split('?', 1)
+  if (!file.startsWith(root.href) || !file.endsWith('.ts')) return nextLoad(url, context)
+  const text = readFileSync(fileURLToPath(file), 'utf8')
   const mark = `\n// ${createHash('sha256').update(text).digest('hex')}\n`
-  const kept = cache + url.slice(root.href.length).replaceAll('/', '+')
+  const kept = cache + file.slice(root.href.length).replaceAll('/', '+')
   return { format: 'module', shortCircuit: true, source: read(kept, mark) ?? await strip(text, kept, mark) }
 }
 

@@ -134,14 +134,35 @@ t.test('A start that cannot use its settings says why and nothing else.', async 
     { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'socket', LOG_LEVEL: 'silent' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "socket", but this server does not end TLS'] },
     { cwd: 'empty', env: { ...GOOD, IDP_KEYS_FILE: 'none.json', LOG_LEVEL: 'silent' }, lines: ['IDP_KEYS_FILE (idp.keysFile) is "none.json", which is not usable'] }
   ]
-  for (const { cwd, env = {}, lines } of cases) {
+  const expectLines = (text: string, lines: string[]): void => {
+    const [head, ...told] = text.trimEnd().split('\n')
+    t.equal(head, 'The settings are not usable:')
+    t.ok(told.length === lines.length && lines.every((line, index) => told[index]!.startsWith(`  - ${line}`)), text)
+  }
+  // Some are found out while the app loads, and some later. The command tells those of both kinds.
+  const started = cases.filter(({ cwd, env }) => cwd === 'unknown' || env?.LOG_LEVEL)
+  t.equal(started.length, 3)
+  for (const { cwd, env = {}, lines } of started) {
     const { code, stdout, stderr } = await fastify(START, env, join(directory, cwd))
     t.equal(code, 1)
     t.equal(stdout, '')
-    const [head, ...told] = stderr.trimEnd().split('\n')
-    t.equal(head, 'The settings are not usable:')
-    t.ok(told.length === lines.length && lines.every((line, index) => told[index]!.startsWith(`  - ${line}`)), stderr)
+    expectLines(stderr, lines)
   }
+  // One process for the others: the app is read anew under each query, and throws what the command has told above.
+  const others = cases.filter(one => !started.includes(one))
+  const { code, stdout, stderr } = await run(process.execPath, ['--input-type=module', '-e', `
+    import path from 'node:path'
+    const told = []
+    for (const [index, { cwd, env }] of ${JSON.stringify(others)}.entries()) {
+      process.chdir(path.join(${JSON.stringify(directory)}, cwd))
+      Object.assign(process.env, env)
+      await import(${JSON.stringify(pathToFileURL(APP).href)} + '?' + index).then(() => told.push('it has loaded'), ({ message }) => told.push(message))
+      for (const name of Object.keys(env ?? {})) delete process.env[name]
+    }
+    console.log(JSON.stringify(told))`], {}, directory)
+  t.equal(code, 0, stderr)
+  const told = JSON.parse(stdout) as string[]
+  for (const [index, { lines }] of others.entries()) expectLines(told[index]!, lines)
 })
 
 t.test('The port follows from PORT, and without it from the profile, wherever that is set.', async t => {
