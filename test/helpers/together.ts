@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, '..')
 /** V8 counts what these run of the sources. They leave their process as they found it, and so do the others here. */
 const COUNTED = /^(?:cli|explain|lib|plugins|routes|server)\/|^packages\/testing\./
 /** Tests of files and tools. Nothing is counted in their process, so it is faster. */
-const UNCOUNTED = /^(?:bench|chaos|deploy|dev|docs|history|mutation|packages)\/|^fuzz\/differential|^(?:node-versions|supply-chain)\./
+const UNCOUNTED = /^(?:bench|chaos|deploy|dev|docs|history|packages)\/|^fuzz\/differential|^(?:node-versions|supply-chain)\./
 /** It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may have been loaded before. */
 const FIRST = 'fuzz/parsers.test.ts'
 /** It starts programs one after the other and waits for them. */
