@@ -42,7 +42,7 @@ const { values } = parseArgs({
 })
 
 /** Tests of tools, files and whole processes: what they run of the sources, others run as well. */
-const LEFT_OUT = /^test\/(?:deploy|dev|docs|examples|fuzz|history|mutation|own|system|together|types)\/|^test\/(?:start|node-versions|supply-chain)\./
+const LEFT_OUT = /^test\/(?:deploy|dev|docs|examples|fuzz|history|mutation|own|system|batches|types)\/|^test\/(?:start|node-versions|supply-chain)\./
 
 const filesIn = (folder: string): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map(file => join(folder, file)).sort()
 const clock = (): number => performance.now()
