@@ -512,6 +512,28 @@ t.test('The carrier closes sessions that nobody uses, and bounds what waits.', a
   const failed = once((await running.answer).body, 'error')
   await stopped.close()
   t.match(await failed, [{ statusCode: 502 }], 'a stop ends what still runs')
+  const talkative = createServer()
+  talkative.on('stream', stream => {
+    stream.respond({ ':status': 200 })
+    for (let i = 0; i < 20; i++) stream.write('more')
+    stream.end()
+  })
+  timers.length = 0
+  const brief = new Http2Carrier({ origin: `http://127.0.0.1:${await listen(t, talkative)}`, timeoutMs: 1000, after: (ms, run) => { timers.push({ ms, run }); return () => {} } })
+  t.teardown(() => brief.close())
+  let chunks = 0
+  const satisfied = new class extends Exchange {
+    override onResponseData (...args: Parameters<Exchange['onResponseData']>): void {
+      chunks++
+      super.onResponseData(...args)
+      args[0].abort(new UpstreamError(499, 'gone'))
+    }
+  }(() => {})
+  brief.carry({ method: 'GET', target: '/', headers: [], body: undefined }, satisfied)
+  const { body: rest } = await satisfied.answer
+  await t.rejects(once(rest.resume(), 'end'), { statusCode: 502 })
+  while (!timers.some(({ ms }) => ms === 4_000)) await new Promise(resolve => setImmediate(resolve))
+  t.equal(chunks, 1, 'what comes after the end of a request is dropped')
   const http1 = createHttp1Carrier(origin, 1000)
   const spare = connect(Number(new URL(origin).port), '127.0.0.1')
   http1.take(spare)
