@@ -88,7 +88,10 @@ export function openWarmProcess (folder: string): WarmProcess {
           // tap sends messages of its own.
           if (message.number !== number) return
           bytes = message.bytes!
-          finish(message.passed ? 'passed' : 'failed')
+          if (message.passed || watch.found().failure !== undefined) return finish(message.passed ? 'passed' : 'failed')
+          // What failed comes by another channel, perhaps later.
+          onFailure = () => finish('failed')
+          leave = setTimeout(finish, LEAVE_MS, 'failed')
         }
         const env = { NODE_OPTIONS: `--import=${SWAP}`, MUTANT_URL: url, MUTANT_SOURCE: source }
         if (isOver) onExit()

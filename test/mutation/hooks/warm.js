@@ -23,7 +23,6 @@ process.on('message', async ({ number, file, only, env }) => {
   } catch (error) {
     process.stdout.write(`not ok 1 - ${String(error).replaceAll('\n', ' ')}\n`)
   }
-  // What was written before arrives before.
   process.stdout.write('', () => process.send({ number, passed: root.results?.ok === true, bytes: process.memoryUsage.rss() }))
 })
 process.on('disconnect', () => process.exit())
