@@ -35,12 +35,18 @@ export interface ConfigDocument {
 export function parseConfigDocument (text: string, place: (line: number) => string): ConfigDocument {
   const { LineCounter, isMap, isScalar, isSeq, parseDocument } = yaml()
   const lineCounter = new LineCounter()
-  // Duplicate keys are reported below, with their names: the parser would not name them.
-  const document = parseDocument(text, { lineCounter, schema: 'failsafe', customTags: ['null', 'bool'], uniqueKeys: false })
-  const at = (offset: number): string => place(lineCounter.linePos(offset).line)
   const values: RawSettings = {}
   const origins: SettingOrigins = {}
   const places = new Map<string, string>()
+  let document: Document.Parsed
+  try {
+    // Duplicate keys are reported below, with their names: the parser would not name them.
+    document = parseDocument(text, { lineCounter, schema: 'failsafe', customTags: ['null', 'bool'], uniqueKeys: false })
+  } catch {
+    // The parser calls itself for each level, until there is no more room.
+    return { values, origins, problems: [`${place(1)}: the file has too many levels`], places, isFileUnread: true }
+  }
+  const at = (offset: number): string => place(lineCounter.linePos(offset).line)
   const problems = syntaxProblems(document, at)
   if (problems.length > 0) return { values, origins, problems, places, isFileUnread: true }
   if (isEmpty(document.contents)) return { values, origins, problems, places, isFileUnread: false }

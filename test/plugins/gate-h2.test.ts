@@ -531,7 +531,7 @@ t.test('The carrier closes sessions that nobody uses, and bounds what waits.', a
   }(() => {})
   brief.carry({ method: 'GET', target: '/', headers: [], body: undefined }, satisfied)
   const { body: rest } = await satisfied.answer
-  await t.rejects(once(rest.resume(), 'end'), { statusCode: 502 })
+  t.match(await once(rest.resume(), 'end').catch(error => error), { statusCode: 502 })
   while (!timers.some(({ ms }) => ms === 4_000)) await new Promise(resolve => setImmediate(resolve))
   t.equal(chunks, 1, 'what comes after the end of a request is dropped')
   const http1 = createHttp1Carrier(origin, 1000)

@@ -106,6 +106,7 @@ t.test('What is wrong in the file is told with its line and key, never with a va
     { text: '- s3cret', problems: ['line 1: expected sections such as idp and server'], isFileUnread: true },
     { text: 's3cret', problems: ['line 1: expected sections such as idp and server'], isFileUnread: true },
     { text: 'idp:\n  domain: a\n audience: s3cret', problems: ['line 3: syntax error (bad indent)'], isFileUnread: true },
+    { text: `idp:\n  domain${': '.repeat(8000)}`, problems: ['line 1: the file has too many levels'], isFileUnread: true },
     { text: 'idp:\n\tdomain: s3cret', problems: ['line 2: syntax error (tab as indent)'], isFileUnread: true },
     { text: '{\n"idp": {\n"domain": "s3cret"', problems: ['line 3: syntax error (bad indent)', 'line 3: syntax error (missing char)'], isFileUnread: true },
     { text: '{\n"idp": {,\n"domain": "s3cret"}}', problems: ['line 2: syntax error (unexpected token)'], isFileUnread: true },
