@@ -65,7 +65,7 @@ export function createHttp1Carrier (origin: string, timeoutMs: number): Http1Car
       return isChosen
     },
     carry ({ method, target, headers, body }, exchange) {
-      // Written out: V8 keeps what a request was made from by spreading for longer, and then collects all memory every few seconds.
+      // Written out, not spread: V8 would keep what a finished request was sent with, and collect all memory every few seconds.
       pool.dispatch({ servername, method, path: target, headers, body } as Dispatcher.DispatchOptions, exchange)
     },
     take (socket) {
