@@ -1,5 +1,5 @@
 /** What may be added to a recorded ratio before it counts as slower. Two runs on a busy machine differ by up to so much. */
-const TOLERANCE = 1.15
+const TOLERANCE = 1.2
 
 /** The two ratios of a run: Holdfast to the least that the same request could cost. */
 export const ratiosOf = (rows) => {
