@@ -1,11 +1,10 @@
-import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import getPort from 'get-port'
 import type { Test } from 'tap'
 import { parse } from 'yaml'
 import { nginxProgram } from './nginx.ts'
+import { programOf, startProgram } from './programs.ts'
 
 const deploy = join(import.meta.dirname, '..', '..', 'deploy', 'gate')
 const fixture = (file: string): string => join(import.meta.dirname, '..', 'fixtures', file)
@@ -33,12 +32,6 @@ export interface GateProxy {
   /** Seconds that the gate has for an answer, as the file has it, and a shorter time for tests. */
   readonly patience: readonly [text: string, short: string]
   prepare (folder: string, ports: Ports, configuration: (file: string, replacements: Readonly<Record<string, string>>) => string): string[]
-}
-
-/** A variable of the environment, such as CADDY, names another program than the one on the PATH. */
-function programOf (name: string): string | undefined {
-  const program = process.env[name.toUpperCase()] ?? name
-  return spawnSync(program, ['--version']).error === undefined ? program : undefined
 }
 
 const haproxy: GateProxy = {
@@ -162,24 +155,6 @@ export async function startGateProxy (t: Test, { name, program, patience: [patie
     return text.replaceAll(patience, short)
   })
   if (!isPatient) throw new Error(`no file of ${name} holds ${patience}`)
-  const child = spawn(program!, args, { cwd: folder, env: { ...process.env, HOME: folder }, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
-  const ended = new Promise(resolve => child.on('exit', resolve))
-  // Not SIGKILL: the workers of nginx would outlive it.
-  t.teardown(() => { child.kill('SIGTERM'); return ended })
-  for (const each of [port, tlsPort]) {
-    while (!await isListening(each)) {
-      if (child.exitCode !== null) throw new Error(`${name} did not start: ${output}`)
-      await new Promise(resolve => setTimeout(resolve, 25))
-    }
-  }
+  await startProgram(t, program!, { args, folder, ports: [port, tlsPort] })
   return { url: `http://127.0.0.1:${port}`, tlsUrl: `https://localhost:${tlsPort}` }
-}
-
-function isListening (port: number): Promise<boolean> {
-  return new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true) })
-    socket.on('error', () => resolve(false))
-  })
 }

@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Owner } from './owner.ts'
+import { isListening } from './programs.ts'
 
 const CONFIGURATIONS = join(import.meta.dirname, '..', '..', 'deploy', 'nginx')
 
@@ -17,13 +17,6 @@ function mainConfiguration (file: string): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `  ${name}_temp_path temporary-${name};\n`).join('')
   const user = process.getuid?.() === 0 ? 'user root;\n' : ''
   return `${user}daemon off;\npid nginx.pid;\nworker_processes 1;\nevents {}\nhttp {\n  access_log off;\n${temporary}  include ${file};\n}\n`
-}
-
-function isListening (port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true) })
-    socket.on('error', () => resolve(false))
-  })
 }
 
 export interface NginxParts {

@@ -1,8 +1,6 @@
-import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Agent, request as httpRequest } from 'node:http'
 import type { IncomingMessage } from 'node:http'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import tls from 'node:tls'
 import getPort from 'get-port'
@@ -11,6 +9,7 @@ import type { Test } from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { nginxProgram } from '../helpers/nginx.ts'
+import { programOf, startProgram } from '../helpers/programs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const fixture = (file: string): string => join(import.meta.dirname, '..', 'fixtures', file)
@@ -25,8 +24,6 @@ interface Http2Server {
   readonly protocol: string
   prepare (folder: string, port: number, application: string): string[]
 }
-
-const installed = (program: string): string | undefined => spawnSync(program, ['--version']).error === undefined ? program : undefined
 
 const SERVERS: readonly Http2Server[] = [
   {
@@ -44,7 +41,7 @@ const SERVERS: readonly Http2Server[] = [
   },
   {
     name: 'haproxy',
-    program: installed('haproxy'),
+    program: programOf('haproxy'),
     protocol: 'HTTP/2.0',
     prepare (folder, port, application) {
       writeFileSync(join(folder, 'site.pem'), readFileSync(CERTIFICATE, 'utf8') + readFileSync(KEY, 'utf8'))
@@ -65,7 +62,7 @@ backend application
   },
   {
     name: 'caddy',
-    program: installed('caddy'),
+    program: programOf('caddy'),
     protocol: 'HTTP/2.0',
     prepare (folder, port, application) {
       writeFileSync(join(folder, 'Caddyfile'), `{
@@ -83,26 +80,11 @@ https://127.0.0.1:${port} {
   }
 ]
 
-async function startServer (t: Test, { name, program, prepare }: Http2Server, application: string): Promise<string> {
+async function startServer (t: Test, { program, prepare }: Http2Server, application: string): Promise<string> {
   const folder = t.testdir()
   const port = await getPort()
-  const child = spawn(program!, prepare(folder, port, application), { cwd: folder, env: { ...process.env, HOME: folder }, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
-  const ended = new Promise(resolve => child.on('exit', resolve))
-  t.teardown(() => { child.kill('SIGTERM'); return ended })
-  while (!await isListening(port)) {
-    if (child.exitCode !== null) throw new Error(`${name} did not start: ${output}`)
-    await new Promise(resolve => setTimeout(resolve, 25))
-  }
+  await startProgram(t, program!, { args: prepare(folder, port, application), folder, ports: [port] })
   return `https://127.0.0.1:${port}`
-}
-
-function isListening (port: number): Promise<boolean> {
-  return new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true) })
-    socket.on('error', () => resolve(false))
-  })
 }
 
 // These servers have a certificate that no authority has signed.
