@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
-import getPort from 'get-port'
+import { freePort } from './helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startHostileProvider } from './helpers/hostile-provider.ts'
@@ -191,7 +191,7 @@ t.test('The port follows from PORT, and without it from the profile, wherever th
 })
 
 t.test('The service starts and serves what is public while the provider is down.', async t => {
-  const port = await getPort()
+  const port = await freePort()
   const { url, ended, terminate, ...service } = await startService(t, { ...GOOD, PORT: String(port), IDP_COLOUR: 's3cret', DPOP_REPLAY: 'redis://:s3cret@127.0.0.1:9' })
   t.equal(service.port, port, 'it listens on PORT')
   const answer = await fetch(`${url}/api/public`)
@@ -208,7 +208,7 @@ t.test('The service starts and serves what is public while the provider is down.
 })
 
 t.test('The port of the command line beats PORT.', async t => {
-  const port = await getPort()
+  const port = await freePort()
   t.equal((await startService(t, { ...GOOD, PORT: '9' }, ['-p', String(port)])).port, port)
 })
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import { startInstance } from '../helpers/instance.ts'
 import type { Environment, Instance } from '../helpers/instance.ts'
 import { startNginx } from '../helpers/nginx.ts'
@@ -70,7 +70,7 @@ export async function openSite (t: Owner, directory: string): Promise<Site> {
     startProvider(t),
     // What is written before the answer outlives the process. Only the death of the machine would need fsync.
     startRedis(t, ['--appendonly', 'yes', '--appendfsync', 'no']),
-    getPort()
+    freePort()
   ])
   const arrived: Site['arrived'] = []
   const upstream = await startTroubled(t, (request, response) => {
@@ -88,7 +88,7 @@ export async function openSite (t: Owner, directory: string): Promise<Site> {
   let started = 0
 
   async function startMember (name: string, part: 'instance' | 'gate', more: Environment): Promise<Member> {
-    const port = await getPort()
+    const port = await freePort()
     const member: Member = {
       name,
       socketPath: '',

@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import { banner } from '../../dev/serve/banner.ts'
 import { call } from '../../cli/call.ts'
@@ -356,7 +356,7 @@ t.test('What cannot be done is said in a line, without a stack.', async (t) => {
     { argv: ['/a', '--param', 'x'], says: /has no =/, tenant: local },
     { argv: ['/a', '--dpop', '--alg', 'HS256'], says: /not an algorithm/, tenant: local },
     { argv: ['/a', '--dpop', '--no-token'], says: /fresh key/, tenant: local },
-    { argv: ['/a'], says: /No answer\.[\s\S]*ECONNREFUSED/, tenant: { ...local, issuer: `http://127.0.0.1:${await getPort()}` } },
+    { argv: ['/a'], says: /No answer\.[\s\S]*ECONNREFUSED/, tenant: { ...local, issuer: `http://127.0.0.1:${await freePort()}` } },
     { argv: ['/a'], says: /answered 404, with no token_endpoint/, tenant: { ...local, issuer: local.url } }
   ]
   for (const { argv, says, tenant } of rows) {

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import { check } from '../../cli/check.ts'
@@ -74,7 +74,7 @@ t.test('What an operator should reconsider is a warning, and no fault.', async (
 })
 
 t.test('A provider whose keys cannot be had or used is a fault, with its URL and its cure.', async (t) => {
-  const nobody = `http://127.0.0.1:${await getPort()}/`
+  const nobody = `http://127.0.0.1:${await freePort()}/`
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' })
   const rows: Array<{ title: string, env: NodeJS.ProcessEnv, says: RegExp, cure?: string }> = [
     { title: 'nobody is there', env: { IDP_ISSUER: nobody }, says: new RegExp(`GET ${nobody}\\.well-known/openid-configuration: unreachable: ECONNREFUSED`), cure: PROVIDER_FAULTS.unreachable.cure },
@@ -155,7 +155,7 @@ t.test('A shared store that cannot be used is a fault, with its host and its cur
   redis.override = ([name]) => name === 'AUTH' ? '+OK\r\n' : name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined
   const evicting = await run({ ...good, DPOP_REPLAY })
   t.match(evicting, { code: 1, result: /cannot be used: evicts \([^]*maxmemory-policy noeviction/ })
-  const gone = await run({ ...good, DPOP_REPLAY: `redis://127.0.0.1:${await getPort()}` })
+  const gone = await run({ ...good, DPOP_REPLAY: `redis://127.0.0.1:${await freePort()}` })
   t.equal(gone.code, 1)
   t.match(gone.result, STORE_FAULTS.unreachable.cure)
 })

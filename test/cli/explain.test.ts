@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import { readCurlLine } from '../../cli/curl-line.ts'
 import { explain, readInput } from '../../cli/explain.ts'
@@ -168,7 +168,7 @@ t.test('Keys come from the provider where none are given, and from the local ten
 })
 
 t.test('What is not known is not checked, and the rest is.', async (t) => {
-  const nobody = `http://127.0.0.1:${await getPort()}`
+  const nobody = `http://127.0.0.1:${await freePort()}`
   const rows: Array<{ argv: string[], env: NodeJS.ProcessEnv, note: RegExp }> = [
     { argv: ['--offline'], env: provider, note: /Notes/ },
     { argv: [], env: { ...provider, IDP_JWKS_URI: `${nobody}/keys` }, note: /- The keys of http\S+ could not be fetched: \w+/ },

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createServer } from 'node:net'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import { listen, stop } from '../../dev/provider/listen.ts'
 
@@ -101,7 +101,7 @@ t.setTimeout(240_000)
 t.test('npm run dev starts all of it, prints lines that work, reloads on change and stops clean; the tenant starts alone too.', async (t) => {
   const directory = await copyProject()
   t.teardown(() => rm(directory, { recursive: true, force: true }))
-  const port = await getPort()
+  const port = await freePort()
   const [unusable, misspelt, noPort, noIssuer, help, unknown, noPython, tools, noTool] = await refuse(directory, [
     ['dev/serve/run.ts', [], { DPOP_NONCE: 'sometimes' }],
     ['dev/serve/run.ts', ['--prt', '9000']],
@@ -225,7 +225,7 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
     t.equal((await finished(gate)).code, 0)
   }
 
-  const alone = start(directory, ['dev/provider/tenant.ts', '--port', String(await getPort()), '--address', '127.0.0.1', '--audience', 'https://api.example', '--url', 'http://localhost:8008'])
+  const alone = start(directory, ['dev/provider/tenant.ts', '--port', String(await freePort()), '--address', '127.0.0.1', '--audience', 'https://api.example', '--url', 'http://localhost:8008'])
   t.teardown(() => alone.child.kill('SIGKILL'))
   const [, issuer] = await alone.says(/The local tenant is at (\S+)\n/)
   const [, secret] = await alone.says(/CALL_CLIENT_SECRET=(\S+) npm run call -- --url http:\/\/localhost:8008 --issuer \S+ --audience https:\/\/api\.example --client-id holdfast-cli --dpop GET/)
@@ -240,7 +240,7 @@ t.test('npm run dev starts all of it, prints lines that work, reloads on change 
 })
 
 t.test('In a terminal the API logs for people.', async (t) => {
-  const port = await getPort()
+  const port = await freePort()
   const code = `import { startApi } from './dev/serve/children.ts'
     const api = startApi({ ...process.env, IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: 'https://api.example', PORT: '${port}' }, true, () => {})
     process.once('SIGTERM', () => api.stop())`

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -19,8 +19,8 @@ import { findDeadLinks, readBlocks, root } from '../helpers/documents.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { createVisitor, logInAs } from '../helpers/visitor.ts'
 
-const redirectUrl = `http://localhost:${await getPort()}/callback`
-const site: Site = await startSite({ port: await getPort(), redirectUrl })
+const redirectUrl = `http://localhost:${await freePort()}/callback`
+const site: Site = await startSite({ port: await freePort(), redirectUrl })
 t.teardown(() => site.close())
 const base = new URL(site.url).origin
 
@@ -162,8 +162,8 @@ function run (t: Test, line: string, env: Record<string, string>) {
 
 t.test('The commands of the page work as they are printed.', async t => {
   const [demo, client] = readBlocks('examples/mcp/README.md').filter(({ language }) => language === 'sh').map(block => block.text)
-  const port = await getPort()
-  const env = { PORT: String(port), REDIRECT_URL: `http://localhost:${await getPort()}/callback`, MCP_URL: `http://localhost:${port}/mcp` }
+  const port = await freePort()
+  const env = { PORT: String(port), REDIRECT_URL: `http://localhost:${await freePort()}/callback`, MCP_URL: `http://localhost:${port}/mcp` }
   let issuer = ''
   for await (const line of createInterface({ input: run(t, demo!, env).stdout })) {
     issuer = /its provider at (\S+)\./.exec(line)?.[1] ?? ''

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import getPort from 'get-port'
+import { freePort } from './free-port.ts'
 import type { Test } from 'tap'
 import { parse } from 'yaml'
 import { nginxProgram } from './nginx.ts'
@@ -142,7 +142,7 @@ export interface RunningProxy {
 /** Runs a proxy with its file of deploy/gate. A text that a file no longer holds is an error. It ends with the test. */
 export async function startGateProxy (t: Test, { name, program, patience: [patience, short], prepare }: GateProxy, { gate, application, isImpatient = false }: GateProxyParts): Promise<RunningProxy> {
   const folder = t.testdir()
-  const [port, tlsPort] = [await getPort(), await getPort()]
+  const [port, tlsPort] = [await freePort(), await freePort()]
   let isPatient = !isImpatient
   const args = prepare(folder, { port, tlsPort, gate, application }, (file, replacements) => {
     let text = readFileSync(join(deploy, file), 'utf8')

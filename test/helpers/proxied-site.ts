@@ -5,7 +5,7 @@ import { connect } from 'node:http2'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import Fastify from 'fastify'
-import getPort from 'get-port'
+import { freePort } from './free-port.ts'
 import type { Test } from 'tap'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
@@ -40,7 +40,7 @@ export type StartService = (t: Test, issuer: Issuer, values: RawSettings) => Pro
 export async function openSite (
   t: Test, file: string, settings: (origin: string) => RawSettings, startService: StartService = startApp, address?: string, replacements: Readonly<Record<string, string>> = {}
 ): Promise<Site> {
-  const port = await getPort()
+  const port = await freePort()
   const isTls = file === 'tls.conf'
   const name = isTls ? 'api.example.com' : 'www.example.com'
   const origin = `${isTls ? 'https' : 'http'}://localhost:${port}`

@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import getPort from 'get-port'
+import { freePort } from './free-port.ts'
 import type { Owner } from './owner.ts'
 
 /** Where a program is, if it is installed. */
@@ -41,7 +41,7 @@ export async function startRedis (t: Owner, args: string[] = [], port?: number):
   let current = args
   let child: ChildProcess | undefined
   const server: RedisServer = {
-    port: port ?? await getPort(),
+    port: port ?? await freePort(),
     command: (...words) => sendCommand(server.port, words),
     signal (signal) {
       child!.kill(signal)

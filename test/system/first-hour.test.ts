@@ -3,7 +3,7 @@ import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, w
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import { runLine, startLine } from '../helpers/command-line.ts'
@@ -81,7 +81,7 @@ t.test('The guide leads from a clone to a route with a test.', async t => {
   t.equal(first!.text, 'npm ci && npm run dev\n')
   t.equal(readBlocks('README.md')[0]!.text, first!.text, 'the README begins the same way')
   passes(t, 'npm ci', await shell('npm ci'))
-  const dev = startLine(t, clone, 'npm run dev', { PORT: String(await getPort()) })
+  const dev = startLine(t, clone, 'npm run dev', { PORT: String(await freePort()) })
   await dev.says(/Watching the code/)
 
   const isPart = ({ place, text }: Block): boolean => place !== first!.place && /npm run call -- (?!--url)|^\/\/ (routes\/api|test\/own)\/|npx tap/.test(text) && !/CALL_CLIENT_SECRET/.test(text)
@@ -131,7 +131,7 @@ t.test('Sample routes go, and a later version comes in, as the page says.', asyn
 t.test('The sample routes that stay can be left out of production.', async t => {
   passes(t, 'npm run build', await shell('npm run build'))
   for (const name of ['public', 'private', 'private-scoped']) rmSync(join(clone, `dist/routes/api/${name}.js`))
-  const port = String(await getPort())
+  const port = String(await freePort())
   await startLine(t, clone, 'npm start', { PORT: port, IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: 'https://api.example' }).says(/listening at/)
   const statusOf = async (path: string): Promise<number> => (await fetch(`http://localhost:${port}${path}`)).status
   t.same([await statusOf('/api/private'), await statusOf('/api/drafts'), await statusOf('/health/live')], [404, 401, 200])

@@ -3,7 +3,7 @@ import { Agent, request as httpRequest } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import tls from 'node:tls'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startApp } from '../helpers/app.ts'
@@ -82,7 +82,7 @@ https://127.0.0.1:${port} {
 
 async function startServer (t: Test, { program, prepare }: Http2Server, application: string): Promise<string> {
   const folder = t.testdir()
-  const port = await getPort()
+  const port = await freePort()
   await startProgram(t, program!, { args: prepare(folder, port, application), folder, ports: [port] })
   return `https://127.0.0.1:${port}`
 }

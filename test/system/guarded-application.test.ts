@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose'
 import t from 'tap'
 import { readSettings } from '../../holdfast.ts'
@@ -41,14 +41,14 @@ t.test('The page leads from nothing to a guarded application in Python.', { skip
   const steps = blocks.filter(({ text }) => part.includes(text))
   const [application, startApplication, startProvider, startGate, calls, configuration, explain, explained, startAgain, callsAgain] = steps.map(({ text }) => text)
   t.equal(steps.length, 10)
-  const [applicationPort, gatePort] = [String(await getPort()), String(await getPort())]
+  const [applicationPort, gatePort] = [String(await freePort()), String(await freePort())]
   let issuer = 'http://localhost:8001'
   const here = (text = ''): string => text.replaceAll('3000', applicationPort).replaceAll('8100', gatePort).replaceAll('http://localhost:8001', issuer).trim()
 
   writeFileSync(join(clone, /^# (\S+):/.exec(application!)![1]!), here(application))
   startLine(t, clone, here(startApplication))
   t.equal(startProvider, 'npm ci && npm run dev\n')
-  const dev = startLine(t, clone, 'npm run dev', { PORT: String(await getPort()) })
+  const dev = startLine(t, clone, 'npm run dev', { PORT: String(await freePort()) })
   const [, provider, audience] = await dev.says(/Provider +(http:\S+) +\(audience (\S+)\)/)
   issuer = provider!
   t.match(startGate, `IDP_AUDIENCE=${audience} `, 'the page names the audience that is printed')

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import { parseChallenges } from '../helpers/challenges.ts'
@@ -216,7 +216,7 @@ t.test('Nonces', async t => {
 
 t.test('A store that cannot be used from the start', { skip: skipRedis }, async t => {
   const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
-  const tlsPort = await getPort()
+  const tlsPort = await freePort()
   const server = await startRedis(t, [
     '--requirepass', 'right', '--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-cert-file', file('provider.cert.pem'),
     '--tls-key-file', file('provider.key.pem'), '--tls-ca-cert-file', file('provider.cert.pem')
@@ -260,12 +260,12 @@ const skipNginx = skipRedis || (nginxProgram === undefined && 'nginx is not inst
 
 t.test('Instances that are replaced one by one behind nginx lose no request.', { skip: skipNginx }, async t => {
   const server = await startRedis(t)
-  const site = await getPort()
+  const site = await freePort()
   const origin = `http://localhost:${site}`
   const launch = (port: number): Promise<Instance> =>
     start(t, { PUBLIC_URL: origin, DPOP_REPLAY: `redis://127.0.0.1:${server.port}`, PORT: String(port) })
 
-  const running = await Promise.all([launch(await getPort()), launch(await getPort())])
+  const running = await Promise.all([launch(await freePort()), launch(await freePort())])
   for (const instance of running) await instance.untilReady()
   await startNginx(t, {
     file: 'instances.conf',

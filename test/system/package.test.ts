@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import { readBlocks, root } from '../helpers/documents.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -206,7 +206,7 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   t.match(await run(empty, holdfast, ['start', '--prt', '1']), { code: 1, output: /There is no option --prt; did you mean --port\?/ })
   t.match(await run(empty, holdfast, ['start']), { code: 1, output: /IDP_DOMAIN \(idp.domain\) is not set/ })
 
-  const port = await getPort()
+  const port = await freePort()
   const settings = { IDP_ISSUER: issuer.url, IDP_AUDIENCE: issuer.audience }
   const service = spawn(holdfast, ['start', '--port', String(port)], { cwd: empty, env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<number | null>(resolve => service.once('exit', resolve))

@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import type { Browser, Page } from 'playwright-core'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import recentLogin from '../../dev/serve/recent-login.ts'
@@ -60,7 +60,7 @@ interface Opened {
 
 /** Provider, API and page, each on an origin of its own, and a browser that knows nothing yet. */
 async function openPlayground (t: Test, values: RawSettings = {}, prepare?: (page: Page) => Promise<void>): Promise<Opened> {
-  const port = await getPort()
+  const port = await freePort()
   const origin = `http://localhost:${port}`
   const provider = await startProvider({ audience, redirectUris: [`${origin}/`] })
   const raw: RawSettings = { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: audience, CORS_ORIGINS: origin, ...values }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
-import getPort from 'get-port'
+import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Refusal } from '../../lib/refusal.ts'
@@ -204,7 +204,7 @@ t.test('a database that is not there, or a TLS port, is not ready with the reaso
 
 t.test('a certificate that nobody vouches for is refused', { skip: skipRedis }, async (t) => {
   const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
-  const tlsPort = await getPort()
+  const tlsPort = await freePort()
   const server = await startRedis(t, [
     '--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-cert-file', file('provider.cert.pem'), '--tls-key-file', file('provider.key.pem'),
     '--tls-ca-cert-file', file('provider.cert.pem')
