@@ -100,11 +100,10 @@ function isBuilt (): boolean {
   return sources.every(name => statSync(join(root, 'dist', name)).mtimeMs > changed)
 }
 
-t.before(async () => {
-  if (isBuilt()) return
+if (!isBuilt()) {
   const { code, stdout, stderr } = await run('npm', ['run', 'build'], {}, root)
   if (code !== 0) throw new Error(`the build failed: ${stdout}${stderr}`)
-})
+}
 
 t.test('npm start with bad settings ends with one message that names each of them.', async t => {
   const { code, stderr } = await run('npm', ['start'], { IDP_DOMAIN: 'tenant.example/', CONFIG_FILE: join(t.testdir({}), 'none.yaml'), PORT: 'http' }, root)

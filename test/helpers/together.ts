@@ -6,22 +6,28 @@ const root = join(import.meta.dirname, '..')
 
 /** V8 counts what these run of the sources. They leave their process as they found it, and so do the others here. */
 const COUNTED = /^(?:cli|explain|lib|plugins|routes|server)\/|^packages\/testing\./
-/** Tests of files and tools. Nothing is counted in their process, so it is faster. */
-const UNCOUNTED = /^(?:bench|chaos|deploy|dev|docs|history|packages)\/|^fuzz\/differential|^(?:node-versions|supply-chain)\./
+/** Of the counted: most of their time passes in waiting for connections, programs and limits, beside those that compute. */
+const WAITING = /^plugins\/(?:connections|gate-faults|gate-h2|last-connections|proofs)\.|^lib\/(?:provider\/transport|replay\/redis-store)\.|^cli\/check\./
+/** They start programs one after the other. */
+const PROGRAMS = /^dev\/run\.|^start\./
+/** Tests of files and tools. */
+const UNCOUNTED = /^(?:bench|chaos|deploy|dev|docs|examples|fuzz|history|mutation|packages)\/|^(?:node-versions|supply-chain)\./
 /** It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may have been loaded before. */
 const FIRST = 'fuzz/parsers.test.ts'
-/** It starts programs one after the other and waits for them. */
-const ALONE = 'dev/run.test.ts'
 
-const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.test.ts') && name !== ALONE).sort()
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.test.ts')).sort()
 const counted = files.filter(name => COUNTED.test(name))
+const computing = counted.filter(name => !WAITING.test(name))
 /** Every other one, but among plugins/ the other way round: so both halves take equally long. */
-const half = (which: number): string[] => counted.filter((name, index) => (index + Number(name.startsWith('plugins/'))) % 2 === which)
+const half = (which: number): string[] => computing.filter((name, index) => (index + Number(name.startsWith('plugins/'))) % 2 === which)
 
+/** One for each process. Nothing is counted in `programs` and `uncounted`, so they are faster. */
 const PARTS = {
   first: half(0),
   second: half(1),
-  uncounted: [FIRST, ...files.filter(name => UNCOUNTED.test(name) && !COUNTED.test(name))]
+  waiting: counted.filter(name => WAITING.test(name)),
+  programs: files.filter(name => PROGRAMS.test(name)),
+  uncounted: [FIRST, ...files.filter(name => UNCOUNTED.test(name) && !COUNTED.test(name) && !PROGRAMS.test(name) && name !== FIRST)]
 }
 
 /**
