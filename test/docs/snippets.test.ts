@@ -40,7 +40,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm run check': ['test/dev/run.test.ts', "start(directory, ['cli/main.ts', 'check']"],
   'npm run build': ['.ci/run', 'npm run build'],
   'npm run explain -- captured.txt': ['test/dev/run.test.ts', "start(directory, ['cli/main.ts', 'explain', '--', 'captured.txt']"],
-  'npm run dev': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts']"],
+  'npm run dev': ['test/system/first-hour.test.ts', "'npm run dev'"],
   'npm test': ['test/system/first-hour.test.ts', 'npm test'],
   'npx tap --disable-coverage test/own/drafts.test.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/getting-started.md'"],
   'git rm routes/api/admin.ts routes/api/profile.ts routes/api/protected.ts routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
