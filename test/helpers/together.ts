@@ -6,8 +6,8 @@ const root = join(import.meta.dirname, '..')
 
 /** V8 counts what these run of the sources. They leave their process as they found it, and so do the others here. */
 const COUNTED = /^(?:explain|lib|plugins|routes|server)\/|^packages\/testing\./
-/** Of the counted: most of their time passes in waiting for connections, programs and limits, beside those that compute. */
-const WAITING = /^plugins\/(?:connections|gate-faults|gate-h2|last-connections|proofs)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
+/** Of the counted: much of their time passes in waiting for connections and limits, beside those that compute. */
+const WAITING = /^plugins\/(?:connections|gate-faults|gate-h2|introspection-peers|issuers|last-connections|proofs|request-log)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
 /** They start programs one after the other. */
 const PROGRAMS = /^dev\/run\.|^start\./
 /** Tests of files and tools. */
@@ -18,13 +18,11 @@ const FIRST = 'fuzz/parsers.test.ts'
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.test.ts')).sort()
 const counted = files.filter(name => COUNTED.test(name))
 const computing = counted.filter(name => !WAITING.test(name))
-/** Every other one, but among plugins/ the other way round: so both halves take equally long. */
-const half = (which: number): string[] => computing.filter((name, index) => (index + Number(name.startsWith('plugins/'))) % 2 === which)
 
-/** One for each process. Nothing is counted in `programs` and `uncounted`, so they are faster. */
+/** One for each process; all run at once, and take about equally long. Nothing is counted in `programs` and `uncounted`, so they are faster. */
 const PARTS = {
-  first: half(0),
-  second: half(1),
+  lib: computing.filter(name => !name.startsWith('plugins/')),
+  plugins: computing.filter(name => name.startsWith('plugins/')),
   waiting: counted.filter(name => WAITING.test(name)),
   programs: files.filter(name => PROGRAMS.test(name)),
   uncounted: [FIRST, ...files.filter(name => UNCOUNTED.test(name) && !COUNTED.test(name) && !PROGRAMS.test(name) && name !== FIRST)]
