@@ -11,7 +11,8 @@ const root = join(import.meta.dirname, '..')
 const compiler = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 
 rmSync('dist', { recursive: true, force: true })
-const { status } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.json'], { stdio: 'inherit' })
+// `npm run lint` judges the types.
+const { status } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.json', '--noCheck'], { stdio: 'inherit' })
 if (status !== 0) process.exit(1)
 
 // The compiler writes `.js` into the imports of code only. Compilers before 5.7 do not find a declaration by `.ts`.
