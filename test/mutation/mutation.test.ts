@@ -25,6 +25,9 @@ t.test('Each kind of change is made once, at its place', async t => {
     { source: "x = { a: 'b', c: d }", changes: ["statement: x = { a: 'b', c: d } -> ;", "object: { a: 'b', c: d } -> ({})", "string: 'b' -> ''", 'member: d -> undefined'] },
     { source: '[a, b] = c', changes: ['statement: [a, b] = c -> ;'] },
     { source: 'const f = () => !/^a$/.test(b)', changes: ['statement: !/^a$/.test(b) -> undefined', 'negation: !/^a$/.test(b) -> /^a$/.test(b)', 'regex: /^a$/ -> /a$/', 'regex: /^a$/ -> /^a/'] },
+    { source: 'function f () { if (a) return; b(); return }', changes: ['conditional: a -> true', 'conditional: a -> false', 'statement: return; -> ;', 'statement: b(); -> ;'] },
+    { source: 'const f = () => { if (a) { return undefined } b(); return undefined }', changes: ['conditional: a -> true', 'conditional: a -> false', 'statement: return undefined -> ;', 'statement: b(); -> ;'] },
+    { source: 'function f () { return null }', changes: ['statement: return null -> ;'] },
     { source: "import a from 'b'\nexport * from 'c'", changes: [] }
   ]
   for (const { source, changes } of rows) t.same(changesOf(source), changes, source)

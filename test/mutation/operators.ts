@@ -84,7 +84,7 @@ const literal: Look = (node, change) => {
 }
 
 const statement: Look = (node, change) => {
-  if (ts.isReturnStatement(node) || ts.isThrowStatement(node)) change('statement', node, ';')
+  if ((ts.isReturnStatement(node) && !isEnd(node)) || ts.isThrowStatement(node)) change('statement', node, ';')
   if (ts.isExpressionStatement(node) && !ts.isStringLiteral(node.expression)) change('statement', node, ';')
   if (ts.isContinueStatement(node) || ts.isBreakStatement(node)) change('statement', node, ';')
   if (ts.isArrowFunction(node) && !ts.isBlock(node.body)) change('statement', node.body, 'undefined')
@@ -159,6 +159,13 @@ function isSameKind (side: ts.Node, node: ts.BinaryExpression): boolean {
 function isCondition (node: ts.Node): boolean {
   const { parent } = node
   return (ts.isIfStatement(parent) && parent.expression === node) || (ts.isConditionalExpression(parent) && parent.condition === node)
+}
+
+/** A `return` without a value at the end of a function, which returns undefined there all the same. */
+function isEnd (node: ts.ReturnStatement): boolean {
+  const { expression, parent } = node
+  const hasValue = expression !== undefined && !(ts.isIdentifier(expression) && expression.text === 'undefined')
+  return !hasValue && ts.isBlock(parent) && ts.isFunctionLike(parent.parent) && parent.statements.at(-1) === node
 }
 
 /** A text that names something: a key, a module. Without it the program does not even load. */
