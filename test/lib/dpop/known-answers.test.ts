@@ -299,6 +299,23 @@ t.test('Where there is no room, a new client key takes the place of another ever
   t.same([first(), second()], [false, true], 'by a clock of its own')
 })
 
+t.test('A header that was found has its key, also if another client has taken its place since', async t => {
+  const keys = createClientKeys(['ES256'], { maxKeys: 1, nowMs: () => 0 })
+  const keepNew = async () => {
+    const client = await createDpopClient()
+    const encoded = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: client.jwk })).toString('base64url')
+    const read = () => keys.readHeader(encoded, client.jkt)
+    const key = keys.keyOf(read())
+    keys.keep(encoded, read(), key)
+    return { key, read }
+  }
+  const { key, read } = await keepNew()
+  const header = read()
+  await keepNew()
+  t.equal(keys.keyOf(header), key)
+  t.not(keys.keyOf(read()), key, 'the next request with it makes the key anew')
+})
+
 t.test('Client keys', async t => {
   const client = await createDpopClient()
   const keys = createClientKeys(['ES256'], { nowMs: () => 0 })
