@@ -172,6 +172,7 @@ t.test('ECDSA signatures become the DER that node:crypto itself writes, for ever
   small[31] = 1
   small[63] = 0x80
   t.equal(encodeDer(small, 64)!.toString('hex'), '300702010102020080', 'small numbers, one of which needs a sign byte')
+  t.equal(encodeDer(Buffer.alloc(64), 64)!.toString('hex'), '3006020100020100', 'a zero has one byte')
   t.equal(encodeDer(Buffer.alloc(63), 64), undefined, 'a length that is not the curve\'s')
 })
 
