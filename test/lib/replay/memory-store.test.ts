@@ -336,7 +336,8 @@ t.test('a clock that drifts is followed, and one that leaps is not believed befo
 
 const KEY = [0x9e3779b1, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f] as const
 
-t.test('tables are read only for a key that comes near its share, each once, one for each record', t => {
+/** Shares of 100 records over four tables that count how often they are read. */
+function createShares () {
   const tables = Array.from({ length: 4 }, () => ({ reads: 0, entries: [] as Array<[c: number, d: number, second: number]> }))
   const shares = createKeyShares({
     share: 100,
@@ -349,12 +350,18 @@ t.test('tables are read only for a key that comes near its share, each once, one
     })) as unknown as IdTable[]
   })
   let added = 0
+  /** Tells how many tables have been read so far. */
   const add = (c: number, d: number, second: number, horizon: number): number => {
     const number = added++ % tables.length
     tables[number]!.entries.push([c, d, second])
     shares.add(c, d, number, second, horizon)
     return tables.reduce((sum, { reads }) => sum + reads, 0)
   }
+  return { shares, add }
+}
+
+t.test('tables are read only for a key that comes near its share, each once, one for each record', t => {
+  const { shares, add } = createShares()
   for (let n = 0; n < 1000; n++) t.equal(add(n << 20, n << 8, START + 300, START), 0)
   const [c, d] = [0x12345678, 0x9abcdef]
   const reads: number[] = []
@@ -373,6 +380,18 @@ t.test('tables are read only for a key that comes near its share, each once, one
   let twin = d + 1
   while (bucketOf(twin) !== bucketOf(d) || twin >>> 11 === d >>> 11) twin++
   for (let n = 0; n < 40; n++) t.equal(add(c, twin, START + 300, START), 4, 'what the heavy key has used does not count for the others')
+  t.end()
+})
+
+t.test('a key that had many records is counted on from those that are left', t => {
+  const { add } = createShares()
+  const addMany = (count: number, [c, d]: readonly [number, number], second: number, horizon: number): number[] => Array.from({ length: count }, () => add(c, d, second, horizon))
+  const [key, other] = [[0x12345678, 0x9abcdef], [0x23456789, 0xabcdef0]] as const
+  t.equal(addMany(12, key, START + 300, START).at(-1), 0)
+  t.equal(addMany(50, key, START + 10, START).at(-1), 4, 'it is counted by itself')
+  t.equal(addMany(60, other, START + 300, START + 10).at(-1), 8, 'another key has the tables read, and 12 records are too few to be counted by themselves')
+  const reads = addMany(50, key, START + 300, START + 10)
+  t.equal(reads.findIndex(count => count > 8), 37, 'with 38 further ones it has half of its share')
   t.end()
 })
 
@@ -592,6 +611,16 @@ t.test('a table finds what it holds, also around its end, and forgets the dead o
   t.equal(table.used, 4)
   t.ok(table.find(hashWords(key, 5, 0, 0, 0), 5, 0, 0, 0, START + 4) >= 0)
   t.ok(table.find(hashWords(key, 4, 0, 0, 0), 4, 0, 0, 0, START + 4) < 0)
+})
+
+t.test('ids are spread over the whole table, so that the search for one is short', t => {
+  const table = new IdTable(KEY, 1)
+  const words = table.bytes / 4
+  const placesOf = (hashes: readonly number[]): number[] => hashes.map(hash => -1 - table.find(hash, 1, 2, 3, 4, START))
+  const [half, whole] = [2 ** 30, 2 ** 31]
+  t.same(placesOf([0, half, whole - 1]), [0, words / 2, words - 5])
+  t.same(placesOf([whole, whole + half, 2 * whole - 1]), [0, words / 2, words - 5], 'the first bit has chosen the table')
+  t.end()
 })
 
 t.test('the store that is off lets every record pass', async (t) => {

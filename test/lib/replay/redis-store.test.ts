@@ -577,6 +577,20 @@ t.test('the calm lasts exactly a second, and is not asked of a new connection', 
   t.equal(store.state().ready, true, 'the next connection is judged by itself')
 })
 
+t.test('a record that has waited in vain for the first connection asks no calm of it', async t => {
+  const { store, link, timers, answerSets, answerPolicy } = openOnLink(t)
+  link.ready = false
+  const outcome = record(store, 'a')
+  timers.pass(300)
+  t.equal(await outcome, 'replay_unavailable')
+  t.match(store.state(), { ready: false, reason: 'timeout' })
+  link.ready = true
+  link.listeners.ready()
+  answerPolicy(KEEPS)
+  answerSets()
+  t.equal(store.state().ready, true)
+})
+
 t.test('a time that is over is not sent, and the last second of one is', async t => {
   const wallMs = 1_700_000_000_000
   const { store, link } = openReady(t, () => wallMs)
@@ -898,7 +912,7 @@ t.test('errors of the client have stable names', async (t) => {
     ['READONLY You can', 'readonly'], ['MASTERDOWN Link', 'readonly'], ['OOM command', 'oom'], ['WRONGPASS invalid', 'auth'], ['NOAUTH', 'auth'], ['NOPERM this', 'auth'],
     ['ERR invalid password', 'auth'], ['ERR AUTH <password>', 'auth'], ['LOADING Redis', 'loading'], ['CLUSTERDOWN', 'cluster'], ['MOVED 1 a:1', 'cluster'], ['ASK 1 a:1', 'cluster'],
     ['CROSSSLOT Keys', 'cluster'], ['ERR This instance has cluster support disabled', 'cluster'], ['ERR DB index is', 'database'], ['ERR SELECT is not allowed', 'database'],
-    ['ERR max number of clients', 'max_clients']
+    ['ERR max number of clients', 'max_clients'], ['Unknown RESP type: 72', 'not_redis'], ['Socket timeout. x', 'timeout'], ['All sentinels are unreachable. Retrying from scratch after 10ms.', 'unreachable']
   ]
   for (const [reply, fault] of replies) {
     t.equal(faultOf(error(reply, { name: 'ReplyError' })), fault, reply)
