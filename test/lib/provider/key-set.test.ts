@@ -193,6 +193,7 @@ t.test('a key on a curve is usable for the algorithms of its curve', async t => 
   const p384 = { ...generateKeyPairSync('ec', { namedCurve: 'P-384' }).publicKey.export({ format: 'jwk' }) }
   const edwards = { ...generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' }) }
   const long = { ...generateKeyPairSync('ed448').publicKey.export({ format: 'jwk' }) }
+  const withSpareBits = (text: unknown): string => String(text).slice(0, -1) + String.fromCharCode(String(text).charCodeAt(String(text).length - 1) + 1)
   const all = ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'RS256'] as const
   const algsOf = (jwk: object): unknown => {
     const verdict = usableKey(jwk, all)
@@ -213,6 +214,9 @@ t.test('a key on a curve is usable for the algorithms of its curve', async t => 
     ['without x', { ...p256, x: undefined }, 'point'],
     ['without y', { ...p256, y: undefined }, 'point'],
     ['a point that is not on the curve', { ...p256, y: other.y }, 'point'],
+    ['x with bits beyond its bytes', { ...p256, x: withSpareBits(p256.x) }, 'point'],
+    ['y with bits beyond its bytes', { ...p256, y: withSpareBits(p256.y) }, 'point'],
+    ['x of an Ed25519 key with bits beyond its bytes', { ...edwards, x: withSpareBits(edwards.x) }, 'point'],
     ['a coordinate that is too short', { ...p256, x: String(p256.x).slice(1) }, 'point'],
     ['an Ed25519 key that is too long', { ...edwards, x: `${edwards.x}AAAA` }, 'point'],
     ['a private key', { ...p256, d: p256.x }, 'private_key']

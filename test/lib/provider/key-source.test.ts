@@ -702,7 +702,8 @@ t.test('a rotation under load loses no good request', async (t) => {
 })
 
 t.test('closing cuts a fetch under way and plans no other', async (t) => {
-  const { provider, source, clock, events } = await setUp(t)
+  // No deadline would end it before the test.
+  const { provider, source, clock, events } = await setUp(t, { transport: createTransport({ deadlineMs: 600_000 }) })
   provider.publish(a)
   provider.jwks = hang()
   source.start()

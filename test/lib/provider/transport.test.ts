@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import t from 'tap'
 import { createTransport, type Answer, type TransportOptions } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
@@ -240,6 +243,29 @@ t.test('a form is posted, and exchanges that share connections open fewer', asyn
     t.equal(ports.size < 4, keepAlive)
   }
   t.same(bodies.slice(0, 2), ['a', 'b'].map(token => `POST application/x-www-form-urlencoded 1 token=${token}`))
+})
+
+t.test('an exchange leaves no connection behind, unless they are kept', async (t) => {
+  const sockets: Socket[] = []
+  const server = createServer((_request, response) => { response.setHeader('keep-alive', 'timeout=600').end('{}') }).listen(0, '127.0.0.1')
+  // Neither side would end a connection before the test.
+  server.keepAliveTimeout = 0
+  server.on('connection', socket => sockets.push(socket))
+  await once(server, 'listening')
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const kept = createTransport({ keepAlive: true })
+  t.teardown(kept.close)
+  for (const transport of [kept, createTransport()]) {
+    const exchange = transport.open()
+    t.equal((await exchange.get(url)).status, 200)
+    exchange.close()
+  }
+  const [first, second] = sockets
+  if (!second!.destroyed) await once(second!, 'close')
+  t.equal(first!.destroyed, false)
+  kept.close()
+  await once(first!, 'close')
 })
 
 t.test('an exchange that is closed cuts its request, and those that share its connections go on', async (t) => {
