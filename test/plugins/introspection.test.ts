@@ -18,6 +18,7 @@ import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { advanceClock } from '../helpers/clock.ts'
+import { startConnectProxy } from '../helpers/connect-proxy.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
@@ -288,6 +289,22 @@ t.test('The endpoint is found by discovery', async t => {
   asked.length = 0
   t.equal((await call(app, { lines: bearerLines('opaque') })).status, 200)
   t.same(asked.filter(path => path !== '/keys'), ['/introspect'], 'and remembered, whenever the keys are fetched')
+})
+
+t.test('The settings of proxies reach the questions about tokens', async t => {
+  const proxy = await startConnectProxy()
+  t.teardown(proxy.close)
+  proxy.mode = 'refuse'
+  for (const [settings, tunnels] of [
+    [{ HTTPS_PROXY: proxy.url, NO_PROXY: 'idp.test' }, []],
+    [{ HTTP_PROXY: proxy.url }, ['idp.test:443']],
+    [{ HTTP_PROXY: 'http://127.0.0.1:9', HTTPS_PROXY: proxy.url }, ['idp.test:443']]
+  ] as const) {
+    proxy.tunnels.length = 0
+    const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_ENDPOINT: 'https://idp.test/introspect', ...settings })
+    expectRefusal(t, await call(asked, { lines: bearerLines('opaque') }), 'introspection_unavailable')
+    t.same(proxy.tunnels, tunnels, 'it refuses, so that the one tunnel is all')
+  }
 })
 
 t.test('This service proves itself with a private key', async t => {
