@@ -166,6 +166,7 @@ t.test('A scope brings others along, transitively, and a circle is told', async 
   t.same(findScopeCircle({ a: ['b'], b: ['c', 'd'], d: ['b'] }), ['b', 'd', 'b'])
   t.same(findScopeCircle({ a: ['a'] }), ['a', 'a'])
   t.same(findScopeCircle({ x: ['a'], a: ['b'], b: ['a'] }), ['a', 'b', 'a'], 'from where it begins')
+  t.same(findScopeCircle({ x: ['y'], a: ['b'], b: ['a'] }), ['a', 'b', 'a'], 'also if the first scope does not lead to it')
   t.equal(findScopeCircle({}), undefined)
 })
 
