@@ -430,6 +430,19 @@ t.test('seconds count without a sign, until the year 2106', t => {
   t.end()
 })
 
+t.test('a table is rebuilt to twice of what lives in it, also in the year 2106', t => {
+  for (const second of [START, 2 ** 32 - 1000]) {
+    const table = new IdTable(KEY, 0)
+    for (let n = 0; !table.crowded; n++) table.put(-1 - table.find(hashWords(KEY, n, 2, 3, 4), n, 2, 3, 4, second - 1), n, 2, 3, 4, second)
+    t.equal(table.used, 96)
+    table.rebuild(second - 1)
+    t.same([table.used, table.bytes], [96, 2 * 96 * 20])
+    table.rebuild(second)
+    t.same([table.used, table.bytes], [0, 128 * 20], 'and never smaller than at its beginning')
+  }
+  t.end()
+})
+
 t.test('a store begins with as many small tables as its size asks for', t => {
   const tablesOf = (max: number): number => createWorld(max).store.state().bytes! / (128 * 5 * 4)
   t.same([1, 4096, 4097, 8192, 8193, 2_000_000].map(tablesOf), [1, 1, 2, 2, 4, 512])
