@@ -395,6 +395,22 @@ t.test('a key that had many records is counted on from those that are left', t =
   t.end()
 })
 
+t.test('of keys that are counted together the one with the most records counts, once they were read', t => {
+  const { add } = createShares()
+  const c = 0x12345678
+  const bucketOf = (d: number): number => hashWords(KEY, 0, 0, c, d) >>> 20
+  const keys: number[] = []
+  for (let d = 0; keys.length < 3; d += 2 ** 11) if (bucketOf(d) === bucketOf(0)) keys.push(d)
+  const addMany = (count: number, d: number): number[] => Array.from({ length: count }, () => add(c, d, START + 300, START))
+  const reads = [15, 24, 11].flatMap((count, index) => addMany(count, keys[index]!))
+  t.equal(reads.indexOf(1), 49, 'together they have half of a share')
+  let other = 1
+  while (bucketOf(other) === bucketOf(0)) other++
+  t.same(addMany(4, other), [2, 3, 4, 4])
+  t.equal(addMany(40, keys[0]!).findIndex(count => count > 4), 25, 'half of a share again, from 24 on')
+  t.end()
+})
+
 t.test('seconds count without a sign, until the year 2106', t => {
   const late = 2 ** 32 - 1000
   const table = new IdTable(KEY, 0)

@@ -640,6 +640,8 @@ t.test('an error without a reason changes nothing, and what happens after the cl
   await store.close()
   t.equal(link.closed, 1)
   t.match(store.state(), { ready: false, reason: 'closed' })
+  timers.pass(2000)
+  t.equal(link.policies.length, 1, 'nothing is asked')
   link.listeners.error(replyError('OOM'))
   link.listeners.close()
   link.listeners.ready()
