@@ -383,6 +383,23 @@ t.test('tables are read only for a key that comes near its share, each once, one
   t.end()
 })
 
+t.test('a key that is counted by itself is not counted anew while the tables are read for another one', t => {
+  const { shares, add } = createShares()
+  const [c, d] = [0x12345678, 0x9abcdef]
+  const bucketOf = (d: number): number => hashWords(KEY, 0, 0, c, d) >>> 20
+  let twin = d + 2 ** 11
+  while (bucketOf(twin) !== bucketOf(d)) twin += 2 ** 11
+  const addMany = (count: number, d: number): number => Array.from({ length: count }, () => add(c, d, START + 300, START)).at(-1)!
+  t.equal(addMany(60, d), 4)
+  t.equal(addMany(50, twin), 5, 'the first table has been read for the twin')
+  // Each of these comes into one of the tables, also into those that were read.
+  t.equal(addMany(39, d), 8)
+  t.equal(shares.isSpent(c, d, START), false, 'one is left')
+  addMany(1, d)
+  t.equal(shares.isSpent(c, d, START), true)
+  t.end()
+})
+
 t.test('a key that had many records is counted on from those that are left', t => {
   const { add } = createShares()
   const addMany = (count: number, [c, d]: readonly [number, number], second: number, horizon: number): number[] => Array.from({ length: count }, () => add(c, d, second, horizon))
