@@ -75,6 +75,7 @@ t.test('Which tokens pass', async t => {
     { title: 'a binding by an empty thumbprint', claims: { cnf: { jkt: '' } }, expected: 'token_binding_unusable' },
     { title: 'a binding by a thumbprint that is a number', claims: { cnf: { jkt: 7 } }, expected: 'token_binding_unusable' },
     { title: 'a binding by a certificate alone', claims: { cnf: { 'x5t#S256': 'abc' } }, expected: 'token_binding_unusable' },
+    { title: 'a binding by a certificate alone, before any key is asked for', claims: { cnf: { 'x5t#S256': 'abc' } }, header: { kid: 'other' }, expected: 'token_binding_unusable' },
     { title: 'an empty binding', claims: { cnf: {} }, expected: 'token_binding_unusable' },
     { title: 'a binding that is null', claims: { cnf: null }, expected: 'token_binding_unusable' },
     { title: 'a binding that is text', claims: { cnf: 'jkt' }, expected: 'token_binding_unusable' }
