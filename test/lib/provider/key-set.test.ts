@@ -123,7 +123,8 @@ t.test('what is no set is a fault of the provider', async (t) => {
   ]
   for (const { title, body, word } of refused) t.throws(() => parseKeySet(body), { name: 'ProviderFailure', word }, title)
   t.equal(parseKeySet(asBytes({ keys: Array(100).fill(good) })).usable.length, 1, '100 keys are a set')
-  t.throws(() => parseDocument(asBytes(null), 'discovery_malformed'), { name: 'ProviderFailure', word: 'discovery_malformed' })
+  for (const other of [null, 'text', 7, true, [{}]]) t.throws(() => parseDocument(asBytes(other), 'discovery_malformed'), { name: 'ProviderFailure', word: 'discovery_malformed' })
+  t.same(parseDocument(asBytes({}), 'discovery_malformed'), {})
 })
 
 t.test('an issuer is an https URL, or an http one on loopback', async (t) => {

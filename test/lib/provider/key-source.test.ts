@@ -4,6 +4,7 @@ import t from 'tap'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { openKeyFile } from '../../../lib/provider/key-file.ts'
 import { createKeySource, KEY_SOURCE_STATUSES, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/provider/key-source.ts'
+import { ProviderFailure } from '../../../lib/provider/provider-failure.ts'
 import { createTransport, type Transport } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
@@ -745,6 +746,19 @@ t.test('closing while a set is being read adopts nothing', async (t) => {
   await closed
   t.match(source.state(), { status: 'empty', keys: 0 })
   t.same([clock.timers.size, events.length], [0, 0])
+})
+
+t.test('each fetch ends its exchange, whether it brings keys or fails', async (t) => {
+  const answers = [async () => ({ status: 200, body: Buffer.from(JSON.stringify({ keys: [a] })) }), async () => { throw new ProviderFailure('unreachable') }]
+  let closed = 0
+  const transport = { open: () => ({ get: () => answers.shift()!(), close () { closed++ } }) }
+  const { source, events, next, settled } = await setUp(t, { transport, jwksUri: 'https://keys.example/' })
+  source.start()
+  await settled(1)
+  t.same([kids(source), closed], [['a'], 1])
+  await next()
+  t.match(events.at(-1), { name: 'keys_fetch_failed', failure: 'unreachable' })
+  t.equal(closed, 2)
 })
 
 t.test('a fault of our own is a failure too, and does not end the fetching', async (t) => {
