@@ -154,6 +154,7 @@ function mendingOptions (nowMs: () => number): RedisOptions {
   }
 }
 
-function retryAfterMs (attempt: number): number {
+/** The wait before an attempt to connect again, in milliseconds. `attempt` is 1 for the first one. */
+export function retryAfterMs (attempt: number): number {
   return Math.min(25 * 2 ** Math.min(attempt, 10), LONGEST_RETRY_MS)
 }

@@ -383,6 +383,16 @@ t.test('tables are read only for a key that comes near its share, each once, one
   t.end()
 })
 
+t.test('what has died does not bring a key near its share', t => {
+  const { add } = createShares()
+  for (const horizon of [START, START + 10, START + 20]) {
+    for (let n = 0; n < 40; n++) t.equal(add(1, 2, horizon + 10, horizon), 0)
+  }
+  for (let n = 0; n < 9; n++) t.equal(add(1, 2, START + 30, START + 20), 0)
+  t.equal(add(1, 2, START + 30, START + 20), 1, '50 that live do')
+  t.end()
+})
+
 t.test('a key that is counted by itself is not counted anew while the tables are read for another one', t => {
   const { shares, add } = createShares()
   const [c, d] = [0x12345678, 0x9abcdef]

@@ -9,7 +9,7 @@ import { createReplayStore } from '../../../lib/replay/create-store.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import type { ReplayStoreEvent } from '../../../lib/replay/create-store.ts'
 import { faultOf, policyOf } from '../../../lib/replay/redis/redis-faults.ts'
-import { openRedisLink } from '../../../lib/replay/redis/redis-link.ts'
+import { openRedisLink, retryAfterMs } from '../../../lib/replay/redis/redis-link.ts'
 import type { LinkListeners } from '../../../lib/replay/redis/redis-link.ts'
 import type { EvictionPolicy, MemoryAnswer } from '../../../lib/replay/redis/redis-faults.ts'
 import { createRedisStore } from '../../../lib/replay/redis/redis-store.ts'
@@ -719,6 +719,7 @@ t.test('a link tells what becomes of it, and leaves a replica a second after it 
   t.same([await set(), await set(), await set(false)], ['OK', null, 'OK'])
   t.same(fake.commands.filter(([name]) => name === 'SET'), [['SET', 'k', '1', 'EX', '7', 'NX'], ['SET', 'k', '1', 'EX', '7', 'NX'], ['SET', 'k', '1', 'EX', '7']])
   t.match(await new Promise(resolve => link.memoryInfo(resolve)), [{ info: /maxmemory_policy/ }])
+  t.same(fake.commands.filter(([name]) => name === 'INFO'), [['INFO', 'memory']], 'and asks for no more')
 
   fake.override = ([name]) => name === 'SET' ? '-READONLY no\r\n' : undefined
   for (const [at, connections] of [[999, 1], [1000, 2], [1999, 2], [2000, 3]] as const) {
@@ -754,6 +755,10 @@ t.test('a server that has become a replica is left for what stands there next, o
   }
   t.ok(fake.connections > before, 'it is left')
   t.ok(fake.connections - before <= 1 + (performance.now() - startedMs) / 1000, 'not for each of its refusals')
+})
+
+t.test('each attempt to connect again waits twice as long as the one before, up to half a second', async t => {
+  t.same([1, 2, 3, 4, 5, 10, 1_000_000].map(retryAfterMs), [50, 100, 200, 400, 500, 500, 500])
 })
 
 t.test('a connection that does not come about is named', async (t) => {
