@@ -606,6 +606,17 @@ t.test('any number of unknown kids causes one fetch each 30 s', async (t) => {
   t.equal(provider.fetches, 4, 'a clock that was set back does not shut new keys out')
 })
 
+t.test('a kid that is at hand is not asked for, and one that is not is', async (t) => {
+  const { provider, source, settled } = await setUp(t)
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  t.same(await source.fetchCandidates('a', 'RS256'), source.candidates('a', 'RS256'))
+  t.equal(provider.fetches, 1)
+  t.same(await source.fetchCandidates('b', 'RS256'), [])
+  t.equal(provider.fetches, 2)
+})
+
 t.test('a refresh by the clock does not delay a key that is published just after it', async (t) => {
   const { provider, source, settled } = await setUp(t)
   provider.publish(a)
