@@ -115,7 +115,7 @@ function checkHeader (presented: PresentedProof, { keys }: ProofPolicy): void {
   presented.header = keys.readHeader(presented.jws!.header, presented.tokenJkt)
 }
 
-const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
+const isTime = (value: unknown): value is number => Number.isFinite(value)
 
 function checkClaims (presented: PresentedProof, { iatLeewaySeconds }: ProofPolicy): void {
   const claims = decodeJsonObject(presented.jws!.payload)

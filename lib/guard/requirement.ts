@@ -132,7 +132,7 @@ function parseClaimRule (name: string, rule: unknown): ClaimRule {
 }
 
 function isClaimValue (value: unknown): boolean {
-  return typeof value === 'string' || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))
+  return typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value)
 }
 
 function parseMaxAge (given: unknown): number {

@@ -153,7 +153,7 @@ function checkKeyId ({ header }: PresentedToken): void {
   if (header!.kid !== undefined && typeof header!.kid !== 'string') throw new Refusal('token_malformed')
 }
 
-const isNumber = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value)
+const isNumber = (value: unknown): boolean => Number.isFinite(value)
 const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every(entry => typeof entry === 'string')
 
 // The claims are frozen and serialized by recursion, which fails at some thousand levels. Claims in use have about ten levels.
