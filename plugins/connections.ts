@@ -61,7 +61,6 @@ export default fp(async (app: FastifyInstance) => {
     if (server === main) return
     server.maxConnections = main.maxConnections
     server.maxHeadersCount = main.maxHeadersCount
-    server.keepAliveTimeout = main.keepAliveTimeout
     // Fastify sets these listeners on the main server only.
     for (const answer of main.listeners('clientError')) server.on('clientError', answer as () => void)
     // Fastify passes upgrades on to the main server. If nobody handles them there, nobody would end the connection.
