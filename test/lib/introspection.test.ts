@@ -164,7 +164,7 @@ t.test('A fault of our own is unavailability too', async t => {
 })
 
 t.test('At most 64 tokens are asked about at once', async t => {
-  const asked = await setUp(t, {}, { deadlineMs: 1000 })
+  const asked = await setUp(t, {}, { deadlineMs: 60_000 })
   asked.answer = { body: '', hang: true }
   const waiting = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`t${i}`, true).catch(error => error))
   await t.rejects(asked.introspector.ask('one more', true), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure: 'busy' } })
@@ -174,6 +174,25 @@ t.test('At most 64 tokens are asked about at once', async t => {
   for (const error of await Promise.all(waiting)) t.match(error, { detail: { failure: 'deadline' } })
   asked.answer = { body: '{"active":true}' }
   t.same(await asked.introspector.ask('one more', true), {}, 'and afterwards there is room')
+})
+
+t.test('No connection to the provider is left after the close', async t => {
+  const open = new Set<object>()
+  const server = createServer((_request, response) => { response.end('{"active":true}') })
+  // The provider allows the connection to be kept for ten minutes.
+  server.keepAliveTimeout = 600_000
+  server.on('connection', socket => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const endpoint = async () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
+  const introspector = createIntrospector({ transport: createTransport({ keepAlive: true }), endpoint, authenticate: authentication({}), readSigned: undefined })
+  t.same(await introspector.ask('t', true), {})
+  t.equal(open.size, 1, 'it is kept for the next answer')
+  introspector.close()
+  while (open.size > 0) await delay(5)
 })
 
 t.test('A token that is no stranger waits for its turn, and goes before every stranger', async t => {
