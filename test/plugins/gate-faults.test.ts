@@ -469,17 +469,21 @@ t.test('The addresses on the way are told in their order, and none where there i
     await send('/open/x', ['X-Forwarded-For: 192.0.2.1, 10.0.0.1'])
     t.equal(upstream.arrived[0]!.headers['x-forwarded-for'], addresses, TRUST_PROXY)
   }
-  const { app, upstream } = await startSite(t, {})
   // The system cuts longer paths off without a word, such as those of t.testdir().
   const folder = mkdtempSync(join(tmpdir(), 'gate-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
-  const socketPath = join(folder, 'socket')
-  const server = createServer((request, response) => app.routing(request, response))
-  await new Promise<void>(resolve => server.listen(socketPath, resolve))
-  t.teardown(() => server.close())
-  const [response] = await once(httpRequest({ socketPath, path: '/open/x', agent: false }).end(), 'response')
-  await once(response.resume(), 'end')
-  t.match(upstream.arrived[0]!.headers, { 'x-forwarded-for': '', forwarded: /^for=unknown;/ })
+  for (const [TRUST_PROXY, addresses, node] of [['false', '', 'unknown'], ['true', '192.0.2.1', '192.0.2.1']] as const) {
+    const { app, upstream } = await startSite(t, {}, undefined, { TRUST_PROXY })
+    const socketPath = join(folder, TRUST_PROXY)
+    const server = createServer((request, response) => app.routing(request, response))
+    await new Promise<void>(resolve => server.listen(socketPath, resolve))
+    t.teardown(() => server.close())
+    const [response] = await once(httpRequest({ socketPath, path: '/open/x', headers: { 'X-Forwarded-For': '192.0.2.1' }, agent: false }).end(), 'response')
+    await once(response.resume(), 'end')
+    const { headers } = upstream.arrived[0]!
+    t.equal(headers['x-forwarded-for'], addresses, `${TRUST_PROXY}, over a socket without an address`)
+    t.match(headers.forwarded, new RegExp(`^for=${node};`))
+  }
 })
 
 t.test('Hints for a client that does not take them are not kept in memory.', async t => {
