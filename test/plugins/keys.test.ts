@@ -149,7 +149,7 @@ t.test('With no key at hand all who wait share one fetch, and are told when to c
 })
 
 t.test('While a refresh fails the keys at hand serve on, and readiness says so', async t => {
-  const { provider, ask, ready, events } = await start(t, provider => provider.publish(a.jwk))
+  const { provider, ask, ready, events, log } = await start(t, provider => provider.publish(a.jwk))
   t.equal((await ask(a)).status, 200)
   provider.jwks = html(500)
   t.match(await ask(b), { status: 503, retryAfter: /^[12]$/ }, 'whether there is such a key cannot be told')
@@ -160,6 +160,8 @@ t.test('While a refresh fails the keys at hand serve on, and readiness says so',
   aheadMs += 24 * 60 * 60_000
   t.match(await ask(a), { status: 503 })
   t.same(await ready(), { status: 503, keys: 'expired' })
+  while (!events().includes('keys_expired')) await delay(5)
+  t.match(log.filter(({ event }) => event === 'keys_expired'), [{ level: 40, msg: 'keys expired' }], 'told when the next fetch has failed')
 })
 
 t.test('With none of the published keys usable it is not ready, and tokens are refused, for the provider has answered', async t => {
