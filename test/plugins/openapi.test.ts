@@ -418,6 +418,14 @@ t.test('A constant of a schema stays one, and every other route has its operatio
   }
 })
 
+t.test('A route without words of its own is named by the end of its path', async t => {
+  const ends = { '/deep/notes': 'notes', '/deep/notes/*': 'notes/*', '/*': '*' }
+  const { document } = await start(t, {}, app => {
+    app.register(async app => { for (const url of Object.keys(ends)) app.get(url, () => null) })
+  })
+  for (const [url, end] of Object.entries(ends)) t.equal(operationAt(document, url.replace('*', '{path}')).summary, end)
+})
+
 t.test('The version of the document is that of the package', async t => {
   const { document } = await start(t)
   t.equal(document.info.version, JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version)
