@@ -149,7 +149,7 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
   { name: 'SECURITY_PROFILE', passes: ['none'], fails: ['fapi', 'FAPI2', 'fapi1', true] },
   { name: 'DPOP_NONCE_IAT', passes: ['ignored', 'checked'], fails: ['off', true] },
   { name: 'RESOURCE', passes: ['https://api.example', 'https://api.example:8443/v1/'], fails: ['http://api.example', 'https://u@api.example', 'https://api.example/?x', 'https://api.example/#x', 'https://:pw@api.example', 'https://api.example/?', 'https://api.example/#', 'api.example', 'urn:api'] },
-  { name: 'IDP_SCOPE_IMPLIES', passes: [{}, { admin: ['read', 'write'] }, { admin: 'read, write' }], fails: ['admin', ['admin'], { admin: [] }, { admin: { a: 'b' } }, { 'a b': ['c'] }, { a: ['b"'] }] },
+  { name: 'IDP_SCOPE_IMPLIES', passes: [{}, { admin: ['read', 'write'] }, { admin: 'read, write' }], fails: ['admin', null, ['admin'], { admin: [] }, { admin: { a: 'b' } }, { 'a b': ['c'] }, { a: ['b"'] }] },
   { name: 'RATE_LIMIT', passes: ['off', '1', 60, '999999999999999'], fails: ['0', 0, -1, '-1', '1.5', '01', 'on', '60/min', true] },
   { name: 'METRICS', passes: ['on', 'off'], fails: ['true', true, 'ON'] },
   { name: 'LOG_LEVEL', passes: ['fatal', 'trace', 'silent'], fails: ['loud', 'INFO'] },
