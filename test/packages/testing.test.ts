@@ -249,7 +249,7 @@ t.test('It guards a WebSocket that a test opens by injectWS.', async t => {
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(fastifyWebsocket)
-  await app.register(holdfast, idp.options)
+  await app.register(holdfast, { ...idp.options, server: { trustProxy: true } })
   const reasons: string[] = []
   app.setErrorHandler((error, _request, reply) => {
     if (!(error instanceof Refusal)) throw error
@@ -262,8 +262,9 @@ t.test('It guards a WebSocket that a test opens by injectWS.', async t => {
   await app.ready()
   const client = await idp.dpopClient({ scope: 'read:orders', sub: 'ann' })
   const proof = () => client.headers('GET', 'http://localhost/live')
+  const overTls = () => client.headers('GET', 'https://localhost/live')
   const host = 'localhost'
-  for (const headers of [{ host, ...proof() }, { host, Authorization: `Bearer ${await idp.token({ scope: 'read:orders', sub: 'ann' })}` }]) {
+  for (const headers of [{ host, ...proof() }, { host, 'X-Forwarded-Proto': 'https', ...overTls() }, { host, Authorization: `Bearer ${await idp.token({ scope: 'read:orders', sub: 'ann' })}` }]) {
     const socket = await app.injectWS('/live', { headers })
     const answer = once(socket, 'message')
     socket.send('who?')
@@ -275,6 +276,7 @@ t.test('It guards a WebSocket that a test opens by injectWS.', async t => {
   const refused: Array<[reason: string, status: number, headers: Record<string, string | string[]> | undefined]> = [
     ['credentials_missing', 401, undefined],
     ['htu_mismatch', 401, { host, ...client.headers('GET', 'http://localhost/dead') }],
+    ['htu_mismatch', 401, { host, ...overTls() }],
     ['authorization_repeated', 401, { host, authorization, Authorization: authorization, dpop }],
     ['proof_repeated', 401, { host, authorization, dpop: [dpop, dpop] }],
     ['host_invalid', 401, { authorization, dpop }],
