@@ -349,7 +349,8 @@ t.test('A client that hangs up while the upstream thinks about another protocol,
   })
   const wanted = ['Connection: Upgrade', 'Upgrade: websocket', ...bearerLines(issuer.token())]
   for (const [target, early, leave] of [
-    ['/socket', '', 'destroy'], ['/socket', '', 'end'], ['/socket', 'early', 'destroy'], ['/any/x', '', 'destroy'], ['/any/x', 'early', 'end']
+    ['/socket', '', 'destroy'], ['/socket', '', 'end'], ['/socket', 'early', 'destroy'], ['/any/x', '', 'destroy'], ['/any/x', 'early', 'end'],
+    ['/socket', '', 'resetAndDestroy'], ['/any/x', '', 'resetAndDestroy']
   ] as const) {
     const begun = once(upstream.server, 'begun')
     const socket = open(t, url, head(target, wanted))
