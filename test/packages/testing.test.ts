@@ -264,7 +264,7 @@ t.test('It guards a WebSocket that a test opens by injectWS.', async t => {
   const proof = () => client.headers('GET', 'http://localhost/live')
   const overTls = () => client.headers('GET', 'https://localhost/live')
   const host = 'localhost'
-  for (const headers of [{ host, ...proof() }, { host, 'X-Forwarded-Proto': 'https', ...overTls() }, { host, Authorization: `Bearer ${await idp.token({ scope: 'read:orders', sub: 'ann' })}` }]) {
+  for (const headers of [{ host, ...proof() }, { host, 'X-Forwarded-Proto': 'https', ...overTls() }, { host, dpop: undefined, Authorization: `Bearer ${await idp.token({ scope: 'read:orders', sub: 'ann' })}` }]) {
     const socket = await app.injectWS('/live', { headers })
     const answer = once(socket, 'message')
     socket.send('who?')
