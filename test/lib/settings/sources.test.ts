@@ -73,10 +73,17 @@ t.test('A value of the file keeps the text that was written, and a key without a
     ].join('\n')
   })
   t.same(problems, [])
-  t.same(values, {
+  t.strictSame(values, {
     IDP_AUDIENCE: '1e3', DPOP_REQUIRED: true, IDP_SCOPE_CLAIMS: ['scope', 'scp'], API_PROFILE: '2', TRUST_PROXY: false, METRICS: 'off', LOG_LEVEL: 'null'
   })
   for (const empty of ['', '# nothing yet\n', '~', '{}']) t.same(collect({ 'config.yaml': empty }), { values: {}, origins: {}, problems: [], places: new Map(), isFileUnread: false, unknownVariables: [] })
+  t.end()
+})
+
+t.test('A section with a module of its own has numbers if no digit is lost, and otherwise the text that was written.', t => {
+  const { values, problems } = collect({ 'config.yaml': 'gate: { a: 12, b: "12", c: 012, d: 1e3, e: 1.50, f: 9007199254740993, g: NaN, h: Infinity, i: -1.5, j: 0x10, k: [3, 03] }' })
+  t.same(problems, [])
+  t.strictSame(values.GATE, { a: 12, b: '12', c: '012', d: '1e3', e: '1.50', f: '9007199254740993', g: 'NaN', h: 'Infinity', i: -1.5, j: '0x10', k: [3, '03'] })
   t.end()
 })
 
