@@ -418,12 +418,15 @@ t.test('A constant of a schema stays one, and every other route has its operatio
   }
 })
 
-t.test('A route without words of its own is named by the end of its path', async t => {
+t.test('A route without words of its own is named by the end of its path, under API', async t => {
   const ends = { '/deep/notes': 'notes', '/deep/notes/*': 'notes/*', '/*': '*' }
   const { document } = await start(t, {}, app => {
     app.register(async app => { for (const url of Object.keys(ends)) app.get(url, () => null) })
   })
-  for (const [url, end] of Object.entries(ends)) t.equal(operationAt(document, url.replace('*', '{path}')).summary, end)
+  for (const [url, end] of Object.entries(ends)) {
+    const { summary, tags } = operationAt(document, url.replace('*', '{path}'))
+    t.same({ summary, tags }, { summary: end, tags: ['API'] })
+  }
 })
 
 t.test('The version of the document is that of the package', async t => {
