@@ -60,7 +60,8 @@ t.test('What a test sees is killed, what it does not see survives, and what no t
   t.match(await ended('price', 'boundary'), { end: 'killed', by: 'test/mutation/fixture/price.tests.ts', failure: /^The price of many is lower: / })
   t.match(await ended('price', 'string'), { end: 'survived' })
   t.match(await ended('unused', 'arithmetic'), { end: 'unreached', runs: 0 })
-  t.same(findCandidate(reach, findMutants(fixture).find(({ operator }) => operator === 'boundary')!, fixture)?.only, ['The price of many is lower', 'The price of one is told'], 'only the tests that run its place')
+  const testsOf = (name: string): unknown => findCandidate(reach, findMutants(fixture).find(({ within }) => within === name)!, fixture)?.only
+  for (const name of ['price', 'double']) t.same(testsOf(name), ['The price of many is lower', 'The price of one is told'], 'only the tests that run its place, and each of them')
 })
 
 t.test('A test that stops before an operator runs it too: it depends on it that nothing more is run', async t => {

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
 import { fileURLToPath } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
 
 // Loaded with --import into each process of a test: it notes which characters of the sources run, for each test of the file.
 const root = new URL('../../../', import.meta.url)
@@ -9,6 +10,8 @@ const reached = {}
 const ms = {}
 let began = performance.now()
 
+// V8 does not count the calls of what it has optimized.
+setFlagsFromString('--no-opt')
 const session = new Session()
 session.connect()
 const post = (method, params) => {
