@@ -4,8 +4,8 @@ import { Agent, request as httpRequest } from 'node:http'
 import { createSecureServer, createServer } from 'node:http2'
 import type { Http2SecureServer, Http2Server, IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
 import { createServer as createHttp1Server } from 'node:https'
-import { connect, createServer as createNetServer } from 'node:net'
-import type { AddressInfo, Server, Socket } from 'node:net'
+import { connect, createServer as createNetServer, Socket } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
 import tls from 'node:tls'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -432,6 +432,17 @@ t.test('Over TLS the upstream chooses, and is asked again when it could not be r
   await listen(t, both(), oldPort)
   t.equal((await oldSite.send('/open/a')).status, 200)
   t.same(versions, ['2.0'])
+})
+
+t.test('A connection that breaks off before a request has it is no fault of the process.', async t => {
+  const carrier = createHttp1Carrier('https://upstream.example', 1000)
+  t.teardown(() => carrier.close())
+  const socket = new Socket()
+  const closed = new Promise(resolve => socket.once('close', resolve))
+  carrier.take(socket)
+  socket.destroy(new Error('reset'))
+  await closed
+  t.ok(carrier.isChosen, 'what the upstream has chosen still holds')
 })
 
 t.test('The carrier closes sessions that nobody uses, and bounds what waits.', async t => {
