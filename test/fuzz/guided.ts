@@ -21,8 +21,10 @@ export interface Guided {
 
 const SMALL_BYTES = 1600
 const LARGE_BYTES = 16_000
-/** Ten times the bytes may take ten times the operations. The rest is for what is done once. */
-const MOST_GROWTH = LARGE_BYTES / SMALL_BYTES * 1.2
+/** Beside a piece that is there again and again. It may cost less than the piece, so it must not fill most of a small input. */
+const BASE_BYTES = SMALL_BYTES / 2
+/** Ten times the pieces may take ten times the operations. The rest is for what is done once. */
+const MORE_THAN_LINEAR = 1.2
 /** So much for each byte is cheap in any case, also if a small input is refused early. */
 const CHEAP_OPERATIONS = 10
 const MOST_CHANGES = 4
@@ -55,30 +57,33 @@ async function crash ({ run, refusals }: Parser, text: string): Promise<string |
   }
 }
 
+interface Pumped {
+  readonly text: string
+  readonly pieces: number
+}
+
 /** The text with one piece of it again and again, so that it has about so many bytes. */
-function pump (text: string, at: number, to: number, bytes: number): string {
+function pump (text: string, at: number, to: number, bytes: number): Pumped {
   const piece = text.slice(at, to)
-  return text.slice(0, at) + piece.repeat(Math.max(1, Math.round((bytes - text.length + piece.length) / piece.length))) + text.slice(to)
+  const pieces = Math.round((bytes - text.length + piece.length) / piece.length)
+  return { text: text.slice(0, at) + piece.repeat(pieces) + text.slice(to), pieces }
 }
 
 async function growth (meter: Meter, parser: Parser, text: string, random: Random): Promise<{ share: number, finding?: Finding }> {
-  const at = random.below(Math.max(1, text.length))
+  const base = text === '' ? random.among(WORDS) : text.slice(0, BASE_BYTES)
+  const at = random.below(base.length)
   const to = at + 1 + random.below(random.oneIn(2) ? 3 : 30)
-  const base = text === '' ? random.among(WORDS) : text
-  const [small, large] = [SMALL_BYTES, LARGE_BYTES].map(bytes => pump(base, Math.min(at, base.length - 1), to, bytes)) as [string, string]
+  const [small, large] = [pump(base, at, to, SMALL_BYTES), pump(base, at, to, LARGE_BYTES)]
   const faults: string[] = []
   const cost = async (input: string): Promise<number> => (await meter.run(async () => {
     const fault = await crash(parser, input)
     if (fault) faults.push(fault)
   })).operations
-  let [less, more] = [await cost(small), await cost(large)]
-  const shareOf = (): number => more / Math.max(less * MOST_GROWTH, CHEAP_OPERATIONS * LARGE_BYTES)
-  // V8 counts less of what it has just compiled. What really costs too much does so each time.
-  for (let again = 0; again < 3 && shareOf() > 1; again++) [less, more] = [Math.max(less, await cost(small)), Math.min(more, await cost(large))]
-  const share = shareOf()
-  const common = { parser: parser.name, input: large }
+  const [less, more] = [await cost(small.text), await cost(large.text)]
+  const share = more / Math.max(less * large.pieces / small.pieces * MORE_THAN_LINEAR, CHEAP_OPERATIONS * LARGE_BYTES)
+  const common = { parser: parser.name, input: large.text }
   if (faults.length > 0) return { share, finding: { ...common, fault: faults[0]! } }
-  return share > 1 ? { share, finding: { ...common, fault: `${less} operations for ${small.length} bytes, ${more} for ${large.length}` } } : { share }
+  return share > 1 ? { share, finding: { ...common, fault: `${less} operations for ${small.pieces} pieces, ${more} for ${large.pieces}` } } : { share }
 }
 
 /** Changes inputs that have reached something new, and keeps those that reach more, until `isOver`. */
