@@ -96,9 +96,6 @@ async function until (condition: () => Promise<boolean>): Promise<void> {
   while (!await condition()) await delay(100)
 }
 
-// Compiling takes its time on a small machine.
-t.setTimeout(240_000)
-
 t.test('npm run dev starts all of it, prints lines that work, reloads on change and stops clean; the tenant starts alone too.', async (t) => {
   const directory = await copyProject()
   t.teardown(() => rm(directory, { recursive: true, force: true }))
