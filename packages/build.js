@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '..')
 const compiler = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 
 rmSync('dist', { recursive: true, force: true })
-// `npm run lint` judges the types.
+// `npm run lint` judges the types, in CI and before a release.
 const { status } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.json', '--noCheck'], { stdio: 'inherit' })
 if (status !== 0) process.exit(1)
 
