@@ -15,21 +15,29 @@ const settings = await readSettings(values, faults)
 /** Server options. fastify-cli uses them with `-o`. */
 export const options: ServerOptions = serverOptions(settings)
 
+const START_SECONDS = 120
+const TOO_SLOW = `The service has not started within ${START_SECONDS} s: the machine is too busy, or a plugin or route of yours waits for something that does not come.`
+
 const app: FastifyPluginAsync = async (fastify: FastifyInstance, _options: object) => {
   // The command line would show the stack of Node. It listens once all of this has loaded, so nothing has begun that needs an end.
   fastify.server.on('error', error => {
     const sentence = listenFailure(error)
     if (sentence === undefined) throw error
-    process.stderr.write(`${sentence}\n`)
-    process.exit(1)
+    stop(sentence)
   })
+  const slow = setTimeout(() => stop(TOO_SLOW), START_SECONDS * 1000)
   try {
     await fastify.register(holdfast, { settings })
   } catch (error) {
     // Some settings can only be judged by what they name, such as a file, or by the server. Here too, the command line would show the stack.
     if (!(error instanceof SettingsError)) throw error
-    process.stderr.write(`${error.message}\n`)
-    process.exit(1)
+    stop(error.message)
   }
+  fastify.addHook('onReady', async () => clearTimeout(slow))
 }
 export default app
+
+function stop (sentence: string): never {
+  process.stderr.write(`${sentence}\n`)
+  process.exit(1)
+}

@@ -5,10 +5,11 @@ import fastifyEnv from '@fastify/env'
 import Fastify, { LogController } from 'fastify'
 import type { FastifyHttpOptions, RawServerDefault } from 'fastify'
 import fp from 'fastify-plugin'
-import { guardOf } from './lib/guard/route-guard.ts'
+import { guardOf } from './lib/requirement/route-guard.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
 import { QueuedResponse } from './server/queued-response.ts'
 import { createRequestIds } from './server/request-id.ts'
+import { createRequestLogger } from './server/request-logger.ts'
 import type { Settings } from './lib/settings/settings.ts'
 import type { SourceFaults } from './lib/settings/sources.ts'
 import type { RawSettings } from './lib/settings/specs.ts'
@@ -22,12 +23,18 @@ declare module 'fastify' {
 }
 
 /**
+ * On a busy machine loading may take longer than the 10 s that Fastify gives each plugin, and it ends with a stack. No plugin waits for
+ * the network; app.ts has a limit for the whole start.
+ */
+const NO_TIMEOUT = 0
+
+/**
  * Reads the settings with @fastify/env, on a separate app: the real app cannot be made without the settings.
  * @throws SettingsError
  */
 export function readSettings (values: RawSettings, faults?: SourceFaults): Promise<Settings> {
   return validateSettings(values, async options => {
-    const reader = Fastify()
+    const reader = Fastify({ pluginTimeout: NO_TIMEOUT })
     await reader.register(fastifyEnv, { ...options, confKey: 'values' })
     return reader.getDecorator<SettingValues>('values')
   }, faults)
@@ -42,9 +49,11 @@ export type ServerOptions = FastifyHttpOptions<RawServerDefault> & { readonly ht
 export function serverOptions (settings: Settings): ServerOptions {
   return {
     logger: { level: settings.LOG_LEVEL },
+    pluginTimeout: NO_TIMEOUT,
     // plugins/request-log.ts writes one line for each request.
     logController: new LogController({ disableRequestLogging: true }),
     trustProxy: typeof settings.trustProxy === 'boolean' ? settings.trustProxy : [...settings.trustProxy],
+    childLoggerFactory: createRequestLogger,
     genReqId: createRequestIds(settings.trustProxy),
     // While the process drains, requests are answered as before.
     return503OnClosing: false,
@@ -53,7 +62,7 @@ export function serverOptions (settings: Settings): ServerOptions {
     // A gate passes bodies on that may take long. The limit for a silent connection holds there too.
     requestTimeout: settings.gate ? 0 : 30_000,
     keepAliveTimeout: 72_000,
-    // The other limits cover what a client is late to send. This limit ends a connection that does not take its answers.
+    // The other limits end slow senders. This one ends slow readers.
     connectionTimeout: Math.max(30_000, settings.gate ? (settings.gate.timeoutSeconds + 5) * 1000 : 0),
     http: {
       headersTimeout: 10_000,
@@ -97,7 +106,7 @@ export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed }) 
   if (gate) return
   await app.register(async api => {
     api.addHook('onRequest', (_request, reply, done) => {
-      reply.cacheControl('no-store')
+      reply.header('cache-control', 'no-store')
       done()
     })
     await api.register(autoload, { dir: join(directory, 'routes', 'api'), matchFilter: isServed })

@@ -3,16 +3,17 @@ import { join } from 'node:path'
 import { measureRows } from './compare.js'
 import { startHoldfast } from './holdfast.js'
 import { awaitQuiet, median, round } from './measure.js'
+import { HOST } from './provider.js'
 import { contender, hasOauth2Proxy, hasNginx, ROOT, startNginx, startServer } from './processes.js'
 
-const RULES = [{ path: '/api/public', allow: 'anyone' }, { path: '/*' }]
+const RULES = [{ path: '/api/public', allow: 'anyone' }, { path: '/mcp', mcp: { tools: ['read_*'] } }, { path: '/*' }]
 
 /** nginx as deploy/gate sets it up, and the gate that it asks. The CPU of both counts. */
 const startAsking = async (bench, upstream) => {
   const gate = await startHoldfast(bench, 'gate-asked', { env: { TRUST_PROXY: 'loopback' }, config: { gate: { rules: RULES } }, probe: '/health/live' })
   if (gate === null) return null
   const file = readFileSync(join(ROOT, 'deploy/gate/nginx.conf'), 'utf8')
-  const nginx = await startNginx(port => file.replaceAll('listen 80;', `listen 127.0.0.1:${port};`).replaceAll('127.0.0.1:8000', `127.0.0.1:${gate.port}`).replaceAll('127.0.0.1:3000', upstream))
+  const nginx = await startNginx(port => file.replaceAll('listen 80;', `listen 127.0.0.1:${port};`).replaceAll('api.example api.example;', `${HOST} ${HOST}; 127.0.0.1:${port} ${HOST};`).replaceAll('127.0.0.1:8000', `127.0.0.1:${gate.port}`).replaceAll('127.0.0.1:3000', upstream))
   bench.cleanUp(nginx.stop)
   return { ...nginx, beside: [gate.pid] }
 }
@@ -47,6 +48,8 @@ const rowsFor = (upstream) => {
     { id: 'proxy-bare', label: '@fastify/http-proxy, no guard', kind: 'bearer', start: proxy, quick: true },
     { id: 'gate-bearer', label: 'holdfast gate', kind: 'bearer', bad: ['no credentials', 'token signature wrong'], ...gate },
     { id: 'gate-dpop', label: 'holdfast gate', kind: 'dpop', bad: ['no credentials', 'proof signature wrong', 'proof replayed'], ...gate },
+    { id: 'gate-post', label: 'holdfast gate, a body that only goes on', kind: 'post', scheme: 'bearer', bad: ['no credentials', 'token signature wrong'], ...gate },
+    { id: 'gate-message', label: 'holdfast gate, a body that a rule with `mcp` reads', kind: 'message', scheme: 'bearer', bad: ['message without credentials'], ...gate },
     { id: 'oauth2-proxy', label: 'oauth2-proxy', kind: 'bearer', bad: ['no credentials', 'token signature wrong'], start: (bench) => hasOauth2Proxy() ? startOauth2Proxy(bench, upstream) : bench.skip('oauth2-proxy', 'oauth2-proxy is not installed'), quick: true },
     { id: 'nginx-bare', label: 'nginx proxy_pass, no guard', kind: 'bearer', start: nginx(startPlainNginx), outruns: true, quick: true },
     { id: 'nginx-asking', label: 'nginx that asks the gate', kind: 'bearer', bad: ['no credentials', 'token signature wrong'], start: nginx(startAsking), quick: true },

@@ -13,7 +13,8 @@ const tlsHello = () => Buffer.concat([Buffer.from('16030100f8010000f40303', 'hex
 
 /**
  * What one hostile connection does: `first` is written at once, `then` every `everyMs`, for as long as the connection is there.
- * With `isDeaf` it never reads. Kinds that stand `apart` take long, and are measured only when they are named.
+ * With `isDeaf` it never reads, and with `leavesAfterMs` it hangs up. `count` connections are opened together, else as many as the run
+ * says, against the service, or the server that `at` names in `SERVERS` of hostile.js.
  */
 export const KINDS = [
   { name: 'half a request head, then silence', first: () => head('GET', '/api/private') },
@@ -23,8 +24,13 @@ export const KINDS = [
   { name: 'a body that never comes', first: () => head('POST', '/api/public', ['Content-Type: application/json', 'Content-Length: 10']) + REST },
   { name: '400 requests for /docs at once, no answer read', first: () => (head('GET', '/docs') + REST).repeat(400), isDeaf: true },
   { name: '2,500 requests without Host at once, no answer read', first: () => `${head('GET', '/docs')}${REST}${'GET / HTTP/1.1\r\n\r\n'.repeat(2_500)}`, isDeaf: true },
-  // As many as may be, so that they stay as long as an idle connection does.
-  { name: '32 requests for /docs at once, no answer read', first: () => (head('GET', '/docs') + REST).repeat(32), isDeaf: true, apart: true },
+  { name: '31 requests for /docs at once, no answer read', first: () => (head('GET', '/docs') + REST).repeat(31), isDeaf: true, count: 1_500 },
+  { name: '31 requests for /docs with 14 KB of headers each, no answer read', first: () => (head('GET', '/docs', [`X-Fill: ${'x'.repeat(14_000)}`]) + REST).repeat(31), isDeaf: true, count: 1_500 },
+  { name: 'a body that goes on after its 404, a byte each second', first: () => head('POST', '/nowhere', ['Content-Length: 1000000']) + REST, everyMs: 1_000, then: () => 'x' },
+  { name: 'the gate: 31 requests for an endless answer, then gone', at: 'gate', first: () => (head('GET', '/open/endless') + REST).repeat(31), isDeaf: true, leavesAfterMs: 2_000, count: 350 },
+  { name: 'the gate: 31 requests for 400 KB, no answer read', at: 'gate', first: () => (head('GET', '/open/large') + REST).repeat(31), isDeaf: true, count: 350 },
+  { name: 'the gate: a body that goes on after its 401, a byte each second', at: 'gate', first: () => head('POST', '/api/private', ['Content-Length: 1000000']) + REST, everyMs: 1_000, then: () => 'x' },
+  { name: 'the gate: a body of one byte, then silence', at: 'gate', first: () => head('POST', '/open/body', ['Content-Length: 1000000']) + REST + 'x' },
   { name: 'half-closed after half a request, never closed', first: () => head('GET', '/api/private'), isHalfClosed: true },
   { name: 'the hello of TLS', first: tlsHello },
   { name: 'random bytes', first: () => randomBytes(512) }
@@ -33,7 +39,7 @@ export const KINDS = [
 const BATCH = 100 // Opened together: fewer than wait for a server to accept them.
 
 /** Opens `count` connections of a kind. Each does what it does until it is ended by either side. */
-export const openHostile = async ({ first, then, everyMs, isDeaf, isHalfClosed }, port, count) => {
+export const openHostile = async ({ first, then, everyMs, isDeaf, isHalfClosed, leavesAfterMs }, port, count) => {
   const sockets = []
   while (sockets.length < count) {
     const batch = Array.from({ length: Math.min(BATCH, count - sockets.length) }, () => {
@@ -56,10 +62,10 @@ export const openHostile = async ({ first, then, everyMs, isDeaf, isHalfClosed }
     turn++
     for (const socket of sockets) if (socket.writable && socket.writableLength < 65_536) socket.write(then(turn))
   }, everyMs)
-  return {
-    end: () => {
-      clearInterval(timer)
-      for (const socket of sockets) socket.destroy()
-    }
+  const end = () => {
+    clearInterval(timer)
+    for (const socket of sockets) socket.destroy()
   }
+  if (leavesAfterMs !== undefined) setTimeout(end, leavesAfterMs)
+  return { end }
 }

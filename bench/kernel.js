@@ -41,8 +41,8 @@ const targetOf = (path) => {
   }
 }
 
-/** How many sockets a process holds open, whatever the other side knows of it. */
-export const openSockets = (pid) => readdirSync(`/proc/${pid}/fd`).filter(fd => targetOf(`/proc/${pid}/fd/${fd}`).startsWith('socket:')).length
+/** The sockets that a process holds open, each by a name of its own, whatever the other side knows of it. */
+export const openSockets = (pid) => readdirSync(`/proc/${pid}/fd`).map(fd => targetOf(`/proc/${pid}/fd/${fd}`)).filter(name => name.startsWith('socket:'))
 
 export const machine = () => {
   const model = readFileSync('/proc/cpuinfo', 'latin1').split('\n').find(line => line.startsWith('model name'))

@@ -81,7 +81,7 @@ const commands = {
     return { status: Number(sample.slice(9, 12)), text: sample }
   },
 
-  likes: () => Object.entries(kinds.kinds).map(([name, { like, status, fresh, large }]) => ({ name, like, status, fresh, large }))
+  likes: () => Object.entries(kinds.kinds).map(([name, { like, status, fresh, large, of }]) => ({ name, like, status, fresh, large, of }))
 }
 
 process.on('message', async ({ command, options }) => {

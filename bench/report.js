@@ -28,6 +28,8 @@ const issuedTable = (rows) => table(
   ['token', 'CPU µs a request', 'of it main thread', 'requests/s', 'p99 ms'],
   rows.map(one => [one.label, us(one.cpuUs), us(one.mainUs), count(one.requestsPerSecond), one.p99Ms.toFixed(1)]))
 
+const revocationTable = ({ rows, memory }) => `${issuedTable(rows)}\n\nMemory: ${memory.bytesEach.toFixed(0)} bytes for a user with a cutoff, ${memory.sessionBytesEach.toFixed(0)} for a session that has ended (at ${count(memory.number)}).`
+
 const targets = (judged) => table(['target', 'bound', 'measured', ''], judged.map(one => [
   one.name, `at ${one.bound} ${one.limit}`, one.value.toFixed(one.value < 20 ? 2 : 0), one.met ? 'met' : '**missed**'
 ]))
@@ -61,6 +63,7 @@ const pages = (results, judged) => [
   ['What a refusal costs', results.refusals && refusalTable(results.refusals)],
   ['`/api/public` beside other load', results.mixed && mixedTable(results.mixed)],
   ['With much to remember', results.growth && growthTable(results.growth)],
+  ['A Bearer token beside revocations', results.revocation && revocationTable(results.revocation)],
   ['Start', results.start && startTable(results.start)],
   ['What was tried against the floor', results.tries && triesTable(results.tries)],
   ['Targets', judged.length > 0 && targets(judged)]

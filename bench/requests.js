@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
-import { HOST, OTHER_ALGS } from './provider.js'
+import { HAS_ML_DSA, HOST, OTHER_ALGS } from './provider.js'
 import { createClient, createMint, createOtherMint, hashOf, tamper, unique } from './tokens.js'
 
 const CLIENTS = 8
+/** Of each sort of key one algorithm. */
+export const FORGED_ALGS = ['RS256', 'ES256', 'ES384', 'ES512', 'EdDSA']
 const PATH = '/api/private'
 export const HTU = `http://${HOST}${PATH}`
 
@@ -11,6 +13,10 @@ const http = (authorization, proof, path = PATH, more = '') => Buffer.from(
   (authorization === undefined ? '' : `Authorization: ${authorization}\r\n`) +
   (proof === undefined ? '' : `DPoP: ${proof}\r\n`) + more + '\r\n', 'latin1')
 
+/** A call of a tool, as clients of the Model Context Protocol send it. */
+const MESSAGE = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'read_orders', arguments: { customer: '81529', since: '2026-01-01', limit: 50, fields: ['id', 'state', 'total'] } } })
+const post = (authorization, path) => Buffer.from(`POST ${path} HTTP/1.1\r\nHost: ${HOST}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${MESSAGE.length}\r\n${authorization === undefined ? '' : `Authorization: ${authorization}\r\n`}\r\n${MESSAGE}`, 'latin1')
+
 /** JSON as deep as it is long. */
 const nested = (bytes) => Buffer.from('['.repeat(bytes / 2) + ']'.repeat(bytes / 2)).toString('base64url')
 
@@ -18,7 +24,7 @@ const nested = (bytes) => Buffer.from('['.repeat(bytes / 2) + ']'.repeat(bytes /
  * The kinds of request that a run can send. Each has the status and, where Holdfast names one, the error that its
  * answer must have; `fresh` ones are built for each sending and never sent twice, the others are sent over and over; `primed` ones
  * are sent once, with success, before they are measured. `like` names the accepted kind that a refusal is compared with:
- * the one that differs from it in a single thing.
+ * the one that differs from it in a single thing. `of: 'crowd'` is for a service whose provider has many keys.
  */
 export const createKinds = (provider) => {
   const mint = createMint(provider)
@@ -27,7 +33,7 @@ export const createKinds = (provider) => {
     const token = mint({ cnf: { jkt: client.jkt } })
     return { client, token, ath: hashOf(token) }
   })
-  const pool = { ES256: holders('ES256'), EdDSA: holders('EdDSA') }
+  const pool = { ES256: holders('ES256'), EdDSA: holders('EdDSA'), ...HAS_ML_DSA && { 'ML-DSA-44': holders('ML-DSA-44') } }
   const plain = Array.from({ length: CLIENTS }, () => mint())
   const mintBy = createOtherMint(provider)
   const byAlg = OTHER_ALGS.flatMap(({ algs }) => algs).map(alg => {
@@ -53,12 +59,25 @@ export const createKinds = (provider) => {
   const large = (like, error, make, more) => refused(like, error, make, { ...more, large: true })
   const refused = (like, error, make, more) => ({ status: 401, error, fresh: true, like, make, ...more })
 
+  // Without `kid`, and signed by none of many keys. What it is compared with names its key.
+  const forged = FORGED_ALGS.flatMap(alg => {
+    const make = header => alg === 'RS256' ? mint({}, header) : mintBy(alg, header)
+    return [
+      [`bearer-new-${alg}`, accepted(bearer(() => make()), { of: 'crowd' })],
+      [`token without kid, forged, ${alg}`, refused(`bearer-new-${alg}`, 'invalid_token', bearer(() => tamper(make({ kid: undefined }))), { of: 'crowd' })]
+    ]
+  })
+
   const kinds = {
     public: accepted(() => http(undefined, undefined, '/api/public'), { fresh: false }),
     bearer: accepted(i => http(`Bearer ${of(plain, i)}`), { fresh: false }),
     'bearer-new': accepted(bearer(() => mint())),
     dpop: accepted(dpop({})),
     'dpop-eddsa': accepted(dpop({}, undefined, 'EdDSA')),
+    ...HAS_ML_DSA && { 'dpop-ML-DSA-44': accepted(dpop({}, undefined, 'ML-DSA-44')) },
+    post: accepted(i => post(`Bearer ${of(plain, i)}`, '/orders'), { fresh: false }),
+    message: accepted(i => post(`Bearer ${of(plain, i)}`, '/mcp'), { fresh: false }),
+    'message without credentials': refused('message', null, () => post(undefined, '/mcp'), { fresh: false }),
     'dpop-new': accepted(() => {
       const client = createClient()
       const token = mint({ cnf: { jkt: client.jkt } })
@@ -69,6 +88,7 @@ export const createKinds = (provider) => {
     'opaque-new': accepted(() => http(`Bearer ${unique()}`)),
     certificate: accepted(() => http(`Bearer ${bound}`, undefined, PATH, `Client-Cert: :${provider.certificate}:\r\n`), { fresh: false }),
     ...Object.fromEntries(byAlg),
+    ...Object.fromEntries(forged),
     'certificate missing': refused('certificate', 'invalid_token', () => http(`Bearer ${bound}`), { fresh: false }),
 
     'no credentials': refused('bearer', null, () => http(), { fresh: false }),

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { expectKnown, readOptions } from './options.js'
 import { AUDIENCE, startProvider } from './provider.js'
 import { LOAD_CORE, ROOT, startLoad } from './processes.js'
 
-const PARTS = ['compare', 'gate', 'issued', 'refusals', 'mixed', 'start', 'growth']
+const PARTS = ['compare', 'gate', 'issued', 'refusals', 'mixed', 'start', 'growth', 'revocation']
 const APART = ['tries'] // Only when asked for.
 const PLANS = {
   full: { rounds: 7, seconds: 2, warmSeconds: 4, parts: PARTS },
@@ -14,19 +14,18 @@ const PLANS = {
 }
 const CHECK_TRIES = 4 // A run takes some 30 s.
 
-const { values: args } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    hostile: { type: 'boolean', default: false },
-    check: { type: 'boolean', default: false },
-    gate: { type: 'boolean', default: false },
-    'allow-busy': { type: 'boolean', default: false },
-    part: { type: 'string', multiple: true },
-    only: { type: 'string', multiple: true },
-    node: { type: 'string', multiple: true, default: [] },
-    help: { type: 'boolean', default: false }
-  }
+const args = readOptions({
+  quick: { type: 'boolean', default: false },
+  hostile: { type: 'boolean', default: false },
+  check: { type: 'boolean', default: false },
+  gate: { type: 'boolean', default: false },
+  'allow-busy': { type: 'boolean', default: false },
+  part: { type: 'string', multiple: true },
+  only: { type: 'string', multiple: true },
+  node: { type: 'string', multiple: true, default: [] },
+  help: { type: 'boolean', default: false }
 })
+expectKnown('part', args.part ?? [], [...PARTS, ...APART])
 
 if (args.help) {
   console.log(`npm run bench -- [--quick] [--check] [--hostile] [--gate] [--part NAME]... [--only ROW]... [--allow-busy]

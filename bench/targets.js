@@ -20,7 +20,11 @@ const keptMost = (results) => {
   return rows.length === 0 ? undefined : Math.max(...rows.map(({ cpuUs }) => cpuUs))
 }
 
+const revocationRow = (results, id) => results.revocation?.rows.find(one => one.id === id)?.cpuUs
+
 const TARGETS = [
+  ['Bearer with 0 cutoffs, CPU against no revocation', 'most', 1.02, r => ratio(revocationRow(r, 'revocation-0'), revocationRow(r, 'revocation-off'))],
+  ['Bearer with 100,000 cutoffs, CPU against no revocation', 'most', 1.02, r => ratio(revocationRow(r, 'revocation-100000'), revocationRow(r, 'revocation-off'))],
   ['Bearer, CPU against bare Fastify', 'most', 1.35, r => ratio(row(r, 'holdfast-bearer')?.cpuUs, row(r, 'bare-bearer')?.cpuUs)],
   ['DPoP, CPU against the floor', 'most', 1.12, r => ratio(row(r, 'holdfast-dpop')?.cpuUs, row(r, 'floor-dpop')?.cpuUs)],
   ['DPoP, main thread against the floor', 'most', 1.2, r => ratio(row(r, 'holdfast-dpop')?.mainUs, row(r, 'floor-dpop')?.mainUs)],
@@ -33,7 +37,7 @@ const TARGETS = [
   ['the gate at half load, ms that its p99 is above that of bare @fastify/http-proxy', 'most', 1, r => less(r.gate?.halfLoad?.gateP99Ms, r.gate?.halfLoad?.proxyP99Ms)],
   ['a kept token of any algorithm and issuer, CPU against RS256', 'most', 1.05, r => ratio(keptMost(r), issuedRow(r, 'issued-RS256'))],
   ['p99 of /api/public beside DPoP at 70 %, against as many public requests', 'most', 2, r => ratio(load(r, 'dpop')?.p99Ms, load(r, 'public, as many requests')?.p99Ms)],
-  ['the dearest refusal against what it would cost to accept', 'most', 1, r => r.refusals && Math.max(...r.refusals.refused.filter(one => !one.large).map(one => one.ratio))],
+  ['the dearest refusal against what it would cost to accept', 'most', 1, r => r.refusals && Math.max(...r.refusals.refused.filter(one => !one.large && !one.isTriedOften).map(one => one.ratio))],
   ['the dearest refusal of any size, beyond what Node spends on its bytes, against accepting', 'most', 5, r => r.refusals?.refused[0].beyondBytes === undefined ? undefined : Math.max(...r.refusals.refused.map(one => one.beyondBytes))],
   ['CPU with 1,000,000 remembered jtis against 10', 'most', 1.05, r => growthOf(r, 'remembered jtis')],
   ['CPU with 100,000 access tokens seen against 10', 'most', 1.05, r => growthOf(r, 'access tokens seen')],

@@ -21,21 +21,21 @@ export const createMint = ({ issuer, kid, privateJwk }) => {
   }
 }
 
-/** The rest of what a JWS signature by `alg` needs (RFC 7518 section 3.1, RFC 8037). */
+/** The rest of what a JWS signature by `alg` needs (RFC 7518 section 3.1, RFC 8037, RFC 9964). */
 const signerOf = (alg, key) => {
-  if (alg.startsWith('Ed')) return [null, key]
+  if (alg.startsWith('Ed') || alg.startsWith('ML')) return [null, key]
   const hash = `sha${alg.slice(2)}`
   if (alg.startsWith('PS')) return [hash, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST }]
   return [hash, alg.startsWith('ES') ? { key, dsaEncoding: 'ieee-p1363' } : key]
 }
 
-/** The same token by each of the other algorithms: a function of its name. */
+/** The same token by each of the other algorithms: a function of its name. `header` overrides single members. */
 export const createOtherMint = ({ issuer, others }) => {
   const keys = new Map(others.flatMap(({ algs, kid, privateJwk }) => algs.map(alg => [alg, { kid, key: createPrivateKey({ key: privateJwk, format: 'jwk' }) }])))
-  return (alg) => {
+  return (alg, header = {}) => {
     const { kid, key } = keys.get(alg)
     const iat = seconds()
-    const signed = `${part({ alg, typ: 'at+jwt', kid })}.${part({
+    const signed = `${part({ alg, typ: 'at+jwt', kid, ...header })}.${part({
       iss: issuer, sub: 'bench|00000000', aud: AUDIENCE, iat, exp: iat + 86_400, jti: unique(), client_id: 'bench', scope: 'openid read:messages'
     })}`
     const [hash, signer] = signerOf(alg, key)
@@ -43,9 +43,10 @@ export const createOtherMint = ({ issuer, others }) => {
   }
 }
 
-const CURVES = {
+const KEYS = {
   ES256: { type: 'ec', options: { namedCurve: 'P-256' }, members: ['crv', 'kty', 'x', 'y'], hash: 'sha256' },
-  EdDSA: { type: 'ed25519', options: {}, members: ['crv', 'kty', 'x'], hash: null }
+  EdDSA: { type: 'ed25519', options: {}, members: ['crv', 'kty', 'x'], hash: null },
+  'ML-DSA-44': { type: 'ml-dsa-44', options: {}, members: ['alg', 'kty', 'pub'], hash: null }
 }
 
 // By way of their encodings: on Node 20 the export of a key that was just generated deadlocks when a collection falls into it,
@@ -60,7 +61,7 @@ const generateKeyPair = (type, options) => {
 
 /** A client with its own key: `jkt` for its tokens (RFC 7638), and `prove` for a proof of its own for each request (RFC 9449). */
 export const createClient = (alg = 'ES256') => {
-  const { type, options, members, hash } = CURVES[alg]
+  const { type, options, members, hash } = KEYS[alg]
   const { privateKey, publicKey } = generateKeyPair(type, options)
   const whole = publicKey.export({ format: 'jwk' })
   const jwk = Object.fromEntries(members.map(name => [name, whole[name]]))

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { ParseArgsOptionDescriptor } from 'node:util'
-import { nameThatWasMeant } from '../lib/names.ts'
+import { nameThatWasMeant } from '../lib/suggestion.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import { NoAnswer } from './exchange.ts'
 import { createPaint, printable } from './show.ts'
@@ -27,8 +27,8 @@ export interface Tool<Known extends Options = Options> {
   readonly options: Known
   /** What `--help` says before the options. `run` is how the tool is started here. */
   readonly help: (run: string) => string
-  /** What it says after them. */
-  readonly ending?: string
+  /** What it says after them. `tenants` says whether a local tenant may stand in for what is not named. */
+  readonly ending?: (tenants: boolean) => string
 }
 
 export interface World {
@@ -38,14 +38,18 @@ export interface World {
   readonly program?: string | undefined
 }
 
+/** Whether local tenants can be found: only a clone has the script that starts them. */
+export const hasTenants = ({ program }: Pick<World, 'program'>): boolean => program === undefined
+
 /** Runs a tool. Returns its exit code. If it cannot do what was asked, it says so in a sentence, without a stack, and the code is 1. */
-export async function runTool<const Known extends Options> (tool: Tool<Known>, argv: readonly string[], { env, out, program }: World, run: (args: Arguments<Known>, paint: Paint) => Promise<number>): Promise<number> {
+export async function runTool<const Known extends Options> (tool: Tool<Known>, argv: readonly string[], world: World, run: (args: Arguments<Known>, paint: Paint) => Promise<number>): Promise<number> {
+  const { env, out, program } = world
   const paint = createPaint(out, env)
   const start = program === undefined ? `npm run ${tool.name} --` : `${program} ${tool.name}`
   try {
-    const args = readArguments(argv, tool.options, env, start)
+    const args = readArguments(argv, tool.options, program === undefined ? env : {}, start)
     if (args !== null) return await run(args, paint)
-    const parts = [tool.help(start), showOptions(tool.options), tool.ending ?? '']
+    const parts = [tool.help(start), showOptions(tool.options), tool.ending?.(hasTenants(world)) ?? '']
     out.write(`${parts.filter((part) => part !== '').join('\n\n')}\n`)
     return 0
   } catch (error) {
@@ -68,12 +72,12 @@ export interface Arguments<Known extends Options> {
   readonly positionals: readonly string[]
 }
 
-/** npm has options of these names itself, and may have been told them in its own configuration. */
+/** npm has options of these names itself, and may have them from its own configuration. */
 const OPTIONS_OF_NPM = new Set(['json', 'offline', 'scope'])
 
-/** Splits a command line into options and the rest. Null if only help was asked for. @throws BadUsage */
+/** Splits a command line into options and the rest. Null if only help was asked for. `env` holds what npm passes to a script, if one runs. @throws BadUsage */
 function readArguments<const Known extends Options> (argv: readonly string[], options: Known, env: NodeJS.ProcessEnv, start: string): Arguments<Known> | null {
-  // Without -- npm takes an option for its own, and the tool would do something else than it was told.
+  // Without -- npm takes an option for its own, and the tool would do something else.
   const kept = Object.keys(options).find((name) => !OPTIONS_OF_NPM.has(name) && env[`npm_config_${name.replaceAll('-', '_')}`] !== undefined)
   if (kept !== undefined) throw new BadUsage(`npm has kept --${kept} for itself. Write -- before the options: ${start} --${kept} ...`)
   try {

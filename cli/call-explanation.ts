@@ -16,8 +16,8 @@ import type { ProviderKeys } from './provider-keys.ts'
 import { lookUpRoute } from './route-lookup.ts'
 import { indent, title } from './show.ts'
 import type { Paint } from './show.ts'
-import { readTold, requirementsTold } from './told.ts'
-import type { Told } from './told.ts'
+import { readChallenge, requirementsIn } from './challenge.ts'
+import type { AnsweredChallenge } from './challenge.ts'
 
 /** What is known of the service that was called. */
 interface View {
@@ -28,7 +28,7 @@ interface View {
 }
 
 interface CallExplanation {
-  readonly told: Told
+  readonly answered: AnsweredChallenge
   /** What each check says, seen from here. */
   readonly explanation?: Explanation
   /** Why it was refused: as the answer tells, with what is known here of the cause; else as it looks from here. */
@@ -44,55 +44,55 @@ export async function explainCall (exchange: Exchange, options: CallOptions, pai
 
 /** Runs the checks of the service on a call that it refused: with its own settings if it is that of `npm run dev`, else with what caller and answer tell. */
 async function checkCall (exchange: Exchange, options: CallOptions): Promise<CallExplanation> {
-  const told = readTold(exchange.headers.get('www-authenticate') ?? '', exchange.body)
-  const { reason } = told
+  const answered = readChallenge(exchange.headers.get('www-authenticate') ?? '', exchange.body)
+  const { reason } = answered
   const { method, url } = exchange
   const local = options.tenant !== undefined && isAt(options.tenant, url) ? options.tenant : undefined
   const request = capturedRequest(method, new URL(url), Object.entries(exchange.requestHeaders))
   if (exchange.status === 404 && local !== undefined) {
     const route = await lookUpRoute(method, request.target, await readSettings(local.settings))
-    return route.kind === 'none' && route.methods.length > 0 ? { told, otherMethods: route.methods } : { told }
+    return route.kind === 'none' && route.methods.length > 0 ? { answered, otherMethods: route.methods } : { answered }
   }
-  if (exchange.status !== 401 && reason === undefined) return { told }
+  if (exchange.status !== 401 && reason === undefined) return { answered }
   const named = reason && explainRefusal({ reason, detail: undefined })
   // With 429 and 503 nothing is wrong with the request.
-  if (named !== undefined && named.status > 403) return { told, refusal: named }
-  const { settings, requirements, unknown } = local === undefined ? await foreignView(options, told) : await localView(request, local, told)
+  if (named !== undefined && named.status > 403) return { answered, refusal: named }
+  const { settings, requirements, unknown } = local === undefined ? await foreignView(options, answered) : await localView(request, local, answered)
   const keys = unknown.includes('token.iss') ? undefined : openKeys(settings)
   try {
-    const explanation = await explainRequest(request, { settings, now: Date.now() / 1000, candidates: keys?.candidates, requirements, unknown })
+    const explanation = await explainRequest(request, { settings, now: Date.now() / 1000, candidates: keys?.candidates, requirements, unknown, answeredNonce: exchange.headers.get('dpop-nonce') ?? undefined })
     const seen = explanation.refusal
-    return { told, explanation, refusal: named === undefined || reason === seen?.reason ? seen : named }
+    return { answered, explanation, refusal: named === undefined || reason === seen?.reason ? seen : named }
   } finally {
     await keys?.close()
   }
 }
 
 /** A route that is not in routes/api is judged by what its answer tells. */
-async function localView ({ method, target }: CapturedRequest, tenant: Tenant, told: Told): Promise<View> {
+async function localView ({ method, target }: CapturedRequest, tenant: Tenant, answered: AnsweredChallenge): Promise<View> {
   const settings = await readSettings(tenant.settings)
   const route = await lookUpRoute(method, target, settings)
-  return { settings, requirements: route.kind === 'guarded' ? route.requirements : requirementsTold(told), unknown: [] }
+  return { settings, requirements: route.kind === 'guarded' ? route.requirements : requirementsIn(answered), unknown: [] }
 }
 
 const NOT_KNOWN = '(not known here)'
 
 /** It is taken to trust the provider that was asked for the token, and to see the URL that was called. */
-async function foreignView ({ issuer, audience }: CallOptions, told: Told): Promise<View> {
+async function foreignView ({ issuer, audience }: CallOptions, answered: AnsweredChallenge): Promise<View> {
   const defaults = await readSettings({ IDP_DOMAIN: 'provider.invalid', IDP_AUDIENCE: NOT_KNOWN })
   const settings: Settings = {
     ...defaults,
     // The algorithms are not known either: the service accepts the one of its provider.
-    issuers: [{ ...defaults.issuers[0]!, issuer: issuer || NOT_KNOWN, audience: audience ?? NOT_KNOWN, algs: JWS_ALGS, dpopMode: modeOf(told) }],
-    dpopMode: modeOf(told),
-    DPOP_NONCE: told.error === 'use_dpop_nonce' ? 'required' : 'off',
-    DPOP_ALGS: told.algs as Settings['DPOP_ALGS'] | undefined ?? defaults.DPOP_ALGS
+    issuers: [{ ...defaults.issuers[0]!, issuer: issuer || NOT_KNOWN, audience: audience ?? NOT_KNOWN, algs: JWS_ALGS, dpopMode: modeOf(answered) }],
+    dpopMode: modeOf(answered),
+    DPOP_NONCE: answered.error === 'use_dpop_nonce' ? 'required' : 'off',
+    DPOP_ALGS: answered.algs as Settings['DPOP_ALGS'] | undefined ?? defaults.DPOP_ALGS
   }
   const unknown = [...issuer === '' ? ['token.iss'] : [], ...audience === undefined ? ['token.aud'] : []]
-  return { settings, requirements: requirementsTold(told), unknown }
+  return { settings, requirements: requirementsIn(answered), unknown }
 }
 
-function modeOf ({ schemes, error }: Told): DpopMode {
+function modeOf ({ schemes, error }: AnsweredChallenge): DpopMode {
   // The challenge that brings a nonce stands alone in every mode.
   if (schemes.length !== 1 || error === 'use_dpop_nonce') return 'ALLOWED'
   return schemes[0] === 'DPoP' ? 'REQUIRED' : 'DISABLED'
@@ -130,7 +130,7 @@ const BY_STATUS: Readonly<Record<number, string>> = {
   404: 'There is no such path. Is the prefix of a proxy missing in --url?'
 }
 
-function showVerdict (status: number, { told, explanation, refusal, otherMethods }: CallExplanation, paint: Paint): string {
+function showVerdict (status: number, { answered, explanation, refusal, otherMethods }: CallExplanation, paint: Paint): string {
   const checks = explanation === undefined ? '' : title(paint, 'Checks, as seen from here') + showChecks(explanation, paint)
   if (refusal === undefined) {
     const why = otherMethods === undefined ? BY_STATUS[status] : `The path is there, but not with this method. It takes ${otherMethods.join(', ')}.`
@@ -138,9 +138,9 @@ function showVerdict (status: number, { told, explanation, refusal, otherMethods
   }
   const option = OPTIONS[refusal.reason]
   const lines = [
-    ...told.reason === undefined ? ['The answer names no reason. This is what the checks here say.'] : [],
-    ...told.reason !== undefined && explanation !== undefined && explanation.refusal?.reason !== told.reason ? [disagreement(explanation)] : [],
-    ...loginLines(told, paint),
+    ...answered.reason === undefined ? ['The answer names no reason. This is what the checks here say.'] : [],
+    ...answered.reason !== undefined && explanation !== undefined && explanation.refusal?.reason !== answered.reason ? [disagreement(explanation)] : [],
+    ...loginLines(answered, paint),
     showAdvice(refusal, paint),
     ...option === undefined ? [] : [`${paint('cyan', 'Option')}          ${option}`]
   ]
@@ -148,7 +148,7 @@ function showVerdict (status: number, { told, explanation, refusal, otherMethods
 }
 
 /** What the challenge asks for (RFC 9470 section 3), and the same as parameters of an authorization request. */
-function loginLines ({ error, acrValues, maxAgeSeconds }: Told, paint: Paint): string[] {
+function loginLines ({ error, acrValues, maxAgeSeconds }: AnsweredChallenge, paint: Paint): string[] {
   if (error !== 'insufficient_user_authentication') return []
   const asked = [
     ...acrValues === undefined ? [] : [`acr_values=${acrValues.join(' ')}`],

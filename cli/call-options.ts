@@ -17,19 +17,22 @@ const options = {
   audience: { ...text, value: 'URI', says: 'the identifier of the API', env: 'CALL_AUDIENCE' },
   'client-id': { ...text, value: 'ID', says: 'the client, for its client credentials', env: 'CALL_CLIENT_ID' },
   'client-secret': { ...text, value: 'TEXT', says: 'better from the environment', env: 'CALL_CLIENT_SECRET' },
-  body: { ...text, value: 'form|json', says: 'how the token request is sent; form unless told' },
+  body: { ...text, value: 'form|json', says: 'how the token request is sent; default: form' },
   param: { ...list, value: 'NAME=VALUE', says: 'one more parameter of the token request, such as resource=URI; with --user of the login, such as max_age=60' },
-  alg: { ...text, value: 'ALG', says: 'of the proof: ES256 unless told' },
+  alg: { ...text, value: 'ALG', says: 'of the proof: default: ES256' },
   htu: { ...text, value: 'URL', says: 'sign the proof for this URL instead of the one called' },
   cert: { ...text, value: 'FILE', says: 'show this certificate, in PEM, to the API and to the provider (RFC 8705)' },
   key: { ...text, value: 'FILE', says: 'its private key, unless the same file has it' },
   cacert: { ...text, value: 'FILE', says: 'believe only these authorities, in PEM' },
   header: { ...list, value: '"NAME: VALUE"', says: 'one more header of the call' },
-  data: { ...text, value: 'TEXT', says: 'the body of the call, as a form unless a header says otherwise; POST unless told' },
-  json: { ...text, value: 'JSON', says: 'the body of the call, as JSON; POST unless told' },
+  data: { ...text, value: 'TEXT', says: 'the body of the call, as a form unless a header says otherwise; default: POST' },
+  json: { ...text, value: 'JSON', says: 'the body of the call, as JSON; default: POST' },
   'no-token': { ...flag, says: 'call without a token' },
   full: { ...flag, says: 'show tokens and proofs whole' }
 } as const
+
+const LOCAL_TENANT = ` Without these options, the local tenant of \`npm run dev\` is used:
+if several run, the one at --url, else the oldest.`
 
 export const TOOL = {
   name: 'call',
@@ -41,17 +44,21 @@ export const TOOL = {
   ${run} --dpop GET /api/private
   ${run} GET /api/private-scoped --scope read:messages
   ${run} POST /api/orders --json '{"item": 1}'`,
-  ending: `If you already have a token, set CALL_TOKEN. Without these options, the local tenant of \`npm run dev\` is used:
-if several run, the one at --url, else the oldest.
+  ending: (tenants) => `If you already have a token, set CALL_TOKEN.${tenants ? LOCAL_TENANT : ''}
 Exit code: 0 if the API answered 2xx, else 1.`
 } as const satisfies Tool
 
 export type CallOptions = ReturnType<typeof readCallOptions>
 
-/** An option wins over the environment, which wins over the local tenant. @throws BadUsage */
-export function readCallOptions ({ values, positionals }: Arguments<typeof options>, env: NodeJS.ProcessEnv, tenants: readonly Tenant[]) {
+/**
+ * An option wins over the environment, which wins over the local tenant.
+ * @param tenants undefined if there can be none
+ * @throws BadUsage
+ */
+export function readCallOptions ({ values, positionals }: Arguments<typeof options>, env: NodeJS.ProcessEnv, tenants?: readonly Tenant[]) {
   const { path, ...rest } = target(positionals)
   const pick = (name: 'url' | 'issuer' | 'audience' | 'client-id' | 'client-secret'): string | undefined => values[name] ?? (env[options[name].env] || undefined)
+  const noTenant = tenants === undefined ? '' : 'no local tenant is running (npm run dev starts one): '
   const tenant = tenantAt(tenants, /^https?:/i.test(path) ? path : pick('url'))
   const issuer = pick('issuer')
   // A secret of the local tenant is nothing for another provider.
@@ -61,7 +68,7 @@ export function readCallOptions ({ values, positionals }: Arguments<typeof optio
   const isTyped = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')
   const call = {
     method: rest.method ?? (payload === undefined ? 'GET' : 'POST'),
-    url: join(pick('url') ?? tenant?.url, path),
+    url: join(pick('url') ?? tenant?.url, path, noTenant),
     tenant,
     payload: payload?.text,
     dpop: values.dpop === true,
@@ -70,7 +77,7 @@ export function readCallOptions ({ values, positionals }: Arguments<typeof optio
     headers: { ...payload !== undefined && !isTyped && { 'Content-Type': payload.type }, ...headers },
     full: values.full === true,
     tls: readTls(values),
-    /** One that is there already; null for a call without one. */
+    /** An existing one; null for a call without one. */
     token: values['no-token'] === true ? null : env['CALL_TOKEN'] || undefined,
     issuer: issuer ?? local?.issuer ?? '',
     audience: pick('audience') ?? local?.audience,
@@ -84,7 +91,7 @@ export function readCallOptions ({ values, positionals }: Arguments<typeof optio
   const { token, body, method } = call
   if (body !== 'form' && body !== 'json') throw new BadUsage(`--body is form or json, not "${body}": it says how the token request is sent. --data and --json are the body of the call`)
   if (payload !== undefined && (method === 'GET' || method === 'HEAD')) throw new BadUsage(`a ${method} request has no body: call with POST, PUT or PATCH, or without --${payload.option}`)
-  if (token === undefined) requireProvider(call)
+  if (token === undefined) requireProvider(call, noTenant)
   if (token !== undefined && call.login !== undefined) throw new BadUsage('--user gets a new token, so it cannot be combined with CALL_TOKEN or --no-token')
   if (token !== undefined && call.dpop) throw new BadUsage('--dpop gets a new token bound to a fresh key, so it cannot be combined with CALL_TOKEN or --no-token')
   return { ...call, body } as const
@@ -92,7 +99,7 @@ export function readCallOptions ({ values, positionals }: Arguments<typeof optio
 
 /** Only the local tenant logs people in without a page. */
 function readLogin (user: string, tenant: Tenant | undefined): Login {
-  if (tenant?.loginClient === undefined) throw new BadUsage('--user is for the users of the local tenant (npm run dev). For another login, set CALL_TOKEN to its token')
+  if (tenant?.loginClient === undefined) throw new BadUsage('--user is for the users of the local tenant of a clone (`npm run dev`). For another login, set CALL_TOKEN to its token')
   return { ...tenant.loginClient, user }
 }
 
@@ -129,10 +136,10 @@ function target (positionals: readonly string[]): { method: string | undefined, 
   return { method: first.toUpperCase(), path: second }
 }
 
-function join (base: string | undefined, path: string): string {
+function join (base: string | undefined, path: string, noTenant: string): string {
   if (/^https?:\/\//i.test(path)) return checkedUrl(path)
   if (!path.startsWith('/')) throw new BadUsage(`"${path}" is neither a path that starts with / nor a URL`)
-  if (base === undefined) throw new BadUsage('no local tenant is running (npm run dev starts one): say with --url where the API is')
+  if (base === undefined) throw new BadUsage(`${noTenant}say with --url where the API is`)
   return checkedUrl(base.replace(/\/$/, '') + path)
 }
 
@@ -141,8 +148,8 @@ function checkedUrl (url: string): string {
   return url
 }
 
-function requireProvider ({ issuer, clientId, clientSecret, tls }: Readonly<Record<'issuer' | 'clientId' | 'clientSecret', string>> & { readonly tls: ClientTls | undefined }): void {
-  if (issuer === '') throw new BadUsage('no local tenant is running (npm run dev starts one): name a provider with --issuer, or call with --no-token')
+function requireProvider ({ issuer, clientId, clientSecret, tls }: Readonly<Record<'issuer' | 'clientId' | 'clientSecret', string>> & { readonly tls: ClientTls | undefined }, noTenant: string): void {
+  if (issuer === '') throw new BadUsage(`${noTenant}name a provider with --issuer, or call with --no-token`)
   if (!/^https?:\/\//i.test(issuer)) throw new BadUsage(`the issuer is a URL with its scheme, such as https://${issuer}/`)
   checkedUrl(issuer)
   if (clientId === '') throw new BadUsage('which client asks for the token? --client-id or CALL_CLIENT_ID')

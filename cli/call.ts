@@ -1,5 +1,5 @@
 import { hash, X509Certificate } from 'node:crypto'
-import { BadUsage, runTool } from './arguments.ts'
+import { BadUsage, hasTenants, runTool } from './arguments.ts'
 import type { World } from './arguments.ts'
 import { readCallOptions, TOOL } from './call-options.ts'
 import type { CallOptions } from './call-options.ts'
@@ -18,7 +18,7 @@ export interface CallWorld extends World {
 
 /** Makes one call as the arguments say and shows all of it. Returns the exit code: 0 for a 2xx, else 1. */
 export function call (argv: readonly string[], world: CallWorld): Promise<number> {
-  return runTool(TOOL, argv, world, (args, paint) => run(readCallOptions(args, world.env, world.tenants ?? []), world, paint))
+  return runTool(TOOL, argv, world, (args, paint) => run(readCallOptions(args, world.env, hasTenants(world) ? world.tenants ?? [] : undefined), world, paint))
 }
 
 async function run (options: CallOptions, { env, out }: World, paint: Paint): Promise<number> {

@@ -15,6 +15,8 @@ export interface Capture {
   status?: number
   /** The `WWW-Authenticate` of the answer. */
   challenge?: string
+  /** The `DPoP-Nonce` of the answer. */
+  answeredNonce?: string
   /** When that was, in Unix seconds. */
   at?: number
   /** What could not be read, and what was assumed. */

@@ -1,8 +1,9 @@
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
-import { createIntrospection } from '../lib/guard/create-introspection.ts'
-import { createKeys } from '../lib/guard/create-issuers.ts'
-import { rulesOfIssuer } from '../lib/guard/issuer-rules.ts'
+import { createIntrospection } from '../lib/assembly/create-introspection.ts'
+import { createKeys } from '../lib/assembly/create-issuers.ts'
+import { rulesOfIssuer } from '../lib/assembly/issuer-rules.ts'
 import { createEndpointFinder } from '../lib/introspection/endpoint.ts'
+import { decodeJsonObject } from '../lib/jose/jws.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import type { ProviderFailureWord } from '../lib/provider/provider-failure.ts'
 import { parseIssuer } from '../lib/provider/provider-url.ts'
@@ -11,27 +12,37 @@ import type { Refusal } from '../lib/refusal.ts'
 import type { IntrospectionSettings, IssuerSettings } from '../lib/settings/issuer-settings.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
+import { printable } from '../lib/printable.ts'
 import { closeIssuer } from '../lib/token/issuer-table.ts'
 import type { TokenIntrospection } from '../lib/token/issuer-table.ts'
+import type { TokenClaims } from '../lib/token/jwt-checks.ts'
+import { isJwt } from '../lib/token/token-kind.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-import { fault, fine } from './findings.ts'
+import { failureText, fault, fine, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
+import { NoToken, obtainToken } from './obtain-token.ts'
 
 const COVERS = { opaque: 'tokens that are no JWTs', jwt: 'JWTs, after their own checks', all: 'all tokens' } as const
 
-/** Asks the issuer about a token that nobody has issued, as the service would. Empty if the issuer is never asked. */
-export async function checkIntrospection (issuer: IssuerSettings, settings: Settings): Promise<Finding[]> {
-  if (!issuer.introspection) return []
+/** Asks the issuer about a made-up token, and about one of its own, as the service would. Empty if the issuer is never asked. */
+export async function checkIntrospection (issuer: IssuerSettings, settings: Settings, env: NodeJS.ProcessEnv): Promise<Finding[]> {
+  if (!isAsked(issuer)) return []
   try {
     const endpoint = await findEndpoint(issuer, issuer.introspection, settings)
     const { covers, clientId } = issuer.introspection
-    return [fine(`It is asked about ${COVERS[covers]}, at ${endpoint}, as the client ${clientId}.`), await askAboutNothing(issuer, issuer.introspection, settings)]
+    const made = await askAboutNothing(issuer, issuer.introspection, settings)
+    const first = [fine(`It is asked about ${COVERS[covers]}, at ${endpoint}, as the client ${clientId}.`), made]
+    return made.kind === 'fine' ? [...first, await askAboutOwn(issuer, settings, env)] : first
   } catch (error) {
     if (error instanceof SettingsError) return error.problems.map(problem => fault(problem, 'Correct it where it stands: docs/configuration.md lists every setting.'))
-    if (error instanceof ProviderFailure) return [failed(error.word, error.message)]
+    if (error instanceof ProviderFailure) return [failed(error.word, failureText(error))]
     throw error
   }
 }
+
+type AskedIssuer = IssuerSettings & { readonly introspection: IntrospectionSettings }
+
+const isAsked = (issuer: IssuerSettings): issuer is AskedIssuer => issuer.introspection !== undefined
 
 async function findEndpoint ({ issuer }: IssuerSettings, { endpoint }: IntrospectionSettings, { HTTP_PROXY: httpProxy, HTTPS_PROXY: httpsProxy, NO_PROXY: noProxy }: Settings): Promise<string> {
   const exchange = createTransport({ httpProxy, httpsProxy, noProxy }).open()
@@ -46,16 +57,51 @@ async function askAboutNothing (issuer: IssuerSettings, { clientId }: Introspect
   const parts = await openIntrospection(issuer, settings)
   const token = processSurroundings.randomBytes(32).toString('base64url')
   try {
-    const refusal = await new Promise<Refusal | null>(resolve => {
-      parts.introspection.inquiry.claimsOf(token, true, rulesOfIssuer(issuer, settings), Date.now() / 1000, error => resolve(error as Refusal | null))
-    })
+    const refusal = await ask(parts.introspection, token, issuer, settings)
     if (refusal?.reason === 'token_inactive') return fine(`It takes the credentials of ${clientId}, and says of a made-up token that it is not active.`)
     if (refusal?.reason !== 'introspection_unavailable') return fault('It says of a made-up token that it is active: every text would be a token.', 'Look at the endpoint: it must check the token that it is asked about.')
-    const { failure, detail } = refusal.detail!
-    return failed(failure as ProviderFailureWord, detail === undefined ? String(failure) : `${failure}: ${detail}`)
+    return unavailable(refusal)
   } finally {
     await parts.close()
   }
+}
+
+/** Some providers answer an asking client only about the tokens that are meant for it, and a made-up token does not show that. */
+async function askAboutOwn (issuer: AskedIssuer, settings: Settings, env: NodeJS.ProcessEnv): Promise<Finding> {
+  const { covers, clientId } = issuer.introspection
+  const parts = await openIntrospection(issuer, settings)
+  try {
+    const { text, whose } = await obtainToken(issuer, settings, env)
+    if (covers !== 'all' && isJwt(text) !== (covers === 'jwt')) return warning(`The token ${whose} is ${covers === 'jwt' ? 'no JWT, and it is asked about JWTs alone' : 'a JWT, and it is asked about other tokens alone'}.`)
+    const refusal = await ask(parts.introspection, text, issuer, settings)
+    if (refusal === null) return fine(`It says of a token ${whose} that it is active.`)
+    if (refusal.reason === 'introspection_unavailable') return unavailable(refusal)
+    if (refusal.reason !== 'token_inactive') return warning(`It says of a token ${whose} that it is active, but what it says of it would be refused: ${refusal.reason}.`, `docs/errors.md says what ${refusal.reason} means.`)
+    return fault(`It says of a token ${whose} that it is not active${audienceOf(text, clientId)}. Such tokens would get 401.`, `Some providers answer only about tokens whose \`aud\` names the client that asks. Have this one write ${clientId} into \`aud\` beside the API: docs/providers.md says how. If the token has expired or was revoked, try another one.`)
+  } catch (error) {
+    if (error instanceof NoToken) return warning(`It was not asked about a token of its own: ${error.message}.`, 'To try that, set CALL_CLIENT_ID and CALL_CLIENT_SECRET to a client that may get tokens by client credentials, or CALL_TOKEN to a token.')
+    throw error
+  } finally {
+    await parts.close()
+  }
+}
+
+/** What `aud` of a JWT lacks. */
+function audienceOf (text: string, clientId: string): string {
+  const aud = isJwt(text) ? decodeJsonObject(text.split('.')[1]!)?.aud : clientId
+  const names: unknown[] = Array.isArray(aud) ? aud : [aud]
+  return names.includes(clientId) ? '' : `; its aud, ${printable(names.map(String))}, does not name the asking client ${clientId}`
+}
+
+/** Asks as for a request with that token. Its own checks do not matter here. */
+function ask ({ inquiry }: TokenIntrospection, token: string, issuer: IssuerSettings, settings: Settings): Promise<Refusal | null> {
+  const rules = rulesOfIssuer(issuer, settings)
+  const claims = isJwt(token) ? decodeJsonObject(token.split('.')[1]!) : undefined
+  return new Promise(resolve => {
+    const done = (error: Error | null): void => resolve(error as Refusal | null)
+    if (claims) inquiry.confirm(token, rules, claims as unknown as TokenClaims, done)
+    else inquiry.claimsOf(token, true, rules, Date.now() / 1000, done)
+  })
 }
 
 /** What the service asks an issuer with. Only for an issuer that has introspection. @throws SettingsError, ProviderFailure */
@@ -66,8 +112,13 @@ export async function openIntrospection (issuer: IssuerSettings, settings: Setti
   return { introspection, close: () => closeIssuer({ introspection, keys }) }
 }
 
-/** What the answers to a client mean that cannot be told apart from other faults by the word alone. */
+/** What the answers to a client mean that the word alone does not set apart from other faults. */
 const REFUSED = /^status: (?:400|401|403)$/
+
+function unavailable ({ detail }: Refusal): Finding {
+  const { failure, detail: more } = detail!
+  return failed(failure as ProviderFailureWord, more === undefined ? String(failure) : `${failure}: ${more}`)
+}
 
 function failed (word: ProviderFailureWord, says: string): Finding {
   const { meaning, cure } = PROVIDER_FAULTS[word]

@@ -6,10 +6,10 @@ import type { FetchedKeys } from '../lib/provider/fetch-key-set.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import { parseConfiguredJwksUri, parseIssuer } from '../lib/provider/provider-url.ts'
 import { createTransport } from '../lib/provider/transport.ts'
-import type { Answer, Exchange } from '../lib/provider/transport.ts'
+import type { ProviderAnswer, ProviderSession } from '../lib/provider/transport.ts'
 import type { IssuerSettings } from '../lib/settings/issuer-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { fault, fine, warning } from './findings.ts'
+import { failureText, fault, fine, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
 
 type ProviderSettings = Pick<Settings, 'IDP_CLOCK_TOLERANCE_SECONDS' | 'HTTP_PROXY' | 'HTTPS_PROXY' | 'NO_PROXY'>
@@ -27,7 +27,7 @@ export async function checkProvider (provider: IssuerSettings, settings: Provide
   const offsets: number[] = []
   const exchange = createTransport({ httpProxy, httpsProxy, noProxy }).open()
   let asked = ''
-  const watched: Exchange = {
+  const watched: ProviderSession = {
     close: exchange.close,
     async get (url) {
       asked = url
@@ -44,7 +44,7 @@ export async function checkProvider (provider: IssuerSettings, settings: Provide
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
     const { meaning, cure } = PROVIDER_FAULTS[error.word]
-    findings.push(fault(`The keys could not be fetched: GET ${asked}: ${error.message} (${meaning}).`, `Look at this: ${cure}.`))
+    findings.push(fault(`The keys could not be fetched: GET ${asked}: ${failureText(error)} (${meaning}).`, `Look at this: ${cure}.`))
   } finally {
     exchange.close()
   }
@@ -75,7 +75,7 @@ function judgeKeys ({ keys, passedOver }: FetchedKeys, algs: readonly JwsAlg[]):
  * By how many seconds the clock of the provider is surely ahead (or, below zero, behind), whatever the way took. `Date` has whole
  * seconds, and an answer out of a cache is as old as its `Age`.
  */
-function clockOffset ({ headers = {} }: Answer, sentMs: number, receivedMs: number): number[] {
+function clockOffset ({ headers = {} }: ProviderAnswer, sentMs: number, receivedMs: number): number[] {
   const age = headers['age'] === undefined ? 0 : Number(headers['age'])
   const madeAt = Date.parse(String(headers['date'])) / 1000 + age
   if (Number.isNaN(madeAt)) return []
@@ -85,7 +85,7 @@ function clockOffset ({ headers = {} }: Answer, sentMs: number, receivedMs: numb
 }
 
 function judgeClock (offsets: readonly number[], tolerance: number): Finding[] {
-  if (offsets.length === 0) return [warning('No answer of the provider told the time, so the clocks were not compared.')]
+  if (offsets.length === 0) return [warning('No answer of the provider has a date, so the clocks were not compared.')]
   // A cache may be wrong about one answer; a clock is wrong about all of them.
   const nearest = offsets.toSorted((a, b) => Math.abs(a) - Math.abs(b))[0]!
   if (nearest === 0) return [fine('Its clock and the one of this machine agree.')]

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { STORE_FAULTS } from '../explain/faults.ts'
 import { createReplayStore } from '../lib/replay/create-store.ts'
+import { hostsOf, parseReplayUrl } from '../lib/replay/redis/replay-url.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { reportStart } from '../lib/settings/start-report.ts'
 import { processSurroundings } from '../server/surroundings.ts'
@@ -17,18 +18,23 @@ export async function checkStore (settings: Settings): Promise<Finding[]> {
   if (replay === undefined) return [fine('It is not used: DPoP is switched off.')]
   if (replay.kind === 'off') return [warning('DPOP_REPLAY is off: a proof that was seen on its way can be sent again until it is too old.', 'Use memory for one instance, or a redis:// URL for several.')]
   if (!('hosts' in replay)) return [fine('It is the memory of the process. Several instances must share a Redis (docs/scaling.md).')]
-  const where = replay.hosts.join(', ')
-  const store = await createReplayStore({ store: settings.DPOP_REPLAY, maxRecords: settings.DPOP_REPLAY_MAX, onEvent: () => {}, surroundings: processSurroundings })
+  return checkRedis(settings.DPOP_REPLAY, { works: 'records proofs', lost: 'Requests with DPoP would get 503' })
+}
+
+/** Opens a Redis as the service does, and waits until it would record. */
+export async function checkRedis (url: string, { works, lost }: { readonly works: string, readonly lost: string }): Promise<Finding[]> {
+  const where = hostsOf(parseReplayUrl(url)).join(', ')
+  const store = await createReplayStore({ store: url, maxRecords: 1, onEvent: () => {}, surroundings: processSurroundings })
   try {
     for (let waitedMs = 0; waitedMs < LONGEST_MS && !store.state().ready; waitedMs += STEP_MS) await delay(STEP_MS)
     const { ready, reason } = store.state()
     if (!ready) {
       const { meaning, cure } = STORE_FAULTS[reason as keyof typeof STORE_FAULTS]
-      return [fault(`Redis at ${where} cannot be used: ${reason} (${meaning}). Requests with DPoP would get 503.`, `Do this: ${cure}.`)]
+      return [fault(`Redis at ${where} cannot be used: ${reason} (${meaning}). ${lost}.`, `Do this: ${cure}.`)]
     }
-    const works = fine(`Redis at ${where} records proofs.`)
-    if (reason === 'policy_unknown') return [works, warning('It does not say whether it may evict records.', 'Give the user the right to INFO (+info), or check that maxmemory-policy is noeviction.')]
-    return [works, fine('Its policy keeps what is recorded.')]
+    const isUsed = fine(`Redis at ${where} ${works}.`)
+    if (reason === 'policy_unknown') return [isUsed, warning('It does not say whether it may evict records.', 'Give the user the right to INFO (+info), or check that maxmemory-policy is noeviction.')]
+    return [isUsed, fine('Its policy keeps what is recorded.')]
   } finally {
     await store.close()
   }

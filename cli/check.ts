@@ -1,6 +1,7 @@
 import { readSettings } from '../holdfast.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
+import { SECRET_PARTS } from '../lib/settings/revocation-settings.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { CollectedSettings, SettingsSources } from '../lib/settings/sources.ts'
 import { settingNames, settingSpec } from '../lib/settings/specs.ts'
@@ -10,6 +11,7 @@ import type { Tool, World } from './arguments.ts'
 import { checkCertificates } from './check-certificates.ts'
 import { checkIntrospection } from './check-introspection.ts'
 import { checkProvider, DOMAIN_WITH_SCHEME } from './check-provider.ts'
+import { checkRevocation } from './check-revocation.ts'
 import { checkStore } from './check-store.ts'
 import { fault, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
@@ -24,13 +26,13 @@ const TOOL = {
   name: 'check',
   options: {},
   help: (run) => `Says whether the service could work with its settings: reads them as the service does, says where each one
-comes from, asks the identity provider for its keys and about a made-up token (if introspection is on), compares the
-clocks, and tries the replay store.
+comes from, asks the identity provider for its keys and about tokens (if introspection is on), compares the
+clocks, tries the replay store, and looks at the store of revocations and at each transmitter.
 
   ${run.replace(/ --$/, '')}
 
 Run it where the service runs, with the same environment. Secrets are not shown.`,
-  ending: 'Exit code: 0 if all is well, 1 if something is not.'
+  ending: () => 'Exit code: 0 if all is well, 1 if something is not.'
 } as const satisfies Tool
 
 /** Checks settings, provider and store. Returns the exit code: 0 if nothing is wrong, else 1. */
@@ -49,12 +51,13 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
     if (settings instanceof SettingsError) {
       tell('', settings.problems.map((problem) => fault(problem, 'Correct it where it stands: docs/configuration.md lists every setting.')))
     } else {
-      // A domain with a scheme is told as a fault of the provider below.
+      // A domain with a scheme is reported as a fault of the provider below.
       tell('', startWarnings(settings).slice(settings.issuers.length === 0 ? 1 : 0).map((text) => warning(text)))
       if (settings.issuers.length === 0) tell('Identity provider', [DOMAIN_WITH_SCHEME])
-      for (const issuer of settings.issuers) tell(`Identity provider ${issuer.issuer}`, [...await checkProvider(issuer, settings, Date.now), ...await checkIntrospection(issuer, settings)])
+      for (const issuer of settings.issuers) tell(`Identity provider ${issuer.issuer}`, [...await checkProvider(issuer, settings, Date.now), ...await checkIntrospection(issuer, settings, env)])
       if (settings.CLIENT_CERTIFICATE !== 'off') tell('Certificates of clients', checkCertificates(settings))
       tell('Replay store', await checkStore(settings))
+      for (const [name, findings] of await checkRevocation(settings)) tell(name, findings)
     }
     const faults = found.filter(({ kind }) => kind === 'fault')
     out.write(title(paint, 'Result') + showResult(faults, paint))
@@ -78,12 +81,17 @@ function showSettings ({ values, origins }: CollectedSettings, settings: Setting
     const { secret, unset, schema } = settingSpec(name)
     const { [name]: origin = schema.default === undefined ? 'not set' : 'default' } = origins
     const value = settings?.[name] ?? values[name] ?? schema.default ?? unset
-    const text = Array.isArray(value) ? value.join(' ') : typeof value === 'object' ? JSON.stringify(value) : String(value)
+    const text = Array.isArray(value) ? value.join(' ') : typeof value === 'object' ? JSON.stringify(value, withoutSecret) : String(value)
     // Before an @ there may be a password, in a value that is not usable too.
     const isHidden = origins[name] !== undefined && (secret === true || text.includes('@'))
     const line = `${name.padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : printableLine(text)}`
     return `  ${origins[name] === undefined ? paint('dim', line) : line}\n`
   }).join('')
+}
+
+/** Names of a file or a variable are no secret. */
+function withoutSecret (name: string, value: unknown): unknown {
+  return SECRET_PARTS.has(name) && typeof value === 'string' ? '(not shown)' : value
 }
 
 const MARKS = { fine: ['green', '\u2713'], warning: ['yellow', '!'], fault: ['red', '\u2717'] } as const

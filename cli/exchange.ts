@@ -63,7 +63,7 @@ export function readObject ({ body }: Exchange): Record<string, unknown> {
   return asObject(parseJson(body)) ?? {}
 }
 
-/** The request as a service sees it that nobody stands in front of. */
+/** The request as a service without a proxy sees it. */
 export function capturedRequest (method: string, url: URL, headers: CapturedRequest['headers']): CapturedRequest {
   return { method, target: url.pathname + url.search, headers: [['Host', url.host], ...headers], encrypted: url.protocol === 'https:', remoteAddress: '127.0.0.1' }
 }

@@ -6,7 +6,7 @@ const options = {
   keys: { ...text, value: 'FILE', says: 'the key set of the provider (JWKS): nothing is fetched then' },
   offline: { ...flag, says: 'fetch nothing; signatures of tokens are then not checked' },
   introspect: { ...flag, says: 'send the token to its issuer, as the service does, if introspection is on' },
-  at: { ...text, value: 'TIME', says: 'the time to judge at: a date, Unix seconds, or now. Unless told: when the capture\nwas made, if it says so, else now' },
+  at: { ...text, value: 'TIME', says: 'the time to judge at: a date, Unix seconds, or now. Default: when the capture\nwas made, if it says so, else now' },
   set: { ...list, value: 'NAME=VALUE', says: 'a setting, such as IDP_AUDIENCE=https://api.example; others are read as the service does' },
   scope: { ...text, value: '"A B"', says: "the permissions that the route needs; those of the service's own routes are known" },
   url: { ...text, value: 'URL', says: 'where the request was sent, if the capture does not tell' },
@@ -25,12 +25,13 @@ export const TOOL = {
   ${run} [options] curl https://...       a curl line, as the browser copies it
   ${run} [options] eyJ...                 a token or a proof
 
-  curl -v https://api.example/api/private -H 'Authorization: DPoP ...' -H 'DPoP: ...' 2>&1 | npm run explain -- -
+  curl -v https://api.example/api/private -H 'Authorization: DPoP ...' -H 'DPoP: ...' 2>&1 | ${run} -
 
 File and input contain a curl line (for bash or for the Windows prompt), the output of curl -v, a HAR file or one
 entry of it, the text of a request or only its header lines, a token, or a proof.`,
-  ending: `If no setting names a provider, the local tenant of \`npm run dev\` is used. Tokens and proofs stay on this
-machine, unless --introspect is told; only the provider's keys are fetched. Exit code: 0 if no check failed, else 1.`
+  ending: (tenants) => `${tenants ? 'If no setting names a provider, the local tenant of `npm run dev` is used.' : 'If no setting names a provider, issuer, audience and signature of a token are not checked.'}
+Tokens and proofs stay on this machine, unless --introspect is given; only the provider's keys are fetched.
+Exit code: 0 if no check failed, else 1.`
 } as const satisfies Tool
 
 export type ExplainArguments = ReturnType<typeof readExplainArguments>
@@ -38,7 +39,7 @@ export type ExplainArguments = ReturnType<typeof readExplainArguments>
 /** @param now Unix seconds @throws BadUsage */
 export function readExplainArguments ({ values, positionals }: Arguments<typeof options>, now: number) {
   const { keys: keysFile, offline = false, introspect = false, at, set = [], scope, url, method, peer, json = false } = values
-  if (introspect && offline) throw new BadUsage('--introspect asks the issuer, and --offline asks nobody.')
+  if (introspect && offline) throw new BadUsage('--introspect asks the issuer, and --offline makes no calls.')
   if (positionals.length > 1) throw new BadUsage('Give only one file. A request that is written here stands between quotes.')
   if (url !== undefined && !/^https?:/i.test(URL.canParse(url) ? url : '')) throw new BadUsage(`--url ${url} is not an absolute http or https URL`)
   return {

@@ -3,7 +3,7 @@ import type { CapturedRequest, ExplainedStep, Explanation } from '../explain/exp
 import { indent, printableLine, title } from './show.ts'
 import type { Paint } from './show.ts'
 
-/** Everything that is told about one request. */
+/** The report about one request. */
 export interface Report {
   readonly request: CapturedRequest
   /** Only this is there of the request. */

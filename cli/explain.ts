@@ -22,7 +22,8 @@ import { openProviderKeys, readProviderKeys } from './provider-keys.ts'
 import type { ProviderKeys } from './provider-keys.ts'
 import { NO_REQUEST, readCapture } from './read-capture.ts'
 import { lookUpRoute } from './route-lookup.ts'
-import { readTold } from './told.ts'
+import { readChallenge } from './challenge.ts'
+import { readStoredRevocations } from './stored-revocations.ts'
 
 export interface ExplainWorld extends World {
   /** The text of a file, or undefined if there is none. */
@@ -74,8 +75,9 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
   const keys = isKnown && capture.only !== 'proof' ? await keysOf(options, settings, world, notes) : undefined
   try {
     const requirements = capture.only === undefined || options.scopes !== undefined ? await requirementsOf(request, options, settings, notes) : undefined
+    const revocations = options.offline || capture.only === 'proof' ? undefined : await readStoredRevocations(settings, judgedAt)
     const unknown = [...part.unknown, ...isKnown ? [] : ['token.iss', 'token.aud']]
-    const explanation = part.select(await explainRequest(request, { settings: { ...settings, ...part.settings }, now: judgedAt, candidates: keys?.candidates, introspect: options.introspect ? introspect : undefined, requirements, unknown }))
+    const explanation = part.select(await explainRequest(request, { settings: { ...settings, ...part.settings }, now: judgedAt, candidates: keys?.candidates, introspect: options.introspect ? introspect : undefined, revocations, requirements, unknown, answeredNonce: capture.answeredNonce }))
     noteAnswer(capture, explanation)
     return { request, only: capture.only, judgedAt, notes, explanation }
   } finally {
@@ -84,7 +86,7 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
   }
 }
 
-/** A report is passed on, and nobody who reads it needs what makes token and proof work. */
+/** A report is passed on, and its readers do not need what makes token and proof work. */
 function withoutSignatures (report: Report): Report {
   const headers = report.request.headers.map(([name, value]) => [name, value.replace(/(ey[\w-]*\.[\w-]*)\.[\w-]+/g, '$1.(signature)')] as const)
   return { ...report, request: { ...report.request, headers } }
@@ -92,7 +94,7 @@ function withoutSignatures (report: Report): Report {
 
 function noteAnswer ({ status, challenge = '', notes }: Capture, { refusal }: Explanation): void {
   if (status === undefined) return
-  const { reason } = readTold(challenge)
+  const { reason } = readChallenge(challenge)
   notes.push(`The capture says that the answer was ${status}${reason === undefined ? '' : `, with the reason ${reason}`}.`)
   if (reason !== undefined && reason !== refusal?.reason) notes.push('The checks below come to another result. The service may have other settings (--set) or another clock, or it got a different request.')
 }

@@ -1,3 +1,5 @@
+import type { ProviderFailure } from '../lib/provider/provider-failure.ts'
+
 /** One thing that was looked at. A warning is worth knowing; only a fault makes the check fail. */
 export interface Finding {
   readonly kind: 'fine' | 'warning' | 'fault'
@@ -12,3 +14,8 @@ export const fault = (says: string, cure: string): Finding => ({ kind: 'fault', 
 
 /** Sentences of the docs, on a terminal. */
 const plain = (text: string): string => text.replaceAll('`', '').replace(/\[([^[\]]+)\]\([^)]+\)/g, '$1')
+
+/** The failure, and what the provider has said in the place of what was expected: often that is what a setting must say. */
+export function failureText ({ message, detail, facts: { expected, found } }: ProviderFailure): string {
+  return detail !== undefined || found === undefined ? message : `${message}: expected ${expected}, found ${found}`
+}

@@ -1,10 +1,14 @@
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { originForm, verifyOneReading } from '../lib/gate/path.ts'
+import { originForm } from '../lib/gate/path.ts'
+import { TOOL_CALL } from '../lib/gate/mcp-message.ts'
+import type { McpMessage } from '../lib/gate/mcp-message.ts'
+import { isTargeted } from '../lib/gate/mcp-rules.ts'
 import { createRules } from '../lib/gate/rules.ts'
-import type { GateRule } from '../lib/gate/rules.ts'
-import { createTold, STATEMENT_HEADER } from '../lib/gate/told.ts'
-import type { Requirement } from '../lib/guard/requirement.ts'
+import type { GateRule } from '../lib/gate/rule.ts'
+import type { PathRules } from '../lib/gate/rules.ts'
+import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
+import type { Requirement } from '../lib/requirement/requirement.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { readTargetPath } from '../lib/url/path.ts'
 import { indent, title } from './show.ts'
@@ -22,6 +26,8 @@ interface Asked {
   readonly method: string
   /** As a client would send it. */
   readonly target: string
+  /** The message of the Model Context Protocol that the body would hold, if one was given. */
+  readonly message?: McpMessage | undefined
 }
 
 /** What makes a path one that two programs could read differently. */
@@ -33,34 +39,39 @@ const CAUSES: Readonly<Record<string, string>> = {
   control_character: 'it has white space or a control character, plain or escaped',
   fragment: 'it has a #',
   non_ascii: 'it has a character outside ASCII: a client sends it escaped',
+  path_parameter: 'it has a ; (also as %3B), and without what follows it in the segment, another rule or none would hold, or the segment would be empty',
   escape: 'it has a % without two hex digits',
   encoding: 'it has escapes that are not UTF-8'
 }
 
 /** Says which rule holds for a request and why, by the functions of the gate itself. `holds` is false if none does. */
-export function explainRule ({ method, target }: Asked, view: GateView, paint: Paint): { text: string, holds: boolean } {
+export function explainRule ({ method, target, message }: Asked, view: GateView, paint: Paint): { text: string, holds: boolean } {
   const { rules, upstream, ownPrefix } = view.settings
+  const asked = `${method} ${target}${message === undefined ? '' : `, ${[message.method, message.name].filter(Boolean).join(' ')}`}`
   const none = (verdict: string, why: string, rest = ''): { text: string, holds: boolean } =>
-    ({ holds: false, text: title(paint, `${method} ${target}`) + line(paint('red', verdict)) + title(paint, 'Why') + line(why) + rest })
+    ({ holds: false, text: title(paint, asked) + line(paint('red', verdict)) + title(paint, 'Why') + line(why) + rest })
   let sent: string
   let path: string
+  let place: PathRules<GateRule> | undefined
   try {
     sent = originForm(target)
     path = readTargetPath(sent)
-    verifyOneReading(path)
+    place = createRules(rules).choose(method, path)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     return none('Refused before any rule: 400, or 403 if a proxy asks.', `Two programs could read this path differently: ${CAUSES[String(error.detail!.cause)]}.`)
   }
   const own = upstream === undefined ? undefined : ownPathsOf(ownPrefix).find(own => path === own || path.startsWith(`${own}/`))
   if (own !== undefined) return none('No rule is asked: Holdfast answers this itself.', `${own} is a path of its own, and goes before the upstream's.${ownPrefix === '' ? ' gate.ownPrefix moves /health, /metrics and /docs.' : ''}`)
-  const rule = createRules(rules).find(method, path)
-  const others = showOthers(rule, method, path, view, paint)
+  const rule = place?.messages && message ? place.messages.find(message)?.rule : place?.messages ? undefined : place?.rules[0]
+  const others = showOthers(rule, { method, path, message }, view, paint)
+  if (place?.messages && !message) return none('The message in the body decides.', 'Say which one, such as --mcp tools/list, or --mcp tools/call NAME. A body that cannot be judged is 400, or 403 if a proxy asks.', others)
+  if (place?.messages && !rule) return none('No rule holds: 404, or 403 if a proxy asks. Where a rule of this path asks for a token, a request without one is 401.', 'No rule of this path is for this message, and nothing passes without one.', others)
   if (rule === undefined) return none('No rule holds: 404, or 403 if a proxy asks.', rules.length === 0 ? 'There are no rules, and nothing passes without one.' : 'No rule has both this path and this method, and nothing passes without one.', others)
   return {
     holds: true,
-    text: title(paint, `${method} ${target}`) + line(`${paint('green', `${nameOf(rule, view)} holds`)}: ${formOf(rule)}`) +
-      title(paint, 'Why') + line(whyOf(rule, method, path, rules)) +
+    text: title(paint, asked) + line(`${paint('green', `${nameOf(rule, view)} holds`)}: ${formOf(rule)}`) +
+      title(paint, 'Why') + line(whyOf(rule, place!, method, path, rules)) +
       title(paint, 'It asks for') + line(demandsOf(rule, view).join('\n')) +
       title(paint, upstream === undefined ? 'The proxy gets' : 'The upstream gets') + line(giftsOf(rule, { method, target: sent }, view.settings).join('\n')) +
       others
@@ -75,8 +86,9 @@ function nameOf (rule: GateRule, { settings, places }: GateView): string {
   return places.has('gate.rules') ? path : 'The rule for an upstream without rules'
 }
 
-function formOf ({ path, methods }: GateRule): string {
-  return `path ${path}, ${methods === undefined ? 'all methods' : `methods ${methods.join(', ')}`}`
+function formOf ({ path, methods, mcp }: GateRule): string {
+  const messages = mcp?.tools ? `, ${TOOL_CALL} of ${mcp.tools.join(', ')}` : mcp?.methods ? `, messages ${mcp.methods.join(', ')}` : mcp ? ', messages' : ''
+  return `path ${path}, ${methods === undefined ? 'all methods' : `methods ${methods.join(', ')}`}${messages}`
 }
 
 const hasMethod = ({ methods }: GateRule, method: string): boolean => methods === undefined || methods.includes(method)
@@ -84,7 +96,8 @@ const hasMethod = ({ methods }: GateRule, method: string): boolean => methods ==
 /** Asked of the table itself, with nothing else in it. */
 const hasPath = (rule: GateRule, path: string): boolean => createRules([{ ...rule, methods: ['GET'] }]).find('GET', path) !== undefined
 
-function whyOf (rule: GateRule, method: string, path: string, rules: readonly GateRule[]): string {
+function whyOf (rule: GateRule, place: PathRules<GateRule>, method: string, path: string, rules: readonly GateRule[]): string {
+  if (place.rules.length > 1) return 'Of the rules for this path, it names the message most closely: a tool goes before a pattern, a longer pattern before a shorter one, that before a method, and that before the path alone.'
   const rivals = rules.filter(other => other !== rule && hasMethod(other, method) && hasPath(other, path)).length
   return rivals === 0 ? 'No other rule has this path and this method.' : `${rivals === 1 ? 'One other rule has' : `${rivals} other rules have`} this path and this method too. The most specific path wins, and that is ${rule.path}.`
 }
@@ -114,7 +127,7 @@ const SAYS: Readonly<Record<string, string>> = {
 
 function giftsOf ({ requirement, upgrade }: GateRule, { method, target }: Asked, { upstream, claims, statementKey, passCredentials }: GateSettings): string[] {
   const claimOf = new Map(claims.map(({ header, claim }) => [header, `the claim ${claim}`]))
-  const names = [...Object.keys(createTold(claims)(undefined)), ...statementKey === undefined ? [] : [STATEMENT_HEADER]]
+  const names = [...Object.keys(createIdentityHeaders(claims)(undefined)), ...statementKey === undefined ? [] : [STATEMENT_HEADER]]
   const headers = names.map(name => `${properCase(name)}: ${requirement === undefined ? '(empty)' : SAYS[name] ?? claimOf.get(name) ?? 'a signed statement of 60 seconds'}`)
   if (upstream === undefined) return ['200 with these headers, to pass on:', ...headers]
   return [
@@ -127,11 +140,15 @@ function giftsOf ({ requirement, upgrade }: GateRule, { method, target }: Asked,
 
 const properCase = (name: string): string => name.replace(/(?:^|-)[a-z]/g, start => start.toUpperCase())
 
-function showOthers (rule: GateRule | undefined, method: string, path: string, view: GateView, paint: Paint): string {
+function showOthers (rule: GateRule | undefined, { method, path, message }: { method: string, path: string, message: McpMessage | undefined }, view: GateView, paint: Paint): string {
   const others = view.settings.rules.filter(other => other !== rule)
   if (others.length === 0) return ''
   const lines = others.map(other => {
-    const misses = [...hasPath(other, path) ? [] : ['another path'], ...hasMethod(other, method) ? [] : [`not ${method}`]]
+    const misses = [
+      ...hasPath(other, path) ? [] : ['another path'],
+      ...hasMethod(other, method) ? [] : [`not ${method}`],
+      ...message && isTargeted(other.mcp) && !createRules([other]).find('POST', path)?.messages?.find(message) ? ['another message'] : []
+    ]
     return `${nameOf(other, view)}: ${formOf(other)}\n  ${paint('dim', misses.length === 0 ? 'less specific' : misses.join(', and '))}`
   })
   return title(paint, rule === undefined ? 'The rules' : 'The other rules') + line(lines.join('\n'))

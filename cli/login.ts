@@ -50,5 +50,5 @@ async function follow (start: URL, redirectUri: string): Promise<URL> {
     url = new URL(location, url)
     if (url.href.startsWith(redirectUri)) return url
   }
-  throw new NoAnswer('the local tenant shows a page instead of a login. --user names one of its users, and they are told at the start')
+  throw new NoAnswer('the local tenant shows a page instead of a login. --user names one of its users, which are listed at the start')
 }

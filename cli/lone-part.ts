@@ -8,7 +8,7 @@ interface Completed {
   /** Checks that are left out. */
   readonly unknown: readonly string[]
   readonly settings: Partial<Settings>
-  /** Of an explanation what is about the part that is there. */
+  /** Of an explanation what concerns the given part. */
   readonly select: (explanation: Explanation) => Explanation
 }
 
@@ -17,7 +17,7 @@ const CHECKS = { token: /^(?:domain|token)\b/, proof: /^proof\b/ } as const
 /** The checks of a proof need a bound token before them. Nothing else of this one is looked at. */
 const BOUND_TOKEN = [{ alg: 'RS256' }, { cnf: { jkt: 'unknown' } }, {}].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
 
-/** Makes a request of a token or a proof that is there without the rest. Only the checks of that part are made and shown. */
+/** Makes a request from a token or a proof alone. Only the checks of that part are made and shown. */
 export function completePart (capture: Capture, options: ExplainArguments, settings: Settings): Completed {
   const { only } = capture
   if (only === undefined) return { unknown: [], settings: {}, select: (explanation) => explanation }

@@ -3,11 +3,12 @@ import { unknownName } from './arguments.ts'
 import { readTenants } from './places.ts'
 import { startService } from './start-service.ts'
 
-/** The command: the name of a tool comes first, then what the tool is told. Each tool is loaded only if it is asked for. */
+/** The command: the name of a tool comes first, then its arguments. Each tool is loaded only if it is asked for. */
 const TOOLS = {
   start: ['starts the service', async () => (await import('./start.ts')).start],
   gate: ['guards another service, and says which of its rules holds for a request', async () => (await import('./gate.ts')).gate],
   call: ['gets an access token, calls the API, and shows all of it', async () => (await import('./call.ts')).call],
+  revoke: ['takes access tokens back, or gives them back', async () => (await import('./revoke.ts')).revoke],
   explain: ['says what each check of the service says to a request, a token or a proof', async () => (await import('./explain.ts')).explain],
   check: ['says whether the settings, the identity provider and the replay store are fit for use', async () => (await import('./check.ts')).check]
 } as const

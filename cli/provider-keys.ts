@@ -1,7 +1,7 @@
 import { processSurroundings } from '../server/surroundings.ts'
 import type { ExplainOptions } from '../explain/explain.ts'
-import { createKeys } from '../lib/guard/create-issuers.ts'
-import type { ProxySettings } from '../lib/guard/create-issuers.ts'
+import { createKeys } from '../lib/assembly/create-issuers.ts'
+import type { ProxySettings } from '../lib/assembly/network.ts'
 import { JWS_ALGS } from '../lib/jose/signature.ts'
 import { readKeySet } from '../lib/provider/fetch-key-set.ts'
 import { createKeyRing } from '../lib/provider/key-ring.ts'
@@ -18,7 +18,7 @@ export interface ProviderKeys {
 
 export type ProviderAccess = Pick<Settings, 'issuers'> & ProxySettings
 
-/** Fetches them when asked for, as the service does. Undefined where no issuer is configured. `onFailure` is told why a fetch failed. */
+/** Fetches them when asked for, as the service does. Undefined where no issuer is configured. `onFailure` gets the reason of a failed fetch. */
 export function openProviderKeys (settings: ProviderAccess, onFailure: (sentence: string) => void): ProviderKeys | undefined {
   if (settings.issuers.length === 0) return undefined
   const sources = new Map<IssuerSettings, Promise<KeySource | undefined>>()
@@ -26,7 +26,7 @@ export function openProviderKeys (settings: ProviderAccess, onFailure: (sentence
   async function open (issuer: IssuerSettings): Promise<KeySource | undefined> {
     const tell = (failure: string): void => onFailure(`The keys of ${issuer.issuer} could not be fetched: ${failure}.`)
     try {
-      return await createKeys(issuer, settings, { surroundings: processSurroundings, onEvent: (event) => { if (event.name === 'keys_fetch_failed') tell(event.failure) } })
+      return await createKeys(issuer, settings, { surroundings: processSurroundings, onEvent: (event) => { if (event.name === 'keys_fetch_failed') tell(event.found === undefined || event.detail !== undefined ? event.failure : `${event.failure}: expected ${event.expected}, found ${event.found}`) } })
     } catch (error) {
       if (!(error instanceof ProviderFailure)) throw error
       tell(error.message)

@@ -63,12 +63,11 @@ function readHar (json: any): Capture | undefined {
     else capture.notes.push(`A header is not a name and a value: ${quote(JSON.stringify(header))}`)
   }
   if (!has(capture, 'host')) capture.headers.push(['Host', new URL(url).host])
-  if (!has(capture, 'authorization')) capture.notes.push('No Authorization header: browsers leave it out of a HAR file unless told to export sensitive data.')
+  if (!has(capture, 'authorization')) capture.notes.push('No Authorization header: browsers leave it out of a HAR file unless they export sensitive data.')
   const status = Number(entry.response?.status)
   if (status > 0) capture.status = status
   const answered = entry.response?.headers
-  const challenge = Array.isArray(answered) && answered.find((header) => /^www-authenticate$/i.test(String(header?.name)))?.value
-  if (typeof challenge === 'string') capture.challenge = challenge
+  for (const header of Array.isArray(answered) ? answered : []) readAnswerLine(capture, `${header?.name}: ${header?.value}`)
   const atMs = Date.parse(String(entry.startedDateTime))
   if (!Number.isNaN(atMs)) capture.at = atMs / 1000
   return capture
@@ -105,6 +104,8 @@ function readAnswerLine (capture: Capture, line: string): void {
   if (status !== undefined) capture.status = Number(status)
   const challenge = /^www-authenticate: (.+)$/i.exec(line)?.[1]
   if (challenge !== undefined) capture.challenge = challenge
+  const nonce = /^dpop-nonce: (.+)$/i.exec(line)?.[1]
+  if (nonce !== undefined) capture.answeredNonce = nonce.trim()
   const date = /^date: (.+)$/i.exec(line)?.[1]
   const atMs = Date.parse(date ?? '')
   if (!Number.isNaN(atMs)) capture.at = atMs / 1000

@@ -3,11 +3,12 @@ import autoload from '@fastify/autoload'
 import Fastify from 'fastify'
 import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { originForm, verifyOneReading } from '../lib/gate/path.ts'
+import { originForm } from '../lib/gate/path.ts'
 import { createRules } from '../lib/gate/rules.ts'
-import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/guard/requirement.ts'
-import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/guard/requirement.ts'
-import { hooksAround, requirementsOf } from '../lib/guard/route-guard.ts'
+import type { GateRule } from '../lib/gate/rule.ts'
+import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/requirement/requirement.ts'
+import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/requirement/requirement.ts'
+import { hooksAround, requirementsOf } from '../lib/requirement/route-guard.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { readTargetPath } from '../lib/url/path.ts'
 
@@ -24,7 +25,7 @@ export async function lookUpRoute (method: string, target: string, settings: Set
   if (settings.gate) return lookUpRule(method, target, settings.gate)
   const app = Fastify()
   const guards = new Map<string, () => readonly Requirement[]>()
-  // It carries its requirement, and nobody calls it.
+  // It carries its requirement, and is never called.
   const guard = (requirement: Requirement) => Object.assign(async () => {}, { requirement })
   app.decorate('settings', settings)
   app.decorate('authenticate', Object.assign(() => guard(ANY_TOKEN), { requirement: ANY_TOKEN }) as FastifyInstance['authenticate'])
@@ -62,13 +63,15 @@ export async function lookUpRoute (method: string, target: string, settings: Set
 function lookUpRule (method: string, target: string, { rules }: GateSettings): FoundRoute {
   const table = createRules(rules)
   let path: string
+  let rule: GateRule | undefined
   try {
     path = readTargetPath(originForm(target))
-    verifyOneReading(path)
+    const place = table.choose(method, path)
+    // Each client of the Model Context Protocol begins with this message.
+    rule = place?.messages?.find({ method: 'initialize', name: undefined })?.rule ?? place?.rules[0]
   } catch {
     return { kind: 'none', methods: [] }
   }
-  const rule = table.find(method, path)
   if (rule === undefined) return { kind: 'none', methods: METHODS.filter(other => table.find(other, path) !== undefined) }
   return rule.requirement === undefined ? { kind: 'open' } : { kind: 'guarded', requirements: [rule.requirement] }
 }

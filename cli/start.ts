@@ -9,7 +9,7 @@ export interface StartWorld extends World {
 /** Where to listen, for each tool that starts the service. */
 export const LISTENING = {
   port: { ...text, value: 'NUMBER', says: 'the port to listen on', env: 'PORT' },
-  address: { ...text, value: 'ADDRESS', says: 'the address to listen on: localhost unless told' }
+  address: { ...text, value: 'ADDRESS', says: 'the address to listen on: default: localhost' }
 } as const
 
 /** @throws BadUsage */

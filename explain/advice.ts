@@ -23,7 +23,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Use a scheme that the `WWW-Authenticate` header of the answer names. `IDP_DPOP_MODE` (or `DPOP_ENABLED` and `DPOP_REQUIRED`) decides which schemes are accepted.'
   },
   headers_uncounted: {
-    meaning: 'The request has as many header lines as Node keeps: 1,000 unless the server sets `maxHeadersCount`. Node silently drops the others. They could hide a second `Authorization`, `DPoP` or `Host` line, or a header that a proxy appended.',
+    meaning: 'The request has as many header lines as Node keeps: 1,000 unless the server sets `maxHeadersCount`. Older releases of Node silently drop the others, which could hide a second `Authorization`, `DPoP` or `Host` line, or a header that a proxy appended; newer ones answer 431 to more lines than that.',
     cause: 'Someone tries to hide a line behind the others, or a client repeats a header again and again.',
     cure: 'Send fewer header lines. No client needs more than a few dozen.'
   },
@@ -52,6 +52,11 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     meaning: 'The `typ` in the header of the token is neither `at+jwt` nor `JWT`.',
     cause: 'Another kind of token was sent: an identity token, a logout token, or the DPoP proof in its place.',
     cure: 'Send the access token: `access_token` of the token response.'
+  },
+  token_kind: {
+    meaning: 'The token is a security event, a logout token, a refresh token or an ID token, by its claims (`events`, `token_use`, `typ`) or by what the introspection endpoint says about it. Or that endpoint names a `token_type` other than `Bearer` and `DPoP`, or none while `idp.introspection.audienceOptional` is set.',
+    cause: 'The client sent another token of the token response, or an attacker tries other tokens.',
+    cure: 'Send the access token: `access_token` of the token response. If the endpoint has no `token_type`, have it name the audience, and leave `audienceOptional` off.'
   },
   token_critical: {
     meaning: 'The header of the token names extensions that the reader must understand (`crit` or `b64`). This service understands none.',
@@ -138,6 +143,16 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cause: 'The endpoint belongs to another tenant, or the provider answers about another token.',
     cure: 'Check `IDP_INTROSPECTION_ENDPOINT`. If it is right, ask the provider why the two differ.'
   },
+  token_revoked: {
+    meaning: 'The token, its session, its user, its client or its key was taken back after the token was issued. The log line names the event, its source and its time.',
+    cause: 'The user has logged out or changed a password, the provider has ended the session, or an operator has revoked it.',
+    cure: 'Log in again and fetch a new token: the service accepts a token whose `iat` is later than the event, in whole seconds. If the event was a mistake, an operator can undo it: docs/revocation.md.'
+  },
+  token_too_long: {
+    meaning: 'Revocation is on, and the token is valid for longer than `revocation.retentionSeconds`, or has no `exp`. A revocation would be forgotten while the token is still valid.',
+    cause: 'The provider issues tokens with a longer lifetime than the service is configured for.',
+    cure: 'Shorten the lifetime of access tokens at the provider, or raise `revocation.retentionSeconds` to it.'
+  },
   domain_has_scheme: {
     meaning: 'The service cannot verify any token, because its `IDP_DOMAIN` starts with a scheme.',
     cause: '`IDP_DOMAIN` was copied from the address bar of a browser.',
@@ -187,7 +202,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   proof_key: {
     meaning: 'The `jwk` of the proof is missing, or is not a public key of the type, curve and size that `alg` needs.',
     cause: 'The JWK includes the private key, a coordinate has lost a leading zero, the `alg` belongs to another curve, or an RSA key does not have 2048 to 4096 bits.',
-    cure: 'Put only the public JWK into the header: `kty`, `crv`, `x`, `y` (EC), `kty`, `crv`, `x` (OKP) or `kty`, `n`, `e` (RSA). Stop using a key whose private half was sent.'
+    cure: 'Put only the public JWK into the header: `kty`, `crv`, `x`, `y` (EC), `kty`, `crv`, `x` (OKP), `kty`, `n`, `e` (RSA) or `kty`, `alg`, `pub` (AKP). Stop using a key whose private half was sent.'
   },
   proof_claim_invalid: {
     meaning: '`jti`, `htm`, `htu`, `iat` or `ath` is missing or has the wrong type; or `jti` is longer than 512 characters; or `exp` or `nbf` is not a number.',
@@ -216,7 +231,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   },
   htu_mismatch: {
     meaning: 'The `htu` of the proof is not the URL that the client used, as this service sees it. The log line holds both URLs and says where they differ.',
-    cause: 'A proxy changes scheme, host, port or path, and the service was not told. Or the proof was made before a redirect, or for another endpoint.',
+    cause: 'A proxy changes scheme, host, port or path, and the service is not configured for it. Or the proof was made before a redirect, or for another endpoint.',
     cure: 'Behind a proxy, set `PUBLIC_URL`, or `TRUST_PROXY` with the `X-Forwarded-*` headers: docs/behind-a-proxy.md. Otherwise make the proof for exactly the URL that is requested.'
   },
   iat_too_old: {
@@ -252,7 +267,12 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   nonce_stale: {
     meaning: 'This service did not make the nonce of the proof, or made it more than five minutes ago.',
     cause: 'The client was idle, it sent a nonce from the token endpoint, or two instances have different secrets.',
-    cure: 'Make a new proof with the nonce from the answer and send the request again. Give every instance the same `DPOP_NONCE_SECRET`.'
+    cure: 'Make a new proof with the nonce from the answer and send the request again. With a Redis store, give every instance the same `DPOP_NONCE_SECRET`.'
+  },
+  nonce_of_another_instance: {
+    meaning: 'Another process made the nonce of the proof: another instance, or this one before it was restarted. Without a common replay store a nonce is good only at the process that made it, so that a proof passes at most once.',
+    cause: 'The balancer does not keep a client at its instance. Or an instance was added, removed or restarted: then each client that moves gets this once.',
+    cure: 'Make a new proof with the nonce from the answer and send the request again. If it comes again and again, have the balancer choose the instance by the first segment of the proof, as the files in `deploy/` do, or use a Redis with a common `DPOP_NONCE_SECRET`: docs/scaling.md.'
   },
   proof_replayed: {
     meaning: 'A proof with this key and `jti` was accepted before.',
@@ -326,6 +346,11 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'The client must slow down and try again after `Retry-After` seconds, when some of its proofs have expired. Give each program its own key, raise `DPOP_REPLAY_MAX`, shorten the offset, or use a Redis, which has no such share. `RATE_LIMIT` can set a lower limit for each client.'
   },
 
+  revocation_unknown: {
+    meaning: 'This instance has not yet read all revocations, or has not heard from their store for `revocation.staleSeconds`. The token may have been revoked, so it is not accepted.',
+    cause: 'The Redis server of `revocation.store` is down, slow or cannot be reached, or the instance has only just started.',
+    cure: 'Repair the store: `/health/ready` and the log name the fault. The client may try again after the time in `Retry-After`. `revocation.outage: serve` accepts tokens by what is known.'
+  },
   issuers_unavailable: {
     meaning: 'The application was asked whether tokens of this issuer pass, and its function failed, took longer than 5 s, or answered with settings that cannot be used.',
     cause: 'The table of tenants cannot be reached, or an entry in it is wrong.',
@@ -339,7 +364,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   introspection_unavailable: {
     meaning: 'The provider must be asked about the token, and it did not give a usable answer in time. The log line names the `failure`.',
     cause: 'The introspection endpoint is down, slow, refuses our client credentials (`status: 401`), answers something that is not an introspection answer, or more than 64 questions are under way (`busy`).',
-    cure: 'Check the endpoint and the credentials with `npm run check`. The client may try again after the time in `Retry-After`.'
+    cure: 'Check the endpoint and the credentials with `npm run check` or `npx holdfast-cli check`. The client may try again after the time in `Retry-After`.'
   },
   replay_unavailable: {
     meaning: 'The service cannot tell whether the proof was used before, because the shared replay store does not answer. The request may be good.',

@@ -1,6 +1,6 @@
-import { isScopeGranted } from '../lib/guard/judge.ts'
-import type { Requirement } from '../lib/guard/requirement.ts'
-import { scopesOf } from '../lib/guard/route-guard.ts'
+import { findClaim, isScopeGranted } from '../lib/requirement/judge.ts'
+import type { Requirement } from '../lib/requirement/requirement.ts'
+import { scopesOf } from '../lib/requirement/route-guard.ts'
 import { offeredSchemes, schemeOf } from '../lib/scheme.ts'
 import { thumbprint } from '../lib/jose/public-key.ts'
 import { decodeJsonObject } from '../lib/jose/jws.ts'
@@ -64,6 +64,7 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   'token.typ': { title: 'It is an access token', compared: e => showMembers(tokenHeader(e), ['typ']) },
   'token.crit': { title: 'Its header asks for no extension', compared: e => showMembers(tokenHeader(e), ['crit', 'b64']) },
   'token.kid': { title: 'If it names its key (kid), the name is text', compared: e => showMembers(tokenHeader(e), ['kid']) },
+  'token.kind': { title: 'By its claims it is no other kind of token', compared: e => showMembers(tokenClaims(e), ['events', 'token_use', 'typ', 'token_type']) },
   'token.claims': { title: 'Its claims are there and of the right types', compared: e => showMembers(tokenClaims(e), ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat']) },
   'token.cnf': { title: 'If it is bound, the service can check the binding', compared: e => showMembers(tokenClaims(e), ['cnf']) },
   'token.aud': { title: 'It is meant for this API', compared: e => [...showMembers(tokenClaims(e), ['aud']), ['configured audience', show(e.issuer?.audience)], ...(e.options.settings.RESOURCE === undefined ? [] : [['configured resource', e.options.settings.RESOURCE] as const])] },
@@ -81,6 +82,22 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   'token.introspection': {
     title: 'Its issuer says that it is active, and says nothing else about it that does not fit',
     compared: e => [['issuer that is asked', show(e.issuer?.issuer)], ...showMembers(tokenClaims(e), ['sub', 'aud', 'exp', 'scope', 'cnf'])]
+  },
+  'token.lifetime': {
+    title: 'It is not valid for longer than revocations are remembered',
+    compared: e => [
+      ['iat', showTime(tokenClaims(e)?.iat, e.options.now)],
+      ['exp', showTime(tokenClaims(e)?.exp, e.options.now)],
+      ['revocation.retentionSeconds', show(e.options.settings.revocation?.retentionSeconds)]
+    ]
+  },
+  'token.revocation': {
+    title: 'Nothing has revoked it: not itself, its session, its user, its client, its key or its issuer',
+    compared: e => [
+      ...showMembers(tokenClaims(e), ['sub', 'sid', 'jti', 'client_id']),
+      ['iat', showTime(tokenClaims(e)?.iat, e.options.now)],
+      ...(e.revokedBy ? [['revoked by', `${e.revokedBy.event} from ${e.revokedBy.source}`], ['at', showTime(e.revokedBy.at, e.options.now)]] as const : [])
+    ]
   },
   certificate: {
     title: 'The client has the certificate that the token is bound to',
@@ -151,7 +168,7 @@ function furtherNeeds (e: Examination, { acr, maxAgeSeconds, claims = [], author
     ...(acr ? [...showMembers(found, ['acr']), ['acr needed', acr.join(' or ')] as const] : []),
     ...(maxAgeSeconds === undefined ? [] : [['auth_time', showTime(found?.auth_time, e.options.now)], ['login needed', `at most ${maxAgeSeconds} s ago`]] as const),
     ...claims.flatMap(({ name, allowed }) => [
-      [name, show(found && Object.hasOwn(found, name) ? found[name] : undefined)],
+      [name, show(found && findClaim(found, name))],
       [`${name} needed`, allowed ? allowed.join(' or ') : 'what the route accepts']
     ] as const),
     ...authorizationDetails.flatMap(({ type, check }) => [

@@ -2,23 +2,25 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { withoutBlanks } from './blanks.ts'
 import type { Credentials } from '../lib/guard/credentials.ts'
 import { createClientKeys } from '../lib/dpop/client-keys.ts'
-import { createNonces, NONCE_LIFETIME_SECONDS } from '../lib/dpop/nonces.ts'
+import { createNonces, NONCE_LIFETIME_SECONDS, processOfNonce } from '../lib/dpop/nonces.ts'
 import type { Nonces } from '../lib/dpop/nonces.ts'
 import type { PresentedProof, ProofPolicy } from '../lib/dpop/proof.ts'
 import { Message } from '../lib/message.ts'
 import type { SigningKey } from '../lib/provider/key-source.ts'
 import type { ReplayStore } from '../lib/replay/replay-store.ts'
+import type { Revocation } from '../lib/revocation/cutoffs.ts'
+import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
 import type { IssuerSettings } from '../lib/settings/issuer-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
-import { rulesOfIssuer } from '../lib/guard/issuer-rules.ts'
+import { rulesOfIssuer } from '../lib/assembly/issuer-rules.ts'
 import type { Inquiry } from '../lib/token/inquiry.ts'
 import type { PresentedToken, TokenRules } from '../lib/token/jwt-checks.ts'
-import { createJudge } from '../lib/guard/judge.ts'
-import type { Judge } from '../lib/guard/judge.ts'
-import type { Requirement } from '../lib/guard/requirement.ts'
-import { findGranters } from '../lib/token/implied-scopes.ts'
-import type { ScopeGranters } from '../lib/token/implied-scopes.ts'
+import { createJudge } from '../lib/requirement/judge.ts'
+import type { Judge } from '../lib/requirement/judge.ts'
+import type { Requirement } from '../lib/requirement/requirement.ts'
+import { createScopeGranters } from '../lib/requirement/implied-scopes.ts'
+import type { ScopeGranters } from '../lib/requirement/implied-scopes.ts'
 import type { VerifiedToken } from '../lib/token/token-verifier.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
 import type { RequestUrl } from '../lib/url/request-url.ts'
@@ -36,7 +38,7 @@ export interface CapturedRequest {
 }
 
 /** The settings that decide about a request. */
-export type GuardSettings = Pick<Settings, 'issuers' | 'dpopMode' | 'trustProxy' | 'PUBLIC_URL' | 'RESOURCE' | 'IDP_SCOPE_IMPLIES' |
+export type GuardSettings = Pick<Settings, 'issuers' | 'revocation' | 'dpopMode' | 'trustProxy' | 'PUBLIC_URL' | 'RESOURCE' | 'IDP_SCOPE_IMPLIES' |
   'CLIENT_CERTIFICATE' | 'SECURITY_PROFILE' | 'IDP_CLOCK_TOLERANCE_SECONDS' | 'IDP_DPOP_IAT_OFFSET_SECONDS' | 'IDP_DPOP_IAT_LEEWAY_SECONDS' | 'DPOP_ALGS' | 'DPOP_NONCE' | 'DPOP_NONCE_IAT' | 'DPOP_NONCE_SECRET'>
 
 export interface ExplainOptions {
@@ -49,14 +51,18 @@ export interface ExplainOptions {
    */
   readonly candidates?: ((kid: string | undefined, alg: JwsAlg, issuer: IssuerSettings) => Promise<readonly SigningKey[]> | readonly SigningKey[]) | undefined
   /**
-   * Asks an issuer about tokens, for the issuers that have introspection. Undefined if nobody may be asked: then whether a token is
+   * Asks an issuer about tokens, for the issuers that have introspection. Undefined if no calls are allowed: then whether a token is
    * active, and everything about an opaque token, is not checked.
    */
   readonly introspect?: ((issuer: IssuerSettings) => Promise<Pick<Inquiry, 'claimsOf' | 'confirm'>>) | undefined
+  /** What has been revoked, or in a sentence why that is not known. Undefined if only the running service knows it. */
+  readonly revocations?: Pick<Revocations, 'refusalOf'> | string | undefined
   /** What the route needs. Empty for any valid token. Undefined if it is unknown. */
   readonly requirements?: readonly Requirement[] | undefined
   /** The proofs that have passed before. Undefined if they are unknown: then replays are not checked. */
   readonly replay?: ReplayStore | undefined
+  /** The `DPoP-Nonce` of the answer, which names the process that answered. Undefined if there is none, or if the answer is unknown. */
+  readonly answeredNonce?: string | undefined
   /** The names of checks on the token's claims that are left out, because the settings of the service for them are unknown. */
   readonly unknown?: readonly string[] | undefined
 }
@@ -84,6 +90,8 @@ export interface Examination {
   areClaimsUnknown?: boolean
   candidates?: readonly SigningKey[]
   verified?: VerifiedToken
+  /** What has revoked the token. */
+  revokedBy?: Revocation
   proof?: PresentedProof
 }
 
@@ -94,7 +102,7 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
   const resolve = createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL })
   const { method, target, encrypted, remoteAddress } = request
   const message = new Message({ method, url: target, headers: joinLines(headers), rawHeaders: headers.flat(), socket: { encrypted, remoteAddress } })
-  const granters = findGranters(settings.IDP_SCOPE_IMPLIES ?? {})
+  const granters = createScopeGranters(settings.IDP_SCOPE_IMPLIES ?? {})
   return {
     request,
     options,
@@ -104,7 +112,7 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
       iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
       iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
       keys: createClientKeys(settings.DPOP_ALGS, { nowMs: () => 0 }),
-      nonces: noncesOf(settings),
+      nonces: noncesOf(options),
       nonceIat: settings.DPOP_NONCE_IAT
     },
     resolveUrl: () => resolve(message),
@@ -128,11 +136,22 @@ function joinLines (headers: ReadonlyArray<readonly [string, string]>): Incoming
   return joined
 }
 
-// Accepts any nonce as a new one. The step that needs it reports that the nonce could not be checked. The checks of a proof call no other
-// function of Nonces.
-const anyNonce = { expiryOf: (_nonce: string, now: number) => now + NONCE_LIFETIME_SECONDS } as Nonces
-
-function noncesOf ({ DPOP_NONCE, DPOP_NONCE_SECRET }: GuardSettings): Nonces | undefined {
+function noncesOf ({ settings: { DPOP_NONCE, DPOP_NONCE_SECRET }, answeredNonce }: ExplainOptions): Nonces | undefined {
   if (DPOP_NONCE !== 'required') return undefined
-  return DPOP_NONCE_SECRET === undefined ? anyNonce : createNonces(DPOP_NONCE_SECRET.map(text => Buffer.from(text, 'base64url')))
+  return DPOP_NONCE_SECRET === undefined ? unknownNonces(answeredNonce) : createNonces(DPOP_NONCE_SECRET.map(text => Buffer.from(text, 'base64url')), 'shared')
+}
+
+/**
+ * Accepts any nonce as a new one, unless the answer shows that another process made it. The step that needs it reports that the nonce
+ * could not be checked. The checks of a proof do not ask for the newest nonce.
+ */
+function unknownNonces (answeredNonce = ''): Nonces {
+  const answering = processOfNonce(answeredNonce)
+  const isOfAnotherProcess = (nonce: string): boolean => {
+    return answering !== undefined && ![undefined, answering].includes(processOfNonce(nonce))
+  }
+  return {
+    expiryOf: (nonce: string, now: number) => isOfAnotherProcess(nonce) ? undefined : now + NONCE_LIFETIME_SECONDS,
+    isOfAnotherProcess
+  } as Nonces
 }

@@ -44,10 +44,11 @@ export async function explainRequest (request: CapturedRequest, options: Explain
   const examination = createExamination(request, options)
   const steps: ExplainedStep[] = []
   let refusal: Refusal | undefined
-  for (const { name, ofProof, ofCertificate, ofJwt, ofIntrospection, run } of STEPS) {
+  for (const { name, ofProof, ofCertificate, ofJwt, ofIntrospection, ofRevocation, run } of STEPS) {
     if (ofProof && !mayNeedProof(examination)) continue
     if (ofJwt && examination.isOpaque) continue
     if (ofIntrospection && !isAskedAbout(examination)) continue
+    if (ofRevocation && !options.settings.revocation) continue
     if (ofCertificate && examination.verified?.binding.x5tS256 === undefined) continue
     const { title, compared } = STEP_TEXTS[name]!
     if (refusal) {

@@ -81,6 +81,10 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
     meaning: 'the signature of a signed answer about a token is not by a key of the issuer',
     cure: 'the endpoint: it may belong to another tenant'
   },
+  introspection_expired: {
+    meaning: 'a signed answer about a token has expired (`exp`), or is not valid yet (`nbf`)',
+    cure: 'the clocks of the provider and of this machine'
+  },
   unexpected: {
     meaning: 'a fault in Holdfast; `detail` is the name of the error',
     cure: 'please report it'
@@ -99,7 +103,7 @@ export const STORE_FAULTS: Readonly<Record<RedisFault | 'connecting', Fault>> = 
   },
   timeout: {
     meaning: 'connected, and no answer within 200 ms',
-    cure: 'look for a server that hangs, swaps, or runs a slow command for somebody else; a network that drops packets; or `rediss:` for a port without TLS'
+    cure: 'look for a server that hangs, swaps, or runs a slow command of another client; a network that drops packets; or `rediss:` for a port without TLS'
   },
   tls: {
     meaning: 'the certificate is not trusted or not for that host',

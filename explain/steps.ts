@@ -7,10 +7,13 @@ import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyPro
 import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'
 import { verifyLinesCounted } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
+import type { Revocation } from '../lib/revocation/cutoffs.ts'
+import { lifetimeRefusal } from '../lib/revocation/revocations.ts'
 import type { InquiryDone } from '../lib/token/inquiry.ts'
-import { checkIssuer, isJwt, issuerSpellings, readPresentedToken, TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
+import { checkIssuer, issuerSpellings, readPresentedToken, TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
 import type { TokenClaims } from '../lib/token/jwt-checks.ts'
-import { isOptional } from '../lib/guard/route-guard.ts'
+import { isJwt } from '../lib/token/token-kind.ts'
+import { isOptional } from '../lib/requirement/route-guard.ts'
 import { isGuest } from '../lib/guard/admission.ts'
 import { createVerifiedToken } from '../lib/token/verified-tokens.ts'
 import { createPeerTrust } from '../lib/url/peer-trust.ts'
@@ -30,6 +33,8 @@ export interface Step {
   readonly ofJwt?: true
   /** Only tokens that the service asks their issuer about reach this step. */
   readonly ofIntrospection?: true
+  /** Only if tokens can be revoked. */
+  readonly ofRevocation?: true
   /** @throws Refusal, NotChecked */
   readonly run: (examination: Examination) => void | Promise<void>
 }
@@ -46,6 +51,8 @@ export const STEPS: readonly Step[] = [
   { name: 'token.key', ofJwt: true, run: findKeys },
   { name: 'token.signature', ofJwt: true, run: verifyTokenSignature },
   { name: 'token.introspection', ofIntrospection: true, run: askIssuer },
+  { name: 'token.lifetime', ofRevocation: true, run: fitLifetime },
+  { name: 'token.revocation', ofRevocation: true, run: judgeRevocation },
   { name: 'certificate', ofCertificate: true, run: fitCertificate },
   { name: 'scheme', run: fitScheme },
   { name: 'proof', ofProof: true, run: takeProof },
@@ -124,7 +131,7 @@ async function askIssuer (e: Examination): Promise<void> {
     know({} as TokenClaims)
     e.areClaimsUnknown = true
   }
-  if (!introspect) throw new NotChecked('The service asks the issuer about the token. This tool was not told to ask.')
+  if (!introspect) throw new NotChecked('The service asks the issuer about the token. This tool asks only with --introspect.')
   const inquiry = await introspect(e.issuer!)
   if (!e.isOpaque) return answerOf(done => inquiry.confirm(text, rulesOf(e), e.verified!.claims, done))
   e.token!.claims = await answerOf<TokenClaims>(done => inquiry.claimsOf(text, true, rulesOf(e), now, done))
@@ -136,7 +143,24 @@ function answerOf<Settled> (ask: (done: InquiryDone<Settled>) => void): Promise<
   return new Promise((resolve, reject) => ask((error, inquired) => inquired ? resolve(inquired.settled) : reject(error)))
 }
 
-const UNKNOWN_CLAIMS = 'Only the issuer of an opaque token knows its claims, and nobody has asked it.'
+const UNKNOWN_CLAIMS = 'Only the issuer of an opaque token knows its claims, and it was not asked.'
+
+function fitLifetime (e: Examination): void {
+  if (e.areClaimsUnknown) throw new NotChecked(UNKNOWN_CLAIMS)
+  const { exp, iat = e.options.now } = e.verified!.claims
+  const refusal = lifetimeRefusal(exp, iat, e.options.settings.revocation!.retentionSeconds)
+  if (refusal) throw refusal
+}
+
+function judgeRevocation (e: Examination): void {
+  const { revocations = 'Only the running service knows what has been revoked: its store is the memory of the process.' } = e.options
+  if (e.areClaimsUnknown) throw new NotChecked(UNKNOWN_CLAIMS)
+  if (typeof revocations === 'string') throw new NotChecked(revocations)
+  const refusal = revocations.refusalOf(e.verified!)
+  if (!refusal) return
+  e.revokedBy = refusal.detail as unknown as Revocation
+  throw refusal
+}
 
 function judgeProof (e: Examination, name: string, run: ProofCheck['run']): void {
   if (name === 'jkt' && e.areClaimsUnknown) throw new NotChecked(UNKNOWN_CLAIMS)

@@ -104,8 +104,9 @@ export function readMessage (received: ReceivedRequest): Message {
 const MOST_RAW_HEADERS = 2000
 
 /**
- * Refuses a request that reaches the header limit of its server. The parser silently drops all further lines. Among them may be a
- * second Authorization, DPoP or Host line, or a line that a trusted proxy has appended.
+ * Refuses a request that reaches the header limit of its server. The parser of older releases of Node silently drops all further
+ * lines, and newer ones answer 431. Among the dropped may be a second Authorization, DPoP or Host line, or one that a trusted proxy
+ * has appended.
  * @throws Refusal headers_uncounted
  */
 export function verifyLinesCounted ({ rawHeaders, socket }: ReceivedRequest): void {

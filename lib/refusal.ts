@@ -1,5 +1,5 @@
 /**
- * Every reason to refuse a request, in one table: what the client is told (status, error code and one fixed sentence) and the name
+ * Every reason to refuse a request, in one table: what the client gets (status, error code and one fixed sentence) and the name
  * that operators find in logs and metrics. docs/errors.md explains each reason. A test keeps the two equal.
  */
 export interface RefusalKind {
@@ -14,6 +14,7 @@ export interface RefusalKind {
 const kind = (status: RefusalKind['status'], error: RefusalKind['error'], description: string): RefusalKind =>
   Object.freeze({ status, error, description })
 
+/** Every reason, with its status, its error code and its public sentence. docs/errors.md says what to do about each. */
 export const REFUSALS = Object.freeze({
   // Credentials: RFC 6750 section 3.1, RFC 9110 section 11.
   credentials_missing: kind(401, null, 'This resource needs an access token.'),
@@ -26,6 +27,7 @@ export const REFUSALS = Object.freeze({
   token_malformed: kind(401, 'invalid_token', 'The access token is not a well-formed JWT.'),
   token_algorithm: kind(401, 'invalid_token', 'The access token is signed with an algorithm that is not accepted here.'),
   token_type: kind(401, 'invalid_token', 'The access token has a typ that is not accepted here.'),
+  token_kind: kind(401, 'invalid_token', 'The token is not an access token.'),
   token_critical: kind(401, 'invalid_token', 'The access token names a critical header that is not understood here.'),
   token_claim_invalid: kind(401, 'invalid_token', 'A claim of the access token is missing or of the wrong type.'),
   token_issuer: kind(401, 'invalid_token', 'The access token was issued by another issuer.'),
@@ -47,6 +49,9 @@ export const REFUSALS = Object.freeze({
   // What the provider says about the token: RFC 7662 section 2.2.
   token_inactive: kind(401, 'invalid_token', 'The issuer says that the access token is not active.'),
   token_contradicted: kind(401, 'invalid_token', 'What the issuer says about the access token contradicts its claims.'),
+  // Taken back before its time.
+  token_revoked: kind(401, 'invalid_token', 'The access token has been revoked.'),
+  token_too_long: kind(401, 'invalid_token', 'The access token is valid for longer than revocations are remembered here.'),
   domain_has_scheme: kind(401, 'invalid_token', 'No access token can be verified, because the configured domain starts with a scheme.'),
 
   // The proof that belongs to the token: RFC 9449 sections 4.3 and 7.
@@ -72,6 +77,7 @@ export const REFUSALS = Object.freeze({
   proof_signature: kind(401, 'invalid_dpop_proof', 'The signature of the DPoP proof is wrong.'),
   nonce_missing: kind(401, 'use_dpop_nonce', 'The DPoP proof needs a nonce from this server.'),
   nonce_stale: kind(401, 'use_dpop_nonce', 'The nonce of the DPoP proof is not a recent one from this server.'),
+  nonce_of_another_instance: kind(401, 'use_dpop_nonce', 'The nonce of the DPoP proof was made by another instance of this server.'),
   proof_replayed: kind(401, 'invalid_dpop_proof', 'The DPoP proof has been used before.'),
 
   // The URL that the client used is uncertain (RFC 9110 section 7.1).
@@ -95,31 +101,39 @@ export const REFUSALS = Object.freeze({
   replay_share_exceeded: kind(429, null, 'This client has more recent proofs than its share of the replay store. It may continue when the oldest have expired.'),
 
   // We could not decide; the client may try again.
-  issuers_unavailable: kind(503, null, 'Whether the issuer of the access token is accepted cannot be told now.'),
+  revocation_unknown: kind(503, null, 'Cannot currently determine whether the access token has been revoked.'),
+  issuers_unavailable: kind(503, null, 'Cannot currently determine whether this issuer is trusted.'),
   keys_unavailable: kind(503, null, 'The keys of the identity provider cannot be reached.'),
-  introspection_unavailable: kind(503, null, 'The identity provider cannot be asked about the access token.'),
+  introspection_unavailable: kind(503, null, 'Token introspection is unavailable.'),
   replay_unavailable: kind(503, null, 'The replay store cannot be reached.'),
   replay_full: kind(503, null, 'The replay store is full.')
 })
 
+/** Why a request was refused: a stable word, for logs, metrics and error handlers. */
 export type RefusalReason = keyof typeof REFUSALS
 
 /** The details that a log line may hold beside the reason: never a token, a proof or a key. */
 export type RefusalDetail = Readonly<Record<string, string | number>>
 
-/** Every check of the guard throws it. Its message is the public sentence. `detail` is for the log only. */
+/** What a refusal says beside its reason. */
+export type RefusalFields = Partial<Pick<Refusal, 'detail' | 'retryAfterSeconds' | 'issuer' | 'headers'>>
+
+/** Every check of the guard throws it. Its message is the public sentence. It never changes: several requests may share one. */
 export class Refusal extends Error {
+  /** For logs. */
   override readonly name = 'Refusal'
+  /** Why the request was refused. */
   readonly reason: RefusalReason
+  /** More about the reason, for the log only. */
   readonly detail: RefusalDetail | undefined
   /** Seconds after which the client may usefully send the request again, for 429 and 503. Undefined if the time is unknown. */
   readonly retryAfterSeconds: number | undefined
   /** The issuer of the token, as the settings name it. Undefined if it was not known yet. */
   readonly issuer: string | undefined
-  /** Headers of the answer. The code that knows the settings adds them. Fastify sends them along with the error. */
-  headers: Readonly<Record<string, string>> | undefined
+  /** Headers of the answer, from the code that knows the settings. Fastify sends them along with the error. */
+  readonly headers: Readonly<Record<string, string>> | undefined
 
-  constructor (reason: RefusalReason, detail?: RefusalDetail, retryAfterSeconds?: number, issuer?: string) {
+  constructor (reason: RefusalReason, { detail, retryAfterSeconds, issuer, headers }: RefusalFields = {}) {
     // A refusal is an answer, not a fault. Without a stack it costs no more than an accepted request.
     const limit = Error.stackTraceLimit
     Error.stackTraceLimit = 0
@@ -129,17 +143,21 @@ export class Refusal extends Error {
     this.detail = detail
     this.retryAfterSeconds = retryAfterSeconds
     this.issuer = issuer
+    this.headers = headers
   }
 
+  /** The status of the answer. */
   get statusCode (): RefusalKind['status'] {
     return REFUSALS[this.reason].status
   }
+
+  /** The same refusal with these fields. */
+  with (fields: RefusalFields): Refusal {
+    return new Refusal(this.reason, { detail: this.detail, retryAfterSeconds: this.retryAfterSeconds, issuer: this.issuer, headers: this.headers, ...fields })
+  }
 }
 
-/**
- * The refusal of one request, with the issuer of its token as the settings name it. Several requests may wait for one answer, and each
- * of them needs headers and a log line of its own. Any other error is a fault, and is returned as it is.
- */
+/** A refusal names the issuer of the token, as the settings do. Any other error is a fault, and is returned as it is. */
 export function refusalOfIssuer (error: Error, issuer: string | undefined): Error {
-  return error instanceof Refusal ? new Refusal(error.reason, error.detail, error.retryAfterSeconds, issuer) : error
+  return error instanceof Refusal ? error.with({ issuer }) : error
 }

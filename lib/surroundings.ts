@@ -16,4 +16,6 @@ export interface Surroundings {
   readonly every: (ms: number, run: () => void) => () => void
   /** Reads a whole file of at most so many bytes. Rejects with an error that has a `code`, also for what is no file. */
   readonly readFile: (path: string, maxBytes: number) => Promise<Uint8Array>
+  /** A variable of the environment that the settings name. Undefined if it is not set. */
+  readonly environment: (name: string) => string | undefined
 }

@@ -12,8 +12,8 @@ const entryPoints = compiled.filter(file => /^dist\/(?:packages|plugins|routes)\
 
 const { outputFiles } = await build({
   entryPoints,
-  // Each of them loads the guard, so all that the guard loads is in the same file. No class is there twice.
-  inject: ['dist/plugins/auth.js'],
+  // Each of them loads what the plugin loads, so all of that is in the same file. No class is there twice.
+  inject: ['dist/plugins/auth.js', 'dist/plugins/token-end.js', 'dist/routes/revocation.js', 'dist/packages/holdfast/app-document.js'],
   outbase: 'dist',
   outdir: 'dist',
   chunkNames: 'shared/[hash]',
@@ -23,6 +23,8 @@ const { outputFiles } = await build({
   platform: 'node',
   target: 'node20.19',
   packages: 'external',
+  // A log or a stack shows the names of the classes.
+  keepNames: true,
   charset: 'utf8',
   logLevel: 'warning',
   write: false

@@ -1,35 +1,45 @@
 import { Server as TlsServer } from 'node:tls'
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyJWT } from '@fastify/jwt'
 import fp from 'fastify-plugin'
 import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
-import type { Admission, RequestAuth } from '../lib/guard/admission.ts'
-import { createGuardParts } from '../lib/guard/create-guard.ts'
-import type { GuardEvent, GuardParts } from '../lib/guard/create-guard.ts'
-import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/guard/requirement.ts'
-import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/guard/requirement.ts'
-import { kRouteGuard } from '../lib/guard/route-guard.ts'
-import type { MayHaveGuard } from '../lib/guard/route-guard.ts'
+import type { Admission } from '../lib/guard/admission.ts'
+import type { RequestAuth } from '../lib/guard/request-auth.ts'
+import { createGuardParts } from '../lib/assembly/create-guard.ts'
+import type { GuardEvent, GuardParts } from '../lib/assembly/create-guard.ts'
+import { describeEvent } from '../lib/assembly/guard-events.ts'
+import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/requirement/requirement.ts'
+import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/requirement/requirement.ts'
+import { kRouteGuard } from '../lib/requirement/route-guard.ts'
+import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import type { ReceivedRequest } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { schemeOf } from '../lib/scheme.ts'
-import { kStandIns } from '../lib/stand-ins.ts'
-import type { MayHaveStandIns } from '../lib/stand-ins.ts'
+import { kStandIns } from '../lib/test-doubles.ts'
+import type { MayHaveStandIns } from '../lib/test-doubles.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
+import { withTrustOf } from '../lib/settings/app-trust.ts'
+import type { TrustedOptions } from '../lib/settings/app-trust.ts'
 import type { HoldfastOptions, IssuerLookup } from '../lib/settings/option-types.ts'
-import { ownOptions, settingsFromOptions } from '../lib/settings/options.ts'
-import { reportStart, startWarnings } from '../lib/settings/start-report.ts'
+import { NO_LOOKUP, ownOptions, settingsFromOptions, takeIssuerLookup } from '../lib/settings/options.ts'
+import type { TakenLookup } from '../lib/settings/options.ts'
+import { replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { checkOptions, validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 
-// The types of the package give `request.user` to those who have only the declarations of this file: what is exported stays in them.
-// The package itself is loaded when it is needed.
-export type { FastifyJWT } from '@fastify/jwt'
 export type { AccessTokenClaims, IssuerLookup, RequestAuth, Requirement, RequirementOptions }
 
-/** A guard of a route. It carries its requirement, for the API description. */
-export type GuardHook = onRequestHookHandler & { readonly requirement: Requirement }
+/**
+ * A guard of a route: a hook for onRequest, or for a later phase before the handler. It says nothing of the kind of server, logger or
+ * schema, so it fits into every app.
+ */
+export interface GuardHook {
+  (request: { readonly raw: object }, reply: object, done: (error?: Error) => void): void
+  /** What the route asks for, for the API description. */
+  readonly requirement: Requirement
+}
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -57,46 +67,74 @@ declare module 'fastify' {
     guardParts: GuardParts
   }
   interface FastifyRequest {
+    /** How the request proved its sender. Null until its token and proof have passed, and if they are refused. `user` is then null too. */
     auth: RequestAuth | null
+    /**
+     * Does in a handler what the guard `app.authenticate()` does before it. Rejects with a `Refusal`. However often a handler asks, token
+     * and proof are checked once.
+     */
     authenticate (): Promise<void>
+    /** Does in a handler what the guard `app.require(requirement)` does before it. Rejects with a `Refusal`. */
     require (requirement: RequirementOptions): Promise<void>
+    /** Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`. */
     requireScope (...scopes: RequiredScopes): Promise<void>
   }
 }
 
+/**
+ * The type of `request.user`, which @fastify/jwt declares. An app with an @fastify/jwt of its own may declare that type itself. Two
+ * declarations of one member must be equal, but a member may replace an inherited one. So this one is inherited, and it gives way to any
+ * type as soon as the member is no longer read-only, which means that it is the app's.
+ */
+export interface DefaultUser {
+  /** The verified claims of the access token. Null until token and proof have passed. */
+  readonly user: IsSame<Pick<{ [Member in keyof FastifyJWT]: Member }, 'user'>, { readonly user: 'user' }> extends true ? AccessTokenClaims : unknown
+}
+
+type IsSame<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
+
 declare module '@fastify/jwt' {
-  interface FastifyJWT {
-    payload: AccessTokenClaims
-    user: AccessTokenClaims
-  }
+  interface FastifyJWT extends DefaultUser {}
 }
 
 const WARM_UP_DELAY_MS = 10
+
+const AWAITED = 'A guard of the app was awaited, and that checks no request. Name the guard in the route, as { onRequest: app.authenticate() }, or in a handler await request.authenticate()'
 
 const TWICE = 'Holdfast is registered already, in this scope or around it. Register each one in a scope of its own: app.register(async scope => { await scope.register(holdfast, options) })'
 
 export default fp<HoldfastOptions>(async (app, options) => {
   if (app.hasDecorator('guardParts')) throw new Error(TWICE)
   const given = settingsOf(app, options)
-  const settings = given ?? await readOwnSettings(options)
+  const { settings, trustPeer, lookUpIssuer, maxIssuers } = given ? { ...NO_LOOKUP, settings: given, trustPeer: undefined } : await readOwnSettings(app, options)
   // Secure servers of HTTP/1.1 and of HTTP/2 are both TLS servers.
   if (settings.CLIENT_CERTIFICATE === 'socket' && !((app.server as unknown) instanceof TlsServer)) throw new SettingsError([NO_TLS_SOCKET])
-  const lookUpIssuer = given ? undefined : issuerLookupOf(options)
   logStart(app, settings, lookUpIssuer !== undefined)
   const standIns = (options as MayHaveStandIns)[kStandIns] ?? (app as MayHaveStandIns)[kStandIns]
   if (standIns) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
   const surroundings = standIns?.surroundings ?? processSurroundings
-  const parts = await createGuardParts(settings, {
+  const certificates = settings.CLIENT_CERTIFICATE === 'off' ? standIns?.readCertificate : undefined
+  const parts = await createGuardParts(certificates ? { ...settings, CLIENT_CERTIFICATE: 'client-cert' } : settings, {
     surroundings,
     transport: standIns?.transport,
+    askingTransport: standIns?.transport,
+    readCertificate: certificates,
+    trustPeer,
     lookUpIssuer,
+    maxIssuers,
     onEvent: event => logEvent(app, event),
-    metadataMount: given && app.prefix
+    metadataMount: given && app.prefix,
+    mount: app.prefix
   })
-  const { guard, guardFor, judge, challenges, tally, nonces } = parts
-  const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, refuse })
+  const { guard, guardFor, judge, signals, challenges, tally, nonces } = parts
+  /** What became of a refusal. The calls of one handler share a check and its refusal, which is logged and counted once. */
+  const answered = new WeakMap<Refusal, Refusal>()
+  const { revocation } = parts
+  // Without revocation nothing ends by itself.
+  const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken(request))
+  const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, refuse, onAdmitted })
   app.decorate('guardParts', parts)
-  app.decorate('admissionOf', (received, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, refuse, received }))
+  app.decorate('admissionOf', (received, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, signals, refuse, received }))
 
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
@@ -105,11 +143,11 @@ export default fp<HoldfastOptions>(async (app, options) => {
   app.decorateRequest('requireScope', function (...scopes) { return admitOnce(this, parseRequiredScopes(...scopes)) })
 
   const anyToken = guardHook(ANY_TOKEN)
-  app.decorate('authenticate', Object.assign(function (...args: unknown[]) {
+  app.decorate('authenticate', asGuard(function (...args: unknown[]) {
     if (args.length === 0) return anyToken
     if (typeof args[2] !== 'function') throw new TypeError('authenticate takes no arguments; require and requireScope say what a token needs')
     return Reflect.apply(anyToken, app, args)
-  }, { requirement: ANY_TOKEN }) as FastifyInstance['authenticate'])
+  }, ANY_TOKEN) as FastifyInstance['authenticate'])
   app.decorate('require', options => guardHook(parseRequirement(options)))
   app.decorate('requireScope', (...scopes) => guardHook(parseRequiredScopes(...scopes)))
 
@@ -125,43 +163,58 @@ export default fp<HoldfastOptions>(async (app, options) => {
     // The first fetch loads packages, which would delay the first requests.
     warmUp = setTimeout(() => parts.start(), WARM_UP_DELAY_MS).unref()
   })
+  if (revocation) standIns?.revocations.add(revocation.revocations)
   app.addHook('onClose', async () => {
     clearTimeout(warmUp)
+    if (revocation) standIns?.revocations.delete(revocation.revocations)
     await parts.close()
   })
 
   function guardHook (requirement: Requirement): GuardHook {
-    const hook = (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => admit(request, requirement, done)
-    return Object.assign(hook, { requirement }) as GuardHook
+    return asGuard((request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) => admit(request, requirement, done), requirement) as GuardHook
   }
 
   /** Gives a refusal its headers and its log line. Any other error is a fault and becomes a 500. */
   function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
-    // Calls of one handler that share a check share its refusal. It is told once.
-    if (!(error instanceof Refusal) || error.headers) return error
-    const { reason, detail, retryAfterSeconds, issuer = request.auth?.issuer } = error
+    if (!(error instanceof Refusal)) return error
+    const known = answered.get(error)
+    if (known) return known
+    const { reason, detail, retryAfterSeconds, issuer } = error
     tally?.refused(reason, issuer)
     request.log.info({ reason, route: request.routeOptions.url, issuer, ...detail }, 'request refused')
-    error.headers = challenges(reason, {
+    const headers = challenges(reason, {
       scheme: schemeOf(request.headers.authorization),
       requirement,
       guard: (request.routeOptions.config as MayHaveGuard)[kRouteGuard],
       nonce: nonces?.current(surroundings.wallMs() / 1000),
       retryAfterSeconds
     })
-    return error
+    const answer = error.with({ headers })
+    answered.set(error, answer)
+    return answer
   }
 }, { name: 'auth', fastify: '5.x' })
 
-const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set(['keys_fetch_failed', 'keys_expired', 'keys_private', 'issuers_unavailable', 'replay_unavailable', 'replay_policy_unknown', 'nonce_secret_random'])
+/**
+ * Makes a function a guard: it carries its requirement, and it cannot be awaited. `await app.authenticate()` makes a guard and asks it
+ * nothing. Without a `then` of its own, a hook or handler that says so would let every request pass.
+ */
+function asGuard (hook: (...args: never[]) => unknown, requirement: Requirement): object {
+  const then = (_resolve: unknown, reject: (error: Error) => void): void => reject(new TypeError(AWAITED))
+  return Object.defineProperty(Object.assign(hook, { requirement }), 'then', { value: then })
+}
 
-function logEvent (app: FastifyInstance, { name, ...detail }: GuardEvent): void {
-  app.log[WARNINGS.has(name) ? 'warn' : 'info']({ event: name, ...detail }, name.replaceAll('_', ' '))
+function logEvent (app: FastifyInstance, event: GuardEvent): void {
+  const { name, ...detail } = event
+  const { level, sentence } = describeEvent(event)
+  app.log[level]({ event: name, ...detail }, sentence)
 }
 
 function logStart (app: FastifyInstance, settings: Settings, areIssuersAsked: boolean): void {
   for (const warning of startWarnings(settings)) app.log.warn(warning)
   app.log.info({ event: 'settings_in_force', ...reportStart(settings, areIssuersAsked) }, 'settings in force')
+  const promise = replayPromise(settings)
+  if (promise !== undefined) app.log.info({ event: 'replay_promise' }, promise)
 }
 
 /** The settings that holdfast.ts has decorated. Options take precedence: an app may keep its own settings under that name. */
@@ -169,14 +222,15 @@ function settingsOf (app: FastifyInstance & { settings?: Settings }, options: Ho
   return Object.keys(ownOptions(options)).length === 0 ? app.settings : undefined
 }
 
-function readOwnSettings (given: HoldfastOptions): Promise<Settings> {
-  const options: HoldfastOptions = ownOptions(given)
-  const areIssuersAsked = issuerLookupOf(given) !== undefined
-  const written = areIssuersAsked ? { ...options, idp: { ...options.idp, issuers: undefined } } : options
-  return validateSettings(settingsFromOptions(written), checkOptions, { problems: [], isFileUnread: false, unknownVariables: [], areIssuersAsked })
+interface OwnSettings extends Omit<TakenLookup, 'written'>, Pick<TrustedOptions, 'trustPeer'> {
+  readonly settings: Settings
 }
 
-/** The function in the place of the list of issuers, if there is one. */
-function issuerLookupOf ({ idp }: HoldfastOptions): IssuerLookup | undefined {
-  return typeof idp?.issuers === 'function' ? idp.issuers : undefined
+async function readOwnSettings (app: FastifyInstance, given: HoldfastOptions): Promise<OwnSettings> {
+  const { written, ...lookup } = takeIssuerLookup(ownOptions(given))
+  const { options, trustPeer } = withTrustOf(app, settingsFromOptions(written))
+  const settings = await validateSettings(options, checkOptions, {
+    problems: [], isFileUnread: false, unknownVariables: [], areIssuersAsked: lookup.lookUpIssuer !== undefined, arePeersAsked: trustPeer !== undefined
+  })
+  return { ...lookup, settings, trustPeer }
 }

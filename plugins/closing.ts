@@ -1,7 +1,8 @@
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Connection } from '../server/queued-response.ts'
+import { answerOf } from '../server/queued-response.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -36,6 +37,8 @@ export default fp(async (app: FastifyInstance) => {
     for (const server of servers) {
       // Milliseconds. 0 would mean no limit. Node reads the value when an answer ends.
       server.keepAliveTimeout = 1
+      // Node and Fastify would call it. From Node 26 on, it also ends connections whose first request is on its way.
+      server.closeIdleConnections = () => {}
       // Fastify closes the main server now. It closes the others later and does not wait for them.
       if (server !== app.server) closed.push(once(server.close(), 'close'))
     }
@@ -50,11 +53,11 @@ export default fp(async (app: FastifyInstance) => {
     clearTimeout(answerTimer)
   })
 
-  function end (isDue: (connection: Connection) => boolean): void {
+  function end (isDue: (connection: Socket) => boolean): void {
     for (const connection of open) if (isDue(connection)) connection.destroy()
   }
 }, { name: 'closing', dependencies: ['connections'] })
 
-function isQuiet ({ _httpMessage: answer }: Connection): boolean {
-  return !answer
+function isQuiet (connection: Socket): boolean {
+  return !answerOf(connection)
 }

@@ -1,8 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { Server } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
+import { Server as NetServer } from 'node:net'
+import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Connection } from '../server/queued-response.ts'
+import { inTurn } from '../server/queued-response.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -12,7 +14,7 @@ declare module 'fastify' {
      */
     connections: {
       readonly servers: ReadonlySet<Server>
-      readonly open: ReadonlySet<Connection>
+      readonly open: ReadonlySet<Socket>
       /** Connections refused since the start because there were too many. */
       readonly dropped: number
     }
@@ -27,9 +29,10 @@ const CHANNEL = 'net.server.socket'
 /** Sets the limits that server options cannot express, for every server of the app: the number of all connections together. */
 export default fp(async (app: FastifyInstance) => {
   const main = app.server
-  const [handler] = main.listeners('request')
+  const handler = main.listeners('request')[0] as RequestListener
+  const handleInTurn = inTurn(handler)
   const servers = new Set<Server>()
-  const open = new Set<Connection>()
+  const open = new Set<Socket>()
   const connections = { servers, open, dropped: 0 }
   app.decorate('connections', connections)
 
@@ -39,10 +42,10 @@ export default fp(async (app: FastifyInstance) => {
   app.addHook('onClose', async () => { unsubscribe(CHANNEL, take) })
 
   function take (message: unknown): void {
-    const { socket } = message as { socket: Connection & { server: Server } }
+    const { socket } = message as { socket: Socket & { server: Server } }
     if (!servers.has(socket.server)) {
       // Only a server that Fastify has made for this app passes its requests to this function.
-      if (!socket.server.listeners('request').includes(handler!)) return
+      if (!socket.server.listeners('request').includes(handler)) return
       adopt(socket.server)
     }
     if (open.size >= main.maxConnections) {
@@ -58,17 +61,21 @@ export default fp(async (app: FastifyInstance) => {
   function adopt (server: Server): void {
     servers.add(server)
     server.on('drop', () => { connections.dropped++ })
+    server.off('request', handler).on('request', handleInTurn)
     if (server === main) return
     server.maxConnections = main.maxConnections
     server.maxHeadersCount = main.maxHeadersCount
     // Fastify sets these listeners on the main server only.
-    for (const answer of main.listeners('clientError')) server.on('clientError', answer as () => void)
-    // Fastify passes upgrades on to the main server. If nobody handles them there, nobody would end the connection.
+    for (const event of ['clientError', 'checkContinue']) {
+      for (const listener of main.listeners(event)) server.on(event, listener as () => void)
+    }
+    // Fastify passes upgrades on to the main server. If the app does not handle them, the connection would never end.
     if (main.listenerCount('upgrade') === 0) server.removeAllListeners('upgrade')
-    if (!main.listening) server.close()
+    // It accepts nothing more. The server's own method would, from Node 26 on, also end this connection before its first request.
+    if (!main.listening) NetServer.prototype.close.call(server)
   }
 
-  function forget (this: Connection): void {
+  function forget (this: Socket): void {
     open.delete(this)
   }
 }, { name: 'connections' })

@@ -9,7 +9,7 @@ const PREFLIGHT_SECONDS = 600
  * exposed on errors too.
  */
 export default fp(async (app: FastifyInstance) => {
-  const origins = app.settings.CORS_ORIGINS
+  const { CORS_ORIGINS: origins, CORS_HEADERS: more = [] } = app.settings
   if (!origins) return
 
   // OPTIONS is answered only for preflight. Any other OPTIONS request gets the same answer as without CORS.
@@ -23,8 +23,8 @@ export default fp(async (app: FastifyInstance) => {
     // Tokens travel in a header that scripts set. So cookies are never allowed, and `*` is safe.
     origin: origins.includes('*') ? '*' : origins.map(origin => origin.toLowerCase()),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
-    allowedHeaders: ['Authorization', 'DPoP', 'Content-Type'],
-    exposedHeaders: ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After'],
+    allowedHeaders: ['Authorization', 'DPoP', 'Content-Type', ...more],
+    exposedHeaders: ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After', ...more],
     maxAge: PREFLIGHT_SECONDS,
     // This is for HTTP caches, as on every answer under /api: the hooks of those routes do not run for preflight. A browser obeys only
     // `maxAge`.

@@ -5,6 +5,7 @@ import fp from 'fastify-plugin'
 import { errorBody, refusalBodies } from '../lib/guard/error-body.ts'
 import type { ErrorBodyForm } from '../lib/guard/error-body.ts'
 import { Refusal } from '../lib/refusal.ts'
+import { answerOf } from '../server/queued-response.ts'
 
 /** Milliseconds for which such a connection may end by itself after its answer. If it were closed at once, the answer might be lost. */
 const LINGER_MS = 1000
@@ -21,7 +22,7 @@ export default fp(async (app: FastifyInstance) => {
 
   app.setErrorHandler((error: (FastifyError & { headers?: Record<string, string> }) | Refusal, request, reply) => {
     const status = statusOf(error)
-    // A request without a route is answered as unknown, whatever is wrong with its body, which nobody reads. Only a body that is too large
+    // A request without a route is answered as unknown, whatever is wrong with its body, which is not read. Only a body that is too large
     // keeps its own error.
     if (request.is404 && status < 500 && status !== 413) return answer(reply, form, 404, UNKNOWN)
     if (error.headers) reply.headers(error.headers)
@@ -46,10 +47,9 @@ export function answerBadTarget (form: ErrorBodyForm, isGate: boolean) {
 
 /** Answers what Node's parser refuses before there is a request. */
 export function answerClientError (form: ErrorBodyForm) {
-  return (error: Error & { code?: string }, socket: Socket & { _httpMessage?: { headersSent: boolean } | null }): void => {
-    // If an answer has begun, as when a body breaks off, a second answer would be read as the answer to the next request. Only this
-    // property leads from a connection to its answer. Node's own handler uses it too.
-    if (error.code === 'ECONNRESET' || !socket.writable || socket._httpMessage?.headersSent) {
+  return (error: Error & { code?: string }, socket: Socket): void => {
+    // If an answer has begun, as when a body breaks off, a second answer would be read as the answer to the next request.
+    if (error.code === 'ECONNRESET' || !socket.writable || answerOf(socket)?.headersSent) {
       socket.destroy()
       return
     }

@@ -1,10 +1,17 @@
-import { constants, createServer } from 'node:http2'
-import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { CHECK_PATH, readCheckRequest, writeDenied, writePassed } from '../lib/gate/ext-authz.ts'
-import { isToldName } from '../lib/gate/told.ts'
+import type { CheckRequest } from '../lib/gate/ext-authz.ts'
+import { isIdentityName } from '../lib/gate/identity-headers.ts'
+import { PARTIAL_BODY } from '../lib/gate/original.ts'
+import { isWithheldName } from '../lib/gate/withheld.ts'
+import { createPeerTrust } from '../lib/url/peer-trust.ts'
+import { createGrpcServer } from '../server/grpc-server.ts'
+import type { GrpcServer } from '../server/grpc-server.ts'
+import { processSurroundings } from '../server/surroundings.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -12,17 +19,19 @@ declare module 'fastify' {
     grpcAddress: () => AddressInfo | undefined
     /** The connections of Envoy that are open. */
     grpcSessions: () => number
+    /** The question over gRPC that is put by this request. Undefined for all that come from elsewhere. */
+    grpcQuestion: (request: IncomingMessage) => CheckRequest | undefined
   }
 }
 
-/** Larger than all headers that Envoy takes from a client together. */
-const MAX_MESSAGE_BYTES = 256 * 1024
-/** One byte for compression, which is not used, and four for the length. */
-const FRAME_HEAD_BYTES = 5
-/** Codes of gRPC. */
-const STATUS = { ok: '0', invalid: '3', unimplemented: '12', internal: '13' } as const
+/** Envoy writes these itself, in place of what the client sent. */
+const OF_ENVOY: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-forwarded-proto'])
 /** What Envoy passes on to the client. */
 const PASSED_ON: ReadonlySet<string> = new Set(['www-authenticate', 'dpop-nonce', 'retry-after', 'content-type', 'cache-control'])
+/** What of the client's headers has a say. Two lines stay refused when they are joined. */
+const JUDGED = ['authorization', 'dpop', 'content-type', 'content-encoding', 'mcp-method', 'mcp-name', PARTIAL_BODY]
+/** Names a question. Only this process knows the values, so no request from elsewhere has one. */
+const QUESTION = 'x-holdfast-question'
 
 /**
  * Envoy's external authorization over gRPC, on a port of its own. Each question is put to `/verify/forwarded` inside the process, so that
@@ -31,85 +40,50 @@ const PASSED_ON: ReadonlySet<string> = new Set(['www-authenticate', 'dpop-nonce'
 export default fp(async (app: FastifyInstance) => {
   const settings = app.gate?.settings
   const port = settings?.grpcPort
-  const sessions = new Set<ServerHttp2Session>()
-  let server: Http2Server | undefined
-  app.decorate('grpcSessions', () => sessions.size)
-  app.decorate('grpcAddress', () => server?.address() as AddressInfo | null | undefined ?? undefined)
+  let server: GrpcServer | undefined
+  const questions = new Map<unknown, CheckRequest>()
+  app.decorate('grpcQuestion', ({ headers }) => questions.get(headers[QUESTION]))
+  app.decorate('grpcSessions', () => server?.connections ?? 0)
+  app.decorate('grpcAddress', () => server?.address())
   if (!settings || port === undefined) return
 
   app.addHook('onListen', async () => {
     const { address } = app.server.address() as AddressInfo
-    const listening = server = createServer({ settings: { maxConcurrentStreams: 1000 } })
-    listening.on('session', session => {
-      sessions.add(session)
-      session.once('close', () => sessions.delete(session))
-    })
-    listening.on('stream', (stream, { ':path': path }) => serve(stream, path))
-    // Fastify only logs what a hook throws here, and a gate that Envoy cannot ask must not run on.
-    listening.on('error', error => app.server.emit('error', Object.assign(error, { setting: 'gate.grpcPort' })))
-    listening.listen(port, address, () => {
-      app.log.info({ event: 'grpc_listening', port: (listening.address() as AddressInfo).port }, 'grpc listening')
-    })
+    const listening = server = createGrpcServer({
+      path: CHECK_PATH,
+      isTrusted: createPeerTrust(app.settings.trustProxy),
+      onUntrusted: remoteAddress => app.log.info({ reason: 'peer_untrusted', remoteAddress }, 'grpc connection refused'),
+      answer,
+      onFault: err => app.log.error({ err }, 'question failed'),
+      // Fastify only logs what a hook throws here, and a gate that Envoy cannot ask must not run on.
+      onError: error => app.server.emit('error', Object.assign(error, { setting: 'gate.grpcPort' }))
+    }, processSurroundings)
+    listening.listen(port, address, () => app.log.info({ event: 'grpc_listening', port: listening.address()!.port }, 'grpc listening'))
   })
-  app.addHook('onClose', async () => {
-    server?.close()
-    for (const session of sessions) session.close()
-  })
+  // This takes as long as the answers that are due. Meanwhile the service waits for its own.
+  let closed: Promise<void> | undefined
+  app.addHook('preClose', async () => { closed = server?.close() })
+  app.addHook('onClose', () => closed)
 
-  function serve (stream: ServerHttp2Stream, path: string | undefined): void {
-    // A stream that breaks off has nobody who would want the answer.
-    stream.on('error', () => {})
-    if (path !== CHECK_PATH) return end(stream, STATUS.unimplemented)
-    // The peer is no longer known when the connection has gone.
-    const remoteAddress = String(stream.session!.socket.remoteAddress)
-    const chunks: Buffer[] = []
-    let size = 0
-    stream.on('data', (chunk: Buffer) => {
-      size += chunk.length
-      if (size <= MAX_MESSAGE_BYTES) chunks.push(chunk)
-      else stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
-    })
-    stream.on('end', () => {
-      const frame = Buffer.concat(chunks)
-      if (frame.length < FRAME_HEAD_BYTES || frame[0] !== 0 || frame.readUInt32BE(1) !== frame.length - FRAME_HEAD_BYTES) return end(stream, STATUS.invalid)
-      answerTo(frame.subarray(FRAME_HEAD_BYTES), remoteAddress).then(message => send(stream, message), error => {
-        if (error.name === 'MessageError') return end(stream, STATUS.invalid)
-        app.log.error({ err: error }, 'question failed')
-        end(stream, STATUS.internal)
-      })
-    })
-  }
-
-  async function answerTo (message: Buffer, remoteAddress: string): Promise<Buffer> {
-    const { method, path, host, scheme, headers } = readCheckRequest(message)
-    const lines: Record<string, string> = { 'x-forwarded-method': method, 'x-forwarded-proto': scheme, 'x-forwarded-host': host, 'x-forwarded-uri': path }
-    // Two lines stay refused when they are joined.
-    for (const name of ['authorization', 'dpop']) if (headers.has(name)) lines[name] = headers.get(name)!.join(', ')
-    const answer = await app.inject({ url: '/verify/forwarded', headers: lines, remoteAddress })
-    const told = Object.entries(answer.headers).map(([name, value]) => [name, String(value)] as const)
-    const passedOn = told.filter(([name]) => PASSED_ON.has(name))
-    if (answer.statusCode !== 200) return writeDenied({ status: answer.statusCode, headers: passedOn, body: answer.body })
+  async function answer (message: Buffer, remoteAddress: string): Promise<Buffer> {
+    const question = readCheckRequest(message)
+    const { method, path, host, scheme, headers } = question
+    const name = randomUUID()
+    const lines: Record<string, string> = { [QUESTION]: name, 'x-forwarded-method': method, 'x-forwarded-proto': scheme, 'x-forwarded-host': host, 'x-forwarded-uri': path }
+    for (const judged of JUDGED) if (headers.has(judged)) lines[judged] = headers.get(judged)!.join(', ')
+    questions.set(name, question)
+    const verdict = await app.inject({ url: '/verify/forwarded', headers: lines, remoteAddress }).finally(() => questions.delete(name))
+    const identity = Object.entries(verdict.headers).map(([name, value]) => [name, String(value)] as const)
+    const passedOn = identity.filter(([name]) => PASSED_ON.has(name))
+    if (verdict.statusCode !== 200) return writeDenied({ status: verdict.statusCode, headers: passedOn, body: verdict.body })
     return writePassed({
-      set: told.filter(([name]) => isToldName(name)),
+      set: identity.filter(([name]) => isIdentityName(name)),
       remove: [
         ...settings!.passCredentials ? [] : ['authorization', 'dpop'],
-        // A name that the upstream could take for one of ours.
-        ...[...headers.keys()].filter(name => isToldName(name) && !(name in answer.headers))
+        // A client may not write what the upstream could take for the word of the gate or of Envoy.
+        ...[...headers.keys()].filter(name => isWithheldName(name) && !OF_ENVOY.has(name) && !(name in verdict.headers))
       ],
       answer: passedOn.filter(([name]) => name === 'dpop-nonce')
     })
   }
-}, { name: 'gate-grpc', dependencies: ['gate'] })
-
-function send (stream: ServerHttp2Stream, message: Buffer): void {
-  if (stream.destroyed) return
-  const head = Buffer.alloc(FRAME_HEAD_BYTES)
-  head.writeUInt32BE(message.length, 1)
-  stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
-  stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': STATUS.ok }))
-  stream.end(Buffer.concat([head, message]))
-}
-
-function end (stream: ServerHttp2Stream, status: string): void {
-  if (!stream.destroyed) stream.respond({ ':status': 200, 'content-type': 'application/grpc', 'grpc-status': status }, { endStream: true })
-}
+}, { name: 'gate-grpc', dependencies: ['gate', 'closing'] })

@@ -1,22 +1,28 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { UpstreamError } from '../lib/gate/exchange.ts'
-import type { UpstreamAnswer } from '../lib/gate/exchange.ts'
+import { UpstreamError, verifyCoding } from '../lib/upstream/exchange.ts'
+import type { UpstreamAnswer } from '../lib/upstream/exchange.ts'
 import { hasBody, headersForClient, headersForUpstream } from '../lib/gate/headers.ts'
-import { askForUpgrade, dropRest, joinConnections, protocolsOf, watchClient } from '../lib/gate/upgrade.ts'
-import type { UpgradeAnswer, UpgradedConnection } from '../lib/gate/upgrade.ts'
-import { createUpstream } from '../lib/gate/upstream.ts'
+import { askForUpgrade, dropRest, joinConnections, protocolsOf, watchClient } from '../lib/upstream/upgrade.ts'
+import type { UpgradeAnswer, UpgradedConnection } from '../lib/upstream/upgrade.ts'
+import { createUpstream } from '../lib/upstream/upstream.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * The hook that sends a request to the upstream when it has passed the gate, and sends the answer to the client. `done` is called only
-     * with an error. Undefined without an upstream.
+     * Sends a request to the upstream when it has passed the gate, and the answer to the client. `done` is called only with an error.
+     * Undefined without an upstream.
+     * @param body if it has been read already
      */
-    passOn: ((request: FastifyRequest, reply: FastifyReply, done: (error: Error) => void) => void) | undefined
+    passOn: ((request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined, done: (error: Error) => void) => void) | undefined
+    /**
+     * Refuses a request whose body cannot be carried. Undefined without an upstream.
+     * @throws an error with a status
+     */
+    verifyFraming: ((request: FastifyRequest) => void) | undefined
   }
 }
 
@@ -25,30 +31,38 @@ export default fp(async (app: FastifyInstance) => {
   const { gate } = app
   if (gate?.settings.upstream === undefined) {
     app.decorate('passOn', undefined)
+    app.decorate('verifyFraming', undefined)
     return
   }
-  const { upstream: origin, upstreamProtocol: protocol, timeoutSeconds, bodyLimit, passCredentials } = gate.settings
-  const upstream = createUpstream({ origin, protocol, timeoutSeconds, bodyLimit, after: processSurroundings.after })
+  const { upstream: origin, timeoutSeconds, bodyLimit, passCredentials } = gate.settings
+  const upstream = createUpstream({ origin, timeoutSeconds, bodyLimit, after: processSurroundings.after })
   app.addHook('onClose', () => upstream.close())
 
   // Fastify would go on after an async hook whose answer is still being sent.
-  app.decorate('passOn', function passOn (request, reply, done) { pass(request, reply).catch(done) })
+  app.decorate('passOn', function passOn (request, reply, body, done) { pass(request, reply, body).catch(done) })
+  app.decorate('verifyFraming', verifyFraming)
 
-  async function pass (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { raw } = request
-    const hasContent = hasBody(raw)
+  function verifyFraming ({ raw }: FastifyRequest): void {
     if (bodyLimit !== undefined && Number(raw.headers['content-length']) > bodyLimit) throw tooLarge()
     // RFC 9112 section 6.1: the upstream would not learn of another coding, which holds for one connection only.
     if (!/^(?:chunked)?$/i.test(raw.headers['transfer-encoding'] ?? '')) throw app.httpErrors.notImplemented('The transfer coding is unknown.')
-    const connection = gate!.upgradeOf(raw)
     // Node has stopped reading such a request, so its body would never end.
-    if (connection && hasContent) throw app.httpErrors.badRequest('A request that asks for another protocol has no body here.')
-    const protocols = connection && request.gated!.rule.upgrade ? protocolsOf(raw.headers.upgrade) : undefined
+    if (gate!.upgradeOf(raw) && hasBody(raw)) throw app.httpErrors.badRequest('A request that asks for another protocol has no body here.')
+  }
+
+  async function pass (request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined): Promise<void> {
+    const { raw } = request
+    verifyFraming(request)
+    const connection = gate!.upgradeOf(raw)
+    const protocols = connection && request.gated!.place.rules[0].upgrade ? protocolsOf(raw.headers.upgrade) : undefined
+    // To judge a request may take time, and nothing says later that its client went meanwhile.
+    if (reply.raw.destroyed) throw clientGone()
     if (connection && protocols !== undefined) return passUpgrade(request, reply, connection, protocols)
     if (connection) dropRest(connection.socket)
+    app.endWithToken(request)
     const { method, target, headers } = requestOf(request)
-    if (gate!.expectsContinue(raw)) reply.raw.writeContinue()
-    const exchange = upstream.send({ method, target, headers, body: hasContent ? raw : undefined, onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
+    gate!.goAhead(request, reply)
+    const exchange = upstream.send({ method, target, headers, body: body ?? (hasBody(raw) ? raw : undefined), onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
     onHangUp(reply, () => exchange.end(clientGone()))
     send(reply, await exchange.answer.catch(failed))
   }
@@ -69,25 +83,42 @@ export default fp(async (app: FastifyInstance) => {
     answer.socket.write(head)
     answer.socket.write(early!)
     joinConnections(socket, answer.socket)
+    endWithToken(request, socket)
+  }
+
+  /** A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the other with it. */
+  function endWithToken (request: FastifyRequest, socket: UpgradedConnection['socket']): void {
+    const { auth } = request
+    if (!auth) return
+    const end = (): void => {
+      request.log.info({ reason: auth.signal.reason.code, issuer: auth.issuer }, 'open connection ended')
+      socket.destroy()
+    }
+    auth.signal.addEventListener('abort', end, { once: true })
+    // It also keeps `auth`, and with it the signal, for as long as the connection is open.
+    socket.once('close', () => auth.signal.removeEventListener('abort', end))
   }
 
   function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
     const { received: { method }, target, url } = request.gated!
     const addresses = [...request.ips ?? [request.ip]].reverse().filter(address => address !== undefined)
-    const headers = headersForUpstream(request.raw, { origin: { url, addresses }, told: gate!.tell(request, origin), passCredentials })
+    const headers = headersForUpstream(request.raw, { origin: { url, addresses }, identity: gate!.identify(request, origin), passCredentials })
     return { method: method!, target, headers }
   }
 
   function failed (error: Error & { statusCode: number }): never {
     if (error.statusCode === 413) throw tooLarge()
+    if (error.statusCode === 408) throw Object.assign(app.httpErrors.requestTimeout('The body of the request is too slow.'), CLOSE)
     throw error
   }
 
   function tooLarge (): Error {
-    // The client may go on sending what nobody reads.
-    return Object.assign(app.httpErrors.payloadTooLarge('The body of the request is too large.'), { headers: { connection: 'close' } })
+    return Object.assign(app.httpErrors.payloadTooLarge('The body of the request is too large.'), CLOSE)
   }
-}, { name: 'gate-proxy', dependencies: ['gate', 'sensible'] })
+}, { name: 'gate-proxy', dependencies: ['gate', 'token-end', 'sensible'] })
+
+/** The client may go on sending a body that is not read. */
+const CLOSE = { headers: { connection: 'close' } }
 
 function clientGone (): UpstreamError {
   return new UpstreamError(499, 'The client has gone')
@@ -99,6 +130,7 @@ function onHangUp ({ raw }: FastifyReply, abort: () => void): void {
 }
 
 const NOTHING = Buffer.alloc(0)
+const PLAIN_TYPE = /^[a-z]+\/[a-z0-9.+-]+(?:; ?charset=[a-z0-9-]+)?$/i
 
 function send (reply: FastifyReply, answer: UpstreamAnswer): void {
   const { status, headers, body } = answer
@@ -117,13 +149,18 @@ function send (reply: FastifyReply, answer: UpstreamAnswer): void {
 
 /**
  * The body of an answer that has come at once, as small ones do: it costs much less than a stream. Not for answers without a body, whose
- * length Fastify would set to 0, and not without a content type, which Fastify would add.
+ * length Fastify would set to 0, and not without a content type that Fastify understands, because it would write its own.
  */
 function wholeBody (reply: FastifyReply, { isWhole, body }: UpstreamAnswer): Buffer | null {
-  return isWhole && body.readableLength > 0 && reply.hasHeader('content-type') ? body.read() : null
+  return isWhole && body.readableLength > 0 && isPlainType(reply.getHeader('content-type')) ? body.read(body.readableLength) : null
+}
+
+function isPlainType (type: unknown): boolean {
+  return typeof type === 'string' && PLAIN_TYPE.test(type)
 }
 
 function fromResponse (response: IncomingMessage): UpstreamAnswer {
+  verifyCoding(response.rawHeaders)
   return { status: response.statusCode!, headers: response.rawHeaders, body: response }
 }
 
@@ -131,10 +168,12 @@ function fromResponse (response: IncomingMessage): UpstreamAnswer {
 function sendInterim ({ raw }: FastifyRequest, reply: FastifyReply, status: number, headers: readonly string[]): void {
   // RFC 9110 section 15.2: a client of HTTP/1.0 knows none.
   if (raw.httpVersion === '1.0') return
-  if (status === 102) return reply.raw.writeProcessing()
-  const hints = Object.fromEntries(headersForClient(headers))
   // A client that does not take them is not to fill the memory with them.
-  if (status !== 103 || !hints.link || reply.raw.socket?.writableNeedDrain) return
+  if (reply.raw.socket?.writableNeedDrain) return
+  if (status === 102) return reply.raw.writeProcessing()
+  // RFC 9110 section 8.6: an interim answer has no length.
+  const { 'content-length': _, ...hints } = Object.fromEntries(headersForClient(headers))
+  if (status !== 103 || !hints.link) return
   try {
     reply.raw.writeEarlyHints({ ...hints, link: hints.link })
   } catch {

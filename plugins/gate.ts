@@ -1,34 +1,29 @@
 import { readFileSync } from 'node:fs'
 import { ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Socket } from 'node:net'
+import { finished } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { scopesOf } from '../lib/guard/route-guard.ts'
-import type { Admission } from '../lib/guard/admission.ts'
-import { verifyOneReading } from '../lib/gate/path.ts'
-import { createRules } from '../lib/gate/rules.ts'
-import type { GateRule } from '../lib/gate/rules.ts'
+import { scopesOf } from '../lib/requirement/route-guard.ts'
+import { createExecutor } from '../lib/gate/executor.ts'
+import type { GatedRequest, JudgeDone, ReadBody } from '../lib/gate/executor.ts'
+import { BodyError, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
+import { nameMatches } from '../lib/gate/mcp-rules.ts'
+import type { McpMatch } from '../lib/gate/mcp-rules.ts'
+import type { GateRule } from '../lib/gate/rule.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createStatementSigner } from '../lib/gate/statement.ts'
 import type { StatementSigner } from '../lib/gate/statement.ts'
-import { createTold, STATEMENT_HEADER } from '../lib/gate/told.ts'
-import type { ToldHeaders } from '../lib/gate/told.ts'
-import { dropRest } from '../lib/gate/upgrade.ts'
-import type { UpgradedConnection } from '../lib/gate/upgrade.ts'
+import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
+import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
+import { dropRest } from '../lib/upstream/upgrade.ts'
+import type { UpgradedConnection } from '../lib/upstream/upgrade.ts'
 import type { ReceivedRequest } from '../lib/message.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
 import type { RequestUrl } from '../lib/url/request-url.ts'
-import type { Connection } from '../server/queued-response.ts'
+import { answerOf, inTurn, LINGER_MS } from '../server/queued-response.ts'
 import { processSurroundings } from '../server/surroundings.ts'
-
-/** A request before the gate: the one that arrived, or the one that a proxy asks about. */
-export interface GatedRequest {
-  readonly received: ReceivedRequest
-  /** Path and query, as the client sent them. */
-  readonly target: string
-  readonly url: RequestUrl
-  readonly rule: GateRule
-}
 
 export interface Gate {
   readonly settings: GateSettings
@@ -37,16 +32,20 @@ export interface Gate {
    * @throws Refusal target_path if the path can be read in two ways
    */
   enter (received: ReceivedRequest, target: string, url: RequestUrl): GatedRequest | undefined
-  /** Lets a request pass that meets its rule. `done` is called once. */
-  judge (request: FastifyRequest, done: (error?: Error) => void): void
+  /** Lets a request pass that meets its rules. `done` is called once. */
+  judge (request: FastifyRequest, readBody: ReadBody, done: JudgeDone): void
+  /** Most bytes of a body that is judged. */
+  readonly maxBodyBytes: number
+  /** Reads the body of a request that is to be judged by it, and has the client send it if it waits. */
+  readBody (request: FastifyRequest, reply: FastifyReply): Promise<Buffer>
   /** The headers that tell the upstream who sends a request. */
-  tell (request: FastifyRequest, audience: string | undefined): ToldHeaders
+  identify (request: FastifyRequest, audience: string | undefined): IdentityHeaders
   /** Undefined if nothing is signed. */
   readonly keySet: object | undefined
   /** The connection of a request that asks for another protocol. */
   upgradeOf (request: IncomingMessage): UpgradedConnection | undefined
-  /** Whether the client waits for 100 before it sends the body. */
-  expectsContinue (request: IncomingMessage): boolean
+  /** Tells a client that waits for 100 to send the body. */
+  goAhead (request: FastifyRequest, reply: FastifyReply): void
 }
 
 declare module 'fastify' {
@@ -56,20 +55,34 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     gated: GatedRequest | null
+    /** The rules for its messages of the Model Context Protocol, by the methods and tools that they name. */
+    mcpRule: string | null
   }
 }
 
-/** Decorates `app.gate`: the rules, and what the upstream is told. The ways in are routes/gate.ts and routes/verify.ts. */
+/** Decorates `app.gate`: the rules, and what the upstream learns. The ways in are routes/gate.ts and routes/verify.ts. */
 export default fp(async (app: FastifyInstance) => {
   const settings = app.settings.gate
   app.decorateRequest('gated', null)
+  app.decorateRequest('mcpRule', null)
   if (!settings) {
     app.decorate('gate', undefined)
     return
   }
-  const rules = createRules(settings.rules)
-  const admissions = createAdmissions(app, settings.rules)
-  const told = createTold(settings.claims)
+  for (const { requirement } of settings.rules) for (const scope of requirement ? scopesOf(requirement) : []) app.guardedScopes.add(scope)
+  const matched = new WeakMap<FastifyRequest, ReadonlyArray<McpMatch<GateRule>>>()
+  const executor = createExecutor<FastifyRequest>({
+    rules: settings.rules,
+    admissionOf: audience => app.admissionOf(({ gated }) => gated!.received, audience),
+    onMatched (request, matches) {
+      request.mcpRule = nameMatches(matches)
+      matched.set(request, matches)
+    }
+  })
+  const { timeoutSeconds, bodyLimit = MAX_MESSAGE_BYTES } = settings
+  const maxBytes = Math.min(bodyLimit, MAX_MESSAGE_BYTES)
+  const bodies = createBodyReader({ maxBytes, timeoutMs: timeoutSeconds * 1000, after: processSurroundings.after })
+  const identityHeaders = createIdentityHeaders(settings.claims)
   const signer = settings.statementKey === undefined ? undefined : readSigner(settings.statementKey)
   const upgrades = new WeakMap<IncomingMessage, UpgradedConnection>()
   const expecting = new WeakSet<IncomingMessage>()
@@ -80,22 +93,31 @@ export default fp(async (app: FastifyInstance) => {
   app.decorate('gate', {
     settings,
     keySet: signer?.keySet,
+    maxBodyBytes: maxBytes,
     upgradeOf: request => upgrades.get(request),
-    expectsContinue: request => expecting.has(request),
-    enter (received, target, url) {
-      verifyOneReading(url.ownPath)
-      const rule = rules.find(received.method!, url.ownPath)
-      return rule && { received, target, url, rule }
+    enter: executor.enter,
+    judge (request, readBody, done) {
+      executor.judge(request, request.gated!, readBody, (error, body) => {
+        if (request.gated!.place.messages) app.guardParts.tally?.judged(request.gated!.place.rules[0].path, matched.get(request), error === undefined)
+        done(error, body)
+      })
     },
-    judge (request, done) {
-      const { rule } = request.gated!
-      if (rule.requirement === undefined) return done()
-      admissions.get(rule)!.admit(request, rule.requirement, done)
+    async readBody (request, reply) {
+      // The client need not send what is not taken.
+      if (Number(request.raw.headers['content-length']) > maxBytes) throw new BodyError(413)
+      this.goAhead(request, reply)
+      const { body, release } = bodies.read(request.raw)
+      // It is called for an answer that has closed before, too.
+      finished(reply.raw, release)
+      return body
     },
-    tell (request, audience) {
+    goAhead ({ raw }, reply) {
+      if (expecting.delete(raw)) reply.raw.writeContinue()
+    },
+    identify (request, audience) {
       const { user: claims, auth } = request
       const caller = claims && auth ? { claims, scopes: auth.scopes, issuer: auth.issuer } : undefined
-      const headers = told(caller)
+      const headers = identityHeaders(caller)
       if (!signer) return headers
       const { received: { method }, target, url } = request.gated!
       const issuer = app.settings.PUBLIC_URL ?? url.href.slice(0, -url.ownPath.length)
@@ -104,20 +126,6 @@ export default fp(async (app: FastifyInstance) => {
     }
   } satisfies Gate)
 }, { name: 'gate', dependencies: ['auth', 'route-guard'] })
-
-/** Rules with the same audience share a guard. */
-function createAdmissions (app: FastifyInstance, rules: readonly GateRule[]): ReadonlyMap<GateRule, Admission<FastifyRequest>> {
-  const byAudience = new Map<string | undefined, Admission<FastifyRequest>>()
-  const admissions = new Map<GateRule, Admission<FastifyRequest>>()
-  for (const rule of rules) {
-    if (rule.requirement === undefined) continue
-    for (const scope of scopesOf(rule.requirement)) app.guardedScopes.add(scope)
-    const admission = byAudience.get(rule.audience) ?? app.admissionOf(({ gated }) => gated!.received, rule.audience)
-    byAudience.set(rule.audience, admission)
-    admissions.set(rule, admission)
-  }
-  return admissions
-}
 
 /** @throws SettingsError */
 function readSigner (path: string): StatementSigner {
@@ -140,10 +148,13 @@ function readSigner (path: string): StatementSigner {
  * connection with them and reads it no further. So an answer is the last thing on such a connection.
  */
 function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, UpgradedConnection>): void {
-  app.server.on('upgrade', (request: IncomingMessage, socket: Connection, head: Buffer) => {
+  app.server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', () => socket.destroy())
     // The answers to earlier requests would come too late: a connection has one answer at a time.
-    if (socket._httpMessage) return socket.destroy()
+    if (answerOf(socket)) {
+      socket.destroy()
+      return
+    }
     upgrades.set(request, { socket, head })
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
@@ -151,6 +162,8 @@ function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, 
     response.on('finish', () => {
       socket.end()
       dropRest(socket)
+      // The client may go on sending.
+      setTimeout(() => socket.destroy(), LINGER_MS).unref()
     })
     app.routing(request, response)
   })
@@ -158,8 +171,8 @@ function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, 
 
 /** By itself, Node answers 100 before anybody has looked at the request. A client that is refused need not send its body. */
 function takeExpectations (app: FastifyInstance, expecting: WeakSet<IncomingMessage>): void {
-  app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+  app.server.on('checkContinue', inTurn((request, response) => {
     expecting.add(request)
     app.routing(request, response)
-  })
+  }))
 }

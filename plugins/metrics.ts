@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Metric, Registry } from 'prom-client'
 import { schemeOf } from '../lib/scheme.ts'
-import type { Scheme } from '../lib/scheme.ts'
+import type { AuthScheme } from '../lib/scheme.ts'
 import { METRICS } from '../lib/metrics/catalog.ts'
 import type { MetricSources, MetricSpec } from '../lib/metrics/catalog.ts'
 import { createRequestTally } from '../lib/metrics/tallies.ts'
@@ -55,11 +55,11 @@ export default fp(async (app: FastifyInstance) => {
 
   function readSources (): MetricSources {
     const { pressure: { shed }, connections: { open, dropped } } = app
-    return { requests, guard: guard!, parts: app.guardParts, connections: { open: open.size, dropped }, shed, nowMs: Date.now() }
+    return { requests, guard: guard!, parts: app.guardParts, connections: { open: open.size, dropped }, answersEnded: app.openAnswers.state().ended, shed, nowMs: Date.now() }
   }
-}, { name: 'metrics', dependencies: ['auth', 'pressure', 'connections'] })
+}, { name: 'metrics', dependencies: ['auth', 'token-end', 'pressure', 'connections'] })
 
-/** The registry is made at the first request for metrics: a service that nobody scrapes starts without it. */
+/** The registry is made at the first request for metrics: a service that is never scraped starts without it. */
 async function createRegistry (readSources: () => MetricSources): Promise<Registry> {
   const { collectDefaultMetrics, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -76,7 +76,7 @@ function toMetric ({ name, type, help, read }: MetricSpec, readSources: () => Me
   return { name, get: async () => ({ name, help, type, values: read(readSources(), name) }) } as unknown as Metric
 }
 
-function schemeUsed ({ auth, headers }: FastifyRequest, { statusCode }: FastifyReply): Scheme | undefined {
+function schemeUsed ({ auth, headers }: FastifyRequest, { statusCode }: FastifyReply): AuthScheme | undefined {
   if (auth) return auth.scheme
   return statusCode === 401 || statusCode === 503 ? schemeOf(headers.authorization) : undefined
 }

@@ -2,8 +2,8 @@ import swagger from '@fastify/swagger'
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { kRouteGuard } from '../lib/guard/route-guard.ts'
-import type { MayHaveGuard } from '../lib/guard/route-guard.ts'
+import { kRouteGuard } from '../lib/requirement/route-guard.ts'
+import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import { addGuardAnswers, describeRoute, describeService } from '../lib/openapi/describe.ts'
 import type { DescribedRoute } from '../lib/openapi/describe.ts'
 import type { OpenapiDocument, Operation } from '../lib/openapi/document.ts'
@@ -15,12 +15,13 @@ type SwaggerDocument = ReturnType<NonNullable<FastifyDynamicSwaggerOptions['tran
 
 /** Decorates `app.swagger()`: the OpenAPI document, made from the routes' own schemas and guards. routes/docs.ts serves it. */
 export default fp(async (app: FastifyInstance) => {
-  const { dpopMode, DPOP_ALGS, DPOP_NONCE, DPOP_REPLAY, ERROR_BODY, CLIENT_CERTIFICATE, SECURITY_PROFILE, rateLimit } = app.settings
+  const { dpopMode, DPOP_ALGS, DPOP_NONCE, DPOP_REPLAY, ERROR_BODY, CLIENT_CERTIFICATE, SECURITY_PROFILE, rateLimit, revocation } = app.settings
   const hasProofs = dpopMode !== 'DISABLED'
   const policy = {
     version: readBuild(import.meta.dirname, readTextIfThere, undefined).version,
     mode: dpopMode,
     algs: DPOP_ALGS,
+    revocation: revocation !== undefined,
     nonces: hasProofs && DPOP_NONCE === 'required',
     certificates: CLIENT_CERTIFICATE !== 'off',
     boundOnly: SECURITY_PROFILE === 'fapi2',

@@ -11,8 +11,9 @@ export default fp(async (app: FastifyInstance) => {
       route: request.routeOptions.url,
       status: reply.statusCode,
       scheme: request.auth?.scheme,
+      mcp: request.mcpRule ?? undefined,
       ms: Math.round(reply.elapsedTime * 100) / 100
     }, 'request answered')
     done()
   })
-}, { name: 'request-log', dependencies: ['auth'] })
+}, { name: 'request-log', dependencies: ['auth', 'gate'] })

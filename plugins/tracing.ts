@@ -25,6 +25,7 @@ export interface TracingOptions {
 }
 
 /** Traces the API's routes with OpenTelemetry if its standard variables ask for traces. Otherwise none of its packages is loaded. */
+// eslint-disable-next-line house/arrows -- the packages are optional, and TypeScript would look for one that is named in full
 export default fp<TracingOptions>(async (app: FastifyInstance, { environment = process.env, load = name => import(name) }) => {
   if (!isTracingAsked(environment)) return
 

@@ -33,13 +33,17 @@ const routes: FastifyPluginAsync = async (app) => {
   app.get('/docs', options, (request, reply) => reply
     .header('cache-control', 'no-store')
     .type('text/html; charset=utf-8')
-    .send(placeAddress(documents().page, addressFor(request).replace(/\/$/, ''))))
+    .send(pageAt(addressFor(request).replace(/\/$/, ''))))
 
   app.get('/docs/json', options, (request, reply) => reply
     .header('cache-control', 'no-store')
     .type('application/json; charset=utf-8')
     // Only the address differs between clients. The rest is the same for everyone and is made once.
-    .send(`{"servers":${JSON.stringify([{ url: addressFor(request) }])},${documents().json.slice(1)}`))
+    .send(jsonAt(addressFor(request))))
+
+  // Nearly all clients use one address. Answers that wait for their clients then share their bytes.
+  const pageAt = keepLast(address => placeAddress(documents().page, address))
+  const jsonAt = keepLast(address => `{"servers":${JSON.stringify([{ url: address }])},${documents().json.slice(1)}`)
 
   function documents () {
     if (!texts) {
@@ -59,4 +63,14 @@ const routes: FastifyPluginAsync = async (app) => {
     }
   }
 }
+
+/** Makes a text for an address, and keeps the last one. */
+function keepLast (make: (address: string) => string): (address: string) => Buffer {
+  let last: { readonly address: string, readonly bytes: Buffer } | undefined
+  return address => {
+    if (last?.address !== address) last = { address, bytes: Buffer.from(make(address)) }
+    return last.bytes
+  }
+}
+
 export default routes

@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, RouteHandlerMethod } from 'fastify'
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
+import { GateError } from '../lib/gate/executor.ts'
 import { originForm } from '../lib/gate/path.ts'
 import { readMessage } from '../lib/message.ts'
 import type { ReceivedRequest } from '../lib/message.ts'
@@ -8,8 +9,8 @@ import { Refusal } from '../lib/refusal.ts'
 
 /** Every path that is not the service's own: the rules of the gate decide, and what passes goes to the upstream. */
 const routes: FastifyPluginAsync = async (app) => {
-  const { gate, passOn } = app
-  if (!gate || !passOn) return
+  const { gate, passOn, verifyFraming } = app
+  if (!gate || !passOn || !verifyFraming) return
   const ownPaths = ownPathsOf(gate.settings.ownPrefix)
   for (const method of METHODS) {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)
@@ -24,8 +25,8 @@ const routes: FastifyPluginAsync = async (app) => {
     exposeHeadRoute: false,
     schema: { hide: true },
     // The answer is given by a hook: a handler would run only after the body has been parsed, and only for content types that are known.
-    onRequest: [judge, passOn],
-    handler: passOn as RouteHandlerMethod
+    onRequest: judge,
+    handler: judge as RouteHandlerMethod
   })
 
   function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
@@ -39,12 +40,27 @@ const routes: FastifyPluginAsync = async (app) => {
       return done(refused(request, error as Error))
     }
     if (!request.gated) return reply.callNotFound() as unknown as void
-    gate!.judge(request, done)
+    gate!.judge(request, () => readBody(request, reply), (error, body) => {
+      if (error instanceof GateError && error.statusCode === 404) reply.callNotFound()
+      else if (error) done(refused(request, error))
+      else passOn!(request, reply, body, done)
+    })
+  }
+
+  /** @throws an error with a status */
+  async function readBody (request: FastifyRequest, reply: FastifyReply): Promise<Buffer> {
+    verifyFraming!(request)
+    return gate!.readBody(request, reply)
   }
 
   /** No credentials were asked for, so the status is not 401. */
   function refused (request: FastifyRequest, error: Error): Error {
-    if (!(error instanceof Refusal)) return error
+    if (error instanceof GateError) {
+      request.log.info({ reason: 'message_refused', fault: error.message }, 'request refused')
+      return app.httpErrors.badRequest(error.message)
+    }
+    // What the guard has refused has its headers, its status and its line.
+    if (!(error instanceof Refusal) || error.headers) return error
     app.guardParts.tally?.refused(error.reason)
     request.log.info({ reason: error.reason, ...error.detail }, 'request refused')
     return app.httpErrors.badRequest(error.message)

@@ -17,7 +17,7 @@ const NOT_READY = { status: 'unavailable', checks: { ...READY.checks, keys: 'emp
 
 /** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
 const routes: FastifyPluginAsync = async (app) => {
-  const { issuers, replay } = app.guardParts
+  const { issuers, replay, revocation } = app.guardParts
   const config = { essential: true }
   const alive = { status: 'ok', ...readBuild(import.meta.dirname, readTextIfThere, process.env.HOLDFAST_COMMIT) }
 
@@ -27,17 +27,28 @@ const routes: FastifyPluginAsync = async (app) => {
   })
 
   app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether the service can decide about tokens and proofs', response: { 200: withExample(readySchema, READY), 503: withExample(readySchema, NOT_READY) } } }, (_request, reply) => {
-    const checks = { process: app.closing.hasBegun ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck() }
+    const checks = { process: app.closing.hasBegun ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck(), ...revocation && { revocation: revocationCheck() } }
     const ready = Object.values(checks).every(check => PASSING.has(check))
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
     const all = issuers?.all() ?? []
-    return { status: ready ? 'ok' : 'unavailable', checks, ...all.length > 1 && { issuers: Object.fromEntries(all.map(({ issuer, keys }) => [issuer, checkKeys(keys.state())])) } }
+    return { status: ready ? 'ok' : 'unavailable', checks, ...revocation && streamsOf(revocation), ...all.length > 1 && { issuers: Object.fromEntries(all.map(({ issuer, keys }) => [issuer, checkKeys(keys.state())])) } }
   })
 
   function keysCheck (): string {
     if (!issuers) return 'domain_has_scheme'
     // What the application may still list cannot be waited for, and one tenant must not take the others out of service.
     return issuers.isComplete ? checkAllKeys(issuers.all().map(({ keys }) => keys.state())) : 'ok'
+  }
+
+  function revocationCheck (): string {
+    const { isCurrent, isLoaded, fault } = revocation!.revocations.state()
+    return isCurrent ? 'ok' : fault ?? (isLoaded ? 'stale_view' : 'loading')
+  }
+
+  /** What a stream has become is for people: no instance can do better than another. */
+  function streamsOf ({ transmitters }: NonNullable<typeof revocation>): object {
+    const states = transmitters.map(({ state }) => state())
+    return states.length === 0 ? {} : { streams: Object.fromEntries(states.map(({ transmitter, status, verifiedAt }) => [transmitter, { status, ...verifiedAt !== undefined && { verifiedAt } }])) }
   }
 
   function replayCheck (): string {

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
-import { describeResource, insertedPath, METADATA_PATH, mountedAt, resourceWarning } from '../lib/guard/resource-metadata.ts'
+import { describeResource, insertedPath, METADATA_PATH, mountedAt, resourceWarning } from '../lib/assembly/resource-metadata.ts'
 import { parsePublicUrl } from '../lib/url/base-url.ts'
 import { withExample } from '../schemas/answers.ts'
 import { resourceMetadataSchema } from '../schemas/operation.ts'
@@ -18,7 +18,7 @@ function prefixAskedFor (target: string): string {
 const routes: FastifyPluginAsync = async (app) => {
   const { settings, guardedScopes } = app
   const example = describeResource(parsePublicUrl('https://api.example')!, ['read:messages'], settings)
-  const warning = resourceWarning(settings)
+  const warning = resourceWarning(settings, app.prefix)
   if (warning !== undefined) app.log.warn(warning)
 
   app.get(METADATA_PATH, {

@@ -13,7 +13,16 @@ export const aliveSchema = {
 
 export const readySchema = {
   type: 'object',
-  properties: { status: string, checks: { type: 'object', additionalProperties: string }, issuers: { type: 'object', additionalProperties: string, description: 'The state of the keys of each issuer, if there are several.' } }
+  properties: {
+    status: string,
+    checks: { type: 'object', additionalProperties: string },
+    streams: {
+      type: 'object',
+      description: 'The stream of each transmitter of security events.',
+      additionalProperties: { type: 'object', properties: { status: string, verifiedAt: { type: 'number', description: 'Unix seconds of its last verification.' } } }
+    },
+    issuers: { type: 'object', additionalProperties: string, description: 'The state of the keys of each issuer, if there are several.' }
+  }
 } as const
 
 export const metricsSchema = {

@@ -17,7 +17,8 @@ export const processSurroundings: Surroundings = {
     const timer = setInterval(run, ms).unref()
     return () => clearInterval(timer)
   },
-  readFile: readRegularFile
+  readFile: readRegularFile,
+  environment: name => process.env[name]
 }
 
 /** Never waits for the other end of a pipe, and never reads without end. */

@@ -28,23 +28,25 @@ t.test('No package that is installed asks for another Node than we promise, nor 
     const entries = locked(lock)
     t.ok(entries.length > 50, lock)
     // neostandard asks for 22.13; what runs in production is content with any 22.
-    for (const version of ['20.19.0', '22.13.0', '24.0.0']) {
+    for (const version of ['20.19.0', '22.13.0', '24.0.0', '26.0.0']) {
       t.ok(satisfies(version, promised), `${version} is promised`)
-      t.same(misfits(entries, version), [], `${lock} on Node ${version}`)
+      // What the benchmark compares us with may be behind.
+      if (version === '26.0.0' && lock !== 'package-lock.json') continue
+      t.strictSame(misfits(entries, version), [], `${lock} on Node ${version}`)
     }
-    t.same(entries.filter(([, { deprecated }]) => deprecated !== undefined).map(([path]) => path), [])
-    t.same(entries.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path), [], 'and none is tied to the address of a registry')
+    t.strictSame(entries.filter(([, { deprecated }]) => deprecated !== undefined).map(([path]) => path), [])
+    t.strictSame(entries.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path), [], 'and none is tied to the address of a registry')
   }
   const entries = locked('package-lock.json')
-  t.same(misfits(entries.filter(([, { dev }]) => !dev), '22.0.0'), [], 'in production on Node 22.0.0')
+  t.strictSame(misfits(entries.filter(([, { dev }]) => !dev), '22.0.0'), [], 'in production on Node 22.0.0')
   t.not(misfits(entries, '18.20.8').length, 0, 'the twin: Node 18 would not do')
 })
 
 // npm 11 named esbuild at `npm ci`, which fetches a program when it is installed.
 t.test('No package that is installed runs a script of its own.', async t => {
   const withScripts = (entries: Array<[path: string, entry: Locked]>): string[] => entries.filter(([, { hasInstallScript }]) => hasInstallScript === true).map(([path]) => path)
-  for (const lock of ['package-lock.json', 'bench/package-lock.json']) t.same(withScripts(locked(lock).filter(([path]) => path !== '')), [], lock)
-  t.same(withScripts([['node_modules/esbuild', { hasInstallScript: true }]]), ['node_modules/esbuild'], 'the twin: one would be seen')
+  for (const lock of ['package-lock.json', 'bench/package-lock.json']) t.strictSame(withScripts(locked(lock).filter(([path]) => path !== '')), [], lock)
+  t.strictSame(withScripts([['node_modules/esbuild', { hasInstallScript: true }]]), ['node_modules/esbuild'], 'the twin: one would be seen')
 })
 
 /** Runs a file of ours in a Node that says it is of that version. */
@@ -63,7 +65,7 @@ t.test('A Node that is too old gets one sentence, before anything is loaded.', a
 
   for (const version of ['18.20.8', '20.18.3']) {
     const sentence = { code: 1, stderr: `Holdfast needs Node 20.19 or newer, and this is Node ${version}.\n` }
-    t.same(await runOn(version, ['check-node.cjs']), sentence)
+    t.strictSame(await runOn(version, ['check-node.cjs']), sentence)
   }
-  for (const version of ['20.19.0', '22.0.0', '24.0.0']) t.same(await runOn(version, ['check-node.cjs']), { code: 0, stderr: '' }, version)
+  for (const version of ['20.19.0', '22.0.0', '24.0.0', '26.0.0']) t.strictSame(await runOn(version, ['check-node.cjs']), { code: 0, stderr: '' }, version)
 })

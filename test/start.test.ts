@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import { containing } from './helpers/containing.ts'
 import { freePort } from './helpers/free-port.ts'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -112,6 +113,18 @@ t.test('npm start with bad settings ends with one message that names each of the
   t.notMatch(stderr, /^\s+at /m, 'no stack trace')
 })
 
+t.test('A start may take longer than Fastify gives a plugin, and one that takes too long says so.', async t => {
+  // Timers of that length are over at once.
+  const inHaste = (ms: number): Environment => ({
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`const set = globalThis.setTimeout; globalThis.setTimeout = (run, ms, ...rest) => set(run, ms === ${ms} ? 0 : ms, ...rest)`)}`
+  })
+  const { url } = await startService(t, { ...GOOD, PORT: String(await freePort()), ...inHaste(10_000) })
+  t.equal((await fetch(`${url}/health/live`)).status, 200)
+  const { code, stderr } = await fastify([...START], { ...GOOD, PORT: String(await freePort()), ...inHaste(120_000) }, t.testdir())
+  t.equal(code, 1)
+  t.equal(stderr, 'The service has not started within 120 s: the machine is too busy, or a plugin or route of yours waits for something that does not come.\n')
+})
+
 t.test('A start that cannot use its settings says why and nothing else.', async t => {
   const directory = t.testdir({
     folder: {},
@@ -129,7 +142,7 @@ t.test('A start that cannot use its settings says why and nothing else.', async 
     { cwd: 'dotenv', lines: ['DPOP_NONCE_SECRET (dpop.nonceSecret) is not usable (its value is not shown); ', 'IDP_AUDIENCE (idp.audience) is not set; '] },
     { cwd: 'misspelt', env: { ...GOOD, DPOP_MODE: 'REQUIRED' }, lines: ['unknown variable "DPOP_MODE"; did you mean IDP_DPOP_MODE?', 'unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE?'] },
     { cwd: 'empty', env: { ...GOOD, TRUST_PROXY: '1' }, lines: ['TRUST_PROXY (server.trustProxy) is "1"; '] },
-    { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'nginx' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "nginx", but TRUST_PROXY (server.trustProxy) trusts nobody'] },
+    { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'nginx' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "nginx", but TRUST_PROXY (server.trustProxy) trusts no peer'] },
     { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'socket', LOG_LEVEL: 'silent' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "socket", but this server does not end TLS'] },
     { cwd: 'empty', env: { ...GOOD, IDP_KEYS_FILE: 'none.json', LOG_LEVEL: 'silent' }, lines: ['IDP_KEYS_FILE (idp.keysFile) is "none.json", which is not usable'] }
   ]
@@ -186,7 +199,7 @@ t.test('The port follows from PORT, and without it from the profile, wherever th
     }
     console.log(ports.join(' '))`
   const { stdout } = await run(process.execPath, ['--input-type=module', '-e', `import path from 'node:path'\n${script}`], {}, directory)
-  t.same(stdout.trim().split(' '), cases.map(({ port }) => port))
+  t.strictSame(stdout.trim().split(' '), cases.map(({ port }) => port))
 })
 
 t.test('The service starts and serves what is public while the provider is down.', async t => {
@@ -199,11 +212,11 @@ t.test('The service starts and serves what is public while the provider is down.
   t.equal((await fetch(`${url}/health/live`)).status, 200)
   t.equal((await fetch(`${url}/health/ready`)).status, 503)
   const log = service.log()
-  t.match(log.filter(({ event }) => event === 'settings_in_force'), [{ level: 30, issuers: [GOOD.IDP_ISSUER], audience: AUDIENCE, dpopMode: 'ALLOWED', replay: { kind: 'redis', hosts: ['127.0.0.1:9'] } }])
+  t.hasStrict(log.filter(({ event }) => event === 'settings_in_force'), [{ level: 30, issuers: [GOOD.IDP_ISSUER], audience: AUDIENCE, dpopMode: 'ALLOWED', replay: { kind: 'redis', hosts: ['127.0.0.1:9'] } }])
   t.match(log.map(({ msg }) => msg).join('\n'), /have no effect: IDP_COLOUR\n/)
-  t.notMatch(JSON.stringify(log), 's3cret')
+  t.notMatch(JSON.stringify(log), containing('s3cret'))
   terminate()
-  t.same(await ended, { code: 0, stderr: '' })
+  t.strictSame(await ended, { code: 0, stderr: '' })
 })
 
 t.test('The port of the command line beats PORT.', async t => {
@@ -236,8 +249,8 @@ t.test('After SIGTERM a request in flight is answered, new connections are refus
   while (!await isRefused(port)) await delay(20)
   gate.open()
   t.equal((await answer).status, 200)
-  t.match(await (await answer).json(), { user_id: 'user-1' })
-  t.same(await ended, { code: 0, stderr: '' })
+  t.hasStrict(await (await answer).json(), { user_id: 'user-1' })
+  t.strictSame(await ended, { code: 0, stderr: '' })
 })
 
 /** A connection on which nothing is done after these bytes. It is there when the service has answered a later one. */
@@ -263,7 +276,7 @@ t.test('No connection on which no whole request has come keeps the process from 
   service.terminate()
   const first = await Promise.race([service, unfinished].map(async one => { await one.ended; return one }))
   t.equal(first, service, 'it ends long before it would have to')
-  t.same(await service.ended, { code: 0, stderr: '' })
+  t.strictSame(await service.ended, { code: 0, stderr: '' })
 })
 
 /** The clone as it is after an install, with or without the compiler. Not within the clone: npm would find the compiler of that. */
@@ -289,14 +302,14 @@ t.test('An install without the compiler keeps what is built, builds nothing, and
   const isBuilt = (directory: string): boolean => existsSync(join(directory, 'dist/app.js'))
 
   const built = copyInstall(t, { compiler: false, built: true })
-  t.match(await npm(built, 'run', 'prepare'), { code: 0 }, 'what npm ci runs')
-  t.match(await npm(built, 'run', 'build'), { code: 1, stderr: ADVICE })
+  t.hasStrict(await npm(built, 'run', 'prepare'), { code: 0 }, 'what npm ci runs')
+  t.match(await npm(built, 'run', 'build'), { code: 1, stderr: containing(ADVICE) })
   t.match(await npm(built, 'start'), { code: 1, stderr: /The settings are not usable:\n/ }, 'the service itself has started')
   t.ok(isBuilt(built))
 
   const bare = copyInstall(t, { compiler: false, built: false })
-  t.match(await npm(bare, 'run', 'prepare'), { code: 0 })
-  t.match(await npm(bare, 'start'), { code: 1, stderr: ADVICE })
+  t.hasStrict(await npm(bare, 'run', 'prepare'), { code: 0 })
+  t.match(await npm(bare, 'start'), { code: 1, stderr: containing(ADVICE) })
   t.notOk(isBuilt(bare))
 
   const whole = copyInstall(t, { compiler: true, built: false })
@@ -363,13 +376,13 @@ t.test('A domain with a scheme is warned about, and every token is refused witho
   const bad = await startService(t, { ...settings, IDP_DOMAIN: `HTTPS://${gate.host}` })
   const answer = await fetch(`${bad.url}/api/private`, { headers: { authorization } })
   t.equal(answer.status, 401)
-  t.match(answer.headers.get('www-authenticate'), 'error="invalid_token"')
+  t.match(answer.headers.get('www-authenticate'), containing('error="invalid_token"'))
   t.equal((await fetch(`${bad.url}/api/public`)).status, 200)
   t.match(bad.log().filter(({ level }) => level === 40), [{ msg: /^IDP_DOMAIN starts with a scheme, .* without https:\/\/$/ }, { msg: /Host is believed/ }])
   bad.terminate()
-  t.same(await bad.ended, { code: 0, stderr: '' })
+  t.strictSame(await bad.ended, { code: 0, stderr: '' })
   t.equal(gate.connections(), 1)
-  t.same(issuer.requests, [])
+  t.strictSame(issuer.requests, [])
 })
 
 t.test('fastify print-routes and fastify print-plugins show the app.', async t => {
@@ -383,5 +396,5 @@ t.test('fastify print-routes and fastify print-plugins show the app.', async t =
 })
 
 t.test('A connection whose body does not come is ended in time for exit code 0.', async t => {
-  t.same(await unfinished.ended, { code: 0, stderr: '' })
+  t.strictSame(await unfinished.ended, { code: 0, stderr: '' })
 })

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { exactly } from './helpers/containing.ts'
 import { root } from './helpers/documents.ts'
 
 /** One package of a lock file. What may run when it is installed, and on which Node, test/node-versions.test.ts looks at. */
@@ -26,7 +27,7 @@ t.test('Each package of a lock file has one version and its SHA-512.', t => {
   for (const lock of LOCKS) {
     const { lockfileVersion } = read(lock)
     t.equal(lockfileVersion, 3)
-    t.same(lockedIn(lock).filter(entry => !isPinned(entry)), [], lock)
+    t.strictSame(lockedIn(lock).filter(entry => !isPinned(entry)), [], lock)
   }
   const good = { version: '1.0.0', integrity: `sha512-${'A'.repeat(86)}==` }
   t.ok(isPinned(good))
@@ -38,10 +39,10 @@ t.test('What package.json asks for is locked, and comes from the registry.', t =
   for (const folder of ['', 'bench/', 'packages/holdfast/', 'packages/holdfast-cli/']) {
     const { dependencies = {}, devDependencies = {}, optionalDependencies = {}, bundleDependencies } = read(`${folder}package.json`)
     const asked = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies } as Record<string, string>)
-    t.same(asked.filter(([, range]) => !/^[\^~]?\d+(?:\.\d+)*$/.test(range)), [], `${folder}package.json`)
+    t.strictSame(asked.filter(([, range]) => !/^[\^~]?\d+(?:\.\d+)*$/.test(range)), [], `${folder}package.json`)
     t.equal(bundleDependencies, undefined)
     const locked = new Set(lockedIn(folder === 'bench/' ? 'bench/package-lock.json' : 'package-lock.json').map(({ path }) => path))
-    t.same(asked.filter(([name]) => !locked.has(`node_modules/${name}`)), [], `${folder}package.json and its lock file`)
+    t.strictSame(asked.filter(([name]) => !locked.has(`node_modules/${name}`)), [], `${folder}package.json and its lock file`)
   }
   t.end()
 })
@@ -62,7 +63,7 @@ function isLicensed ({ path, license, dev }: Locked & { path: string }): boolean
 }
 
 t.test('Each package has a licence of the list.', t => {
-  for (const lock of LOCKS) t.same(lockedIn(lock).filter(entry => !isLicensed(entry)).map(({ path, license }) => `${path}: ${license}`), [], lock)
+  for (const lock of LOCKS) t.strictSame(lockedIn(lock).filter(entry => !isLicensed(entry)).map(({ path, license }) => `${path}: ${license}`), [], lock)
   t.ok(isLicensed({ path: 'a', license: 'MIT' }))
   t.notOk(isLicensed({ path: 'a', license: 'GPL-3.0-only' }), 'the twin: another licence')
   t.notOk(isLicensed({ path: 'a', license: 'CC-BY-3.0' }), 'and one that is only for tools, of what is installed with the service')
@@ -75,13 +76,13 @@ t.test('The bill of materials is CycloneDX, and has each package of the lock fil
   const { stdout } = await promisify(execFile)('npm', scripts.sbom!.split(' ').slice(1), { cwd: root, maxBuffer: 1 << 24 })
   // With --omit=dev npm leaves out what a tool needs as well as the service, such as ajv.
   const bill = JSON.parse(stdout) as { bomFormat: string, specVersion: string, components: Array<{ purl: string, properties: Array<{ name: string }>, hashes: Array<{ alg: string }>, licenses?: unknown[] }> }
-  t.match(bill, { bomFormat: 'CycloneDX', specVersion: /^1\.\d$/ })
+  t.match(bill, { bomFormat: exactly('CycloneDX'), specVersion: /^1\.\d$/ })
   const purlOf = ({ path, version }: Locked & { path: string }): string => `pkg:npm/${path.slice(path.lastIndexOf('node_modules/') + 13).replace('@', '%40')}@${version}`
   const locked = lockedIn('package-lock.json')
   const sorted = (purls: Iterable<string>): string[] => [...new Set(purls)].sort()
   const isForDevelopers = ({ properties }: { properties: Array<{ name: string }> }): boolean => properties.some(({ name }) => name === 'cdx:npm:package:development')
-  t.same(sorted(bill.components.map(({ purl }) => purl)), sorted(locked.map(purlOf)))
+  t.strictSame(sorted(bill.components.map(({ purl }) => purl)), sorted(locked.map(purlOf)))
   const served = bill.components.filter(component => !isForDevelopers(component))
-  t.same(sorted(served.map(({ purl }) => purl)), sorted(locked.filter(({ dev }) => !dev).map(purlOf)), 'what is installed with the service')
-  t.same(served.filter(({ hashes, licenses }) => !hashes.some(({ alg }) => alg === 'SHA-512') || !licenses?.length).map(({ purl }) => purl), [], 'each with its hash and licence')
+  t.strictSame(sorted(served.map(({ purl }) => purl)), sorted(locked.filter(({ dev }) => !dev).map(purlOf)), 'what is installed with the service')
+  t.strictSame(served.filter(({ hashes, licenses }) => !hashes.some(({ alg }) => alg === 'SHA-512') || !licenses?.length).map(({ purl }) => purl), [], 'each with its hash and licence')
 })

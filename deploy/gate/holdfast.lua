@@ -18,7 +18,7 @@ local function values(lines)
 end
 
 -- An application may see no difference between X_Auth_Subject and X-Auth-Subject.
-local function is_told(name)
+local function is_identity(name)
   return name:lower():gsub("[^%w]", "-"):find("^x%-auth%-") ~= nil
 end
 
@@ -56,11 +56,11 @@ core.register_action("holdfast", { "http-req" }, function(txn)
   end
 
   for name in pairs(received) do
-    if is_told(name) then txn.http:req_del_header(name) end
+    if is_identity(name) then txn.http:req_del_header(name) end
   end
   for _, name in ipairs(SENT) do txn.http:req_del_header(name) end
   for name, lines in pairs(answer.headers) do
-    if is_told(name) then txn.http:req_set_header(name, values(lines)[1] or "") end
+    if is_identity(name) then txn.http:req_set_header(name, values(lines)[1] or "") end
   end
   local nonce = values(answer.headers["dpop-nonce"])[1]
   if nonce then txn:set_var("txn.holdfast_nonce", nonce) end

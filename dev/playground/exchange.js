@@ -10,7 +10,7 @@ export function recorder (log) {
       response = await fetch(url, { method, headers, body, signal, cache: 'no-store' })
     } catch {
       log.push({ method, url: String(url), sent, status: 0, statusText: 'No answer', received: {}, body: '' })
-      throw new Error('the API did not answer, or did not allow this page to read its answer')
+      throw new Error(`${url} did not answer, or did not let this page read its answer`)
     }
     log.push({
       method,

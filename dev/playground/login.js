@@ -3,7 +3,12 @@
 import * as oauth from '/vendor/oauth4webapi.js'
 import { clear, read, write } from './store.js'
 
-const insecure = { [oauth.allowInsecureRequests]: true }
+const insecure = { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: nameWhoIsSilent }
+
+/** A browser says only "Failed to fetch": not who did not answer, nor whether an answer was withheld from the page. */
+function nameWhoIsSilent (url, options) {
+  return fetch(url, options).catch(() => { throw new Error(`${url} did not answer, or did not let this page read its answer`) })
+}
 
 export async function discover (issuer) {
   const url = new URL(issuer)
@@ -66,3 +71,16 @@ export async function finishLogin (config) {
 }
 
 export const forget = clear
+
+/** The provider ends the session of this browser, and tells its clients. The page stays. */
+export async function logOut ({ issuer }) {
+  const answer = await fetch(`${issuer}/logout`, { method: 'POST', credentials: 'include' }).catch(() => undefined)
+  if (!answer?.ok) throw new Error(`${issuer} could not end the session, or could not tell the API`)
+}
+
+/** The transmitter beside the provider tells the API that all sessions of the user have ended. */
+export async function logOutEverywhere (sub) {
+  const answer = await fetch('/log-out-everywhere', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ sub }) })
+  const { status } = await answer.json()
+  if (status !== 202) throw new Error(`The API answered the event with ${status}`)
+}

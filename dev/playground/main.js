@@ -4,8 +4,9 @@ import { ATTACKS } from './attacks.js'
 import { byId, element } from './dom.js'
 import { call, last, send } from './exchange.js'
 import { decodeJwt } from './jwt.js'
-import { finishLogin, forget, keyPair, startLogin } from './login.js'
+import { finishLogin, forget, keyPair, logOut, logOutEverywhere, startLogin } from './login.js'
 import { look } from './parties.js'
+import { openStream } from './stream.js'
 import { judge } from './verdict.js'
 import { jwtView, resultView, verdictView } from './view.js'
 
@@ -18,6 +19,8 @@ let session
 let keys
 /** What the good client makes its proofs with: one handle, so that the nonce of one call serves the next. */
 let dpop
+/** What is open, while it is. */
+let stream
 /** What became of the last session, if the page ended it. */
 let farewell = ''
 
@@ -117,6 +120,58 @@ function showChoices () {
     () => show({ title: `GET ${path}`, story: `Needs: ${guard}.` }, (log) => callEndpoint(log, path)))))
   byId('attacks').append(...ATTACKS.map((attack) => choice('attack-note', { 'data-attack': attack.id }, attack.title, attack.story,
     () => show(attack, (log) => attack.run(world(), log)))))
+  if (config.canEnd) showEnds()
+}
+
+const LESSON = 'Whatever this token had opened has ended with it. The check below names the event, who has sent it, and when.'
+
+/** What ends the session, and how the API learns of it. */
+const ENDS = [
+  { id: 'session', title: 'Log out', story: 'The provider ends this session, and tells the API over the back channel.', lesson: LESSON, ends: true, run: () => logOut(config) },
+  {
+    id: 'everywhere',
+    title: 'Log out everywhere',
+    story: 'A transmitter sends the event session-revoked for this user, and the provider ends this session.',
+    lesson: LESSON,
+    ends: true,
+    run: async () => {
+      await logOut(config)
+      await logOutEverywhere(decodeJwt(session.token).claims.sub)
+    }
+  }
+]
+
+const STREAM_END_MS = 3000
+
+function showEnds () {
+  byId('end').hidden = false
+  byId('ends').append(
+    choice('end-note', { 'data-end': 'stream' }, 'Open a stream', `GET ${config.samples.stream}: events, for as long as the token lives`, watchStream),
+    ...ENDS.map((what) => choice('end-note', { 'data-end': what.id }, what.title, what.story, () => show(what, async (log) => {
+      await what.run()
+      await Promise.race([stream?.ended, new Promise((resolve) => setTimeout(resolve, STREAM_END_MS))])
+      await callEndpoint(log, config.samples.anyToken)
+    }))))
+}
+
+async function watchStream () {
+  if (stream !== undefined) return
+  const began = Date.now()
+  try {
+    stream = await openStream(config.api + config.samples.stream, session.token, config.mode === 'DISABLED' ? undefined : dpop, (events) => tellStream(`The stream is open: ${events} so far.`))
+    announce('The stream is open.')
+    const events = await stream.ended
+    tellStream(`The API has ended the stream after ${events} events, ${Math.round((Date.now() - began) / 1000)} seconds after it was opened.`)
+    announce('The stream has ended.')
+  } catch (error) {
+    tellStream(`The stream could not be opened: ${error.message}.`)
+  }
+  stream = undefined
+}
+
+function tellStream (text) {
+  byId('stream-state').hidden = false
+  byId('stream-state').textContent = text
 }
 
 const choice = (describedBy, data, title, hint, click) => element('li', {},
@@ -144,6 +199,7 @@ function render () {
   byId('token-details').hidden = !isIn
   byId('token').replaceChildren(isIn ? jwtView(session.token, ['cnf']) : '')
   const noCall = parties.isApiUp ? undefined : 'The API does not answer, so there is nothing to call.'
+  wait('ends', 'end-note', noCall ?? (isIn ? undefined : 'Log in first.'), 'Open a stream, then log out: the stream ends, and the next call is refused.')
   wait('endpoints', 'call-note', noCall, 'Each call sends the token and a fresh proof, signed with the key of this browser.')
   wait('attacks', 'attack-note', noCall ?? whyNoAttack(), `Each attack goes to GET ${config.samples.anyToken} and differs from a good request in one thing.`)
 }

@@ -4,7 +4,7 @@ const TERMINAL = 'Look at the terminal in which npm run dev runs.'
  * What an answer means for what was tried: `tone` is good, bad or neutral. A refusal stops an attack only if it has a reason that
  * the attack is made to provoke.
  */
-export function judge ({ reasons, passed, hasStarted = true }, exchange, { reason, description } = {}, { issuer, asksForNonces }) {
+export function judge ({ reasons, passed, ends, hasStarted = true }, exchange, { reason, description } = {}, { issuer, asksForNonces }) {
   const { status, url } = exchange
   const says = description ?? ''
   if (status === 0) return { tone: 'bad', word: 'No answer', says: `The API at ${new URL(url).origin} does not answer, or does not let this page read the answer. ${TERMINAL}` }
@@ -13,6 +13,10 @@ export function judge ({ reasons, passed, hasStarted = true }, exchange, { reaso
     return { tone: 'neutral', word: 'Not decided', says: cause }
   }
   const isAccepted = status < 300
+  if (ends) {
+    if (reason === 'token_revoked') return { tone: 'good', word: 'Ended', says }
+    return { tone: 'bad', word: isAccepted ? 'Still accepted' : 'Refused for another reason', says }
+  }
   if (reasons === undefined) return isAccepted ? { tone: 'good', word: 'Accepted', says } : { tone: 'bad', word: 'Refused', says }
   if (!hasStarted) return { tone: 'neutral', word: 'The attack did not start', says: `The good request before it was refused. ${says}` }
   if (isAccepted && passed !== undefined && !asksForNonces) return { tone: 'neutral', word: 'Nothing to stop', says: passed }
@@ -27,6 +31,7 @@ const ADVICE = {
   scope_missing: 'The token lacks a permission. Choose a user who has it, tick it, and log in again.',
   acr_missing: 'The route wants a login of another kind. The button below asks the provider for it. Then call again.',
   authentication_too_old: 'The route wants a more recent login. The button below asks the provider for one. Then call again.',
+  token_revoked: 'The token was taken back, and nothing accepts it any more. Log in again.',
   token_expired: 'The token has expired. Log in again.',
   token_issuer: 'The token comes from another provider. Log in again.',
   token_key_unknown: 'The token comes from a provider that no longer runs. Log in again.',

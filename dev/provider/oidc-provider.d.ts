@@ -8,6 +8,14 @@ declare module 'oidc-provider' {
     save (): Promise<string>
   }
 
+  export interface Session {
+    accountId?: string | undefined
+    authorizations?: Record<string, unknown>
+    sidFor (clientId: string): string
+    persist (): Promise<unknown>
+    destroy (): Promise<unknown>
+  }
+
   export interface Context {
     req: IncomingMessage
     res: ServerResponse
@@ -22,14 +30,15 @@ declare module 'oidc-provider' {
       client: { clientId: string }
       session: { accountId?: string, acr?: string }
       params: Record<string, unknown>
-      entities: { AuthorizationCode?: { acr: string, authTime: number } }
+      entities: { AuthorizationCode?: { acr: string, authTime: number, sid?: string } }
       provider: Provider
     }
   }
 
   export class Provider {
     constructor (issuer: string, configuration: Record<string, unknown>)
-    Session: { get (context: Context): Promise<{ accountId?: string | undefined, persist (): Promise<unknown> }> }
+    Session: { get (context: Context): Promise<Session> }
+    Client: { find (id: string): Promise<{ backchannelLogoutUri?: string, backchannelLogout (sub: string | undefined, sid: string): Promise<void> } | undefined> }
     Grant: new (owner: { clientId: string, accountId: string | undefined }) => Grant
     callback (): (request: IncomingMessage, response: ServerResponse) => Promise<void>
     use (middleware: (context: Context, next: () => Promise<void>) => Promise<void> | void): void

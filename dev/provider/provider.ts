@@ -4,9 +4,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, Provider } from 'oidc-provider'
 import { listen, stop } from './listen.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
+import { logOut } from './logout.ts'
 import { BROWSER_CLIENT, MACHINE_CLIENT } from './own-client.ts'
 import type { OwnClient } from './own-client.ts'
-import { ACR_VALUES, configuration, DAY, TOKEN_PATH } from './tenant-configuration.ts'
+import { ACR_VALUES, configuration, DAY, originsOf, TOKEN_PATH } from './tenant-configuration.ts'
 import type { TenantSettings } from './tenant-configuration.ts'
 import { takeAudience } from './token-request.ts'
 import { findUser } from './users.ts'
@@ -21,6 +22,8 @@ export interface ProviderOptions {
   clientSecret?: string
   /** Where the browser client may be sent back to; their origins may call the token endpoint. */
   redirectUris?: readonly string[]
+  /** Where the API takes logout tokens: the browser client is then told when its user logs out. */
+  logoutUri?: string | undefined
   /** One more client, of whoever runs this. */
   ownClient?: OwnClient | undefined
   /** Proofs to the token endpoint then need a nonce (RFC 9449 section 8). */
@@ -86,6 +89,7 @@ async function createHandler (issuer: string, settings: TenantSettings): Promise
   })
   provider.use(takeAudience)
   provider.use((context, next) => logIn(provider, context, next))
+  provider.use((context, next) => logOut(provider, originsOf(settings.redirectUris), context, next))
   return provider.callback()
 }
 

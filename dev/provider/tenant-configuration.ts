@@ -17,7 +17,7 @@ export const DAY = 86_400
 
 const DPOP_ALGS = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
 
-export type TenantSettings = Required<Omit<ProviderOptions, 'port' | 'address' | 'now' | 'ownClient'>> & Pick<ProviderOptions, 'now' | 'ownClient'>
+export type TenantSettings = Required<Omit<ProviderOptions, 'port' | 'address' | 'now' | 'ownClient' | 'logoutUri'>> & Pick<ProviderOptions, 'now' | 'ownClient' | 'logoutUri'>
 
 /** The configuration of oidc-provider. `refuseResource` throws for an API that the tenant does not know. */
 export async function configuration (settings: TenantSettings, policy: Policy, refuseResource: () => never): Promise<Record<string, unknown>> {
@@ -29,6 +29,8 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
     cookies: { keys: [randomBytes(32).toString('base64url')] },
     routes: { authorization: '/authorize', token: TOKEN_PATH, jwks: '/.well-known/jwks.json' },
     scopes: ['openid', ...PERMISSIONS],
+    // oidc-provider calls no address of this machine, and the API is on it.
+    fetch: (url: string, { dispatcher: _dispatcher, ...options }: RequestInit & { dispatcher?: unknown }) => fetch(url, options),
     acrValues: ACR_VALUES,
     claims: { openid: ['sub', 'email'] },
     conformIdTokenClaims: false,
@@ -39,7 +41,7 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
     clientBasedCORS: (_context: Context, origin: string) => origins.includes(origin),
     extraTokenClaims: ({ oidc: { entities: { AuthorizationCode: login } } }: Context, token: { accountId?: string, clientId: string, scope?: string }) => ({
       // RFC 9470 section 6. There is a code only if somebody has logged in.
-      ...login && { acr: login.acr, auth_time: login.authTime },
+      ...login && { acr: login.acr, auth_time: login.authTime, ...login.sid !== undefined && { sid: login.sid } },
       email: emailOf(token.accountId ?? token.clientId),
       permissions: token.scope?.split(' ') ?? [],
       [CUSTOM_CLAIM]: 'local'
@@ -47,6 +49,7 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
     formats: { customizers: { jwt: (_context: Context, _token: unknown, parts: { payload: Record<string, unknown> }) => { shift(parts.payload, settings) } } },
     features: {
       devInteractions: { enabled: false },
+      backchannelLogout: { enabled: settings.logoutUri !== undefined },
       clientCredentials: { enabled: true },
       dPoP: settings.nonce
         ? { enabled: true, nonceSecret: randomBytes(32), requireNonce: () => true }
@@ -64,9 +67,10 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
   }
 }
 
-function clients ({ clientSecret, redirectUris, ownClient }: TenantSettings): object[] {
+function clients ({ clientSecret, redirectUris, ownClient, logoutUri }: TenantSettings): object[] {
   const machine = { clientId: MACHINE_CLIENT, clientSecret, redirectUris: [] }
-  return [client(machine), client({ clientId: BROWSER_CLIENT, clientSecret: undefined, redirectUris }), ...ownClient ? [client(ownClient)] : []]
+  const told = logoutUri === undefined ? {} : { backchannel_logout_uri: logoutUri, backchannel_logout_session_required: true }
+  return [client(machine), { ...client({ clientId: BROWSER_CLIENT, clientSecret: undefined, redirectUris }), ...told }, ...ownClient ? [client(ownClient)] : []]
 }
 
 function client ({ clientId, clientSecret, redirectUris }: OwnClient): object {

@@ -15,7 +15,7 @@ type Other = Pick<LocalProvider, 'issuer' | 'clientId' | 'clientSecret'>
  * The addresses, and lines to paste. Each line has just been tried, so all of them work. `to` is what `npm run call`
  * needs to reach this tenant and no other.
  */
-export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint, { to = '', ownClient, others = [], samples = OF_THE_SERVICE, upstream }: { to?: string, ownClient?: OwnClient | undefined, others?: readonly Other[], samples?: Samples, upstream?: string | undefined } = {}): Promise<string> {
+export async function banner (tenant: Tenant, playground: string | undefined, paint: Paint, { to = '', ownClient, others = [], samples = OF_THE_SERVICE, upstream, transmitter }: { transmitter?: string | undefined, to?: string, ownClient?: OwnClient | undefined, others?: readonly Other[], samples?: Samples, upstream?: string | undefined } = {}): Promise<string> {
   const docs = `${tenant.url}/docs`
   const hasDocs = (await exchange({ method: 'GET', url: docs }, {})).status < 400
   const rows: Array<[string, string | undefined]> = [
@@ -25,6 +25,7 @@ export async function banner (tenant: Tenant, playground: string | undefined, pa
     ['Reference', hasDocs ? docs : undefined],
     ['Provider', `${tenant.issuer}  (audience ${tenant.audience})`],
     ...others.map(({ issuer }): [string, string] => ['and', issuer]),
+    ['Transmitter', transmitter],
     ['Users', USERS.map(({ id }) => id).join(', ')],
     ['Your client', ownClient && describeClient(ownClient)]
   ]

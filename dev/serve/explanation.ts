@@ -1,16 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import { explainRefusal, explainRequest } from '../../explain/explain.ts'
 import type { ExplainedStep, ExplainOptions, Explanation as RequestExplanation } from '../../explain/explain.ts'
+import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
+import type { Revocation } from '../../lib/revocation/cutoffs.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
 import { capturedRequest } from '../../cli/exchange.ts'
 import { asObject } from '../../cli/input.ts'
 import { lookUpRoute } from '../../cli/route-lookup.ts'
-import { readTold, requirementsTold } from '../../cli/told.ts'
+import { readChallenge, requirementsIn } from '../../cli/challenge.ts'
 
 /** What the playground shows beside an exchange. */
-export interface Explanation {
+export interface PageExplanation {
   readonly reason?: string | undefined
   readonly description?: string | undefined
   readonly advice?: string | undefined
@@ -20,7 +22,7 @@ export interface Explanation {
   readonly notes: readonly string[]
 }
 
-interface Exchange {
+interface CapturedExchange {
   readonly method: string
   readonly url: URL
   /** Undefined if the page does not say. */
@@ -35,22 +37,25 @@ const MAX_EARLIER = 20
 /** One key may have a quarter of the replay store, and a page has one key. */
 const MAX_RECORDS = (MAX_EARLIER + 1) * 4
 
+/** What has revoked the token of an Authorization line: null for nothing, undefined if that is not known. */
+export type AskService = (authorization: string) => Promise<Revocation | null | undefined>
+
 /** Explains the last exchange of the page with the checks and settings of the service. It notes what it cannot read, and goes on. */
-export async function explainExchange (input: unknown, settings: Settings, keys: ProviderKeys | undefined): Promise<Explanation> {
+export async function explainExchange (input: unknown, settings: Settings, keys: ProviderKeys | undefined, askService: AskService = async () => undefined): Promise<PageExplanation> {
   const notes: string[] = []
   const { exchange: last, before } = asObject(input) ?? {}
   const exchange = readExchange(last, 'The request', notes)
   if (exchange === undefined) return { checks: [], notes }
   const earlier = (Array.isArray(before) ? before.slice(-MAX_EARLIER) : []).map((one, index) => readExchange(one, `Request ${index + 1}`, notes))
-  const told = readTold(exchange.challenge, exchange.body)
+  const told = readChallenge(exchange.challenge, exchange.body)
   const { reason } = told
   const route = await lookUpRoute(exchange.method, exchange.url.pathname + exchange.url.search, settings)
   if (route.kind === 'open') notes.push('This endpoint has no guard: nothing is checked.')
   // A route that is not in routes/api is judged by what its answer tells.
-  const requirements = route.kind === 'guarded' ? route.requirements : requirementsTold(told)
-  const explained = route.kind === 'open' ? undefined : await check(earlier, exchange, { settings, candidates: keys?.candidates, requirements })
+  const requirements = route.kind === 'guarded' ? route.requirements : requirementsIn(told)
+  const explained = route.kind === 'open' ? undefined : await check(earlier, exchange, { settings, candidates: keys?.candidates, revocations: await revocationsOf(exchange, settings, askService), requirements })
   // The checks are made again here, at another time and with keys of our own. If they contradict the answer, they would mislead.
-  const isTrue = explained === undefined || exchange.status === undefined || (explained.refusal === undefined ? exchange.status < 300 : explained.refusal.reason === reason)
+  const isTrue = explained === undefined || exchange.status === undefined || (explained.refusal === undefined ? exchange.status < 300 : explained.refusal.reason === reason) || (reason === 'token_revoked' && explained.notChecked.includes('token.revocation'))
   if (!isTrue) notes.push('The checks are not shown: the same checks, made again here, do not explain this answer.')
   const checks = isTrue ? explained?.steps ?? [] : []
   if (reason === undefined) return { checks, notes }
@@ -58,8 +63,16 @@ export async function explainExchange (input: unknown, settings: Settings, keys:
   return { reason, description, advice: cure, checks, notes }
 }
 
+/** Only the service knows what has been revoked: its store is its memory. */
+async function revocationsOf ({ sent }: CapturedExchange, { revocation }: Settings, askService: AskService): Promise<ExplainOptions['revocations']> {
+  const authorization = sent.find(([name]) => name.toLowerCase() === 'authorization')?.[1]
+  const revokedBy = revocation && authorization !== undefined ? await askService(authorization) : undefined
+  if (revokedBy === undefined) return undefined
+  return { refusalOf: () => revokedBy === null ? undefined : new Refusal('token_revoked', { detail: { ...revokedBy } }) }
+}
+
 /** The service has seen the earlier requests, so their proofs are spent. */
-async function check (earlier: ReadonlyArray<Exchange | undefined>, exchange: Exchange, known: Omit<ExplainOptions, 'now' | 'replay'>): Promise<RequestExplanation> {
+async function check (earlier: ReadonlyArray<CapturedExchange | undefined>, exchange: CapturedExchange, known: Omit<ExplainOptions, 'now' | 'replay'>): Promise<RequestExplanation> {
   const now = (): number => Date.now() / 1000
   const replay = createMemoryStore({ max: MAX_RECORDS, now, random: randomBytes })
   try {
@@ -71,7 +84,7 @@ async function check (earlier: ReadonlyArray<Exchange | undefined>, exchange: Ex
   }
 }
 
-function readExchange (value: unknown, name: string, notes: string[]): Exchange | undefined {
+function readExchange (value: unknown, name: string, notes: string[]): CapturedExchange | undefined {
   const { method, url, status, sent, received, body } = asObject(value) ?? {}
   if (typeof method !== 'string' || typeof url !== 'string' || !URL.canParse(url)) {
     notes.push(`${name} cannot be read: it has no method or no URL.`)

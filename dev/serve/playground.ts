@@ -6,8 +6,10 @@ import type { FastifyError } from 'fastify'
 import { parseJson } from '../../cli/input.ts'
 import { root } from '../../cli/places.ts'
 import { openProviderKeys } from '../../cli/provider-keys.ts'
+import type { Revocation } from '../../lib/revocation/cutoffs.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { LocalProvider } from '../provider/provider.ts'
+import type { LocalTransmitter } from '../provider/transmitter.ts'
 import { PERMISSIONS, USERS } from '../provider/users.ts'
 import { explainExchange } from './explanation.ts'
 import { OF_THE_SERVICE } from './samples.ts'
@@ -20,6 +22,8 @@ export interface PlaygroundOptions {
   /** Where the API listens. */
   api: string
   provider: LocalProvider
+  /** Has the users logged out everywhere. Undefined if nothing can be revoked. */
+  transmitter?: LocalTransmitter | undefined
   /** The settings of the API, to explain its answers. */
   settings: Settings
   /** What the page calls; that of the service unless told. */
@@ -27,7 +31,7 @@ export interface PlaygroundOptions {
 }
 
 /** Serves the page on its own origin, so that each of its calls is cross-origin, as in real life. */
-export async function startPlayground ({ port, api, provider, settings, samples = OF_THE_SERVICE }: PlaygroundOptions): Promise<{ readonly url: string, close (): Promise<void> }> {
+export async function startPlayground ({ port, api, provider, transmitter, settings, samples = OF_THE_SERVICE }: PlaygroundOptions): Promise<{ readonly url: string, close (): Promise<void> }> {
   const { issuer, audience, browserClientId: clientId } = provider
   const url = `http://localhost:${port}`
   const keys = openProviderKeys(settings, () => {})
@@ -47,8 +51,12 @@ export async function startPlayground ({ port, api, provider, settings, samples 
     const note = error.statusCode === 413 ? 'That is more than 1 MiB.' : error.message
     return reply.code(error.statusCode ?? 500).send({ checks: [], notes: [note] })
   })
-  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS, users: USERS, samples, mode: settings.dpopMode, asksForNonces: settings.DPOP_NONCE === 'required' }))
-  server.post('/explain', (request) => explainExchange(request.body, settings, keys))
+  server.get('/config.json', async () => ({ api, issuer, audience, clientId, redirectUri: `${url}/`, permissions: PERMISSIONS, users: USERS, samples, mode: settings.dpopMode, canEnd: transmitter !== undefined && settings.revocation !== undefined, asksForNonces: settings.DPOP_NONCE === 'required' }))
+  server.post('/explain', (request) => explainExchange(request.body, settings, keys, (authorization) => whatRevoked(api, authorization)))
+  server.post('/log-out-everywhere', async (request, reply) => {
+    const status = await transmitter!.push(`${api}/revocation/events`, 'session-revoked', { user: { format: 'iss_sub', iss: issuer, sub: (request.body as { sub: string }).sub } })
+    return reply.send({ status })
+  })
   server.get('/*', async ({ params }, reply) => {
     const file = fileFor((params as { '*': string })['*'])
     const content = file === undefined ? undefined : await readFile(file).catch(() => undefined)
@@ -57,6 +65,12 @@ export async function startPlayground ({ port, api, provider, settings, samples 
   })
   await server.listen({ port, host: '127.0.0.1' })
   return { url, close: () => server.close() }
+}
+
+/** What the API says has revoked the token: null for nothing, undefined if it does not say. */
+async function whatRevoked (api: string, authorization: string): Promise<Revocation | null | undefined> {
+  const answer = await fetch(`${api}/dev/revocation`, { headers: { authorization } }).catch(() => undefined)
+  return answer?.ok ? await answer.json() as Revocation | null : undefined
 }
 
 /** Only these few files are served. The library is the file in node_modules. */

@@ -6,9 +6,10 @@ import { readTenants, removeTenant, writeTenant } from '../../cli/places.ts'
 import type { Tenant } from '../../cli/places.ts'
 import { readOwnClient } from '../provider/own-client.ts'
 import { startProvider } from '../provider/provider.ts'
+import { startTransmitter } from '../provider/transmitter.ts'
 import { originsOf } from '../provider/tenant-configuration.ts'
 import type { LocalProvider } from '../provider/provider.ts'
-import { gateBefore, OF_THE_SERVICE, OF_THE_UPSTREAM } from './samples.ts'
+import { gateBefore, OF_THE_SERVICE, OF_THE_UPSTREAM, revocationBy } from './samples.ts'
 import { startUpstream } from './upstream.ts'
 import { chooseServiceSettings } from './service-settings.ts'
 import { createPaint } from '../../cli/show.ts'
@@ -23,7 +24,7 @@ const TOOL = {
   help: (run: string) => `Starts a local identity provider, the API and a playground for the browser, and prints lines to paste.
 
   ${run} [options]`,
-  ending: 'The API also goes by the settings of the service: docs/configuration.md. Ctrl-C stops everything.'
+  ending: () => 'The API also goes by the settings of the service: docs/configuration.md. Ctrl-C stops everything.'
 } as const
 
 // The local tenant, the API and the playground, in one terminal, until a signal ends them all.
@@ -70,12 +71,15 @@ async function run (wanted: number, tenants: number, isGate: boolean): Promise<v
   const samples = upstream ? OF_THE_UPSTREAM : OF_THE_SERVICE
   const issuers = [providerPort, ...otherPorts].map((port) => `http://localhost:${port}`)
 
-  const service = await chooseServiceSettings(env, { issuers, audience: AUDIENCE, origins: [playground, ...originsOf(ownClient?.redirectUris ?? [])], gate: upstream ? gateBefore(upstream) : undefined })
+  const transmitterPort = await portFrom((upstreamPort ?? otherPorts.at(-1) ?? playgroundPort) + 1)
+  const service = await chooseServiceSettings(env, { issuers, audience: AUDIENCE, origins: [playground, ...originsOf(ownClient?.redirectUris ?? [])], gate: upstream ? gateBefore(upstream) : undefined, revocation: revocationBy(`http://localhost:${transmitterPort}`, issuers, AUDIENCE) })
   if (upstreamPort !== undefined) {
     const application = await startUpstream(upstreamPort)
     stops.push(() => application.stop())
   }
   // Before the API, whose first fetch of keys would fail otherwise.
+  const transmitter = await startTransmitter({ port: transmitterPort, audience: AUDIENCE })
+  stops.push(() => transmitter.close())
   const others: LocalProvider[] = []
   for (const port of otherPorts) {
     const other = await startProvider({ port, audience: AUDIENCE })
@@ -84,18 +88,18 @@ async function run (wanted: number, tenants: number, isGate: boolean): Promise<v
   }
   const api = startApi({ ...service.environment, PORT: String(port) }, stdout.isTTY, (file) => say(paint('dim', `${file} has changed: the API starts anew.`)))
   stops.push(() => api.stop())
-  const provider = await startProvider({ port: providerPort, audience: AUDIENCE, redirectUris: [`${playground}/`], ownClient })
+  const provider = await startProvider({ port: providerPort, audience: AUDIENCE, redirectUris: [`${playground}/`], logoutUri: `${url}/revocation/logout`, ownClient })
   stops.push(() => provider.close())
   const tenant: Tenant = { ...provider, loginClient: { clientId: provider.browserClientId, redirectUri: `${playground}/` }, pid: process.pid, url, settings: service.shown }
   writeTenant(tenant)
   stops.push(() => removeTenant(process.pid))
   // Loaded while the API starts.
   const [{ startPlayground }, { banner }] = await Promise.all([import('./playground.ts'), import('./banner.ts')])
-  const page = await startPlayground({ port: playgroundPort, api: url, provider, settings: service.settings, samples })
+  const page = await startPlayground({ port: playgroundPort, api: url, provider, transmitter, settings: service.settings, samples })
   stops.push(() => page.close())
   while (!await answers(url + samples.open)) await delay(50)
   const isFirst = readTenants()[0]?.pid === process.pid
-  say(await banner(tenant, playground, paint, { to: isFirst ? '' : ` --url ${url}`, ownClient, others, samples, upstream }))
+  say(await banner(tenant, playground, paint, { to: isFirst ? '' : ` --url ${url}`, ownClient, others, samples, upstream, transmitter: transmitter.issuer }))
   watchTypes()
 }
 

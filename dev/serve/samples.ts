@@ -1,3 +1,5 @@
+import { BROWSER_CLIENT } from '../provider/own-client.ts'
+
 /** The paths that are shown under `npm run dev`, by what they need. */
 export interface Samples {
   /** Nothing is needed. */
@@ -7,6 +9,8 @@ export interface Samples {
   readonly scoped: string
   /** What the playground lists, each with what it needs, in words. */
   readonly endpoints: ReadonlyArray<readonly [path: string, need: string]>
+  /** Server-sent events, for any token. */
+  readonly stream: string
   /** Another path for any token: where the playground sends a proof that was made for `anyToken`. */
   readonly elsewhere: string
 }
@@ -16,6 +20,7 @@ export const OF_THE_SERVICE: Samples = {
   open: '/api/public',
   anyToken: '/api/private',
   scoped: '/api/private-scoped',
+  stream: '/dev/stream',
   elsewhere: '/api/profile',
   endpoints: [
     ['/api/public', 'open to everyone'],
@@ -34,6 +39,7 @@ export const OF_THE_UPSTREAM: Samples = {
   open: '/',
   anyToken: '/whoami',
   scoped: '/orders/7',
+  stream: '/events',
   elsewhere: '/events',
   endpoints: [
     ['/', 'open to everyone'],
@@ -45,6 +51,15 @@ export const OF_THE_UPSTREAM: Samples = {
     ['/recent', 'a login of the last minute'],
     ['/nothing', 'nobody: no rule holds']
   ]
+}
+
+/** The section `revocation` of the configuration: the first issuer logs out over the back channel, a transmitter speaks for all of them. */
+export function revocationBy (transmitter: string, issuers: readonly string[], audience: string): object {
+  return {
+    logout: { issuer: issuers[0], clientId: BROWSER_CLIENT },
+    transmitters: [{ issuer: transmitter, audience, delivery: 'push', tokenIssuers: issuers }],
+    operators: { scope: 'admin' }
+  }
 }
 
 /** The section `gate` of the configuration. */

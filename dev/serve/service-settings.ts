@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { readSettings } from '../../holdfast.ts'
 import { collectSettings, readTextIfThere } from '../../lib/settings/sources.ts'
@@ -11,7 +10,7 @@ import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
  * The settings of the API under `npm run dev`, for the API, the playground and the tools: those of shell and files, without those that
  * would lead it away from the local provider or from this machine. @throws SettingsError
  */
-export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuers, audience, origins, gate }: { issuers: readonly string[], audience: string, origins: readonly string[], gate?: object | undefined }) {
+export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuers, audience, origins, gate, revocation }: { issuers: readonly string[], audience: string, origins: readonly string[], gate?: object | undefined, revocation?: object | undefined }) {
   const { values, ...faults } = collectSettings({ environment: env, readFile: (path) => readTextIfThere(resolve(root, path)) })
   const loopback = 'localhost,127.0.0.1,::1'
   Object.assign(values, {
@@ -23,26 +22,26 @@ export async function chooseServiceSettings (env: NodeJS.ProcessEnv, { issuers, 
     IDP_ISSUERS: issuers.length === 1 ? undefined : issuers.map((issuer) => ({ IDP_ISSUER: issuer })),
     IDP_AUDIENCE: audience,
     GATE: gate,
+    REVOCATION: revocation,
     GATE_UPSTREAM: undefined,
     IDP_CUSTOM_CLAIM: values.IDP_CUSTOM_CLAIM ?? CUSTOM_CLAIM,
     // A configuration file holds those of the real service.
     PUBLIC_URL: env['PUBLIC_URL'] || undefined,
     // By default the pages that the provider knows.
     CORS_ORIGINS: env['CORS_ORIGINS'] || origins.join(' '),
-    NO_PROXY: values.NO_PROXY === undefined ? loopback : `${values.NO_PROXY},${loopback}`,
-    // So that nonces stay valid when the API restarts, and the playground can check them.
-    DPOP_NONCE_SECRET: values.DPOP_NONCE_SECRET ?? randomBytes(32).toString('base64url')
+    NO_PROXY: values.NO_PROXY === undefined ? loopback : `${values.NO_PROXY},${loopback}`
   })
   const names = settingNames.filter((name) => values[name] !== undefined)
   const settings = await readSettings(Object.fromEntries(names.map((name) => [name, values[name]])), faults)
   const textOf = (name: SettingName): [SettingName, string] => [name, String(Array.isArray(values[name]) ? values[name].join(' ') : values[name])]
   const variables = names.filter((name) => variableNames.includes(name)).map(textOf)
+  const sections = { ...issuers.length > 1 && { idp: { issuers: issuers.map((issuer) => ({ issuer })) } }, ...gate && { gate }, ...revocation && { revocation } }
   const cleared = Object.fromEntries([...settingNames, 'CONFIG_FILE'].map((name) => [name, '']))
   return {
     settings,
     /** The same as variables, for the process of the API: everything that it goes by. */
-    environment: { ...env, ...cleared, ...Object.fromEntries(variables), ...(issuers.length > 1 || gate !== undefined) && { CONFIG_FILE: writeConfiguration({ ...issuers.length > 1 && { idp: { issuers: issuers.map((issuer) => ({ issuer })) } }, ...gate !== undefined && { gate } }) } },
+    environment: { ...env, ...cleared, ...Object.fromEntries(variables), ...Object.keys(sections).length > 0 && { CONFIG_FILE: writeConfiguration(sections) } },
     /** The same without the secret ones. */
-    shown: { ...Object.fromEntries(variables.filter(([name]) => settingSpec(name).secret !== true)), ...values.IDP_ISSUERS !== undefined && { IDP_ISSUERS: values.IDP_ISSUERS }, ...gate !== undefined && { GATE: gate } }
+    shown: { ...Object.fromEntries(variables.filter(([name]) => settingSpec(name).secret !== true)), ...values.IDP_ISSUERS !== undefined && { IDP_ISSUERS: values.IDP_ISSUERS }, ...gate !== undefined && { GATE: gate }, ...revocation !== undefined && { REVOCATION: revocation } }
   }
 }

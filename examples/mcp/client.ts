@@ -24,12 +24,28 @@ export interface McpClient {
   close (): Promise<void>
 }
 
-/** A client by the official SDK. It finds the provider by itself, and logs in when the server asks for it: first, and for further scopes. */
-export async function createMcpClient ({ url, clientId, redirectUrl, onLogin, fetch }: McpClientOptions): Promise<McpClient> {
+/**
+ * A client by the official SDK. It finds the provider by itself, and logs in when the server asks for it: first, for further scopes, and
+ * for a newer or better login.
+ */
+export async function createMcpClient ({ url, clientId, redirectUrl, onLogin, fetch = globalThis.fetch }: McpClientOptions): Promise<McpClient> {
   const callback = await listenForCode(redirectUrl)
-  const authProvider = createAuthProvider(clientId, redirectUrl, callback.state, onLogin)
+  let asked: ReadonlyMap<string, string> = new Map()
+  const authProvider = createAuthProvider(clientId, redirectUrl, callback.state, loginUrl => {
+    for (const [name, value] of asked) loginUrl.searchParams.set(name, value)
+    // These are parameters of OpenID Connect.
+    if (asked.size > 0) loginUrl.searchParams.set('scope', `openid ${loginUrl.searchParams.get('scope') ?? ''}`.trim())
+    onLogin(loginUrl)
+  })
   const client = new Client({ name: 'holdfast-example-client', version: '1.0.0' })
-  const newTransport = () => new StreamableHTTPClientTransport(new URL(url), { authProvider, ...fetch && { fetch } })
+  const newTransport = () => new StreamableHTTPClientTransport(new URL(url), {
+    authProvider,
+    fetch: async (input, init) => {
+      const answer = await fetch(input, init)
+      if (answer.status === 401 || answer.status === 403) asked = askedOfLogin(answer.headers.get('www-authenticate') ?? '')
+      return answer
+    }
+  })
   let transport = newTransport()
 
   /** Does the work, and once more if a login was needed. */
@@ -65,6 +81,11 @@ export async function createMcpClient ({ url, clientId, redirectUrl, onLogin, fe
   }
 }
 
+/** What a challenge asks of the login itself (RFC 9470 section 3). The SDK reads only the scope. */
+function askedOfLogin (challenge: string): ReadonlyMap<string, string> {
+  return new Map([...challenge.matchAll(/\b(max_age|acr_values)="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value]))
+}
+
 /** Keeps everything in memory. The provider knows this client, so nothing is registered. */
 function createAuthProvider (clientId: string, redirectUrl: string, state: string, onLogin: (url: URL) => void): OAuthClientProvider {
   let tokens: OAuthTokens | undefined
@@ -91,6 +112,7 @@ async function listenForCode (redirectUrl: string) {
   const wait = (): void => { outcome = new Promise(resolve => { settle = resolve }) }
   wait()
   const server = createServer((request, response) => {
+    response.setHeader('connection', 'close')
     const { pathname: asked, searchParams } = new URL(request.url ?? '/', redirectUrl)
     if (asked !== pathname || searchParams.get('state') !== state) return response.writeHead(404).end()
     settle(searchParams)

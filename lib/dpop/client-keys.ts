@@ -1,16 +1,16 @@
 import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { decodeJsonObject, isMediaType } from '../jose/jws.ts'
+import { decodeJsonObject, isJsonObject, isMediaType } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
 import { ALGORITHMS } from '../jose/signature.ts'
 import type { AlgorithmSpec, JwsAlg } from '../jose/signature.ts'
-import { importPublicJwk, parsePublicJwk, thumbprint } from '../jose/public-key.ts'
-import type { CanonicalJwk } from '../jose/public-key.ts'
+import { importPublicJwk, isForAlg, isForVerifying, isPrivateJwk, readPublicJwk, thumbprint } from '../jose/public-key.ts'
+import type { PublicJwk } from '../jose/public-key.ts'
 
 /** The header of a proof: its algorithm and its key (RFC 9449 section 4.2). */
 export interface ProofHeader {
   readonly algorithm: AlgorithmSpec
-  readonly jwk: CanonicalJwk
+  readonly jwk: PublicJwk
   /** RFC 7638 thumbprint of `jwk`. */
   readonly jkt: string
 }
@@ -67,7 +67,9 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
         return key
       }
       misses++
-      return importPublicJwk(header.jwk)
+      const imported = importPublicJwk(header.jwk)
+      if (!imported) throw new Refusal('proof_key')
+      return imported
     },
     /** Called after a proof with this header was accepted. While the memory is full, a new key replaces another one only now and then. */
     keep (encoded: string, header: ProofHeader, key: KeyObject): void {
@@ -99,8 +101,19 @@ export function parseProofHeader (encoded: string, algs: readonly JwsAlg[]): Pro
   if (!alg) throw new Refusal('proof_algorithm')
   if (header.crit !== undefined || header.b64 !== undefined) throw new Refusal('proof_critical')
   const algorithm = ALGORITHMS[alg]
-  const jwk = parsePublicJwk(header.jwk, algorithm)
+  const jwk = parseProofJwk(header.jwk, alg)
   return { algorithm, jwk, jkt: thumbprint(jwk) }
+}
+
+/**
+ * The public key of a proof (RFC 9449 section 4.2).
+ * @throws Refusal proof_key
+ */
+export function parseProofJwk (jwk: unknown, alg: JwsAlg): PublicJwk {
+  if (!isJsonObject(jwk) || jwk.kty !== ALGORITHMS[alg].kty || isPrivateJwk(jwk) || !isForVerifying(jwk) || !isForAlg(jwk, alg)) throw new Refusal('proof_key')
+  const key = readPublicJwk(jwk, ALGORITHMS[alg])
+  if (typeof key === 'string') throw new Refusal('proof_key')
+  return key
 }
 
 // A slice keeps alive the whole text that it was cut from: up to 8 KiB of a proof for a header of 200 characters.

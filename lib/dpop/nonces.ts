@@ -4,15 +4,29 @@ import { createHmac } from 'node:crypto'
 export const NONCE_ROTATION_SECONDS = 60
 export const NONCE_LIFETIME_SECONDS = 300
 
-export type Nonces = ReturnType<typeof createNonces>
+const MAC_CHARACTERS = 22
+const OF_ONE_PROCESS = /^([A-Za-z0-9_-]{4})[A-Za-z0-9_-]{22}$/
+
+export interface Nonces {
+  /** The newest nonce. @param now Unix seconds. */
+  current (now: number): string
+  /** The time at which a nonce will be refused, in Unix seconds. Undefined for a nonce that is not ours or not recent. */
+  expiryOf (nonce: string, now: number): number | undefined
+  /** Whether a nonce that is not accepted looks like one of another process. Anybody can write such a text: it is only for advice. */
+  isOfAnotherProcess (nonce: string): boolean
+}
 
 /**
  * Server-provided nonces (RFC 9449 sections 8 and 9) without state. Each nonce is a keyed hash of the minute in which it is handed
- * out, so all instances with the same secret make and accept the same nonces.
+ * out.
+ * - `shared`: all instances with the same secret make and accept the same nonces, 22 characters of base64url.
+ * - `process`: only this process accepts its nonces. They begin with 4 characters that name it, so that a nonce of another process can
+ *   be told from an old one: 26 characters.
  * @param secrets the first secret makes nonces, and all of them verify nonces, so that a secret can be replaced without refusing a
  * client
  */
-export function createNonces (secrets: readonly Buffer[]) {
+export function createNonces (secrets: readonly Buffer[], scope: 'shared' | 'process'): Nonces {
+  const own = scope === 'shared' ? '' : macOf(secrets[0]!, 'dpop-nonce process').slice(0, 4)
   let newestSlot = NaN
   let newest = ''
   let expiries = new Map<string, number>()
@@ -21,28 +35,39 @@ export function createNonces (secrets: readonly Buffer[]) {
     const slot = Math.floor(now / NONCE_ROTATION_SECONDS)
     if (slot === newestSlot) return
     newestSlot = slot
-    newest = makeNonce(secrets[0]!, slot)
+    newest = makeNonce(secrets[0]!, own, slot)
     expiries = new Map()
     // One slot ahead: the clock of another instance may already be in the next slot.
     for (let s = slot + 1; s > slot - NONCE_LIFETIME_SECONDS / NONCE_ROTATION_SECONDS; s--) {
-      for (const secret of secrets) expiries.set(makeNonce(secret, s), s * NONCE_ROTATION_SECONDS + NONCE_LIFETIME_SECONDS)
+      for (const secret of secrets) expiries.set(makeNonce(secret, own, s), s * NONCE_ROTATION_SECONDS + NONCE_LIFETIME_SECONDS)
     }
   }
 
   return {
-    /** The newest nonce: 22 characters of base64url. @param now Unix seconds. */
-    current (now: number): string {
+    current (now) {
       turn(now)
       return newest
     },
-    /** The time at which a nonce will be refused, in Unix seconds. Undefined for a nonce that is not ours or not recent. */
-    expiryOf (nonce: string, now: number): number | undefined {
+    expiryOf (nonce, now) {
       turn(now)
       return expiries.get(nonce)
+    },
+    isOfAnotherProcess (nonce) {
+      const process = processOfNonce(nonce)
+      return own !== '' && process !== undefined && process !== own
     }
   }
 }
 
-function makeNonce (secret: Buffer, slot: number): string {
-  return createHmac('sha256', secret).update(`dpop-nonce ${slot}`).digest('base64url').slice(0, 22)
+/** The 4 characters that name the process of a nonce. Undefined if instances share the nonce, or if it is none of ours. */
+export function processOfNonce (nonce: string): string | undefined {
+  return OF_ONE_PROCESS.exec(nonce)?.[1]
+}
+
+function makeNonce (secret: Buffer, process: string, slot: number): string {
+  return process + macOf(secret, `dpop-nonce ${process}${slot}`).slice(0, MAC_CHARACTERS)
+}
+
+function macOf (secret: Buffer, text: string): string {
+  return createHmac('sha256', secret).update(text).digest('base64url')
 }

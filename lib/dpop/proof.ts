@@ -4,7 +4,7 @@ import { decodeJsonObject, splitCompactJws } from '../jose/jws.ts'
 import type { CompactJws, JsonObject } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
-import { compareHtu } from '../url/request-url.ts'
+import { verifyHtu } from '../url/request-url.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 import type { ClientKeys, ProofHeader } from './client-keys.ts'
 import type { Nonces } from './nonces.ts'
@@ -123,8 +123,8 @@ function checkClaims (presented: PresentedProof, { iatLeewaySeconds }: ProofPoli
   if (!areProofClaims(claims)) throw new Refusal('proof_claim_invalid')
   presented.claims = claims
   const { exp, nbf } = claims
-  if (exp !== undefined && presented.now >= exp + iatLeewaySeconds) throw new Refusal('proof_expired', { expected: `exp after ${Math.floor(presented.now - iatLeewaySeconds)}`, found: exp })
-  if (nbf !== undefined && presented.now < nbf - iatLeewaySeconds) throw new Refusal('proof_not_yet_valid', { expected: `nbf up to ${Math.floor(presented.now + iatLeewaySeconds)}`, found: nbf })
+  if (exp !== undefined && presented.now >= exp + iatLeewaySeconds) throw new Refusal('proof_expired', { detail: { expected: `exp after ${Math.floor(presented.now - iatLeewaySeconds)}`, found: exp } })
+  if (nbf !== undefined && presented.now < nbf - iatLeewaySeconds) throw new Refusal('proof_not_yet_valid', { detail: { expected: `nbf up to ${Math.floor(presented.now + iatLeewaySeconds)}`, found: nbf } })
 }
 
 function areProofClaims (claims: JsonObject): claims is JsonObject & ProofClaims {
@@ -140,7 +140,7 @@ function checkMethod (presented: PresentedProof): void {
 
 function checkUrl (presented: PresentedProof): void {
   presented.url = presented.requestUrl()
-  compareHtu(presented.claims!.htu, presented.url)
+  verifyHtu(presented.claims!.htu, presented.url)
 }
 
 function checkWindow (presented: PresentedProof, policy: ProofPolicy): void {
@@ -156,8 +156,8 @@ function verifyWindow ({ claims, now }: PresentedProof, { iatOffsetSeconds, iatL
   // proofs.
   const oldest = Math.floor(now) - iatOffsetSeconds
   const newest = now + iatLeewaySeconds
-  if (iat < oldest) throw new Refusal('iat_too_old', { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat })
-  if (iat > newest) throw new Refusal('iat_in_future', { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat })
+  if (iat < oldest) throw new Refusal('iat_too_old', { detail: { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat } })
+  if (iat > newest) throw new Refusal('iat_in_future', { detail: { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat } })
 }
 
 function checkTokenHash (presented: PresentedProof): void {
@@ -190,7 +190,7 @@ function checkNonce (presented: PresentedProof, { nonces }: ProofPolicy): void {
   const { nonce } = presented.claims!
   if (typeof nonce !== 'string') throw new Refusal('nonce_missing')
   presented.expiresAt = nonces.expiryOf(nonce, presented.now)
-  if (presented.expiresAt === undefined) throw new Refusal('nonce_stale')
+  if (presented.expiresAt === undefined) throw new Refusal(nonces.isOfAnotherProcess(nonce) ? 'nonce_of_another_instance' : 'nonce_stale')
 }
 
 // After the nonce, so that a client whose clock is wrong first gets a nonce, and with it our time (RFC 9110 section 6.6.1).

@@ -18,30 +18,37 @@ export interface CheckRequest {
   readonly scheme: string
   /** By name in lower case. Several lines with one name are several values, or one with commas. */
   readonly headers: ReadonlyMap<string, readonly string[]>
+  /** The bytes of the body (`raw_body`), or of its beginning. Empty if Envoy sends none. */
+  readonly body: Buffer
+  /** Whether the body is sent as text (`body`). Envoy writes `!` there for each byte that is not UTF-8, so it is not what the client sent. */
+  readonly isBodyText: boolean
 }
 
-const text = (fields: Fields, number: number): string => fields.get(number)?.at(-1)?.toString() ?? ''
-
-function message (fields: Fields, number: number): Fields {
-  return readFields(fields.get(number)?.at(-1) ?? Buffer.alloc(0))
-}
+/** More than Envoy needs for all headers that it takes from a client, each of which has three fields. */
+const MAX_FIELDS = 2000
 
 /** @throws MessageError */
 export function readCheckRequest (bytes: Buffer): CheckRequest {
-  const attributes = message(readFields(bytes), 1)
+  const budget = { left: MAX_FIELDS }
+  const read = (message: Buffer): Fields => readFields(message, budget)
+  const message = (fields: Fields, number: number): Fields => read(bytesOf(fields, number))
+  const attributes = message(read(bytes), 1)
   const http = message(message(attributes, 4), 2)
   const headers = new Map<string, string[]>()
   // The map `headers`, and the list `header_map` that Envoy sends in its place with `encode_raw_headers`.
   const entries = [...http.get(3) ?? [], ...message(http, 13).get(1) ?? []]
-  for (const entry of entries.map(readFields)) {
+  for (const entry of entries.map(read)) {
     const name = text(entry, 1).toLowerCase()
     const value = text(entry, 2) || text(entry, 3)
     const values = headers.get(name)
     if (values) values.push(value)
     else headers.set(name, [value])
   }
-  return { method: text(http, 2), path: text(http, 4), host: text(http, 5), scheme: text(http, 6), headers }
+  return { method: text(http, 2), path: text(http, 4), host: text(http, 5), scheme: text(http, 6), headers, body: bytesOf(http, 12), isBodyText: bytesOf(http, 11).length > 0 }
 }
+
+const bytesOf = (fields: Fields, number: number): Buffer => fields.get(number)?.at(-1) ?? Buffer.alloc(0)
+const text = (fields: Fields, number: number): string => bytesOf(fields, number).toString()
 
 export interface CheckAnswer {
   readonly status: number

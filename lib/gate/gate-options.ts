@@ -1,4 +1,4 @@
-import type { ClaimValue } from '../guard/requirement.ts'
+import type { ClaimValue } from '../requirement/requirement.ts'
 
 /** One entry of `gate.rules`, as its author writes it: the requests that it is for, and what they need. */
 export interface GateRuleOptions {
@@ -12,7 +12,7 @@ export interface GateRuleOptions {
   readonly scope?: string | readonly string[] | undefined
   /** The token needs any one of these scopes. */
   readonly anyScope?: string | readonly string[] | undefined
-  /** Claims by name, each with a value or with a list of values of which one is enough. */
+  /** Claims by name (`realm_access.roles` leads into an object), each with a value or with a list of values of which one is enough. */
   readonly claims?: Readonly<Record<string, ClaimValue | readonly ClaimValue[]>> | undefined
   /** The `acr` claim must be one of these (RFC 9470). */
   readonly acr?: string | readonly string[] | undefined
@@ -22,24 +22,32 @@ export interface GateRuleOptions {
   readonly audience?: string | undefined
   /** Whether a connection may become another protocol, such as WebSocket. Default: false. */
   readonly upgrade?: boolean | undefined
+  /**
+   * The messages of the Model Context Protocol (Streamable HTTP) that the rule is for. The body of each POST on such a path decides, and
+   * several rules may share the path. Without both members, all messages that no other rule of the path names.
+   */
+  readonly mcp?: McpTargetOptions | undefined
 }
 
-/** How the upstream is asked. */
-export type UpstreamProtocol = 'auto' | 'http1' | 'h2'
+/** `mcp` of a rule, as its author writes it. */
+export interface McpTargetOptions {
+  /** Methods, such as `initialize` or `resources/read`. No `*`. */
+  readonly methods?: string | readonly string[] | undefined
+  /** Names of tools, such as `delete_order`, or `read_*` for all that begin so. They imply `tools/call`, and stand beside no other method. */
+  readonly tools?: string | readonly string[] | undefined
+}
 
 /** The section `gate`, as its author writes it. */
 export interface GateOptions {
   /** http or https URL of a host. Without it, the gate is only asked by proxies. */
   readonly upstream?: string | undefined
-  /** `auto`: an https upstream chooses HTTP/2 or HTTP/1.1, and an http upstream gets HTTP/1.1. `h2`: HTTP/2 at once. Default: `auto`. */
-  readonly upstreamProtocol?: UpstreamProtocol | undefined
   /** A request without a rule does not pass. */
   readonly rules?: readonly GateRuleOptions[] | undefined
   /** How long the upstream may be silent, before the first byte and between two. Default: 30. */
   readonly timeoutSeconds?: number | undefined
   /** Most bytes of the body of a request. Default: any number. */
   readonly bodyLimit?: number | undefined
-  /** Claims that the upstream is told: their names, or a map from the end of a header's name to a claim. */
+  /** Claims that the upstream gets: their names, or a map from the end of a header's name to a claim. */
   readonly claims?: readonly string[] | Readonly<Record<string, string>> | undefined
   /** Whether `Authorization` and `DPoP` go to the upstream. Default: false. */
   readonly passCredentials?: boolean | undefined

@@ -1,23 +1,25 @@
-import { nameThatWasMeant } from '../names.ts'
-import type { GateOptions, UpstreamProtocol } from './gate-options.ts'
-import { parseClaimNames } from './told.ts'
-import type { ToldClaim } from './told.ts'
-import { findRuleConflicts, parseRule } from './rules.ts'
-import type { GateRule } from './rules.ts'
+import { isJsonObject } from '../jose/jws.ts'
+import { nameThatWasMeant } from '../suggestion.ts'
+import { quoteSetting } from '../printable.ts'
+import type { GateOptions } from './gate-options.ts'
+import { parseClaimNames } from './identity-headers.ts'
+import type { ForwardedClaim } from './identity-headers.ts'
+import { parseRule } from './rule.ts'
+import { findRuleConflicts } from './rule-conflicts.ts'
+import type { GateRule } from './rule.ts'
 import { parseUpstream } from './upstream-origin.ts'
 
 /** What the section `gate` of the configuration says. */
 export interface GateSettings {
   /** Origin of the upstream, without a slash at the end. Undefined if the gate is only asked by proxies. */
   readonly upstream: string | undefined
-  readonly upstreamProtocol: UpstreamProtocol
   readonly rules: readonly GateRule[]
   /** Seconds for which the upstream may be silent: before the first byte of its answer, and between two. */
   readonly timeoutSeconds: number
   /** Bytes that the body of a request may have. Undefined means any number. */
   readonly bodyLimit: number | undefined
-  /** The claims that the upstream is told, each with the header that tells it. */
-  readonly claims: readonly ToldClaim[]
+  /** The claims that the upstream gets, each with its header. */
+  readonly claims: readonly ForwardedClaim[]
   /** Whether the upstream gets the lines `Authorization` and `DPoP` of the client. */
   readonly passCredentials: boolean
   /** Path of the private key that signs statements. Undefined if nothing is signed. */
@@ -44,13 +46,11 @@ const MAX_TIMEOUT_SECONDS = 86_400
 /** The own paths that `ownPrefix` moves. */
 export const MOVABLE_PATHS: readonly string[] = ['/health', '/metrics', '/docs']
 /** The own paths that stay where their readers look for them. */
-const FIXED_PATHS: readonly string[] = ['/.well-known/oauth-protected-resource', '/.well-known/holdfast-jwks.json', '/verify']
+const FIXED_PATHS: readonly string[] = ['/.well-known/oauth-protected-resource', '/.well-known/holdfast-jwks.json', '/verify', '/revocation']
 
-const PROTOCOLS: readonly unknown[] = ['auto', 'http1', 'h2'] satisfies UpstreamProtocol[]
+const MEMBERS = ['upstream', 'rules', 'timeoutSeconds', 'bodyLimit', 'claims', 'passCredentials', 'statementKey', 'statementAudience', 'ownPrefix', 'grpcPort'] as const satisfies ReadonlyArray<keyof GateOptions>
 
-const MEMBERS = ['upstream', 'upstreamProtocol', 'rules', 'timeoutSeconds', 'bodyLimit', 'claims', 'passCredentials', 'statementKey', 'statementAudience', 'ownPrefix', 'grpcPort'] as const satisfies ReadonlyArray<keyof GateOptions>
-
-/** What an upstream is guarded by if nobody wrote rules. */
+/** The rules of an upstream without rules. */
 const ANY_TOKEN_EVERYWHERE = [{ path: '/*' }]
 
 /**
@@ -66,19 +66,19 @@ export function parseGate (given: unknown, places: ReadonlyMap<string, string> =
     problems.push(`${place === undefined ? '' : `${place}: `}${path}${problem}`)
   }
   const section = asObject(given ?? {})
-  if (!section) tell('gate', ' is a section: expected members such as upstream and rules')
+  if (!section) tell('gate', ` is ${quoteSetting(given)}; allowed: a section with members such as upstream and rules`)
   const members = section ?? {}
   for (const name of Object.keys(members)) {
     if ((MEMBERS as readonly string[]).includes(name)) continue
     const meant = nameThatWasMeant(name, MEMBERS)
-    tell(`gate.${name}`, ` is unknown${meant === undefined ? '' : `; did you mean gate.${meant}?`}`)
+    tell(`gate.${name}`, ` is unknown; ${meant === undefined ? `allowed: ${MEMBERS.join(', ')}` : `did you mean gate.${meant}?`}`)
   }
 
   function read<Value, Unset> (name: typeof MEMBERS[number], unset: Unset, allowed: string, parse: Parse<Value>): Value | Unset {
     if (members[name] === undefined) return unset
     const value = parse(members[name])
     if (value !== undefined) return value
-    tell(`gate.${name}`, ` is not usable; allowed: ${allowed}`)
+    tell(`gate.${name}`, ` is ${quoteSetting(members[name])}; allowed: ${allowed}`)
     return unset
   }
 
@@ -86,7 +86,6 @@ export function parseGate (given: unknown, places: ReadonlyMap<string, string> =
   const hasUpstream = members.upstream !== undefined || upstreamBeside !== undefined
   const settings: GateSettings = {
     upstream: parseUpstream(upstreamBeside) ?? inFile,
-    upstreamProtocol: read('upstreamProtocol', 'auto', 'auto, http1, h2', given => PROTOCOLS.includes(given) ? given as UpstreamProtocol : undefined),
     rules: readRules(),
     timeoutSeconds: read('timeoutSeconds', DEFAULT_TIMEOUT_SECONDS, `1 to ${MAX_TIMEOUT_SECONDS}`, integerUpTo(1, MAX_TIMEOUT_SECONDS)),
     bodyLimit: read('bodyLimit', undefined, 'a whole number of bytes', integerUpTo(0, Number.MAX_SAFE_INTEGER)),
@@ -98,14 +97,14 @@ export function parseGate (given: unknown, places: ReadonlyMap<string, string> =
     grpcPort: read('grpcPort', undefined, '0 to 65535', integerUpTo(0, 65_535))
   }
   if (settings.statementKey !== undefined && settings.upstream === undefined && settings.statementAudience === undefined) {
-    tell('gate.statementKey', ' needs gate.statementAudience (or gate.upstream), because each statement names its reader')
+    tell('gate.statementKey', ` is ${quoteSetting(settings.statementKey)}, which needs gate.statementAudience (or gate.upstream), because each statement names its reader`)
   }
   return { settings, problems }
 
   function readRules (): readonly GateRule[] {
     const list = members.rules ?? (upstreamBeside === undefined ? [] : ANY_TOKEN_EVERYWHERE)
     if (!Array.isArray(list)) {
-      tell('gate.rules', ' is a list: expected entries such as { path: /orders/*, scope: read:orders }')
+      tell('gate.rules', ` is ${quoteSetting(list)}; allowed: a list of entries such as { path: /orders/*, scope: read:orders }`)
       return []
     }
     const rules = list.map((entry, index) => {
@@ -130,7 +129,7 @@ export function ownPathsOf (ownPrefix: string): readonly string[] {
 }
 
 function asObject (given: unknown): Readonly<Record<string, unknown>> | undefined {
-  return typeof given === 'object' && given !== null && !Array.isArray(given) ? given as Record<string, unknown> : undefined
+  return isJsonObject(given) ? given : undefined
 }
 
 function parseText (given: unknown): string | undefined {

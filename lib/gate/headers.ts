@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
 import type { ReceivedRequest } from '../message.ts'
 import type { RequestUrl } from '../url/client-url.ts'
-import { isToldName } from './told.ts'
-import type { ToldHeaders } from './told.ts'
+import type { IdentityHeaders } from './identity-headers.ts'
+import { isWithheldName } from './withheld.ts'
 
 /** Headers of one connection only (RFC 9110 section 7.6.1), and `Expect`, which this service answers itself. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -23,46 +23,43 @@ function connectionNames (headers: RawHeaders): ReadonlySet<string> {
 }
 
 /** Where a request came from, for the headers that tell it. */
-export interface Origin {
+export interface ClientOrigin {
   readonly url: RequestUrl
   /** The addresses on the way, the client's first. */
   readonly addresses: readonly string[]
 }
 
 export interface PassedHeaders {
-  readonly origin: Origin
-  readonly told: ToldHeaders
+  readonly origin: ClientOrigin
+  readonly identity: IdentityHeaders
   readonly passCredentials: boolean
 }
 
 /**
  * The headers that the upstream gets, names and values in turn: those of the client, without those of its connection and without those
- * that only we may write, and then ours. The client's Host stays.
+ * that it may not write (`isWithheldName`), and then ours. The client's Host stays.
  */
-export function headersForUpstream ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, { origin, told, passCredentials }: PassedHeaders): string[] {
+export function headersForUpstream ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, { origin, identity, passCredentials }: PassedHeaders): string[] {
   const ofConnection = connectionNames(rawHeaders)
   const headers: string[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase()
-    if (HOP_BY_HOP.has(name) || name === 'expect' || isOurs(name, passCredentials)) continue
+    if (HOP_BY_HOP.has(name) || name === 'expect' || isKept(name, passCredentials)) continue
     // A client that names Host or Content-Length as headers of its connection would change what the upstream reads.
     if (ofConnection.has(name) && name !== 'host' && name !== 'content-length') continue
     headers.push(rawHeaders[i]!, rawHeaders[i + 1]!)
   }
-  for (const [name, value] of Object.entries(told)) headers.push(name, value)
+  for (const [name, value] of Object.entries(identity)) headers.push(name, value)
   headers.push(...forwardedHeaders(origin))
   return headers
 }
 
-/** Whether only we write a header of this name, also if an upstream could take it for such a name. */
-function isOurs (name: string, passCredentials: boolean): boolean {
-  const read = name.replaceAll('_', '-')
-  if (read.startsWith('x-forwarded-') || read === 'forwarded') return true
-  if (read === 'authorization' || read === 'dpop') return !passCredentials || read !== name
-  return isToldName(name)
+/** Whether a header of this name stays here. */
+function isKept (name: string, passCredentials: boolean): boolean {
+  return name === 'authorization' || name === 'dpop' ? !passCredentials : isWithheldName(name)
 }
 
-function forwardedHeaders ({ url: { scheme, host, path, ownPath }, addresses }: Origin): string[] {
+function forwardedHeaders ({ url: { scheme, host, path, ownPath }, addresses }: ClientOrigin): string[] {
   const prefix = path.slice(0, path.length - ownPath.length)
   const client = addresses[0] ?? ''
   const node = isIP(client) === 0 ? 'unknown' : isIP(client) === 6 ? `"[${client}]"` : client

@@ -1,10 +1,13 @@
 import { METHODS } from 'node:http'
-import { Message } from '../message.ts'
-import type { ReceivedRequest } from '../message.ts'
+import type { Message, ReceivedRequest } from '../message.ts'
+import { Refusal } from '../refusal.ts'
+import type { BaseUrl } from '../url/base-url.ts'
 import type { RequestUrl } from '../url/client-url.ts'
+import { parseScheme, parseWireAuthority, splitHttpUrl } from '../url/http-url.ts'
+import type { Authority, HttpScheme } from '../url/http-url.ts'
+import { joinRequestUrl } from '../url/request-url.ts'
+import { CLAIM_PREFIX } from './identity-headers.ts'
 import { originForm } from './path.ts'
-import { CLAIM_PREFIX } from './told.ts'
-import { readToldUrl } from '../url/request-url.ts'
 
 /** The request that a proxy asks about. */
 export interface OriginalRequest {
@@ -33,53 +36,74 @@ const ALL_NAMES: readonly string[] = Object.values(NAMES).flat()
 /**
  * Reads the request that a proxy asks about. Only lines with exactly these names count: a name with `_` for `-` is another name.
  * @param rest the target behind the path of the endpoint
- * @param resolveUrl tells the URL of the question itself, which in Envoy's form is the original but for the path of the endpoint
- * @throws QuestionError, Refusal host_invalid, target_path
+ * @throws QuestionError, Refusal host_repeated, target_path
  */
-export function readOriginal (family: ProxyFamily, { received }: Message, rest: string, resolveUrl: (message: Message) => RequestUrl): OriginalRequest {
-  const lines = readLines(received)
+export function readOriginal (family: ProxyFamily, message: Message, rest: string): OriginalRequest {
+  const lines = readLines(message.received)
   const stranger = ALL_NAMES.find(name => lines.has(name) && !NAMES[family].includes(name))
-  if (stranger !== undefined) throw new QuestionError(`The question has the header ${stranger}, which another kind of proxy sends.`)
+  if (stranger !== undefined) refuse(`The question has the header ${stranger}, which another kind of proxy sends.`)
   switch (family) {
     case 'original': {
-      const text = only(lines, 'x-original-url')
-      return { method: methodOf(only(lines, 'x-original-method')), target: originForm(text), url: readToldUrl(text) }
+      const name = 'x-original-url'
+      const { scheme, authority, rest: target } = splitHttpUrl(only(lines, name)) ?? refuse(`The header ${name} holds no absolute URL.`)
+      return originalOf(only(lines, 'x-original-method'), scheme, authorityOf(authority, name), target)
     }
     case 'forwarded': {
-      const target = only(lines, 'x-forwarded-uri')
-      if (!target.startsWith('/')) throw new QuestionError('The header x-forwarded-uri holds no path.')
-      const text = `${only(lines, 'x-forwarded-proto')}://${authorityOf(only(lines, 'x-forwarded-host'))}${target}`
-      return { method: methodOf(only(lines, 'x-forwarded-method')), target: originForm(target), url: readToldUrl(text) }
+      const [target, host] = [only(lines, 'x-forwarded-uri'), 'x-forwarded-host']
+      return originalOf(only(lines, 'x-forwarded-method'), forwardedScheme(lines), authorityOf(only(lines, host), host), target)
     }
     case 'envoy':
-      if (!rest.startsWith('/')) throw new QuestionError('The question holds no path.')
-      return { method: received.method!, target: originForm(rest), url: resolveUrl(new Message(aboutTarget(received, rest))) }
+      if (message.hostCount > 1) throw new Refusal('host_repeated')
+      // Another forwarded header than that of the scheme may be the client's: Envoy replaces this one alone. Where it is not passed on, the
+      // scheme is that of the question.
+      return originalOf(message.method, lines.has('x-forwarded-proto') ? forwardedScheme(lines) : connectionScheme(message), authorityOf(message.host ?? '', 'host'), rest)
   }
+}
+
+function originalOf (method: string, scheme: HttpScheme, authority: Authority, target: string): OriginalRequest {
+  if (!METHODS.includes(method)) refuse('The original method is unknown.')
+  // `http://api.example?/x` tells no path, and none is added.
+  if (!target.startsWith('/')) refuse('The question holds no path.')
+  return { method, target: originForm(target), url: joinRequestUrl(scheme, authority, target) }
+}
+
+/**
+ * Refuses a request that a client has sent to another scheme and authority than those of PUBLIC_URL.
+ * @throws QuestionError
+ */
+export function verifyPublicOrigin ({ scheme, host }: RequestUrl, publicUrl: BaseUrl): void {
+  if (scheme !== publicUrl.scheme || host !== publicUrl.host) refuse('The original request is for another scheme or authority than that of PUBLIC_URL.')
 }
 
 /**
  * Refuses a question of nginx that has a claim of the client's own making. nginx passes on all headers that its configuration does not
  * name, and it cannot name those of every claim.
- * @param told the headers of claims that the upstream is told, in lower case. nginx replaces these.
+ * @param forwarded the headers of claims that the upstream gets, in lower case. nginx replaces these.
  * @throws QuestionError
  */
-export function verifyNoOwnClaim ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, told: ReadonlySet<string>): void {
+export function verifyNoOwnClaim ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, forwarded: ReadonlySet<string>): void {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase()
-    if (name.startsWith(CLAIM_PREFIX) && !told.has(name)) throw new QuestionError('The original request has a header of a claim that the gate does not tell.')
+    if (name.startsWith(CLAIM_PREFIX) && !forwarded.has(name)) throw new QuestionError('The original request has a header of a claim that the gate does not set.')
   }
 }
 
-function aboutTarget ({ method, headers, rawHeaders, socket }: ReceivedRequest, url: string): ReceivedRequest {
-  return { method, url, headers, rawHeaders, socket }
+/** Envoy says with it whether a body that it sends is the beginning of the original one only. */
+export const PARTIAL_BODY = 'x-envoy-auth-partial-body'
+
+/**
+ * Refuses a question of Envoy with a part of the original body, or with one of which Envoy does not say that it is whole.
+ * @throws QuestionError
+ */
+export function verifyWholeBody (received: ReceivedRequest): void {
+  if (only(readLines(received), PARTIAL_BODY) !== 'false') refuse('The question has only a part of the original body.')
 }
 
-/** The values of each header that matters here, by its name in lower case. */
+/** The values of each header, by its name in lower case. */
 function readLines ({ rawHeaders }: ReceivedRequest): ReadonlyMap<string, readonly string[]> {
   const lines = new Map<string, string[]>()
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase()
-    if (!name.startsWith('x-')) continue
     const values = lines.get(name)
     if (values) values.push(rawHeaders[i + 1]!)
     else lines.set(name, [rawHeaders[i + 1]!])
@@ -89,18 +113,25 @@ function readLines ({ rawHeaders }: ReceivedRequest): ReadonlyMap<string, readon
 
 function only (lines: ReadonlyMap<string, readonly string[]>, name: string): string {
   const [value, ...more] = lines.get(name) ?? []
-  if (!value) throw new QuestionError(`The question needs the header ${name}.`)
+  if (!value) throw new QuestionError(`The authorization request lacks the header ${name}.`)
   if (more.length > 0) throw new QuestionError(`The question has the header ${name} more than once.`)
   return value
 }
 
-/** Without a delimiter, which would move the border between host and path. */
-function authorityOf (text: string): string {
-  if (/[/?#\\@,\s]/.test(text)) throw new QuestionError('The header x-forwarded-host holds no host.')
-  return text
+function forwardedScheme (lines: ReadonlyMap<string, readonly string[]>): HttpScheme {
+  const name = 'x-forwarded-proto'
+  return parseScheme(only(lines, name)) ?? refuse(`The header ${name} holds no scheme.`)
 }
 
-function methodOf (text: string): string {
-  if (!METHODS.includes(text)) throw new QuestionError('The original method is unknown.')
-  return text
+/** Envoy asks over plain HTTP, or over TLS that ends here. */
+function connectionScheme ({ encrypted }: Message): HttpScheme {
+  return encrypted ? 'https' : 'http'
+}
+
+function authorityOf (text: string, header: string): Authority {
+  return parseWireAuthority(text) ?? refuse(`The header ${header} holds no host.`)
+}
+
+function refuse (fault: string): never {
+  throw new QuestionError(fault)
 }

@@ -7,13 +7,15 @@ import { Refusal } from '../refusal.ts'
 const UNCLEAR: ReadonlyArray<readonly [cause: string, form: RegExp]> = [
   ['double_slash', /\/\//],
   ['dot_segment', /\/\.{1,2}(?:;|%3B)/],
+  // Without its parameters, such a segment is empty.
+  ['path_parameter', /\/(?:;|%3B)/],
   ['slash_escape', /%2F/],
   ['backslash', /%5C/],
   ['control_character', /%(?:[01][0-9A-F]|7F)/]
 ]
 
 /** Matches every path that has one of the forms above, and nearly no other. */
-const SUSPECT = /\/\/|\/\.|%/
+const SUSPECT = /\/\/|\/\.|\/;|%/
 
 /**
  * Refuses a path that two parties could read differently, before any rule is asked.
@@ -22,8 +24,21 @@ const SUSPECT = /\/\/|\/\.|%/
  */
 export function verifyOneReading (path: string): void {
   if (!SUSPECT.test(path)) return
-  for (const [cause, form] of UNCLEAR) if (form.test(path)) throw new Refusal('target_path', { cause })
-  if (!isUtf8(path)) throw new Refusal('target_path', { cause: 'encoding' })
+  for (const [cause, form] of UNCLEAR) if (form.test(path)) throw new Refusal('target_path', { detail: { cause } })
+  if (!isUtf8(path)) throw new Refusal('target_path', { detail: { cause: 'encoding' } })
+}
+
+/** What a program may take for a parameter of a segment. Some decode the path first, so that `%3B` begins one too. */
+const PARAMETER_STARTS: ReadonlyArray<string | RegExp> = [';', /;|%3B/]
+
+/**
+ * What a path is for programs that drop parameters, which begin with `;` and end with the segment (RFC 3986 section 3.3). Java's servlets
+ * have them. Empty if there are none.
+ * @param path a path in normal form, without a segment that is only a parameter
+ */
+export function withoutParameters (path: string): readonly string[] {
+  if (!/;|%3B/.test(path)) return []
+  return PARAMETER_STARTS.map(start => path.split('/').map(segment => segment.split(start, 1)[0]!).join('/'))
 }
 
 function isUtf8 (path: string): boolean {
@@ -42,7 +57,7 @@ function isUtf8 (path: string): boolean {
  */
 export function originForm (target: string): string {
   const char = /[^\u0021-\u00ff]|#/.exec(target)?.[0]
-  if (char !== undefined) throw new Refusal('target_path', { cause: char === '#' ? 'fragment' : 'control_character' })
+  if (char !== undefined) throw new Refusal('target_path', { detail: { cause: char === '#' ? 'fragment' : 'control_character' } })
   if (target.startsWith('/')) return target
   const rest = target.replace(/^https?:\/\/[^/?#]*/i, '')
   return rest.startsWith('/') ? rest : `/${rest}`

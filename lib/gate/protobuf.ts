@@ -16,11 +16,20 @@ const FIXED64 = 1
 const LENGTH = 2
 const FIXED32 = 5
 
-/** @throws MessageError */
-export function readFields (message: Buffer): Fields {
+/** How many fields may still be read. A question shares one budget among all its messages. */
+export interface FieldBudget {
+  left: number
+}
+
+/**
+ * Reads the fields of one message.
+ * @throws MessageError also when the budget is used up
+ */
+export function readFields (message: Buffer, budget: FieldBudget): Fields {
   const fields = new Map<number, Buffer[]>()
   let at = 0
   while (at < message.length) {
+    if (budget.left-- === 0) throw new MessageError('The message has too many fields')
     const key = number()
     const field = key >>> 3
     switch (key & 7) {
@@ -49,9 +58,10 @@ export function readFields (message: Buffer): Fields {
   function number (): number {
     let value = 0
     for (let shift = 0; shift < 70; shift += 7) {
-      const [byte] = take(1)
-      if (shift < 32) value |= (byte! & 127) << shift
-      if (byte! < 128) return value >>> 0
+      if (at === message.length) throw new MessageError('The message is cut off')
+      const byte = message[at++]!
+      if (shift < 32) value |= (byte & 127) << shift
+      if (byte < 128) return value >>> 0
     }
     throw new MessageError('The message has a number without end')
   }

@@ -1,7 +1,7 @@
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import type { Surroundings } from '../surroundings.ts'
-import type { Caller } from './told.ts'
+import type { Caller } from './identity-headers.ts'
 
 /** The life of a statement, in seconds. */
 export const STATEMENT_SECONDS = 60

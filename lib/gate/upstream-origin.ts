@@ -9,11 +9,6 @@ export function parseUpstream (given: unknown): string | undefined {
 
 /** The name that the certificate of an upstream must have: empty if it is an address, which TLS does not send (RFC 6066 section 3). */
 export function tlsNameOf (origin: string): string {
-  const hostname = hostnameOf(origin)
+  const hostname = new URL(origin).hostname.replace(/^\[|\]$/g, '')
   return isIP(hostname) ? '' : hostname
-}
-
-/** The host of an origin, as connections name it: an IPv6 address has no brackets. */
-export function hostnameOf (origin: string): string {
-  return new URL(origin).hostname.replace(/^\[|\]$/g, '')
 }

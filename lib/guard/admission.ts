@@ -1,51 +1,42 @@
 import { Message, receivedFrom } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
-import { Refusal } from '../refusal.ts'
-import type { Scheme } from '../scheme.ts'
+import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { AccessTokenClaims } from '../token/access-token-claims.ts'
-import type { TokenClaims } from '../token/jwt-checks.ts'
 import type { Guard, GuardDone, Identity } from './guard.ts'
-import type { Judge } from './judge.ts'
-import { ANY_TOKEN } from './requirement.ts'
-import type { Requirement } from './requirement.ts'
-
-/** How a request proved its sender. */
-export interface RequestAuth {
-  readonly scheme: Scheme
-  readonly scopes: readonly string[]
-  /** RFC 7638 thumbprint of the key that the token is bound to, or undefined. */
-  readonly jkt: string | undefined
-  /** The issuer of the token, as the settings name it. */
-  readonly issuer: string
-  /** When the token expires, in Unix seconds. If its issuer does not say, the time until which the issuer's answer about it is used. */
-  readonly expiresAt: number
-}
+import { createPrivateNote } from './private-note.ts'
+import type { Judge } from '../requirement/judge.ts'
+import { ANY_TOKEN } from '../requirement/requirement.ts'
+import type { Requirement } from '../requirement/requirement.ts'
+import { AdmittedAuth } from './request-auth.ts'
+import type { RequestAuth } from './request-auth.ts'
+import type { TokenSignals } from './token-signals.ts'
 
 const kNextNonce = Symbol('holdfast.nextNonce')
-const kOngoingCheck = Symbol('holdfast.ongoingCheck')
 
-/** A request that may be admitted. `user` and `auth` are null until its token and proof have passed. */
+/**
+ * A request that may be admitted. `user` and `auth` are null until its token and proof have passed. They are for the app to read:
+ * the guard never does, because others can write them.
+ */
 export interface AdmissibleRequest {
   readonly raw: ReceivedRequest
   user: AccessTokenClaims | null
   auth: RequestAuth | null
   [kNextNonce]?: string | undefined
-  /** The check of this request that a handler has started and that has not ended yet. */
-  [kOngoingCheck]?: Promise<Refused | undefined> | undefined
 }
 
-/** Why the guard refused. An object of its own, because a promise that rejects would have to be handled by each caller. */
-interface Refused {
-  readonly error: Error
-}
+/** What the guard has found out. A refusal is a result too, because a promise that rejects would have to be handled by each caller. */
+type Outcome = { readonly identity: Identity, readonly error?: undefined } | { readonly identity?: undefined, readonly error: Error }
 
 export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly guard: Guard
   readonly judge: Judge
+  readonly signals: TokenSignals
   /** The request that the guard looks at, if it is not the one that arrived: a proxy asks about the request of its client. */
   readonly received?: (request: Request) => ReceivedRequest
   /** Prepares a refusal for its answer and its log line. Any other error is a fault, and is returned as it is. */
   readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error
+  /** Called once for each request whose token and proof have passed, before a requirement is judged. */
+  readonly onAdmitted?: ((request: Request) => void) | undefined
 }
 
 export type AdmissionDone = (error?: Error) => void
@@ -58,71 +49,109 @@ export interface Admission<Request extends AdmissibleRequest> {
    * share one check.
    */
   admitOnce (request: Request, requirement: Requirement): Promise<void>
+  /**
+   * Finds out who sends a request, and judges nothing yet.
+   * @param requirement what the challenge for a client without credentials names
+   */
+  identify (request: Request, requirement: Requirement): Promise<void>
+  /** Judges a request that has been identified by every one of these requirements. Of several refusals, 403 goes before step-up. */
+  judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void>
 }
 
 /**
- * Decides whether a request may pass: first the guard finds out who sends it, then the requirement is judged. A request that has
- * passed the guard once is not checked again, because its proof would be a replay.
+ * Decides whether a request may pass: first the guard finds out who sends it, then the requirement is judged. A request that this
+ * guard has let pass once is not checked again, because its proof would be a replay. The guard keeps that to itself: neither the app
+ * nor another guard, for another audience, can say so in its place.
  */
-export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, refuse, received = ({ raw }) => receivedFrom(raw) }: AdmissionOptions<Request>): Admission<Request> {
+export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, signals, refuse, received = ({ raw }) => receivedFrom(raw), onAdmitted }: AdmissionOptions<Request>): Admission<Request> {
+  const identities = createPrivateNote<Identity>()
+  /** The checks that handlers have started and that have not ended yet. */
+  const ongoing = new WeakMap<Request, Promise<Outcome>>()
+
   function admit (request: Request, requirement: Requirement, done: AdmissionDone): void {
-    if (request.auth) return judgeCaller(request, requirement, done)
-    guard(received(request), settle(request, requirement, done))
+    const known = identities.get(request)
+    if (known) return judgeCaller(request, known, requirement, done)
+    check(request, (error, identity) => settle(request, requirement, identity ? { identity } : { error: error! }, done))
+  }
+
+  /** Nothing undecided, and nothing that the app has written, stands on the request while the guard decides, or after a refusal. */
+  function check (request: Request, done: GuardDone): void {
+    request.user = request.auth = null
+    guard(received(request), (error, identity) => {
+      if (identity) {
+        identities.set(request, identity)
+        nameCaller(request, identity, signals)
+        onAdmitted?.(request)
+      }
+      done(error, identity)
+    })
   }
 
   /** What happens when the guard has decided. */
-  function settle (request: Request, requirement: Requirement, done: AdmissionDone): GuardDone {
-    return (error, identity) => {
-      if (identity) {
-        nameCaller(request, identity)
-        return judgeCaller(request, requirement, done)
-      }
-      if (requirement.optional && isGuest(error, received(request))) return done()
-      done(refuse(request, error!, requirement))
-    }
+  function settle (request: Request, requirement: Requirement, { identity, error }: Outcome, done: AdmissionDone): void {
+    if (identity) return judgeCaller(request, identity, requirement, done)
+    if (requirement.optional && isGuest(error, received(request))) return done()
+    done(refuse(request, error, requirement))
   }
 
-  function judgeCaller (request: Request, requirement: Requirement, done: AdmissionDone): void {
+  function judgeCaller (request: Request, { token: { scopes, claims, issuer } }: Identity, requirement: Requirement, done: AdmissionDone): void {
     if (requirement === ANY_TOKEN) return done()
+    const forbid = (error: unknown): void => done(refuse(request, refusalOfIssuer(error as Error, issuer), requirement))
     let predicates: Promise<void> | undefined
     try {
-      predicates = judge({ scopes: request.auth!.scopes, claims: request.user as TokenClaims }, requirement)
+      predicates = judge({ scopes, claims }, requirement)
     } catch (error) {
-      return done(refuse(request, error as Error, requirement))
+      return forbid(error)
     }
     if (!predicates) return done()
-    predicates.then(() => done(), error => done(refuse(request, error, requirement)))
+    predicates.then(() => done(), forbid)
   }
 
   async function admitOnce (request: Request, requirement: Requirement): Promise<void> {
-    const refused = request.auth ? undefined : await checkOnce(request)
+    const known = identities.get(request)
+    const outcome = known ? { identity: known } : await checkOnce(request)
     await new Promise<void>((resolve, reject) => {
-      const done: AdmissionDone = error => error ? reject(error) : resolve()
-      if (refused) settle(request, requirement, done)(refused.error)
-      else judgeCaller(request, requirement, done)
+      settle(request, requirement, outcome, error => error ? reject(error) : resolve())
     })
   }
 
-  function checkOnce (request: Request): Promise<Refused | undefined> {
-    if (request[kOngoingCheck]) return request[kOngoingCheck]
-    const check = new Promise<Refused | undefined>(resolve => {
-      guard(received(request), (error, identity) => {
-        if (identity) nameCaller(request, identity)
-        resolve(identity ? undefined : { error: error! })
-      })
-    })
-    request[kOngoingCheck] = check
-    check.then(() => { request[kOngoingCheck] = undefined })
-    return check
+  async function identify (request: Request, requirement: Requirement): Promise<void> {
+    const { error } = await checkOnce(request)
+    if (error) throw refuse(request, error, requirement)
   }
 
-  return { admit, admitOnce }
+  async function judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void> {
+    const { token: { scopes, claims, issuer } } = identities.get(request)!
+    const refusals: Array<{ error: Error, requirement: Requirement }> = []
+    for (const requirement of requirements) {
+      try {
+        await judge({ scopes, claims }, requirement)
+      } catch (error) {
+        refusals.push({ error: refusalOfIssuer(error as Error, issuer), requirement })
+      }
+    }
+    const refusal = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
+    if (refusal) throw refuse(request, refusal.error, refusal.requirement)
+  }
+
+  function checkOnce (request: Request): Promise<Outcome> {
+    const started = ongoing.get(request)
+    if (started) return started
+    const outcome = new Promise<Outcome>(resolve => {
+      check(request, (error, identity) => resolve(identity ? { identity } : { error: error! }))
+    })
+    ongoing.set(request, outcome)
+    outcome.then(() => ongoing.delete(request))
+    return outcome
+  }
+
+  return { admit, admitOnce, identify, judgeAll }
 }
 
 /** Only this function gives a request an identity. Nothing undecided is ever written to a request. */
-function nameCaller (request: AdmissibleRequest, { claims, scheme, scopes, binding, issuer, expiresAt, nextNonce }: Identity): void {
-  request.user = claims
-  request.auth = { scheme, scopes, jkt: binding.jkt, issuer, expiresAt }
+function nameCaller (request: AdmissibleRequest, { token, scheme, nextNonce }: Identity, signals: TokenSignals): void {
+  request.user = token.claims
+  request.auth = new AdmittedAuth(token, scheme, signals)
   if (nextNonce !== undefined) request[kNextNonce] = nextNonce
 }
 

@@ -1,5 +1,5 @@
 import type { CertificateReader } from '../certificate/client-certificate.ts'
-import type { Scheme } from '../scheme.ts'
+import type { AuthScheme } from '../scheme.ts'
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import type { Binding } from '../token/token-verifier.ts'
@@ -18,7 +18,7 @@ export function verifyCertificate ({ x5tS256 }: Binding, { received }: Message, 
  * The scheme must fit the token: RFC 9449 section 7.1, and section 7.2 against the downgrade of a bound token.
  * @throws Refusal token_unbound, token_bound, proof_beside_bearer
  */
-export function verifySchemeFits (scheme: Scheme, { jkt }: Binding, { dpopCount }: Message, mode: DpopMode): void {
+export function verifySchemeFits (scheme: AuthScheme, { jkt }: Binding, { dpopCount }: Message, mode: DpopMode): void {
   if (scheme === 'DPoP') {
     if (jkt === undefined) throw new Refusal('token_unbound')
   } else if (mode !== 'DISABLED') {

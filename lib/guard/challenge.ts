@@ -1,11 +1,11 @@
 import { offeredSchemes } from '../scheme.ts'
-import type { Scheme } from '../scheme.ts'
+import type { AuthScheme } from '../scheme.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import type { DpopMode } from '../scheme.ts'
-import { scopesOf } from './route-guard.ts'
-import type { RouteGuard } from './route-guard.ts'
-import type { Requirement } from './requirement.ts'
+import { scopesOf } from '../requirement/route-guard.ts'
+import type { RouteGuard } from '../requirement/route-guard.ts'
+import type { Requirement } from '../requirement/requirement.ts'
 
 export interface ChallengePolicy {
   readonly mode: DpopMode
@@ -19,10 +19,10 @@ export type RefusalHeaders = Readonly<Record<string, string>>
 
 export interface RefusalContext {
   /** The scheme that the client used, if it is one of ours. */
-  readonly scheme: Scheme | undefined
+  readonly scheme: AuthScheme | undefined
   /** What was asked for. */
   readonly requirement: Requirement
-  /** What all guards of the route ask for, if that is known: the client is told every scope at once. */
+  /** What all guards of the route ask for, if that is known: the challenge names every scope at once. */
   readonly guard?: RouteGuard | undefined
   readonly nonce?: string | undefined
   /** Seconds after which the client may send the request again, if it may. */
@@ -92,7 +92,7 @@ function loginParameters ({ requirement: { acr, maxAgeSeconds } }: RefusalContex
   ]
 }
 
-/** What the route needs (RFC 6750 section 3). A client without a token is told as well, so that it asks for all of it at once. */
+/** What the route needs (RFC 6750 section 3). A client without a token gets it too, so that it asks for all of it at once. */
 function scopeParameter ({ requirement, guard }: RefusalContext): Parameters {
   const scopes = new Set([...guard?.requirements ?? [], requirement].flatMap(scopesOf))
   return scopes.size === 0 ? [] : [['scope', [...scopes].join(' ')]]
@@ -106,6 +106,6 @@ function algsOf ({ algs }: ChallengePolicy): Parameters[number] {
  * One challenge (RFC 9110 section 11.3). No value holds a quote or a back-slash: each is a fixed text or a setting that was checked
  * before.
  */
-function challenge (scheme: Scheme, parameters: Parameters): string {
+function challenge (scheme: AuthScheme, parameters: Parameters): string {
   return parameters.length === 0 ? scheme : `${scheme} ${parameters.map(([name, value]) => `${name}="${value}"`).join(', ')}`
 }

@@ -1,10 +1,10 @@
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import { isOffered, schemeOf } from '../scheme.ts'
-import type { DpopMode, Scheme } from '../scheme.ts'
+import type { DpopMode, AuthScheme } from '../scheme.ts'
 
 export interface Credentials {
-  readonly scheme: Scheme
+  readonly scheme: AuthScheme
   readonly token: string
 }
 

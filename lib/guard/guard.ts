@@ -2,7 +2,7 @@ import { readProofLine, verifyCertificate, verifySchemeFits } from './binding.ts
 import { splitCredentials, verifyOffered, verifyToken68 } from './credentials.ts'
 import type { Credentials } from './credentials.ts'
 import type { CertificateReader } from '../certificate/client-certificate.ts'
-import type { Scheme } from '../scheme.ts'
+import type { AuthScheme } from '../scheme.ts'
 import { recordProof } from '../dpop/proof.ts'
 import type { PresentedProof, ProofPolicy, ProofVerifier } from '../dpop/proof.ts'
 import { readMessage } from '../message.ts'
@@ -11,20 +11,13 @@ import { clientKey } from './rate-limit.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { DpopMode } from '../scheme.ts'
-import type { TokenClaims } from '../token/jwt-checks.ts'
-import type { Binding, TokenVerifier, VerifiedToken } from '../token/token-verifier.ts'
+import type { TokenVerifier, VerifiedToken } from '../token/token-verifier.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 
 /** The sender of a request, known once token and proof have passed. */
 export interface Identity {
-  readonly claims: TokenClaims
-  readonly scheme: Scheme
-  readonly scopes: readonly string[]
-  readonly binding: Binding
-  /** The issuer from the settings, not the one from the token. */
-  readonly issuer: string
-  /** When the token expires, in Unix seconds. */
-  readonly expiresAt: number
+  readonly token: VerifiedToken
+  readonly scheme: AuthScheme
   /** A newer nonce than the one that the client used, for its next proof (RFC 9449 section 8.2). */
   readonly nextNonce: string | undefined
 }
@@ -93,7 +86,7 @@ function verifyBinding (
   if (proof) return verifyProof(options, proof, token, done)
   const refusal = limited(options, token)
   if (refusal) return done(refusal)
-  done(null, identify(token, scheme, undefined))
+  done(null, { token, scheme, nextNonce: undefined })
 }
 
 /** @throws Refusal proof_missing, proof_repeated */
@@ -118,7 +111,7 @@ function verifyProof (options: GuardOptions, proof: PresentedProof, token: Verif
     const refusal = error ?? limited(options, token)
     if (refusal) return done(refusal)
     recordProof(proof, proofs, error => {
-      if (!error) return done(null, identify(token, 'DPoP', nextNonce(proofs, proof)))
+      if (!error) return done(null, { token, scheme: 'DPoP', nextNonce: nextNonce(proofs, proof) })
       // Somebody who captures a request and sends it again must not use up the limit of the client.
       rateLimit?.giveBack(clientOf(token))
       done(error)
@@ -128,15 +121,11 @@ function verifyProof (options: GuardOptions, proof: PresentedProof, token: Verif
 
 function limited ({ rateLimit }: GuardOptions, token: VerifiedToken): Refusal | null {
   const retryAfterSeconds = rateLimit?.take(clientOf(token))
-  return retryAfterSeconds === undefined ? null : new Refusal('rate_limited', undefined, retryAfterSeconds)
+  return retryAfterSeconds === undefined ? null : new Refusal('rate_limited', { retryAfterSeconds })
 }
 
 function clientOf ({ binding, issuer, claims }: VerifiedToken): string {
   return clientKey(binding, issuer, claims.sub)
-}
-
-function identify ({ claims, scopes, binding, issuer, expiresAt }: VerifiedToken, scheme: Scheme, nextNonce: string | undefined): Identity {
-  return { claims, scheme, scopes, binding, issuer, expiresAt, nextNonce }
 }
 
 function nextNonce ({ nonces }: ProofPolicy, { claims, now }: PresentedProof): string | undefined {

@@ -2,7 +2,7 @@ import { readDiscovery } from '../provider/fetch-key-set.ts'
 import type { ProviderAddress } from '../provider/fetch-key-set.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseDiscoveredUri } from '../provider/provider-url.ts'
-import type { Exchange } from '../provider/transport.ts'
+import type { ProviderSession } from '../provider/transport.ts'
 
 /** A discovered address is looked up again after this time, as the location of the keys is. */
 const KNOWN_MS = 10 * 60_000
@@ -12,7 +12,7 @@ const KNOWN_MS = 10 * 60_000
  * 2). Rejects with ProviderFailure.
  * @param nowMs milliseconds of a clock that is never set back
  */
-export function createEndpointFinder (address: Pick<ProviderAddress, 'issuer' | 'base'>, configured: string | undefined, nowMs: () => number): (exchange: Pick<Exchange, 'get'>) => Promise<string> {
+export function createEndpointFinder (address: Pick<ProviderAddress, 'issuer' | 'base'>, configured: string | undefined, nowMs: () => number): (exchange: Pick<ProviderSession, 'get'>) => Promise<string> {
   if (configured !== undefined) return async () => configured
   let known: string | undefined
   let untilMs = 0

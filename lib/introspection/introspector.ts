@@ -1,12 +1,24 @@
 import type { JsonObject } from '../jose/jws.ts'
 import { parseDocument } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
-import type { Exchange, PostingExchange, PostingTransport } from '../provider/transport.ts'
+import type { ProviderSession, PostingSession, PostingTransport } from '../provider/transport.ts'
 import { Refusal } from '../refusal.ts'
 import type { ClientAuthentication } from './client-authentication.ts'
 
-/** What the provider says about a token (RFC 7662 section 2.2): its claims, or undefined for a token that is not active. */
-export type IntrospectionAnswer = JsonObject | undefined
+/** What the provider says about a token (RFC 7662 section 2.2). */
+export interface IntrospectionAnswer {
+  /** The claims of the token. Undefined if it is not active. */
+  readonly claims: JsonObject | undefined
+  /** When the answer itself expires, in Unix seconds: the `exp` of a signed one, else infinity. */
+  readonly expiresAt: number
+}
+
+/** The members of an answer, with `active`. */
+export interface ReadAnswer {
+  readonly members: JsonObject
+  /** As that of IntrospectionAnswer. */
+  readonly expiresAt: number
+}
 
 /** Asks the provider about tokens. */
 export interface Introspector {
@@ -37,13 +49,13 @@ export interface IntrospectorState {
 export interface IntrospectorOptions {
   readonly transport: PostingTransport
   /** The address to ask, over a connection of the exchange. Rejects with ProviderFailure. */
-  readonly endpoint: (exchange: Exchange) => Promise<string>
+  readonly endpoint: (exchange: ProviderSession) => Promise<string>
   readonly authenticate: ClientAuthentication
   /**
-   * Reads an answer that is a JWT (RFC 9701 section 5) and returns its `token_introspection`. Undefined if answers are plain JSON.
-   * Rejects with ProviderFailure.
+   * Reads an answer that is a JWT (RFC 9701 section 5): the members are its `token_introspection`. Undefined if answers are plain
+   * JSON. Rejects with ProviderFailure.
    */
-  readonly readSigned: ((jwt: string) => Promise<JsonObject>) | undefined
+  readonly readSigned: ((jwt: string) => Promise<ReadAnswer>) | undefined
 }
 
 /** More tokens than these are not asked about at once, whatever is sent. */
@@ -56,7 +68,7 @@ const RETRY_AFTER_SECONDS = 1
 export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions): Introspector {
   const running = new Map<string, Promise<IntrospectionAnswer>>()
   const waiting: Array<() => void> = []
-  const exchanges = new Set<PostingExchange>()
+  const exchanges = new Set<PostingSession>()
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
   let inFlight = 0
 
@@ -82,7 +94,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     exchanges.add(exchange)
     await place
     return post(token, exchange).then(answer => {
-      counts[answer ? 'active' : 'inactive']++
+      counts[answer.claims ? 'active' : 'inactive']++
       return answer
     }, error => {
       counts.failures++
@@ -96,7 +108,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     })
   }
 
-  async function post (token: string, exchange: PostingExchange): Promise<IntrospectionAnswer> {
+  async function post (token: string, exchange: PostingSession): Promise<IntrospectionAnswer> {
     const url = await endpoint(exchange)
     const { headers, form } = await authenticate()
     const { status, body } = await exchange.post(url, {
@@ -104,7 +116,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       body: new URLSearchParams({ token, token_type_hint: 'access_token', ...form }).toString()
     })
     if (status !== 200) throw new ProviderFailure('status', status)
-    return parseAnswer(readSigned ? await readSigned(body.toString('latin1')) : parseDocument(body, 'introspection_malformed'))
+    return parseAnswer(readSigned ? await readSigned(body.toString('latin1')) : { members: parseDocument(body, 'introspection_malformed'), expiresAt: Infinity })
   }
 
   return {
@@ -129,11 +141,11 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
 }
 
 function unavailable (failure: string, detail?: string | number): Refusal {
-  return new Refusal('introspection_unavailable', { failure, ...(detail === undefined ? {} : { detail }) }, RETRY_AFTER_SECONDS)
+  return new Refusal('introspection_unavailable', { detail: { failure, ...(detail === undefined ? {} : { detail }) }, retryAfterSeconds: RETRY_AFTER_SECONDS })
 }
 
 /** @throws ProviderFailure introspection_malformed: `active` says nothing unless it is one of the two booleans */
-function parseAnswer ({ active, ...claims }: JsonObject): IntrospectionAnswer {
+function parseAnswer ({ members: { active, ...claims }, expiresAt }: ReadAnswer): IntrospectionAnswer {
   if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')
-  return active ? claims : undefined
+  return { claims: active ? claims : undefined, expiresAt }
 }

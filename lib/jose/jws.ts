@@ -32,13 +32,18 @@ export function splitCompactJws (text: string): CompactJws | undefined {
   return { header, payload, signature }
 }
 
+/** Whether a value from JSON is an object: not null, and no list. */
+export function isJsonObject (value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /** Decodes a segment that holds a JSON object in UTF-8. Undefined for anything else. */
 export function decodeJsonObject (segment: string): JsonObject | undefined {
   const bytes = Buffer.from(segment, 'base64url')
   if (!isUtf8(bytes)) return undefined
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8'))
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value as JsonObject : undefined
+    return isJsonObject(value) ? value : undefined
   } catch {
     return undefined
   }

@@ -1,88 +1,105 @@
 import { createPublicKey, hash } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
-import { Refusal } from '../refusal.ts'
-import type { AlgorithmSpec } from './signature.ts'
+import type { JsonWebKeyInput, KeyObject } from 'node:crypto'
 import { isCanonicalBase64url } from './jws.ts'
 import type { JsonObject } from './jws.ts'
+import { ALGORITHMS, isSameAlg } from './signature.ts'
+import type { AlgorithmSpec, JwsAlg } from './signature.ts'
 
 const MIN_MODULUS_BITS = 2048
 const MAX_MODULUS_BITS = 4096
 const MAX_EXPONENT_BITS = 32
-const MAX_MODULUS_CHARACTERS = Math.ceil(MAX_MODULUS_BITS / 6)
+/** 4096 bits take 683 characters. The rest allows for leading zeros. A longer text is not decoded. */
+const MAX_NUMBER_CHARACTERS = 700
+const COORDINATE_BYTES: Readonly<Record<string, number>> = { 'P-256': 32, 'P-384': 48, 'P-521': 66, Ed25519: 32, Ed448: 57 }
+/** FIPS 204 section 4. */
+const ML_DSA_44_BYTES = 1312
+/** The members of private and symmetric keys (RFC 7518 section 6, RFC 9964). */
+const PRIVATE_MEMBERS: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv']
 
-/**
- * Whether the `n` and `e` of a JWK (RFC 7518 section 6.3.1) make an RSA key of 2048 to 4096 bits with an odd exponent of at most 32
- * bits. A larger key or exponent costs its sender nothing and the verifier much. A shorter key is not secure.
- */
-export function isUsableRsaSize (n: unknown, e: unknown): boolean {
-  const modulus = readUnsigned(n, MAX_MODULUS_CHARACTERS)
-  const exponent = readUnsigned(e, Math.ceil(MAX_EXPONENT_BITS / 6))
-  if (!modulus || !exponent) return false
-  const bits = bitLength(modulus)
-  const isOdd = (bytes: Buffer): boolean => bytes[bytes.length - 1]! % 2 === 1
-  return bits >= MIN_MODULUS_BITS && bits <= MAX_MODULUS_BITS && isOdd(modulus) &&
-    bitLength(exponent) <= MAX_EXPONENT_BITS && isOdd(exponent) && bitLength(exponent) > 1
-}
-
-// RFC 7518 section 2, Base64urlUInt: no leading zero bytes.
-function readUnsigned (value: unknown, maxCharacters: number): Buffer | undefined {
-  if (typeof value !== 'string' || value.length > maxCharacters || !isCanonicalBase64url(value)) return undefined
-  const bytes = Buffer.from(value, 'base64url')
-  return bytes[0] === 0 ? undefined : bytes
-}
-
-function bitLength (bytes: Buffer): number {
-  return (bytes.length - 1) * 8 + (32 - Math.clz32(bytes[0]!))
-}
-
-/** The members of a public JWK that its thumbprint covers, in lexicographic order (RFC 7638 section 3.2). */
-export type CanonicalJwk =
+/** The members of a public JWK that its thumbprint covers, in lexicographic order (RFC 7638 section 3.2, RFC 9964). */
+export type PublicJwk =
   | { readonly crv: string, readonly kty: 'EC', readonly x: string, readonly y: string }
   | { readonly crv: string, readonly kty: 'OKP', readonly x: string }
   | { readonly e: string, readonly kty: 'RSA', readonly n: string }
+  | { readonly alg: 'ML-DSA-44', readonly kty: 'AKP', readonly pub: string }
 
-const COORDINATE_BYTES: Readonly<Record<string, number>> = { 'P-256': 32, 'P-384': 48, 'P-521': 66, Ed25519: 32, Ed448: 57 }
-// RFC 9449 section 4.2: the key is public. RFC 7518 section 6 lists the members of private and symmetric keys.
-const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
+/** What is wrong with the members of a JWK. `point`: a coordinate, or the `pub` of ML-DSA-44. */
+export type JwkFault = 'curve' | 'modulus' | 'exponent' | 'point'
+
+/** Whether a JWK holds a private or symmetric key, or a member of one. */
+export function isPrivateJwk (jwk: object): boolean {
+  return PRIVATE_MEMBERS.some(name => Object.hasOwn(jwk, name))
+}
+
+/** Whether `use` and `key_ops` of a JWK, if present, allow it to verify signatures (RFC 7517 sections 4.2 and 4.3). */
+export function isForVerifying ({ use, key_ops: keyOps }: JsonObject): boolean {
+  return (use === undefined || use === 'sig') && (keyOps === undefined || (Array.isArray(keyOps) && keyOps.includes('verify')))
+}
+
+/** Whether the `alg` of a JWK, if present, allows it to verify signatures by this algorithm (RFC 7517 section 4.4). A key of ML-DSA must have one (RFC 9964). */
+export function isForAlg ({ kty, alg: ofKey }: JsonObject, alg: JwsAlg): boolean {
+  return ofKey === undefined ? kty !== 'AKP' : isSameAlg(ofKey, alg)
+}
 
 /**
- * Takes the members that make the key from a proof's `jwk`, after it has checked that they fit the type, curve and size that the
- * algorithm needs. It builds no key, so it costs no more than reading, whatever the size of the input.
- * @throws Refusal proof_key
+ * Takes the members that make the key from a public JWK of the algorithm's `kty`. They must fit the curve and the size: RSA has an odd
+ * modulus of 2048 to 4096 bits and an odd exponent of 3 or more and at most 32 bits (RFC 7518 section 6.3.1), since a larger number costs
+ * its sender nothing and the verifier much. Coordinates have every leading zero (RFC 7518 section 6.2.1.2, RFC 8037 section 2).
+ *
+ * It builds no key, so it costs no more than reading, whatever the size of the input. Whether a point is on its curve shows in `importPublicJwk`.
+ * @param allowsLeadingZeros whether numbers of RSA may begin with zero bytes, against RFC 7518 section 2: then one key has several thumbprints
  */
-export function parsePublicJwk (jwk: unknown, algorithm: AlgorithmSpec): CanonicalJwk {
-  if (typeof jwk !== 'object' || jwk === null || Array.isArray(jwk)) throw new Refusal('proof_key')
-  const members = jwk as JsonObject
-  if (members.kty !== algorithm.kty || PRIVATE_MEMBERS.some(name => Object.hasOwn(members, name))) throw new Refusal('proof_key')
-  if (algorithm.kty === 'RSA') {
-    const { e, n } = members
-    if (!isUsableRsaSize(n, e)) throw new Refusal('proof_key')
-    return { e: e as string, kty: 'RSA', n: n as string }
-  }
-  const { x, y } = members
-  const crv = algorithm.crvs.find(name => name === members.crv)
-  if (crv === undefined || !isCoordinate(x, crv)) throw new Refusal('proof_key')
-  if (algorithm.kty === 'OKP') return { crv, kty: 'OKP', x }
-  if (!isCoordinate(y, crv)) throw new Refusal('proof_key')
-  return { crv, kty: 'EC', x, y }
-}
-
-/** Whether a text is a coordinate of a point on this curve, with every leading zero (RFC 7518 section 6.2.1.2, RFC 8037 section 2). */
-export function isCoordinate (value: unknown, crv: string): value is string {
+export function readPublicJwk (jwk: JsonObject, { kty, crvs }: AlgorithmSpec, { allowsLeadingZeros = false } = {}): PublicJwk | JwkFault {
+  const { n, e, pub, x, y } = jwk
+  if (kty === 'RSA') return rsaFault(n, e, allowsLeadingZeros) ?? { e: e as string, kty, n: n as string }
+  if (kty === 'AKP') return isBytes(pub, ML_DSA_44_BYTES) ? { alg: 'ML-DSA-44', kty, pub } : 'point'
+  const crv = crvs.find(name => name === jwk.crv)
+  if (crv === undefined) return 'curve'
   const bytes = COORDINATE_BYTES[crv]!
-  return typeof value === 'string' && value.length === Math.ceil(bytes * 8 / 6) && isCanonicalBase64url(value)
+  if (!isBytes(x, bytes)) return 'point'
+  if (kty === 'OKP') return { crv, kty, x }
+  return isBytes(y, bytes) ? { crv, kty, x, y } : 'point'
 }
 
-/** RFC 7638 thumbprint with SHA-256, base64url. Its input needs no escaping: the members hold only base64url and curve names. */
-export function thumbprint (jwk: CanonicalJwk): string {
+function rsaFault (n: unknown, e: unknown, allowsLeadingZeros: boolean): JwkFault | undefined {
+  const modulusBits = bitsOfOddNumber(n, allowsLeadingZeros)
+  if (!(modulusBits >= MIN_MODULUS_BITS && modulusBits <= MAX_MODULUS_BITS)) return 'modulus'
+  const exponentBits = bitsOfOddNumber(e, allowsLeadingZeros)
+  return exponentBits > 1 && exponentBits <= MAX_EXPONENT_BITS ? undefined : 'exponent'
+}
+
+/** The size of a Base64urlUInt (RFC 7518 section 2) in bits. 0 for one that is even, and for what is none. */
+function bitsOfOddNumber (value: unknown, allowsLeadingZeros: boolean): number {
+  if (typeof value !== 'string' || value.length > MAX_NUMBER_CHARACTERS || !isCanonicalBase64url(value)) return 0
+  const bytes = Buffer.from(value, 'base64url')
+  const first = bytes.findIndex(byte => byte !== 0)
+  if (first === -1 || (first > 0 && !allowsLeadingZeros) || bytes.at(-1)! % 2 === 0) return 0
+  return (bytes.length - first) * 8 - Math.clz32(bytes[first]!) + 24
+}
+
+function isBytes (value: unknown, length: number): value is string {
+  return typeof value === 'string' && value.length === Math.ceil(length * 8 / 6) && isCanonicalBase64url(value)
+}
+
+/** RFC 7638 thumbprint with SHA-256, base64url. Its input needs no escaping: the members hold only base64url and names of curves and algorithms. */
+export function thumbprint (jwk: PublicJwk): string {
   return hash('sha256', JSON.stringify(jwk), 'base64url')
 }
 
-/** @throws Refusal proof_key if a point is not on its curve */
-export function importPublicJwk (jwk: CanonicalJwk): KeyObject {
+/** Undefined if a point is not on its curve, or if this Node has no such keys. */
+export function importPublicJwk (jwk: PublicJwk): KeyObject | undefined {
   try {
-    return createPublicKey({ key: { ...jwk }, format: 'jwk' })
+    return createPublicKey({ key: { ...jwk } as JsonWebKeyInput['key'], format: 'jwk' })
   } catch {
-    throw new Refusal('proof_key')
+    return undefined
   }
+}
+
+let hasMlDsa: boolean | undefined
+
+/** Whether this service, with this Node, can verify signatures of this name. ML-DSA came with Node 24.7. */
+export function isVerifiable (alg: string): boolean {
+  if (alg !== 'ML-DSA-44') return Object.hasOwn(ALGORITHMS, alg)
+  hasMlDsa ??= importPublicJwk({ alg, kty: 'AKP', pub: 'A'.repeat(Math.ceil(ML_DSA_44_BYTES * 8 / 6)) }) !== undefined
+  return hasMlDsa
 }

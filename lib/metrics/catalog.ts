@@ -5,6 +5,9 @@ import type { ReplayStore } from '../replay/replay-store.ts'
 import type { Inquiry, InquiryState } from '../token/inquiry.ts'
 import type { IssuerTable, TokenIssuer } from '../token/issuer-table.ts'
 import type { VerifiedTokens } from '../token/verified-tokens.ts'
+import { STREAM_STATUSES } from '../revocation/stream-status.ts'
+import type { Transmitter } from '../revocation/transmitter.ts'
+import type { Revocations } from '../revocation/revocations.ts'
 import type { GuardTally, RequestTally } from './tallies.ts'
 import type { Sample } from './histogram.ts'
 
@@ -23,8 +26,12 @@ export interface MetricSources {
     readonly replay: Pick<ReplayStore, 'state'>
     readonly verified: Pick<VerifiedTokens, 'state'>
     readonly clientKeys: Pick<ClientKeys, 'state'>
+    /** Undefined if nothing can be revoked. */
+    readonly revocation: { readonly counts: ReadonlyMap<string, number>, readonly revocations: Pick<Revocations, 'state'>, readonly transmitters: ReadonlyArray<Pick<Transmitter, 'state'>> } | undefined
   }
   readonly connections: { readonly open: number, readonly dropped: number }
+  /** The number of open answers that were ended because their token was. */
+  readonly answersEnded: number
   /** The number of requests refused while the process was overloaded. */
   readonly shed: number
   /** Milliseconds since the epoch. */
@@ -75,6 +82,10 @@ const keys = (sources: MetricSources, read: (state: KeySourceState) => readonly 
 const introspection = (sources: MetricSources, read: (state: InquiryState) => readonly Sample[]): readonly Sample[] =>
   issuers(sources, ({ introspection }) => introspection ? read(introspection.inquiry.state()) : [])
 
+/** The samples of a service that knows revocations. */
+const revocation = ({ parts }: MetricSources, read: (parts: NonNullable<MetricSources['parts']['revocation']>) => readonly Sample[]): readonly Sample[] =>
+  parts.revocation ? read(parts.revocation) : []
+
 /** Every metric of our own. docs/operating.md explains them. The metrics of the process are served beside them. */
 export const METRICS: readonly MetricSpec[] = [
   counter('holdfast_requests_total', 'Answered requests by method, route pattern, status and scheme of the credentials.',
@@ -87,6 +98,8 @@ export const METRICS: readonly MetricSpec[] = [
     ({ connections }) => one(connections.dropped)),
   counter('holdfast_refusals_total', 'Refused requests by reason, and if there are several issuers, by that of the token.',
     ({ guard, parts }) => hasSeveral(parts) ? guard.refusalsByIssuer() : by('reason', guard.refusals)),
+  counter('holdfast_mcp_messages_total', 'Messages of the Model Context Protocol at the gate by path, method and tool of their rule, and what became of their request.',
+    ({ guard }) => guard.messages()),
   histogram('holdfast_verification_duration_seconds',
     'Kind token: time to verify the signature of an access token that was not in the cache. Kind proof: time for all checks of a good DPoP proof, without the record of its jti.',
     ({ guard }, name) => [...guard.tokens.samples(name, { kind: 'token' }), ...guard.proofs.samples(name, { kind: 'proof' })]),
@@ -129,5 +142,28 @@ export const METRICS: readonly MetricSpec[] = [
   counter('holdfast_introspection_turned_away_total', 'Tokens that the provider was not asked about, because the most calls that are allowed were under way (503).',
     sources => introspection(sources, ({ turnedAway }) => one(turnedAway))),
   gauge('holdfast_introspection_in_flight', 'Calls to ask the provider about a token that are under way.',
-    sources => introspection(sources, ({ inFlight }) => one(inFlight)))
+    sources => introspection(sources, ({ inFlight }) => one(inFlight))),
+  counter('holdfast_revocation_events_total', 'Revocations that came in, by event and outcome (applied, unmapped, foreign, none, unknown, state, invalid, unauthorized, unavailable).',
+    sources => revocation(sources, ({ counts }) => [...counts].map(([words, value]) => {
+      const [event, outcome] = words.split(' ') as [string, string]
+      return { labels: { event, outcome }, value }
+    }))),
+  gauge('holdfast_revocation_entries', 'Users, sessions, tokens and others for which a cutoff, an end or a block is kept.',
+    sources => revocation(sources, ({ revocations }) => one(revocations.state().entries))),
+  gauge('holdfast_revocation_view_age_seconds', 'Time since this instance last heard from the store of revocations; absent until the first time.',
+    sources => revocation(sources, ({ revocations }) => one(Number.isFinite(revocations.state().ageSeconds) ? revocations.state().ageSeconds : undefined))),
+  gauge('holdfast_revocation_current', '1 if this instance knows all revocations, 0 if not.',
+    sources => revocation(sources, ({ revocations }) => one(revocations.state().isCurrent ? 1 : 0))),
+  gauge('holdfast_revocation_stream_status', 'State of the stream of each transmitter (unknown, enabled, paused, disabled, no_subjects, failing): 1 for the current one, 0 for the others.',
+    sources => revocation(sources, ({ transmitters }) => transmitters.flatMap(one => {
+      const { transmitter, status: current } = one.state()
+      return STREAM_STATUSES.map(status => ({ labels: { transmitter, status }, value: status === current ? 1 : 0 }))
+    }))),
+  gauge('holdfast_revocation_stream_verified_age_seconds', 'Time since the last verification of the stream of each transmitter; absent until the first one.',
+    sources => revocation(sources, ({ transmitters }) => transmitters.flatMap(one => {
+      const { transmitter, verifiedAt } = one.state()
+      return verifiedAt === undefined ? [] : [{ labels: { transmitter }, value: sources.nowMs / 1000 - verifiedAt }]
+    }))),
+  counter('holdfast_revocation_answers_ended_total', 'Open answers and WebSockets that were ended because their token was revoked or has expired.',
+    sources => revocation(sources, () => one(sources.answersEnded)))
 ]

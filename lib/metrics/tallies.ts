@@ -2,8 +2,8 @@ import type { ProofVerifier } from '../dpop/proof.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
-import type { Scheme } from '../scheme.ts'
-import type { SignatureVerifier } from '../token/jwt-signature.ts'
+import type { AuthScheme } from '../scheme.ts'
+import type { SignerFinder } from '../token/token-signer.ts'
 import { createHistogram } from './histogram.ts'
 import type { Histogram, Sample } from './histogram.ts'
 
@@ -19,6 +19,16 @@ const MAX_ISSUERS = 50
 export function createGuardTally () {
   const refusals = Object.fromEntries(Object.keys(REFUSALS).map(reason => [reason, 0])) as Record<RefusalReason, number>
   const ofIssuers = new Map<string, Map<RefusalReason, number>>()
+  const messages = new Map<string, Sample & { value: number }>()
+
+  /** Every text comes from the settings. */
+  function count (labels: Readonly<Record<string, string | undefined>>): void {
+    const given = Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== undefined)) as Record<string, string>
+    const key = JSON.stringify(given)
+    const sample = messages.get(key)
+    if (sample) sample.value++
+    else messages.set(key, { labels: given, value: 1 })
+  }
 
   return {
     /** The numbers of refusals by reason. Every reason is there from the start. */
@@ -36,6 +46,17 @@ export function createGuardTally () {
       const own = ofIssuers.get(issuer) ?? new Map<RefusalReason, number>()
       ofIssuers.set(issuer, own.set(reason, (own.get(reason) ?? 0) + 1))
     },
+    /**
+     * Counts the messages of one request for a path that reads them.
+     * @param path of the rule
+     * @param matches the method and the tool that each of them was found by, as the rule names them. Undefined if no message could be judged.
+     */
+    judged (path: string, matches: ReadonlyArray<{ readonly method: string | undefined, readonly tool: string | undefined }> | undefined, isPassed: boolean): void {
+      if (!matches) return count({ path, result: 'unjudged' })
+      for (const { method, tool } of matches) count({ path, method, tool, result: isPassed ? 'passed' : 'refused' })
+    },
+    /** Messages by path, method and tool of their rule, and what became of their request. */
+    messages: (): readonly Sample[] => [...messages.values()],
     /** The same numbers by reason and issuer. Without the label of an issuer: the refusals for which no issuer is known. */
     refusalsByIssuer (): Sample[] {
       const rest: Record<string, number> = { ...refusals }
@@ -54,7 +75,7 @@ export interface RouteTally {
    * @param scheme the scheme that the client used, if credentials were read
    * @param durationMs from the first byte read to the last one sent
    */
-  answered (status: number, scheme: Scheme | undefined, durationMs: number): void
+  answered (status: number, scheme: AuthScheme | undefined, durationMs: number): void
 }
 
 const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
@@ -90,7 +111,7 @@ function createRouteTally (method: string, route: string) {
   const times = createHistogram(DURATION_BOUNDS)
 
   return {
-    answered (status: number, scheme: Scheme | undefined, durationMs: number) {
+    answered (status: number, scheme: AuthScheme | undefined, durationMs: number) {
       const key = status * SCHEMES.length + (scheme === undefined ? 0 : scheme === 'Bearer' ? 1 : 2)
       answers.set(key, (answers.get(key) ?? 0) + 1)
       times.observe(durationMs / 1000)
@@ -106,13 +127,13 @@ function createRouteTally (method: string, route: string) {
 /** Milliseconds from any start. The clock is never set back. */
 export type ClockMs = () => number
 
-/** Wraps a verifier and measures the time that each signature takes. */
-export function timeSignatures (verify: SignatureVerifier, times: Histogram, nowMs: ClockMs): SignatureVerifier {
-  return (token, pem, alg) => {
+/** Measures the time that the signature of each token takes, under all keys that may have signed it. */
+export function timeSignatures (findSigner: SignerFinder, times: Histogram, nowMs: ClockMs): SignerFinder {
+  return (token, keys, alg) => {
     const startedAtMs = nowMs()
-    const isValid = verify(token, pem, alg)
+    const key = findSigner(token, keys, alg)
     times.observe((nowMs() - startedAtMs) / 1000)
-    return isValid
+    return key
   }
 }
 

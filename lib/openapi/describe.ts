@@ -2,12 +2,12 @@ import { STATUS_CODES } from 'node:http'
 import { offeredSchemes } from '../scheme.ts'
 import { errorBody } from '../guard/error-body.ts'
 import type { ErrorBodyForm } from '../guard/error-body.ts'
-import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../guard/route-guard.ts'
-import type { RouteGuard } from '../guard/route-guard.ts'
-import type { Requirement } from '../guard/requirement.ts'
+import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
+import type { RouteGuard } from '../requirement/route-guard.ts'
+import type { Requirement } from '../requirement/requirement.ts'
 import { REFUSALS } from '../refusal.ts'
-import type { RefusalKind, RefusalReason } from '../refusal.ts'
-import type { DpopMode } from '../scheme.ts'
+import type { RefusalReason } from '../refusal.ts'
+import type { DpopMode, AuthScheme } from '../scheme.ts'
 import type { Components, JsonSchema, OpenapiDocument, Operation, Response } from './document.ts'
 
 /** A route as it was registered. */
@@ -25,6 +25,8 @@ export interface DescribedRoute {
 export interface DescriptionPolicy extends RefusalPolicy {
   /** The version of the package. */
   readonly version: string
+  /** Whether tokens can be revoked. */
+  readonly revocation: boolean
   /** Accepted `alg` values of proofs. */
   readonly algs: readonly string[]
 }
@@ -32,7 +34,7 @@ export interface DescriptionPolicy extends RefusalPolicy {
 /** The text that @fastify/swagger writes for an answer whose schema has no description. */
 const UNDESCRIBED = 'Default Response'
 
-const SCHEMES: Record<'Bearer' | 'DPoP', (policy: DescriptionPolicy) => Components['securitySchemes'][string]> = {
+export const SCHEMES: Record<AuthScheme, (policy: Pick<DescriptionPolicy, 'algs' | 'certificates'>) => Components['securitySchemes'][string]> = {
   Bearer: ({ certificates }) => ({
     type: 'http',
     scheme: 'bearer',
@@ -45,6 +47,12 @@ const SCHEMES: Record<'Bearer' | 'DPoP', (policy: DescriptionPolicy) => Componen
   })
 }
 
+export const PROOF_HEADER = {
+  name: 'DPoP',
+  in: 'header',
+  description: 'A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4).'
+} as const
+
 /** The parts of the document that follow only from settings. */
 export function describeService (policy: DescriptionPolicy): OpenapiDocument {
   const schemes = offeredSchemes(policy.mode)
@@ -54,12 +62,13 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
       title: 'Holdfast',
       version: policy.version,
       license: { name: 'MIT', identifier: 'MIT' },
-      description: 'A small JSON API whose protected resources accept only access tokens of one identity provider. Each security scheme lists the scopes that it needs. HEAD works wherever GET does.'
+      description: 'A small JSON API whose protected resources accept only access tokens of the configured identity providers. Each security scheme lists the scopes that it needs. HEAD works wherever GET does.'
     },
     tags: [
       { name: 'API', description: 'Resources, public and protected.' },
       { name: 'Discovery', description: 'What clients can find out by themselves.' },
-      { name: 'Operation', description: 'For load balancers and operators.' }
+      { name: 'Operation', description: 'For load balancers and operators.' },
+      ...policy.revocation ? [{ name: 'Revocation', description: 'Where transmitters, providers and operators say what is taken back.' }] : []
     ],
     paths: {},
     components: {
@@ -67,13 +76,7 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
       parameters: !schemes.includes('DPoP')
         ? {}
         : {
-            DPoP: {
-              name: 'DPoP',
-              in: 'header',
-              required: policy.mode === 'REQUIRED',
-              description: 'A fresh proof for exactly this request. It goes with an access token that is sent with the DPoP scheme (RFC 9449 section 4).',
-              schema: { type: 'string', maxLength: 8192 }
-            }
+            DPoP: { ...PROOF_HEADER, required: policy.mode === 'REQUIRED', schema: { type: 'string', maxLength: 8192 } }
           },
       responses: refusalResponses(policy),
       schemas: errorSchemas(policy.errorBody)
@@ -104,15 +107,24 @@ export function addGuardAnswers (operation: Operation, { guard, essential }: Pic
   for (const [status, response] of Object.entries(operation.responses as Record<string, Response>)) {
     operation.responses[status] = { ...response, description: describedAs(response, status) }
   }
-  const answer = (status: string, name: string): void => { operation.responses[status] = { $ref: `#/components/responses/${name}` } }
-  if (guard) {
-    answer('401', 'Unauthorized')
-    if (guard.requirements.some(mayForbid)) answer('403', 'Forbidden')
-    if (rateLimit || replayShare) answer('429', 'TooManyRequests')
-    if (mode !== 'DISABLED') operation.parameters = [...operation.parameters ?? [], { $ref: '#/components/parameters/DPoP' }]
+  for (const status of guard ? guardStatuses(guard, { rateLimit, replayShare }) : essential ? [] : [503] as const) {
+    operation.responses[status] = { $ref: `#/components/responses/${REFUSED[status].name}` }
   }
-  if (guard || !essential) answer('503', 'Unavailable')
+  if (guard && mode !== 'DISABLED') operation.parameters = [...operation.parameters ?? [], { $ref: '#/components/parameters/DPoP' }]
 }
+
+/** The statuses by which a guard may refuse a request. */
+export function guardStatuses (guard: RouteGuard, { rateLimit, replayShare }: Pick<RefusalPolicy, 'rateLimit' | 'replayShare'>): ReadonlyArray<keyof typeof REFUSED> {
+  return [401, ...(guard.requirements.some(mayForbid) ? [403] as const : []), ...(rateLimit || replayShare ? [429] as const : []), 503]
+}
+
+/** Each answer of a guard: the name of its component, and what it means. */
+export const REFUSED = {
+  401: { name: 'Unauthorized', description: 'The credentials are missing or were refused.' },
+  403: { name: 'Forbidden', description: 'The token is valid, but it lacks something that this resource needs.' },
+  429: { name: 'TooManyRequests', description: 'The client has sent as many requests as it may for now.' },
+  503: { name: 'Unavailable', description: 'The service could not decide about the request, or it is overloaded. The client can send the request again.' }
+} as const
 
 function describedAs ({ description }: Response, status: string): string {
   return description === UNDESCRIBED ? STATUS_CODES[status]! : description
@@ -124,13 +136,13 @@ function mayForbid ({ scope, anyScope, claims, authorizationDetails }: Requireme
 }
 
 /** Any one entry is enough. The empty entry stands for a request without credentials. */
-function securityOf (guard: RouteGuard, mode: DescriptionPolicy['mode']): Operation['security'] {
+export function securityOf (guard: RouteGuard, mode: DpopMode): NonNullable<Operation['security']> {
   const needed = offeredSchemes(mode).flatMap(scheme => scopeAlternatives(guard).map(scopes => ({ [scheme]: scopes })))
   return isOptional(guard) ? [{}, ...needed] : needed
 }
 
 /** What OpenAPI cannot say by `security` stands in the description, for people, and in `x-requirements`, for programs. */
-function describeGuard (guard: RouteGuard, description: unknown): object {
+export function describeGuard (guard: RouteGuard, description: unknown): object {
   const further = guard.requirements.filter(requirement => requirement.optional || phrasesOf(requirement).length > 0)
   if (further.length === 0) return description === undefined ? { description: describeScopes(guard) } : {}
   const words = [description ?? describeScopes(guard), isOptional(guard) ? 'A request without credentials passes too.' : '', furtherNeeds(guard)]
@@ -177,29 +189,28 @@ export function errorSchemas (form: ErrorBodyForm): Record<'Refusal' | 'Failure'
   return { Refusal: body, Failure: body }
 }
 
+export const CHALLENGES = { description: 'The challenges of the accepted schemes, in one line (RFC 6750, RFC 9449 section 7.1).' }
+export const RETRY_AFTER = { description: 'Seconds to wait before the next try.' }
+
 /** The answers that a guarded route may give in place of its own, with an example for each reason that can occur. */
 export function refusalResponses (policy: RefusalPolicy): Record<string, Response> {
-  const challenges = {
-    'WWW-Authenticate': { description: 'The challenges of the accepted schemes, in one line (RFC 6750, RFC 9449 section 7.1).', required: true, schema: string }
-  }
+  const challenges = { 'WWW-Authenticate': { ...CHALLENGES, required: true, schema: string } }
   const nonce = policy.nonces && {
     'DPoP-Nonce': { description: 'The nonce that the next proof must contain. Sent with the error use_dpop_nonce (RFC 9449 section 8).', schema: string }
   }
-  const retryAfter = {
-    'Retry-After': { description: 'Seconds to wait before the next try.', required: true, schema: { type: 'integer', minimum: 1 } }
-  }
+  const retryAfter = { 'Retry-After': { ...RETRY_AFTER, required: true, schema: { type: 'integer', minimum: 1 } } }
   return {
-    Unauthorized: answer(policy, 401, 'The credentials are missing or were refused.', { ...challenges, ...nonce }),
-    Forbidden: answer(policy, 403, 'The token is valid, but it lacks something that this resource needs.', challenges),
-    ...((policy.rateLimit || policy.replayShare) && { TooManyRequests: answer(policy, 429, 'The client has sent as many requests as it may for now.', retryAfter) }),
-    Unavailable: answer(policy, 503, 'The service could not decide about the request, or it is overloaded. The client can send the request again.', retryAfter)
+    Unauthorized: answer(policy, 401, { ...challenges, ...nonce }),
+    Forbidden: answer(policy, 403, challenges),
+    ...((policy.rateLimit || policy.replayShare) && { TooManyRequests: answer(policy, 429, retryAfter) }),
+    Unavailable: answer(policy, 503, retryAfter)
   }
 }
 
-function answer (policy: RefusalPolicy, status: RefusalKind['status'], description: string, headers: Response['headers']): Response {
+function answer (policy: RefusalPolicy, status: keyof typeof REFUSED, headers: Response['headers']): Response {
   const reasons = (Object.keys(REFUSALS) as RefusalReason[]).filter(reason => REFUSALS[reason].status === status && canOccur(reason, policy))
   return {
-    description,
+    description: REFUSED[status].description,
     headers,
     content: {
       'application/json': {

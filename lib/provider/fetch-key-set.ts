@@ -9,18 +9,17 @@
  * usable key each.
  */
 
-import { createPublicKey } from 'node:crypto'
-import type { JsonWebKey } from 'node:crypto'
 import { createRequire } from 'node:module'
+import { importPublicJwk } from '../jose/public-key.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { keyIdentity, parseKeySet } from './key-set.ts'
-import type { KeyMaterial, PassedOver, UsableKey } from './key-set.ts'
+import type { PassedOver, UsableKey } from './key-set.ts'
 import type { SigningKey, SigningKeys } from './key-ring.ts'
 import { parseDocument } from './provider-document.ts'
-import { shown } from '../shown.ts'
+import { printable } from '../printable.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import { parseDiscoveredUri, withoutTrailingSlash } from './provider-url.ts'
-import type { Answer, Exchange } from './transport.ts'
+import type { ProviderAnswer, ProviderSession } from './transport.ts'
 
 const require = createRequire(import.meta.url)
 /** The package is loaded at the first fetch, as in transport.ts. Each use has a reader of its own, so that nothing is read from a cache. */
@@ -33,13 +32,9 @@ function domainOf (document: object): string {
 
 /** The key as PEM (SPKI). */
 async function pemOf ({ material, algs: [alg] }: UsableKey): Promise<string> {
-  if (material.kty !== 'RSA') return curveKeyPem(material)
+  if (material.kty !== 'RSA') return importPublicJwk(material)!.export({ format: 'pem', type: 'spki' }) as string
   const kid = '0'
   return createReader().getPublicKey({ domain: domainOf({ keys: [{ ...material, alg, kid }] }), alg: alg!, kid })
-}
-
-function curveKeyPem (material: KeyMaterial): string {
-  return createPublicKey({ key: material as unknown as JsonWebKey, format: 'jwk' }).export({ format: 'pem', type: 'spki' }) as string
 }
 
 export interface FetchedKeys {
@@ -55,16 +50,21 @@ export interface ProviderAddress {
   readonly issuer: string
   readonly base: string
   readonly jwksUri: string | undefined
+  /** Finds the address of the set in a document of another kind than OpenID discovery. Rejects with ProviderFailure. */
+  readonly discover?: JwksUriFinder | undefined
   /** The accepted algorithms of tokens. RS256 unless given. */
   readonly algs?: readonly JwsAlg[] | undefined
 }
 
-function expectOk ({ status }: Answer): void {
+export type JwksUriFinder = (exchange: Pick<ProviderSession, 'get'>) => Promise<string>
+
+/** @throws ProviderFailure status */
+export function expectOk ({ status }: ProviderAnswer): void {
   if (status !== 200) throw new ProviderFailure('status', status, { expected: '200', found: String(status) })
 }
 
 /** Uses an answer. A failure tells what the answer was. */
-async function use<Result> (answer: Answer, read: () => Result | Promise<Result>): Promise<Result> {
+export async function useAnswer<Result> (answer: ProviderAnswer, read: () => Result | Promise<Result>): Promise<Result> {
   try {
     return await read()
   } catch (error) {
@@ -78,25 +78,25 @@ async function use<Result> (answer: Answer, read: () => Result | Promise<Result>
  * @throws ProviderFailure
  */
 export async function readDiscovery<T> (
-  { issuer, base }: Pick<ProviderAddress, 'issuer' | 'base'>, exchange: Pick<Exchange, 'get'>,
+  { issuer, base }: Pick<ProviderAddress, 'issuer' | 'base'>, exchange: Pick<ProviderSession, 'get'>,
   read: (document: Readonly<Record<string, unknown>>) => T | Promise<T>
 ): Promise<T | undefined> {
   const answer = await exchange.get(`${base}.well-known/openid-configuration`)
   if (answer.status === 404) return undefined
-  return use(answer, () => {
+  return useAnswer(answer, () => {
     expectOk(answer)
     const document = parseDocument(answer.body, 'discovery_malformed')
     if (typeof document.issuer !== 'string' || typeof document.jwks_uri !== 'string' || document.jwks_uri === '') {
       throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
     }
     if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) {
-      throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: shown(document.issuer) })
+      throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: printable(document.issuer) })
     }
     return read(document)
   })
 }
 
-async function discoverJwksUri (address: ProviderAddress, exchange: Pick<Exchange, 'get'>): Promise<string> {
+async function discoverJwksUri (address: ProviderAddress, exchange: Pick<ProviderSession, 'get'>): Promise<string> {
   const found = await readDiscovery(address, exchange, async ({ jwks_uri: named }) => {
     // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
     const jwksUri = await createReader().getJwksUri(domainOf({ jwks_uri: named }))
@@ -112,10 +112,10 @@ async function discoverJwksUri (address: ProviderAddress, exchange: Pick<Exchang
  * @param known the keys at hand, so that a key that stays is the same object as before
  * @throws ProviderFailure
  */
-export async function fetchKeySet (address: ProviderAddress, exchange: Pick<Exchange, 'get'>, known: SigningKeys): Promise<FetchedKeys> {
-  const jwksUri = address.jwksUri ?? await discoverJwksUri(address, exchange)
+export async function fetchKeySet (address: ProviderAddress, exchange: Pick<ProviderSession, 'get'>, known: SigningKeys): Promise<FetchedKeys> {
+  const jwksUri = address.jwksUri ?? await (address.discover?.(exchange) ?? discoverJwksUri(address, exchange))
   const answer = await exchange.get(jwksUri)
-  return use(answer, () => {
+  return useAnswer(answer, () => {
     expectOk(answer)
     return readKeySet(answer.body, known, address.algs)
   })

@@ -1,6 +1,6 @@
 import { ProviderFailure } from './provider-failure.ts'
 import type { ProviderFailureWord } from './provider-failure.ts'
-import type { Exchange, Transport } from './transport.ts'
+import type { ProviderSession, Transport } from './transport.ts'
 
 const MINUTE_MS = 60_000
 const FIRST_STEP_MS = 2000
@@ -25,7 +25,7 @@ export function backOffMs (failures: number, random: number): number {
 
 export interface FetchLoopOptions<Fetched> {
   readonly transport: Transport
-  readonly attempt: (exchange: Exchange) => Promise<Fetched>
+  readonly attempt: (exchange: ProviderSession) => Promise<Fetched>
   readonly onSuccess: (fetched: Fetched, afterFailure: boolean) => void
   readonly onFailure: (failure: ProviderFailure, afterFailure: boolean) => void
   readonly now: () => number
@@ -41,7 +41,7 @@ export interface FetchLoopOptions<Fetched> {
 export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>) {
   const { transport, attempt, onSuccess, onFailure, now, random, schedule } = options
   let cancelNext = (): void => {}
-  let exchange: Exchange | undefined
+  let exchange: ProviderSession | undefined
   let failuresInRow = 0
   const loop = {
     /** The attempt that is running. It never rejects. */

@@ -1,6 +1,6 @@
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
-import type { FetchedKeys, ProviderAddress } from './fetch-key-set.ts'
+import type { FetchedKeys, JwksUriFinder, ProviderAddress } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
 import { createKeyRing, isSameSet, keyChanges } from './key-ring.ts'
 import type { SigningKey } from './key-ring.ts'
@@ -59,6 +59,8 @@ export interface KeySourceOptions {
   issuer: string
   /** The address of the set. If it is not given, discovery names it. */
   jwksUri?: string | undefined
+  /** Finds that address in a document of another kind. */
+  discover?: JwksUriFinder | undefined
   /** The accepted algorithms of tokens. Only keys for one of them are used. RS256 unless given. */
   algs?: readonly JwsAlg[] | undefined
   transport: Transport
@@ -107,6 +109,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     issuer: options.issuer,
     base: parseIssuer(options.issuer),
     jwksUri: options.jwksUri === undefined ? undefined : parseConfiguredJwksUri(options.jwksUri),
+    discover: options.discover,
     algs: options.algs
   }
 
@@ -116,7 +119,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
   let trustedUntil = -Infinity
   let overdueAt = Infinity
   let askedAt = -Infinity
-  let toldExpired = false
+  let reportedExpired = false
 
   const loop = createFetchLoop<FetchedKeys>({
     transport,
@@ -138,7 +141,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     fetchedAt = now()
     trustedUntil = fetchedAt + GRACE_MS
     overdueAt = fetchedAt + MAX_AGE_MS
-    toldExpired = false
+    reportedExpired = false
     if (news) onEvent({ name: 'keys_fetched', keys: ring.keys.size, added, removed, passedOver })
   }
 
@@ -146,8 +149,8 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     overdueAt = Infinity // From now on only the back-off plans the next fetch.
     const { status, keys } = state()
     if (!afterFailure) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys, ...facts })
-    if (status === 'expired' && !toldExpired) {
-      toldExpired = true
+    if (status === 'expired' && !reportedExpired) {
+      reportedExpired = true
       onEvent({ name: 'keys_expired', failure: word, keys })
     }
   }
@@ -195,7 +198,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     await loop.running
     const found = candidates(kid, alg)
     if (found.length === 0 && (loop.closed || loop.lastFailure !== undefined || now() >= trustedUntil)) {
-      throw new Refusal('keys_unavailable', { failure: loop.lastFailure ?? 'closed' }, retryAfterSeconds())
+      throw new Refusal('keys_unavailable', { detail: { failure: loop.lastFailure ?? 'closed' }, retryAfterSeconds: retryAfterSeconds() })
     }
     return found
   }

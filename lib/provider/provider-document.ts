@@ -1,3 +1,4 @@
+import { isJsonObject } from '../jose/jws.ts'
 import { ProviderFailure } from './provider-failure.ts'
 
 /** UTF-8, as RFC 8259 section 8.1 requires. A byte order mark is dropped. */
@@ -11,6 +12,6 @@ export function parseDocument (body: Uint8Array, malformed: 'discovery_malformed
   } catch {
     throw new ProviderFailure('not_json', undefined, { expected: 'JSON' })
   }
-  if (typeof document !== 'object' || document === null || Array.isArray(document)) throw new ProviderFailure(malformed)
-  return document as Record<string, unknown>
+  if (!isJsonObject(document)) throw new ProviderFailure(malformed)
+  return document
 }

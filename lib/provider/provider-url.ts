@@ -1,4 +1,4 @@
-import { shown } from '../shown.ts'
+import { printable } from '../printable.ts'
 import { ProviderFailure } from './provider-failure.ts'
 
 /** 127.0.0.0/8 as the URL parser writes it, ::1, and `localhost`, which RFC 6761 section 6.3 reserves for the machine itself. */
@@ -56,10 +56,10 @@ export function parseConfiguredJwksUri (text: string): string {
  * configured provider names it. `http:` is refused, unless the issuer itself is loopback `http:`. Returns the URL without fragment.
  * Throws ProviderFailure with the word `refused`.
  */
-export function parseDiscoveredUri (text: string, issuer: string, refused: 'jwks_uri_refused' | 'introspection_endpoint'): string {
+export function parseDiscoveredUri (text: string, issuer: string, refused: 'jwks_uri_refused' | 'introspection_endpoint' | 'discovery_malformed'): string {
   const url = parse(text)
   if (url === undefined || !isSafe(url) || (url.protocol === 'http:' && !issuer.startsWith('http:'))) {
-    throw new ProviderFailure(refused, undefined, { expected: 'an https URL', found: shown(text) })
+    throw new ProviderFailure(refused, undefined, { expected: 'an https URL', found: printable(text) })
   }
   return withoutFragment(url)
 }

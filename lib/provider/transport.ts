@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Agent, Dispatcher } from 'undici'
-import { shown } from '../shown.ts'
+import { printable } from '../printable.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import type { FailureFacts } from './provider-failure.ts'
 import { isLoopbackHttp } from './provider-url.ts'
@@ -10,7 +10,7 @@ const require = createRequire(import.meta.url)
 const undici = (): typeof import('undici') => require('undici')
 
 /** The answer of the provider: any status except a redirect, and the whole body. */
-export interface Answer {
+export interface ProviderAnswer {
   readonly status: number
   readonly body: Buffer
   /** By their names in lower case. */
@@ -19,33 +19,35 @@ export interface Answer {
   readonly facts?: FailureFacts
 }
 
-/** What is sent to the provider: a form, and headers beside the usual ones. */
+/** What is sent to the provider: a form unless the headers say another type, and headers beside the usual ones. */
 export interface PostedForm {
+  /** POST unless given. */
+  readonly method?: 'GET' | 'POST' | 'PATCH'
   readonly headers: Readonly<Record<string, string>>
-  /** `application/x-www-form-urlencoded` */
-  readonly body: string
+  /** Left out for GET. */
+  readonly body?: string
 }
 
 /** One exchange with the provider: a few requests under one deadline. */
-export interface Exchange {
+export interface ProviderSession {
   /** One GET. Rejects with ProviderFailure. */
-  get (url: string): Promise<Answer>
+  get (url: string): Promise<ProviderAnswer>
   /** Cuts every running request and closes every connection of this exchange. */
   close (): void
 }
 
 export interface Transport {
-  open (): Exchange
+  open (): ProviderSession
 }
 
 /** An exchange that can send forms, too. */
-export interface PostingExchange extends Exchange {
-  /** One POST. Rejects with ProviderFailure. */
-  post (url: string, form: PostedForm): Promise<Answer>
+export interface PostingSession extends ProviderSession {
+  /** One request, POST unless it says another method. Rejects with ProviderFailure. */
+  post (url: string, form: PostedForm): Promise<ProviderAnswer>
 }
 
 export interface PostingTransport extends Transport {
-  open (): PostingExchange
+  open (): PostingSession
   /** Closes the connections that are kept between exchanges. */
   close (): void
 }
@@ -93,7 +95,7 @@ function failureOf (error: unknown): ProviderFailure {
   return new ProviderFailure('unreachable', code)
 }
 
-/** An abandoned body still emits its error, but nobody needs the error any more. */
+/** An abandoned body still emits its error, but the error is no longer needed. */
 const ignore = (): void => {}
 
 /**
@@ -131,7 +133,7 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
     }
   }
 
-  function open (): PostingExchange {
+  function open (): PostingSession {
     const agents = keepAlive ? kept ??= openAgents() : openAgents()
     const abort = new AbortController()
     // The abort signal races with the request, because undici obeys it only after it has a connection: it would wait for a proxy that
@@ -148,7 +150,7 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
       if (!keepAlive) destroy(agents)
     }
 
-    async function send (url: string, form?: PostedForm): Promise<Answer> {
+    async function send (url: string, form?: PostedForm): Promise<ProviderAnswer> {
       try {
         return await Promise.race([over, read(url, form)])
       } catch (error) {
@@ -159,16 +161,16 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
     function factsOf (url: string): FailureFacts {
       const { origin, protocol } = new URL(url)
       // `http:` is for loopback only, and so never for a proxy.
-      return { url: shown(url), proxy: protocol === 'https:' && !agents.unproxied.has(origin) ? proxyHost : undefined }
+      return { url: printable(url), proxy: protocol === 'https:' && !agents.unproxied.has(origin) ? proxyHost : undefined }
     }
 
-    async function read (url: string, form: PostedForm | undefined): Promise<Answer> {
+    async function read (url: string, form: PostedForm | undefined): Promise<ProviderAnswer> {
       const { statusCode: status, headers, body } = await undici().request(url, {
         // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
         dispatcher: isLoopbackHttp(new URL(url)) ? agents.direct : agents.proxied,
         signal: abort.signal,
-        headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', ...(form && { 'content-type': 'application/x-www-form-urlencoded', ...form.headers }) },
-        ...(form && { method: 'POST', body: form.body })
+        headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', ...(form?.body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }), ...form?.headers },
+        ...(form && { method: form.method ?? 'POST', body: form.body })
       })
       body.on('error', ignore)
       // If a provider moves, the operator must change the settings. If redirects were followed, any answer could choose where keys come
@@ -185,7 +187,7 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
         chunks.push(chunk)
       }
       const contentType = headers['content-type']
-      return { status, body: Buffer.concat(chunks), headers, facts: { ...factsOf(url), status, contentType: contentType === undefined ? undefined : shown(contentType) } }
+      return { status, body: Buffer.concat(chunks), headers, facts: { ...factsOf(url), status, contentType: contentType === undefined ? undefined : printable(contentType) } }
     }
 
     return { get: url => send(url), post: send, close }

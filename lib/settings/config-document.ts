@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Document, Node, YAMLMap } from 'yaml'
-import { nameThatWasMeant } from '../names.ts'
+import { nameThatWasMeant } from '../suggestion.ts'
 import { readTree } from './config-tree.ts'
 import type { EntriesSchema } from './setting-spec.ts'
 import { hasMembers, membersUnder, SECTIONS, SETTING_BY_KEY } from './keys.ts'

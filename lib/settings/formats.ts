@@ -54,6 +54,10 @@ function isReplayStore (text: string): boolean {
   return text === 'memory' || text === 'off' || isAccepted(parseReplayUrl, text)
 }
 
+function isRevocationStore (text: string): boolean {
+  return text !== 'off' && isReplayStore(text)
+}
+
 function isTrustedPeer (text: string): boolean {
   if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   // A bare number would be read as an address, so a hop count is refused. A netmask is refused too.
@@ -86,6 +90,11 @@ function isOrigin (text: string): boolean {
   return url !== undefined && !text.includes('*') && `${url.protocol}//${url.host}` === text.toLowerCase()
 }
 
+// RFC 9110 section 5.6.2. A lone `*` would stand for every header.
+function isHeaderName (text: string): boolean {
+  return text !== '*' && /^[\w!#$%&'*+.^`|~-]+$/.test(text)
+}
+
 function isProxyUrl (text: string): boolean {
   // A proxy without a scheme is reached over http, as in other programs.
   const url = parseUrl(text.includes('://') ? text : `http://${text}`)
@@ -112,6 +121,7 @@ export const FORMATS = {
   'provider-url': isProviderUrl,
   'namespaced-claim': isNamespacedClaim,
   'replay-store': isReplayStore,
+  'revocation-store': isRevocationStore,
   'nonce-secret': isNonceSecret,
   'trusted-peer': isTrustedPeer,
   'public-url': isPublicUrl,
@@ -120,7 +130,8 @@ export const FORMATS = {
   'resource-url': isResourceUrl,
   scope: isScope,
   'gate-upstream': isGateUpstream,
-  origin: isOrigin
+  origin: isOrigin,
+  'header-name': isHeaderName
 } as const
 
 export type FormatName = keyof typeof FORMATS

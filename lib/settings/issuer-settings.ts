@@ -3,6 +3,7 @@ import type { DpopMode } from '../scheme.ts'
 import type { ClientAuthMethod } from '../introspection/client-authentication.ts'
 import type { IntrospectedTokens } from '../token/issuer-table.ts'
 import type { ScopeClaim } from '../token/verified-tokens.ts'
+import { quoteSetting } from '../printable.ts'
 import { hasScheme } from './formats.ts'
 import { ISSUER_MEMBERS, memberKey, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName, SettingValues } from './specs.ts'
@@ -105,6 +106,11 @@ export function modeOfAll (issuers: readonly IssuerSettings[], values: SettingVa
   return modes.size === 1 ? [...modes][0]! : 'ALLOWED'
 }
 
+/** Whether the provider is asked about opaque tokens. */
+export function coversOpaque ({ IDP_INTROSPECTION: covers }: RawSettings): boolean {
+  return covers === 'opaque' || covers === 'all'
+}
+
 /** One rule that the schema of the values cannot express: what is wrong, and the part of the list that is meant. */
 export interface EntryProblem {
   readonly path: string
@@ -122,16 +128,19 @@ export function entryProblems (entries: ReadonlyArray<RawSettings | undefined>, 
     if (!entry) return []
     const path = `idp.issuers[${index}]`
     const problems = [...introspectionLacks(entry, defaults).map(name => ({ path, problem: `${path}.${memberKey(name)} is not set; ${settingSpec(name).unset}` })), ...lacks(entry, defaults).map(name => ({ path, problem: `${path}.${memberKey(name)} is not set; allowed: ${settingSpec(name).allowed}` }))]
-    if (isSet(entry, 'IDP_DOMAIN') && hasScheme(String(entry.IDP_DOMAIN))) {
-      problems.push({ path: `${path}.domain`, problem: `${path}.domain starts with a scheme; write only the host` })
+    const tell = (member: SettingName, problem: string): void => {
+      problems.push({ path: `${path}.${memberKey(member)}`, problem: `${path}.${memberKey(member)} is ${quoteSetting(entry[member])}${problem}` })
     }
-    if (['opaque', 'all'].includes(String(entry.IDP_INTROSPECTION ?? defaults.IDP_INTROSPECTION))) {
-      if (opaque) problems.push({ path, problem: `${path} and ${opaque} both have introspection for opaque tokens: nobody could tell whose an opaque token is` })
+    if (isSet(entry, 'IDP_DOMAIN') && hasScheme(String(entry.IDP_DOMAIN))) tell('IDP_DOMAIN', ', which starts with a scheme; allowed: only the host')
+    if (isSet(entry, 'IDP_DOMAIN') && isSet(entry, 'IDP_ISSUER')) tell('IDP_DOMAIN', `, but ${path}.issuer is set too; allowed: one of them`)
+    const covers = entry.IDP_INTROSPECTION ?? defaults.IDP_INTROSPECTION
+    if (coversOpaque({ IDP_INTROSPECTION: covers })) {
+      if (opaque) problems.push({ path, problem: `${path} and ${opaque} both have introspection for opaque tokens (${quoteSetting(covers)}): an opaque token does not name its issuer; allowed: opaque or all for one issuer` })
       opaque ??= path
     }
     const name = comparable(entry)
     const first = name && seen.get(name)
-    if (first) problems.push({ path, problem: `${path} is the same issuer as ${first}` })
+    if (first) tell(isSet(entry, 'IDP_ISSUER') ? 'IDP_ISSUER' : 'IDP_DOMAIN', `, the same issuer as ${first}; allowed: each issuer once`)
     else if (name) seen.set(name, path)
     return problems
   })

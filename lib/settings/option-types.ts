@@ -1,6 +1,7 @@
 // Made from specs.ts: npx tap --snapshot --disable-coverage test/lib/settings/option-types.test.ts writes it anew.
 
 import type { GateOptions } from '../gate/gate-options.ts'
+import type { RevocationOptions } from '../revocation/revocation-options.ts'
 
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
@@ -15,7 +16,7 @@ export interface IntrospectionOptions {
   readonly cacheSeconds?: number | undefined
   /** Whether answers are signed JWTs (RFC 9701). Values: true or false. Default: `false`. */
   readonly signed?: boolean | undefined
-  /** Whether an answer about an opaque token may leave out `aud`; then the provider alone must see to it that a token is for this API. Values: true or false. Default: `false`. */
+  /** Whether an answer about an opaque token may leave out `aud`; then only the provider ensures that a token is for this API. Values: true or false. Default: `false`. */
   readonly audienceOptional?: boolean | undefined
   /** The client as which this service asks about tokens. Values: any non-empty string. Default: required for introspection. */
   readonly clientId?: string | undefined
@@ -39,12 +40,13 @@ export interface IssuerOptions {
   readonly jwksUri?: string | undefined
   /** File with the public keys (a JWK set) in place of those of the provider, which is then never called; it is read again when it changes. Values: path of a file. Default: none: the keys come from the provider. */
   readonly keysFile?: string | undefined
-  /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519. Default: `RS256`. */
-  readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519'> | undefined
+  /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44. Default: `RS256`. */
+  readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'> | undefined
   /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
   readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
   /** Whether DPoP is switched off, accepted or required. Values: DISABLED, ALLOWED or REQUIRED. Default: ALLOWED. */
   readonly dpopMode?: 'DISABLED' | 'ALLOWED' | 'REQUIRED' | undefined
+  /** How the provider is asked about tokens (RFC 7662). */
   readonly introspection?: IntrospectionOptions | undefined
 }
 
@@ -56,6 +58,7 @@ export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> |
 
 /** Options in the shape of the configuration file. */
 export interface FileOptions {
+  /** The identity provider, and which of its tokens pass. */
   readonly idp?: {
     /** Host of the identity provider; it issues the tokens and publishes the keys. Values: host, optionally with :port; no scheme, path or user info. Default: required, unless IDP_ISSUER is set. */
     readonly domain?: string | undefined
@@ -65,17 +68,20 @@ export interface FileOptions {
     readonly issuer?: string | undefined
     /** Address of the signing keys; if it is set, there is no discovery. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
     readonly jwksUri?: string | undefined
-    /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519. Default: `RS256`. */
-    readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519'> | undefined
+    /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44. Default: `RS256`. */
+    readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'> | undefined
     /** File with the public keys (a JWK set) in place of those of the provider, which is then never called; it is read again when it changes. Values: path of a file. Default: none: the keys come from the provider. */
     readonly keysFile?: string | undefined
     /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
     readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
+    /** How the provider is asked about tokens (RFC 7662). */
     readonly introspection?: IntrospectionOptions | undefined
     /** Scopes that bring others along: a token with the first one is judged as if it had the others too. Values: map from a scope to a list of scopes, without circles. Default: none. */
     readonly scopeImplies?: Readonly<Record<string, string | readonly string[]>> | undefined
     /** Several issuers, each with settings of its own; what an entry leaves out is taken from the setting of that name beside the list. Values: list of 1 to 50 objects with issuer or domain, and with audience, jwksUri, keysFile, algs, scopeClaims, dpopMode or introspection where they differ; not beside idp.domain or idp.issuer. Default: none: one issuer, by idp.domain or idp.issuer. */
     readonly issuers?: readonly IssuerOptions[] | IssuerLookup | undefined
+    /** The most issuers of a function in `issuers` that are kept; each has keys of its own. Values: integer, 1 to 100000. Default: `5000`. */
+    readonly maxIssuers?: number | undefined
     /** Claim that the profile endpoint returns (only the service). Values: name with a namespace, such as https://example.com/team. Default: none: custom_claim is null. */
     readonly customClaim?: string | undefined
     /** Tolerance for exp and nbf of tokens. Values: integer, 0 to 300. Default: `5`. */
@@ -91,26 +97,29 @@ export interface FileOptions {
     /** How far in the future a proof may be. Values: integer, 0 or more. Default: `30`. */
     readonly dpopIatLeewaySeconds?: number | undefined
   } | undefined
+  /** The answers of the whole service. */
   readonly api?: {
     /** Which answers are given and which port is the default (only the service). Values: 1 or 2. Default: `1`. */
     readonly profile?: '1' | '2' | 1 | 2 | undefined
     /** Form of the bodies of errors (only the service). Values: default or detailed. Default: `default`. */
     readonly errorBody?: 'default' | 'detailed' | undefined
   } | undefined
+  /** Which proofs pass (RFC 9449). */
   readonly dpop?: {
-    /** Accepted signature algorithms of proofs. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519. Default: `ES256 ES384 EdDSA Ed25519 PS256 RS256`. */
-    readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519'> | undefined
+    /** Accepted signature algorithms of proofs. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44. Default: `ES256 ES384 EdDSA Ed25519 PS256 RS256`. */
+    readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'> | undefined
     /** Where used proofs are recorded; several instances must share a Redis. Values: memory, off, or a redis:// or rediss:// URL. Default: `memory`. */
     readonly replay?: string | undefined
-    /** Most used proofs that the memory store holds; if it is full, requests get 503; if one key has a quarter of them, its requests get 429. Values: integer, 1 to 100000000. Default: `2000000`. */
+    /** Maximum number of stored proofs; if it is full, requests get 503; if one key has a quarter of them, its requests get 429. Values: integer, 1 to 100000000. Default: `2000000`. */
     readonly replayMax?: number | undefined
     /** Whether a proof needs a nonce from this service. Values: off or required. Default: `off`. */
     readonly nonce?: 'off' | 'required' | undefined
     /** Whether the age of a proof (iat) is checked beside its nonce. Values: ignored or checked. Default: `ignored`. */
     readonly nonceIat?: 'ignored' | 'checked' | undefined
-    /** The first secret makes nonces, all of them verify nonces; every instance needs the same list. Values: list of one or more secrets, each at least 32 bytes in base64url. Default: random at start, with a warning. */
+    /** With a Redis store: the first secret makes nonces, all of them verify nonces, and every instance needs the same list; with `memory` it is not used, and a warning says so. Values: list of one or more secrets, each at least 32 bytes in base64url. Default: random at start; with a Redis store, with a warning. */
     readonly nonceSecret?: string | readonly string[] | undefined
   } | undefined
+  /** The address under which clients reach the app, and the peers that are believed. */
   readonly server?: {
     /** Identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` beside the audience. Values: https URL without user info, query or fragment. Default: the audience if it is an https URL, else PUBLIC_URL, else the address that the client used. */
     readonly resource?: string | undefined
@@ -124,6 +133,8 @@ export interface FileOptions {
     readonly publicUrl?: string | undefined
     /** Origins of browser applications that may call this API (only the service). Values: list of origins (scheme://host[:port], no path), or *. Default: none: CORS is off. */
     readonly corsOrigins?: string | readonly string[] | undefined
+    /** Headers that those applications may send beside Authorization, DPoP and Content-Type, and read beside WWW-Authenticate, DPoP-Nonce and Retry-After (only the service). Values: list of names of headers, without *. Default: none. */
+    readonly corsHeaders?: string | readonly string[] | undefined
     /** Most requests per minute of one client to guarded routes; each instance counts for itself. Values: off, or an integer, 1 or more. Default: `off`. */
     readonly rateLimit?: 'off' | number | undefined
     /** The /metrics endpoint (only the service). Values: on or off. Default: `on`. */
@@ -133,6 +144,8 @@ export interface FileOptions {
   } | undefined
   /** Makes the service the guard of other services; the sample routes under /api are then not served (only the service). Values: section with upstream, rules and more: docs/gate.md. Default: no gate. */
   readonly gate?: GateOptions | undefined
+  /** Refuses tokens that their provider, their user or an operator has taken back, from the moment at which any instance learns of it. Values: section with transmitters, logout or operators: docs/revocation.md. Default: off. */
+  readonly revocation?: RevocationOptions | undefined
 }
 
 /** Options under the names of the environment. */
@@ -145,8 +158,8 @@ export interface EnvironmentOptions {
   readonly IDP_ISSUER?: string | undefined
   /** Address of the signing keys; if it is set, there is no discovery. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
   readonly IDP_JWKS_URI?: string | undefined
-  /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519. Default: `RS256`. */
-  readonly IDP_ALGS?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519'> | Text | undefined
+  /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44. Default: `RS256`. */
+  readonly IDP_ALGS?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'> | Text | undefined
   /** File with the public keys (a JWK set) in place of those of the provider, which is then never called; it is read again when it changes. Values: path of a file. Default: none: the keys come from the provider. */
   readonly IDP_KEYS_FILE?: string | undefined
   /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
@@ -183,17 +196,17 @@ export interface EnvironmentOptions {
   readonly IDP_DPOP_IAT_OFFSET_SECONDS?: number | Text | undefined
   /** How far in the future a proof may be. Values: integer, 0 or more. Default: `30`. */
   readonly IDP_DPOP_IAT_LEEWAY_SECONDS?: number | Text | undefined
-  /** Accepted signature algorithms of proofs. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519. Default: `ES256 ES384 EdDSA Ed25519 PS256 RS256`. */
-  readonly DPOP_ALGS?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519'> | Text | undefined
+  /** Accepted signature algorithms of proofs. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44. Default: `ES256 ES384 EdDSA Ed25519 PS256 RS256`. */
+  readonly DPOP_ALGS?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'> | Text | undefined
   /** Where used proofs are recorded; several instances must share a Redis. Values: memory, off, or a redis:// or rediss:// URL. Default: `memory`. */
   readonly DPOP_REPLAY?: string | undefined
-  /** Most used proofs that the memory store holds; if it is full, requests get 503; if one key has a quarter of them, its requests get 429. Values: integer, 1 to 100000000. Default: `2000000`. */
+  /** Maximum number of stored proofs; if it is full, requests get 503; if one key has a quarter of them, its requests get 429. Values: integer, 1 to 100000000. Default: `2000000`. */
   readonly DPOP_REPLAY_MAX?: number | Text | undefined
   /** Whether a proof needs a nonce from this service. Values: off or required. Default: `off`. */
   readonly DPOP_NONCE?: 'off' | 'required' | Text | undefined
   /** Whether the age of a proof (iat) is checked beside its nonce. Values: ignored or checked. Default: `ignored`. */
   readonly DPOP_NONCE_IAT?: 'ignored' | 'checked' | Text | undefined
-  /** The first secret makes nonces, all of them verify nonces; every instance needs the same list. Values: list of one or more secrets, each at least 32 bytes in base64url. Default: random at start, with a warning. */
+  /** With a Redis store: the first secret makes nonces, all of them verify nonces, and every instance needs the same list; with `memory` it is not used, and a warning says so. Values: list of one or more secrets, each at least 32 bytes in base64url. Default: random at start; with a Redis store, with a warning. */
   readonly DPOP_NONCE_SECRET?: string | readonly string[] | Text | undefined
   /** Identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` beside the audience. Values: https URL without user info, query or fragment. Default: the audience if it is an https URL, else PUBLIC_URL, else the address that the client used. */
   readonly RESOURCE?: string | undefined
@@ -207,6 +220,8 @@ export interface EnvironmentOptions {
   readonly PUBLIC_URL?: string | undefined
   /** Origins of browser applications that may call this API (only the service). Values: list of origins (scheme://host[:port], no path), or *. Default: none: CORS is off. */
   readonly CORS_ORIGINS?: string | readonly string[] | Text | undefined
+  /** Headers that those applications may send beside Authorization, DPoP and Content-Type, and read beside WWW-Authenticate, DPoP-Nonce and Retry-After (only the service). Values: list of names of headers, without *. Default: none. */
+  readonly CORS_HEADERS?: string | readonly string[] | Text | undefined
   /** Most requests per minute of one client to guarded routes; each instance counts for itself. Values: off, or an integer, 1 or more. Default: `off`. */
   readonly RATE_LIMIT?: 'off' | number | undefined
   /** The /metrics endpoint (only the service). Values: on or off. Default: `on`. */

@@ -1,6 +1,7 @@
-import { nameThatWasMeant } from '../names.ts'
+import { nameThatWasMeant } from '../suggestion.ts'
 import { SettingsError } from './problems.ts'
 import type { EntriesSchema } from './setting-spec.ts'
+import type { HoldfastOptions, IssuerLookup } from './option-types.ts'
 import { hasMembers, membersUnder, SECTIONS, SETTING_BY_KEY } from './keys.ts'
 import { settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
@@ -15,6 +16,32 @@ export function ownOptions (given: object): object {
   if (typeof given !== 'object' || Array.isArray(given)) throw new SettingsError(['options: expected an object with sections such as idp, or with names of the environment'])
   const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...options } = given as Readonly<Record<string, unknown>>
   return options
+}
+
+/** Options without what belongs to a function in the place of the list of issuers, and that function with its limit, if there is one. */
+export interface TakenLookup {
+  readonly written: object
+  readonly lookUpIssuer: IssuerLookup | undefined
+  readonly maxIssuers: number | undefined
+}
+
+export const NO_LOOKUP: TakenLookup = { written: {}, lookUpIssuer: undefined, maxIssuers: undefined }
+
+// A table takes memory for all its places when it is made.
+const MOST_ISSUERS = 100_000
+
+/**
+ * Takes the function `idp.issuers`, and `idp.maxIssuers` that belongs to it, out of the options. The rest are settings.
+ * @throws SettingsError for a limit that is no integer from 1 to 100000
+ */
+export function takeIssuerLookup (options: HoldfastOptions): TakenLookup {
+  const { idp } = options
+  if (typeof idp?.issuers !== 'function') return { ...NO_LOOKUP, written: options }
+  const { issuers, maxIssuers, ...rest } = idp
+  if (maxIssuers !== undefined && !(Number.isInteger(maxIssuers) && maxIssuers >= 1 && maxIssuers <= MOST_ISSUERS)) {
+    throw new SettingsError([`idp.maxIssuers is ${JSON.stringify(maxIssuers)}; allowed: integer, 1 to ${MOST_ISSUERS}`])
+  }
+  return { written: { ...options, idp: rest }, lookUpIssuer: issuers, maxIssuers }
 }
 
 /**

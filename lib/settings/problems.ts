@@ -1,15 +1,19 @@
 import { inspect } from 'node:util'
-import { entryProblems, introspectionLacks } from './issuer-settings.ts'
+import { coversOpaque, entryProblems, introspectionLacks } from './issuer-settings.ts'
 import { entryPath, profileBreaches } from './security-profile.ts'
 import { isEntry } from './setting-spec.ts'
 import { memberKey, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
-import { findScopeCircle } from '../token/implied-scopes.ts'
-import type { ScopeImplications } from '../token/implied-scopes.ts'
+import { isVerifiable } from '../jose/public-key.ts'
+import { quoteSetting } from '../printable.ts'
+import { findScopeCircle } from '../requirement/implied-scopes.ts'
+import type { ScopeImplications } from '../requirement/implied-scopes.ts'
 
 /** Bad settings: one message with a line for each problem. */
 export class SettingsError extends Error {
+  /** For logs. */
   override readonly name = 'SettingsError'
+  /** One sentence for each setting that cannot be used. */
   readonly problems: readonly string[]
 
   constructor (problems: readonly string[]) {
@@ -28,8 +32,6 @@ export interface SchemaError {
   readonly instancePath: string
 }
 
-const MAX_SHOWN_CHARS = 200
-
 /** What is known of the sources of the values. */
 export interface SourceNotes {
   /** Nothing can be said about missing values. */
@@ -38,6 +40,8 @@ export interface SourceNotes {
   readonly places?: ReadonlyMap<string, string> | undefined
   /** A function of the application names the issuers. */
   readonly areIssuersAsked?: boolean
+  /** A function of the application says which peers are trusted. */
+  readonly arePeersAsked?: boolean
 }
 
 /**
@@ -51,9 +55,11 @@ export function describeProblems (values: RawSettings, errors: readonly SchemaEr
     ...(notes.isFileUnread ? [] : missing(values, notes)),
     ...issuerProblems(values, notes),
     ...introspectionProblems(values, notes),
+    ...opaqueProblems(values, notes),
+    ...algorithmProblems(values, notes),
     ...dpopContradictions(values),
     ...profileProblems(values, notes),
-    ...certificateProblems(values),
+    ...certificateProblems(values, notes),
     ...([...bad].some(path => path.startsWith('IDP_SCOPE_IMPLIES')) ? [] : scopeCircles(values)),
     ...wordsThatStandAlone(values)
   ]
@@ -64,10 +70,10 @@ function refused (values: RawSettings, [name, index, member]: readonly string[],
   const entries = values[name as SettingName]
   if (schema.type !== 'entries' || index === undefined) return `${held(values, name as SettingName)}; allowed: ${settingSpec(name as SettingName).allowed}`
   const entry = (entries as readonly RawSettings[])[Number(index)]
-  if (member === undefined) return placed(places, `${file}[${index}]`, `${file}[${index}] is ${shown(entry, false)}; allowed: an object`)
+  if (member === undefined) return placed(places, `${file}[${index}]`, `${file}[${index}] is ${quoteSetting(entry)}; allowed: an object`)
   const spec = settingSpec(member as SettingName)
   const path = `${file}[${index}].${memberKey(member as SettingName)}`
-  return placed(places, path, `${path} is ${spec.secret ? 'not usable (its value is not shown)' : shown(entry![member as SettingName], spec.schema.type === 'array')}; allowed: ${spec.allowed}`)
+  return placed(places, path, `${path} is ${spec.secret ? 'not usable (its value is not shown)' : quoteSetting(entry![member as SettingName], spec.schema.type === 'array')}; allowed: ${spec.allowed}`)
 }
 
 function placed (places: SourceNotes['places'], path: string, problem: string): string {
@@ -100,6 +106,31 @@ function introspectionProblems (values: RawSettings, { areIssuersAsked }: Source
   return introspectionLacks(values, {}).map(name => `${nameOf(name)} is not set; ${settingSpec(name).unset}`)
 }
 
+/** An opaque token names no issuer that a function could be asked about. */
+function opaqueProblems (values: RawSettings, { areIssuersAsked }: SourceNotes): string[] {
+  if (!areIssuersAsked) return []
+  const rest = '; allowed if a function names the issuers: off or jwt, because an opaque token names no issuer'
+  const beside = coversOpaque(values) ? [held(values, 'IDP_INTROSPECTION') + rest] : []
+  const entries = Array.isArray(values.IDP_ISSUERS) ? values.IDP_ISSUERS.filter(isEntry) as RawSettings[] : []
+  return [...beside, ...entries.filter(coversOpaque).map(({ IDP_INTROSPECTION }) => `introspection.for is ${quoteSetting(IDP_INTROSPECTION)}${rest}`)]
+}
+
+const TOO_LARGE = 'does not fit: a proof with its key and signature is larger than the 8 KiB that a proof may have; ML-DSA-44 fits'
+/** Why algorithms cannot be used, in words for after the name. */
+const LACKS: ReadonlyMap<unknown, string> = new Map([['ML-DSA-44', 'needs Node 24.7 or newer, and this Node cannot verify it'], ['ML-DSA-65', TOO_LARGE], ['ML-DSA-87', TOO_LARGE]])
+
+function algorithmProblems (values: RawSettings, { places }: SourceNotes): string[] {
+  const lacksOf = (algs: unknown): string[] => Array.isArray(algs) ? algs.filter(alg => LACKS.has(alg) && !isVerifiable(alg)).map(alg => `${alg} ${LACKS.get(alg)}`) : []
+  const entries = Array.isArray(values.IDP_ISSUERS) ? values.IDP_ISSUERS : []
+  return [
+    ...(['IDP_ALGS', 'DPOP_ALGS'] as const).flatMap(name => lacksOf(values[name]).map(lack => `${nameOf(name)}: ${lack}`)),
+    ...entries.flatMap((entry, index) => {
+      const path = entryPath('IDP_ALGS', index)
+      return lacksOf(isEntry(entry) && (entry as RawSettings).IDP_ALGS).map(lack => placed(places, path, `${path}: ${lack}`))
+    })
+  ]
+}
+
 function dpopContradictions (values: RawSettings): string[] {
   const { DPOP_ENABLED: enabled, DPOP_REQUIRED: required, IDP_DPOP_MODE: mode } = values
   const pairs: Array<[SettingName, SettingName, boolean]> = [
@@ -117,16 +148,16 @@ function profileProblems (values: RawSettings, { places }: SourceNotes): string[
     const rest = `, but ${nameOf('SECURITY_PROFILE')} is fapi2; allowed: ${allowed}`
     if (index === undefined) return held(values, name) + rest
     const path = entryPath(name, index)
-    return placed(places, path, `${path} is ${shown((values.IDP_ISSUERS as readonly RawSettings[])[index]![name], true)}${rest}`)
+    return placed(places, path, `${path} is ${quoteSetting((values.IDP_ISSUERS as readonly RawSettings[])[index]![name], true)}${rest}`)
   })
 }
 
 /** Anybody can send a header. */
-function certificateProblems (values: RawSettings): string[] {
+function certificateProblems (values: RawSettings, { arePeersAsked }: SourceNotes): string[] {
   const { CLIENT_CERTIFICATE: source, TRUST_PROXY: peers } = values
   const isHeader = source === 'client-cert' || source === 'nginx' || source === 'xfcc'
-  const isNobodyTrusted = peers === undefined || (Array.isArray(peers) && peers[0] === 'false')
-  return isHeader && isNobodyTrusted ? [`${held(values, 'CLIENT_CERTIFICATE')}, but ${nameOf('TRUST_PROXY')} trusts nobody: a certificate in a header counts only if a trusted proxy sends it`] : []
+  const trustsNoPeer = !arePeersAsked && (peers === undefined || (Array.isArray(peers) && peers[0] === 'false'))
+  return isHeader && trustsNoPeer ? [`${held(values, 'CLIENT_CERTIFICATE')}, but ${nameOf('TRUST_PROXY')} trusts no peer: a certificate in a header counts only if a trusted proxy sends it`] : []
 }
 
 /** The line for a service that looks for certificates on its sockets and does not end TLS. */
@@ -154,15 +185,5 @@ function nameOf (name: SettingName): string {
 
 function held (values: RawSettings, name: SettingName): string {
   const { secret, schema } = settingSpec(name)
-  return secret ? `${nameOf(name)} is not usable (its value is not shown)` : `${nameOf(name)} is ${shown(values[name], schema.type === 'array')}`
-}
-
-function shown (value: unknown, mayBeList: boolean): string {
-  // The value as it would be written in a variable. If no list is allowed, the fault is that the value is a list.
-  const isTextList = mayBeList && Array.isArray(value) && value.length > 0 && value.every(entry => typeof entry === 'string')
-  const text = JSON.stringify(isTextList ? value.join(' ') : value)
-  // The text before an @ may be a password.
-  const at = text.lastIndexOf('@')
-  const safe = at === -1 ? text : `"…${text.slice(at)}`
-  return safe.length > MAX_SHOWN_CHARS ? `${safe.slice(0, MAX_SHOWN_CHARS)}…` : safe
+  return secret ? `${nameOf(name)} is not usable (its value is not shown)` : `${nameOf(name)} is ${quoteSetting(values[name], schema.type === 'array')}`
 }

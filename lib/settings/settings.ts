@@ -2,6 +2,7 @@ import type { GateSettings } from '../gate/gate-settings.ts'
 import type { DpopMode } from '../scheme.ts'
 import { issuersOf, modeOfAll } from './issuer-settings.ts'
 import type { IssuerSettings } from './issuer-settings.ts'
+import type { RevocationSettings } from './revocation-settings.ts'
 import type { SettingValues } from './specs.ts'
 
 /** The validated values and the values that follow from them. */
@@ -15,6 +16,10 @@ export interface Settings extends SettingValues {
   readonly rateLimit: number | undefined
   /** The gate, if the service is one. */
   readonly gate: GateSettings | undefined
+  /** True if DPOP_NONCE_SECRET is set beside the replay store in memory. Then it is left out of the settings. */
+  readonly isNonceSecretUnused: boolean
+  /** Undefined if nothing can be revoked. */
+  readonly revocation: RevocationSettings | undefined
   /** Port that the process listens on. */
   readonly port: number
   /** Variables that look like settings but are not. */
@@ -22,15 +27,21 @@ export interface Settings extends SettingValues {
 }
 
 /** Derives the settings from validated values that are complete and do not contradict each other. */
-export function resolveSettings (values: SettingValues, gate: GateSettings | undefined, unknownVariables: readonly string[]): Settings {
+export function resolveSettings (values: SettingValues, { gate, revocation, unknownVariables }: Pick<Settings, 'gate' | 'revocation' | 'unknownVariables'>): Settings {
   const issuers = issuersOf(values)
+  // A nonce that another process accepts too, or this one after a restart, would let a proof pass there once more: its jti is recorded
+  // only here.
+  const isNonceSecretUnused = values.DPOP_REPLAY === 'memory' && values.DPOP_NONCE_SECRET !== undefined
   return Object.freeze({
     ...values,
+    DPOP_NONCE_SECRET: isNonceSecretUnused ? undefined : values.DPOP_NONCE_SECRET,
+    isNonceSecretUnused,
     issuers,
     dpopMode: modeOfAll(issuers, values),
     trustProxy: trustProxyOf(values.TRUST_PROXY),
     rateLimit: values.RATE_LIMIT === 'off' ? undefined : Number(values.RATE_LIMIT),
     gate,
+    revocation,
     port: values.PORT ?? defaultPort(values.API_PROFILE),
     unknownVariables
   })

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { parseConfigDocument } from './config-document.ts'
 import type { ConfigDocument, SettingOrigins } from './config-document.ts'
-import { nameThatWasMeant } from '../names.ts'
+import { nameThatWasMeant } from '../suggestion.ts'
 import { variableNames } from './specs.ts'
 import type { RawSettings } from './specs.ts'
 
@@ -23,6 +23,8 @@ export interface SourceFaults {
   readonly isFileUnread: boolean
   /** True if a function of the application names the issuers. */
   readonly areIssuersAsked?: boolean
+  /** A function of the application says which peers are trusted. */
+  readonly arePeersAsked?: boolean
   /** Where the file holds the parts of lists and of the gate, such as `idp.issuers[1].audience`, in words. */
   readonly places?: ReadonlyMap<string, string>
   /** Variables that begin as settings do, but neither are settings nor resemble one. They cause a warning. */

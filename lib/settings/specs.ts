@@ -97,7 +97,7 @@ export const SETTINGS = {
   IDP_INTROSPECTION_AUDIENCE_OPTIONAL: {
     file: 'idp.introspection.audienceOptional',
     environment: false,
-    about: 'whether an answer about an opaque token may leave out `aud`; then the provider alone must see to it that a token is for this API',
+    about: 'whether an answer about an opaque token may leave out `aud`; then only the provider ensures that a token is for this API',
     schema: { type: 'boolean', default: false },
     allowed: 'true or false'
   },
@@ -226,7 +226,7 @@ export const SETTINGS = {
   },
   DPOP_REPLAY_MAX: {
     file: 'dpop.replayMax',
-    about: 'most used proofs that the memory store holds; if it is full, requests get 503; if one key has a quarter of them, its requests get 429',
+    about: 'maximum number of stored proofs; if it is full, requests get 503; if one key has a quarter of them, its requests get 429',
     schema: { type: 'integer', minimum: 1, maximum: 100_000_000, default: 2_000_000 },
     allowed: 'integer, 1 to 100000000'
   },
@@ -244,10 +244,10 @@ export const SETTINGS = {
   },
   DPOP_NONCE_SECRET: {
     file: 'dpop.nonceSecret',
-    about: 'the first secret makes nonces, all of them verify nonces; every instance needs the same list',
+    about: 'with a Redis store: the first secret makes nonces, all of them verify nonces, and every instance needs the same list; with `memory` it is not used, and a warning says so',
     schema: { type: 'array', minItems: 1, items: { type: 'string', format: 'nonce-secret' } },
     allowed: 'list of one or more secrets, each at least 32 bytes in base64url',
-    unset: 'random at start, with a warning',
+    unset: 'random at start; with a Redis store, with a warning',
     secret: true
   },
   RESOURCE: {
@@ -292,6 +292,14 @@ export const SETTINGS = {
     example: ['https://app.example'],
     unset: 'none: CORS is off'
   },
+  CORS_HEADERS: {
+    file: 'server.corsHeaders',
+    about: 'headers that those applications may send beside Authorization, DPoP and Content-Type, and read beside WWW-Authenticate, DPoP-Nonce and Retry-After',
+    schema: { type: 'array', minItems: 1, items: { type: 'string', format: 'header-name' } },
+    allowed: 'list of names of headers, without *',
+    example: ['MCP-Protocol-Version', 'Mcp-Session-Id'],
+    unset: 'none'
+  },
   RATE_LIMIT: {
     file: 'server.rateLimit',
     about: 'most requests per minute of one client to guarded routes; each instance counts for itself',
@@ -326,6 +334,15 @@ export const SETTINGS = {
     allowed: 'section with upstream, rules and more: docs/gate.md',
     example: { upstream: 'http://127.0.0.1:3000', rules: [{ path: '/*', allow: 'token' }] },
     unset: 'no gate'
+  },
+  REVOCATION: {
+    environment: false,
+    file: 'revocation',
+    about: 'refuses tokens that their provider, their user or an operator has taken back, from the moment at which any instance learns of it',
+    schema: { type: 'tree' },
+    allowed: 'section with transmitters, logout or operators: docs/revocation.md',
+    example: { logout: { clientId: 'orders-app' } },
+    unset: 'off'
   },
   GATE_UPSTREAM: {
     file: null,

@@ -44,6 +44,15 @@ function replayOf (text: string): NonNullable<StartReport['replay']> {
   return { kind: 'redis', hosts: hostsOf(parseReplayUrl(text)) }
 }
 
+/** Where a proof is accepted at most once, in one sentence. Undefined if there are no proofs. */
+export function replayPromise ({ dpopMode, DPOP_REPLAY, DPOP_NONCE }: Settings): string | undefined {
+  if (dpopMode === 'DISABLED') return undefined
+  if (DPOP_REPLAY === 'off') return 'A proof may be used again: DPOP_REPLAY is off'
+  if (DPOP_REPLAY !== 'memory') return 'A proof is accepted at most once by all instances that share the replay store'
+  if (DPOP_NONCE === 'required') return 'A proof is accepted at most once by all instances together, because a nonce is good only at the process that made it. The balancer must keep clients at their instance (docs/scaling.md)'
+  return 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/scaling.md)'
+}
+
 /** Returns one warning for each setting that can be used but that an operator should reconsider. Warnings hold no value. */
 export function startWarnings (settings: Settings): string[] {
   const { IDP_DOMAIN, dpopMode, trustProxy, PUBLIC_URL, unknownVariables } = settings
@@ -57,6 +66,11 @@ export function startWarnings (settings: Settings): string[] {
   if (dpopMode !== 'DISABLED' && trustProxy === false && PUBLIC_URL === undefined) {
     warnings.push('Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: a DPoP proof that was made for another name is accepted if the request has that name as its Host. ' +
       'An attacker who gets a client to call http://evil.example can use its token and its unused proofs here. Set PUBLIC_URL to the address that clients use')
+  }
+  if (settings.CORS_HEADERS && !settings.CORS_ORIGINS) warnings.push('CORS_HEADERS (server.corsHeaders) has no effect: CORS is off, because CORS_ORIGINS is not set')
+  if (settings.isNonceSecretUnused) {
+    warnings.push('DPOP_NONCE_SECRET (dpop.nonceSecret) is set beside DPOP_REPLAY=memory and is not used: every instance that has it would accept the same proof once more. ' +
+      'Remove it, or set DPOP_REPLAY to a Redis that all instances share')
   }
   return warnings
 }

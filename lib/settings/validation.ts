@@ -7,6 +7,7 @@
  * that a text is never taken for a value that the operator did not write.
  */
 
+import { isJsonObject } from '../jose/jws.ts'
 import type { FastifyEnvOptions } from '@fastify/env'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
@@ -16,9 +17,10 @@ import { withProfileDefaults } from './security-profile.ts'
 import type { SchemaError } from './problems.ts'
 import { isEntry } from './setting-spec.ts'
 import type { SettingSpec } from './setting-spec.ts'
-import { resolveIssuer } from './issuer-settings.ts'
+import { issuersOf, resolveIssuer } from './issuer-settings.ts'
 import type { IssuerSettings } from './issuer-settings.ts'
 import { resolveSettings } from './settings.ts'
+import type { ParsedRevocation } from './revocation-settings.ts'
 import type { Settings } from './settings.ts'
 import { settingsFromOptions } from './options.ts'
 import type { SourceFaults } from './sources.ts'
@@ -63,10 +65,9 @@ function typedList (value: unknown): unknown {
 }
 
 function typedLists (value: unknown): unknown {
-  return isMap(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
+  return isJsonObject(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
 }
 
-const isMap = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value)
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
 
 /** The options for @fastify/env. */
@@ -114,9 +115,16 @@ export async function validateSettings (raw: RawSettings, check: CheckValues, fa
   }
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
   const gate = isGate(values) ? (await import('../gate/gate-settings.ts')).parseGate(values.GATE, faults.places, values.GATE_UPSTREAM) : undefined
-  const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults), ...gate?.problems ?? []]
+  const revocation = values.REVOCATION === undefined ? undefined : await readRevocation(values, validated, faults)
+  const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults), ...gate?.problems ?? [], ...revocation?.problems ?? []]
   if (problems.length > 0) throw new SettingsError(problems)
-  return resolveSettings(validated!, gate?.settings, faults.unknownVariables)
+  return resolveSettings(validated!, { gate: gate?.settings, revocation: revocation?.settings, unknownVariables: faults.unknownVariables })
+}
+
+/** Loaded only where it is needed, as the gate is. */
+async function readRevocation ({ REVOCATION, DPOP_REPLAY, PUBLIC_URL }: RawSettings, validated: SettingValues | undefined, { places }: SourceFaults): Promise<ParsedRevocation> {
+  const { parseRevocation } = await import('./revocation-settings.ts')
+  return parseRevocation(REVOCATION, { issuers: validated && issuersOf(validated).map(({ issuer }) => issuer), replay: DPOP_REPLAY, publicUrl: PUBLIC_URL }, places)
 }
 
 /** Whether the settings make the service a gate. */
@@ -130,19 +138,21 @@ export function isGate ({ GATE, GATE_UPSTREAM }: RawSettings): boolean {
  */
 export function createIssuerReader (defaults: Settings): (record: object) => IssuerSettings {
   const judge = createAjv({ allErrors: true, meta: false, validateSchema: false, formats: FORMATS }).compile(schemaOf('IDP_ISSUERS'))
-  const { IDP_AUDIENCE, SECURITY_PROFILE, CLIENT_CERTIFICATE, TRUST_PROXY } = defaults
+  const { IDP_AUDIENCE, SECURITY_PROFILE, CLIENT_CERTIFICATE, IDP_INTROSPECTION, IDP_CLIENT_ID, IDP_CLIENT_SECRET, IDP_CLIENT_AUTH, IDP_CLIENT_KEY_FILE } = defaults
+  const beside = { IDP_AUDIENCE, SECURITY_PROFILE, CLIENT_CERTIFICATE, IDP_INTROSPECTION, IDP_CLIENT_ID, IDP_CLIENT_SECRET, IDP_CLIENT_AUTH, IDP_CLIENT_KEY_FILE }
 
   return record => {
     const { IDP_ISSUERS } = typedValues(settingsFromOptions({ idp: { issuers: [record] } }))
     judge(IDP_ISSUERS)
     const errors = (judge.errors ?? []).map(({ instancePath }) => ({ instancePath: `/IDP_ISSUERS${instancePath}` }))
-    const problems = describeProblems({ IDP_AUDIENCE, SECURITY_PROFILE, CLIENT_CERTIFICATE, TRUST_PROXY, IDP_ISSUERS }, errors, NO_FAULTS)
+    // Which peers are trusted was judged at the start.
+    const problems = describeProblems({ ...beside, IDP_ISSUERS }, errors, { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })
     if (problems.length > 0) throw new SettingsError(problems)
     return resolveIssuer((IDP_ISSUERS as RawSettings[])[0] as SettingValues, defaults)
   }
 }
 
-/** What the validator is told. A tree is judged elsewhere. */
+/** What the validator gets. A tree is judged elsewhere. */
 function schemaOf (name: SettingName): object {
   const { schema } = settingSpec(name)
   if (schema.type === 'tree') return {}

@@ -1,10 +1,12 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { IntrospectionAnswer, Introspector, IntrospectorState } from '../introspection/introspector.ts'
+import type { JsonObject } from '../jose/jws.ts'
+import type { Introspector, IntrospectorState } from '../introspection/introspector.ts'
 import { Refusal } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import { checkClaimsByRules, isAudienceMet, TOKEN_BINDINGS } from './jwt-checks.ts'
 import type { TokenClaims, TokenRules } from './jwt-checks.ts'
+import { verifyAnsweredKind } from './token-kind.ts'
 
 /** What is settled about a token once its issuer has been asked. */
 export interface Inquired<Settled> {
@@ -43,6 +45,8 @@ export interface InquiryOptions {
   readonly cacheSeconds: number
   /** Milliseconds of a clock that is never set back. */
   readonly nowMs: () => number
+  /** Unix seconds. */
+  readonly now: () => number
 }
 
 /** Made-up tokens must fill neither the memory nor the provider with questions. */
@@ -55,12 +59,12 @@ interface KeptRefusal {
 }
 
 export function createInquiry (options: InquiryOptions): Inquiry {
-  const { introspector, nowMs } = options
+  const { introspector, nowMs, now } = options
   const refusals = new LRUCache<string, KeptRefusal>({ max: MAX_REFUSALS })
   let hits = 0
   let misses = 0
 
-  function ask<Settled> (text: string, isStranger: boolean, { audience }: TokenRules, settle: (answer: IntrospectionAnswer) => Settled, done: InquiryDone<Settled>): void {
+  function ask<Settled> (text: string, isStranger: boolean, { audience }: TokenRules, settle: (answer: JsonObject) => Settled, ownExpiry: number, done: InquiryDone<Settled>): void {
     // What one audience refuses, another may accept.
     const key = hash('sha256', `${audience} ${text}`, 'base64url')
     const kept = refusals.get(key)
@@ -69,31 +73,39 @@ export function createInquiry (options: InquiryOptions): Inquiry {
       return done(new Refusal(kept.reason))
     }
     misses++
-    introspector.ask(text, isStranger).then(answer => {
+    introspector.ask(text, isStranger).then(({ claims, expiresAt: answerExpiry }) => {
       const untilMs = nowMs() + options.cacheSeconds * 1000
       let settled: Settled
       try {
-        settled = settle(answer)
+        if (!claims) throw new Refusal('token_inactive')
+        settled = settle(claims)
       } catch (error) {
         refusals.set(key, { reason: (error as Refusal).reason, untilMs: nowMs() + REFUSAL_MS })
         return done(error as Error)
       }
-      done(null, { settled, isCurrent: () => nowMs() < untilMs })
+      const expiresAt = Math.min(ownExpiry, answerExpiry, expiryIn(claims!))
+      done(null, { settled, isCurrent: () => nowMs() < untilMs && now() < expiresAt })
     }, done)
   }
 
   return {
     state: () => ({ ...introspector.state(), cache: { entries: refusals.size, hits, misses } }),
     close: introspector.close,
-    claimsOf: (text, isStranger, rules, now, done) => ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options), done),
+    claimsOf: (text, isStranger, rules, now, done) => ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options), Infinity, done),
     // Nobody makes up a JWT whose signature is right.
-    confirm: (text, rules, claims, done) => ask(text, false, rules, answer => verifyAgreement(claims, answer, rules), done)
+    confirm: (text, rules, claims, done) => ask(text, false, rules, answer => verifyAgreement(claims, answer, rules), claims.exp, done)
   }
 }
 
+/** When the token expires by an answer, in Unix seconds. The clock tolerance does not count: an expired token is asked about anew. */
+function expiryIn ({ exp = Infinity }: JsonObject): number {
+  return typeof exp === 'number' ? exp : -Infinity
+}
+
 /** @throws Refusal token_* */
-function opaqueClaims (answer: IntrospectionAnswer, rules: TokenRules, now: number, { audienceOptional }: InquiryOptions): TokenClaims {
-  if (!answer) throw new Refusal('token_inactive')
+function opaqueClaims (answer: JsonObject, rules: TokenRules, now: number, { audienceOptional }: InquiryOptions): TokenClaims {
+  // Without an audience, nothing else tells a refresh token from an access token.
+  verifyAnsweredKind(answer, answer.cnf, audienceOptional)
   // RFC 7662 section 2.2: `sub` may be missing, for example for a client that acts for itself.
   const claims = { iss: rules.issuer, ...answer, sub: answer.sub ?? answer.client_id }
   // The rules are those for JWTs, where these two are required.
@@ -102,10 +114,10 @@ function opaqueClaims (answer: IntrospectionAnswer, rules: TokenRules, now: numb
   return claims as unknown as TokenClaims
 }
 
-/** @throws Refusal token_inactive, token_contradicted */
-function verifyAgreement (claims: TokenClaims, answer: IntrospectionAnswer, rules: TokenRules): void {
-  if (!answer) throw new Refusal('token_inactive')
+/** @throws Refusal token_kind, token_binding_unusable, token_contradicted */
+function verifyAgreement (claims: TokenClaims, answer: JsonObject, rules: TokenRules): void {
   const { iss, sub, aud, cnf } = answer
+  verifyAnsweredKind(answer, cnf ?? claims.cnf, false)
   const doAgree = (iss === undefined || rules.issuers.includes(iss as string)) &&
     (sub === undefined || sub === claims.sub) &&
     (aud === undefined || isAudienceMet(aud, rules)) &&

@@ -27,14 +27,16 @@ export interface TokenIntrospection {
   readonly cacheSeconds: number
 }
 
-/** The issuers whose tokens pass. It chooses by the `iss` of a token, which nobody has verified yet. */
+/** The issuers whose tokens pass. It chooses by the `iss` of a token, which is not verified yet. */
 export interface IssuerTable {
-  /** The issuer with exactly this name, a last slash aside, or undefined. A promise if somebody else has to be asked. */
+  /** The issuer with exactly this name, a last slash aside, or undefined. A promise if the application has to be asked. */
   find (iss: string): TokenIssuer | undefined | Promise<TokenIssuer | undefined>
   /** The issuer of the tokens that are no JWTs. At most one issuer has such tokens. */
   readonly ofOpaque: TokenIssuer | undefined
   /** False if there may be issuers that are not at hand yet. */
   readonly isComplete: boolean
+  /** Notes that a token with this `iss` has passed all its checks. Anything else about a token may be made up. */
+  recordUse (iss: string): void
   /** The issuers at hand, for health and metrics. Their number is bounded. */
   all (): readonly TokenIssuer[]
   /** Starts to fetch keys in the background. */
@@ -55,6 +57,7 @@ export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable
     find: iss => bySpelling.get(iss),
     ofOpaque: issuers.find(({ introspection }) => introspection && introspection.covers !== 'jwt'),
     isComplete: true,
+    recordUse () {},
     all: () => issuers,
     start () {
       for (const { keys } of issuers) keys.start()

@@ -2,8 +2,9 @@ import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
 import type { CompactJws, JsonObject } from '../jose/jws.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { Refusal } from '../refusal.ts'
-import { shown } from '../shown.ts'
+import { printable } from '../printable.ts'
 import type { AccessTokenClaims } from './access-token-claims.ts'
+import { verifyKind } from './token-kind.ts'
 
 /** The claims as the checks see them: the ones with a meaning here, and any other by its name. */
 export type TokenClaims = AccessTokenClaims & JsonObject
@@ -25,7 +26,10 @@ export interface TokenPolicy {
   readonly algs: readonly JwsAlg[]
   /** Seconds by which clocks may differ. */
   readonly clockToleranceSeconds: number
-  /** The members of `cnf` that can be checked. A token that has any other one, or `cnf` without one of them, is refused. */
+  /**
+   * The bindings that can be checked. A token with the other one of `TOKEN_BINDINGS`, or with a `cnf` that has neither, is refused. Beside
+   * a binding, members of `cnf` without a meaning here are ignored.
+   */
   readonly bindings: readonly TokenBinding[]
   /** The bindings of which a token must have one. Undefined if it may have none. */
   readonly neededBindings?: readonly TokenBinding[] | undefined
@@ -68,6 +72,7 @@ export const TOKEN_CHECKS: readonly TokenCheck[] = [
   { name: 'typ', run: checkType },
   { name: 'crit', run: checkCritical },
   { name: 'kid', run: checkKeyId },
+  { name: 'kind', run: ({ claims }) => verifyKind(claims!) },
   { name: 'claims', run: checkClaims },
   { name: 'cnf', run: checkConfirmation },
   { name: 'aud', run: checkAudience },
@@ -85,7 +90,7 @@ export function issuerSpellings (issuer: string): readonly [string, string] {
 }
 
 const CHECKS_OF_ISSUER = TOKEN_CHECKS.slice(2)
-const CHECKS_OF_CLAIMS = TOKEN_CHECKS.filter(({ name }) => ['iss', 'claims', 'cnf', 'aud', 'time'].includes(name))
+const CHECKS_OF_CLAIMS = TOKEN_CHECKS.filter(({ name }) => ['iss', 'kind', 'claims', 'cnf', 'aud', 'time'].includes(name))
 
 /**
  * Runs only the checks of claims, for claims that did not come in a token.
@@ -94,12 +99,6 @@ const CHECKS_OF_CLAIMS = TOKEN_CHECKS.filter(({ name }) => ['iss', 'claims', 'cn
 export function checkClaimsByRules (claims: JsonObject, now: number, rules: TokenRules): void {
   const presented: PresentedToken = { text: '', now, claims }
   for (const check of CHECKS_OF_CLAIMS) check.run(presented, rules)
-}
-
-/** Whether a text is a JWT, good or bad. A token of any other form is opaque. */
-export function isJwt (text: string): boolean {
-  const jws = splitCompactJws(text)
-  return jws !== undefined && decodeJsonObject(jws.header) !== undefined
 }
 
 /**
@@ -119,8 +118,8 @@ export function unverifiedToken ({ header, claims }: PresentedToken): Unverified
 
 /** @param now Unix seconds. @throws Refusal token_expired, token_not_yet_valid (RFC 7519 sections 4.1.4 and 4.1.5). */
 export function verifyTokenTimes (claims: AccessTokenClaims, now: number, toleranceSeconds: number): void {
-  if (now >= claims.exp + toleranceSeconds) throw new Refusal('token_expired', { expected: `exp after ${Math.floor(now - toleranceSeconds)}`, found: claims.exp })
-  if (claims.nbf !== undefined && now < claims.nbf - toleranceSeconds) throw new Refusal('token_not_yet_valid', { expected: `nbf up to ${Math.floor(now + toleranceSeconds)}`, found: claims.nbf })
+  if (now >= claims.exp + toleranceSeconds) throw new Refusal('token_expired', { detail: { expected: `exp after ${Math.floor(now - toleranceSeconds)}`, found: claims.exp } })
+  if (claims.nbf !== undefined && now < claims.nbf - toleranceSeconds) throw new Refusal('token_not_yet_valid', { detail: { expected: `nbf up to ${Math.floor(now + toleranceSeconds)}`, found: claims.nbf } })
 }
 
 /** Splits and decodes a token. @throws Refusal token_malformed */
@@ -200,13 +199,13 @@ export function checkIssuer ({ claims }: PresentedToken, { issuer, issuers }: Pi
 
 /** @param issuers those that would have passed, as the settings name them */
 export function issuerRefusal (iss: string, issuers: readonly string[]): Refusal {
-  return new Refusal('token_issuer', { expected: shown([...issuers]), found: shown(iss) })
+  return new Refusal('token_issuer', { detail: { expected: printable([...issuers]), found: printable(iss) } })
 }
 
 function checkAudience ({ claims }: PresentedToken, rules: TokenRules): void {
   const { aud } = claims!
   // The claims were checked to hold a string or strings.
-  if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience', { expected: rules.audience, found: shown(aud as string | string[]) })
+  if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience', { detail: { expected: rules.audience, found: printable(aud as string | string[]) } })
 }
 
 /** Whether an `aud` names this API. */

@@ -1,13 +1,13 @@
 /**
  * Here @fastify/jwt checks the signature of access tokens, and nothing else: keys come from the provider's set, and jwt-checks.ts
  * judges header and claims. The package passes each token to fast-jwt and keeps one fast-jwt verifier for each key. It does so for every
- * accepted algorithm except `Ed25519`, a name that fast-jwt does not know: node:crypto verifies those.
+ * accepted algorithm except `Ed25519` and `ML-DSA-44`, which fast-jwt does not know: node:crypto verifies those.
  *
  * Each algorithm has a stand-in of its own, so the package never chooses between algorithms by the header of a token.
  *
  * The package is kept from the app and from its requests. If it were registered with the app, it would write the claims to
  * `request.user` as soon as the signature is right, before binding and proof are judged. It would also take names that the app may
- * need for its own @fastify/jwt. So it decorates a stand-in, and it verifies a candidate that nobody else sees.
+ * need for its own @fastify/jwt. So it decorates a stand-in, and it verifies a private candidate.
  */
 
 import type { FastifyInstance } from 'fastify'
@@ -34,6 +34,9 @@ interface Candidate {
 
 const MAX_VERIFIERS = 1000
 
+/** What the package knows. */
+type PackageAlg = Exclude<JwsAlg, 'Ed25519' | 'ML-DSA-44'>
+
 type RequestVerify = (this: Candidate, options: undefined, done: (error: Error | null) => void) => void
 
 /** Makes the function that checks signatures. For each algorithm it keeps the verifiers of at most `MAX_VERIFIERS` keys. */
@@ -42,18 +45,18 @@ export function createSignatureVerifier (): SignatureVerifier {
 
   return (token, pem, alg) => {
     let verifier = verifiers.get(alg)
-    if (!verifier) verifiers.set(alg, verifier = alg === 'Ed25519' ? verifyEd25519 : createAlgorithmVerifier(alg))
+    if (!verifier) verifiers.set(alg, verifier = alg === 'Ed25519' || alg === 'ML-DSA-44' ? verifyDirectly : createAlgorithmVerifier(alg))
     return verifier(token, pem)
   }
 }
 
-/** RFC 8037 section 3.1, RFC 9864 section 2.2. */
-function verifyEd25519 (token: string, pem: string): boolean {
+/** RFC 8037 section 3.1, RFC 9864 section 2.2, RFC 9964. */
+function verifyDirectly (token: string, pem: string): boolean {
   const end = token.lastIndexOf('.')
   return verify(null, Buffer.from(token.slice(0, end)), createPublicKey(pem), Buffer.from(token.slice(end + 1), 'base64url'))
 }
 
-function createAlgorithmVerifier (alg: JwsAlg): (token: string, pem: string) => boolean {
+function createAlgorithmVerifier (alg: PackageAlg): (token: string, pem: string) => boolean {
   let requestVerify = decorateStandIn(alg)
   let pems = new Set<string>()
 
@@ -78,7 +81,7 @@ function createAlgorithmVerifier (alg: JwsAlg): (token: string, pem: string) => 
 }
 
 /** The `jwtVerify` function that the package would add to requests. */
-function decorateStandIn (alg: JwsAlg): RequestVerify {
+function decorateStandIn (alg: PackageAlg): RequestVerify {
   let requestVerify: RequestVerify | undefined
   const standIn = {
     decorate () {},
@@ -89,7 +92,7 @@ function decorateStandIn (alg: JwsAlg): RequestVerify {
   }
   loadFastifyJwt()(standIn as unknown as FastifyInstance, {
     secret: { public: (candidate: unknown, _token: unknown, done: (error: null, key: string) => void) => done(null, (candidate as Candidate).pem) },
-    verify: { algorithms: [alg as Exclude<JwsAlg, 'Ed25519'>], ignoreExpiration: true, ignoreNotBefore: true, extractToken: (candidate: unknown) => (candidate as Candidate).token }
+    verify: { algorithms: [alg], ignoreExpiration: true, ignoreNotBefore: true, extractToken: (candidate: unknown) => (candidate as Candidate).token }
   }, done)
   return requestVerify!
 

@@ -1,11 +1,12 @@
 import type { SigningKey } from '../provider/key-source.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import { isOffered } from '../scheme.ts'
-import type { Scheme } from '../scheme.ts'
+import type { AuthScheme } from '../scheme.ts'
 import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
-import { checkByRules, isJwt, issuerRefusal, readPresentedToken, verifyTokenTimes } from './jwt-checks.ts'
+import { checkByRules, issuerRefusal, readPresentedToken, verifyTokenTimes } from './jwt-checks.ts'
 import type { PresentedToken, UnverifiedToken } from './jwt-checks.ts'
-import type { SignatureVerifier } from './jwt-signature.ts'
+import { isJwt } from './token-kind.ts'
+import type { SignerFinder } from './token-signer.ts'
 import type { TokenDone, TokenVerifier, VerifiedToken } from './token-verifier.ts'
 import type { VerifiedTokens } from './verified-tokens.ts'
 import { createVerifiedToken } from './verified-tokens.ts'
@@ -13,8 +14,10 @@ import { createVerifiedToken } from './verified-tokens.ts'
 export interface JwtVerifierOptions {
   /** Undefined if no provider is usable. Then every token is refused, and no call is made. */
   readonly issuers: IssuerTable | undefined
-  readonly verifySignature: SignatureVerifier
+  readonly findSigner: SignerFinder
   readonly verified: VerifiedTokens
+  /** Why a token that is valid by itself is refused all the same. Undefined if nothing can be revoked. */
+  readonly revocationOf?: ((token: VerifiedToken) => Refusal | undefined) | undefined
   readonly clockToleranceSeconds: number
 }
 
@@ -28,7 +31,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   /** One object for each key, shared by all tokens that the key has signed. */
   const trusts = new WeakMap<SigningKey, () => boolean>()
 
-  function verifyAnew (issuers: IssuerTable, text: string, scheme: Scheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void {
+  function verifyAnew (issuers: IssuerTable, text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void {
     if (issuers.ofOpaque && !isJwt(text)) return verifyOpaque(issuers.ofOpaque, text, scheme, known, now, done)
     const presented: PresentedToken = { text, now }
     let issuer: ReturnType<IssuerTable['find']>
@@ -41,7 +44,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     issuer.then(issuer => verifyByIssuer(issuer, presented, scheme, done), error => done(refusalOfIssuer(error, undefined)))
   }
 
-  function verifyByIssuer (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: Scheme, finish: TokenDone): void {
+  function verifyByIssuer (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: AuthScheme, finish: TokenDone): void {
     const done = issuer ? naming(issuer.issuer, finish) : finish
     let token: UnverifiedToken
     try {
@@ -53,7 +56,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   }
 
   /** @throws Refusal token_*, scheme_not_offered */
-  function checkUnverified (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: Scheme): UnverifiedToken {
+  function checkUnverified (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: AuthScheme): UnverifiedToken {
     if (!issuer) throw issuerRefusal(presented.claims!.iss as string, issuers!.all().map(({ issuer }) => issuer))
     if (!isOffered(scheme, issuer.dpopMode)) throw new Refusal('scheme_not_offered')
     return checkByRules(presented, issuer.rules)
@@ -77,7 +80,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   }
 
   function tryKeys (text: string, { alg, claims }: UnverifiedToken, { issuer, dpopMode, keys, scopeClaims }: TokenIssuer, candidates: readonly SigningKey[]): VerifiedToken | undefined {
-    const key = candidates.find(({ pem }) => options.verifySignature(text, pem, alg))
+    const key = candidates.length > 0 ? options.findSigner(text, candidates, alg) : undefined
     if (!key) return undefined
     const isTrusted = trusts.get(key) ?? (() => keys.isTrusted(key))
     trusts.set(key, isTrusted)
@@ -93,14 +96,14 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     })
   }
 
-  function verifyOpaque ({ issuer, rules, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: Scheme, known: VerifiedToken | undefined, now: number, finish: TokenDone): void {
+  function verifyOpaque ({ issuer, rules, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, finish: TokenDone): void {
     const done = naming(issuer, finish)
     if (!isOffered(scheme, dpopMode)) return done(new Refusal('scheme_not_offered'))
     const { inquiry, cacheSeconds } = introspection!
     inquiry.claimsOf(text, !known, rules, now, (error, inquired) => {
       if (!inquired) return done(error)
       const { settled: claims, isCurrent: isTrusted } = inquired
-      // The issuer may leave out `exp`. Then nobody knows more than its answer, which is asked for anew.
+      // The issuer may leave out `exp`. Then only its answer counts, which is asked for anew.
       const expiresAt = claims.exp ?? Math.floor(now) + cacheSeconds
       keep(createVerifiedToken({ text, claims, issuer, dpopMode, isTrusted, scopeClaims, expiresAt }), done)
     })
@@ -108,10 +111,18 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
 
   function keep (token: VerifiedToken, done: TokenDone): void {
     verified.keep(token)
+    pass(token, done)
+  }
+
+  /** Every token that passes comes by here: JWTs, opaque ones, and those that were verified before. */
+  function pass (token: VerifiedToken, done: TokenDone): void {
+    const refusal = options.revocationOf?.(token)
+    if (refusal) return naming(token.issuer, done)(refusal)
+    issuers!.recordUse(token.claims.iss)
     done(null, token)
   }
 
-  /** If nobody can tell now, the token stays: that it was good before is what sets it apart from one that is made up. */
+  /** If the issuer does not answer now, the token stays: that it was good before is what sets it apart from one that is made up. */
   function forgetRefused (known: VerifiedToken, done: TokenDone): TokenDone {
     return (error, token) => {
       if (error && (error as Refusal).statusCode !== 503) verified.forget(known)
@@ -127,7 +138,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
       if (!isOffered(scheme, known.dpopMode)) return naming(known.issuer, done)(new Refusal('scheme_not_offered'))
       if (!known.isTrusted()) return verifyAnew(issuers, text, scheme, known, now, forgetRefused(known, done))
       const refusal = timeRefusal(known, now, options.clockToleranceSeconds)
-      if (!refusal) return done(null, known)
+      if (!refusal) return pass(known, done)
       verified.forget(known)
       naming(known.issuer, done)(refusal)
     }

@@ -1,4 +1,4 @@
-import type { DpopMode, Scheme } from '../scheme.ts'
+import type { DpopMode, AuthScheme } from '../scheme.ts'
 import type { TokenClaims } from './jwt-checks.ts'
 
 /** What a token is bound to (RFC 7800): nothing, a key of the client, its certificate, or both. */
@@ -45,5 +45,5 @@ export interface TokenVerifier {
    * @param known the result of `known` for this text
    * @param now Unix seconds
    */
-  verify (text: string, scheme: Scheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void
+  verify (text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void
 }

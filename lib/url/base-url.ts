@@ -1,21 +1,21 @@
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
-import type { Authority, Origin, Scheme } from './http-url.ts'
+import type { Authority, HttpOrigin, HttpScheme } from './http-url.ts'
 import { originOf, parseWireAuthority, parseHttpUrl } from './http-url.ts'
 import { readForwardedUrl } from './forwarded.ts'
 import { memoize } from './memo.ts'
 import { escapeNonAscii, parsePrefix } from './path.ts'
-import type { TrustProxy } from './peer-trust.ts'
+import type { AppTrust, TrustProxy } from './peer-trust.ts'
 import { createPeerTrust } from './peer-trust.ts'
 
 /** The settings that decide the source of scheme, host and prefix. */
 export interface UrlSettings {
-  readonly trustProxy: TrustProxy
+  readonly trustProxy: TrustProxy | AppTrust
   readonly publicUrl: string | undefined
 }
 
 /** The address of the service as the client sees it: the part of a URL before our own path. */
-export interface BaseUrl extends Origin {
+export interface BaseUrl extends HttpOrigin {
   /** Empty, or plain path segments, each after a slash. */
   readonly prefix: string
   /** scheme://host and prefix, without a slash at the end. */
@@ -37,13 +37,13 @@ export const readHost = memoize<HostEntry>((text) => {
   return authority && { authority, http: baseOf('http', authority, ''), https: baseOf('https', authority, '') }
 }, MAX_HOSTS)
 
-function baseOf (scheme: Scheme, authority: Authority, prefix: string): BaseUrl {
+function baseOf (scheme: HttpScheme, authority: Authority, prefix: string): BaseUrl {
   const origin = originOf(scheme, authority)
   return { scheme, host: origin.host, prefix, href: origin.href + prefix }
 }
 
 function refuseHost (): never {
-  throw new Refusal('host_invalid', { header: 'host' })
+  throw new Refusal('host_invalid', { detail: { header: 'host' } })
 }
 
 function readBehindProxy (message: Message): BaseUrl {

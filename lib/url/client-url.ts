@@ -1,8 +1,8 @@
-import type { Scheme } from './http-url.ts'
+import type { HttpScheme } from './http-url.ts'
 
 /** The URL that the client used, without query and fragment, in normal form. */
 export interface RequestUrl {
-  readonly scheme: Scheme
+  readonly scheme: HttpScheme
   /** Holds the port if it is not the scheme's default. */
   readonly host: string
   /** Includes the prefix that a proxy took away. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../refusal.ts'
 import { parsePort, parseScheme, parseWireAuthority } from './http-url.ts'
-import type { Authority, Scheme } from './http-url.ts'
+import type { Authority, HttpScheme } from './http-url.ts'
 import { memoize } from './memo.ts'
 import { parsePrefixList } from './path.ts'
 
@@ -36,7 +36,7 @@ function parseForwarded (text: string): ForwardedElement | undefined {
 
 /** What a trusted proxy says about the URL that the client used. A member is undefined if the proxy does not say it. */
 export interface ForwardedUrl {
-  readonly scheme: Scheme | undefined
+  readonly scheme: HttpScheme | undefined
   readonly authority: Authority | undefined
   /** Used if neither `authority` nor the Host header names a port. */
   readonly port: number | undefined
@@ -50,7 +50,7 @@ const keptAuthority = memoize(parseWireAuthority, MAX_KEPT)
 const keptPrefix = memoize(parsePrefixList, MAX_KEPT)
 
 function refuse (header: string): never {
-  throw new Refusal('forwarded_invalid', { header })
+  throw new Refusal('forwarded_invalid', { detail: { header } })
 }
 
 type Parse<Piece> = (text: string) => Piece | undefined

@@ -4,7 +4,7 @@ import { domainToASCII } from 'node:url'
 import { escapeNonAscii, normalizeEscapes, removeDotSegments } from './path.ts'
 
 /** The schemes under which this service can be reached. */
-export type Scheme = 'http' | 'https'
+export type HttpScheme = 'http' | 'https'
 
 /** The two parts of an authority without user info (RFC 3986 section 3.2), in normal form. */
 export interface Authority {
@@ -15,14 +15,14 @@ export interface Authority {
 }
 
 /** Scheme and authority of a URL. `host` holds the port if it is not the scheme's default. */
-export interface Origin {
-  readonly scheme: Scheme
+export interface HttpOrigin {
+  readonly scheme: HttpScheme
   readonly host: string
   /** scheme://host */
   readonly href: string
 }
 
-const DEFAULT_PORTS: Readonly<Record<Scheme, number>> = { http: 80, https: 443 }
+const DEFAULT_PORTS: Readonly<Record<HttpScheme, number>> = { http: 80, https: 443 }
 
 // A DNS name has at most 253 characters. The same name may be longer if it is escaped or in another script.
 const MAX_HOST_CHARS = 255
@@ -32,7 +32,7 @@ const HOST_CHARS = /^[A-Za-z0-9._~-]+$/
 const HOST_CHARS_OR_IDN = /^[A-Za-z0-9._~\u0080-\uffff-]+$/
 
 /** `http` or `https` in any case (RFC 3986 section 3.1), or undefined. */
-export function parseScheme (text: string): Scheme | undefined {
+export function parseScheme (text: string): HttpScheme | undefined {
   const scheme = text.toLowerCase()
   return scheme === 'https' || scheme === 'http' ? scheme : undefined
 }
@@ -92,7 +92,7 @@ export function parseWireAuthority (text: string): Authority | undefined {
 }
 
 /** Puts scheme and authority together, without a default port (RFC 3986 section 6.2.3). */
-export function originOf (scheme: Scheme, authority: Authority): Origin {
+export function originOf (scheme: HttpScheme, authority: Authority): HttpOrigin {
   const { port = DEFAULT_PORTS[scheme] } = authority
   const host = port === DEFAULT_PORTS[scheme] ? authority.host : `${authority.host}:${port}`
   return { scheme, host, href: `${scheme}://${host}` }
@@ -100,7 +100,7 @@ export function originOf (scheme: Scheme, authority: Authority): Origin {
 
 /** An absolute http or https URL without query and fragment, in normal form. */
 export interface HttpUrl extends Authority {
-  readonly scheme: Scheme
+  readonly scheme: HttpScheme
   readonly path: string
 }
 
@@ -108,9 +108,9 @@ export interface HttpUrl extends Authority {
 export type HttpUrlFault = 'not_absolute' | 'user_info' | 'authority' | 'path'
 
 /** The parts of an absolute http or https URL as they were written. The authority ends at the first `/`, `?` or `#` (RFC 3986 section 3.2). */
-export function splitHttpUrl (text: string): { scheme: Scheme, authority: string, rest: string } | undefined {
+export function splitHttpUrl (text: string): { scheme: HttpScheme, authority: string, rest: string } | undefined {
   const [start = '', scheme, authority = ''] = /^(https?):\/\/([^/?#]*)/i.exec(text) ?? []
-  return scheme === undefined ? undefined : { scheme: scheme.toLowerCase() as Scheme, authority, rest: text.slice(start.length) }
+  return scheme === undefined ? undefined : { scheme: scheme.toLowerCase() as HttpScheme, authority, rest: text.slice(start.length) }
 }
 
 function normalizePath (path: string): string | undefined {

@@ -58,10 +58,10 @@ export function readTargetPath (target: string): string {
   // Nearly every path is in normal form: no escape, and no segment that begins with a dot.
   if (!/[^\u0021-\u007e]|[#%\\]|\/\./.test(path)) return path
   const char = /[^\u0021-\u007e]|[#\\]/.exec(path)?.[0]
-  if (char !== undefined) throw new Refusal('target_path', { cause: causeOf(char) })
+  if (char !== undefined) throw new Refusal('target_path', { detail: { cause: causeOf(char) } })
   const normalized = normalizeEscapes(path)
-  if (normalized === undefined) throw new Refusal('target_path', { cause: 'escape' })
-  if (DOT_SEGMENT.test(normalized)) throw new Refusal('target_path', { cause: 'dot_segment' })
+  if (normalized === undefined) throw new Refusal('target_path', { detail: { cause: 'escape' } })
+  if (DOT_SEGMENT.test(normalized)) throw new Refusal('target_path', { detail: { cause: 'dot_segment' } })
   return normalized
 }
 

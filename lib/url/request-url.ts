@@ -3,7 +3,7 @@ import { Refusal } from '../refusal.ts'
 import { createBaseUrlResolver, readHost } from './base-url.ts'
 import type { BaseUrl, UrlSettings } from './base-url.ts'
 import { originOf, parseHttpUrl, parseWireAuthority, splitHttpUrl } from './http-url.ts'
-import type { HttpUrl, Scheme } from './http-url.ts'
+import type { Authority, HttpUrl, HttpScheme } from './http-url.ts'
 import { readTargetPath } from './path.ts'
 import type { RequestUrl } from './client-url.ts'
 
@@ -66,21 +66,23 @@ function findCause (htu: HttpUrl, htuHost: string, url: RequestUrl): HtuCause {
  * `htu_invalid` with its `cause` if `htu` is not an absolute http or https URL or holds user info. Throws `htu_mismatch` with the
  * two URLs (bounded, without query) and the `cause` if `htu` is another URL.
  */
-export function compareHtu (htu: string, url: RequestUrl): void {
+export function verifyHtu (htu: string, url: RequestUrl): void {
   if (htu === url.href) return
   const parsed = parseHttpUrl(htu)
-  if (typeof parsed === 'string') throw new Refusal('htu_invalid', { cause: parsed })
+  if (typeof parsed === 'string') throw new Refusal('htu_invalid', { detail: { cause: parsed } })
   const { host, href } = originOf(parsed.scheme, parsed)
   if (href + parsed.path === url.href) return
   throw new Refusal('htu_mismatch', {
-    htu: shorten(href + parsed.path),
-    url: shorten(url.href),
-    cause: findCause(parsed, host, url)
+    detail: {
+      htu: shorten(href + parsed.path),
+      url: shorten(url.href),
+      cause: findCause(parsed, host, url)
+    }
   })
 }
 
 // Both are read under the scheme of the target, so either may leave out a default port.
-function isHostOf (message: Message, scheme: Scheme, authorityText: string): boolean {
+function isHostOf (message: Message, scheme: HttpScheme, authorityText: string): boolean {
   const target = parseWireAuthority(authorityText)
   const host = readHost(message.host ?? '')?.authority
   if (target === undefined || host === undefined) return false
@@ -90,11 +92,11 @@ function isHostOf (message: Message, scheme: Scheme, authorityText: string): boo
 // `http://host/path`, RFC 9112 section 3.2.2. The asterisk and a bare authority do not name a resource of this service.
 function readAbsoluteTarget (message: Message, base: BaseUrl, isFixedBase: boolean): string {
   const target = splitHttpUrl(message.target)
-  if (target === undefined) throw new Refusal('target_path', { cause: 'form' })
-  if (!isHostOf(message, target.scheme, target.authority)) throw new Refusal('target_authority', { cause: 'host' })
+  if (target === undefined) throw new Refusal('target_path', { detail: { cause: 'form' } })
+  if (!isHostOf(message, target.scheme, target.authority)) throw new Refusal('target_authority', { detail: { cause: 'host' } })
   // RFC 9110 section 7.4: an https target must not be answered if the client did not use https, unless PUBLIC_URL says so. A proxy that
   // ends TLS may write http.
-  if (target.scheme === 'https' && base.scheme === 'http' && !isFixedBase) throw new Refusal('target_authority', { cause: 'scheme' })
+  if (target.scheme === 'https' && base.scheme === 'http' && !isFixedBase) throw new Refusal('target_authority', { detail: { cause: 'scheme' } })
   return readTargetPath(target.rest) || '/'
 }
 
@@ -115,14 +117,13 @@ export function createRequestUrlResolver (settings: UrlSettings): (message: Mess
 }
 
 /**
- * Reads an absolute http or https URL that a trusted proxy has told, as the URL that the client used. Query and fragment are left out.
- * @throws Refusal host_invalid, target_path
+ * The URL that the client used, from what a trusted proxy tells of it. Each part has been read by its own grammar before they are joined,
+ * so that none can change where another begins.
+ * @param target it begins with its path. The query is left out
+ * @throws Refusal target_path
  */
-export function readToldUrl (text: string): RequestUrl {
-  const told = splitHttpUrl(text)
-  const authority = told && parseWireAuthority(told.authority)
-  if (!told || !authority) throw new Refusal('host_invalid', { header: 'original' })
-  const { scheme, host, href } = originOf(told.scheme, authority)
-  const path = readTargetPath(told.rest) || '/'
+export function joinRequestUrl (scheme: HttpScheme, authority: Authority, target: string): RequestUrl {
+  const { host, href } = originOf(scheme, authority)
+  const path = readTargetPath(target)
   return { scheme, host, path, href: href + path, ownPath: path }
 }

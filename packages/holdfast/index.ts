@@ -1,16 +1,31 @@
+import fp from 'fastify-plugin'
+import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
 import auth from '../../plugins/auth.ts'
+import tokenEnd from '../../plugins/token-end.ts'
+import revocation from '../../routes/revocation.ts'
+import appDocument from './app-document.ts'
 
-/** The guard as a Fastify plugin: `await app.register(holdfast, { idp: { domain, audience } })`. */
-export default auth
+/**
+ * The guard as a Fastify plugin: `await app.register(holdfast, { idp: { domain, audience } })`. With the section `revocation` it serves
+ * the endpoints under `/revocation`, too. If the app has @fastify/swagger, its document shows the guards.
+ */
+export default fp<HoldfastOptions>(async (app, options) => {
+  await app.register(auth, options)
+  await app.register(tokenEnd)
+  await app.register(appDocument)
+  await app.register(revocation)
+}, { name: 'holdfast-guard', fastify: '5.x' })
 /** Its interface is exported as a whole, so that `declare module 'holdfast' { interface AccessTokenClaims { ... } }` merges into it. */
 export * from '../../lib/token/access-token-claims.ts'
 export { Refusal, REFUSALS } from '../../lib/refusal.ts'
 export type { RefusalDetail, RefusalKind, RefusalReason } from '../../lib/refusal.ts'
 export { SettingsError } from '../../lib/settings/problems.ts'
 export type { EnvironmentOptions, FileOptions, HoldfastOptions, IntrospectionOptions, IssuerLookup, IssuerOptions } from '../../lib/settings/option-types.ts'
-export type { GateOptions, GateRuleOptions } from '../../lib/gate/gate-options.ts'
+export type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../lib/gate/gate-options.ts'
 export type {
-  AuthorizationDetail, ClaimRequirement, ClaimRule, ClaimValue, DetailRequirement, Predicate, RequiredScopes, Requirement, RequirementOptions
-} from '../../lib/guard/requirement.ts'
-export type { Scheme } from '../../lib/scheme.ts'
+  AnyScope, AuthorizationDetail, ClaimRequirement, ClaimRule, ClaimValue, DetailRequirement, Predicate, RequiredScopes, Requirement, RequirementOptions
+} from '../../lib/requirement/requirement.ts'
+export type { RegisteredClaims } from '../../lib/token/registered-claims.ts'
+export type { AuthScheme } from '../../lib/scheme.ts'
 export type { GuardHook, RequestAuth } from '../../plugins/auth.ts'
+export type { LogoutOptions, RevocationOptions, SecretOption, TransmitterOptions } from '../../lib/revocation/revocation-options.ts'

@@ -2,8 +2,9 @@ import { createRequire } from 'node:module'
 import type { FastifyPluginAsync } from 'fastify'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions } from '../../lib/settings/options.ts'
-import { kStandIns } from '../../lib/stand-ins.ts'
-import type { MayHaveStandIns } from '../../lib/stand-ins.ts'
+import { withTrustOf } from '../../lib/settings/app-trust.ts'
+import { kStandIns } from '../../lib/test-doubles.ts'
+import type { MayHaveStandIns } from '../../lib/test-doubles.ts'
 
 /** The packages of the service beside those of the guard: optional peers of this package. */
 const SERVICE_PACKAGES = ['@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client'] as const
@@ -20,7 +21,7 @@ const service: FastifyPluginAsync<HoldfastOptions> = async (app, options) => {
   if (missing.length > 0) throw new Error(`holdfast/service needs packages that are not installed: npm i ${missing.join(' ')}`)
   // Only the service loads it: it imports those packages.
   const { holdfast, readSettings } = await import('../../holdfast.ts')
-  const settings = await readSettings(settingsFromOptions(ownOptions(options)))
+  const settings = await readSettings(withTrustOf(app, settingsFromOptions(ownOptions(options))).options)
   const standIns = (options as MayHaveStandIns)[kStandIns]
   if (standIns) app.decorate(kStandIns, standIns)
   await app.register(holdfast, { settings })

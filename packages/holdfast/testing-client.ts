@@ -2,18 +2,31 @@ import { createHash, generateKeyPairSync, randomUUID, sign } from 'node:crypto'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 
 /** The two headers of a request by DPoP. */
-export type ProofHeaders = { readonly authorization: string, readonly dpop: string }
+export type ProofHeaders = {
+  /** The token, with the scheme DPoP. */
+  readonly authorization: string
+  /** The proof. */
+  readonly dpop: string
+}
 
 /** The app under test. */
 export interface InjectableApp {
+  /** Sends a request without a network, as Fastify's `inject` does. */
   inject (options: InjectOptions): Promise<LightMyRequestResponse>
 }
 
 /** A request for `app.inject`, or only its URL. */
-export type InjectedRequest = string | (InjectOptions & { readonly url: string })
+export type InjectedRequest = string | (InjectOptions & InjectedUrl)
+
+/** The URL of a request. */
+export interface InjectedUrl {
+  /** A path with its query, or an absolute URL. */
+  readonly url: string
+}
 
 /** A client that holds a bound token and its key. */
 export interface TestClient {
+  /** The access token, bound to the key. */
   readonly token: string
   /** RFC 7638 thumbprint of the key. */
   readonly jkt: string
@@ -37,7 +50,7 @@ export interface TestClientOptions {
   readonly tokenFor: (jkt: string) => string
 }
 
-/** The host that `inject` names if nobody says another. */
+/** The default host of `inject`. */
 const INJECTED_ORIGIN = 'http://localhost'
 
 export function createTestClient ({ publicUrl, now, tokenFor }: TestClientOptions): TestClient {

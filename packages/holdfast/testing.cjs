@@ -2,3 +2,4 @@
 const door = require('./dist/packages/holdfast/testing.js')
 
 exports.createTestIssuer = door.createTestIssuer
+exports.createTestTransmitter = door.createTestTransmitter

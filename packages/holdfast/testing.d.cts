@@ -3,3 +3,4 @@ import type * as door from './dist/packages/holdfast/testing.js' with { 'resolut
 
 export type * from './dist/packages/holdfast/testing.js' with { 'resolution-mode': 'import' }
 export declare const createTestIssuer: typeof door.createTestIssuer
+export declare const createTestTransmitter: typeof door.createTestTransmitter

@@ -12,7 +12,7 @@ const EMPTY: Ledger = { entries: [], windows: [], accepted: [], arrived: [] }
 
 t.test('A ledger in order has no violation.', async t => {
   const entries = [GOOD, HOSTILE, { ...GOOD, outcome: '503', jti: 'b' }]
-  t.same(sumUp({ ...EMPTY, entries, windows: [WINDOW], accepted: ['a'], arrived: [{ kind: 'good', id: '1' }, { kind: 'good', id: '2' }] }), {
+  t.strictSame(sumUp({ ...EMPTY, entries, windows: [WINDOW], accepted: ['a'], arrived: [{ kind: 'good', id: '1' }, { kind: 'good', id: '2' }] }), {
     requests: 3, good: 2, excused: 1, hostile: 1, copies: 0, acceptedProofs: 1, violations: []
   })
 })
@@ -29,7 +29,7 @@ t.test('One thing that is not as it must be is a violation.', async t => {
     ['a request has reached the upstream twice: 1', { arrived: [{ kind: 'good', id: '1' }, { kind: 'good', id: '1' }] }],
     ['a hostile request has reached the upstream', { arrived: [{ kind: 'hostile', id: '1' }] }]
   ]
-  for (const [expected, ledger] of rows) t.same(sumUp({ ...EMPTY, ...ledger }).violations, [expected])
+  for (const [expected, ledger] of rows) t.strictSame(sumUp({ ...EMPTY, ...ledger }).violations, [expected])
 })
 
 t.test('A fault excuses only what it touches, in its time, with its outcome.', async t => {
@@ -49,15 +49,15 @@ t.test('A plan follows from its seed, and has each fault before any comes again.
     return Array.from({ length: 12 }, () => steps.next().value)
   }
   const steps = take(1) as Array<{ fault: { name: string }, pauseMs: number, lastsMs: number }>
-  t.same(steps, take(1))
-  t.notSame(steps, take(2))
-  for (const from of [0, 4, 8]) t.same(steps.slice(from, from + 4).map(({ fault }) => fault.name).sort(), ['a', 'b', 'c', 'd'])
+  t.strictSame(steps, take(1))
+  t.strictNotSame(steps, take(2))
+  for (const from of [0, 4, 8]) t.strictSame(steps.slice(from, from + 4).map(({ fault }) => fault.name).sort(), ['a', 'b', 'c', 'd'])
   for (const { pauseMs, lastsMs } of steps) t.ok(lastsMs >= 100 && lastsMs <= 200 && pauseMs > 0)
 })
 
 t.test('An instance may grow by so much and no more.', async t => {
   const before = { descriptors: 30, timers: 5, heapMb: 30, rssMb: 120 }
   const after = { ...before, timers: before.timers + MAY_GROW.timers }
-  t.same(findGrown('a', before, after), [])
-  t.same(findGrown('a', before, { ...after, timers: after.timers + 1 }), ['timers of a have grown from 5 to 31'])
+  t.strictSame(findGrown('a', before, after), [])
+  t.strictSame(findGrown('a', before, { ...after, timers: after.timers + 1 }), ['timers of a have grown from 5 to 31'])
 })

@@ -1,12 +1,12 @@
 /** `npm run test:chaos -- --seconds 180 --seed 21`: see README.md. Ends with status 1 if anything was not as it must be. */
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../bench/options.js'
 import { nginxProgram } from '../helpers/nginx.ts'
 import { skipRedis } from '../helpers/redis.ts'
 import { runChaos } from './run.ts'
 import { show } from './show.ts'
 
-const { values } = parseArgs({ options: { seconds: { type: 'string', default: '180' }, seed: { type: 'string', default: '21' } } })
+const values = readOptions({ seconds: { type: 'string', default: '180' }, seed: { type: 'string', default: '21' } })
 const directory = join(import.meta.dirname, '..', '..', 'dist')
 
 if (skipRedis || nginxProgram === undefined) throw new Error('nginx and redis-server must be installed')

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
+import { containing } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
+import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { readCurlLine } from '../../cli/curl-line.ts'
 import { explain, readInput } from '../../cli/explain.ts'
@@ -8,13 +10,21 @@ import type { Tenant } from '../../cli/places.ts'
 import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import { ADVICE } from '../../explain/advice.ts'
+import { createNonces } from '../../lib/dpop/nonces.ts'
+import type { Nonces } from '../../lib/dpop/nonces.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { HTU_ADVICE } from '../../lib/url/request-url.ts'
 import { curlLine, curlOutput, harEntry, harFile, rawHead } from '../helpers/captures.ts'
 import type { Sent } from '../helpers/captures.ts'
+import { openRedisClient } from '../../lib/replay/redis/redis-link.ts'
+import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
+import { keyOf } from '../../lib/revocation/entry.ts'
+import { createRedisLog } from '../../lib/revocation/redis-log.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import { skipRedis, startRedis } from '../helpers/redis.ts'
 import type { Overrides } from '../helpers/issuer.ts'
 
 const url = 'https://api.example/api/private?page=2'
@@ -40,13 +50,13 @@ async function * streamOf (text: string): AsyncGenerator<Buffer> {
   yield Buffer.from(text)
 }
 
-interface World { input?: string, files?: Record<string, string>, env?: NodeJS.ProcessEnv, tenant?: Tenant, isTTY?: boolean }
+interface World { input?: string, files?: Record<string, string>, env?: NodeJS.ProcessEnv, tenant?: Tenant, isTTY?: boolean, program?: string }
 interface Shown { code: number, text: string }
 
-async function run (argv: string[], { input = '', files = {}, env = provider, tenant, isTTY = false }: World = {}): Promise<Shown> {
+async function run (argv: string[], { input = '', files = {}, env = provider, tenant, isTTY = false, program }: World = {}): Promise<Shown> {
   let text = ''
   const readFile = (path: string): string | undefined => path === 'jwks.json' ? keySet : files[path]
-  const code = await explain(argv, { env, out: { write: (part) => { text += part }, isTTY }, readFile, input: streamOf(input), tenants: tenant === undefined ? [] : [tenant], now })
+  const code = await explain(argv, { env, out: { write: (part) => { text += part }, isTTY }, readFile, input: streamOf(input), tenants: tenant === undefined ? [] : [tenant], now, program })
   return { code, text }
 }
 
@@ -59,11 +69,11 @@ t.test('Of an accepted request every check is shown as passed, from a file and w
   const asked = issuer.requests.length
   const { code, text } = await run([...OFFLINE, 'captured.txt'], { files: { 'captured.txt': curl('1.1', bearer()) } })
   t.equal(code, 0)
-  t.same([...new Set(Object.values(outcomes(text)))], ['passed'])
+  t.strictSame([...new Set(Object.values(outcomes(text)))], ['passed'])
   t.match(text, /\nVerdict\n {2}Accepted\.\n$/)
   const bound = await run(OFFLINE, { input: curl('1.1', dpop()) })
   t.equal(bound.code, 0)
-  t.match(outcomes(bound.text), { 'proof.htu': 'passed', 'proof.signature': 'passed', 'proof.replay': 'not checked', requirement: 'passed' })
+  t.hasStrict(outcomes(bound.text), { 'proof.htu': 'passed', 'proof.signature': 'passed', 'proof.replay': 'not checked', requirement: 'passed' })
   t.match(bound.text, /No check failed\.\n {2}Not checked: proof\.replay\.\n$/, 'what only the service can know is not claimed')
   t.match(bound.text, /URL of the request +https:\/\/api\.example\/api\/private\n/)
   t.equal(issuer.requests.length, asked, 'nothing was fetched')
@@ -88,8 +98,8 @@ t.test('Every form of a capture tells the same, of a good request and of a bad o
     const shown = [good, bad].map(async (parts) => run(argv, { input: '\ufeff' + form(parts) }))
     const [accepted, refused] = (await Promise.all(shown)).map(({ code, text }) => ({ code, ...JSON.parse(text) }))
     t.ok(Math.abs(accepted.judgedAt - now) < 60, title)
-    t.match(accepted, { code: 0, request: { method: 'GET', target: '/api/private?page=2', encrypted: true }, explanation: { verdict: 'accepted', notChecked: ['proof.replay'] } }, title)
-    t.match(refused, { code: 1, explanation: { refusal: { reason: 'htu_mismatch', detail: { cause: 'scheme' }, cure: HTU_ADVICE.scheme } } }, title)
+    t.hasStrict(accepted, { code: 0, request: { method: 'GET', target: '/api/private?page=2', encrypted: true }, explanation: { verdict: 'accepted', notChecked: ['proof.replay'] } }, title)
+    t.hasStrict(refused, { code: 1, explanation: { refusal: { reason: 'htu_mismatch', detail: { cause: 'scheme' }, cure: HTU_ADVICE.scheme } } }, title)
   }
 })
 
@@ -123,8 +133,8 @@ t.test('Each kind of failure is named, with the values compared and the cure.', 
     t.equal(code, 1, expected)
     t.equal(failed(text), check, expected)
     t.equal(reason(text), expected)
-    t.match(text, REFUSALS[expected].description)
-    t.match(text, ADVICE[expected].cure)
+    t.match(text, containing(REFUSALS[expected].description))
+    t.match(text, containing(ADVICE[expected].cure))
     t.match(text, says, expected)
   }
 })
@@ -135,15 +145,15 @@ t.test('An opaque token is explained, and its issuer is asked only if that is to
   issuer.introspection = { active: true, sub: 'ada', aud: AUDIENCE, scope: 'read:messages' }
   const before = issuer.requests.length
   const unasked = await run([...OFFLINE, '--url', url, 'request'], { files, env })
-  t.match(unasked, { code: 0, text: /This tool was not told to ask/ })
+  t.match(unasked, { code: 0, text: /This tool asks only with --introspect/ })
   t.equal(issuer.requests.length, before)
   const asked = await run([...OFFLINE, '--introspect', '--url', url, 'request'], { files, env })
   t.match(asked, { code: 0, text: /sub +ada\n/ })
   issuer.introspection = { active: false }
   const refused = await run([...OFFLINE, '--introspect', '--url', url, 'request'], { files, env })
-  t.same([refused.code, reason(refused.text)], [1, 'token_inactive'])
-  t.notMatch(refused.text, 'hunter2')
-  t.match(await run(['--introspect', '--offline', 'request'], { files, env }), { code: 1, text: /--introspect asks the issuer, and --offline asks nobody/ })
+  t.strictSame([refused.code, reason(refused.text)], [1, 'token_inactive'])
+  t.notMatch(refused.text, containing('hunter2'))
+  t.match(await run(['--introspect', '--offline', 'request'], { files, env }), { code: 1, text: /--introspect asks the issuer, and --offline makes no calls/ })
 })
 
 t.test('Keys come from the provider where none are given, and from the local tenant where no provider is named.', async (t) => {
@@ -160,7 +170,7 @@ t.test('Keys come from the provider where none are given, and from the local ten
   const to = 'http://localhost:8000/api/private'
   const captured: Partial<Sent> = { url: to, lines: [['Authorization', `DPoP ${token}`], ['DPoP', await createProof(key, { method: 'GET', url: to, token: token!, nonce: 'n', iat: now })]] }
   const real = await run([], { input: curl('1.1', captured), env: {}, tenant })
-  t.match(outcomes(real.text), { 'token.signature': 'passed', 'proof.signature': 'passed', 'proof.nonce': 'not checked' }, 'the settings of its API hold')
+  t.hasStrict(outcomes(real.text), { 'token.signature': 'passed', 'proof.signature': 'passed', 'proof.nonce': 'not checked' }, 'the settings of its API hold')
   t.match((await run(['--set', 'IDP_AUDIENCE=other'], { input: curl('1.1', captured), env: {}, tenant })).text, /Refused: token_audience/, 'and a flag wins over them')
   const nobody = await run([], { input: curl('1.1', captured), env: {} })
   t.match(nobody.text, /No setting names a provider \(IDP_DOMAIN\)[^]*Not checked: token\.iss, token\.aud, token\.key, token\.signature, proof\.replay\./)
@@ -186,7 +196,7 @@ t.test('What is not known is not checked, and the rest is.', async (t) => {
 
 t.test('It judges at the time of the capture, or at that which is said.', async (t) => {
   const input = curl('1.1', dpop())
-  t.match((await run(OFFLINE, { input })).text, 'Checked as of the time of the capture')
+  t.match((await run(OFFLINE, { input })).text, containing('Checked as of the time of the capture'))
   const late = String(now + 400)
   t.equal(reason((await run([...OFFLINE, '--at', late], { input })).text), 'iat_too_old')
   t.equal(reason((await run([...OFFLINE, '--at', new Date((now + 400) * 1000).toISOString()], { input })).text), 'iat_too_old')
@@ -200,8 +210,24 @@ t.test('What the answer tells is held against what the checks say.', async (t) =
     const other = await run(OFFLINE, { input: form({ ...bearer(), answered: [401, challenge] }) })
     t.match(other.text, /answer was 401, with the reason token_audience\.\n.*come to another result/)
     const same = await run([...OFFLINE, '--set', 'IDP_AUDIENCE=other'], { input: form({ ...bearer(), answered: [401, challenge] }) })
-    t.match(same.text, 'the reason token_audience.')
-    t.notMatch(same.text, 'another end')
+    t.match(same.text, containing('the reason token_audience.'))
+    t.notMatch(same.text, containing('another end'))
+  }
+})
+
+t.test('That another instance made the nonce is told from a capture that holds the nonce of the answer.', async (t) => {
+  const [asked, other] = [1, 2].map((byte) => createNonces([Buffer.alloc(32, byte)], 'process')) as [Nonces, Nonces]
+  const challenge = `DPoP error="use_dpop_nonce", error_description="${REFUSALS.nonce_of_another_instance.description}", algs="ES256"`
+  const required = [...OFFLINE, '--set', 'DPOP_NONCE=required']
+  for (const form of [har, (parts: Partial<Sent>) => curl('1.1', parts), (parts: Partial<Sent>) => curl('2', parts)]) {
+    const moved = await run(required, { input: form({ ...dpop({ nonce: other.current(now) }), answered: [401, challenge, asked.current(now)] }) })
+    t.strictSame([reason(moved.text), failed(moved.text)], ['nonce_of_another_instance', 'proof.nonce'])
+    t.match(moved.text, /with the reason nonce_of_another_instance\./)
+    t.notMatch(moved.text, /come to another result/)
+    const stayed = await run(required, { input: form({ ...dpop({ nonce: asked.current(now - 60) }), answered: [200, undefined, asked.current(now)] }) })
+    t.strictSame([reason(stayed.text), outcomes(stayed.text)['proof.nonce']], [undefined, 'not checked'])
+    const untold = await run(required, { input: form({ ...dpop({ nonce: other.current(now) }), answered: [200] }) })
+    t.strictSame([reason(untold.text), outcomes(untold.text)['proof.nonce']], [undefined, 'not checked'])
   }
 })
 
@@ -307,7 +333,7 @@ t.test('What is no request is told so, with an example; what is around one is no
 
 t.test('Much of anything gives a short report, and too much is refused.', async (t) => {
   const lines = await run(OFFLINE, { input: 'GET /api/private\n' + 'no header here\n'.repeat(200_000) })
-  t.match(lines.text, '199988 more like these could not be read.')
+  t.match(lines.text, containing('199988 more like these could not be read.'))
   t.ok(lines.text.length < 10_000)
   const headers = await run(OFFLINE, { input: raw(bearer()).trimEnd() + '\r\nHost: a'.repeat(100_000) })
   t.match(headers.text, /2000 header lines or more/)
@@ -355,5 +381,51 @@ t.test('What cannot be done is said in a line, without a stack.', async (t) => {
   }
   const help = await run(['--', '--help'])
   t.equal(help.code, 0)
-  t.match(help.text, /curl -v/)
+  t.match(help.text, /curl -v[^]* 2>&1 \| npm run explain -- -\n[^]*the local tenant of `npm run dev` is used\.\n/)
+  const packaged = await run(['--help'], { program: 'holdfast' })
+  t.equal(packaged.code, 0)
+  t.match(packaged.text, /curl -v[^]* 2>&1 \| holdfast explain -\n[^]*If no setting names a provider, issuer, audience and signature of a token are not checked\.\n/)
+  t.notMatch(packaged.text, containing('npm run'))
+})
+
+t.test('An issuer that calls itself otherwise is named as it does.', async (t) => {
+  const here = issuer.url.replace('127.0.0.1', 'localhost')
+  const { text } = await run([], { input: curl('1.1', sent({ lines: [['Authorization', `Bearer ${issuer.token({ iss: here })}`]] })), env: { ...provider, IDP_ISSUER: here } })
+  t.match(text, containing(`- The keys of ${here} could not be fetched: discovery_issuer: expected ${here}, found ${issuer.url}.\n`))
+})
+
+t.test('What has been revoked is read from the store of the settings; the memory of a service cannot be read.', async (t) => {
+  const config = (revocation: string): World => ({ files: { 'config.yaml': `revocation:\n  operators: { scope: revoke }\n${revocation}` }, input: curl('1.1', bearer()) })
+  const inMemory = await run(['--keys', 'jwks.json'], config(''))
+  t.strictSame([inMemory.code, outcomes(inMemory.text)['token.revocation']], [0, 'not checked'])
+  t.match(inMemory.text, containing('Only the running service knows what has been revoked: its store is the memory of the process.\n'))
+  const away = `127.0.0.1:${await freePort()}`
+  const outage = await run(['--keys', 'jwks.json'], config(`  store: redis://:hunter2@${away}\n`))
+  t.strictSame([outage.code, outcomes(outage.text)['token.revocation']], [0, 'not checked'])
+  t.match(outage.text, containing(`The store of revocations cannot be read: Redis at ${away}: `))
+  t.notMatch(outage.text, containing('hunter2'))
+  const offline = await run(['--offline'], config(`  store: redis://${away}\n`))
+  t.equal(outcomes(offline.text)['token.revocation'], 'not checked')
+})
+
+t.test('The event that has revoked a token is told from a Redis, as of the time of the capture.', { skip: skipRedis }, async (t) => {
+  const server = await startRedis(t)
+  const target = parseReplayUrl(`redis://127.0.0.1:${server.port}`)
+  const log = createRedisLog({ open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600, onEntry () {}, standing: () => [], onChange () {} })
+  t.teardown(() => log.close())
+  while (!log.state().isLoaded) await delay(10)
+  const common = { key: keyOf(['sid', issuer.url, 's1']), effect: 'end', at: now - 2, event: 'session-revoked', source: 'https://transmitter.example' } as const
+  const world = (lines: Sent): World => ({ files: { 'config.yaml': `revocation:\n  operators: { scope: revoke }\n  store: redis://127.0.0.1:${server.port}\n` }, input: curl('1.1', lines) })
+  const ofSession = bearer({ sid: 's1', iat: now - 5 })
+  await log.append([{ ...common, recordedAt: now - 1 }, { ...common, key: keyOf(['sub', issuer.url, 'u2']), effect: 'block', recordedAt: now - 1 }])
+  const { code, text } = await run(['--keys', 'jwks.json'], world(ofSession))
+  t.strictSame([code, failed(text), reason(text)], [1, 'token.revocation', 'token_revoked'])
+  t.match(text, containing(`revoked by  session-revoked from https://transmitter.example\n      at          ${now - 2} (${new Date((now - 2) * 1000).toISOString()}, 2 s ago)\n`))
+  t.equal(failed((await run(['--keys', 'jwks.json'], world(bearer({ sub: 'u2' })))).text), 'token.revocation')
+  t.equal(outcomes((await run(['--keys', 'jwks.json'], world(bearer({ sid: 's2' })))).text)['token.revocation'], 'passed')
+  t.equal(outcomes((await run(['--keys', 'jwks.json', '--at', String(now - 3)], world(ofSession))).text)['token.revocation'], 'passed', 'it was not recorded by then')
+  await server.command('DEL', '{holdfast:revocation}:log')
+  await server.command('SET', '{holdfast:revocation}:log', '1')
+  const broken = await run(['--keys', 'jwks.json'], world(ofSession))
+  t.match(broken.text, /The store of revocations cannot be read: Redis at 127\.0\.0\.1:\d+: WRONGTYPE/)
 })

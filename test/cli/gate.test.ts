@@ -44,10 +44,10 @@ async function run (argv: readonly string[], file?: string, given: NodeJS.Proces
 }
 
 t.test('A gate is started with the upstream of the option or of the file.', async t => {
-  t.match(await run(['--upstream', 'http://127.0.0.1:3000', '--port', '8100']), { code: 0, text: '', started: { port: '8100', address: undefined }, env: { GATE_UPSTREAM: 'http://127.0.0.1:3000' } })
-  t.match(await run(['--upstream', 'http://127.0.0.1:4000', '--address', '::1'], FILE), { code: 0, started: { port: undefined, address: '::1' }, env: { GATE_UPSTREAM: 'http://127.0.0.1:4000' } }, 'the option wins')
-  t.match(await run([], FILE), { code: 0, started: {} })
-  t.match(await run([], undefined, { GATE_UPSTREAM: 'http://127.0.0.1:3000' }), { code: 0, started: {} })
+  t.hasStrict(await run(['--upstream', 'http://127.0.0.1:3000', '--port', '8100']), { code: 0, text: '', started: { port: '8100', address: undefined }, env: { GATE_UPSTREAM: 'http://127.0.0.1:3000' } })
+  t.hasStrict(await run(['--upstream', 'http://127.0.0.1:4000', '--address', '::1'], FILE), { code: 0, started: { port: undefined, address: '::1' }, env: { GATE_UPSTREAM: 'http://127.0.0.1:4000' } }, 'the option wins')
+  t.hasStrict(await run([], FILE), { code: 0, started: {} })
+  t.hasStrict(await run([], undefined, { GATE_UPSTREAM: 'http://127.0.0.1:3000' }), { code: 0, started: {} })
   const { env } = await run([], FILE)
   t.notOk('GATE_UPSTREAM' in env)
 })
@@ -57,7 +57,7 @@ t.test('What cannot be done is said in a sentence, and nothing is started.', asy
     [[], /^Which service is to be guarded\? Say --upstream URL, or write a section gate/],
     [['--upsteam', 'http://a'], /^There is no option --upsteam; did you mean --upstream\?\nholdfast gate --help tells more\./],
     [['--upstream', 'http://a', '--port', '80000'], /^--port 80000 is not a port/],
-    [['--upstream', 'http://a', 'GET', '/a'], /^I do not know what to do with GET \/a\. Does --explain stand before it\?/],
+    [['--upstream', 'http://a', 'GET', '/a'], /^I do not know what to do with GET \/a\. Did you mean --explain\?/],
     [['--upstream', 'http://a', '--explain'], /^Say what to explain/],
     [['--upstream', 'http://a', '--explain', 'GET', '/a', '/b'], /^Say what to explain/],
     [['--upstream', 'http://a', '--explain', 'get', '/a'], /^There is no method get; did you mean GET\?/],
@@ -73,7 +73,7 @@ t.test('What cannot be done is said in a sentence, and nothing is started.', asy
   }
   t.match(await run(['--explain', '/a'], 'gate:\n  rules:\n    - pth: /a\n    - path: /b\n    - path: /b\nidp:\n  domian: a\n'), {
     code: 1,
-    text: /config\.yaml, line 7: unknown key "idp\.domian"[^]*config\.yaml, line 3: gate\.rules\[0\]\.pth is unknown; did you mean path\?[^]*gate\.rules\[0\] has no path[^]*config\.yaml, line 5: gate\.rules\[2\] is unreachable: all its requests belong to gate\.rules\[1\] \(config\.yaml, line 4\)/
+    text: /config\.yaml, line 7: unknown key "idp\.domian"[^]*config\.yaml, line 3: gate\.rules\[0\]\.pth is unknown; did you mean path\?[^]*gate\.rules\[0\] has no path[^]*config\.yaml, line 5: gate\.rules\[2\] \("[^"]*"\) is unreachable: all its requests belong to gate\.rules\[1\] \(config\.yaml, line 4\)/
   })
   const { code, text } = await run(['--help'])
   t.equal(code, 0)
@@ -147,7 +147,70 @@ t.test('If no rule holds, the reason is told.', async t => {
 })
 
 t.test('The service itself is started in the same way.', async t => {
-  t.match(await run(['--port', '0'], undefined, {}, start), { code: 0, started: { port: '0' } })
+  t.hasStrict(await run(['--port', '0'], undefined, {}, start), { code: 0, started: { port: '0' } })
   t.match(await run(['--prt', '1'], undefined, {}, start), { code: 1, text: /^There is no option --prt; did you mean --port\?/, started: undefined })
   t.match(await run(['now'], undefined, {}, start), { code: 1, text: /^I do not know what to do with now/, started: undefined })
+})
+
+const MCP_FILE = `gate:
+  upstream: http://127.0.0.1:3000
+  rules:
+    - path: /mcp
+      mcp: { tools: ['read_*'] }
+      scope: read
+    - path: /mcp
+      mcp: { tools: [delete_order] }
+      scope: [read, delete]
+    - path: /mcp
+      mcp: { methods: [tools/list] }
+    - path: /other
+      mcp: {}
+`
+
+t.test('The rule for a message of the Model Context Protocol is named, as the gate finds it.', async t => {
+  const explain = (...argv: string[]): Promise<Ran> => run(['--explain', ...argv], MCP_FILE)
+  const { code, text } = await explain('POST', '/mcp', '--mcp', 'tools/call', 'delete_order')
+  t.equal(code, 0)
+  t.equal(text, `
+POST /mcp, tools/call delete_order
+  gate.rules[1] (config.yaml, line 7) holds: path /mcp, methods POST, tools/call of delete_order
+
+Why
+  Of the rules for this path, it names the message most closely: a tool goes before a pattern, a longer pattern before a shorter one, that before a method, and that before the path alone.
+
+It asks for
+  a valid token
+  the scope read and delete
+
+The upstream gets
+  POST http://127.0.0.1:3000/mcp
+  X-Auth-Subject: the claim sub
+  X-Auth-Issuer: the issuer, as the settings name it
+  X-Auth-Scope: the scopes of the token
+  X-Auth-Client: the claim client_id, or azp
+  no Authorization, no DPoP
+
+The other rules
+  gate.rules[0] (config.yaml, line 4): path /mcp, methods POST, tools/call of read_*
+    another message
+  gate.rules[2] (config.yaml, line 10): path /mcp, methods POST, messages tools/list
+    another message
+  gate.rules[3] (config.yaml, line 12): path /other, all methods, messages
+    another path
+`)
+  const firstLines = async (...argv: string[]): Promise<unknown[]> => {
+    const { code, text } = await explain(...argv)
+    return [code, text.split('\n')[2]!.trim()]
+  }
+  t.strictSame(await firstLines('POST', '/mcp', '--mcp', 'tools/call', 'read_x'), [0, 'gate.rules[0] (config.yaml, line 4) holds: path /mcp, methods POST, tools/call of read_*'])
+  t.strictSame(await firstLines('POST', '/mcp', '--mcp', 'tools/list'), [0, 'gate.rules[2] (config.yaml, line 10) holds: path /mcp, methods POST, messages tools/list'])
+  t.strictSame(await firstLines('POST', '/mcp', '--mcp', 'tools/call', 'drop'), [1, 'No rule holds: 404, or 403 if a proxy asks. Where a rule of this path asks for a token, a request without one is 401.'])
+  t.strictSame(await firstLines('POST', '/mcp'), [1, 'The message in the body decides.'])
+  t.strictSame(await firstLines('GET', '/mcp'), [1, 'No rule holds: 404, or 403 if a proxy asks.'])
+  t.strictSame(await firstLines('POST', '/other', '--mcp', 'tools/call', 'x'), [0, 'gate.rules[3] (config.yaml, line 12) holds: path /other, all methods, messages'])
+  const said = async (...argv: string[]): Promise<string> => (await run(argv, MCP_FILE)).text.split('\n')[0]!
+  t.equal(await said('--explain', 'POST', '/mcp', '--mcp', 'tools/call'), 'A message tools/call names a tool: --mcp tools/call NAME')
+  t.equal(await said('--explain', 'POST', '/mcp', 'x'), 'Say what to explain, such as --explain GET /orders/7')
+  t.equal(await said('--explain', 'POST', '/mcp', 'x', 'y', '--mcp', 'tools/call'), 'Say what to explain, such as --explain GET /orders/7')
+  t.equal(await said('--mcp', 'tools/call'), '--mcp says which message --explain is about')
 })

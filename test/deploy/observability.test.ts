@@ -2,9 +2,11 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
 import { REFUSALS } from '../../lib/refusal.ts'
+import { VERIFICATION } from '../../lib/revocation/event-types.ts'
 import { startApp } from '../helpers/app.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { RECEIVER, startTransmitter } from '../helpers/revocation-site.ts'
 
 const read = (name: string): string => readFileSync(new URL(`../../deploy/observability/${name}`, import.meta.url), 'utf8')
 
@@ -57,10 +59,13 @@ t.before(async () => {
   // An encryption key beside that of the tokens is passed over, so that its reason is a label.
   issuer.keys.push({ ...issuer.keys[0]!, jwk: { ...issuer.keys[0]!.jwk, kid: 'enc', use: 'enc' } })
   issuer.introspection = { active: true }
-  const { url } = await startApp(t, issuer, { IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' })
+  const transmitter = await startTransmitter(t)
+  const REVOCATION = { transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push' }] }
+  const { url } = await startApp(t, issuer, { REVOCATION, IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) } })
+  await fetch(`${url}/revocation/events`, { method: 'POST', headers: { 'content-type': 'application/secevent+jwt' }, body: transmitter.set({ type: VERIFICATION }) })
   text = await (await fetch(`${url}/metrics`)).text()
 })
 

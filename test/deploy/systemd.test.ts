@@ -1,9 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { containing } from '../helpers/containing.ts'
 import { closeGraceDelay } from '../../start-options.ts'
 import { root } from '../helpers/documents.ts'
-import { unitText, valuesOf } from '../helpers/unit-file.ts'
+import { templateText, unitText, valuesOf } from '../helpers/unit-file.ts'
 
 /** What can be read from the unit. test/system/systemd.test.ts has systemd judge it. */
 
@@ -11,28 +12,39 @@ const manual = readFileSync(join(root, 'deploy/README.md'), 'utf8')
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
 
 t.test('The unit starts what npm start starts, and nothing between gets the signal.', async t => {
-  t.same(valuesOf('ExecStart'), [`/usr/bin/node node_modules/.bin/${scripts.start}`])
+  t.strictSame(valuesOf('ExecStart'), [`/usr/bin/node node_modules/.bin/${scripts.start}`])
   t.ok(existsSync(join(root, 'node_modules/.bin/fastify')))
-  t.same(valuesOf('KillSignal'), [], 'it is SIGTERM')
+  t.strictSame(valuesOf('KillSignal'), [], 'it is SIGTERM')
+})
+
+t.test('The unit for several instances differs in its port alone, which the service takes from the command line.', t => {
+  const parts = (text: string): string[] => text.split('\n').filter(line => !/^(#|Description=|ExecStart=)/.test(line))
+  t.strictSame(parts(templateText), parts(unitText))
+  t.strictSame(valuesOf('ExecStart', templateText), valuesOf('ExecStart').map(line => line.replace(' start ', ' start -p %i ')))
+  for (const port of ['8001', '8002']) {
+    t.match(manual, containing(`holdfast@${port}`))
+    t.match(readFileSync(join(root, 'deploy/nginx/instances.conf'), 'utf8'), containing(`server 127.0.0.1:${port} `))
+  }
+  t.end()
 })
 
 t.test('The process has the time that it needs to end, and is started again.', async t => {
   const [seconds = ''] = valuesOf('TimeoutStopSec')
   t.match(seconds, /^\d+$/)
   t.ok(Number(seconds) * 1000 > closeGraceDelay)
-  t.same(valuesOf('Restart'), ['always'])
-  t.same(valuesOf('StartLimitBurst'), ['5'], 'but not for ever')
+  t.strictSame(valuesOf('Restart'), ['always'])
+  t.strictSame(valuesOf('StartLimitBurst'), ['5'], 'but not for ever')
 })
 
 t.test('It runs as nobody, may do no more than it must, and can still run V8.', async t => {
   const must = { DynamicUser: 'yes', CapabilityBoundingSet: '', ProtectSystem: 'strict', ProtectHome: 'yes', PrivateDevices: 'yes', RestrictNamespaces: 'yes', LimitCORE: '0' }
-  for (const [directive, value] of Object.entries(must)) t.same(valuesOf(directive), [value], directive)
-  t.same(valuesOf('User'), [])
-  t.same(valuesOf('MemoryDenyWriteExecute'), [], 'V8 writes machine code')
+  for (const [directive, value] of Object.entries(must)) t.strictSame(valuesOf(directive), [value], directive)
+  t.strictSame(valuesOf('User'), [])
+  t.strictSame(valuesOf('MemoryDenyWriteExecute'), [], 'V8 writes machine code')
 })
 
 t.test('The manual puts everything where the unit looks for it.', async t => {
-  for (const path of [...valuesOf('WorkingDirectory'), ...valuesOf('EnvironmentFile')]) t.match(manual, path)
+  for (const path of [...valuesOf('WorkingDirectory'), ...valuesOf('EnvironmentFile')]) t.match(manual, containing(path))
   t.match(manual, /install -m 0600 \.env\.example \/etc\/holdfast\/holdfast\.env\n/)
   t.notMatch(unitText, /^Environment=(?!NODE_ENV=)/m, 'no setting stands in the unit')
 })

@@ -28,7 +28,7 @@ const statuses = ({ log }: RunningApp): unknown[] => log.filter(({ msg }) => msg
 /** The log line of a request is written once its answer has been sent. */
 async function expectStatuses (t: Test, running: RunningApp, expected: number[]): Promise<void> {
   for (let tries = 0; statuses(running).length < expected.length && tries < 6000; tries++) await new Promise(resolve => setTimeout(resolve, 5))
-  t.same(statuses(running), expected, `the service answered ${expected.join(', then ')}`)
+  t.strictSame(statuses(running), expected, `the service answered ${expected.join(', then ')}`)
 }
 
 /** Calls the API once, by the library's own means, with its one retry where it is told of a nonce. Rejects when refused. */
@@ -103,7 +103,7 @@ for (const [name, client] of Object.entries(CLIENTS)) {
       t.equal(await client.call(url, { bound: false }), 200, `Bearer, nonce ${nonce}`)
       t.equal(await client.call(url, { bound: true }), 200, `DPoP, nonce ${nonce}`)
       await expectStatuses(t, running, nonce === 'off' ? [200, 200] : [200, 401, 200])
-      t.same(running.reasons(), nonce === 'off' ? [] : ['nonce_missing'])
+      t.strictSame(running.reasons(), nonce === 'off' ? [] : ['nonce_missing'])
     }
   })
 
@@ -113,15 +113,15 @@ for (const [name, client] of Object.entries(CLIENTS)) {
       await t.rejects(client.call(`${off.url}/api/private`, { bound: true, skewSeconds }))
       t.equal(await client.call(`${required.url}/api/private`, { bound: true, skewSeconds }), 200)
     }
-    t.same(off.reasons(), ['iat_too_old', 'iat_in_future'])
-    t.same(required.reasons(), ['nonce_missing', 'nonce_missing'])
+    t.strictSame(off.reasons(), ['iat_too_old', 'iat_in_future'])
+    t.strictSame(required.reasons(), ['nonce_missing', 'nonce_missing'])
   })
 
   t.test(`${name} where only DPoP is accepted`, async t => {
     const running = await start(t, { IDP_DPOP_MODE: 'REQUIRED' })
     await t.rejects(client.call(`${running.url}/api/private`, { bound: false }))
     t.equal(await client.call(`${running.url}/api/private`, { bound: true }), 200)
-    t.same(running.reasons(), ['scheme_not_offered'])
+    t.strictSame(running.reasons(), ['scheme_not_offered'])
   })
 }
 
@@ -144,7 +144,7 @@ t.test('A client that retries by the rule of auth0-spa-js does so for a nonce al
     ['a token that is none', await fetch(url, { headers: { authorization: 'DPoP abc' } })],
     ['a missing permission', await fetch(`${running.url}/api/admin`, { headers: { authorization: `DPoP ${token}`, dpop: await proof(nonce, `${running.url}/api/admin`) } })]
   ] as const) {
-    t.match(refused, { ok: false }, title)
+    t.hasStrict(refused, { ok: false }, title)
     t.equal(mayRetry(refused), false, `${title}: trying again would not help`)
   }
 })

@@ -4,6 +4,7 @@ import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
 import t from 'tap'
+import { containing, exactly } from '../helpers/containing.ts'
 import { BadUsage } from '../../cli/arguments.ts'
 import { readOwnClient } from '../../dev/provider/own-client.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
@@ -32,7 +33,7 @@ const form = (body: Record<string, string>): Promise<Answer> => post(String(new 
 
 t.test('The discovery document names the endpoints that clients of hosted tenants know.', async (t) => {
   const document = await (await fetch(`${provider.issuer}/.well-known/openid-configuration`)).json() as Record<string, any>
-  t.match(document, {
+  t.hasStrict(document, {
     issuer: provider.issuer,
     token_endpoint: `${provider.issuer}/oauth/token`,
     authorization_endpoint: `${provider.issuer}/authorize`,
@@ -47,8 +48,8 @@ t.test('A JSON body gives an RS256 access token for the audience, with scope, pe
   t.equal(body['token_type'], 'Bearer')
   const keys = createRemoteJWKSet(new URL(`${provider.issuer}/.well-known/jwks.json`))
   const { payload, protectedHeader } = await jwtVerify(body['access_token'], keys, { issuer: provider.issuer, audience, typ: 'at+jwt' })
-  t.match(protectedHeader, { alg: 'RS256', kid: String })
-  t.match(payload, {
+  t.match(protectedHeader, { alg: exactly('RS256'), kid: String })
+  t.hasStrict(payload, {
     sub: provider.clientId,
     scope: 'read:messages admin',
     permissions: ['read:messages', 'admin'],
@@ -64,7 +65,7 @@ t.test('A form body gives the same, and a token without a scope when none is ask
   const claims = decodeJwt(body['access_token'])
   t.equal(claims.aud, audience)
   t.notOk('scope' in claims)
-  t.same(claims['permissions'], [])
+  t.strictSame(claims['permissions'], [])
 })
 
 t.test('The API is named by resource as well as by audience.', async (t) => {
@@ -117,7 +118,7 @@ t.test('A browser client that names the user logs in without a page and gets a t
   const tokens = await oauth.processAuthorizationCodeResponse(as, client, response)
   t.equal(tokens.token_type, 'dpop')
   const claims = decodeJwt(tokens.access_token)
-  t.match(claims, {
+  t.hasStrict(claims, {
     sub: 'grace', aud: audience, scope: 'read:messages', email: 'grace@holdfast.example', cnf: { jkt: await dpop.calculateThumbprint() }
   })
   t.equal(decodeJwt(tokens.id_token!)['sub'], 'grace')
@@ -128,7 +129,7 @@ t.test('A code is worth nothing without the verifier that it was asked for with.
   const { code } = await authorize(provider, as, client)
   const response = await oauth.authorizationCodeGrantRequest(as, client, oauth.None(), code, redirectUri, oauth.generateRandomCodeVerifier(), { [oauth.allowInsecureRequests]: true })
   t.equal(response.status, 400)
-  t.match(await response.json(), { error: 'invalid_grant' })
+  t.hasStrict(await response.json(), { error: 'invalid_grant' })
 })
 
 t.test('A login without PKCE is refused.', async (t) => {
@@ -158,7 +159,7 @@ t.test('A clock that is passed in sets the times of the tokens; each start has k
     method: 'POST', body: JSON.stringify({ ...grant, client_secret: later.clientSecret }), headers: { 'content-type': 'application/json' }
   })
   const claims = decodeJwt((await response.json() as { access_token: string }).access_token)
-  t.same([claims.iat, claims.exp], [4_000_000_000, 4_000_000_060])
+  t.strictSame([claims.iat, claims.exp], [4_000_000_000, 4_000_000_060])
   const kid = async ({ issuer }: LocalProvider): Promise<string> => {
     const set = await (await fetch(`${issuer}/.well-known/jwks.json`)).json() as { keys: Array<{ kid: string }> }
     return set.keys[0]!.kid
@@ -212,22 +213,22 @@ t.test('A client of one\'s own logs people in by code and PKCE, as the user that
     t.match(asked.page, /Who logs in\?[^]*shop[^]*Ada[^]*Grace[^]*Linus/)
     const chosen = await visit(new URL(/href="([^"]*user=grace)"/.exec(asked.page)![1]!, asked.url))
     t.match(chosen.url.href, new RegExp(`^${callback}\\?code=`))
-    t.match(await logIn(chosen.url), { sub: 'grace', scope: 'read:messages', permissions: ['read:messages'] }, 'Grace has no admin, so the token has none')
-    t.match(await logIn((await visit(await loginUrl())).url), { sub: 'grace' }, 'the second time the session answers')
-    t.match(await logIn((await visit(await loginUrl({ login_hint: 'ada' }))).url), { sub: 'ada', scope: 'read:messages admin' }, 'unless another user is asked for')
+    t.hasStrict(await logIn(chosen.url), { sub: 'grace', scope: 'read:messages', permissions: ['read:messages'] }, 'Grace has no admin, so the token has none')
+    t.hasStrict(await logIn((await visit(await loginUrl())).url), { sub: 'grace' }, 'the second time the session answers')
+    t.hasStrict(await logIn((await visit(await loginUrl({ login_hint: 'ada' }))).url), { sub: 'ada', scope: 'read:messages admin' }, 'unless another user is asked for')
     const again = await visit(await loginUrl({ prompt: 'login' }))
     t.match(again.page, /Who logs in/)
     const cancelled = await visit(new URL(/href="([^"]*user=)"/.exec(again.page)![1]!, again.url))
     t.equal(cancelled.url.searchParams.get('error'), 'access_denied')
 
     const granted = await openid.clientCredentialsGrant(config, { resource: audience, scope: 'admin' })
-    t.match(decodeJwt(granted.access_token), { sub: 'shop', scope: 'admin' }, 'and it gets a token for itself')
+    t.hasStrict(decodeJwt(granted.access_token), { sub: 'shop', scope: 'admin' }, 'and it gets a token for itself')
     const wrong = await openid.discovery(new URL(local.issuer), 'shop', undefined, authentication('other'), { execute: [openid.allowInsecureRequests] })
     t.equal(await errorOf(openid.clientCredentialsGrant(wrong, { resource: audience })), 'invalid_client')
     for (const [name, value] of [['redirect_uri', 'http://localhost:3998/callback'], ['client_id', 'other']] as const) {
       const refused = await visit(await loginUrl({ [name]: value }))
       t.equal(refused.url.origin, local.issuer, `an unknown ${name} is not sent back to`)
-      t.match(refused.page, name === 'client_id' ? 'invalid_client' : 'invalid_redirect_uri')
+      t.match(refused.page, containing(name === 'client_id' ? 'invalid_client' : 'invalid_redirect_uri'))
     }
   }
   const [, cors] = await Promise.all(['http://localhost:3998', 'http://localhost:3999'].map(async (origin) => {
@@ -239,7 +240,7 @@ t.test('A client of one\'s own logs people in by code and PKCE, as the user that
 
 t.test('The manual names each user with the permissions.', (t) => {
   const manual = readFileSync(new URL('../../docs/playground.md', import.meta.url), 'utf8')
-  for (const { id, permissions } of USERS) t.match(manual, `| \`${id}\` | ${permissions.map((name) => `\`${name}\``).join(', ') || 'none'} |`)
+  for (const { id, permissions } of USERS) t.match(manual, containing(`| \`${id}\` | ${permissions.map((name) => `\`${name}\``).join(', ') || 'none'} |`))
   t.end()
 })
 
@@ -252,14 +253,14 @@ t.test('A client without a secret is public: it logs people in, and gets no toke
   const parameters = { redirect_uri: 'http://localhost:3999/', scope: 'openid', login_hint: 'linus', code_challenge_method: 'S256', code_challenge: await openid.calculatePKCECodeChallenge(verifier) }
   const { url } = await createVisitor(local.issuer).visit(openid.buildAuthorizationUrl(config, parameters))
   const { access_token: token } = await openid.authorizationCodeGrant(config, url, { pkceCodeVerifier: verifier })
-  t.match(decodeJwt(token), { sub: 'linus', permissions: [] })
+  t.hasStrict(decodeJwt(token), { sub: 'linus', permissions: [] })
   t.equal(await errorOf(openid.clientCredentialsGrant(config)), 'invalid_request')
 })
 
 t.test('Settings that describe no client are refused with the name of the variable.', async (t) => {
   const good = { DEV_CLIENT_ID: 'shop', DEV_CLIENT_SECRET: 'secret', DEV_REDIRECT_URIS: 'http://localhost:3000/callback' }
-  t.same(readOwnClient({ ...good, DEV_REDIRECT_URIS: 'http://localhost:3000/a, org.example.shop:/back' })!.redirectUris, ['http://localhost:3000/a', 'org.example.shop:/back'])
-  t.same(readOwnClient(good), { clientId: 'shop', clientSecret: 'secret', redirectUris: ['http://localhost:3000/callback'] })
+  t.strictSame(readOwnClient({ ...good, DEV_REDIRECT_URIS: 'http://localhost:3000/a, org.example.shop:/back' })!.redirectUris, ['http://localhost:3000/a', 'org.example.shop:/back'])
+  t.strictSame(readOwnClient(good), { clientId: 'shop', clientSecret: 'secret', redirectUris: ['http://localhost:3000/callback'] })
   t.equal(readOwnClient({ DEV_CLIENT_ID: '', PATH: '/bin' }), undefined)
   const rows: Array<[change: Record<string, string>, says: RegExp]> = [
     [{ DEV_CLIENT_NAME: 'x' }, /^DEV_CLIENT_NAME is not a setting .*DEV_CLIENT_ID, DEV_CLIENT_SECRET, DEV_REDIRECT_URIS/],

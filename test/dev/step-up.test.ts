@@ -2,9 +2,10 @@ import { decodeJwt } from 'jose'
 import * as openid from 'openid-client'
 import t from 'tap'
 import type { Test } from 'tap'
+import { exactly } from '../helpers/containing.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import recentLogin from '../../dev/serve/recent-login.ts'
-import type { RequirementOptions } from '../../lib/guard/requirement.ts'
+import type { RequirementOptions } from '../../lib/requirement/requirement.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
@@ -73,34 +74,34 @@ for (const bound of [false, true]) {
       const call = (token: string): Promise<Response> => openid.fetchProtectedResource(config, token, url, 'GET', undefined, undefined, DPoP && { DPoP })
       const user = createUser()
       const old = await atAnotherTime(-loginSecondsAgo, () => user.logIn({}, DPoP))
-      t.match(decodeJwt(old), { acr: 'urn:example:password', auth_time: Number })
+      t.match(decodeJwt(old), { acr: exactly('urn:example:password'), auth_time: Number })
       const again = await user.logIn({}, DPoP)
       t.equal(decodeJwt(again)['auth_time'], decodeJwt(old)['auth_time'], 'a new token out of the same session is no new login')
       for (const token of [old, again]) {
         const refusal = await refusalOf(call(token))
         t.equal(refusal.status, 401)
-        t.same(askedFor(refusal, bound ? 'dpop' : 'bearer'), asked)
+        t.strictSame(askedFor(refusal, bound ? 'dpop' : 'bearer'), asked)
       }
       const better = await user.logIn(asked, DPoP)
       t.equal((await call(better)).status, 200, 'after the login that was asked for')
-      t.same(running.reasons(), [reason, reason])
+      t.strictSame(running.reasons(), [reason, reason])
     })
   }
 }
 
 t.test('The provider says which kinds of login it knows, and refuses another one.', async (t) => {
-  t.same(config.serverMetadata()['acr_values_supported'], ['urn:example:password', 'urn:example:mfa'])
+  t.strictSame(config.serverMetadata()['acr_values_supported'], ['urn:example:password', 'urn:example:mfa'])
   const user = createUser()
   const error = await user.logIn({ acr_values: 'urn:example:card' }).catch((error: openid.AuthorizationResponseError) => error.error)
   t.equal(error, 'unmet_authentication_requirements')
-  t.match(decodeJwt(await user.logIn({ acr_values: 'urn:example:mfa' })), { acr: 'urn:example:mfa' })
+  t.hasStrict(decodeJwt(await user.logIn({ acr_values: 'urn:example:mfa' })), { acr: 'urn:example:mfa' })
 })
 
 t.test('A client without a user has no login.', async (t) => {
   const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: provider.clientId, client_secret: provider.clientSecret, resource: AUDIENCE })
   const { access_token: token } = await (await fetch(provider.tokenEndpoint, { method: 'POST', body })).json() as { access_token: string }
   const claims = decodeJwt(token)
-  t.same(['acr' in claims, 'auth_time' in claims], [false, false])
+  t.strictSame(['acr' in claims, 'auth_time' in claims], [false, false])
 })
 
 t.test('The sample route of the playground wants a login of the last minute.', async (t) => {
@@ -108,6 +109,6 @@ t.test('The sample route of the playground wants a login of the last minute.', a
   const call = (token: string): Promise<Response> => openid.fetchProtectedResource(config, token, new URL(`${running.url}/dev/recent-login`), 'GET')
   const user = createUser()
   const refusal = await refusalOf(call(await atAnotherTime(-61, () => user.logIn())))
-  t.same(askedFor(refusal, 'bearer'), { max_age: '60' })
+  t.strictSame(askedFor(refusal, 'bearer'), { max_age: '60' })
   t.match(await (await call(await user.logIn(askedFor(refusal, 'bearer')))).json(), { message: /./ })
 })

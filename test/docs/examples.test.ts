@@ -6,7 +6,7 @@ import { readSettings } from '../../holdfast.ts'
 import { createCertificateReader } from '../../lib/certificate/client-certificate.ts'
 import { createClientKeys } from '../../lib/dpop/client-keys.ts'
 import { verifyProof } from '../../lib/dpop/proof.ts'
-import { rulesOfIssuer } from '../../lib/guard/issuer-rules.ts'
+import { rulesOfIssuer } from '../../lib/assembly/issuer-rules.ts'
 import { createGuard } from '../../lib/guard/guard.ts'
 import type { Guard } from '../../lib/guard/guard.ts'
 import type { KeySource, SigningKey } from '../../lib/provider/key-source.ts'
@@ -18,6 +18,7 @@ import { createIssuerTable } from '../../lib/token/issuer-table.ts'
 import { checkByRules, createTokenRules, readPresentedToken } from '../../lib/token/jwt-checks.ts'
 import { readScopes, createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
 import { createSignatureVerifier } from '../../lib/token/jwt-signature.ts'
+import { createSignerFinder } from '../../lib/token/token-signer.ts'
 import { createJwtVerifier } from '../../lib/token/jwt-verifier.ts'
 import { createRequestUrlResolver } from '../../lib/url/request-url.ts'
 import { startApp } from '../helpers/app.ts'
@@ -69,7 +70,7 @@ function createService (publicUrl = 'https://api.example') {
       dpopMode: 'ALLOWED',
       introspection: undefined
     }]),
-    verifySignature: createSignatureVerifier(),
+    findSigner: createSignerFinder(createSignatureVerifier()),
     verified: createVerifiedTokens()
   })
   const guard: Guard = createGuard({
@@ -93,7 +94,7 @@ function createService (publicUrl = 'https://api.example') {
     const { method, target, host, authorization, proof } = { ...recorded, ...change }
     const rawHeaders = ['Host', host, 'Authorization', authorization, ...proof === '' ? [] : ['DPoP', proof]]
     guard({ method, url: target, headers: { host, authorization }, rawHeaders, socket: {} }, (error, identity) => {
-      if (identity) resolve(identity.scopes.join(' '))
+      if (identity) resolve(identity.token.scopes.join(' '))
       else if (error instanceof Refusal) resolve(error.reason)
       else reject(new Error('no decision', { cause: error }))
     })
@@ -131,13 +132,13 @@ const ATTEMPTS: Readonly<Record<string, () => Promise<string>>> = {
 t.test('The request of docs/dpop.md passes, and its parts are those that are shown.', async t => {
   t.equal(await createService().send(), 'read:messages')
   const shown = dpopBlocks.filter(({ language }) => language === 'json').map(({ text }) => JSON.parse(text))
-  t.same(shown, [decode(token.split('.')[1]!), decode(proofHeader), decode(proofClaims)])
+  t.strictSame(shown, [decode(token.split('.')[1]!), decode(proofHeader), decode(proofClaims)])
   t.equal((decode(proofClaims) as { ath: string }).ath, hashOf(token))
 })
 
 t.test('Each attempt with the recorded request is refused as the table says.', async t => {
   const rows = readTable(readSection('docs/dpop.md', 'Why a stolen token does not work'))
-  t.same(rows.map(([attempt]) => attempt), Object.keys(ATTEMPTS))
+  t.strictSame(rows.map(([attempt]) => attempt), Object.keys(ATTEMPTS))
   for (const [attempt = '', reason = ''] of rows) t.equal(`\`${await ATTEMPTS[attempt]!()}\``, reason, attempt)
 })
 

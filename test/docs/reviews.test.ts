@@ -15,11 +15,11 @@ t.test('Each test that docs/fapi.md and docs/security.md name is there, under th
   for (const { page, least } of [{ page: 'docs/fapi.md', least: 25 }, { page: 'docs/security.md', least: 70 }]) {
     const named = namedIn(textOf(page))
     t.ok(named.length >= least, `${page}: ${named.length}`)
-    t.same(named.filter(test => !isThere(test)), [], page)
+    t.strictSame(named.filter(test => !isThere(test)), [], page)
   }
-  t.same(namedIn('[Which tokens pass](../test/plugins/tokens.test.ts)').map(isThere), [true])
-  t.same(namedIn('[Which tokens fail](../test/plugins/tokens.test.ts)').map(isThere), [false], 'the twin: another title is not there')
-  t.same(namedIn('[Which tokens pass](../test/plugins/none.test.ts)').map(isThere), [false], 'nor is another file')
+  t.strictSame(namedIn('[Which tokens pass](../test/plugins/tokens.test.ts)').map(isThere), [true])
+  t.strictSame(namedIn('[Which tokens fail](../test/plugins/tokens.test.ts)').map(isThere), [false], 'the twin: another title is not there')
+  t.strictSame(namedIn('[Which tokens pass](../test/plugins/none.test.ts)').map(isThere), [false], 'nor is another file')
   t.end()
 })
 
@@ -37,7 +37,7 @@ t.test('docs/security.md leaves no point of a review out, and each row names a t
   for (const { title, points } of REVIEWED) {
     const section = page.split(`### ${title}\n`)[1]!.split(/\n##/)[0]!
     const rows = section.split('\n').filter(line => line.startsWith('| ')).slice(2).map(line => line.split(' | '))
-    t.same(rows.map(([point]) => point!.split(' ')[1]), points, title)
+    t.strictSame(rows.map(([point]) => point!.split(' ')[1]), points, title)
     for (const [point, what, shown] of rows) {
       t.ok(namedIn(shown!).length > 0 || (shown === 'nothing to show |' && /^(?:Not ours: |Served unsigned)/.test(what!)), point!)
     }

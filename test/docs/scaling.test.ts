@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { NONCE_LIFETIME_SECONDS } from '../../lib/dpop/nonces.ts'
 import { LATE_RECORD_SECONDS } from '../../lib/replay/replay-store.ts'
 import { settingSpec } from '../../lib/settings/specs.ts'
 import { readSection, readTable, root } from '../helpers/documents.ts'
@@ -18,9 +19,13 @@ function figure (name: string): number {
 const dpopUs = figure('CPU of a DPoP request')
 const recordUs = figure('CPU of Redis for a record, few')
 const recordBytes = figure('memory of Redis')
+const ownBytes = figure('memory of an instance')
 const wireBytes = figure('traffic with Redis')
 const share = figure('share of a core') / 100
 const WINDOW = settingSpec('IDP_DPOP_IAT_OFFSET_SECONDS').schema.default as number
+
+/** A record beside a nonce lives until the nonce would be refused, and a few seconds more. */
+const NONCE_RECORD_SECONDS = NONCE_LIFETIME_SECONDS + LATE_RECORD_SECONDS
 
 const number = (value: number): string => value.toLocaleString('en-US')
 const size = (bytes: number): string => bytes < 1e9 ? `${Math.ceil(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`
@@ -31,11 +36,11 @@ const lifetime = (window: number): number => window + 1 + LATE_RECORD_SECONDS
 const memory = (rate: number, window: number): number => rate * lifetime(window) * recordBytes * 1.5
 
 const sizes = [
-  '| DPoP requests a second | instances, one core each | masters of Redis, one core each | memory of Redis in all | traffic with Redis |',
-  '| --- | --- | --- | --- | --- |',
+  '| DPoP requests a second | instances, one core each | without a store: memory of each for records | masters of Redis, one core each | memory of Redis in all | traffic with Redis |',
+  '| --- | --- | --- | --- | --- | --- |',
   ...[1_000, 10_000, 100_000, 1_000_000].map(rate => {
     const cores = (us: number): number => Math.ceil(rate * us / 1e6 / share)
-    return `| ${[number(rate), number(cores(dpopUs) + 1), number(cores(recordUs)), size(memory(rate, WINDOW)), traffic(rate * wireBytes * 8)].join(' | ')} |`
+    return `| ${[number(rate), number(cores(dpopUs) + 1), size(rate / cores(dpopUs) * NONCE_RECORD_SECONDS * ownBytes * 1.5), number(cores(recordUs)), size(memory(rate, WINDOW)), traffic(rate * wireBytes * 8)].join(' | ')} |`
   })
 ].join('\n')
 
@@ -61,5 +66,5 @@ t.test('Every reason for which the store cannot be used is explained, and no oth
   const union = /export type RedisFault =\n(.*)\n/.exec(source)![1]!
   const reasons = [...union.matchAll(/'(\w+)'/g)].map(([, reason]) => `\`${reason}\``)
   const explained = readTable(readSection('docs/operating.md', 'The shared replay store')).map(([reason]) => reason)
-  t.same(explained.sort(), [...reasons, '`connecting`'].sort())
+  t.strictSame(explained.sort(), [...reasons, '`connecting`'].sort())
 })

@@ -11,6 +11,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import ts from 'typescript'
 import { parse as parseYaml } from 'yaml'
+import { containing } from '../helpers/containing.ts'
 import { call as runCall } from '../../cli/call.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import { readSettings } from '../../holdfast.ts'
@@ -59,6 +60,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'python3 app.py': ['test/system/guarded-application.test.ts', 'here(startApplication)'],
   'npm run gate -- --upstream http://127.0.0.1:3000 --port 8100': ['test/system/guarded-application.test.ts', 'here(startGate)'],
   'npm run gate -- --explain GET /orders/7': ['test/system/guarded-application.test.ts', 'here(explain)'],
+  'npm run gate -- --explain POST /mcp --mcp tools/call delete_order': ['test/cli/gate.test.ts', "explain('POST', '/mcp', '--mcp', 'tools/call', 'delete_order')"],
   'npm run gate -- --port 8100': ['test/system/guarded-application.test.ts', 'here(startAgain)'],
   'npm start': ['test/start.test.ts', "run('npm', ['start']"]
 }
@@ -90,7 +92,7 @@ const shellLines = withLanguage('sh').flatMap(({ place, text }) => text.replaceA
 
 async function expectSettings (t: Test, { variables }: Command, place: string): Promise<void> {
   const names: readonly string[] = settingNames
-  t.same(Object.keys(variables).filter(name => !names.includes(name) && !OTHER_VARIABLES.has(name) && !name.startsWith('OTEL_')), [], `${place}: every variable is known`)
+  t.strictSame(Object.keys(variables).filter(name => !names.includes(name) && !OTHER_VARIABLES.has(name) && !name.startsWith('OTEL_')), [], `${place}: every variable is known`)
   const { values, ...faults } = collectSettings({ environment: { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret', ...variables, CONFIG_FILE: '' }, readFile: () => undefined })
   await t.resolves(readSettings(values, faults), `${place}: the settings are accepted`)
 }
@@ -104,16 +106,22 @@ t.test('Every fenced block is of a kind that is tested.', async t => {
 })
 
 t.test('Every relative link leads to a file and heading that are there.', async t => {
-  for (const page of pages) t.same(findDeadLinks(page), [], page)
+  for (const page of pages) t.strictSame(findDeadLinks(page), [], page)
+})
+
+t.test('Every heading stands between blank lines.', async t => {
+  const crowded = (text: string): string[] => [...text.matchAll(/[^\n]\n#{1,6} .*|^#{1,6} .*\n[^\n].*/gm)].map(([lines]) => lines)
+  for (const page of pages) t.strictSame(crowded(readProse(page)), [], page)
+  t.strictSame(crowded('a\n\n# B\n\nc\n# D\n\ne\n'), ['c\n# D'], 'one that does not is found')
 })
 
 t.test('Every script of npm and every test file that is named is there.', async t => {
   for (const page of pages) {
     const text = readProse(page) + readBlocks(page).map(block => block.text).join('\n')
     const named = [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(start|test)\b)/g)].map(([, run, own]) => run ?? own!)
-    t.same(named.filter(name => !(name in scripts)), [], `${page}: scripts`)
+    t.strictSame(named.filter(name => !(name in scripts)), [], `${page}: scripts`)
     const files = [...text.matchAll(/\bnpx tap [^`\n]*?(test\/\S+\.ts)/g)].map(([, file]) => file!)
-    t.same(files.filter(file => !file.startsWith('test/own/') && !existsSync(join(root, file))), [], `${page}: tests`)
+    t.strictSame(files.filter(file => !file.startsWith('test/own/') && !existsSync(join(root, file))), [], `${page}: tests`)
   }
 })
 
@@ -162,17 +170,17 @@ t.test('Every TypeScript snippet satisfies the compiler.', async t => {
   const program = ts.createProgram([...snippets.keys()], options, host)
   for (const [path, { place }] of snippets) {
     const complaints = [...program.getSyntacticDiagnostics(program.getSourceFile(path)), ...program.getSemanticDiagnostics(program.getSourceFile(path))]
-    t.same(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], place)
+    t.strictSame(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], place)
   }
 
   const guardAlone = ts.createProgram([...snippets.keys()].filter(path => /server\.snippet|claims\.snippet/.test(path)), options, host)
   const copied = guardAlone.getSourceFiles().filter(({ fileName }) => fileName.startsWith(root) && !fileName.includes('node_modules') && !snippets.has(fileName))
-  const others = copied.map(({ fileName }) => fileName.slice(root.length).replace(/^\//, '')).filter(name => !name.startsWith('lib/') && !['packages/holdfast/index.ts', 'plugins/auth.ts', 'server/surroundings.ts'].includes(name))
+  const others = copied.map(({ fileName }) => fileName.slice(root.length).replace(/^\//, '')).filter(name => !name.startsWith('lib/') && !['packages/holdfast/index.ts', 'packages/holdfast/app-document.ts', 'plugins/auth.ts', 'plugins/token-end.ts', 'routes/revocation.ts', 'schemas/revocation.ts', 'server/open-answers.ts', 'server/surroundings.ts'].includes(name))
   t.ok(copied.some(({ fileName }) => fileName.endsWith('plugins/auth.ts')), 'the guard is looked at')
-  t.same(others, [], 'the guard in an app of its own needs lib/, server/surroundings.ts and plugins/auth.ts')
+  t.strictSame(others, [], 'the guard in an app of its own needs lib/, two files of server/, two plugins, routes/revocation.ts with its schemas, and the document of the app')
   // lib/ knows no Fastify, so nothing there can miss what the rest declares for it.
   const complaints = copied.filter(({ fileName }) => !fileName.startsWith(join(root, 'lib'))).flatMap(file => guardAlone.getSemanticDiagnostics(file))
-  t.same(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], 'and they satisfy the compiler without the rest')
+  t.strictSame(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], 'and they satisfy the compiler without the rest')
 })
 
 /** The first line of a snippet names its file: `// routes/orders.ts: what it is`. */
@@ -260,7 +268,7 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     for (const [DPOP_NONCE, reasons] of [['off', []], ['required', ['nonce_missing']]] as const) {
       const running = await startApp(t, issuer, { DPOP_NONCE })
       t.equal((await call(keys, token, `${running.url}/api/private?page=2`)).status, 200)
-      t.same(running.reasons(), reasons)
+      t.strictSame(running.reasons(), reasons)
     }
   },
   async 'server.ts' (t, block) {
@@ -274,8 +282,8 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
       return [answer.statusCode, answer.statusCode === 200 ? answer.json() : String(answer.headers['www-authenticate'])]
     }
     const bound = token({ scope: 'read:orders', cnf: { jkt: client.jkt } })
-    t.match(await get({ authorization: `Bearer ${token({ scope: 'read:orders' })}` }), [200, { of: 'user-1' }])
-    t.match(await get({ authorization: `DPoP ${bound}`, dpop: client.proof({ token: bound, url: 'https://api.example/orders' }) }), [200, { of: 'user-1' }])
+    t.hasStrict(await get({ authorization: `Bearer ${token({ scope: 'read:orders' })}` }), [200, { of: 'user-1' }])
+    t.hasStrict(await get({ authorization: `DPoP ${bound}`, dpop: client.proof({ token: bound, url: 'https://api.example/orders' }) }), [200, { of: 'user-1' }])
     t.match(await get({ authorization: `Bearer ${token({ scope: 'read' })}` }), [403, /insufficient_scope/])
     t.match(await get({ authorization: `Bearer ${bound}` }), [401, /invalid_token/])
     t.match(await get({}), [401, /^Bearer scope="read:orders", DPoP scope="read:orders", algs=/])
@@ -297,11 +305,17 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     answerErrors(app)
     app.get('/orders', { onRequest: app.authenticate() }, () => 'ok')
     const answer = await app.inject('/orders')
-    t.match(answer.json(), { reason: 'credentials_missing' })
+    t.hasStrict(answer.json(), { reason: 'credentials_missing' })
     t.match(answer.headers['www-authenticate'], /^Bearer/)
   },
   async 'orders.test.ts' (t, { file }) {
-    t.match(readFileSync(join(root, 'test/system/package.test.ts'), 'utf8'), file, 'a consumer of the package runs it as it is printed')
+    t.match(readFileSync(join(root, 'test/system/package.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
+  },
+  async 'issuers.test.ts' (t, { file }) {
+    t.match(readFileSync(join(root, 'test/system/package.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
+  },
+  async 'revocation.test.ts' (t, { file }) {
+    t.match(readFileSync(join(root, 'test/system/package.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
   },
   async 'claims.ts' (t, block) {
     const { teamOf } = await load<{ teamOf: (request: object) => string }>(t, block)
@@ -311,7 +325,7 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
 }
 
 t.test('Every other TypeScript snippet does what its page says.', async t => {
-  t.same(ownSnippets.map(nameOf).filter(name => !(name in RUNS)), [], 'none is left out')
+  t.strictSame(ownSnippets.map(nameOf).filter(name => !(name in RUNS)), [], 'none is left out')
   for (const block of ownSnippets) await t.test(block.place, t => RUNS[nameOf(block)]!(t, block))
 })
 

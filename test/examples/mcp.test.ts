@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { containing, exactly } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { decodeJwt } from 'jose'
 import t from 'tap'
@@ -79,7 +80,7 @@ async function connect (t: Test, user: string): Promise<Watched> {
 
 t.test('The client of the SDK finds the provider, logs in, calls a tool, and logs in again for a scope that another tool needs.', async t => {
   const { client, logins, requests, tokenRequests, token } = await connect(t, 'grace')
-  t.same(requests, [
+  t.strictSame(requests, [
     'POST /mcp 401',
     'GET /.well-known/oauth-protected-resource 200',
     'GET /.well-known/oauth-authorization-server 200',
@@ -89,11 +90,11 @@ t.test('The client of the SDK finds the provider, logs in, calls a tool, and log
     'POST /mcp 200',
     'POST /mcp 202'
   ])
-  t.match(Object.fromEntries(logins[0]!.searchParams), { client_id: CLIENT_ID, response_type: 'code', code_challenge_method: 'S256', code_challenge: /^[\w-]{43}$/, resource: base, scope: 'read:messages' })
-  t.match(Object.fromEntries(tokenRequests[0]!), { grant_type: 'authorization_code', resource: base, code_verifier: /./ })
-  t.same(await client.toolNames(), ['read_messages', 'send_message'])
+  t.match(Object.fromEntries(logins[0]!.searchParams), { client_id: CLIENT_ID, response_type: exactly('code'), code_challenge_method: exactly('S256'), code_challenge: /^[\w-]{43}$/, resource: base, scope: exactly('read:messages') })
+  t.match(Object.fromEntries(tokenRequests[0]!), { grant_type: exactly('authorization_code'), resource: base, code_verifier: /./ })
+  t.strictSame(await client.toolNames(), ['read_messages', 'send_message'])
   await client.call('read_messages')
-  t.match(decodeJwt(token()), { sub: 'grace', aud: base, scope: 'read:messages' })
+  t.hasStrict(decodeJwt(token()), { sub: 'grace', aud: base, scope: 'read:messages' })
   t.equal(logins.length, 1, 'one login is enough for that')
 
   requests.length = 0
@@ -102,7 +103,7 @@ t.test('The client of the SDK finds the provider, logs in, calls a tool, and log
   t.equal(requests.at(-1), 'POST /mcp 200')
   t.equal(logins.length, 2)
   t.equal(logins[1]!.searchParams.get('scope'), 'read:messages write:messages', 'both, so that the new token does what the first one did')
-  t.match(decodeJwt(token()), { scope: 'read:messages write:messages' })
+  t.hasStrict(decodeJwt(token()), { scope: 'read:messages write:messages' })
   t.match(await client.call('read_messages'), /grace: Hello$/)
   t.equal(logins.length, 2, 'the new token serves both tools')
 })
@@ -115,9 +116,9 @@ t.test('Without a token the answer says where to get one, and what it must be fo
   const { status, challenges } = await send(toolCall('read_messages'))
   t.equal(status, 401)
   const location = `${base}/.well-known/oauth-protected-resource`
-  t.same(challenges.map(({ scheme }) => scheme), ['Bearer', 'DPoP'])
-  for (const { parameters } of challenges) t.match(parameters, { resource_metadata: location, scope: 'read:messages' })
-  t.match(await (await fetch(location)).json(), { resource: base, authorization_servers: [site.issuer], scopes_supported: ['read:messages'], bearer_methods_supported: ['header'] })
+  t.strictSame(challenges.map(({ scheme }) => scheme), ['Bearer', 'DPoP'])
+  for (const { parameters } of challenges) t.hasStrict(parameters, { resource_metadata: location, scope: 'read:messages' })
+  t.hasStrict(await (await fetch(location)).json(), { resource: base, authorization_servers: [site.issuer], scopes_supported: ['read:messages'], bearer_methods_supported: ['header'] })
 })
 
 t.test('Each call is judged by the tool that it names; a list of calls by all of them.', async t => {
@@ -130,13 +131,13 @@ t.test('Each call is judged by the tool that it names; a list of calls by all of
   for (const body of [write, [read, write], [write, read]]) {
     const { status, challenges } = await send(body, headers)
     t.equal(status, 403)
-    t.match(challenges[0], { scheme: 'Bearer', parameters: { error: 'insufficient_scope', scope: 'read:messages write:messages', resource_metadata: /./ } })
+    t.match(challenges[0], { scheme: exactly('Bearer'), parameters: { error: exactly('insufficient_scope'), scope: exactly('read:messages write:messages'), resource_metadata: /./ } })
   }
-  t.notMatch(await client.call('read_messages'), 'Not heard')
+  t.notMatch(await client.call('read_messages'), containing('Not heard'))
   for (const name of ['none', '__proto__', 'constructor']) t.match(await send(toolCall(name), headers), { status: 200, text: /"isError":true/ }, name)
   for (const body of [null, 5, {}, [null], { ...read, params: 5 }]) t.equal((await send(body, headers)).status, 400, JSON.stringify(body))
   t.equal((await send({ ...write, params: { name: ['send_message'] } }, headers)).status, 403, 'a name that reads like that of a tool')
-  for (const method of ['GET', 'DELETE']) t.same([(await send(undefined, headers, method)).status, (await send(undefined, {}, method)).status], [405, 401], `${method}: there are no sessions`)
+  for (const method of ['GET', 'DELETE']) t.strictSame([(await send(undefined, headers, method)).status, (await send(undefined, {}, method)).status], [405, 401], `${method}: there are no sessions`)
 })
 
 t.test('A token for another server is refused, also if it comes from the same provider.', async t => {
@@ -148,9 +149,9 @@ t.test('A token for another server is refused, also if it comes from the same pr
   }
   const start = (audience: string): Promise<RunningApp> => startApp(t, { url: site.issuer } as Issuer, { IDP_AUDIENCE: audience, CORS_ORIGINS: 'https://page.example' }, app => { app.register(mcp) })
   const [same, other] = await Promise.all([start(base), start(`${base}/other`)])
-  t.same([await statusAt(same), await statusAt(other)], [200, 401])
-  t.same(other.reasons(), ['token_audience'])
-  t.same([await statusAt(same, 'https://page.example'), await statusAt(same, 'https://other.example')], [200, 403], 'a page of another origin is turned away')
+  t.strictSame([await statusAt(same), await statusAt(other)], [200, 401])
+  t.strictSame(other.reasons(), ['token_audience'])
+  t.strictSame([await statusAt(same, 'https://page.example'), await statusAt(same, 'https://other.example')], [200, 403], 'a page of another origin is turned away')
 })
 
 /** Runs a command of the page in its folder. */
@@ -175,7 +176,7 @@ t.test('The commands of the page work as they are printed.', async t => {
     lines.push(line)
     if (line.startsWith(issuer)) logInAs(visitor, 'ada', new URL(line)).then(back => fetch(back))
   }
-  t.same(lines.filter(line => !line.startsWith(issuer) && !line.startsWith('>') && line !== ''), [
+  t.strictSame(lines.filter(line => !line.startsWith(issuer) && !line.startsWith('>') && line !== ''), [
     'The server asks for read:messages. Log in here:',
     'Tools: read_messages, send_message',
     'read_messages: done',
@@ -186,8 +187,8 @@ t.test('The commands of the page work as they are printed.', async t => {
 })
 
 t.test('The links of the page lead somewhere, and the example asks for the packages that are tested here.', t => {
-  for (const page of ['examples/README.md', 'examples/mcp/README.md']) t.same(findDeadLinks(page), [], page)
+  for (const page of ['examples/README.md', 'examples/mcp/README.md']) t.strictSame(findDeadLinks(page), [], page)
   const read = (file: string): Record<string, Record<string, string>> => JSON.parse(readFileSync(join(root, file), 'utf8'))
-  t.match(read('package.json')['devDependencies'], read('examples/mcp/package.json')['dependencies'])
+  t.hasStrict(read('package.json')['devDependencies'], read('examples/mcp/package.json')['dependencies'])
   t.end()
 })

@@ -40,12 +40,12 @@ function expectBetweenMarks (t: Test, name: string, expected: string): void {
 
 t.test('docs/errors.md has a row and a section for each reason, as the code has them', async t => {
   expectBetweenMarks(t, 'reasons', table)
-  expectBetweenMarks(t, 'sections', reasons.map(section).join('\n'))
+  expectBetweenMarks(t, 'sections', ['', ...reasons.map(section)].join('\n'))
   expectBetweenMarks(t, 'htu', causes)
 })
 
 t.test('Every reason has its advice, in whole sentences', async t => {
-  t.same(Object.keys(ADVICE), reasons)
+  t.strictSame(Object.keys(ADVICE), reasons)
   for (const [reason, texts] of Object.entries(ADVICE)) {
     for (const [name, text] of Object.entries(texts)) t.match(text, /^[A-Z`].*\.$/s, `${reason}: ${name}`)
   }
@@ -54,12 +54,12 @@ t.test('Every reason has its advice, in whole sentences', async t => {
 t.test('Every setting and page that the advice names is there', async t => {
   const names = [...`${page} ${JSON.stringify(ADVICE)}`.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=\w+)?`/g)].map(([, name]) => name)
   t.ok(names.length > 20)
-  t.same(names.filter(name => !settingNames.some(known => known === name)), [])
+  t.strictSame(names.filter(name => !settingNames.some(known => known === name)), [])
   for (const [, file] of page.matchAll(/docs\/([\w-]+\.md)/g)) t.ok(readFileSync(join(path, '..', file!)), file!)
 })
 
 t.test('docs/operating.md has the faults of provider and store, as the code has them', async t => {
   const rowsOf = (faults: typeof PROVIDER_FAULTS | typeof STORE_FAULTS): string[][] => Object.entries(faults).map(([word, { meaning, cure }]) => [`\`${word}\``, meaning, cure])
-  t.same(readTable(readSection('docs/operating.md', 'Signing keys').split('### Failures\n')[1]!), rowsOf(PROVIDER_FAULTS))
-  t.same(readTable(readSection('docs/operating.md', 'The shared replay store')), rowsOf(STORE_FAULTS))
+  t.strictSame(readTable(readSection('docs/operating.md', 'Signing keys').split('### Failures\n')[1]!), rowsOf(PROVIDER_FAULTS))
+  t.strictSame(readTable(readSection('docs/operating.md', 'The shared replay store')), rowsOf(STORE_FAULTS))
 })

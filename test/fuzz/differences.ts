@@ -35,6 +35,11 @@ export interface Difference {
   /** Their message, if theirs refuses and ours does not. */
   readonly theirs?: RegExp
   readonly holds: (facts: Facts) => boolean
+  /**
+   * The requests that ours must refuse, whatever theirs says: if one passes, the check that the row stands for is gone. Left out in a row
+   * for what ours refuses, these are the ones for which the row holds.
+   */
+  readonly refused?: (facts: Facts) => boolean
 }
 
 /** The segment as a forgiving reader takes it. */
@@ -86,15 +91,71 @@ const isNumericHost = (url: string): boolean => /^https?:\/\/(?:0x[0-9a-f]+|[0-9
 /** What the class URL mends, and RFC 3986 does not: blanks, back-slashes, slashes that are missing, numbers for hosts, characters that it escapes. */
 const isMended = (htu: unknown): boolean => typeof htu === 'string' && (!PLAIN_URL.test(htu) || isNumericHost(htu) || !htu.isWellFormed())
 
+/** Whether two URLs have one text, but for the case of letters, the default port, dot segments, needless escapes, and what follows the path. */
+function isWrittenAlike (htu: string, url: string): boolean {
+  const [one, other] = [htu, url].map(text => plainPath(unescaped(text.split(/[?#]/, 1)[0]!).toLowerCase().replace(/^(?:(http:\/\/[^/]*):80|(https:\/\/[^/]*):443)(?=\/|$)/, '$1$2').replace(/^([^/]*\/\/[^/]*):?\/?$/, '$1')))
+  return one === other
+}
+
+/** RFC 3986 section 6.2.2.2: escapes of unreserved characters. */
+const unescaped = (text: string): string => text.replace(/%[0-9a-f]{2}/gi, escape => {
+  const char = String.fromCharCode(parseInt(escape.slice(1), 16))
+  return /[\w.~-]/.test(char) ? char : escape
+})
+
+/** RFC 3986 section 5.2.4. */
+function plainPath (url: string): string {
+  const [scheme = '', empty = '', authority = '', ...segments] = url.split('/')
+  const path: string[] = []
+  for (const [index, segment] of segments.entries()) {
+    if (segment === '..') path.pop()
+    else if (segment !== '.') path.push(segment)
+    if (index === segments.length - 1 && /^\.\.?$/.test(segment)) path.push('')
+  }
+  return [scheme, empty, authority, ...path].join('/')
+}
+
 const isPort = (text = '1'): boolean => Number(text) >= 1 && Number(text) <= 65535
 
 const isUnsafePath = (target: string): boolean => /(?:^|\/)(?:\.|%2e){1,2}(?:[/?#]|$)|\\|[^\u0021-\u007e\u0080-\u00ff]|#|%(?![0-9a-f]{2})|[^!-~]|["<>^`{|}]/i.test(target) || !target.startsWith('/')
+
+const PRIVATE = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+const isObject = (value: unknown): value is Members => typeof value === 'object' && value !== null
+
+/** The members that make the key. */
+const partsOf = ({ kty, n, e, x, y }: Members): unknown[] => kty === 'RSA' ? [n, e] : kty === 'EC' ? [x, y] : [x]
+
+/** Whether the path of a target has dot segments, back-slashes, a fragment, escapes that are none, or bytes that no URI has. */
+function isReadInTwoWays (target: string): boolean {
+  const [path] = target.replace(/^https?:\/\/[^/?#]*/i, '').split('?', 1)
+  return /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\u0021-\u007e]|[#\\]|%(?![0-9a-f]{2})/i.test(path!)
+}
+
+/** The hosts that no rule of RFC 3986 allows, and those that are said twice or not at all. With PUBLIC_URL a single one is not read. */
+function isOneHost ({ site, rawHeaders }: Made['wire']): boolean {
+  const hosts = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1] === 'Host')
+  return hosts.length <= 1 && (site === 'public' || (hosts.length === 1 && hosts[0] !== '' && !/[@/?#,\\ ]|^[^\]]*\[[^\]]*$/.test(hosts[0]!) && isPort(/:([0-9]+)$/.exec(hosts[0]!)?.[1])))
+}
+
+/** Whether an absolute target names another authority than Host does. */
+function isOfAnotherAuthority (made: Made): boolean {
+  const { target } = made.wire
+  if (target.startsWith('/')) return false
+  const [, scheme = '', authority] = /^(https?):\/\/([^/?#]*)/i.exec(target) ?? []
+  const port = scheme.toLowerCase() === 'https' ? /:443$/ : /:80$/
+  const plain = (text: string): string => text.toLowerCase().replace(port, '').replace(/:$/, '')
+  return authority === undefined || plain(authority) !== plain(hostOf(made))
+}
 
 /** Whether one of the Ed25519 keys that are published has signed the token, by node:crypto alone. */
 function isSignedByEd25519 (token: string): boolean {
   const [input, signature] = [token.slice(0, token.lastIndexOf('.')), token.slice(token.lastIndexOf('.') + 1)]
   return Object.values(TOKEN_KEYS).some(({ jwk, pem }) => jwk.kty === 'OKP' && verify(null, Buffer.from(input), pem, Buffer.from(signature, 'base64url')))
 }
+
+/** Whether one of the members of RFC 7517 that say what a key is for is there, and says something else. The two names of Ed25519 are one. */
+const forbidsVerifying = (jwk: Members, alg: unknown): boolean =>
+  ('use' in jwk && jwk.use !== 'sig') || ('key_ops' in jwk && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('verify'))) || ('alg' in jwk && jwk.alg !== alg && !(['EdDSA', 'Ed25519'].includes(jwk.alg) && ['EdDSA', 'Ed25519'].includes(alg as string)))
 
 export const DIFFERENCES: readonly Difference[] = [
   // Ours passes, theirs does not.
@@ -110,7 +171,7 @@ export const DIFFERENCES: readonly Difference[] = [
   { name: 'iss and aud of a proof have no meaning', by: 'contract 5, check 4', theirs: /unexpected JWT "(?:iss|aud)" .*claim type/, holds: ({ proofClaims: { iss, aud } }) => (iss !== undefined && typeof iss !== 'string') || (aud !== undefined && typeof aud !== 'string' && !Array.isArray(aud)) },
   { name: 'exp and nbf of a proof have the leeway of proofs', by: 'contract 5, check 4', theirs: /unexpected JWT "(?:exp|nbf)" .*claim value/, holds: ({ proofClaims: { exp, nbf }, now }) => (exp <= now - 5 && exp > now - 30) || (nbf > now + 5 && nbf <= now + 30) },
   { name: 'beside a nonce of ours the age by iat does not count', by: 'contract 5, RFC 9449 section 11.1', theirs: /iat is not recent enough/, holds: ({ made, proofClaims, nonce }) => made.wire.site === 'nonce' && proofClaims.nonce === nonce },
-  { name: 'the members of a jwk that do not make the key are not read', by: 'contract 5, check 3; RFC 7638 section 3.2', theirs: /^(?:JWK|Cannot convert)/, holds: ({ proofHeader: { jwk } }) => Object.keys(jwk ?? {}).some(name => !(jwk.kty === 'RSA' ? ['kty', 'n', 'e'] : ['kty', 'crv', 'x', ...(jwk.kty === 'EC' ? ['y'] : [])]).includes(name)) },
+  { name: 'the members of a jwk that do not make the key or say its use are not read', by: 'contract 5, check 3; RFC 7638 section 3.2', theirs: /^Cannot convert/, holds: ({ proofHeader: { jwk } }) => Object.keys(jwk ?? {}).some(name => !['alg', 'use', 'key_ops', ...(jwk.kty === 'RSA' ? ['kty', 'n', 'e'] : ['kty', 'crv', 'x', ...(jwk.kty === 'EC' ? ['y'] : [])])].includes(name)) },
   { name: 'a Bearer token is tied to no URL', by: 'contract 6: the URL counts for a DPoP token', theirs: /Failed to parse URL|URL that includes credentials/, holds: ({ made }) => made.proof === undefined },
   { name: 'the Fetch standard has no words for such a target', by: 'contract 3: open to any method', theirs: /HTTP method is unsupported/, holds: ({ made: { wire } }) => wire.method === 'TRACE' },
 
@@ -120,22 +181,23 @@ export const DIFFERENCES: readonly Difference[] = [
   { name: 'b64 is refused like crit', by: 'RFC 7797 section 6', ours: /^(?:token|proof)_critical$/, holds: ({ header, proofHeader }) => header.b64 !== undefined || proofHeader.b64 !== undefined },
   { name: 'claims of a token have their types and are finite', by: 'contract 4: required claims', ours: /^token_claim_invalid$/, holds: ({ claims: { sub, aud, exp, nbf, iat } }) => sub === '' || (Array.isArray(aud) && !aud.every(entry => typeof entry === 'string')) || isInfinite(exp, nbf, iat) },
   { name: 'claims of a token are at most 64 levels deep', by: 'docs/security.md: everything is bounded', ours: /^token_claim_invalid$/, holds: ({ claims }) => depthOf(claims) > 64 },
-  { name: 'a cnf that cannot be honoured is refused', by: 'contract 4: cnf; RFC 7800 section 3.1', ours: /^token_binding_unusable$/, holds: ({ claims: { cnf } }) => typeof cnf?.jkt !== 'string' || cnf.jkt === '' },
+  { name: 'a cnf that cannot be honoured is refused', by: 'contract 4: cnf; RFC 7800 section 3.1', ours: /^token_binding_unusable$/, holds: ({ claims: { cnf } }) => typeof cnf?.jkt !== 'string' || cnf.jkt === '', refused: ({ claims: { cnf } }) => cnf !== undefined && (typeof cnf?.jkt !== 'string' || cnf.jkt === '' || 'x5t#S256' in cnf) },
   { name: 'jti of a proof has 1 to 512 characters', by: 'contract 5, check 4', ours: /^proof_claim_invalid$/, holds: ({ proofClaims: { jti } }) => typeof jti === 'string' && (jti.length === 0 || jti.length > 512) },
   { name: 'times of a proof are finite numbers', by: 'contract 5, check 4', ours: /^proof_claim_invalid$/, holds: ({ proofClaims: { iat, exp, nbf } }) => isInfinite(iat, exp, nbf) },
-  { name: 'a proof has at most 8 KiB', by: 'contract 5, check 2', ours: /^proof_too_large$/, holds: ({ made }) => made.proof!.length > 8192 },
-  { name: 'a jwk is public and has no private member', by: 'contract 5, check 3; RFC 9449 section 4.3 check 7', ours: /^proof_key$/, holds: ({ proofHeader: { jwk } }) => ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'].some(name => name in jwk) },
-  { name: 'the parts of a jwk are canonical, of the size that the algorithm needs', by: 'contract 5, check 3; RFC 7518 section 6', ours: /^proof_key$/, holds: ({ proofHeader: { jwk } }) => [jwk.x, jwk.y, jwk.n, jwk.e].some(part => part !== undefined && !(typeof part === 'string' && isCanonical(part))) },
-  { name: 'iat may be at most 30 seconds ahead', by: 'contract 5, check 7', ours: /^iat_in_future$/, holds: ({ proofClaims: { iat }, now }) => iat > now + 30 },
+  { name: 'a proof has at most 8 KiB', by: 'contract 5, check 2', ours: /^proof_too_large$/, holds: ({ made }) => made.proof!.length > 8192, refused: ({ made: { proof = '' } }) => proof.length > 8192 },
+  { name: 'a jwk is public and has no private member', by: 'contract 5, check 3; RFC 9449 section 4.3 check 7', ours: /^proof_key$/, holds: ({ proofHeader: { jwk } }) => PRIVATE.some(name => name in jwk), refused: ({ proofHeader: { jwk } }) => isObject(jwk) && PRIVATE.some(name => name in jwk) },
+  { name: 'alg, use and key_ops of a jwk, where they are, allow verifying', by: 'contract 5, check 3; RFC 7517 sections 4.2 to 4.4', ours: /^proof_key$/, holds: ({ proofHeader: { alg, jwk } }) => forbidsVerifying(jwk ?? {}, alg), refused: ({ proofHeader: { alg, jwk } }) => isObject(jwk) && forbidsVerifying(jwk, alg) },
+  { name: 'the parts of a jwk are canonical, of the size that the algorithm needs', by: 'contract 5, check 3; RFC 7518 section 6', ours: /^proof_key$/, holds: ({ proofHeader: { jwk } }) => [jwk.x, jwk.y, jwk.n, jwk.e].some(part => part !== undefined && !(typeof part === 'string' && isCanonical(part))), refused: ({ proofHeader: { jwk } }) => isObject(jwk) && partsOf(jwk).some(part => !isCanonical(String(part))) },
+  { name: 'iat may be at most 30 seconds ahead', by: 'contract 5, check 7', ours: /^iat_in_future$/, holds: ({ proofClaims: { iat }, now }) => iat > now + 30, refused: ({ made: { wire }, proofClaims: { iat }, now }) => wire.site !== 'nonce' && iat > now + 30 },
   { name: 'user info in htu is refused', by: 'contract 6', ours: /^htu_invalid$/, holds: ({ proofClaims: { htu } }) => /^https?:\/\/[^/]*@/i.test(htu) },
-  { name: 'htu is compared as it was written, after RFC 3986 and nothing more', by: 'contract 6', ours: /^htu_(?:mismatch|invalid)$/, holds: ({ proofClaims: { htu } }) => isMended(htu) },
-  { name: 'a path that two parties may read differently is refused', by: 'contract 6', ours: /^target_path$/, holds: ({ made: { wire } }) => isUnsafePath(wire.target) },
-  { name: 'a host that is not valid is refused', by: 'contract 6', ours: /^host_(?:invalid|repeated)$/, holds: ({ made: { wire } }) => wire.rawHeaders.filter(name => name === 'Host').length !== 1 || !/^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?$/i.test(hostOf({ wire } as Made)) || !isPort(/:([0-9]+)$/.exec(hostOf({ wire } as Made))?.[1]) },
-  { name: 'a target of another authority is refused', by: 'contract 6', ours: /^target_authority$/, holds: ({ made: { wire } }) => !wire.target.startsWith('/') },
-  { name: 'the scheme of the connection counts, whatever an absolute target says', by: 'contract 6', ours: /^htu_mismatch$/, holds: ({ made: { wire } }) => wire.site === 'https' && /^http:/i.test(wire.target) },
-  { name: 'a host in numbers is a name, not an address', by: 'contract 6', ours: /^htu_mismatch$/, holds: ({ made }) => isNumericHost(`http://${hostOf(made)}/`) },
-  { name: 'a nonce is needed', by: 'contract 5, check 11', ours: /^nonce_(?:missing|stale)$/, holds: ({ made, proofClaims, nonce }) => made.wire.site === 'nonce' && proofClaims.nonce !== nonce },
-  { name: 'a proof passes once', by: 'contract 5, check 12; RFC 9449 section 11.1', ours: /^proof_replayed$/, holds: ({ isUsed }) => isUsed }
+  { name: 'htu is compared as it was written, after RFC 3986 and nothing more', by: 'contract 6', ours: /^htu_(?:mismatch|invalid)$/, holds: ({ proofClaims: { htu } }) => isMended(htu), refused: ({ made, proofClaims: { htu } }) => isMended(htu) && !isWrittenAlike(htu, urlOf(made.wire.site, hostOf(made), made.wire.target)) },
+  { name: 'a path that two parties may read differently is refused', by: 'contract 6', ours: /^target_path$/, holds: ({ made: { wire } }) => isUnsafePath(wire.target), refused: ({ made }) => made.proof !== undefined && isReadInTwoWays(made.wire.target) },
+  { name: 'a host that is not valid is refused', by: 'contract 6', ours: /^host_(?:invalid|repeated)$/, holds: ({ made: { wire } }) => wire.rawHeaders.filter(name => name === 'Host').length !== 1 || !/^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?$/i.test(hostOf({ wire } as Made)) || !isPort(/:([0-9]+)$/.exec(hostOf({ wire } as Made))?.[1]), refused: ({ made }) => made.proof !== undefined && !isOneHost(made.wire) },
+  { name: 'a target of another authority is refused', by: 'contract 6', ours: /^target_authority$/, holds: ({ made: { wire } }) => !wire.target.startsWith('/'), refused: ({ made }) => made.proof !== undefined && isOfAnotherAuthority(made) },
+  { name: 'the scheme of the connection counts, whatever an absolute target says', by: 'contract 6', ours: /^htu_mismatch$/, holds: ({ made: { wire } }) => wire.site === 'https' && /^http:/i.test(wire.target), refused: ({ made: { wire }, proofClaims: { htu } }) => wire.site === 'https' && /^http:/i.test(htu) },
+  { name: 'a host in numbers is a name, not an address', by: 'contract 6', ours: /^htu_mismatch$/, holds: ({ made }) => isNumericHost(`http://${hostOf(made)}/`), refused: ({ made, proofClaims: { htu } }) => made.wire.site !== 'public' && isNumericHost(`http://${hostOf(made)}/`) && typeof htu === 'string' && !htu.toLowerCase().includes(`://${hostOf(made).toLowerCase()}`) },
+  { name: 'a nonce is needed', by: 'contract 5, check 11', ours: /^nonce_(?:missing|stale)$/, holds: ({ made, proofClaims, nonce }) => made.wire.site === 'nonce' && proofClaims.nonce !== nonce, refused: ({ made, proofClaims, nonce }) => made.proof !== undefined && made.wire.site === 'nonce' && proofClaims.nonce !== nonce },
+  { name: 'a proof passes once', by: 'contract 5, check 12; RFC 9449 section 11.1', ours: /^proof_replayed$/, holds: ({ isUsed }) => isUsed, refused: () => false }
 ]
 
 /** The row that explains why the two differ, if they do and one does. */
@@ -143,6 +205,11 @@ export function findDifference (facts: Facts): Difference | undefined {
   const { ours, theirs } = facts
   if ((ours === undefined) === (theirs === undefined)) return undefined
   return DIFFERENCES.find(row => (ours === undefined ? row.theirs?.test(theirs!) : row.ours?.test(ours)) && row.holds(facts))
+}
+
+/** The row by which ours must refuse a request, although it has passed it. */
+export function findLost (facts: Facts): Difference | undefined {
+  return facts.ours === undefined ? DIFFERENCES.find(({ ours, holds, refused = holds }) => ours && refused(facts)) : undefined
 }
 
 /** Under which a proof is recorded. */

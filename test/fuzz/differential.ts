@@ -1,4 +1,4 @@
-import { factsOf, findDifference, recordOf } from './differences.ts'
+import { factsOf, findDifference, findLost, recordOf } from './differences.ts'
 import type { Facts } from './differences.ts'
 import { MUTATIONS } from './mutations.ts'
 import type { Mutation } from './mutations.ts'
@@ -64,6 +64,8 @@ export async function openDifferential (seed: number): Promise<{ run: (number: n
     if ((our === undefined && made.proof !== undefined) || (our === 'proof_replayed' && facts.isUsed)) used.set(record, now)
     const common = { mutations: mutations.map(({ name }) => name), made, ours: our, theirs: their }
     if (our === undefined && made.proof !== undefined && now - usedAt <= SHORTEST_RECORD) return { ...common, fault: 'ours passes a proof again' }
+    const lost = findLost(facts)
+    if (lost) return { ...common, fault: `ours passes, although ${lost.name} (${lost.by})` }
     if ((our === undefined) === (their === undefined)) return common
     const difference = findDifference(facts)
     return difference ? { ...common, difference: difference.name } : { ...common, fault: our === undefined ? 'ours passes, theirs does not' : 'theirs passes, ours does not' }

@@ -2,12 +2,12 @@
  * `npm run fuzz:parsers -- --seconds N --seed N`: each parser of a stranger's bytes, led by what of its code an input reaches.
  * `--parser NAME` takes only the one with that name. Ends with status 1 if one crashes, or takes more than its share.
  */
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../bench/options.js'
 import { openMeter } from './coverage.ts'
 import { explore } from './guided.ts'
 import { createRandom } from './random.ts'
 
-const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' }, seed: { type: 'string', default: '1' }, parser: { type: 'string' } } })
+const values = readOptions({ seconds: { type: 'string', default: '60' }, seed: { type: 'string', default: '1' }, parser: { type: 'string' } })
 const meter = await openMeter('/lib/')
 // V8 counts the blocks of what is compiled from now on.
 const { PARSERS } = await import('./parsers.ts')

@@ -2,11 +2,11 @@
  * `npm run fuzz -- --seconds N --seed N`: as many requests as fit. `--number N` makes one case of the seed again and prints it.
  * `--requests N` ends after so many, `--from N` begins with that case. Ends with status 1 if a difference is unexplained.
  */
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../bench/options.js'
 import { openDifferential } from './differential.ts'
 import type { Case } from './differential.ts'
 
-const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' }, seed: { type: 'string' }, number: { type: 'string' }, from: { type: 'string', default: '0' }, requests: { type: 'string' } } })
+const values = readOptions({ seconds: { type: 'string', default: '60' }, seed: { type: 'string' }, number: { type: 'string' }, from: { type: 'string', default: '0' }, requests: { type: 'string' } })
 const seed = Number(values.seed ?? Math.floor(performance.timeOrigin) % 1e9)
 const mostRequests = values.requests === undefined ? Infinity : Number(values.requests)
 const mostMs = values.requests === undefined ? Number(values.seconds) * 1000 : Infinity

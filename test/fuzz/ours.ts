@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readSettings } from '../../holdfast.ts'
-import { createGuardParts } from '../../lib/guard/create-guard.ts'
-import type { GuardParts } from '../../lib/guard/create-guard.ts'
+import { createGuardParts } from '../../lib/assembly/create-guard.ts'
+import type { GuardParts } from '../../lib/assembly/create-guard.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
@@ -18,7 +18,7 @@ const SETTINGS: Readonly<Record<Site, RawSettings>> = {
   http: {},
   https: {},
   public: { PUBLIC_URL },
-  nonce: { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: Buffer.alloc(32, 7).toString('base64url') },
+  nonce: { DPOP_NONCE: 'required' },
   required: { IDP_DPOP_MODE: 'REQUIRED' }
 }
 

@@ -14,7 +14,7 @@ t.test('No parser of a stranger\'s bytes crashes, and ten times the bytes take a
   const { PARSERS } = await import('./parsers.ts')
   for (const [at, parser] of PARSERS.entries()) {
     const { findings, blocks, inputs } = await explore(meter, parser, createRandom(SEED, at), inputs => inputs >= INPUTS)
-    t.same(findings.map(({ fault, input }) => `${fault} ${JSON.stringify(input.slice(0, 200))}`), [], `${parser.name}: ${inputs} inputs, ${blocks} blocks`)
+    t.strictSame(findings.map(({ fault, input }) => `${fault} ${JSON.stringify(input.slice(0, 200))}`), [], `${parser.name}: ${inputs} inputs, ${blocks} blocks`)
   }
 })
 
@@ -26,12 +26,12 @@ t.test('A parser that crashes, or takes its time, is found out.', async t => {
     return findings.map(({ fault }) => fault)
   }
   t.match((await found(text => { if (text.length === 2 && text.includes(',')) throw new RangeError('too deep') }))[0], /^RangeError: too deep/)
-  t.same(await found(() => { throw new RangeError('too deep') }, [RangeError]), [], 'the twin: an error that is a refusal')
+  t.strictSame(await found(() => { throw new RangeError('too deep') }, [RangeError]), [], 'the twin: an error that is a refusal')
   const pairs = (text: string): number => {
     let count = 0
     for (let one = 0; one < text.length; one++) for (let other = 0; other < text.length; other += 100) count++
     return count
   }
   t.match((await found(pairs))[0], /operations for \d+ pieces/)
-  t.same(await found(text => { for (const char of text) pairs(char) }), [], 'the twin: one that reads each character once')
+  t.strictSame(await found(text => { for (const char of text) pairs(char) }), [], 'the twin: one that reads each character once')
 })

@@ -655,6 +655,14 @@ export interface operations {
                         checks?: {
                             [key: string]: string;
                         };
+                        /** @description The stream of each transmitter of security events. */
+                        streams?: {
+                            [key: string]: {
+                                status?: string;
+                                /** @description Unix seconds of its last verification. */
+                                verifiedAt?: number;
+                            };
+                        };
                         /** @description The state of the keys of each issuer, if there are several. */
                         issuers?: {
                             [key: string]: string;
@@ -672,6 +680,14 @@ export interface operations {
                         status?: string;
                         checks?: {
                             [key: string]: string;
+                        };
+                        /** @description The stream of each transmitter of security events. */
+                        streams?: {
+                            [key: string]: {
+                                status?: string;
+                                /** @description Unix seconds of its last verification. */
+                                verifiedAt?: number;
+                            };
                         };
                         /** @description The state of the keys of each issuer, if there are several. */
                         issuers?: {

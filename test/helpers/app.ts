@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
 import type { HoldfastOptions } from '../../holdfast.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
+import { isGate } from '../../lib/settings/validation.ts'
 import { AUDIENCE } from './issuer.ts'
 import type { Issuer } from './issuer.ts'
 import { addStandIns, isSample } from './samples.ts'
@@ -27,16 +28,17 @@ interface Start {
   readonly values?: RawSettings
   readonly before?: (app: FastifyInstance) => void
   readonly prepare?: (app: FastifyInstance) => void
-  readonly host?: string
+  readonly host?: string | undefined
+  readonly port?: number | undefined
   readonly isServed?: HoldfastOptions['isServed']
 }
 
 /**
- * The whole service on a socket of loopback, with the settings of a test and the sample routes. Own routes are not there, so that
+ * The whole service on a socket of loopback, with the settings of a test and the sample routes, of which a gate has none. Own routes are not there, so that
  * they change nothing for this test. It ends with the test.
  */
-export function startApp (t: Test, issuer: Issuer, values: RawSettings = {}, prepare?: (app: FastifyInstance) => void, before?: (app: FastifyInstance) => void, host?: string): Promise<RunningApp> {
-  return start(t, issuer, { values, before, prepare: app => { addStandIns(app); prepare?.(app) }, host, isServed: isSample })
+export function startApp (t: Test, issuer: Issuer, values: RawSettings = {}, prepare?: (app: FastifyInstance) => void, before?: (app: FastifyInstance) => void, host?: string, port?: number): Promise<RunningApp> {
+  return start(t, issuer, { values, before, port, prepare: app => { if (!isGate(values)) addStandIns(app); prepare?.(app) }, host, isServed: isSample })
 }
 
 /** The service as it is deployed, with every file of routes/api. It ends with the test. */
@@ -44,12 +46,14 @@ export function startWholeApp (t: Test, issuer: Issuer, values: RawSettings = {}
   return start(t, issuer, { values, before })
 }
 
-async function start (t: Test, issuer: Issuer, { values, before, prepare, host = '127.0.0.1', isServed }: Start): Promise<RunningApp> {
+async function start (t: Test, issuer: Issuer, { values, before, prepare, host = '127.0.0.1', port = 0, isServed }: Start): Promise<RunningApp> {
   const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
   const log: LogLine[] = []
   const options = serverOptions(settings)
   const app: FastifyInstance = Fastify({
     ...options,
+    // Loading the service for the first time may take long on a busy machine.
+    pluginTimeout: 0,
     logger: { level: settings.LOG_LEVEL, stream: { write: (line: string) => { log.push(JSON.parse(line)) } } }
   })
   before?.(app)
@@ -63,6 +67,6 @@ async function start (t: Test, issuer: Issuer, { values, before, prepare, host =
   })
   // A slow machine is not overload, unless a test says so.
   app.memoryUsage = () => ({ eventLoopDelay: 0, rssBytes: 0, heapUsed: 0, eventLoopUtilized: 0 })
-  const url = await app.listen({ port: 0, host })
+  const url = await app.listen({ port, host })
   return { app, url, log, reasons: () => log.filter(line => line.msg === 'request refused').map(({ reason }) => reason) }
 }

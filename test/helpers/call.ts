@@ -44,7 +44,7 @@ export const dpopLines = (token: string, proof: string): string[] => [`Authoriza
 export function expectRefusal (t: Test, outcome: Outcome, reason: RefusalReason, scheme?: string, title: string = reason): void {
   const { status, error, description } = REFUSALS[reason]
   const marked = outcome.challenges.filter(({ parameters }) => 'error' in parameters)
-  t.same({
+  t.strictSame({
     reason: outcome.reason,
     status: outcome.status,
     message: outcome.body?.message,

@@ -3,7 +3,7 @@ export interface Sent {
   readonly method?: string
   readonly url: string
   readonly lines: ReadonlyArray<readonly [name: string, value: string]>
-  readonly answered?: readonly [status: number, challenge?: string]
+  readonly answered?: readonly [status: number, challenge?: string, nonce?: string]
   /** Unix seconds. */
   readonly at: number
 }
@@ -13,14 +13,14 @@ const TLS = ['* ALPN: curl offers h2,http/1.1', '} [5 bytes data]', '* TLSv1.3 (
 /** What curl -v prints. */
 export function curlOutput (version: '1.1' | '2', { method = 'GET', url, lines, answered = [200], at }: Sent): string {
   const { host, hostname, port, pathname, search } = new URL(url)
-  const [status, challenge] = answered
+  const [status, challenge, nonce] = answered
   const sent = version === '2' ? lines.map(([name, value]) => [name.toLowerCase(), value] as const) : lines
   return [
     '  % Total    % Received % Xferd', `*   Trying 192.0.2.1:${port || 443}...`, `* Connected to ${hostname} (192.0.2.1) port ${port || 443}`,
     ...url.startsWith('https:') ? TLS : [],
     ...version === '2' ? ['* using HTTP/2', `* [HTTP/2] [1] OPENED stream for ${url}`, `* [HTTP/2] [1] [:method: ${method}]`, '* [HTTP/2] [1] [:scheme: https]', ...sent.map(([name, value]) => `* [HTTP/2] [1] [${name}: ${value}]`)] : [],
     `> ${method} ${pathname}${search} HTTP/${version}\r`, `> Host: ${host}\r`, '> User-Agent: curl/8.14.1\r', '> Accept: */*\r', ...sent.map(([name, value]) => `> ${name}: ${value}\r`), '> \r',
-    '* Request completely sent off', `< HTTP/${version} ${status} \r`, ...challenge === undefined ? [] : [`< ${version === '2' ? 'www-authenticate' : 'WWW-Authenticate'}: ${challenge}\r`], `< date: ${new Date(at * 1000).toUTCString()}\r`, '< \r',
+    '* Request completely sent off', `< HTTP/${version} ${status} \r`, ...challenge === undefined ? [] : [`< ${version === '2' ? 'www-authenticate' : 'WWW-Authenticate'}: ${challenge}\r`], ...nonce === undefined ? [] : [`< dpop-nonce: ${nonce}\r`], `< date: ${new Date(at * 1000).toUTCString()}\r`, '< \r',
     '{ [83 bytes data]', '* Connection #0 to host left intact', '{"message":"..."}'
   ].join('\n')
 }
@@ -28,14 +28,14 @@ export function curlOutput (version: '1.1' | '2', { method = 'GET', url, lines, 
 /** An entry of a HAR file as Chromium exports it. */
 export function harEntry ({ method = 'GET', url, lines, answered = [200], at }: Sent): { request: object } {
   const { host, pathname, search, protocol } = new URL(url)
-  const [status, challenge] = answered
+  const [status, challenge, nonce] = answered
   const headers = [[':authority', host], [':method', method], [':path', pathname + search], [':scheme', protocol.slice(0, -1)], ['accept', '*/*'], ...lines].map(([name, value]) => ({ name, value }))
   return {
     _initiator: { type: 'script' },
     _priority: 'High',
     _resourceType: 'fetch',
     request: { method, url, httpVersion: 'h2', headers, queryString: [], cookies: [], headersSize: -1, bodySize: 0 },
-    response: { status, statusText: '', httpVersion: 'h2', headers: challenge === undefined ? [] : [{ name: 'www-authenticate', value: challenge }], cookies: [], content: { size: 0 } },
+    response: { status, statusText: '', httpVersion: 'h2', headers: [['www-authenticate', challenge], ['dpop-nonce', nonce]].filter(([, value]) => value !== undefined).map(([name, value]) => ({ name, value })), cookies: [], content: { size: 0 } },
     startedDateTime: new Date(at * 1000).toISOString(),
     time: 12.3
   } as { request: object }

@@ -17,3 +17,23 @@ export async function atAnotherTime<T> (skewSeconds: number, work: () => Promise
     Date.now = now
   }
 }
+
+/**
+ * Keeps timers of so many milliseconds or more from running out, until the end of the test: work that is slow on a busy machine then
+ * meets no deadline.
+ */
+export function stopTimers (t: Test, fromMs: number): void {
+  const { setTimeout: set } = globalThis
+  const put = (run: () => void, ms?: number, ...args: unknown[]): NodeJS.Timeout => set(run, ms !== undefined && ms >= fromMs ? 2 ** 31 - 1 : ms, ...args as [])
+  globalThis.setTimeout = Object.assign(put, set) as typeof set
+  t.teardown(() => { globalThis.setTimeout = set })
+}
+
+/** Stops the clock that never goes back, until the end of the test. Returns what moves it. */
+export function stopClock (t: Test): (ms: number) => void {
+  const { now } = performance
+  let ms = now.call(performance)
+  performance.now = () => ms
+  t.teardown(() => { performance.now = now })
+  return by => { ms += by }
+}

@@ -19,7 +19,9 @@ const SIGNERS: Record<string, { make: () => { privateKey: KeyObject, publicKey: 
   PS512: { make: takeRsaKey, digest: 'sha512', options: { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 64 } },
   EdDSA: { make: () => generateKeyPairSync('ed25519'), digest: null },
   Ed25519: { make: () => generateKeyPairSync('ed25519'), digest: null },
-  Ed448: { make: () => generateKeyPairSync('ed448'), digest: null }
+  Ed448: { make: () => generateKeyPairSync('ed448'), digest: null },
+  // Since Node 24.7.
+  'ML-DSA-44': { make: () => (generateKeyPairSync as (type: string) => ReturnType<typeof takeRsaKey>)('ml-dsa-44'), digest: null }
 }
 
 export interface ProofParts {

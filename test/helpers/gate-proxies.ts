@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
@@ -15,8 +16,10 @@ interface Ports {
   readonly port: number
   /** The same over TLS, for the host `localhost`. */
   readonly tlsPort: number
-  /** Where the proxy asks. */
-  readonly gate: number
+  /** Where the proxy asks: one gate, or several. */
+  readonly gates: readonly [number, ...number[]]
+  /** Free, for what a proxy needs for itself. */
+  readonly spare: number
   readonly application: number
 }
 
@@ -27,6 +30,8 @@ export interface GateProxy {
   readonly program: string | undefined
   /** Whether it asks over gRPC. */
   readonly grpc: boolean
+  /** Whether a body without a length passes. HAProxy drops trailers since 3.2, and until then its file refuses chunks. */
+  readonly takesChunks: boolean
   /** Whether the client gets the body of a refusal. */
   readonly passesBodies: boolean
   /** Seconds that the gate has for an answer, as the file has it, and a shorter time for tests. */
@@ -34,20 +39,27 @@ export interface GateProxy {
   prepare (folder: string, ports: Ports, configuration: (file: string, replacements: Readonly<Record<string, string>>) => string): string[]
 }
 
+/** Major and minor, or 0 if it is not installed. */
+function haproxyVersion (): number {
+  return Number(/version (\d+\.\d+)/.exec(String(spawnSync('haproxy', ['-v']).stdout))?.[1] ?? 0)
+}
+
 const haproxy: GateProxy = {
   name: 'haproxy',
   program: programOf('haproxy'),
   grpc: false,
+  takesChunks: haproxyVersion() >= 3.2,
   passesBodies: true,
   patience: ['timeout server 10s', 'timeout server 1s'],
-  prepare (folder, { port, tlsPort, gate, application }, configuration) {
+  prepare (folder, { port, tlsPort, gates, application }, configuration) {
     writeFileSync(join(folder, 'site.pem'), readFileSync(CERTIFICATE, 'utf8') + readFileSync(KEY, 'utf8'))
     writeFileSync(join(folder, 'holdfast.lua'), configuration('holdfast.lua', { 'abns@holdfast': `abns@holdfast-${port}` }))
     writeFileSync(join(folder, 'haproxy.cfg'), configuration('haproxy.cfg', {
       '/etc/haproxy/holdfast.lua': join(folder, 'holdfast.lua'),
       'abns@holdfast': `abns@holdfast-${port}`,
+      'api.example api.example:80': `127.0.0.1:${port} localhost:${tlsPort}`,
       'bind :80': `bind 127.0.0.1:${port}\n    bind 127.0.0.1:${tlsPort} ssl crt ${join(folder, 'site.pem')}`,
-      '127.0.0.1:8000': `127.0.0.1:${gate}`,
+      'server holdfast 127.0.0.1:8000': gates.map((gate, n) => `server holdfast${n} 127.0.0.1:${gate}`).join('\n    '),
       '127.0.0.1:3000': `127.0.0.1:${application}`
     }))
     return ['-f', join(folder, 'haproxy.cfg')]
@@ -58,13 +70,15 @@ const nginx: GateProxy = {
   name: 'nginx',
   program: nginxProgram,
   grpc: false,
+  takesChunks: true,
   passesBodies: false,
   patience: ['proxy_read_timeout 10s', 'proxy_read_timeout 1s'],
-  prepare (folder, { port, tlsPort, gate, application }, configuration) {
+  prepare (folder, { port, tlsPort, gates, application }, configuration) {
     mkdirSync(join(folder, 'logs'))
     const text = configuration('nginx.conf', {
+      'api.example api.example;': `127.0.0.1:${port} 127.0.0.1:${port}; localhost:${tlsPort} localhost:${tlsPort};`,
       'listen 80;': `listen 127.0.0.1:${port}; listen 127.0.0.1:${tlsPort} ssl; ssl_certificate ${CERTIFICATE}; ssl_certificate_key ${KEY};`,
-      '127.0.0.1:8000': `127.0.0.1:${gate}`,
+      'server 127.0.0.1:8000;': gates.map(gate => `server 127.0.0.1:${gate};`).join(' '),
       '127.0.0.1:3000': `127.0.0.1:${application}`
     })
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path temporary-${name};`).join(' ')
@@ -78,15 +92,18 @@ const caddy: GateProxy = {
   name: 'caddy',
   program: programOf('caddy'),
   grpc: false,
+  takesChunks: true,
   passesBodies: true,
   patience: ['response_header_timeout 10s', 'response_header_timeout 1s'],
-  prepare (folder, { port, tlsPort, gate, application }, configuration) {
+  prepare (folder, { port, tlsPort, gates, application }, configuration) {
     const text = configuration('Caddyfile', {
       'api.example {': '(api) {',
-      '127.0.0.1:8000': `127.0.0.1:${gate}`,
+      'api\\.example(:443)?$': `(127\\.0\\.0\\.1:${port}|localhost:${tlsPort})$`,
+      '127.0.0.1:8000': gates.map(gate => `127.0.0.1:${gate}`).join(' '),
       '127.0.0.1:3000': `127.0.0.1:${application}`
     })
-    const sites = `http://127.0.0.1:${port} {\n\timport api\n}\nhttps://localhost:${tlsPort} {\n\ttls ${CERTIFICATE} ${KEY}\n\timport api\n}\n`
+    // For any Host, so that the file itself refuses.
+    const sites = `http://:${port} {\n\tbind 127.0.0.1\n\timport api\n}\nhttps://localhost:${tlsPort} {\n\ttls ${CERTIFICATE} ${KEY}\n\timport api\n}\n`
     writeFileSync(join(folder, 'Caddyfile'), `{\n\tadmin off\n\tauto_https off\n}\n${text}${sites}`)
     return ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
   }
@@ -97,12 +114,22 @@ function envoy (name: string, file: string, gatePort: number): GateProxy {
     name,
     program: programOf('envoy'),
     grpc: name === 'envoy-grpc',
+    takesChunks: true,
     passesBodies: true,
     patience: ['timeout: 10s', 'timeout: 1s'],
-    prepare (folder, { port, tlsPort, gate, application }, configuration) {
+    prepare (folder, { port, tlsPort, gates, spare, application }, configuration) {
+      const [one, ...others] = gates
+      const endpoint = (at: number): string => `- endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: ${at} } } }`
       const bootstrap = parse(configuration(file, {
+        ...others.length > 0 && {
+          '#>': '  ',
+          'port_value: 8010 ': `port_value: ${spare} `,
+          [endpoint(gatePort + 1)]: gates.map(endpoint).join('\n              '),
+          [`              ${endpoint(gatePort + 2)}\n`]: ''
+        },
+        "domains: [api.example, 'api.example:80']": `domains: ['127.0.0.1:${port}', 'localhost:${tlsPort}']`,
         'address: 0.0.0.0, port_value: 80 ': `address: 127.0.0.1, port_value: ${port} `,
-        [`port_value: ${gatePort} `]: `port_value: ${gate} `,
+        [`port_value: ${gatePort} `]: `port_value: ${others.length > 0 ? spare : one} `,
         'port_value: 3000 ': `port_value: ${application} `
       }))
       const { listeners } = bootstrap.static_resources
@@ -126,7 +153,7 @@ function envoy (name: string, file: string, gatePort: number): GateProxy {
 export const GATE_PROXIES: readonly GateProxy[] = [nginx, haproxy, caddy, envoy('envoy-http', 'envoy-http.yaml', 8000), envoy('envoy-grpc', 'envoy-grpc.yaml', 9000)]
 
 export interface GateProxyParts {
-  readonly gate: number
+  readonly gates: readonly [number, ...number[]]
   readonly application: number
   /** Whether the proxy waits only briefly for the gate. */
   readonly isImpatient?: boolean
@@ -140,11 +167,11 @@ export interface RunningProxy {
 }
 
 /** Runs a proxy with its file of deploy/gate. A text that a file no longer holds is an error. It ends with the test. */
-export async function startGateProxy (t: Test, { name, program, patience: [patience, short], prepare }: GateProxy, { gate, application, isImpatient = false }: GateProxyParts): Promise<RunningProxy> {
+export async function startGateProxy (t: Test, { name, program, patience: [patience, short], prepare }: GateProxy, { gates, application, isImpatient = false }: GateProxyParts): Promise<RunningProxy> {
   const folder = t.testdir()
-  const [port, tlsPort] = [await freePort(), await freePort()]
+  const [port, tlsPort, spare] = [await freePort(), await freePort(), await freePort()]
   let isPatient = !isImpatient
-  const args = prepare(folder, { port, tlsPort, gate, application }, (file, replacements) => {
+  const args = prepare(folder, { port, tlsPort, gates, spare, application }, (file, replacements) => {
     let text = readFileSync(join(deploy, file), 'utf8')
     for (const [from, to] of Object.entries(replacements)) {
       if (!text.includes(from)) throw new Error(`${file} no longer holds ${from}`)

@@ -57,7 +57,7 @@ export async function openGatedSite (t: Test, proxy: GateProxy, { isImpatient, a
   const issuer = await startIssuer(t)
   const upstream = await startUpstream(t, answer)
   const relay = await startRelay(t)
-  const { url, tlsUrl } = await startGateProxy(t, proxy, { gate: relay.port, application: Number(new URL(upstream.origin).port), isImpatient })
+  const { url, tlsUrl } = await startGateProxy(t, proxy, { gates: [relay.port], application: Number(new URL(upstream.origin).port), isImpatient })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:orders' })
   const { host } = new URL(url)
@@ -87,7 +87,7 @@ export function expectRefused (t: Test, { proxy: { passesBodies } }: GatedSite, 
   const { status: expected, error, description } = REFUSALS[reason]
   const values = lines.filter(([name]) => name === 'www-authenticate').map(([, value]) => value)
   const marked = values.flatMap(parseChallenges).filter(({ parameters }) => 'error' in parameters)
-  t.same({
+  t.strictSame({
     status,
     values: values.length,
     marked: marked.map(({ scheme, parameters }) => [scheme, parameters.error, parameters.error_description]),

@@ -36,8 +36,8 @@ export interface Issuer {
   claims (overrides?: Overrides): Record<string, unknown>
   /** A token signed with RS256 by the first key. */
   token (claims?: Overrides, header?: Overrides, key?: IssuerKey): string
-  /** A token of exactly these texts, well signed. */
-  rawToken (header: string, payload: string): string
+  /** A token of exactly these texts or bytes, well signed. */
+  rawToken (header: string | Buffer, payload: string | Buffer): string
   /** What it says about a token. */
   introspection: object
   /** What the server answers instead of its documents, while set. */

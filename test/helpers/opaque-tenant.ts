@@ -19,6 +19,8 @@ export interface OpaqueTenant {
   readonly asked: string[]
   /** @param more parameters and headers of the token request, such as a proof */
   token (format: 'opaque' | 'jwt', more?: { readonly resource?: string, readonly headers?: Record<string, string> }): Promise<string>
+  /** A refresh token, as after a login. */
+  refreshToken (): Promise<string>
   revoke (token: string): Promise<void>
 }
 
@@ -64,6 +66,11 @@ export async function startOpaqueTenant (t: Test): Promise<OpaqueTenant> {
     asked,
     token: async (format, { headers, ...form } = {}) =>
       (JSON.parse(await post('/token', { client_id: format, grant_type: 'client_credentials', resource: AUDIENCE, scope: 'read:messages', ...form }, headers)) as { access_token: string }).access_token,
+    async refreshToken () {
+      const { Client, Grant, RefreshToken } = provider as unknown as { Client: { find (id: string): Promise<object> }, Grant: new (parts: object) => { save (): Promise<string> }, RefreshToken: new (parts: object) => { save (): Promise<string> } }
+      const grantId = await new Grant({ clientId: 'opaque', accountId: 'user-1' }).save()
+      return new RefreshToken({ client: await Client.find('opaque'), accountId: 'user-1', grantId, gty: 'authorization_code', scope: 'read:messages', resource: AUDIENCE }).save()
+    },
     async revoke (token) {
       await post('/token/revocation', { client_id: token.includes('.') ? 'jwt' : 'opaque', token })
     }
@@ -85,7 +92,7 @@ function configuration (clientSecret: string, clientKey: KeyObject, customizeJwt
     ],
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), alg: 'RS256', use: 'sig', kid: 'k1' }] },
     cookies: { keys: ['unused'] },
-    scopes: ['read:messages'],
+    scopes: ['read:messages', 'offline_access'],
     formats: { customizers: { jwt: customizeJwt } },
     features: {
       devInteractions: { enabled: false },

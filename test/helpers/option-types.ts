@@ -5,7 +5,7 @@ import type { Section } from './settings-files.ts'
 import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
 
 /** The settings that only the whole service reads. The plugin takes them, so that one object fits both. */
-const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set(['IDP_CUSTOM_CLAIM', 'API_PROFILE', 'ERROR_BODY', 'CORS_ORIGINS', 'METRICS', 'LOG_LEVEL', 'PORT', 'GATE', 'GATE_UPSTREAM'])
+const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set(['IDP_CUSTOM_CLAIM', 'API_PROFILE', 'ERROR_BODY', 'CORS_ORIGINS', 'CORS_HEADERS', 'METRICS', 'LOG_LEVEL', 'PORT', 'GATE', 'GATE_UPSTREAM'])
 
 /** What each option is for, said once: for the docstring in the editor and for the row of the table. */
 function purposeOf (name: SettingName): { about: string, allowed: string, byDefault: string } {
@@ -17,16 +17,19 @@ function purposeOf (name: SettingName): { about: string, allowed: string, byDefa
   }
 }
 
+/** The types of sections that their own modules describe. */
+const TREE_TYPES: Readonly<Record<string, string>> = { gate: 'GateOptions', revocation: 'RevocationOptions' }
+
 const quoted = (words: readonly string[]): string => words.map(word => `'${word}'`).join(' | ')
 
 /** The type of a value in the shape of the file. Digits of a text may be written as a number there. */
-function typeOf ({ schema }: SettingSpec): string {
+function typeOf ({ schema, file }: SettingSpec): string {
   if (schema.type === 'array') {
     const entry = schema.items.enum ? quoted(schema.items.enum) : 'string'
     const alone = schema.items.format === 'trusted-peer' ? 'boolean | string' : entry
     return `${alone} | ${entry.includes('|') ? `ReadonlyArray<${entry}>` : `readonly ${entry}[]`}`
   }
-  if (schema.type === 'tree') return 'GateOptions'
+  if (schema.type === 'tree') return TREE_TYPES[file!]!
   if (schema.type === 'object') return 'Readonly<Record<string, string | readonly string[]>>'
   if (schema.type === 'entries') return 'readonly IssuerOptions[] | IssuerLookup'
   if (schema.type === 'boolean') return 'boolean'
@@ -41,14 +44,24 @@ function member (name: SettingName, key: string, type: string, indent: string): 
   return [`/** ${about[0]!.toUpperCase()}${about.slice(1)}. Values: ${allowed}. Default: ${byDefault}. */`, `readonly ${key}?: ${type} | undefined`].map(line => indent + line).join('\n')
 }
 
+/** What a section is about, for the editor. */
+const SECTIONS: Readonly<Record<string, string>> = {
+  idp: 'The identity provider, and which of its tokens pass.',
+  introspection: 'How the provider is asked about tokens (RFC 7662).',
+  api: 'The answers of the whole service.',
+  dpop: 'Which proofs pass (RFC 9449).',
+  server: 'The address under which clients reach the app, and the peers that are believed.'
+}
+
 /** Sections that stand in several places have a name, so that applications can name them too. */
 const NAMED: Readonly<Record<string, string>> = { introspection: 'IntrospectionOptions' }
 
 function membersOf (section: Section, indent: string): string[] {
   return [...section].map(([key, entry]) => {
     if (typeof entry === 'string') return member(entry, key, typeOf(settingSpec(entry)), indent)
-    if (NAMED[key] !== undefined) return `${indent}readonly ${key}?: ${NAMED[key]} | undefined`
-    return [`${indent}readonly ${key}?: {`, ...membersOf(entry, `${indent}  `), `${indent}} | undefined`].join('\n')
+    const about = `${indent}/** ${SECTIONS[key]} */\n`
+    if (NAMED[key] !== undefined) return `${about}${indent}readonly ${key}?: ${NAMED[key]} | undefined`
+    return [`${about}${indent}readonly ${key}?: {`, ...membersOf(entry, `${indent}  `), `${indent}} | undefined`].join('\n')
   })
 }
 
@@ -63,6 +76,13 @@ function issuerSection (): Section {
   return section
 }
 
+/** What goes with a function is no setting: a file cannot hold a function. */
+function withMaxIssuers (members: string): string {
+  return members.replace(/^( +)readonly issuers\?: .*IssuerLookup.*$/m, `$&
+$1/** The most issuers of a function in \`issuers\` that are kept; each has keys of its own. Values: integer, 1 to 100000. Default: \`5000\`. */
+$1readonly maxIssuers?: number | undefined`)
+}
+
 /** The source of lib/settings/option-types.ts. */
 export function makeOptionTypes (): string {
   // A variable is text. What is written as text in code may be written as the value too.
@@ -74,6 +94,7 @@ export function makeOptionTypes (): string {
   return `// Made from specs.ts: npx tap --snapshot --disable-coverage test/lib/settings/option-types.test.ts writes it anew.
 
 import type { GateOptions } from '../gate/gate-options.ts'
+import type { RevocationOptions } from '../revocation/revocation-options.ts'
 
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
@@ -96,7 +117,7 @@ export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> |
 
 /** Options in the shape of the configuration file. */
 export interface FileOptions {
-${membersOf(readSections(), '  ').join('\n')}
+${withMaxIssuers(membersOf(readSections(), '  ').join('\n'))}
 }
 
 /** Options under the names of the environment. */

@@ -3,6 +3,7 @@ import type { RefusalReason } from '../../lib/refusal.ts'
 import { hashOf } from './dpop-client.ts'
 import type { DpopClient, ProofParts } from './dpop-client.ts'
 import { encodeJws } from './jws.ts'
+import { oddNumber } from './rsa-jwk.ts'
 
 /** What a row needs to make its proof. */
 export interface ProofBench {
@@ -46,6 +47,10 @@ export const PROOF_ROWS: readonly ProofRow[] = [
   { check: '2', title: 'a payload that is an array', proof: b => encodeJws(head(b), '[]', b.client.sign), expected: 'proof_malformed' },
   { check: '2', title: 'a payload that is no JSON', proof: b => encodeJws(head(b), '{', b.client.sign), expected: 'proof_malformed' },
 
+  { check: '2', title: 'claims with a letter of UTF-8', proof: b => raw(b, claimsWith(b, '\u00e9')), expected: 'accepted' },
+  { check: '2', title: 'claims that are not UTF-8', proof: b => raw(b, Buffer.from(claimsWith(b, '\u00e9'), 'latin1')), expected: 'proof_malformed' },
+  { check: '2', title: 'a header that is not UTF-8', proof: b => encodeJws(Buffer.from(JSON.stringify({ ...head(b), kid: '\u00e9' }), 'latin1'), claimsWith(b, ''), b.client.sign), expected: 'proof_malformed' },
+
   { check: '3', title: 'typ in upper case', proof: b => b.proof({ header: { typ: 'DPOP+JWT' } }), expected: 'accepted' },
   { check: '3', title: 'typ with application/', proof: b => b.proof({ header: { typ: 'application/dpop+jwt' } }), expected: 'accepted' },
   { check: '3', title: 'no typ', proof: b => b.proof({ header: { typ: undefined } }), expected: 'proof_type' },
@@ -64,7 +69,18 @@ export const PROOF_ROWS: readonly ProofRow[] = [
   { check: '3', title: 'jwk as an array', proof: b => b.proof({ header: { jwk: [b.client.jwk] } }), expected: 'proof_key' },
   { check: '3', title: 'a private jwk', proof: b => b.proof({ header: { jwk: { ...b.client.jwk, d: b.client.jwk.x } } }), expected: 'proof_key' },
   { check: '3', title: 'a symmetric jwk', proof: b => b.proof({ header: { jwk: { kty: 'oct', k: 'AAAA' } } }), expected: 'proof_key' },
+  { check: '3', title: 'a jwk as WebCrypto exports it', proof: b => b.proof({ header: { jwk: { ...b.client.jwk, ext: true, key_ops: ['verify'], use: 'sig', alg: b.client.alg } } }), expected: 'accepted' },
+  { check: '3', title: 'a jwk for another algorithm', proof: b => b.proof({ header: { jwk: { ...b.client.jwk, alg: 'ES384' } } }), expected: 'proof_key' },
+  { check: '3', title: 'a jwk with an alg that is null', proof: b => b.proof({ header: { jwk: { ...b.client.jwk, alg: null } } }), expected: 'proof_key' },
+  { check: '3', title: 'a jwk for encryption', proof: b => b.proof({ header: { jwk: { ...b.client.jwk, use: 'enc' } } }), expected: 'proof_key' },
+  { check: '3', title: 'a jwk for signing alone', proof: b => b.proof({ header: { jwk: { ...b.client.jwk, key_ops: ['sign'] } } }), expected: 'proof_key' },
+  { check: '3', title: 'a jwk with key_ops as text', proof: b => b.proof({ header: { jwk: { ...b.client.jwk, key_ops: 'verify' } } }), expected: 'proof_key' },
   { check: '3', title: 'an RSA key of 16384 bits', proof: b => b.proof({ header: { alg: 'PS256', jwk: { kty: 'RSA', e: 'AQAB', n: 'x'.repeat(2731) } } }), expected: 'proof_key' },
+  { check: '3', title: 'an RSA key of 1024 bits', proof: b => b.proof({ header: { alg: 'PS256', jwk: { kty: 'RSA', e: 'AQAB', n: oddNumber(1024) } } }), expected: 'proof_key' },
+  { check: '3', title: 'an RSA key of 2048 bits, which is not that of the token', proof: b => b.proof({ header: { alg: 'PS256', jwk: { kty: 'RSA', e: 'AQAB', n: oddNumber(2048) } } }), expected: 'jkt_mismatch' },
+  { check: '3', title: 'an RSA key of 8192 bits', proof: b => b.proof({ header: { alg: 'PS256', jwk: { kty: 'RSA', e: 'AQAB', n: oddNumber(8192) } } }), expected: 'proof_key' },
+  { check: '3', title: 'an RSA key with an even exponent', proof: b => b.proof({ header: { alg: 'PS256', jwk: { kty: 'RSA', e: 'AQAA', n: oddNumber(2048) } } }), expected: 'proof_key' },
+  { check: '3', title: 'a coordinate without its first byte', proof: b => b.proof({ header: { jwk: { ...b.client.jwk, x: Buffer.from(b.client.jwk.x!, 'base64url').toString('base64url', 1) } } }), expected: 'proof_key' },
   { check: '3', title: 'other headers are not looked at', proof: b => b.proof({ header: { kid: 'a', cty: 'b', jku: 'http://127.0.0.1:1/' } }), expected: 'accepted' },
 
   { check: '4', title: 'jti of one character', proof: b => b.proof({ claims: { jti: randomUUID()[0] } }), expected: 'accepted' },
@@ -127,7 +143,8 @@ export const PROOF_ROWS: readonly ProofRow[] = [
 ]
 
 const head = (b: ProofBench) => ({ typ: 'dpop+jwt', alg: b.client.alg, jwk: b.client.jwk })
-const raw = (b: ProofBench, payload: string): string => encodeJws(head(b), payload, b.client.sign)
+const claimsWith = (b: ProofBench, text: string): string => JSON.stringify({ jti: randomUUID(), htm: 'GET', htu: b.target, iat: now(), ath: hashOf(b.token), text })
+const raw = (b: ProofBench, payload: string | Buffer): string => encodeJws(head(b), payload, b.client.sign)
 
 function swapPayload (b: ProofBench): string {
   const [header, , signature] = b.proof().split('.')

@@ -59,7 +59,7 @@ export async function startRedis (t: Owner, args: string[] = [], port?: number):
       const file = join(folder, 'server.conf')
       writeFileSync(file, '')
       child = spawn(program!, [file, ...common, ...args], { stdio: 'ignore' })
-      await untilListening(server.port)
+      await Promise.race([untilListening(server.port), once(child, 'exit').then(() => { throw new Error(`redis-server on port ${server.port} ended at once`) })])
     }
   }
   t.teardown(async () => {

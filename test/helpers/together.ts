@@ -5,13 +5,13 @@ import t from 'tap'
 const root = join(import.meta.dirname, '..')
 
 /** V8 counts what these run of the sources. They leave their process as they found it, and so do the others here. */
-const COUNTED = /^(?:explain|lib|plugins|routes|server)\/|^packages\/testing\./
+const COUNTED = /^(?:explain|lib|plugins|routes|server)\/|^packages\/(?:app-document|testing)\./
 /** Of the counted: much of their time passes in waiting for connections and limits, beside those that compute. */
-const WAITING = /^plugins\/(?:connections|gate-faults|gate-h2|introspection-peers|issuers|last-connections|proofs|request-log)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
+const WAITING = /^plugins\/(?:connections|gate-faults|introspection-peers|issuers|last-connections|proofs|request-log|revocation-open)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
 /** They start programs one after the other. */
 const PROGRAMS = /^dev\/run\.|^start\./
 /** Tests of files and tools. */
-const UNCOUNTED = /^(?:bench|chaos|cli|deploy|dev|docs|examples|fuzz|history|mutation|packages)\/|^(?:node-versions|supply-chain)\./
+const UNCOUNTED = /^(?:bench|chaos|cli|deploy|dev|docs|examples|fuzz|history|mutation|packages|planted)\/|^(?:architecture|node-versions|supply-chain)\./
 /** It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may have been loaded before. */
 const FIRST = 'fuzz/parsers.test.ts'
 

@@ -40,11 +40,11 @@ t.test('A history is right if its claims have an order in which the first is fir
     { title: 'seen for ever', history: ['first 1-2-10', 'seen 30-31'], isRight: false }
   ]
   for (const { title, history, isRight } of rows) {
-    t.same(findViolations(claims(...history)), isRight ? [] : ['a'], title)
-    t.same(findViolations(claims(...history).reverse()), isRight ? [] : ['a'], `${title}, in whatever order it was written down`)
+    t.strictSame(findViolations(claims(...history)), isRight ? [] : ['a'], title)
+    t.strictSame(findViolations(claims(...history).reverse()), isRight ? [] : ['a'], `${title}, in whatever order it was written down`)
   }
   const other = claims('first 1-2', 'first 3-4').map((operation, at) => operation.kind === 'claim' && at === 1 ? { ...operation, id: 'b' } : operation)
-  t.same(findViolations(other), [], 'ids have nothing to do with each other')
+  t.strictSame(findViolations(other), [], 'ids have nothing to do with each other')
   t.end()
 })
 
@@ -80,6 +80,6 @@ t.test('The memory store keeps the promise, and stores that are wrong are found 
     historyOf(Array.from({ length: 2 }, () => createMemoryStore({ max: 100_000, now: nowSeconds, random: randomBytes })), 2, 4)
   ])
   t.ok(right!.length > 100, `${right!.length} claims`)
-  t.same(findViolations(right!), [])
+  t.strictSame(findViolations(right!), [])
   for (const [at, history] of wrong.entries()) t.ok(findViolations(history).length > 10, `wrong store ${at}`)
 })

@@ -1,11 +1,12 @@
 import type { Socket } from 'node:net'
 import t from 'tap'
+import { containing } from '../helpers/containing.ts'
 import { createChallenges } from '../../lib/guard/challenge.ts'
 import { errorBody, refusalBodies } from '../../lib/guard/error-body.ts'
-import { ANY_TOKEN } from '../../lib/guard/requirement.ts'
+import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
 import { Message, readMessage } from '../../lib/message.ts'
 import type { ReceivedRequest } from '../../lib/message.ts'
-import { nameThatWasMeant } from '../../lib/names.ts'
+import { nameThatWasMeant } from '../../lib/suggestion.ts'
 import { Refusal, REFUSALS, refusalOfIssuer } from '../../lib/refusal.ts'
 import { answerClientError } from '../../plugins/errors.ts'
 import { startApp } from '../helpers/app.ts'
@@ -15,21 +16,21 @@ import { startIssuer } from '../helpers/issuer.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
 t.test('Error bodies in both forms, with and without a sentence of our own', async t => {
-  t.same(errorBody('default', 404, 'No.'), { statusCode: 404, error: 'Not Found', message: 'No.' })
-  t.same(errorBody('default', 404), { statusCode: 404, error: 'Not Found', message: 'Not Found' })
-  t.same(errorBody('default', 499), { statusCode: 499, error: 'Error', message: 'Error' }, 'a status without a name')
-  t.same(errorBody('detailed', 401), { error: 'Unauthorized', message: 'A valid access token is needed.', details: 'Unauthorized' })
-  t.same(errorBody('detailed', 500), { detail: 'Internal Server Error' })
-  t.same(JSON.parse(refusalBodies('default').scope_missing), { statusCode: 403, error: 'Forbidden', message: REFUSALS.scope_missing.description })
+  t.strictSame(errorBody('default', 404, 'No.'), { statusCode: 404, error: 'Not Found', message: 'No.' })
+  t.strictSame(errorBody('default', 404), { statusCode: 404, error: 'Not Found', message: 'Not Found' })
+  t.strictSame(errorBody('default', 499), { statusCode: 499, error: 'Error', message: 'Error' }, 'a status without a name')
+  t.strictSame(errorBody('detailed', 401), { error: 'Unauthorized', message: 'A valid access token is needed.', details: 'Unauthorized' })
+  t.strictSame(errorBody('detailed', 500), { detail: 'Internal Server Error' })
+  t.strictSame(JSON.parse(refusalBodies('default').scope_missing), { statusCode: 403, error: 'Forbidden', message: REFUSALS.scope_missing.description })
 })
 
 t.test('Challenges name the metadata of the resource where there is an address of it', async t => {
   const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: 'https://api.example/.well-known/oauth-protected-resource' } as const
   const challenges = createChallenges(policy)
   const value = challenges('credentials_missing', { scheme: undefined, requirement: ANY_TOKEN })['www-authenticate']!
-  t.same(parseChallenges(value).map(({ parameters }) => parameters.resource_metadata), [policy.resourceMetadataUrl, policy.resourceMetadataUrl])
+  t.strictSame(parseChallenges(value).map(({ parameters }) => parameters.resource_metadata), [policy.resourceMetadataUrl, policy.resourceMetadataUrl])
   const nonce = challenges('nonce_missing', { scheme: 'DPoP', requirement: ANY_TOKEN, nonce: 'n' })
-  t.same(Object.keys(parseChallenges(nonce['www-authenticate']!)[0]!.parameters), ['error', 'error_description', 'algs'], 'but not the one for a nonce')
+  t.strictSame(Object.keys(parseChallenges(nonce['www-authenticate']!)[0]!.parameters), ['error', 'error_description', 'algs'], 'but not the one for a nonce')
 })
 
 t.test('A challenge that was made before is that of its own reason, scheme and requirement', async t => {
@@ -44,14 +45,14 @@ t.test('A challenge that was made before is that of its own reason, scheme and r
   ] as const
   for (const { reason, context, scheme, description, scope } of [...asked, ...asked]) {
     const found = parseChallenges(challenges(reason, context)['www-authenticate']!).filter(({ parameters }) => parameters.error)
-    t.same(found.map(one => [one.scheme, one.parameters.error_description, one.parameters.scope]), [[scheme, description, scope]], `${reason}, ${scheme}`)
+    t.strictSame(found.map(one => [one.scheme, one.parameters.error_description, one.parameters.scope]), [[scheme, description, scope]], `${reason}, ${scheme}`)
   }
 })
 
 t.test('Retry-After is a whole number of seconds, at least one', async t => {
   const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: undefined } as const
   for (const [retryAfterSeconds, expected] of [[undefined, '1'], [0, '1'], [1.2, '2'], [30, '30']] as const) {
-    t.same(createChallenges(policy)('keys_unavailable', { scheme: undefined, requirement: ANY_TOKEN, retryAfterSeconds }), { 'retry-after': expected })
+    t.strictSame(createChallenges(policy)('keys_unavailable', { scheme: undefined, requirement: ANY_TOKEN, retryAfterSeconds }), { 'retry-after': expected })
   }
 })
 
@@ -81,13 +82,13 @@ t.test('What is no HTTP is answered once, and a connection that is gone or has i
     answerClientError('default')(Object.assign(new Error(title), { code }), {
       writable: true, end: (text: string) => { seen.push(Number(text.split(' ')[1])) }, destroy () { seen.push('destroyed') }, ...socket
     } as unknown as Socket)
-    t.same(seen, [expected], title)
+    t.strictSame(seen, [expected], title)
   }
   let text = ''
   answerClientError('detailed')(new Error(), { writable: true, end: (sent: string) => { text = sent }, destroy () {} } as unknown as Socket)
   const [head, body] = text.split('\r\n\r\n')
-  t.same(JSON.parse(body!), { detail: 'The request is not valid HTTP, too large or too slow.' })
-  t.same(head!.split('\r\n'), ['HTTP/1.1 400 Bad Request', 'Content-Type: application/json; charset=utf-8', `Content-Length: ${body!.length}`, 'Cache-Control: no-store', 'Connection: close'])
+  t.strictSame(JSON.parse(body!), { detail: 'The request is not valid HTTP, too large or too slow.' })
+  t.strictSame(head!.split('\r\n'), ['HTTP/1.1 400 Bad Request', 'Content-Type: application/json; charset=utf-8', `Content-Length: ${body!.length}`, 'Cache-Control: no-store', 'Connection: close'])
 })
 
 t.test('One request has one answer, though its body breaks off', async t => {
@@ -96,7 +97,7 @@ t.test('One request has one answer, though its body breaks off', async t => {
   const lines = ['Host: localhost', 'Connection: keep-alive', 'Transfer-Encoding: chunked', '', 'not a chunk', '']
   const { status, body } = await sendRaw(url, ['POST /api/private HTTP/1.1', ...lines])
   t.equal(status, 404)
-  t.notMatch(body, 'HTTP/1.1')
+  t.notMatch(body, containing('HTTP/1.1'))
 })
 
 t.test('What no route takes is unknown, whatever its body', async t => {
@@ -107,7 +108,7 @@ t.test('What no route takes is unknown, whatever its body', async t => {
   ]
   for (const [type, payload] of bodies) {
     const answer = await app.inject({ method: 'POST', url: '/api/private', headers: { 'content-type': type }, payload })
-    t.same([answer.statusCode, answer.json().message], [404, 'There is no such resource.'], `${type}: ${payload}`)
+    t.strictSame([answer.statusCode, answer.json().message], [404, 'There is no such resource.'], `${type}: ${payload}`)
   }
   const large = await app.inject({ method: 'POST', url: '/api/private', headers: { 'content-type': 'application/json' }, payload: 'x'.repeat(64 * 1024 + 1) })
   t.equal(large.statusCode, 413)
@@ -122,7 +123,7 @@ t.test('A fault in the guard is a 500, and nobody passes', async t => {
     })
   })
   const answer = await app.inject({ url: '/api/private', headers: { authorization: `Bearer ${issuer.token()}` } })
-  t.same([answer.statusCode, answer.json().message], [500, 'Internal Server Error'])
+  t.strictSame([answer.statusCode, answer.json().message], [500, 'Internal Server Error'])
 })
 
 t.test('Without its replay store the service is not ready, by name', async t => {
@@ -134,10 +135,10 @@ t.test('Without its replay store the service is not ready, by name', async t => 
 })
 
 t.test('A refusal is named after an issuer in a copy, and a fault stays what it is', async t => {
-  const refusal = new Refusal('keys_unavailable', { failure: 'deadline' }, 7)
+  const refusal = new Refusal('keys_unavailable', { detail: { failure: 'deadline' }, retryAfterSeconds: 7 })
   const own = refusalOfIssuer(refusal, 'https://a.example/')
   t.not(own, refusal)
-  t.match(own, { reason: 'keys_unavailable', detail: { failure: 'deadline' }, retryAfterSeconds: 7, issuer: 'https://a.example/', headers: undefined })
+  t.hasStrict(own, { reason: 'keys_unavailable', detail: { failure: 'deadline' }, retryAfterSeconds: 7, issuer: 'https://a.example/', headers: undefined })
   const fault = new TypeError('x')
   t.equal(refusalOfIssuer(fault, 'https://a.example/'), fault)
 })
@@ -165,7 +166,7 @@ t.test('Lines of a request are counted by name, in any case, and the first of ea
     [['Authorization', 'a', 'AUTHORIZATION', 'b'], { authorization: ['a', 2], dpop: none, host: none }],
     [['Date', 'a', 'authorizations', 'b', 'authenticated', 'c'], { authorization: none, dpop: none, host: none }]
   ]
-  for (const [lines, expected] of rows) t.same(read(readMessage(received(lines))), expected, lines.join(' '))
+  for (const [lines, expected] of rows) t.strictSame(read(readMessage(received(lines))), expected, lines.join(' '))
 })
 
 t.test('A request that reaches the limit of its server is refused, and a server without a limit has that of Node', async t => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
+import { exactly } from '../helpers/containing.ts'
 import { createClientAuthentication, parseClientKey } from '../../lib/introspection/client-authentication.ts'
 import type { ClientCredentials } from '../../lib/introspection/client-authentication.ts'
 import { createEndpointFinder } from '../../lib/introspection/endpoint.ts'
@@ -31,8 +32,8 @@ t.test('A secret is sent as Basic credentials, encoded as in a form, or in the f
   const secret = { clientId: 'my api:1', clientSecret: 's%c+ret/é' }
   const { headers, form } = await authentication(secret)()
   t.equal(Buffer.from(headers.authorization!.slice('Basic '.length), 'base64').toString(), 'my+api%3A1:s%25c%2Bret%2F%C3%A9')
-  t.same(form, {})
-  t.same(await authentication({ ...secret, method: 'client_secret_post' })(), { headers: {}, form: { client_id: 'my api:1', client_secret: 's%c+ret/é' } })
+  t.strictSame(form, {})
+  t.strictSame(await authentication({ ...secret, method: 'client_secret_post' })(), { headers: {}, form: { client_id: 'my api:1', client_secret: 's%c+ret/é' } })
 })
 
 t.test('A private key signs an assertion with the algorithm that fits it', async t => {
@@ -52,10 +53,10 @@ t.test('A private key signs an assertion with the algorithm that fits it', async
   ]
   for (const { title, text, publicKey, alg, kid } of files) {
     const { headers, form } = await authentication({ method: 'private_key_jwt', key: parseClientKey(text) })()
-    t.same([headers, form.client_id, form.client_assertion_type], [{}, 'api', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'], title)
+    t.strictSame([headers, form.client_id, form.client_assertion_type], [{}, 'api', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'], title)
     const jwt = form.client_assertion!
-    t.same(part(jwt, 0), { alg, typ: 'JWT', ...(kid && { kid }) })
-    t.match(part(jwt, 1), { iss: 'api', sub: 'api', aud: ISSUER, iat: NOW, exp: NOW + 60, jti: /^[\w-]{22}$/ })
+    t.strictSame(part(jwt, 0), { alg, typ: 'JWT', ...(kid && { kid }) })
+    t.match(part(jwt, 1), { iss: exactly('api'), sub: exactly('api'), aud: ISSUER, iat: NOW, exp: NOW + 60, jti: /^[\w-]{22}$/ })
     const { digest, signing } = ALGORITHMS[alg]
     const [header, claims, signature] = jwt.split('.')
     t.ok(verify(digest, Buffer.from(`${header}.${claims}`), { key: publicKey, dsaEncoding: 'ieee-p1363', ...signing }, Buffer.from(signature!, 'base64url')))
@@ -128,11 +129,11 @@ async function setUp (t: Test, options: Partial<IntrospectorOptions> = {}, trans
 t.test('The provider is asked once, and its claims are returned', async t => {
   const asked = await setUp(t)
   const answers = await Promise.all([asked.introspector.ask('a b', true), asked.introspector.ask('a b', true), asked.introspector.ask('c', true)])
-  t.same(answers, [{ sub: 'u' }, { sub: 'u' }, { sub: 'u' }])
-  t.same(asked.bodies.sort(), ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'], 'callers who ask for one token at once share a call')
+  t.strictSame(answers, Array(3).fill({ claims: { sub: 'u' }, expiresAt: Infinity }))
+  t.strictSame(asked.bodies.sort(), ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'], 'callers who ask for one token at once share a call')
   asked.answer = { body: '{"active":false,"sub":"u"}' }
-  t.equal(await asked.introspector.ask('a b', true), undefined, 'nothing is believed about a token that is not active')
-  t.same(asked.introspector.state(), { active: 2, inactive: 1, failures: 0, turnedAway: 0, inFlight: 0 })
+  t.strictSame(await asked.introspector.ask('a b', true), { claims: undefined, expiresAt: Infinity }, 'nothing is believed about a token that is not active')
+  t.strictSame(asked.introspector.state(), { active: 2, inactive: 1, failures: 0, turnedAway: 0, inFlight: 0 })
 })
 
 t.test('An answer that cannot be used is not taken for a refusal', async t => {
@@ -154,8 +155,8 @@ t.test('An answer that cannot be used is not taken for a refusal', async t => {
     await t.rejects(asked.introspector.ask('t', true), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure }, retryAfterSeconds: 1 }, title)
   }
   asked.answer = { body: '{"active":true}' }
-  t.same(await asked.introspector.ask('t', true), {})
-  t.same(asked.introspector.state(), { active: 1, inactive: 0, failures: answers.length, turnedAway: 0, inFlight: 0 })
+  t.strictSame(await asked.introspector.ask('t', true), { claims: {}, expiresAt: Infinity })
+  t.strictSame(asked.introspector.state(), { active: 1, inactive: 0, failures: answers.length, turnedAway: 0, inFlight: 0 })
 })
 
 t.test('A fault of our own is unavailability too', async t => {
@@ -168,12 +169,12 @@ t.test('At most 64 tokens are asked about at once', async t => {
   asked.answer = { body: '', hang: true }
   const waiting = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`t${i}`, true).catch(error => error))
   await t.rejects(asked.introspector.ask('one more', true), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure: 'busy' } })
-  t.same(Object.keys((await asked.introspector.ask('another', true).catch(error => error)).detail), ['failure'], 'a detail that is not known is left out')
-  t.match(asked.introspector.state(), { inFlight: 64, turnedAway: 2 })
+  t.strictSame(Object.keys((await asked.introspector.ask('another', true).catch(error => error)).detail), ['failure'], 'a detail that is not known is left out')
+  t.hasStrict(asked.introspector.state(), { inFlight: 64, turnedAway: 2 })
   asked.introspector.close()
-  for (const error of await Promise.all(waiting)) t.match(error, { detail: { failure: 'deadline' } })
+  for (const error of await Promise.all(waiting)) t.hasStrict(error, { detail: { failure: 'deadline' } })
   asked.answer = { body: '{"active":true}' }
-  t.same(await asked.introspector.ask('one more', true), {}, 'and afterwards there is room')
+  t.strictSame(await asked.introspector.ask('one more', true), { claims: {}, expiresAt: Infinity }, 'and afterwards there is room')
 })
 
 t.test('No connection to the provider is left after the close', async t => {
@@ -189,7 +190,7 @@ t.test('No connection to the provider is left after the close', async t => {
   t.teardown(() => { server.closeAllConnections(); server.close() })
   const endpoint = async () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
   const introspector = createIntrospector({ transport: createTransport({ keepAlive: true }), endpoint, authenticate: authentication({}), readSigned: undefined })
-  t.same(await introspector.ask('t', true), {})
+  t.strictSame(await introspector.ask('t', true), { claims: {}, expiresAt: Infinity })
   t.equal(open.size, 1, 'it is kept for the next answer')
   introspector.close()
   while (open.size > 0) await delay(5)
@@ -209,21 +210,21 @@ t.test('A token that is no stranger waits for its turn, and goes before every st
   release()
   await Promise.all([...strangers, ...known, same])
   t.equal(asked.bodies.length, 128)
-  t.match(asked.introspector.state(), { active: 128, turnedAway: 2, inFlight: 0 })
+  t.hasStrict(asked.introspector.state(), { active: 128, turnedAway: 2, inFlight: 0 })
 })
 
 t.test('The time in which a token waits counts for its deadline', async t => {
   const asked = await setUp(t, {}, { deadlineMs: 500 })
   asked.hold()
   const outcomes = Array.from({ length: 128 }, (_, i) => asked.introspector.ask(`t${i}`, false).catch(error => error))
-  for (const error of await Promise.all(outcomes)) t.match(error, { reason: 'introspection_unavailable', detail: { failure: 'deadline' } })
-  t.match(asked.introspector.state(), { failures: 128, inFlight: 0 })
+  for (const error of await Promise.all(outcomes)) t.hasStrict(error, { reason: 'introspection_unavailable', detail: { failure: 'deadline' } })
+  t.hasStrict(asked.introspector.state(), { failures: 128, inFlight: 0 })
 })
 
 t.test('An answer that is a JWT is read by the function that knows the keys', async t => {
-  const asked = await setUp(t, { readSigned: async jwt => ({ active: jwt === 'a.b.c', sub: 'u' }) })
+  const asked = await setUp(t, { readSigned: async jwt => ({ members: { active: jwt === 'a.b.c', sub: 'u' }, expiresAt: NOW }) })
   asked.answer = { body: 'a.b.c' }
-  t.same(await asked.introspector.ask('t', true), { sub: 'u' })
+  t.strictSame(await asked.introspector.ask('t', true), { claims: { sub: 'u' }, expiresAt: NOW }, 'with the expiry of the answer')
 })
 
 t.test('The endpoint is the configured one, or that of the discovery document, which is read again after ten minutes', async t => {
@@ -239,7 +240,7 @@ t.test('The endpoint is the configured one, or that of the discovery document, w
   } as never
   const configured = createEndpointFinder({ issuer: ISSUER, base }, 'https://asked.example/x', () => now)
   t.equal(await configured(exchange), 'https://asked.example/x')
-  t.same(asked, [], 'nothing is looked up')
+  t.strictSame(asked, [], 'nothing is looked up')
 
   const find = createEndpointFinder({ issuer: ISSUER, base }, undefined, () => now)
   t.equal(await find(exchange), `${base}one`)
@@ -248,7 +249,7 @@ t.test('The endpoint is the configured one, or that of the discovery document, w
   t.equal(await find(exchange), `${base}one`)
   now = 10 * 60_000
   t.equal(await find(exchange), `${base}two`)
-  t.same(asked, Array(2).fill(`${base}.well-known/openid-configuration`))
+  t.strictSame(asked, Array(2).fill(`${base}.well-known/openid-configuration`))
 
   now = 20 * 60_000
   const bad: ReadonlyArray<readonly [title: string, document: object | undefined]> = [
@@ -279,7 +280,9 @@ t.test('A signed answer counts only if it is one, of the issuer, for this client
       candidates: (kid, alg) => { sought.push(['kept', kid, alg]); return [{ pem: 'other' }, { pem: 'kept' }] as never },
       fetchCandidates: async (kid, alg) => { sought.push(['fetched', kid, alg]); return [{ pem: 'other' }, { pem: 'fetched' }] as never }
     },
-    verifySignature: (token, pem, alg) => pem === signer && !/\s/.test(token) && alg === 'ES256'
+    findSigner: (token, keys, alg) => /\s/.test(token) || alg !== 'ES256' ? undefined : keys.find(({ pem }) => pem === signer),
+    clockToleranceSeconds: 5,
+    now: () => NOW
   })
   const good: ReadonlyArray<readonly [title: string, token: string]> = [
     ['as it should be', jwt()],
@@ -287,13 +290,16 @@ t.test('A signed answer counts only if it is one, of the issuer, for this client
     ['the long media type, in another case', jwt({}, { typ: 'application/Token-Introspection+JWT' })],
     ['without a key id', jwt({}, { kid: undefined })],
     ['the other spelling of the issuer', jwt({ iss: ISSUER.slice(0, -1) })],
-    ['for several clients', jwt({ aud: ['other', 'api'] })]
+    ['for several clients', jwt({ aud: ['other', 'api'] })],
+    ['valid from now, with the tolerance', jwt({ nbf: NOW + 5 })]
   ]
-  for (const [title, token] of good) t.same(await reader('kept')(token), CLAIMS.token_introspection, title)
+  const read = { members: CLAIMS.token_introspection, expiresAt: Infinity }
+  for (const [title, token] of good) t.strictSame(await reader('kept')(token), read, title)
+  t.strictSame(await reader('kept')(jwt({ exp: NOW - 4 })), { ...read, expiresAt: NOW - 4 }, 'expired within the tolerance')
   t.notOk(sought.some(call => (call as string[])[0] === 'fetched'), 'a key at hand is enough')
-  t.same(sought.slice(0, 1), [['kept', 'k', 'ES256']])
-  t.same(await reader('fetched')(jwt()), CLAIMS.token_introspection)
-  t.same(sought.at(-1), ['fetched', 'k', 'ES256'], 'a key that is not known yet is fetched')
+  t.strictSame(sought.slice(0, 1), [['kept', 'k', 'ES256']])
+  t.strictSame(await reader('fetched')(jwt()), read)
+  t.strictSame(sought.at(-1), ['fetched', 'k', 'ES256'], 'a key that is not known yet is fetched')
   await t.rejects(reader(undefined)(jwt()), { name: 'ProviderFailure', word: 'introspection_signature' } as never)
 
   const bad: ReadonlyArray<readonly [title: string, token: string]> = [
@@ -314,10 +320,15 @@ t.test('A signed answer counts only if it is one, of the issuer, for this client
     ['for a client whose name holds ours', jwt({ aud: 'api2' })],
     ['for other clients', jwt({ aud: ['other', 'api2'] })],
     ['for nobody', jwt({ aud: undefined })],
+    ['an expiry that is a text', jwt({ exp: String(NOW + 60) })],
+    ['a start that is null', jwt({ nbf: null })],
     ['no answer in it', jwt({ token_introspection: undefined })],
     ['an answer that is null', jwt({ token_introspection: null })],
     ['an answer that is a list', jwt({ token_introspection: [{ active: true }] })],
     ['an answer that is a text', jwt({ token_introspection: 'active' })]
   ]
   for (const [title, token] of bad) await t.rejects(reader('kept')(token), { name: 'ProviderFailure', word: 'introspection_malformed' } as never, title)
+  for (const [title, token] of [['expired', jwt({ exp: NOW - 5 })], ['not valid yet', jwt({ nbf: NOW + 6 })]] as const) {
+    await t.rejects(reader('kept')(token), { name: 'ProviderFailure', word: 'introspection_expired' } as never, title)
+  }
 })

@@ -5,6 +5,7 @@ import { createGuardTally, createRequestTally, timeRecords, timeProofs, timeSign
 import { createHistogram } from '../../lib/metrics/histogram.ts'
 import { shareResult } from '../../lib/metrics/shared-result.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
+import { STREAM_STATUSES } from '../../lib/revocation/stream-status.ts'
 import { createOffStore } from '../../lib/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
@@ -16,7 +17,7 @@ const clockOf = (...times: number[]) => () => times.shift()!
 t.test('A histogram counts each duration under every bound that it does not exceed', async t => {
   const histogram = createHistogram([0.1, 0.5])
   for (const seconds of [0.05, 0.1, 0.2, 3]) histogram.observe(seconds)
-  t.same(histogram.samples('x', { kind: 'a' }), [
+  t.strictSame(histogram.samples('x', { kind: 'a' }), [
     { metricName: 'x_bucket', labels: { kind: 'a', le: 0.1 }, value: 2 },
     { metricName: 'x_bucket', labels: { kind: 'a', le: 0.5 }, value: 3 },
     { metricName: 'x_bucket', labels: { kind: 'a', le: '+Inf' }, value: 4 },
@@ -33,40 +34,41 @@ t.test('Answers are counted by method, route, status and scheme', async t => {
   route.answered(200, 'Bearer', 1)
   tally.ofRoute('GET', '/a').answered(401, undefined, 1)
   tally.ofRoute('GET', '/never')
-  t.same(tally.counts(), [
+  t.strictSame(tally.counts(), [
     { labels: { method: 'GET', route: '/a', status: 200, scheme: 'dpop' }, value: 2 },
     { labels: { method: 'GET', route: '/a', status: 200, scheme: 'bearer' }, value: 1 },
     { labels: { method: 'GET', route: '/a', status: 401, scheme: 'none' }, value: 1 }
   ])
   const durations = tally.durations('d')
-  t.same(new Set(durations.map(({ labels }) => labels.route)), new Set(['/a']), 'a route that was never asked for has no series')
-  t.match(durations.find(({ metricName }) => metricName === 'd_count'), { value: 4 })
+  t.strictSame(new Set(durations.map(({ labels }) => labels.route)), new Set(['/a']), 'a route that was never asked for has no series')
+  t.hasStrict(durations.find(({ metricName }) => metricName === 'd_count'), { value: 4 })
 })
 
 t.test('What no route takes is one route, under a method out of a fixed set', async t => {
   const tally = createRequestTally()
   for (const method of ['GET', 'PROPFIND', 'M-SEARCH']) tally.ofUnknown(method).answered(404, undefined, 1)
-  t.same(tally.counts().map(({ labels, value }) => [labels.method, labels.route, value]), [['GET', 'unknown', 1], ['other', 'unknown', 2]])
+  t.strictSame(tally.counts().map(({ labels, value }) => [labels.method, labels.route, value]), [['GET', 'unknown', 1], ['other', 'unknown', 2]])
   const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
   const known = createRequestTally()
   for (const method of methods) known.ofUnknown(method).answered(404, undefined, 1)
-  t.same(known.counts().map(({ labels }) => labels.method), methods)
+  t.strictSame(known.counts().map(({ labels }) => labels.method), methods)
 })
 
 t.test('Every reason stands in the tally from the start, and is counted', async t => {
   const tally = createGuardTally()
-  t.same(Object.keys(tally.refusals), Object.keys(REFUSALS))
+  t.strictSame(Object.keys(tally.refusals), Object.keys(REFUSALS))
   tally.refused('htu_mismatch')
   t.equal(tally.refusals.htu_mismatch, 1)
   t.equal(tally.refusals.token_expired, 0)
 })
 
 t.test('The time of a signature is measured whatever its outcome', async t => {
-  for (const outcome of [true, false]) {
+  const key = { kid: undefined, pem: '', algs: [] }
+  for (const outcome of [key, undefined]) {
     const times = createHistogram([])
-    const verify = timeSignatures(() => outcome, times, clockOf(100, 350))
-    t.equal(verify('token', 'pem', 'RS256'), outcome)
-    t.match(times.samples('t').find(({ metricName }) => metricName === 't_sum'), { value: 0.25 })
+    const findSigner = timeSignatures(() => outcome, times, clockOf(100, 350))
+    t.equal(findSigner('token', [key], 'RS256'), outcome)
+    t.hasStrict(times.samples('t').find(({ metricName }) => metricName === 't_sum'), { value: 0.25 })
   }
 })
 
@@ -75,8 +77,8 @@ t.test('The time of a proof that passes is measured, that of a refused one is no
     const times = createHistogram([])
     const verify = timeProofs((_attempt, _policy, done) => done(error), times, clockOf(5, 8))
     verify({} as never, {} as never, given => t.equal(given, error))
-    t.match(times.samples('p').at(-1), { metricName: 'p_count', value: count })
-    t.match(times.samples('p').at(-2), { metricName: 'p_sum', value: count * 0.003 })
+    t.hasStrict(times.samples('p').at(-1), { metricName: 'p_count', value: count })
+    t.hasStrict(times.samples('p').at(-2), { metricName: 'p_sum', value: count * 0.003 })
   }
 })
 
@@ -84,9 +86,9 @@ t.test('A record is measured and passed on as it is', async t => {
   const times = createHistogram([])
   const store = createOffStore()
   const timed = timeRecords(store, times, clockOf(0, 2))
-  timed.record('id', 'jkt', 1, (refusal, first) => t.same([refusal, first], [null, true]))
-  t.match(times.samples('c').at(-2), { value: 0.002 })
-  t.same(timed.state(), store.state())
+  timed.record('id', 'jkt', 1, (refusal, first) => t.strictSame([refusal, first], [null, true]))
+  t.hasStrict(times.samples('c').at(-2), { value: 0.002 })
+  t.strictSame(timed.state(), store.state())
   t.equal(timed.close(), undefined)
 })
 
@@ -104,6 +106,7 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
     requests: createRequestTally(),
     guard: createGuardTally(),
     connections: { open: 3, dropped: 4 },
+    answersEnded: 6,
     shed: 5,
     nowMs: 61_000,
     parts: {
@@ -111,6 +114,7 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
       replay: { state: () => ({ kind: 'memory', ready: true, entries: 10, max: 20, bytes: 30, records: 9, seen: 2, refused: 3 }) } as unknown as ReplayStore,
       verified,
       clientKeys: { state: () => ({ entries: 1, hits: 8, misses: 9 }) } as never,
+      revocation: undefined,
       ...overrides
     }
   }
@@ -125,7 +129,7 @@ t.test('Each metric is explained in words of its own', async t => {
 })
 
 t.test('Each metric shows what its source says', async t => {
-  t.match(readAll(sources()), {
+  t.hasStrict(readAll(sources()), {
     holdfast_requests_shed_total: { '': 5 },
     holdfast_connections: { '': 3 },
     holdfast_connections_dropped_total: { '': 4 },
@@ -147,6 +151,31 @@ t.test('Each metric shows what its source says', async t => {
   })
 })
 
+t.test('Revocations are shown if there can be any', async t => {
+  const revocation = (ageSeconds: number, isCurrent: boolean) => ({
+    counts: new Map([['logout applied', 2], ['refused invalid', 1]]),
+    revocations: { state: () => ({ kind: 'redis' as const, isLoaded: true, ageSeconds, isCurrent, entries: 7, max: 9 }) },
+    transmitters: [{ transmitter: 'https://a.example', status: 'enabled', verifiedAt: 1 }, { transmitter: 'https://b.example', status: 'no_subjects', verifiedAt: undefined }].map(state => ({ state: () => ({ ...state, keys: {} as KeySourceState }) }))
+  })
+  const shown = (from: MetricSources) => Object.fromEntries(Object.entries(readAll(from)).filter(([name]) => name.includes('_revocation_')))
+  t.strictSame(shown(sources({ revocation: revocation(0.5, true) })), {
+    holdfast_revocation_events_total: { 'logout applied': 2, 'refused invalid': 1 },
+    holdfast_revocation_entries: { '': 7 },
+    holdfast_revocation_view_age_seconds: { '': 0.5 },
+    holdfast_revocation_current: { '': 1 },
+    holdfast_revocation_stream_status: {
+      ...Object.fromEntries(STREAM_STATUSES.flatMap(status => ['https://a.example', 'https://b.example'].map(name => [`${name} ${status}`, 0]))),
+      'https://a.example enabled': 1,
+      'https://b.example no_subjects': 1
+    },
+    holdfast_revocation_stream_verified_age_seconds: { 'https://a.example': 60 },
+    holdfast_revocation_answers_ended_total: { '': 6 }
+  })
+  const { holdfast_revocation_current: current, holdfast_revocation_view_age_seconds: age } = shown(sources({ revocation: revocation(Infinity, false) }))
+  t.strictSame([current, age], [{ '': 0 }, {}])
+  t.strictSame(Object.values(shown(sources())), [{}, {}, {}, {}, {}, {}, {}])
+})
+
 t.test('Refusals and introspection tell the issuer only if there may be several', async t => {
   const state: KeySourceState = { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
   const asked = (isComplete: boolean, ...calls: number[]) => {
@@ -156,7 +185,7 @@ t.test('Refusals and introspection tell the issuer only if there may be several'
     from.guard.refused('token_expired', 'https://0/')
     return readAll(from)
   }
-  t.match(asked(true, 1), {
+  t.hasStrict(asked(true, 1), {
     holdfast_refusals_total: { token_expired: 3, token_inactive: 0 },
     holdfast_introspection_calls_total: { active: 5, inactive: 4, failed: 3 },
     holdfast_introspection_turned_away_total: { '': 2 },
@@ -165,12 +194,12 @@ t.test('Refusals and introspection tell the issuer only if there may be several'
     holdfast_cache_hits_total: { introspection: 7 },
     holdfast_cache_misses_total: { introspection: 8 }
   })
-  t.match(asked(true, 1, 0, 3), {
+  t.hasStrict(asked(true, 1, 0, 3), {
     holdfast_refusals_total: { token_expired: 1, 'https://0/ token_expired': 2 },
     holdfast_introspection_in_flight: { 'https://0/': 1, 'https://2/': 3, 'https://1/': undefined },
     holdfast_cache_entries: { introspection: 12 }
   })
-  t.match(asked(false, 1), { holdfast_refusals_total: { 'https://0/ token_expired': 2 }, holdfast_keys: { 'https://0/': 1 } }, 'a function may name more of them')
+  t.hasStrict(asked(false, 1), { holdfast_refusals_total: { 'https://0/ token_expired': 2 }, holdfast_keys: { 'https://0/': 1 } }, 'a function may name more of them')
   t.equal(Object.keys(asked(true, 0).holdfast_introspection_calls_total as object).length, 0, 'nobody is asked')
 })
 
@@ -179,22 +208,22 @@ t.test('At most 50 issuers are told apart', async t => {
   for (let turn = 0; turn < 2; turn++) for (let i = 0; i < 60; i++) tally.refused('token_expired', `https://${i}/`)
   const samples = tally.refusalsByIssuer()
   t.equal(samples.filter(({ labels }) => labels.issuer).length, 50)
-  t.match(samples.find(({ labels }) => labels.reason === 'token_expired' && !labels.issuer), { value: 20 })
+  t.hasStrict(samples.find(({ labels }) => labels.reason === 'token_expired' && !labels.issuer), { value: 20 })
 })
 
 t.test('What a source cannot tell is absent, not zero', async t => {
   const replay = { state: () => ({ kind: 'redis', ready: false, reason: 'down', records: 0, seen: 0, refused: 0 }) } as unknown as ReplayStore
   const issuers = issuersOf({ status: 'empty', keys: 0, passedOver: {}, fetchedAt: undefined, fetches: 1, failures: 1, lastFailure: 'deadline' })
   const outage = readAll(sources({ replay, issuers }))
-  t.same(outage.holdfast_replay_ready, { redis: 0 })
-  for (const name of ['holdfast_replay_entries', 'holdfast_replay_max_entries', 'holdfast_replay_bytes', 'holdfast_keys_age_seconds']) t.same(outage[name], {}, name)
+  t.strictSame(outage.holdfast_replay_ready, { redis: 0 })
+  for (const name of ['holdfast_replay_entries', 'holdfast_replay_max_entries', 'holdfast_replay_bytes', 'holdfast_keys_age_seconds']) t.strictSame(outage[name], {}, name)
   const fresh = issuersOf({ status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined })
-  t.same(readAll(sources({ issuers: fresh })).holdfast_keys_last_failure, {})
+  t.strictSame(readAll(sources({ issuers: fresh })).holdfast_keys_last_failure, {})
   const one: KeySourceState = { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
   const several = readAll(sources({ issuers: issuersOf(one, { ...one, keys: 2, failures: 3, lastFailure: 'deadline' }) }))
-  t.match(several, { holdfast_keys: { 'https://0/': 1, 'https://1/': 2 }, holdfast_keys_last_failure: { 'https://1/ deadline': 1 } }, 'several issuers are told apart')
+  t.hasStrict(several, { holdfast_keys: { 'https://0/': 1, 'https://1/': 2 }, holdfast_keys_last_failure: { 'https://1/ deadline': 1 } }, 'several issuers are told apart')
   const unusable = readAll(sources({ issuers: undefined }))
-  for (const { name } of METRICS.filter(({ name }) => name.startsWith('holdfast_keys'))) t.same(unusable[name], {}, `${name} with an unusable domain`)
+  for (const { name } of METRICS.filter(({ name }) => name.startsWith('holdfast_keys'))) t.strictSame(unusable[name], {}, `${name} with an unusable domain`)
 })
 
 t.test('A shared result is made once for all who ask within its time, which begins when it is made', async t => {
@@ -211,7 +240,7 @@ t.test('A shared result is made once for all who ask within its time, which begi
   first.push(share())
   t.equal(finish.length, 1, 'one at a time, however long it takes')
   end()
-  t.same(await Promise.all(first), [1, 1, 1])
+  t.strictSame(await Promise.all(first), [1, 1, 1])
   now = 5999
   t.equal(await share(), 1)
 
@@ -219,7 +248,7 @@ t.test('A shared result is made once for all who ask within its time, which begi
   const second = [share(), share()]
   t.equal(finish.length, 1, 'made anew when its time is over')
   end(new Error('not now'))
-  t.same((await Promise.allSettled(second)).map(({ status }) => status), ['rejected', 'rejected'])
+  t.strictSame((await Promise.allSettled(second)).map(({ status }) => status), ['rejected', 'rejected'])
 
   const third = share()
   end()

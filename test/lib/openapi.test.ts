@@ -1,8 +1,9 @@
 import t from 'tap'
+import { containing } from '../helpers/containing.ts'
 import type { OpenapiDocument } from '../../lib/openapi/document.ts'
 import { placeAddress, renderPage } from '../../schemas/docs-page.ts'
-import { ANY_TOKEN } from '../../lib/guard/requirement.ts'
-import { guardOf, hooksAround, scopeAlternatives, scopesOf } from '../../lib/guard/route-guard.ts'
+import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
+import { guardOf, hooksAround, scopeAlternatives, scopesOf } from '../../lib/requirement/route-guard.ts'
 
 const base: OpenapiDocument = {
   openapi: '3.1.0',
@@ -24,7 +25,7 @@ t.test('What a document says is text on the page, never markup', async t => {
 
 t.test('An address stays one word of a shell and text on the page', async t => {
   const page = renderPage({ ...base, paths: { '/x': { get: { responses: {} } } } })
-  t.match(placeAddress(page, "https://a'b&c.example"), "<pre><code>curl -i 'https://a'\\''b&amp;c.example/x'</code></pre>")
+  t.match(placeAddress(page, "https://a'b&c.example"), containing("<pre><code>curl -i 'https://a'\\''b&amp;c.example/x'</code></pre>"))
 })
 
 t.test('Every kind of schema is told in words', async t => {
@@ -59,11 +60,11 @@ t.test('The guards of a route are read from its hooks', async t => {
   const [all, any] = [guard({ scope: ['a', 'b'] }), guard({ anyScope: ['b', 'c'] })]
   t.equal(guardOf({ onRequest: [() => {}, guard(undefined), { requirement: {} }] }), undefined, 'no guard among other hooks')
   t.equal(guardOf({}), undefined)
-  t.same(hooksAround({}), {}, 'nothing is known of the hooks around it if Fastify no longer keeps them there')
-  t.same(scopeAlternatives(guardOf({ onRequest: guard(ANY_TOKEN) })!), [[]], 'any valid token')
-  t.same(scopeAlternatives(guardOf({ preParsing: all })!), [['a', 'b']])
-  t.same(scopeAlternatives(guardOf({ preValidation: [any] })!), [['b'], ['c']])
-  t.same(scopeAlternatives(guardOf({ onRequest: [guard(ANY_TOKEN), all], preHandler: any })!), [['a', 'b'], ['a', 'b', 'c']], 'several guards add up')
-  t.same(scopeAlternatives(guardOf({ onRequest: guard({ scope: ['a'], anyScope: ['b', 'c'] }) })!), [['a', 'b'], ['a', 'c']])
-  t.same(guardOf({ onRequest: [all, any] })!.requirements.flatMap(scopesOf), ['a', 'b', 'b', 'c'])
+  t.strictSame(hooksAround({}), {}, 'nothing is known of the hooks around it if Fastify no longer keeps them there')
+  t.strictSame(scopeAlternatives(guardOf({ onRequest: guard(ANY_TOKEN) })!), [[]], 'any valid token')
+  t.strictSame(scopeAlternatives(guardOf({ preParsing: all })!), [['a', 'b']])
+  t.strictSame(scopeAlternatives(guardOf({ preValidation: [any] })!), [['b'], ['c']])
+  t.strictSame(scopeAlternatives(guardOf({ onRequest: [guard(ANY_TOKEN), all], preHandler: any })!), [['a', 'b'], ['a', 'b', 'c']], 'several guards add up')
+  t.strictSame(scopeAlternatives(guardOf({ onRequest: guard({ scope: ['a'], anyScope: ['b', 'c'] }) })!), [['a', 'b'], ['a', 'c']])
+  t.strictSame(guardOf({ onRequest: [all, any] })!.requirements.flatMap(scopesOf), ['a', 'b', 'b', 'c'])
 })

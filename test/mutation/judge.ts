@@ -74,6 +74,17 @@ export function openCourt ({ past, budgetMs, clock }: CourtOptions): Court {
     return end === 'passed'
   }
 
+  /** A kill counts only if the test fails with the change again. One that takes too long must also end without it. */
+  async function isKill (candidate: Candidate, swap: Swap, { end, inTest }: Run): Promise<boolean> {
+    const isOne = inTest !== undefined && candidate.msOf[inTest] !== undefined
+    const ms = isOne ? candidate.msOf[inTest]! : candidate.ms
+    const start = { only: isOne ? [inTest] : candidate.only, timeoutMs: limit(ms), clock }
+    const again = await within(warm => warm.run(candidate.file, { ...start, swap }))
+    // Alone the test may see nothing: it may need those before it.
+    if (again.end === 'passed') return isOne && isKill({ ...candidate, msOf: {} }, swap, { end, inTest, ms, failure: undefined })
+    return end !== 'timeout' || (await within(warm => warm.run(candidate.file, start), true)).end === 'passed'
+  }
+
   return {
     async judge (mutant, program, candidates) {
       const named = { id: mutant.id, file: mutant.file, program: program.hash, tests: testsOf(candidates) }
@@ -83,11 +94,13 @@ export function openCourt ({ past, budgetMs, clock }: CourtOptions): Court {
       let runs = 0
       for (const candidate of odds.sort(mutant.file, candidates)) {
         if (runs > 2 && spentMs > budgetMs) break
-        const { end, failure, inTest, ms } = await run(candidate, swap)
+        const result = await run(candidate, swap)
+        const { end, failure, inTest, ms } = result
         runs++
         spentMs += ms
-        odds.note(mutant.file, candidate.file, end !== 'passed')
-        if (end === 'passed') continue
+        const isDead = end !== 'passed' && await isKill(candidate, swap, result)
+        odds.note(mutant.file, candidate.file, isDead)
+        if (!isDead) continue
         return { ...named, end: end === 'failed' ? 'killed' : 'timeout', by: candidate.file, failure: shorten(`${inTest ?? ''}: ${failure ?? ''}`), runs, ms: spentMs }
       }
       return { ...named, end: 'survived', runs, ms: spentMs }

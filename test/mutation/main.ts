@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../bench/options.js'
 import { isDead, openJournal } from './journal.ts'
 import type { Journal, Verdict } from './journal.ts'
 import { openCourt, testsOf } from './judge.ts'
@@ -18,6 +18,7 @@ const USAGE = `npm run test:mutation -- [options]
   --only PATH     only files whose path begins so, or one line (lib/message.ts:71); may be repeated
   --changed       only lines that differ from main (on main: from the commit before)
   --survivors     only those that have survived so far
+  --listed        only those of survivors.json: tries each, and the code is 1 if a test kills one
   --sample N      only so many mutants, chosen by the seed
   --seed N        1
   --jobs N        processes at once: 2
@@ -27,18 +28,17 @@ const USAGE = `npm run test:mutation -- [options]
 Ctrl-C shows the figures so far. What is judged already is kept in node_modules/.cache/mutation until the file, or for a survivor a test, changes.
 The code is 1 if a folder is below its target.`
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', multiple: true, default: [''] },
-    changed: { type: 'boolean', default: false },
-    survivors: { type: 'boolean', default: false },
-    sample: { type: 'string' },
-    seed: { type: 'string', default: '1' },
-    jobs: { type: 'string', default: '2' },
-    budget: { type: 'string', default: '40' },
-    list: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false }
-  }
+const values = readOptions({
+  only: { type: 'string', multiple: true, default: [''] },
+  changed: { type: 'boolean', default: false },
+  survivors: { type: 'boolean', default: false },
+  listed: { type: 'boolean', default: false },
+  sample: { type: 'string' },
+  seed: { type: 'string', default: '1' },
+  jobs: { type: 'string', default: '2' },
+  budget: { type: 'string', default: '40' },
+  list: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false }
 })
 
 /** Tests of tools, files and whole processes: what they run of the sources, others run as well. */
@@ -53,7 +53,9 @@ async function main (): Promise<boolean> {
   const isMeant = ({ file, lineNumber }: Mutant): boolean => values.only.some(only => file.startsWith(only) || `${file}:${lineNumber}` === only)
   const journal = openJournal()
   const alive = new Set(values.survivors ? journal.survivors() : [])
-  const chosen = [...programs.values()].flatMap(findMutants).filter(mutant => isMeant(mutant) && isChanged(mutant) && (!values.survivors || alive.has(mutant.id)))
+  const listed = readListed()
+  const isChosen = (mutant: Mutant): boolean => (!values.survivors || alive.has(mutant.id)) && (!values.listed || isListed(mutant, listed))
+  const chosen = [...programs.values()].flatMap(findMutants).filter(mutant => isMeant(mutant) && isChanged(mutant) && isChosen(mutant))
   const mutants = sample(chosen, Number(values.seed), values.sample === undefined ? chosen.length : Number(values.sample))
   console.error(`${mutants.length} of ${chosen.length} mutants`)
   if (values.list) {
@@ -61,11 +63,19 @@ async function main (): Promise<boolean> {
     return true
   }
   if (mutants.length === 0) return true
-  const listed = readListed()
-  const judged = await judgeAll(mutants, { programs, reaches: await reachOfTests(programs), journal, listed })
+  const judged = await judgeAll(mutants, { programs, reaches: await reachOfTests(programs), journal, listed: values.listed ? [] : listed })
+  if (values.listed) return reportListed(judged)
   const { text, isEnough } = report(judged, listed)
   console.log(text)
   return isEnough
+}
+
+/** A listed mutant that a test kills has no excuse. */
+function reportListed (judged: readonly Judged[]): boolean {
+  const dead = judged.filter(({ verdict }) => isDead(verdict))
+  console.log(`${judged.length} listed mutants tried, ${judged.reduce((sum, { verdict }) => sum + verdict.runs, 0)} files of tests run, ${dead.length} killed`)
+  for (const { mutant: { file, lineNumber, operator, original, text }, verdict: { failure } } of dead) console.log(`${file}:${lineNumber} ${operator}: ${original} -> ${text}, by ${failure}`)
+  return dead.length === 0
 }
 
 async function reachOfTests (programs: ReadonlyMap<string, Program>): Promise<Reach[]> {

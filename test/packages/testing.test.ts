@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { ClientRequest, IncomingMessage } from 'node:http'
@@ -18,9 +19,10 @@ import type { Test } from 'tap'
 import { WebSocket } from 'ws'
 import holdfast, { Refusal } from '../../packages/holdfast/index.ts'
 import service from '../../packages/holdfast/service.ts'
-import { createTestIssuer } from '../../packages/holdfast/testing.ts'
-import type { ProofHeaders } from '../../packages/holdfast/testing.ts'
+import { createTestIssuer, createTestTransmitter } from '../../packages/holdfast/testing.ts'
+import type { ProofHeaders, TestRevocation } from '../../packages/holdfast/testing.ts'
 import type { HoldfastOptions } from '../../packages/holdfast/index.ts'
+import { withTrustOf } from '../../lib/settings/app-trust.ts'
 import { root } from '../helpers/documents.ts'
 
 interface Answer { readonly statusCode: number, readonly body: string }
@@ -105,9 +107,9 @@ t.test('The whole service is a plugin with the same options.', async t => {
   t.teardown(() => app.close())
   app.get('/own', () => 'own')
   await app.register(service, { ...idp.options, prefix: '/svc' })
-  const client = await idp.dpopClient({ scope: 'admin' })
-  t.equal((await client.inject(app, '/svc/api/admin')).statusCode, 200)
-  t.equal((await client.replay(app, '/svc/api/admin')).statusCode, 401)
+  const client = await idp.dpopClient({ scope: 'read:messages' })
+  t.equal((await client.inject(app, '/svc/api/private-scoped')).statusCode, 200)
+  t.equal((await client.replay(app, '/svc/api/private-scoped')).statusCode, 401)
   t.equal(told(await app.inject('/own')), '200 own')
   t.equal((await app.inject('/own')).headers['cache-control'], undefined, 'the routes around it are left alone')
   await t.rejects(async () => Fastify().register(service, { idp: { domian: 'x' } } as never), /did you mean idp.domain\?/)
@@ -135,6 +137,156 @@ t.test('Options are judged as settings are.', async t => {
   await t.rejects(async () => appWith(t, 'idp' as never), /options: expected an object with sections such as idp/)
   await t.rejects(async () => Fastify().register(service, ['idp'] as never), /options: expected an object with sections such as idp/)
   await t.resolves(appWith(t, { ...options, dpop: { nonce: 'off' } }))
+})
+
+t.test('Two test issuers in one app go by one clock, and each token passes only by the key of its own issuer.', async t => {
+  const red = await createTestIssuer({ issuer: 'https://red.test/', publicUrl: 'https://api.example' })
+  const blue = await createTestIssuer({ issuer: 'https://blue.test/', beside: red })
+  const green = await createTestIssuer({ beside: blue, audience: 'https://green-api.test' })
+  t.strictSame(green.options.idp.issuers.map(({ issuer, audience, introspection }) => [issuer, audience, introspection?.for]), [
+    ['https://red.test/', 'https://api.test', 'opaque'], ['https://blue.test/', 'https://api.test', undefined], ['https://issuer-3.test/', 'https://green-api.test', undefined]
+  ])
+  const app = await appWith(t, green.options)
+  const ask = (token: string) => bearer(app, token, '/issuer')
+  app.get('/issuer', { onRequest: app.authenticate() }, request => request.auth!.issuer)
+  t.equal(await ask(await red.token()), '200 https://red.test/')
+  t.equal(await ask(await blue.token()), '200 https://blue.test/')
+  t.equal(await ask(await green.token()), '200 https://issuer-3.test/')
+  t.equal(await ask(await green.token({ aud: 'https://api.test' })), '401 token_audience')
+  t.equal(await ask(await red.token({ iss: 'https://blue.test/' })), '401 token_signature', 'the key of another issuer')
+  t.equal(await ask(await red.opaqueToken()), '200 https://red.test/')
+  t.equal(told(await (await blue.dpopClient()).inject(app, '/issuer')), '200 https://blue.test/', 'the public URL is that of the app')
+  const token = await red.token()
+  blue.clock.advance(3600)
+  t.equal(red.clock.now(), blue.clock.now())
+  t.equal(await ask(token), '401 token_expired')
+  await t.rejects(blue.opaqueToken(), { message: 'Of several issuers, only one can have opaque tokens: here the one that was made first' })
+  await t.rejects(createTestIssuer({ issuer: 'https://blue.test/', beside: blue }), { message: 'There is an issuer https://blue.test/ already: give the second one another name' })
+  t.equal(await bearer(await appWith(t, red.options), await blue.token()), '401 token_issuer', 'the options of the first are for the first alone')
+})
+
+t.test('The test issuer answers about its opaque tokens, as long as they have not expired.', async t => {
+  const idp = await createTestIssuer()
+  const app = await appWith(t, idp.options)
+  const scope = 'read:orders'
+  const token = await idp.opaqueToken({ scope, sub: 'ann' })
+  t.notMatch(token, /\./)
+  t.equal(await bearer(app, token), '200 ann')
+  t.equal(await bearer(app, await idp.opaqueToken()), '403 scope_missing')
+  t.equal(await bearer(app, `${token}x`), '401 token_inactive')
+  t.equal(await bearer(app, await (await createTestIssuer()).opaqueToken({ scope })), '401 token_inactive', 'another issuer made it')
+  t.equal(await bearer(app, await idp.opaqueToken({ scope, aud: 'https://another-api.test' })), '401 token_audience')
+  idp.clock.advance(601)
+  t.equal(await bearer(app, token), '401 token_inactive')
+  const stranger = { ...idp.options.idp, introspection: { ...idp.options.idp.introspection!, clientSecret: 'another' } }
+  t.equal(await bearer(await appWith(t, { ...idp.options, idp: stranger }), await idp.opaqueToken({ scope })), '503 introspection_unavailable', 'only the client of the app may ask')
+  const off = { ...idp.options.idp, introspection: undefined }
+  t.equal(await bearer(await appWith(t, { ...idp.options, idp: off }), await idp.opaqueToken({ scope })), '401 token_malformed', 'an app that does not ask')
+})
+
+t.test('A certificate client of the test issuer passes with its certificate; a thief of its token does not.', async t => {
+  const idp = await createTestIssuer()
+  const apps = { 'no source': {}, 'client-cert': { clientCertificate: 'client-cert', trustProxy: true }, nginx: { clientCertificate: 'nginx', trustProxy: true }, xfcc: { clientCertificate: 'xfcc', trustProxy: true } } as const
+  for (const [name, server] of Object.entries(apps)) {
+    const app = await appWith(t, { ...idp.options, server })
+    const client = await idp.certificateClient({ scope: 'read:orders', sub: 'ann' })
+    t.equal(told(await client.inject(app, '/orders')), '200 ann', name)
+    t.equal(told(await client.inject(app, { url: '/orders', headers: { 'x-more': '1' } })), '200 ann', name)
+    t.equal(told(await app.inject({ url: '/orders', headers: client.headers() })), '200 ann', name)
+    t.equal(told(await client.stolen(app, '/orders')), '401 certificate_mismatch', name)
+    t.equal(await bearer(app, client.token), '401 certificate_missing', name)
+    t.equal(await bearer(app, await idp.token({ scope: 'read:orders' })), '200 user-1', `${name}: the twin, without a binding`)
+  }
+  const untrusting = await appWith(t, { ...idp.options, server: { clientCertificate: 'client-cert', trustProxy: '10.0.0.1' } })
+  t.equal(told(await (await idp.certificateClient({ scope: 'read:orders' })).inject(untrusting, '/orders')), '401 certificate_missing', 'what the app says of peers holds')
+  const { certificate } = await idp.certificateClient()
+  const read = new X509Certificate(certificate)
+  t.equal(read.subject, 'CN=test client')
+  t.ok(read.verify(read.publicKey))
+})
+
+t.test('The test issuer takes back a user, a session and a token, and nothing else.', async t => {
+  const idp = await createTestIssuer()
+  const app = await appWith(t, { ...idp.options, revocation: {} })
+  const scope = 'read:orders'
+  const rows: ReadonlyArray<readonly [TestRevocation, object]> = [[{ sub: 'ann' }, { sub: 'bob' }], [{ sid: 's1' }, { sid: 's2' }], [{ jti: 'j1' }, { jti: 'j2' }]]
+  for (const [what, other] of rows) {
+    const [token, twin] = [await idp.token({ scope, sub: 'carl', ...what }), await idp.token({ scope, sub: 'carl', ...other })]
+    t.equal((await bearer(app, token)).slice(0, 3), '200')
+    await idp.revoke(what)
+    t.strictSame([await bearer(app, token), (await bearer(app, twin)).slice(0, 3)], ['401 token_revoked', '200'], JSON.stringify(what))
+  }
+  idp.clock.advance(1)
+  t.strictSame([await bearer(app, await idp.token({ scope, sub: 'ann' })), await bearer(app, await idp.token({ scope, sid: 's1' }))], ['200 ann', '401 token_revoked'])
+})
+
+t.test('A test issuer says that nothing would be refused, and what it can take back.', async t => {
+  const idp = await createTestIssuer()
+  await appWith(t, idp.options)
+  const closed = await appWith(t, { ...idp.options, revocation: {} })
+  await closed.close()
+  await t.rejects(idp.revoke({ sub: 'ann' }), new Error('No open app with these options knows revocations, so nothing would be refused. Give it the section: app.register(holdfast, { ...idp.options, revocation: {} })'))
+  for (const what of [{}, { sub: 'ann', sid: 's1' }, { email: 'ann@a.example' }, { sub: 1 }]) {
+    await t.rejects(idp.revoke(what as unknown as TestRevocation), new TypeError('Say one of sub, sid and jti, as a text: idp.revoke({ sub: \'ann\' })'))
+  }
+})
+
+t.test('The test transmitter sends events that the app takes, about the tokens of its issuer.', async t => {
+  const idp = await createTestIssuer()
+  const transmitter = await createTestTransmitter({ beside: idp })
+  const app = await appWith(t, { ...idp.options, revocation: { transmitters: [transmitter.options] } })
+  const scope = 'read:orders'
+  const [token, twin] = [await idp.token({ scope, sid: 's1' }), await idp.token({ scope, sid: 's2' })]
+  t.strictSame([await bearer(app, token), await bearer(app, twin)], ['200 user-1', '200 user-1'])
+  const session = { format: 'opaque', id: 's1' }
+  t.equal((await transmitter.push(app, 'session-revoked', session, { claims: { aud: 'another' } })).body, '{"err":"invalid_audience","description":"The token is meant for another audience."}')
+  t.equal(await bearer(app, token), '200 user-1')
+  t.equal(told(await transmitter.push(app, 'session-revoked', session)), '202 ')
+  t.strictSame([await bearer(app, token), await bearer(app, twin)], ['401 token_revoked', '200 user-1'])
+  const user = { format: 'iss_sub', iss: idp.options.idp.issuer, sub: 'user-1' }
+  const credential = 'https://schemas.openid.net/secevent/caep/event-type/credential-change'
+  await transmitter.push(app, credential, user, { event: { change_type: 'create' } })
+  t.equal(await bearer(app, twin), '200 user-1')
+  await transmitter.push(app, credential, user, { event: { change_type: 'update' } })
+  t.equal(await bearer(app, twin), '401 token_revoked')
+})
+
+t.test('The trustProxy of the app holds for the guard too, unless its options say otherwise.', async t => {
+  const idp = await createTestIssuer()
+  const client = await idp.dpopClient({ scope: 'read:orders' })
+  const ask = async (app: FastifyInstance, url: string) => told(await app.inject({ url: '/orders', headers: { host: 'inner', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'api.example', ...client.headers('GET', url) } }))
+  const [outer, inner] = ['https://api.example/orders', 'http://inner/orders']
+  const rows: ReadonlyArray<readonly [name: string, trustProxy: FastifyServerOptions['trustProxy'], server: object, isTrusted: boolean]> = [
+    ['nothing said', undefined, {}, false],
+    ['true', true, {}, true],
+    ['false', false, {}, false],
+    ['a list with the peer', ['10.0.0.1', '127.0.0.0/8'], {}, true],
+    ['a list without it', ['10.0.0.1'], {}, false],
+    ['a text', '10.0.0.1, loopback', {}, true],
+    ['a function', address => address === '127.0.0.1', {}, true],
+    ['a function that refuses', () => false, {}, false],
+    ['a function without a boolean', (() => 1) as never, {}, false],
+    ['a number', 1 as never, {}, false],
+    ['another word of the options', true, { trustProxy: false }, false],
+    ['the same against a function', () => true, { trustProxy: '10.0.0.1' }, false],
+    ['only the word of the options', undefined, { trustProxy: true }, true]
+  ]
+  for (const [name, trustProxy, server, isTrusted] of rows) {
+    const app = await appWith(t, { ...idp.options, server }, { ...(trustProxy !== undefined && { trustProxy }) })
+    t.equal(await ask(app, isTrusted ? outer : inner), '200 user-1', name)
+    t.equal(await ask(app, isTrusted ? inner : outer), '401 htu_mismatch', name)
+  }
+  t.strictSame(withTrustOf({}, {}), { options: {}, trustPeer: undefined }, 'an app that keeps its options elsewhere trusts nobody')
+  const around = Fastify({ trustProxy: true })
+  t.teardown(() => around.close())
+  await around.register(service, { ...idp.options, revocation: { operators: { scope: 'revoke' } } })
+  const operator = await idp.dpopClient({ scope: 'revoke' })
+  const revoke = async (url: string): Promise<number> => {
+    const headers = { host: 'inner', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'api.example', ...operator.headers('POST', url) }
+    return (await around.inject({ method: 'POST', url: '/revocation/subjects', headers, payload: { sub_id: { format: 'jwt_id', iss: 'https://issuer.test/', jti: '1' } } })).statusCode
+  }
+  t.equal(await revoke('https://api.example/revocation/subjects'), 204, 'the service as a plugin')
+  t.equal(await revoke('http://inner/revocation/subjects'), 401)
 })
 
 t.test('Two scopes of one app have guards of their own.', async t => {
@@ -167,7 +319,7 @@ t.test('It lives beside the app\'s own @fastify/jwt, before it or after it.', as
       return { session: (request as unknown as { session: unknown }).session, user: request.user }
     })
     t.equal(await bearer(app, await idp.token()), '200 user-1')
-    t.match(JSON.parse((await bearer(app, app.jwt.sign({ sub: 'own' } as never), '/session')).slice(4)), { session: { sub: 'own' }, user: null })
+    t.hasStrict(JSON.parse((await bearer(app, app.jwt.sign({ sub: 'own' } as never), '/session')).slice(4)), { session: { sub: 'own' }, user: null })
     t.match(await bearer(app, app.jwt.sign({ sub: 'own' } as never)), /^401/)
   }
 })
@@ -231,7 +383,7 @@ t.test('It guards the handshake of a WebSocket, and tells the app when to end it
   t.equal(String((await once(socket, 'message'))[0]), 'ann')
   idp.clock.advance(600)
   socket.send('and now?')
-  t.same((await once(socket, 'close')).map(String), ['4401', 'token expired'])
+  t.strictSame((await once(socket, 'close')).map(String), ['4401', 'token expired'])
 
   const refused = async (headers: object) => {
     const [request, answer] = await once(new WebSocket(url, { headers: { ...headers } }), 'unexpected-response') as [ClientRequest, IncomingMessage]

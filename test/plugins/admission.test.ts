@@ -11,9 +11,9 @@ import { createAdmission } from '../../lib/guard/admission.ts'
 import type { AdmissibleRequest } from '../../lib/guard/admission.ts'
 import { createGuard } from '../../lib/guard/guard.ts'
 import type { GuardDone, Identity } from '../../lib/guard/guard.ts'
-import { ANY_TOKEN } from '../../lib/guard/requirement.ts'
+import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
 import type { ReceivedRequest } from '../../lib/message.ts'
-import { Refusal } from '../../lib/refusal.ts'
+import { Refusal, REFUSALS } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
 import type { TokenIssuer } from '../../lib/token/issuer-table.ts'
 import { createVerifiedToken } from '../../lib/token/verified-tokens.ts'
@@ -64,7 +64,7 @@ t.test('A refused token gives nobody a name: not in a handler that catches, nor 
     }
     t.equal((await app.inject({ url: '/guarded', headers: { host: 'api.example', ...attack(bound(`${name} once more`)) } })).statusCode, 401)
     t.ok(seen.length >= 9)
-    t.same(seen.filter(([user, auth]: any) => user !== null || auth !== null), [], name)
+    t.strictSame(seen.filter(([user, auth]: any) => user !== null || auth !== null), [], name)
 
     const accepted = { host: 'api.example', authorization: `DPoP ${token}`, dpop: victim.proof({ token, url }) }
     t.equal((await app.inject({ url: '/greeting', headers: accepted })).body, 'hello user-1', `${name}: the client itself`)
@@ -80,7 +80,7 @@ t.test('Whoever lacks a scope is known all the same: the claims stay where the h
     return { reason: refusal instanceof Refusal && refusal.reason, sub: request.user.sub, auth: request.auth }
   })
   const claims = issuer.claims({ scope: 'a' })
-  t.same((await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token(claims)}` } })).json(), {
+  t.strictSame((await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token(claims)}` } })).json(), {
     reason: 'scope_missing', sub: 'user-1', auth: { scheme: 'Bearer', scopes: ['a'], issuer: issuer.url, expiresAt: claims.exp }
   })
 })
@@ -123,7 +123,7 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
       answers.push(error && (error as Refusal).reason)
       throw new Error('a fault behind the guard')
     }), /a fault behind the guard/, name)
-    t.same(answers, [reason], `${name}: one answer`)
+    t.strictSame(answers, [reason], `${name}: one answer`)
   }
 
   const attempt = (proof: string): PresentedProof => ({ proof, method: 'GET', tokenHash: '', tokenJkt: '', requestUrl: () => { throw new Error('not asked') }, now: 1e9 })
@@ -132,7 +132,7 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
     answers.push((error as Refusal).reason)
     throw new Error('a fault behind the proof')
   }), /a fault behind the proof/)
-  t.same(answers, ['proof_malformed'])
+  t.strictSame(answers, ['proof_malformed'])
 })
 
 t.test('A guard that is asked for before its plugin has loaded throws, rather than be no hook at all', async t => {
@@ -198,10 +198,10 @@ t.test('Who comes without credentials is told at once which scopes the route nee
     t.equal(outcome.status, 401)
     return outcome.challenges.map(({ scheme, parameters }) => [scheme, parameters.scope, parameters.error])
   }
-  t.same(await scopes('/api/private-scoped'), [['Bearer', 'read:messages', undefined], ['DPoP', 'read:messages', undefined]])
-  t.same(await scopes('/api/users', ['Authorization: Basic dTpw']), [['Bearer', 'read:users write:users', undefined], ['DPoP', 'read:users write:users', undefined]])
-  t.same(await scopes('/api/private'), [['Bearer', undefined, undefined], ['DPoP', undefined, undefined]])
-  t.same(await scopes('/api/private-scoped', ['Authorization: Bearer x']), [['Bearer', undefined, 'invalid_token'], ['DPoP', undefined, undefined]], 'not beside another error')
+  t.strictSame(await scopes('/api/private-scoped'), [['Bearer', 'read:messages', undefined], ['DPoP', 'read:messages', undefined]])
+  t.strictSame(await scopes('/api/users', ['Authorization: Basic dTpw']), [['Bearer', 'read:users write:users', undefined], ['DPoP', 'read:users write:users', undefined]])
+  t.strictSame(await scopes('/api/private'), [['Bearer', undefined, undefined], ['DPoP', undefined, undefined]])
+  t.strictSame(await scopes('/api/private-scoped', ['Authorization: Bearer x']), [['Bearer', undefined, 'invalid_token'], ['DPoP', undefined, undefined]], 'not beside another error')
 })
 
 t.test('A token that is bound to a certificate as well is refused in every mode', async t => {
@@ -239,15 +239,16 @@ t.test('A handler that asks again after a refusal is answered anew; what is aske
   const { admitOnce } = createAdmission({
     guard: (_received, done) => setImmediate(() => answers[asked++]!(done)),
     judge: () => undefined,
+    signals: { watch () {}, close () {} },
     refuse: (_request, error) => error
   })
   const reasonOf = (request: AdmissibleRequest) => admitOnce(request, ANY_TOKEN).then(() => 'in', ({ reason }) => reason)
   const refused = (done: GuardDone) => done(new Refusal('replay_unavailable'))
-  const passed = (done: GuardDone) => done(null, { claims: { sub: 'user-1' }, scheme: 'Bearer', scopes: [], binding: {}, issuer: '', expiresAt: 0 } as unknown as Identity)
+  const passed = (done: GuardDone) => done(null, { token: { claims: { sub: 'user-1' }, scopes: [], binding: {}, issuer: '', expiresAt: 0 }, scheme: 'Bearer' } as unknown as Identity)
 
   answers.push(refused, passed)
   const request: AdmissibleRequest = { raw: { rawHeaders: [] } as unknown as ReceivedRequest, user: null, auth: null }
-  t.same(await Promise.all([reasonOf(request), reasonOf(request)]), ['replay_unavailable', 'replay_unavailable'])
+  t.strictSame(await Promise.all([reasonOf(request), reasonOf(request)]), ['replay_unavailable', 'replay_unavailable'])
   t.equal(asked, 1)
   t.equal(await reasonOf(request), 'in')
   t.equal(await reasonOf(request), 'in', 'and who has passed is not asked again')
@@ -263,4 +264,102 @@ t.test('When an app closes, what its guard has opened closes with it', async t =
   t.equal(app.guardParts.replay.state().reason, 'closed')
   const [{ keys }] = app.guardParts.issuers!.all() as [TokenIssuer]
   await t.rejects(keys.fetchCandidates('k1', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
+})
+
+t.test('What the app has written to a request lets nobody in, and names nobody', async t => {
+  const issuer = await startIssuer(t)
+  const app = await startOther(t, issuer)
+  const forged = { scheme: 'Bearer', scopes: ['admin'], jkt: undefined, issuer: issuer.url, expiresAt: 2e9 }
+  app.addHook('onRequest', async request => { if (request.headers['x-forge'] === 'before') Object.assign(request, { auth: forged, user: { sub: 'forged' } }) })
+  const forge = async (request: FastifyRequest) => { if (request.headers['x-forge'] === 'after') Object.assign(request, { auth: forged, user: { sub: 'forged', team: 'blue' } }) }
+  const named = ({ user, auth }: FastifyRequest) => ({ sub: user?.sub ?? null, scopes: auth?.scopes ?? null })
+  app.setErrorHandler((error: Error, request, reply) => { reply.code((error as Refusal).statusCode ?? 500).send({ reason: (error as Refusal).reason, ...named(request) }) })
+  app.get('/any', { onRequest: app.authenticate() }, named)
+  app.get('/admin', { onRequest: [app.authenticate(), forge, app.requireScope('admin')] }, named)
+  app.get('/team', { onRequest: [app.authenticate(), forge, app.require({ claims: { team: 'blue' } })] }, named)
+  app.get('/guests', { onRequest: app.require({ optional: true }) }, named)
+  app.get('/inside', async request => { await request.requireScope('admin'); return named(request) })
+  app.get('/alone', async request => { await request.authenticate(); return named(request) })
+  const ask = async (url: string, forged?: string, claims?: object) => {
+    const answer = await app.inject({ url, headers: { ...(forged && { 'x-forge': forged }), ...(claims && { authorization: `Bearer ${issuer.token({ ...claims })}` }) } })
+    return [answer.statusCode, answer.json()]
+  }
+  const nobody = { sub: null, scopes: null }
+  for (const url of ['/any', '/admin', '/inside', '/alone']) t.strictSame(await ask(url, 'before'), [401, { reason: 'credentials_missing', ...nobody }], url)
+  t.strictSame(await ask('/any', 'before', { exp: 1 }), [401, { reason: 'token_expired', ...nobody }])
+  t.strictSame(await ask('/guests', 'before'), [200, nobody], 'a guest is nobody')
+  t.strictSame(await ask('/any', 'before', {}), [200, { sub: 'user-1', scopes: [] }], 'a token takes the place of what was written')
+  t.strictSame(await ask('/admin', 'before', {}), [403, { reason: 'scope_missing', sub: 'user-1', scopes: [] }])
+  t.strictSame((await ask('/admin', 'after', {}))[0], 403, 'nor are scopes read from the request')
+  t.strictSame((await ask('/team', 'after', {}))[0], 403, 'nor are claims')
+  t.strictSame((await ask('/inside', 'before', {}))[0], 403)
+  t.strictSame(await ask('/admin', 'before', { scope: 'admin' }), [200, { sub: 'user-1', scopes: ['admin'] }])
+  t.strictSame(await ask('/team', undefined, { team: 'blue' }), [200, { sub: 'user-1', scopes: [] }])
+  t.strictSame(await ask('/inside', 'before', { scope: 'admin' }), [200, { sub: 'user-1', scopes: ['admin'] }])
+})
+
+t.test('A guard does not take the admission of another one', async t => {
+  const issuer = await startIssuer(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const guards: Partial<Record<'red' | 'blue', FastifyInstance>> = {}
+  for (const color of ['red', 'blue'] as const) {
+    await app.register(async scope => {
+      await scope.register(auth, { idp: { issuer: issuer.url, audience: color } })
+      guards[color] = scope
+      scope.get('/own', { onRequest: scope.authenticate() }, request => request.user.aud)
+      if (color === 'red') return
+      const red = guards.red!
+      scope.get('/both', { onRequest: [red.authenticate(), scope.authenticate()] }, request => request.user.aud)
+      scope.get('/inside', { onRequest: red.authenticate() }, async request => {
+        const reason = await request.authenticate().then(() => 'none', (error: Refusal) => error.reason)
+        return { reason, sub: request.user?.sub ?? null, auth: request.auth && request.auth.scheme }
+      })
+    }, { prefix: `/${color}` })
+  }
+  const ask = async (url: string, aud: string | string[]) => {
+    const answer = await app.inject({ url, headers: { authorization: `Bearer ${issuer.token({ aud })}` } })
+    return [answer.statusCode, answer.statusCode === 200 ? answer.body : answer.json().message]
+  }
+  const elsewhere = REFUSALS.token_audience.description
+  t.strictSame(await ask('/red/own', 'red'), [200, 'red'])
+  t.strictSame(await ask('/blue/own', 'red'), [401, elsewhere])
+  t.strictSame(await ask('/blue/both', 'red'), [401, elsewhere], 'red has let it pass, and blue has not')
+  t.strictSame(await ask('/blue/inside', 'red'), [200, JSON.stringify({ reason: 'token_audience', sub: null, auth: null })], 'and after the refusal nobody is named')
+  t.strictSame(await ask('/blue/both', ['red', 'blue']), [200, '["red","blue"]'], 'the twin is meant for both')
+  t.strictSame(await ask('/blue/inside', ['red', 'blue']), [200, JSON.stringify({ reason: 'none', sub: 'user-1', auth: 'Bearer' })])
+})
+
+t.test('A guard of the app that is awaited in place of being a hook fails each request, rather than open the route', async t => {
+  const issuer = await startIssuer(t)
+  const mistakes: Readonly<Record<string, (app: FastifyInstance) => Promise<unknown>>> = {
+    'the call': async app => await app.authenticate(),
+    'the bare name': async app => await app.authenticate,
+    scopes: async app => await app.requireScope('a'),
+    'a requirement': async app => await app.require({ optional: true }),
+    'a return': async app => app.authenticate(),
+    'several at once': async app => await Promise.all([app.authenticate(), app.requireScope('a')])
+  }
+  for (const [name, mistake] of Object.entries(mistakes)) {
+    const app = await startOther(t, issuer)
+    app.addHook('onRequest', async () => { await mistake(app) })
+    app.get('/', () => 'in')
+    for (const headers of [{}, { authorization: `Bearer ${issuer.token({ scope: 'a' })}` }]) {
+      const answer = await app.inject({ url: '/', headers })
+      t.equal(answer.statusCode, 500, name)
+      t.match(answer.json().message, /^A guard of the app was awaited/, name)
+    }
+  }
+  const app = await startOther(t, issuer)
+  app.addHook('onRequest', () => app.authenticate())
+  app.get('/', () => 'in')
+  t.equal((await app.inject('/')).statusCode, 500, 'a hook that returns a guard')
+
+  const right = await startOther(t, issuer)
+  right.addHook('onRequest', right.authenticate())
+  right.addHook('preHandler', async request => { await request.requireScope('a') })
+  right.get('/', () => 'in')
+  t.equal((await right.inject('/')).statusCode, 401, 'the twin: the guard itself as the hook')
+  t.equal((await right.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token()}` } })).statusCode, 403)
+  t.equal((await right.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token({ scope: 'a' })}` } })).body, 'in')
 })

@@ -1,5 +1,6 @@
 import { createHmac, createPublicKey } from 'node:crypto'
 import t from 'tap'
+import { isVerifiable } from '../../lib/jose/public-key.ts'
 import { encodeDer, JWS_ALGS } from '../../lib/jose/signature.ts'
 import { usableKey } from '../../lib/provider/key-set.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
@@ -9,16 +10,19 @@ import type { Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { createTokenKey, makeToken, startTokenProvider } from '../helpers/token-issuer.ts'
 import type { TokenKey } from '../helpers/token-issuer.ts'
+import { oddNumber } from '../helpers/rsa-jwk.ts'
 
 const keys = new Map<string, TokenKey>()
-for (const alg of JWS_ALGS) keys.set(alg, await createTokenKey(alg))
+/** ML-DSA-44 where this Node has it. */
+const ALGS = JWS_ALGS.filter(isVerifiable)
+for (const alg of ALGS) keys.set(alg, await createTokenKey(alg))
 const keyOf = (alg: string): TokenKey => keys.get(alg)!
 
 t.test('A token of each accepted algorithm passes, and the same token with another signature does not', async t => {
   // One kid for all of them: only type, curve and algorithm tell them apart.
   const provider = await startTokenProvider(t, ...[...keys.values()].map(({ alg, jwk }) => ({ ...jwk, kid: 'one', alg, use: 'sig', key_ops: ['verify'] })))
-  const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: JWS_ALGS.join(' ') })
-  for (const alg of JWS_ALGS) {
+  const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: ALGS.join(' ') })
+  for (const alg of ALGS) {
     for (const kid of ['one', undefined]) {
       const token = makeToken(provider.issuer, keyOf(alg), { header: { kid } })
       t.equal((await call(running, { lines: bearerLines(token) })).status, 200, `${alg} with the kid ${kid}`)
@@ -27,7 +31,7 @@ t.test('A token of each accepted algorithm passes, and the same token with anoth
       expectRefusal(t, await call(running, { lines: bearerLines(`${header}.${payload}.${signature}`) }), 'token_signature', 'Bearer', `${alg} with the signature of another token`)
     }
   }
-  t.same(await readiness(running.url), { status: 200, keys: 'ok' })
+  t.strictSame(await readiness(running.url), { status: 200, keys: 'ok' })
 })
 
 async function readiness (url: string): Promise<{ status: number, keys: string }> {
@@ -100,20 +104,32 @@ t.test('A provider without a key for the algorithms is not ready, and its tokens
   const provider = await startTokenProvider(t, keyOf('ES256').jwk)
   const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: 'PS256 ES384' })
   expectRefusal(t, await call(running, { lines: bearerLines(makeToken(provider.issuer, keyOf('PS256'))) }), 'token_key_unknown', 'Bearer')
-  t.same(await readiness(running.url), { status: 503, keys: 'none_usable' })
-  t.match(running.log.find(({ event }) => event === 'keys_fetched'), { keys: 0, passedOver: { curve: 1 }, issuer: provider.issuer })
+  t.strictSame(await readiness(running.url), { status: 503, keys: 'none_usable' })
+  t.hasStrict(running.log.find(({ event }) => event === 'keys_fetched'), { keys: 0, passedOver: { curve: 1 }, issuer: provider.issuer })
 })
 
 t.test('Which entries of a set verify which algorithms', async t => {
   const { jwk: ec } = keyOf('ES256')
+  // One key in 256 is such.
+  let padded = ec
+  while (Buffer.from(padded.x!, 'base64url')[0] !== 0) padded = (await createTokenKey('ES256')).jwk
   const { jwk: okp } = keyOf('EdDSA')
   const { jwk: rsa } = keyOf('RS256')
+  // Each text of this length is a public key.
+  const akp = { kty: 'AKP', alg: 'ML-DSA-44', pub: 'A'.repeat(1750) }
   const ed448 = (await createTokenKey('Ed448')).jwk
   const other = keyOf('ES384').jwk
   const rows: Array<[title: string, entry: object, expected: readonly string[] | string]> = [
     ['an RSA key', rsa, ['PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512']],
     ['an RSA key with alg', { ...rsa, alg: 'PS384' }, ['PS384']],
+    ['an RSA key of 1024 bits', { kty: 'RSA', e: 'AQAB', n: oddNumber(1024) }, 'modulus'],
+    ['an RSA key of 8192 bits', { kty: 'RSA', e: 'AQAB', n: oddNumber(8192) }, 'modulus'],
+    ['an RSA key of 4096 bits', { kty: 'RSA', e: 'AQAB', n: oddNumber(4096) }, ['PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512']],
+    ['an RSA key of 4104 bits', { kty: 'RSA', e: 'AQAB', n: oddNumber(4104) }, 'modulus'],
+    ['an RSA key with an even exponent', { ...rsa, e: 'AQAA' }, 'exponent'],
     ['an EC key', ec, ['ES256']],
+    ['an EC key with a coordinate that begins with a zero', padded, ['ES256']],
+    ['the same key without that zero', { ...padded, x: Buffer.from(padded.x!, 'base64url').toString('base64url', 1) }, 'point'],
     ['an EC key with alg', { ...ec, alg: 'ES256', use: 'sig' }, ['ES256']],
     ['an Ed25519 key', okp, ['EdDSA', 'Ed25519']],
     ['an Ed25519 key with the old name', { ...okp, alg: 'EdDSA' }, ['EdDSA', 'Ed25519']],
@@ -134,10 +150,16 @@ t.test('Which entries of a set verify which algorithms', async t => {
     ['a coordinate that is a number', { ...okp, x: 7 }, 'point'],
     ['a private EC key', { ...ec, d: ec.x }, 'private_key'],
     ['a private Ed25519 key', { ...okp, d: okp.x }, 'private_key'],
+    ['a key for ML-DSA-44, where this Node has it', akp, isVerifiable('ML-DSA-44') ? ['ML-DSA-44'] : 'point'],
+    ['a key for ML-DSA-44 that does not say so', { ...akp, alg: undefined }, 'algorithm'],
+    ['a key for ML-DSA-65', { ...akp, alg: 'ML-DSA-65' }, 'algorithm'],
+    ['a key for ML-DSA-44 with a byte too few', { ...akp, pub: akp.pub.slice(0, -2) }, 'point'],
+    ['a key for ML-DSA-44 that is a number', { ...akp, pub: 7 }, 'point'],
+    ['a private key for ML-DSA-44', { ...akp, priv: 'A'.repeat(43) }, 'private_key'],
     ['a symmetric key', { kty: 'oct', k: 'AAAA' }, 'key_type']
   ]
   for (const [title, entry, expected] of rows) {
     const verdict = usableKey(entry, JWS_ALGS)
-    t.same(typeof verdict === 'string' ? verdict : verdict.algs, expected, title)
+    t.strictSame(typeof verdict === 'string' ? verdict : verdict.algs, expected, title)
   }
 })

@@ -175,14 +175,43 @@ t.test('Under the FAPI profile a function that names issuers is held to it too',
     const { statusCode, body } = await app.inject({ url: '/', headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'https://api.example/' }) } })
     return [statusCode, JSON.parse(statusCode === 200 ? '{}' : body).message]
   }
-  t.same(await ask({ jkt: client.jkt }), [200, undefined])
-  t.same(await ask(), [401, REFUSALS.token_not_sender_constrained.description])
+  t.strictSame(await ask({ jkt: client.jkt }), [200, undefined])
+  t.strictSame(await ask(), [401, REFUSALS.token_not_sender_constrained.description])
   const other = Fastify()
   t.teardown(() => other.close())
   more = { dpopMode: 'DISABLED' }
   await other.register(auth, { idp: { audience: AUDIENCE, issuers: async issuer => ({ issuer, ...more }) }, server: { securityProfile: 'fapi2' } })
   other.get('/', { onRequest: other.authenticate() }, async () => 'ok')
   t.equal((await other.inject({ url: '/', headers: { authorization: `Bearer ${makeToken(provider.url, key)}` } })).statusCode, 503, 'settings that cannot be used')
+})
+
+t.test('Beside a function that names issuers, a certificate in a header counts from a trusted proxy alone', async t => {
+  const key = await createTokenKey('ES256')
+  const provider = await startTokenProvider(t, key.jwk)
+  const token = makeToken(provider.url, key, { claims: { cnf: { 'x5t#S256': A } } })
+  const ask = async (app: FastifyInstance, pem: string | undefined): Promise<[status: number, message: string | undefined]> => {
+    const certificate = pem === undefined ? {} : { 'x-ssl-client-cert': encodeURIComponent(pem) }
+    const answer = await app.inject({ url: '/', headers: { authorization: `Bearer ${token}`, ...certificate } })
+    return [answer.statusCode, answer.json().message]
+  }
+  const refused = (reason: keyof typeof REFUSALS): [number, string] => [401, REFUSALS[reason].description]
+  // By its own setting, and by that of the app.
+  for (const [server, trustProxy] of [[{ trustProxy: ['127.0.0.1'] }, false], [{}, '127.0.0.1'], [{}, (address: string) => address === '127.0.0.1']] as const) {
+    const app = Fastify({ trustProxy })
+    t.teardown(() => app.close())
+    await app.register(auth, { idp: { audience: AUDIENCE, algs: ['ES256'], issuers: async (issuer: string) => ({ issuer }) }, server: { clientCertificate: 'nginx', ...server } })
+    app.get('/', { onRequest: app.authenticate() }, () => ({}))
+    t.strictSame(await ask(app, PEM.a), [200, undefined])
+    t.strictSame(await ask(app, PEM.b), refused('certificate_mismatch'))
+    t.strictSame(await ask(app, undefined), refused('certificate_missing'))
+  }
+  const other = Fastify()
+  t.teardown(() => other.close())
+  await other.register(auth, { idp: { audience: AUDIENCE, algs: ['ES256'], issuers: async (issuer: string) => ({ issuer }) }, server: { clientCertificate: 'nginx', trustProxy: ['192.0.2.1'] } })
+  other.get('/', { onRequest: other.authenticate() }, () => ({}))
+  t.strictSame(await ask(other, PEM.a), refused('certificate_missing'), 'another peer')
+  const unsaid = Fastify()
+  await t.rejects(async () => unsaid.register(auth, { idp: { audience: AUDIENCE, issuers: async (issuer: string) => ({ issuer }) }, server: { clientCertificate: 'nginx' } }), SettingsError, 'without trust no header could count')
 })
 
 t.test('A proof beside a Bearer token that is bound to a certificate is refused after the certificate', async t => {
@@ -262,10 +291,16 @@ t.test('What the application learns of the caller is the same', async t => {
   const issuer = await startIssuer(t)
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { clientCertificate: 'nginx', trustProxy: true } })
-  app.get('/', { onRequest: app.authenticate() }, async request => ({ auth: request.auth }))
-  const ask = (claims: object) => app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token({ exp: 4e9, ...claims })}`, 'x-ssl-client-cert': encodeURIComponent(PEM.a) } })
-  t.strictSame((await ask({ cnf: { 'x5t#S256': A } })).json(), (await ask({})).json())
+  await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { clientCertificate: 'nginx', trustProxy: true, publicUrl: 'https://api.example' } })
+  app.get('/', { onRequest: app.authenticate() }, async request => ({ auth: request.auth, sub: request.user.sub }))
+  const ask = async (authorization: string, headers: object = {}) => (await app.inject({ url: '/', headers: { authorization, 'x-ssl-client-cert': encodeURIComponent(PEM.a), ...headers } })).json()
+  const told = { scheme: 'Bearer', scopes: [], issuer: issuer.url, expiresAt: 4e9 }
+  t.strictSame(await ask(`Bearer ${issuer.token({ exp: 4e9 })}`), { auth: told, sub: 'user-1' })
+  t.strictSame(await ask(`Bearer ${issuer.token({ exp: 4e9, cnf: { 'x5t#S256': A } })}`), { auth: told, sub: 'user-1' })
+  const client = await createDpopClient()
+  const token = issuer.token({ exp: 4e9, cnf: { jkt: client.jkt } })
+  const bound = await ask(`DPoP ${token}`, { dpop: client.proof({ token, url: 'https://api.example/' }) })
+  t.strictSame(bound, { auth: { ...told, scheme: 'DPoP', jkt: client.jkt }, sub: 'user-1' }, 'the key stands beside the claims, and names no client')
 })
 
 /** The tokens of FAPI are not signed with RS256. */

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { exactly } from '../helpers/containing.ts'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -16,11 +17,11 @@ t.test('Preflight is answered before authentication, for the configured origins'
     const answer = await app.inject({ method: 'OPTIONS', url, headers: preflight(ORIGIN) })
     t.match([answer.statusCode, answer.headers], [204, {
       'access-control-allow-origin': ORIGIN,
-      'access-control-allow-headers': 'Authorization, DPoP, Content-Type',
-      'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
+      'access-control-allow-headers': exactly('Authorization, DPoP, Content-Type'),
+      'access-control-allow-methods': exactly('GET, HEAD, POST, PUT, PATCH, DELETE'),
       'access-control-allow-credentials': undefined,
-      'access-control-max-age': '600',
-      'cache-control': 'no-store',
+      'access-control-max-age': exactly('600'),
+      'cache-control': exactly('no-store'),
       'www-authenticate': undefined,
       vary: /Origin/
     }], url)
@@ -31,7 +32,7 @@ t.test('Preflight is answered before authentication, for the configured origins'
   const { origin, ...withoutOrigin } = preflight(ORIGIN)
   for (const headers of [{}, { origin }, withoutOrigin]) {
     const plain = await app.inject({ method: 'OPTIONS', url: '/api/private', headers })
-    t.same([plain.statusCode, plain.json().error], [404, 'Not Found'], 'OPTIONS that is no preflight is an unknown method')
+    t.strictSame([plain.statusCode, plain.json().error], [404, 'Not Found'], 'OPTIONS that is no preflight is an unknown method')
   }
 })
 
@@ -64,7 +65,24 @@ t.test('The headers that a client must read are exposed on every answer', async 
   issuer.outage = 500
   const down = await startApp(t, issuer, { CORS_ORIGINS: [ORIGIN] })
   const answer = await fetch(`${down.url}/api/private`, { headers: { ...headers, authorization: `Bearer ${issuer.token({}, { kid: 'k9' })}` } })
-  t.match([answer.status, Object.fromEntries(answer.headers)], [503, expected], '503')
+  t.hasStrict([answer.status, Object.fromEntries(answer.headers)], [503, expected], '503')
+})
+
+t.test('Further headers may be sent and read, through a gate too.', async t => {
+  const issuer = await startIssuer(t)
+  const upstream = await startUpstream(t)
+  const more = ['MCP-Protocol-Version', 'Mcp-Session-Id']
+  const gate = { upstream: upstream.origin, rules: [{ path: '/mcp' }] }
+  for (const [path, settings] of [['/api/private', {}], ['/mcp', { GATE: gate }]] as const) {
+    const { app } = await startApp(t, issuer, { CORS_ORIGINS: [ORIGIN], CORS_HEADERS: more, ...settings })
+    const asked = { ...preflight(ORIGIN), 'access-control-request-headers': 'authorization,mcp-protocol-version' }
+    const before = await app.inject({ method: 'OPTIONS', url: path, headers: asked })
+    t.equal(before.headers['access-control-allow-headers'], 'Authorization, DPoP, Content-Type, MCP-Protocol-Version, Mcp-Session-Id', path)
+    for (const [status, authorization] of [[200, `Bearer ${issuer.token()}`], [401, 'Bearer x']] as const) {
+      const { statusCode, headers } = await app.inject({ url: path, headers: { origin: ORIGIN, authorization } })
+      t.strictSame([statusCode, headers['access-control-expose-headers']], [status, `${EXPOSED}, MCP-Protocol-Version, Mcp-Session-Id`], path)
+    }
+  }
 })
 
 t.test('The wildcard lets every origin in, and no cookie', async t => {

@@ -19,7 +19,7 @@ t.test('A fault of any route is answered in the configured form, without its tex
   for (const path of paths) {
     const logged = log.filter(({ msg }) => msg === 'request failed').length
     const answer = await app.inject({ url: path, headers: { fault: 'yes' } })
-    t.same([answer.statusCode, answer.json()], [500, { detail: 'Internal Server Error' }], path)
+    t.strictSame([answer.statusCode, answer.json()], [500, { detail: 'Internal Server Error' }], path)
     t.equal(log.filter(({ msg }) => msg === 'request failed').length, logged + 1, path)
   }
   t.equal((await app.inject('/metrics')).statusCode, 200, 'the twin, without a fault')
@@ -34,7 +34,7 @@ t.test('A refusal because we cannot decide has its own sentence, in either form,
   for (const [ERROR_BODY, expected] of [['default', { statusCode: 503, error: 'Service Unavailable', message: sentence }], ['detailed', { detail: sentence }]] as const) {
     const { app, log } = await startApp(t, issuer, { ERROR_BODY })
     const answer = await app.inject({ url: '/api/private', headers })
-    t.same([answer.statusCode, answer.json()], [503, expected])
+    t.strictSame([answer.statusCode, answer.json()], [503, expected])
     t.equal(answer.headers['cache-control'], 'no-store')
     t.notOk(log.some(({ msg }) => msg === 'request failed'))
   }
@@ -43,11 +43,12 @@ t.test('A refusal because we cannot decide has its own sentence, in either form,
 const NEEDED: Readonly<Record<string, readonly string[]>> = {
   closing: ['connections'],
   gate: ['auth', 'route-guard'],
-  'gate-grpc': ['gate'],
-  'gate-proxy': ['gate', 'sensible'],
-  metrics: ['auth', 'pressure', 'connections'],
+  'gate-grpc': ['gate', 'closing'],
+  'gate-proxy': ['gate', 'token-end', 'sensible'],
+  metrics: ['auth', 'token-end', 'pressure', 'connections'],
   openapi: ['route-guard'],
-  'request-log': ['auth'],
+  'request-log': ['auth', 'gate'],
+  'token-end': ['auth'],
   tracing: ['route-guard']
 }
 
@@ -89,7 +90,7 @@ t.test('An error keeps its status if that is one of an error, and its text if th
   ]
   for (const [given, status, message] of rows) {
     const answer = await app.inject(`/fails/${given}`)
-    t.match([answer.statusCode, answer.json(), answer.headers], [status, { message }, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }], given)
+    t.hasStrict([answer.statusCode, answer.json(), answer.headers], [status, { message }, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }], given)
   }
 })
 
@@ -98,6 +99,6 @@ t.test('A target that cannot be routed is 400, and 403 to a proxy that asks abou
   const { app: gate } = await startApp(t, issuer, { GATE: { rules: [] }, TRUST_PROXY: 'loopback' })
   const { app } = await startApp(t, issuer)
   const statusOf = async (app: FastifyInstance, url: string) => (await app.inject(url)).statusCode
-  t.same(await Promise.all(['/verify/envoy/%zz', '/%zz', '/%zz/verify/'].map(url => statusOf(gate, url))), [403, 400, 400])
-  t.same(await Promise.all(['/verify/envoy/%zz', '/%zz'].map(url => statusOf(app, url))), [400, 400])
+  t.strictSame(await Promise.all(['/verify/envoy/%zz', '/%zz', '/%zz/verify/'].map(url => statusOf(gate, url))), [403, 400, 400])
+  t.strictSame(await Promise.all(['/verify/envoy/%zz', '/%zz'].map(url => statusOf(app, url))), [400, 400])
 })

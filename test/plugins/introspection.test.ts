@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
+import { exactly } from '../helpers/containing.ts'
 import { readSettings } from '../../holdfast.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { settingsFromOptions } from '../../lib/settings/options.ts'
@@ -91,6 +92,16 @@ t.test('An opaque token passes with the claims of the answer, and each fault of 
     { title: 'a binding that nobody can check', answer: active({ cnf: { kid: 'k' } }), reason: 'token_binding_unusable' },
     { title: 'a binding that is a text', answer: active({ cnf: 'jkt' }), reason: 'token_binding_unusable' },
     { title: 'bound to a key', answer: active({ cnf: { jkt: 'k' } }), reason: 'token_bound' },
+    { title: 'a token use and a typ of access tokens', answer: active({ token_type: 'bearer', token_use: 'access_token', typ: 'Bearer' }) },
+    { title: 'a refresh token by its use', answer: active({ token_use: 'refresh_token' }), reason: 'token_kind' },
+    { title: 'a refresh token by its typ', answer: active({ typ: 'Refresh' }), reason: 'token_kind' },
+    { title: 'an offline token', answer: active({ typ: 'Offline' }), reason: 'token_kind' },
+    { title: 'an ID token', answer: active({ token_use: 'id' }), reason: 'token_kind' },
+    { title: 'a security event', answer: active({ events: { 'https://schemas.openid.net/secevent/caep/event-type/session-revoked': {} } }), reason: 'token_kind' },
+    { title: 'a type of no token', answer: active({ token_type: 'N_A' }), reason: 'token_kind' },
+    { title: 'a type that is null', answer: active({ token_type: null }), reason: 'token_kind' },
+    { title: 'a type of bound tokens without a key', answer: active({ token_type: 'DPoP' }), reason: 'token_binding_unusable' },
+    { title: 'a type of bound tokens with a key', answer: active({ token_type: 'dpop', cnf: { jkt: 'k' } }), reason: 'token_bound' },
     { title: 'active in words', answer: active({ active: 'true' }), reason: 'introspection_unavailable' },
     { title: 'nothing about active', answer: { sub: 'user-1' }, reason: 'introspection_unavailable' },
     { title: 'a fault of the provider', answer: 500, reason: 'introspection_unavailable' },
@@ -101,10 +112,10 @@ t.test('An opaque token passes with the claims of the answer, and each fault of 
     asked.answer = answer
     const outcome = await call(asked, { path: '/api/private-scoped', lines: bearerLines(`opaque-${index}`) })
     if (reason) expectRefusal(t, outcome, reason, 'Bearer', title)
-    else t.match(outcome, { status: 200, body: { user_id: 'user-1' } }, title)
+    else t.hasStrict(outcome, { status: 200, body: { user_id: 'user-1' } }, title)
     if (reason === 'introspection_unavailable') t.equal(outcome.headers['retry-after'], '1', title)
   }
-  t.match(Object.fromEntries(asked.forms[0]!), { token: 'opaque-0', token_type_hint: 'access_token' })
+  t.hasStrict(Object.fromEntries(asked.forms[0]!), { token: 'opaque-0', token_type_hint: 'access_token' })
   t.equal(asked.requests[0]!.headers.authorization, `Basic ${Buffer.from('api:secret').toString('base64')}`)
   t.notMatch(JSON.stringify(asked.log), /opaque-|secret/, 'no token and no secret is in the log')
   asked.answer = active({ scope: 'other' })
@@ -113,9 +124,11 @@ t.test('An opaque token passes with the claims of the answer, and each fault of 
 
 t.test('An answer may leave out the audience only if the settings say so', async t => {
   const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_AUDIENCE_OPTIONAL: true })
-  asked.answer = active({ aud: undefined })
+  asked.answer = active({ aud: undefined, token_type: 'Bearer' })
   t.equal((await call(asked, { lines: bearerLines('a') })).status, 200)
-  asked.answer = active({ aud: 'other' })
+  asked.answer = active({ aud: undefined })
+  expectRefusal(t, await call(asked, { lines: bearerLines('c') }), 'token_kind', 'Bearer', 'without an audience the type must be there')
+  asked.answer = active({ aud: 'other', token_type: 'Bearer' })
   expectRefusal(t, await call(asked, { lines: bearerLines('b') }), 'token_audience', 'Bearer', 'one that is there must fit')
 })
 
@@ -130,6 +143,37 @@ t.test('A token that is opaque is not taken for a JWT, nor a JWT for one that is
   t.equal(asked.forms.length, 0, 'nobody was asked about a JWT')
   t.equal((await call(asked, { lines: bearerLines('a.b.c') })).status, 200, 'three words are no JWT')
   t.equal(asked.forms.length, 1)
+})
+
+t.test('One changed character does not make a JWT opaque: it is refused without a call', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'all', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
+  const client = await createDpopClient()
+  // As from a provider that decodes leniently and leaves the binding out.
+  asked.answer = active()
+  const bound = asked.issuer.token({ cnf: { jkt: client.jkt } })
+  const [header, payload, signature] = bound.split('.') as [string, string, string]
+  const spellings: ReadonlyArray<{ title: string, token: string }> = [
+    { title: 'padding', token: `${bound}==` },
+    { title: 'half of the padding', token: `${bound}=` },
+    { title: 'a spare bit in the last character of the signature', token: bound.slice(0, -1) + 'BRhx'['AQgw'.indexOf(bound.at(-1)!)] },
+    { title: 'a tilde in the signature', token: `${bound}~` },
+    { title: 'the other alphabet', token: `${header}.${payload}.${signature.slice(0, -4)}++//` },
+    { title: 'a tilde in the header', token: `~${bound}` },
+    { title: 'a dot before it', token: `.${bound}` },
+    { title: 'an empty segment after it', token: `${bound}.` },
+    { title: 'two of them', token: `${bound}..` },
+    { title: 'a tilde after the claims', token: `${header}.${payload}~.${signature}` }
+  ]
+  for (const { title, token } of spellings) {
+    expectRefusal(t, await call(asked, { lines: bearerLines(token) }), 'token_malformed', 'Bearer', title)
+    expectRefusal(t, await call(asked, { lines: dpopLines(token, client.proof({ url: `${asked.url}/api/private`, token })) }), 'token_malformed', 'DPoP', title)
+  }
+  expectRefusal(t, await call(asked, { lines: bearerLines(bound) }), 'token_bound', 'Bearer', 'and as it was issued it is bound')
+  t.equal(asked.forms.length, 1, 'only about the well-formed one somebody was asked')
+  const encrypted = `${Buffer.from('{"alg":"dir","enc":"A256GCM"}').toString('base64url')}..AAAA.AAAA.AAAA`
+  t.equal((await call(asked, { lines: bearerLines(encrypted) })).status, 200, 'an encrypted JWT is opaque')
+  expectRefusal(t, await call(asked, { lines: bearerLines(`${encrypted}.AAAA`) }), 'token_malformed', 'Bearer', 'unless it has six segments')
+  t.equal(asked.forms.length, 2)
 })
 
 t.test('An opaque token that is bound to a key is held to its proof', async t => {
@@ -161,6 +205,31 @@ t.test('An answer is kept for its seconds, and a refusal for five', async t => {
   expectRefusal(t, await call(asked, { lines: bearerLines('good') }), 'token_inactive', 'Bearer')
 })
 
+t.test('No answer outlives the exp of the token or its own: within the tolerance the provider is asked each time', async t => {
+  const now = Math.floor(Date.now() / 1000)
+  const settings = { IDP_CLOCK_TOLERANCE_SECONDS: 60, IDP_INTROSPECTION_CACHE_SECONDS: 300 }
+  const jwtSigned = (claims: object) => ({ url, keys: [key] }: Issuer): string =>
+    encodeJws({ alg: 'RS256', typ: 'token-introspection+jwt', kid: key!.kid }, { iss: url, aud: 'api', token_introspection: active({ exp: undefined }), ...claims }, input => sign('sha256', input, key!.privateKey))
+  const rows: ReadonlyArray<{ title: string, covers: string, isSigned?: boolean, answer: Answer, token?: (issuer: Issuer) => string, calls: number }> = [
+    { title: 'an opaque token in its life', covers: 'opaque', answer: active({ exp: now + 600 }), calls: 1 },
+    { title: 'an opaque token 6 s past its exp', covers: 'opaque', answer: active({ exp: now - 6 }), calls: 3 },
+    { title: 'a JWT in its life', covers: 'jwt', answer: { active: true, exp: now + 600 }, token: issuer => issuer.token(), calls: 1 },
+    { title: 'a JWT 6 s past its exp', covers: 'jwt', answer: { active: true }, token: issuer => issuer.token({ exp: now - 6 }), calls: 3 },
+    { title: 'a JWT whose answer names an exp 6 s ago', covers: 'jwt', answer: { active: true, exp: now - 6 }, token: issuer => issuer.token(), calls: 3 },
+    { title: 'a signed answer in its life', covers: 'opaque', isSigned: true, answer: jwtSigned({ exp: now + 600 }), calls: 1 },
+    { title: 'a signed answer 6 s past its own exp', covers: 'opaque', isSigned: true, answer: jwtSigned({ exp: now - 6 }), calls: 3 }
+  ]
+  for (const { title, covers, isSigned = false, answer, token = () => 'opaque', calls } of rows) {
+    const asked = await start(t, { ...settings, IDP_INTROSPECTION: covers, IDP_INTROSPECTION_SIGNED: isSigned })
+    asked.answer = answer
+    const lines = bearerLines(token(asked.issuer))
+    for (let turn = 0; turn < 3; turn++) t.equal((await call(asked, { lines })).status, 200, title)
+    t.equal(asked.forms.length, calls, title)
+    asked.answer = isSigned ? jwtSigned({ token_introspection: { active: false } }) : { active: false }
+    if (calls > 1) expectRefusal(t, await call(asked, { lines }), 'token_inactive', 'Bearer', `${title}, and revoked`)
+  }
+})
+
 t.test('A JWT that was revoked is refused, and so is one that the answer contradicts', async t => {
   const asked = await start(t, { IDP_INTROSPECTION: 'jwt', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
   const { issuer } = asked
@@ -175,6 +244,11 @@ t.test('A JWT that was revoked is refused, and so is one that the answer contrad
     { title: 'another audience', answer: { active: true, aud: 'other' }, reason: 'token_contradicted' },
     { title: 'a binding that the token does not have', answer: { active: true, cnf: { jkt: client.jkt } }, reason: 'token_contradicted' },
     { title: 'a binding that is none', answer: { active: true, cnf: null }, reason: 'token_contradicted' },
+    { title: 'a type of access tokens', answer: { active: true, token_type: 'bearer' } },
+    { title: 'a type of no token', answer: { active: true, token_type: 'N_A' }, reason: 'token_kind' },
+    { title: 'a type of bound tokens', answer: { active: true, token_type: 'DPoP' }, reason: 'token_binding_unusable' },
+    { title: 'a refresh token', answer: { active: true, token_use: 'refresh_token' }, reason: 'token_kind' },
+    { title: 'a logout token', answer: { active: true, events: {} }, reason: 'token_kind' },
     { title: 'active in words', answer: { active: 'true' }, reason: 'introspection_unavailable' }
   ]
   for (const [index, { title, answer, reason }] of rows.entries()) {
@@ -222,7 +296,7 @@ t.test('An opaque token is known to be good until it expires, or until its issue
 t.test('Opaque tokens go by the mode of their issuer', async t => {
   const issuers = [{ IDP_ISSUER: 'https://a.example/', IDP_DPOP_MODE: 'REQUIRED', IDP_INTROSPECTION: 'opaque' }, { IDP_ISSUER: 'https://b.example/' }]
   const asked = await start(t, { IDP_ISSUER: undefined, IDP_ISSUERS: issuers, NO_PROXY: '*' })
-  t.match(await call(asked, { lines: bearerLines('opaque') }), { status: 401, reason: 'scheme_not_offered' })
+  t.hasStrict(await call(asked, { lines: bearerLines('opaque') }), { status: 401, reason: 'scheme_not_offered' })
   t.equal(asked.forms.length, 0)
 })
 
@@ -237,6 +311,10 @@ t.test('A signed answer is read only if it is one of the issuer, for us', async 
     { title: 'without kid, for several', answer: signed({ aud: ['x', 'api'] }, { kid: undefined }) },
     { title: 'with a line break after it', answer: issuer => `${signed()(issuer)}\n` },
     { title: 'not active', answer: signed({ token_introspection: { active: false } }), reason: 'token_inactive' },
+    { title: 'that expires later', answer: signed({ exp: later() }) },
+    { title: 'that has expired', answer: signed({ exp: Math.floor(Date.now() / 1000) - 60 }), reason: 'introspection_unavailable' },
+    { title: 'that is valid from a minute ago', answer: signed({ nbf: Math.floor(Date.now() / 1000) - 60 }) },
+    { title: 'that is not valid yet', answer: signed({ nbf: later() }), reason: 'introspection_unavailable' },
     { title: 'by another key', answer: signed({}, {}, other.privateKey), reason: 'introspection_unavailable' },
     { title: 'by a key that nobody knows', answer: signed({}, { kid: 'unknown' }), reason: 'introspection_unavailable' },
     { title: 'for another client', answer: signed({ aud: 'other' }), reason: 'introspection_unavailable' },
@@ -288,7 +366,7 @@ t.test('The endpoint is found by discovery', async t => {
   t.equal((await call(app, { lines: bearerLines('opaque') })).status, 200)
   asked.length = 0
   t.equal((await call(app, { lines: bearerLines('opaque') })).status, 200)
-  t.same(asked.filter(path => path !== '/keys'), ['/introspect'], 'and remembered, whenever the keys are fetched')
+  t.strictSame(asked.filter(path => path !== '/keys'), ['/introspect'], 'and remembered, whenever the keys are fetched')
 })
 
 t.test('The settings of proxies reach the questions about tokens', async t => {
@@ -303,7 +381,7 @@ t.test('The settings of proxies reach the questions about tokens', async t => {
     proxy.tunnels.length = 0
     const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_ENDPOINT: 'https://idp.test/introspect', ...settings })
     expectRefusal(t, await call(asked, { lines: bearerLines('opaque') }), 'introspection_unavailable')
-    t.same(proxy.tunnels, tunnels, 'it refuses, so that the one tunnel is all')
+    t.strictSame(proxy.tunnels, tunnels, 'it refuses, so that the one tunnel is all')
   }
 })
 
@@ -317,7 +395,7 @@ t.test('This service proves itself with a private key', async t => {
   const [, payload] = asked.forms[0]!.get('client_assertion')!.split('.')
   const { iat, exp, iss, sub, jti } = JSON.parse(String(Buffer.from(payload!, 'base64url')))
   t.ok(Math.abs(iat - Date.now() / 1000) < 60, 'in seconds')
-  t.match({ iss, sub, jti, seconds: exp - iat }, { iss: 'api', sub: 'api', jti: /^[\w-]{22,}$/, seconds: 60 })
+  t.match({ iss, sub, jti, seconds: exp - iat }, { iss: exactly('api'), sub: exactly('api'), jti: /^[\w-]{22,}$/, seconds: 60 })
   writeFileSync(join(directory, 'empty'), '')
   for (const [file, code] of [['missing', 'ENOENT'], ['broken', 'ERR_OSSL_UNSUPPORTED'], ['empty', 'ERR_OSSL_UNSUPPORTED'], ['other', 'not a private key']] as const) {
     const path = join(directory, file)
@@ -333,7 +411,7 @@ t.test('Settings of introspection that lack something or contradict stop the sta
     { values: { ...one, IDP_CLIENT_ID: 'api', IDP_CLIENT_AUTH: 'private_key_jwt' }, problems: ['IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is not set; required for private_key_jwt'] },
     {
       values: { ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'opaque' }, { IDP_DOMAIN: 'b.example', IDP_INTROSPECTION: 'all' }] },
-      problems: ['idp.issuers[1] and idp.issuers[0] both have introspection for opaque tokens: nobody could tell whose an opaque token is']
+      problems: ['idp.issuers[1] and idp.issuers[0] both have introspection for opaque tokens ("all"): an opaque token does not name its issuer; allowed: opaque or all for one issuer']
     },
     { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api' }] }, problems: ['idp.issuers[0].introspection.clientSecret is not set; required for client_secret_basic and client_secret_post'] },
     { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ IDP_DOMAIN: 'a.example', IDP_CLIENT_SECRET: ['s3cret'] }] }, problems: ['idp.issuers[0].introspection.clientSecret is not usable (its value is not shown); allowed: any non-empty string'] }
@@ -341,14 +419,14 @@ t.test('Settings of introspection that lack something or contradict stop the sta
   for (const { values, problems } of rows) await t.rejects(readSettings(values), { name: 'SettingsError', problems }, problems[0]!)
   const list = [{ IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: '7' }, { IDP_DOMAIN: 'b.example', IDP_INTROSPECTION: 'jwt' }, { IDP_DOMAIN: 'c.example' }]
   const { issuers } = await readSettings({ ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: list })
-  t.same(issuers.map(({ introspection }) => introspection && [introspection.covers, introspection.cacheSeconds, introspection.clientId, introspection.auth]), [['opaque', 7, 'api', 'client_secret_basic'], ['jwt', 10, 'api', 'client_secret_basic'], undefined])
+  t.strictSame(issuers.map(({ introspection }) => introspection && [introspection.covers, introspection.cacheSeconds, introspection.clientId, introspection.auth]), [['opaque', 7, 'api', 'client_secret_basic'], ['jwt', 10, 'api', 'client_secret_basic'], undefined])
 })
 
 t.test('Introspection stands in a section, of the file or the options, and in that of an issuer', async t => {
   const section = { for: 'jwt', clientId: 'api', clientSecret: 'secret' }
-  t.same(settingsFromOptions({ idp: { introspection: section } }), { IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' })
+  t.strictSame(settingsFromOptions({ idp: { introspection: section } }), { IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' })
   const entry = { IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' }
-  t.same(settingsFromOptions({ idp: { issuers: [{ domain: 'a.example', introspection: section, audience: undefined }] } }), { IDP_ISSUERS: [entry] })
+  t.strictSame(settingsFromOptions({ idp: { issuers: [{ domain: 'a.example', introspection: section, audience: undefined }] } }), { IDP_ISSUERS: [entry] })
   t.throws(() => settingsFromOptions({ idp: { introspection: { fr: 'jwt' }, issuers: [{ introspection: { fr: 'jwt' }, keysfile: {} }] } } as object), {
     name: 'SettingsError',
     problems: [
@@ -357,11 +435,11 @@ t.test('Introspection stands in a section, of the file or the options, and in th
       'options: unknown key "idp.issuers[0].keysfile"; did you mean idp.issuers[0].keysFile?'
     ]
   })
-  t.same(settingsFromOptions({ gate: { upstream: 'http://127.0.0.1:3000' } }), { GATE: { upstream: 'http://127.0.0.1:3000' } })
+  t.strictSame(settingsFromOptions({ gate: { upstream: 'http://127.0.0.1:3000' } }), { GATE: { upstream: 'http://127.0.0.1:3000' } })
 
   const file = (text: string) => collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? text : undefined })
-  t.same(file('idp:\n  issuers:\n    - domain: a.example\n      audience:\n      introspection:\n        for: jwt\n        clientId: api\n        clientSecret: secret\n').values, { IDP_ISSUERS: [entry] })
-  t.same(file('idp:\n  issuers:\n    - introspection:\n        fr: jwt\n        for: jwt\n        for: off\n      colour: red\n').problems, [
+  t.strictSame(file('idp:\n  issuers:\n    - domain: a.example\n      audience:\n      introspection:\n        for: jwt\n        clientId: api\n        clientSecret: secret\n').values, { IDP_ISSUERS: [entry] })
+  t.strictSame(file('idp:\n  issuers:\n    - introspection:\n        fr: jwt\n        for: jwt\n        for: off\n      colour: red\n').problems, [
     'config.yaml, line 4: unknown key "idp.issuers[0].introspection.fr"; did you mean idp.issuers[0].introspection.for?',
     'config.yaml, line 6: the key "idp.issuers[0].introspection.for" appears twice',
     'config.yaml, line 7: unknown key "idp.issuers[0].colour"'
@@ -370,10 +448,10 @@ t.test('Introspection stands in a section, of the file or the options, and in th
 
 t.test('A table for another audience asks whoever names the issuers', async t => {
   const issuer = { issuer: 'https://a.example/', rules: { audience: 'one', resource: 'two' } } as TokenIssuer
-  const table: IssuerTable = { find: async iss => iss === issuer.issuer ? issuer : undefined, ofOpaque: undefined, isComplete: false, all: () => [], start () {}, close: async () => {} }
+  const table: IssuerTable = { find: async iss => iss === issuer.issuer ? issuer : undefined, ofOpaque: undefined, isComplete: false, recordUse () {}, all: () => [], start () {}, close: async () => {} }
   const other = forAudience(table, 'three')
   const found = await other.find('https://a.example/')
-  t.match(found, { issuer: 'https://a.example/', rules: { audience: 'three', resource: undefined } })
+  t.hasStrict(found, { issuer: 'https://a.example/', rules: { audience: 'three', resource: undefined } })
   t.equal(await other.find('https://a.example/'), found, 'the same object each time')
   t.equal(await other.find('https://b.example/'), undefined)
 })

@@ -6,6 +6,7 @@ import Fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
+import { containing, exactly } from '../helpers/containing.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import type { IssuerLookup } from '../../lib/settings/option-types.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
@@ -55,10 +56,10 @@ t.test('The tokens of each issuer are held to its own keys, audience, algorithms
   const { first, second, running } = await startTwo(t, {}, { IDP_AUDIENCE: 'https://b.example', IDP_SCOPE_CLAIMS: ['permissions'] })
   const ask = (token: string) => call(running, { path: '/api/auth', lines: bearerLines(token) })
   const claims = { aud: 'https://b.example', scope: 'x', permissions: ['read:messages'] }
-  t.match(await ask(makeToken(first.issuer, a)), { status: 200, body: { issuer: first.issuer, scopes: [] } })
-  t.match(await ask(makeToken(first.issuer.slice(0, -1), a)), { status: 200, body: { issuer: first.issuer } }, 'without the last slash')
-  t.match(await ask(makeToken(first.issuer, a, { claims: { scope: 'x', permissions: ['y'] } })), { body: { scopes: ['x'] } })
-  t.match(await ask(makeToken(second.issuer, b, { claims })), { status: 200, body: { issuer: second.issuer, scopes: ['read:messages'] } })
+  t.hasStrict(await ask(makeToken(first.issuer, a)), { status: 200, body: { issuer: first.issuer, scopes: [] } })
+  t.hasStrict(await ask(makeToken(first.issuer.slice(0, -1), a)), { status: 200, body: { issuer: first.issuer } }, 'without the last slash')
+  t.hasStrict(await ask(makeToken(first.issuer, a, { claims: { scope: 'x', permissions: ['y'] } })), { body: { scopes: ['x'] } })
+  t.hasStrict(await ask(makeToken(second.issuer, b, { claims })), { status: 200, body: { issuer: second.issuer, scopes: ['read:messages'] } })
   const rows: Array<[title: string, token: string, reason: RefusalReason]> = [
     ['the key of the other', makeToken(second.issuer, a, { claims }), 'token_signature'],
     ['the audience of the other', makeToken(first.issuer, a, { claims }), 'token_audience'],
@@ -77,22 +78,22 @@ t.test('The tokens of each issuer are held to its own keys, audience, algorithms
   ]
   const before = [first.requests.length, second.requests.length]
   for (const [title, token, reason] of rows) expectRefusal(t, await ask(token), reason, 'Bearer', title)
-  t.same([first.requests.length, second.requests.length], before, 'none of them causes a call')
+  t.strictSame([first.requests.length, second.requests.length], before, 'none of them causes a call')
   t.notOk(running.log.some(({ msg, url }) => msg === 'request answered' && /jku|x5u|jwks/.test(String(url))))
-  t.same((await readiness(running.url)), { status: 200, keys: 'ok', issuers: { [first.issuer]: 'ok', [second.issuer]: 'ok' } })
+  t.strictSame((await readiness(running.url)), { status: 200, keys: 'ok', issuers: { [first.issuer]: 'ok', [second.issuer]: 'ok' } })
   const named = new Map(running.log.filter(({ reason }) => reason).map(({ reason, issuer }) => [reason, issuer]))
-  t.same(Object.fromEntries(named), { token_signature: second.issuer, token_audience: second.issuer, token_claim_invalid: undefined, token_issuer: undefined, token_malformed: undefined }, 'a refusal names the issuer once it is chosen, and never by the token')
+  t.strictSame(Object.fromEntries(named), { token_signature: second.issuer, token_audience: second.issuer, token_claim_invalid: undefined, token_issuer: undefined, token_malformed: undefined }, 'a refusal names the issuer once it is chosen, and never by the token')
   expectRefusal(t, await call(running, { path: '/api/admin', lines: bearerLines(makeToken(first.issuer, a)) }), 'scope_missing', 'Bearer')
   expectRefusal(t, await call(running, { lines: dpopLines(makeToken(first.issuer, a), 'x') }), 'token_unbound', 'DPoP')
-  t.same(running.log.filter(({ reason }) => reason).slice(-2).map(({ issuer }) => issuer), [first.issuer, first.issuer])
+  t.strictSame(running.log.filter(({ reason }) => reason).slice(-2).map(({ issuer }) => issuer), [first.issuer, first.issuer])
   const metrics = await (await fetch(`${running.url}/metrics`)).text()
-  t.match(metrics, `holdfast_refusals_total{issuer="${first.issuer}",reason="scope_missing"} 1`)
-  t.match(metrics, 'holdfast_refusals_total{reason="token_issuer"} 7')
-  t.match(metrics, `holdfast_keys{issuer="${first.issuer}"} 1`)
-  t.match(metrics, `holdfast_keys_status{issuer="${second.issuer}",status="fresh"} 1`)
-  t.same(running.log.filter(({ event }) => event === 'keys_fetched').map(({ issuer }) => issuer).sort(), [first.issuer, second.issuer].sort())
-  t.match(running.log.find(({ event }) => event === 'settings_in_force'), { issuers: [first.issuer, second.issuer], audience: [AUDIENCE, 'https://b.example'] })
-  t.same((await (await fetch(`${running.url}/.well-known/oauth-protected-resource`)).json() as { authorization_servers: unknown }).authorization_servers, [first.issuer, second.issuer])
+  t.match(metrics, containing(`holdfast_refusals_total{issuer="${first.issuer}",reason="scope_missing"} 1`))
+  t.match(metrics, containing('holdfast_refusals_total{reason="token_issuer"} 7'))
+  t.match(metrics, containing(`holdfast_keys{issuer="${first.issuer}"} 1`))
+  t.match(metrics, containing(`holdfast_keys_status{issuer="${second.issuer}",status="fresh"} 1`))
+  t.strictSame(running.log.filter(({ event }) => event === 'keys_fetched').map(({ issuer }) => issuer).sort(), [first.issuer, second.issuer].sort())
+  t.hasStrict(running.log.find(({ event }) => event === 'settings_in_force'), { issuers: [first.issuer, second.issuer], audience: [AUDIENCE, 'https://b.example'] })
+  t.strictSame(((await (await fetch(`${running.url}/.well-known/oauth-protected-resource`)).json()) as { authorization_servers: unknown }).authorization_servers, [first.issuer], 'the other has an audience of its own, which is not the resource')
 })
 
 t.test('An issuer that is a prefix of another one is another one', async t => {
@@ -132,8 +133,8 @@ t.test('Each issuer has its own mode, and the schemes that are offered are those
           const name = `${title}, ${mode} beside ${other}, ${turn}`
           if (turn === 'known' && title === 'bound as DPoP') lines[1] = `DPoP: ${client.proof({ token: lines[0]!.split(' ')[2]!, url })}`
           const outcome = await call(running, { lines })
-          t.same([outcome.reason, outcome.status], [expected, expected ? 401 : 200], name)
-          if (expected === 'scheme_not_offered') t.same(outcome.challenges.map(({ scheme, parameters }) => [scheme, 'error' in parameters]), offered.map(scheme => [scheme, false]), name)
+          t.strictSame([outcome.reason, outcome.status], [expected, expected ? 401 : 200], name)
+          if (expected === 'scheme_not_offered') t.strictSame(outcome.challenges.map(({ scheme, parameters }) => [scheme, 'error' in parameters]), offered.map(scheme => [scheme, false]), name)
         }
       }
       if (mode === 'REQUIRED') t.ok(first.fetches <= fetches + 1)
@@ -157,13 +158,13 @@ t.test('It is ready when each first fetch has ended and one has succeeded', asyn
   second.jwks = (_request, response) => { held.push(() => response.writeHead(500).end()) }
   const running = await startList(t, [{ IDP_ISSUER: first.issuer }, { IDP_ISSUER: second.issuer }])
   await until(() => held.length > 0 && running.log.some(({ event }) => event === 'keys_fetched'))
-  t.same(await readiness(running.url), { status: 503, keys: 'empty', issuers: { [first.issuer]: 'ok', [second.issuer]: 'empty' } })
+  t.strictSame(await readiness(running.url), { status: 503, keys: 'empty', issuers: { [first.issuer]: 'ok', [second.issuer]: 'empty' } })
   t.equal((await call(running, { lines: bearerLines(makeToken(first.issuer, a)) })).status, 200, 'the other one is in use already')
   held[0]!()
   await until(async () => (await readiness(running.url)).status === 200)
-  t.same(await readiness(running.url), { status: 200, keys: 'partly', issuers: { [first.issuer]: 'ok', [second.issuer]: 'empty' } })
+  t.strictSame(await readiness(running.url), { status: 200, keys: 'partly', issuers: { [first.issuer]: 'ok', [second.issuer]: 'empty' } })
   const outcome = await call(running, { lines: bearerLines(makeToken(second.issuer, b)) })
-  t.match(outcome, { status: 503, reason: 'keys_unavailable', headers: { 'retry-after': /^\d+$/ } })
+  t.match(outcome, { status: 503, reason: exactly('keys_unavailable'), headers: { 'retry-after': /^\d+$/ } })
 })
 
 t.test('It is not ready when no first fetch has succeeded', async t => {
@@ -173,7 +174,7 @@ t.test('It is not ready when no first fetch has succeeded', async t => {
     return { first, second, running: await startList(t, [{ IDP_ISSUER: first.issuer }, { IDP_ISSUER: second.issuer }]) }
   })()
   await until(async () => (await readiness(running.url)).keys !== 'empty')
-  t.same(await readiness(running.url), { status: 503, keys: 'none_usable', issuers: { [first.issuer]: 'none_usable', [second.issuer]: 'empty' } })
+  t.strictSame(await readiness(running.url), { status: 503, keys: 'none_usable', issuers: { [first.issuer]: 'none_usable', [second.issuer]: 'empty' } })
 })
 
 t.test('A user of one issuer cannot use up the limit of a namesake of another one', async t => {
@@ -182,8 +183,8 @@ t.test('A user of one issuer cannot use up the limit of a namesake of another on
     const token = makeToken(iss, key)
     return [await call(running, { lines: bearerLines(token) }), await call(running, { lines: bearerLines(token) }), await call(running, { lines: bearerLines(token) })].map(({ status }) => status)
   }
-  t.same(await statuses(first.issuer, a), [200, 200, 429])
-  t.same(await statuses(second.issuer, b), [200, 200, 429])
+  t.strictSame(await statuses(first.issuer, a), [200, 200, 429])
+  t.strictSame(await statuses(second.issuer, b), [200, 200, 429])
 })
 
 t.test('Two local tenants and a key file in one service: when one of them dies under load, no request of the others fails', async t => {
@@ -202,7 +203,7 @@ t.test('Two local tenants and a key file in one service: when one of them dies u
     return answer.status
   }
   const unknownKey = (): string => encodeJws({ alg: 'RS256', kid: `unknown-${Math.random()}` }, { iss: tenants[0]!.issuer, aud: AUDIENCE, sub: 'u', exp: 9e9 }, a.sign)
-  t.same([await ask(dying), await ask(living), await ask(makeToken('https://offline.example/', c))], [200, 200, 200])
+  t.strictSame([await ask(dying), await ask(living), await ask(makeToken('https://offline.example/', c))], [200, 200, 200])
   const statuses = new Set<number>()
   const load = { isOn: true }
   let turns = 0
@@ -219,7 +220,7 @@ t.test('Two local tenants and a key file in one service: when one of them dies u
   await until(() => turns > before + 50)
   load.isOn = false
   await clients
-  t.same([...statuses], [200])
+  t.strictSame([...statuses], [200])
   t.equal(await ask(dying), 200, 'even its own known keys serve on')
 })
 
@@ -237,11 +238,11 @@ t.test('A key file takes the place of the provider, and nothing is called', asyn
   const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_KEYS_FILE: join(directory, 'keys.json') })
   const inject = async (token: string): Promise<number> => (await running.app.inject({ url: '/api/private', headers: { authorization: `Bearer ${token}` } })).statusCode
   const token = makeToken(provider.issuer, a)
-  t.same([await inject(token), await inject(token)], [200, 200])
+  t.strictSame([await inject(token), await inject(token)], [200, 200])
   t.equal(await inject(makeToken(provider.issuer, a, { header: { kid: undefined } })), 200)
   t.equal(await inject(makeToken(provider.issuer, b)), 401)
   t.equal(await inject(makeToken(provider.issuer, { ...b, kid: 'unknown' })), 401)
-  t.same([calls, provider.requests], [[], []])
+  t.strictSame([calls, provider.requests], [[], []])
   t.equal((await running.app.inject('/health/ready')).json().checks.keys, 'ok')
 })
 
@@ -273,7 +274,7 @@ t.test('A change of the key file is seen, also when a link is swapped; a broken 
   fiveSecondsMs = 50
   t.teardown(() => { fiveSecondsMs = 5000 })
   const { file, running, status, changed } = await startWithFile(t, setOf(a.jwk))
-  t.same([await status(a), await status(b)], [200, 401])
+  t.strictSame([await status(a), await status(b)], [200, 401])
 
   mkdirSync(join(file, 'data2'))
   const good = setOf({ ...b.jwk, kid: 'k' }, { ...a.jwk, kid: 'leaked', d: 'AQAB' })
@@ -281,22 +282,22 @@ t.test('A change of the key file is seen, also when a link is swapped; a broken 
   symlinkSync('data2', join(file, 'next'))
   renameSync(join(file, 'next'), join(file, 'current'))
   await changed('keys_private')
-  t.same([await status(a), await status(b)], [401, 200])
-  t.match(running.log.filter(({ event }) => event === 'keys_fetched').at(-1), { keys: 1, added: 1, removed: 1, passedOver: { private_key: 1 }, issuer: 'https://offline.example/' })
-  t.match(running.log.find(({ event }) => event === 'keys_private'), { level: 40, passedOver: 1 })
+  t.strictSame([await status(a), await status(b)], [401, 200])
+  t.hasStrict(running.log.filter(({ event }) => event === 'keys_fetched').at(-1), { keys: 1, added: 1, removed: 1, passedOver: { private_key: 1 }, issuer: 'https://offline.example/' })
+  t.hasStrict(running.log.find(({ event }) => event === 'keys_private'), { level: 40, passedOver: 1 })
 
   writeFileSync(join(file, 'data2', 'keys.json'), '{"keys":[')
   await changed('keys_fetch_failed')
   t.equal(await status(b), 200)
-  t.same(await readiness(running.url), { status: 200, keys: 'stale', issuers: undefined })
-  t.match(running.log.find(({ event }) => event === 'keys_fetch_failed'), { level: 40, failure: 'not_json', keys: 1 })
+  t.strictSame(await readiness(running.url), { status: 200, keys: 'stale', issuers: undefined })
+  t.hasStrict(running.log.find(({ event }) => event === 'keys_fetch_failed'), { level: 40, failure: 'not_json', keys: 1 })
   rmSync(join(file, 'data2', 'keys.json'))
   await changed('keys_fetch_failed')
   t.equal(await status(b), 200, 'without the file')
 
   writeFileSync(join(file, 'data2', 'keys.json'), good)
   await changed('keys_fetched')
-  t.same(await readiness(running.url), { status: 200, keys: 'ok', issuers: undefined }, 'the same file is good again')
+  t.strictSame(await readiness(running.url), { status: 200, keys: 'ok', issuers: undefined }, 'the same file is good again')
   const readings = (): number => running.app.guardParts.issuers!.all()[0]!.keys.state().fetches
   const [before, events] = [readings(), running.log.length]
   await until(() => readings() > before + 2)
@@ -308,7 +309,7 @@ t.test('A change of the key file is seen, also when a link is swapped; a broken 
   await changed('keys_fetched')
   t.equal(await status(b), 401, 'an empty set withdraws all')
   expectRefusal(t, await call(running, { lines: bearerLines(verified) }), 'token_key_unknown', 'Bearer', 'also for a token that was verified before')
-  t.same(await readiness(running.url), { status: 503, keys: 'none_usable', issuers: undefined })
+  t.strictSame(await readiness(running.url), { status: 503, keys: 'none_usable', issuers: undefined })
 })
 
 t.test('A key file that is missing or broken stops the start, and each is named', async t => {
@@ -356,21 +357,21 @@ t.test('A function may name the issuers: it is asked once, and again after 5 s',
   let record: object | undefined = { issuer: provider.issuer }
   const { app, asked, ask, log } = await startAsked(t, async iss => iss === provider.issuer ? record : undefined)
   const token = makeToken(provider.issuer, a)
-  t.match(log.find(({ event }) => event === 'settings_in_force'), { issuers: 'function', audience: AUDIENCE })
+  t.hasStrict(log.find(({ event }) => event === 'settings_in_force'), { issuers: 'function', audience: AUDIENCE })
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask(token)))
   t.ok(answers.every(({ status, body }) => status === 200 && body.issuer === provider.issuer))
   t.equal((await ask(token)).status, 200)
-  t.same([asked, provider.fetches], [[provider.issuer], 1])
+  t.strictSame([asked, provider.fetches], [[provider.issuer], 1])
   t.equal((await ask(makeToken('https://other.example/', a))).status, 401)
   t.equal((await ask(makeToken('https://other.example/', a))).status, 401)
   t.equal((await ask(makeToken(`https://${'x'.repeat(3000)}.example/`, a))).status, 401, 'it is not asked about a name of that length')
-  t.same(asked, [provider.issuer, 'https://other.example/'])
-  t.same(app.guardParts.issuers!.all().map(({ issuer }) => issuer), [provider.issuer])
-  t.match((await app.inject('/health/ready')).json(), { status: 'ok', checks: { keys: 'ok' } }, 'no tenant takes the others out of service')
+  t.strictSame(asked, [provider.issuer, 'https://other.example/'])
+  t.strictSame(app.guardParts.issuers!.all().map(({ issuer }) => issuer), [provider.issuer])
+  t.hasStrict((await app.inject('/health/ready')).json(), { status: 'ok', checks: { keys: 'ok' } }, 'no tenant takes the others out of service')
 
   aheadMs += 5000
   t.equal((await ask(token)).status, 200)
-  t.same([asked.length, provider.fetches], [3, 1], 'the same answer keeps the keys')
+  t.strictSame([asked.length, provider.fetches], [3, 1], 'the same answer keeps the keys')
   aheadMs += 5000
   record = { issuer: provider.issuer, audience: 'https://b.example' }
   t.equal((await ask(token)).status, 401, 'another answer holds at once, also for tokens that were verified before')
@@ -378,7 +379,7 @@ t.test('A function may name the issuers: it is asked once, and again after 5 s',
   aheadMs += 5000
   record = undefined
   t.equal((await ask(makeToken(provider.issuer, a, { claims: { aud: 'https://b.example' } }))).status, 401, 'and so does the end of an issuer')
-  t.same(app.guardParts.issuers!.all(), [])
+  t.strictSame(app.guardParts.issuers!.all(), [])
 })
 
 t.test('A function that fails, or names what cannot be used, is 503; one that names another issuer is none', async t => {
@@ -397,10 +398,10 @@ t.test('A function that fails, or names what cannot be used, is 503; one that na
   ]
   for (const [title, make] of bad) {
     answer = make
-    t.match(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' }, title)
+    t.hasStrict(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' }, title)
   }
   const failures = (): unknown[] => log.filter(({ event }) => event === 'issuers_unavailable').map(({ level, failure }) => [level, failure])
-  t.same(failures(), [[40, 'the database is away']], 'told once')
+  t.strictSame(failures(), [[40, 'the database is away']], 'told once')
   answer = () => ({ issuer: 'https://other.example/' })
   t.equal((await ask(makeToken(provider.issuer, a))).status, 401)
   aheadMs += 5000
@@ -409,7 +410,41 @@ t.test('A function that fails, or names what cannot be used, is 503; one that na
   aheadMs += 5000
   answer = () => { throw new Error('away again') }
   for (const turn of ['first', 'again']) t.equal((await ask(makeToken(provider.issuer, a))).status, 503, turn)
-  t.same(failures(), [[40, 'the database is away'], [40, 'away again']], 'a failure after a success is news')
+  t.strictSame(failures(), [[40, 'the database is away'], [40, 'away again']], 'a failure after a success is news')
+})
+
+t.test('A function that rejects with anything but an error is in the log as well', async t => {
+  const provider = await startTokenProvider(t, a.jwk)
+  for (const [reason, failure] of [[undefined, 'it failed without an error'], [null, 'it failed without an error'], ['a text', 'it failed without an error'], [{ message: 'an object' }, 'an object']] as const) {
+    const { ask, log } = await startAsked(t, () => Promise.reject(reason))
+    t.hasStrict(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' })
+    t.strictSame(log.filter(({ event }) => event === 'issuers_unavailable').map(({ level, failure }) => [level, failure]), [[40, failure]], String(reason))
+  }
+})
+
+t.test('A function cannot name the issuer of opaque tokens, because they name none', async t => {
+  const provider = await startTokenProvider(t, a.jwk)
+  const client = { clientId: 'api', clientSecret: 's' }
+  const allowed = 'allowed if a function names the issuers: off or jwt, because an opaque token names no issuer'
+  for (const covers of ['opaque', 'all'] as const) {
+    const { ask, log } = await startAsked(t, async () => ({ issuer: provider.issuer, introspection: { for: covers, ...client } }))
+    t.hasStrict(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' }, covers)
+    t.strictSame(log.filter(({ event }) => event === 'issuers_unavailable').map(({ failure }) => failure), [`The settings are not usable:\n  - introspection.for is "${covers}"; ${allowed}`])
+    await t.rejects(startAsked(t, async () => undefined, { introspection: { for: covers, ...client } }), { name: 'SettingsError', message: `The settings are not usable:\n  - IDP_INTROSPECTION (idp.introspection.for) is "${covers}"; ${allowed}` })
+  }
+  const { ask } = await startAsked(t, async () => ({ issuer: provider.issuer, introspection: { for: 'off' } }), { introspection: { for: 'jwt', ...client } })
+  t.equal((await ask(makeToken(provider.issuer, a))).status, 200, 'the twin')
+})
+
+t.test('What a function leaves out of introspection is taken from beside it, and what is nowhere is told', async t => {
+  const provider = await startTokenProvider(t, a.jwk)
+  const failures = async (idp: object): Promise<unknown[]> => {
+    const { ask, log } = await startAsked(t, async () => ({ issuer: provider.issuer, introspection: { for: 'jwt' } }), idp)
+    t.equal((await ask(makeToken(provider.issuer, a))).status, 503)
+    return log.filter(({ event }) => event === 'issuers_unavailable').map(({ failure }) => failure)
+  }
+  t.strictSame(await failures({ introspection: { clientId: 'api', clientSecret: 's' } }), [], 'it is asked, and this provider does not answer about tokens')
+  t.match(await failures({ introspection: { clientId: 'api' } }), [/^The settings are not usable:\n {2}- idp\.issuers\[0\]\.introspection\.clientSecret is not set; /])
 })
 
 t.test('A function that does not answer is 503 after 5 s, and a flood of made-up issuers leaves the known ones alone', async t => {
@@ -426,8 +461,35 @@ t.test('A function that does not answer is 503 after 5 s, and a flood of made-up
   t.equal(asked.length, 66)
   for (const resolve of waiting.slice(1)) resolve()
   const statuses = (await flood).map(({ status }) => status)
-  t.same([503, 401].map(status => statuses.filter(each => each === status).length), [37, 63], 'one has waited for 5 s, 36 were too many')
-  t.match(log.filter(({ event }) => event === 'issuers_unavailable'), [{ failure: 'no answer within 5 s' }])
+  t.strictSame([503, 401].map(status => statuses.filter(each => each === status).length), [37, 63], 'one has waited for 5 s, 36 were too many')
+  t.hasStrict(log.filter(({ event }) => event === 'issuers_unavailable'), [{ failure: 'no answer within 5 s' }])
+})
+
+t.test('600 tenants in turn cause a call for each, and none again; forged tokens of others take no place of a tenant', async t => {
+  const provider = await startTokenProvider(t, a.jwk)
+  const lookUp: IssuerLookup = iss => ({ issuer: iss, jwksUri: provider.jwksUri })
+  const { ask } = await startAsked(t, lookUp)
+  const tenants = Array.from({ length: 600 }, (_, n) => `https://tenant-${n}.example/`)
+  for (const tenant of tenants) t.equal((await ask(makeToken(tenant, a))).status, 200)
+  t.equal(provider.fetches, 600)
+  for (const tenant of tenants) t.equal((await ask(makeToken(tenant, a))).status, 200)
+  t.equal(provider.fetches, 600, 'the second time nobody is called')
+
+  const few = await startAsked(t, lookUp, { maxIssuers: 1 })
+  t.equal((await few.ask(makeToken(tenants[0]!, a))).status, 200)
+  for (const tenant of tenants.slice(1, 20)) t.equal((await few.ask(makeToken(tenant, { ...b, kid: a.kid }))).status, 401)
+  await provider.vanish()
+  t.equal((await few.ask(makeToken(tenants[0]!, a))).status, 200, 'with its provider down')
+  t.equal((await few.ask(makeToken(tenants[1]!, a))).status, 200, 'another one passes too')
+  t.equal((await few.ask(makeToken(tenants[0]!, a))).status, 503, 'and takes the one place')
+})
+
+t.test('The number of tenants that are kept is an integer, and belongs to a function', async t => {
+  for (const maxIssuers of [1, 100_000]) await t.resolves(startAsked(t, async () => undefined, { maxIssuers }))
+  for (const maxIssuers of [0, 1.5, 100_001, '7', null]) {
+    await t.rejects(startAsked(t, async () => undefined, { maxIssuers }), { name: 'SettingsError', problems: [`idp.maxIssuers is ${JSON.stringify(maxIssuers)}; allowed: integer, 1 to 100000`] })
+  }
+  await t.rejects(async () => { await Fastify().register(auth, { idp: { issuer: 'https://a.example/', audience: AUDIENCE, maxIssuers: 7 } }) }, { name: 'SettingsError', problems: ['options: unknown key "idp.maxIssuers"'] })
 })
 
 t.test('A function stands in place of the single settings, never beside them', async t => {

@@ -121,7 +121,7 @@ t.test('Metrics that could not be made are made for the next who asks', async t 
   const { shed } = app.pressure
   Object.defineProperty(app.pressure, 'shed', { configurable: true, get () { throw new Error('not now') } })
   t.equal((await app.inject('/metrics')).statusCode, 500)
-  t.match(log.filter(({ level }) => level >= 50), [{ msg: 'request failed', err: { message: 'not now' } }])
+  t.hasStrict(log.filter(({ level }) => level >= 50), [{ msg: 'request failed', err: { message: 'not now' } }])
   Object.defineProperty(app.pressure, 'shed', { value: shed })
   t.equal((await app.inject('/metrics')).statusCode, 200)
 })
@@ -143,7 +143,7 @@ t.test('With a shared replay store the time of each record is measured', async t
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const answer = await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) } })
   t.equal(answer.status, 503)
-  t.match(log.find(({ event }) => event === 'replay_unavailable'), { level: 40, msg: 'replay unavailable' })
+  t.hasStrict(log.find(({ event }) => event === 'replay_unavailable'), { level: 40, msg: 'replay unavailable' })
   const text = await scrape()
   t.equal(valueOf(text, 'holdfast_replay_record_duration_seconds_count'), 1)
   t.equal(valueOf(text, 'holdfast_replay_ready{kind="redis"}'), 0)
@@ -159,5 +159,5 @@ t.test('METRICS=off leaves neither the route nor a count', async t => {
 t.test('docs/operating.md lists every metric of our own, with its type, and no other', async t => {
   const text = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8')
   const rows = [...text.matchAll(/^\| `(holdfast_\w+)` \| (\w+) \|/gm)].map(([, name, type]) => `${name} ${type}`)
-  t.same(rows, METRICS.map(({ name, type }) => `${name} ${type}`))
+  t.strictSame(rows, METRICS.map(({ name, type }) => `${name} ${type}`))
 })

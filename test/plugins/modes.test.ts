@@ -1,5 +1,7 @@
 import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { connect } from 'node:http2'
+import type { AddressInfo } from 'node:net'
 import { mock } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import fastifyEnv from '@fastify/env'
@@ -13,6 +15,7 @@ import { call, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import { expectedOf, PROOFS, SCHEMES, TOKENS } from '../helpers/scheme-cases.ts'
+import { sendRaw } from '../helpers/wire.ts'
 
 const MODES = ['DISABLED', 'ALLOWED', 'REQUIRED'] as const
 const OFFERS = {
@@ -43,10 +46,10 @@ t.test('Every mode with every scheme, token and proof', async t => {
           const outcome = await call(running, { lines })
           const reason = expectedOf({ mode, scheme, token, proof })
           if (reason === 'accepted') {
-            t.same([outcome.status, outcome.headers['www-authenticate']], [200, undefined], title)
+            t.strictSame([outcome.status, outcome.headers['www-authenticate']], [200, undefined], title)
           } else {
             expectRefusal(t, outcome, reason, scheme, title)
-            t.same(outcome.challenges.map(({ scheme, parameters }) => [scheme, parameters.algs]), OFFERS[mode], `${title}: the challenges offered`)
+            t.strictSame(outcome.challenges.map(({ scheme, parameters }) => [scheme, parameters.algs]), OFFERS[mode], `${title}: the challenges offered`)
           }
         }
       }
@@ -57,9 +60,9 @@ t.test('Every mode with every scheme, token and proof', async t => {
 t.test('The settings DPOP_ENABLED and DPOP_REQUIRED are the modes by other names', async t => {
   const issuer = await startIssuer(t)
   const schemes = async (values: object) => (await call(await startApp(t, issuer, values))).challenges.map(({ scheme }) => scheme)
-  t.same(await schemes({ DPOP_ENABLED: 'false' }), ['Bearer'])
-  t.same(await schemes({ DPOP_REQUIRED: 'true' }), ['DPoP'])
-  t.same(await schemes({ DPOP_ENABLED: 'true', DPOP_REQUIRED: 'false' }), ['Bearer', 'DPoP'])
+  t.strictSame(await schemes({ DPOP_ENABLED: 'false' }), ['Bearer'])
+  t.strictSame(await schemes({ DPOP_REQUIRED: 'true' }), ['DPoP'])
+  t.strictSame(await schemes({ DPOP_ENABLED: 'true', DPOP_REQUIRED: 'false' }), ['Bearer', 'DPoP'])
 })
 
 t.test('A missing scope names what the route needs, on the scheme that was used', async t => {
@@ -94,9 +97,9 @@ t.test('The auth plugin in another app, by options instead of environment', asyn
   app.get('/fault', async () => { throw new Error('a fault of the route') })
 
   const get = (url: string, claims?: object) => app.inject({ url, ...(claims && { headers: { authorization: `Bearer ${issuer.token(claims as Record<string, unknown>)}` } }) })
-  t.match((await get('/hook', { scope: 'a' })).json(), { user: 'user-1', auth: { scheme: 'Bearer', scopes: ['a'], issuer: issuer.url } })
+  t.hasStrict((await get('/hook', { scope: 'a' })).json(), { user: 'user-1', auth: { scheme: 'Bearer', scopes: ['a'], issuer: issuer.url } })
   const refused = await get('/hook')
-  t.same([refused.statusCode, refused.json()], [401, { statusCode: 401, error: 'Unauthorized', message: 'This resource needs an access token.' }])
+  t.strictSame([refused.statusCode, refused.json()], [401, { statusCode: 401, error: 'Unauthorized', message: 'This resource needs an access token.' }])
   t.match(refused.headers['www-authenticate'], /^Bearer, DPoP algs="/)
   t.equal((await get('/scoped', { scope: 'a', permissions: ['b'] })).statusCode, 200, 'all of the scopes, from two claims')
   t.equal((await get('/scoped', { scope: 'a' })).statusCode, 403)
@@ -124,8 +127,8 @@ t.test('The auth plugin leaves to another app what is its own', async t => {
   app.decorate('settings', { theme: 'dark' } as never)
   await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { trustProxy: ['192.0.2.1'] } })
   await app.register(fastifyEnv, { confKey: 'variables', schema: { type: 'object', properties: { COLOUR: { type: 'string', default: 'red' } } } })
-  t.same(app.getEnvs(), { COLOUR: 'red' }, 'its variables')
-  t.same(app.settings, { theme: 'dark' }, 'its settings')
+  t.strictSame(app.getEnvs(), { COLOUR: 'red' }, 'its variables')
+  t.strictSame(app.settings, { theme: 'dark' }, 'its settings')
   app.get('/several', request => Promise.all([request.authenticate(), request.requireScope('a'), request.authenticate()]).then(() => 'ok'))
   app.get('/again', async request => {
     await t.rejects(Promise.all([request.authenticate(), request.requireScope('a')]), /needs an access token/)
@@ -140,10 +143,10 @@ t.test('The auth plugin leaves to another app what is its own', async t => {
   t.equal((await get('/several')).statusCode, 200, 'a handler may ask several times at once, though a proof passes once')
   const twice = client.proof({ token, url: 'http://api.example/several' })
   const headers = { host: 'api.example', authorization: `DPoP ${token}`, dpop: twice }
-  t.same([(await app.inject({ url: '/several', headers })).statusCode, (await app.inject({ url: '/several', headers })).statusCode], [200, 401], 'but not two requests')
+  t.strictSame([(await app.inject({ url: '/several', headers })).statusCode, (await app.inject({ url: '/several', headers })).statusCode], [200, 401], 'but not two requests')
   t.equal((await app.inject('/again')).statusCode, 401)
   t.equal((await get('/old/several')).statusCode, 200, 'the URL of the client, not the one that the app makes of it')
-  t.same(warnings, [])
+  t.strictSame(warnings, [])
 
   const mistaken = Fastify({ logger: { level: 'warn', stream } })
   t.teardown(() => mistaken.close())
@@ -180,14 +183,29 @@ async function dpopRequests (issuer: Awaited<ReturnType<typeof startIssuer>>, ur
   return (count: number): string[] => [`Authorization: DPoP ${token}`, `DPoP: ${client.proof({ token, url: `${url}/api/private` })}`, ...Array<string>(count - 4).fill('A:')]
 }
 
+/** Whether this release of Node answers 431 by itself where others drop the lines beyond the limit. */
+async function refusesUncounted (): Promise<boolean> {
+  const server = createServer((_request, response) => response.end())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  try {
+    const { port } = server.address() as AddressInfo
+    return (await sendRaw(`http://127.0.0.1:${port}`, ['GET / HTTP/1.1', 'Host: x', 'Connection: close', ...Array<string>(1500).fill('A:')])).status === 431
+  } finally {
+    server.close()
+  }
+}
+
 t.test('A request with so many header lines that Node may have dropped some is refused, whatever the last of them are', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { TRUST_PROXY: 'loopback' })
   const lines = await dpopRequests(issuer, running.url)
+  const isRefusedByNode = await refusesUncounted()
   t.equal((await call(running, { lines: lines(999) })).status, 200)
   expectRefusal(t, await call(running, { lines: lines(1000) }), 'headers_uncounted', 'DPoP')
   for (const last of ['Authorization: Bearer x', 'DPoP: x', 'Host: www.example.com', 'X-Forwarded-Host: www.example.com']) {
-    expectRefusal(t, await call(running, { lines: [...lines(2500), last] }), 'headers_uncounted', 'DPoP', last)
+    const outcome = await call(running, { lines: [...lines(2500), last] })
+    if (!isRefusedByNode) expectRefusal(t, outcome, 'headers_uncounted', 'DPoP', last)
+    else t.strictSame([outcome.status, outcome.reason, outcome.body.message], [431, undefined, 'The request is not valid HTTP, too large or too slow.'], last)
   }
   expectRefusal(t, await call(running, { lines: [...lines(998), 'Authorization: Bearer x'] }), 'authorization_repeated', 'DPoP')
 })
@@ -198,7 +216,7 @@ t.test('What else tells the URL of a request does not go by lines that may be no
   t.equal((await ask('/docs/json', 999)).body.servers[0].url, 'http://www.example.com')
   t.equal((await ask('/docs/json', 1000)).body.servers[0].url, '/')
   t.equal((await ask('/.well-known/oauth-protected-resource', 999)).body.resource, 'http://www.example.com')
-  t.match(await ask('/.well-known/oauth-protected-resource', 1000), { status: 400, body: { message: REFUSALS.headers_uncounted.description } })
+  t.hasStrict(await ask('/.well-known/oauth-protected-resource', 1000), { status: 400, body: { message: REFUSALS.headers_uncounted.description } })
 })
 
 t.test('In another app the limit is that of its server, and none with 0', async t => {
@@ -253,9 +271,10 @@ t.test('The auth plugin says in one line what holds, in another app too', async 
   t.teardown(() => app.close())
   await app.register(auth, { idp: { domain: 'tenant.example', audience: AUDIENCE, dpopMode: 'REQUIRED' }, server: { publicUrl: 'https://api.example' } })
   const told = lines.filter(({ event }) => event === 'settings_in_force')
-  t.match(told, [{ level: 30, msg: 'settings in force', issuers: ['https://tenant.example/'], audience: AUDIENCE, dpopMode: 'REQUIRED', publicUrl: 'https://api.example' }])
+  t.hasStrict(told, [{ level: 30, msg: 'settings in force', issuers: ['https://tenant.example/'], audience: AUDIENCE, dpopMode: 'REQUIRED', publicUrl: 'https://api.example' }])
   t.equal(told.length, 1)
-  t.same(lines.filter(({ level }) => level === 40), [])
+  t.strictSame(lines.filter(({ event }) => event === 'replay_promise').map(({ level, msg }) => [level, /by one instance/.test(String(msg))]), [[30, true]])
+  t.strictSame(lines.filter(({ level }) => level === 40), [])
 })
 
 t.test('Keys are fetched soon after the start, and never by an app that has closed', async t => {
@@ -282,7 +301,7 @@ t.test('A test issuer is told in the log, so that none is used for real', async 
   t.teardown(() => app.close())
   const issuer = await createTestIssuer()
   await app.register(auth, issuer.options)
-  t.match(lines.find(({ msg }) => msg === 'The keys and the clock are those of a test issuer: only for tests'), { level: 40 })
+  t.hasStrict(lines.find(({ msg }) => msg === 'The keys and the clock are those of a test issuer: only for tests'), { level: 40 })
 })
 
 t.test('An app that has a user already keeps its decorator', async t => {
@@ -301,6 +320,6 @@ t.test('What has happened to the keys is told under its name, and a fault of the
     issuer.outage = outage
     const { app, log } = await startApp(t, issuer)
     t.equal((await app.inject({ url: '/api/private', headers: { authorization: `Bearer ${issuer.token()}` } })).statusCode, status)
-    t.match(log.find(({ event }) => event === expected.event), expected)
+    t.hasStrict(log.find(({ event }) => event === expected.event), expected)
   }
 })

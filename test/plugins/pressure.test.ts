@@ -32,13 +32,13 @@ t.test('Under overload every route of the API is turned away before its guard, a
     t.equal(answer.headers['retry-after'], String(RETRY_AFTER_SECONDS), url)
     t.equal(answer.headers['cache-control'], 'no-store', url)
     t.equal(answer.headers['www-authenticate'], undefined, 'a 503 carries no challenge')
-    t.same(answer.json(), { statusCode: 503, error: 'Service Unavailable', message: 'The service is overloaded.' })
+    t.strictSame(answer.json(), { statusCode: 503, error: 'Service Unavailable', message: 'The service is overloaded.' })
   }
   t.equal(app.pressure.shed, 3)
 
   measure.eventLoopDelay = 0
   t.equal((await app.inject('/api/public')).statusCode, 200)
-  t.match(log.filter(({ level }) => level === 40), [{ event: 'overload_began', eventLoopDelayMs: 501, msg: 'overload began' }, { event: 'overload_ended', shed: 3, msg: 'overload ended' }])
+  t.hasStrict(log.filter(({ level }) => level === 40), [{ event: 'overload_began', eventLoopDelayMs: 501, msg: 'overload began' }, { event: 'overload_ended', shed: 3, msg: 'overload ended' }])
   t.equal(log.filter(({ level }) => level >= 40).length, 2, 'two lines in all, not one for each request')
 })
 
@@ -56,7 +56,7 @@ t.test('What operators and balancers look at answers under overload', async t =>
   for (const url of ['/metrics', '/docs', '/docs/json', '/health/live', '/.well-known/oauth-protected-resource']) {
     t.equal((await app.inject(url)).statusCode, 200, url)
   }
-  t.match((await app.inject('/health/ready')).json().checks, { process: 'ok' })
+  t.hasStrict((await app.inject('/health/ready')).json().checks, { process: 'ok' })
   t.match((await app.inject('/metrics')).body, /^holdfast_requests_shed_total 0$/m)
   await app.inject('/api/public')
   advanceClock(t, TEXT_MAX_AGE_MS)
@@ -66,7 +66,7 @@ t.test('What operators and balancers look at answers under overload', async t =>
 t.test('The body of a request that is turned away has the configured form', async t => {
   const { app, measure } = await start(t, { ERROR_BODY: 'detailed' })
   measure.eventLoopDelay = Infinity
-  t.same((await app.inject('/api/private')).json(), { detail: 'The service is overloaded.' })
+  t.strictSame((await app.inject('/api/private')).json(), { detail: 'The service is overloaded.' })
 })
 
 t.test('docs/operating.md states the limits that hold', async t => {

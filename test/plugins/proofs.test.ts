@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { Test } from 'tap'
+import { containing } from '../helpers/containing.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
+import { isVerifiable } from '../../lib/jose/public-key.ts'
 import { JWS_ALGS } from '../../lib/jose/signature.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
@@ -10,10 +12,14 @@ import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import type { Outcome } from '../helpers/call.ts'
 import { advanceClock, atAnotherTime } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
+import { startFakeRedis } from '../helpers/fake-redis.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { now, PROOF_ROWS } from '../helpers/proof-rows.ts'
 import type { ProofBench } from '../helpers/proof-rows.ts'
+
+/** ML-DSA-44 where this Node has it. */
+const ALGS = JWS_ALGS.filter(isVerifiable)
 
 interface Bench extends ProofBench {
   readonly issuer: Issuer
@@ -23,7 +29,7 @@ interface Bench extends ProofBench {
 
 async function prepare (t: Test, values: RawSettings = {}, alg = 'ES256'): Promise<Bench> {
   const issuer = await startIssuer(t)
-  const running = await startApp(t, issuer, { DPOP_ALGS: [...JWS_ALGS], ...values })
+  const running = await startApp(t, issuer, { DPOP_ALGS: ALGS, ...values })
   const client = await createDpopClient(alg)
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const target = `${running.url}/api/private`
@@ -49,7 +55,7 @@ t.test('Which proofs pass, by the rows of the table of checks', async t => {
   const bench = await prepare(t)
   for (const { check, title, proof, expected } of PROOF_ROWS) {
     const outcome = await bench.send(proof(bench))
-    if (expected === 'accepted') t.same([outcome.status, outcome.reason, outcome.headers['www-authenticate']], [200, undefined, undefined], `${check}: ${title}`)
+    if (expected === 'accepted') t.strictSame([outcome.status, outcome.reason, outcome.headers['www-authenticate']], [200, undefined, undefined], `${check}: ${title}`)
     else expectRefusal(t, outcome, expected, 'DPoP', `${check}: ${title}`)
   }
   t.equal((await bench.send(bench.proof({ method: 'HEAD' }), 'HEAD')).status, 200, '5: HEAD with its own proof')
@@ -65,7 +71,7 @@ t.test('9: the proof is by the key that the token is bound to', async t => {
 })
 
 t.test('10: every algorithm that may be configured, and none that is not', async t => {
-  for (const alg of [...JWS_ALGS, 'Ed448']) {
+  for (const alg of [...ALGS, 'Ed448']) {
     const bench = await prepare(t, {}, alg)
     t.equal((await bench.send(bench.proof())).status, 200, alg)
   }
@@ -116,6 +122,31 @@ t.test('12: of 1,000 copies of a proof at once, one passes', async t => {
   t.equal(statuses.filter(status => status === 401).length, 999)
 })
 
+t.test('12: a jti passes once, whatever the URL of its proof', async t => {
+  const bench = await prepare(t)
+  const [one, other] = [randomUUID(), randomUUID()]
+  const send = (path: string, jti: string): Promise<Outcome> =>
+    call(bench.running, { path, lines: dpopLines(bench.token, bench.proof({ url: bench.running.url + path, claims: { jti } })) })
+  t.equal((await send('/api/private', one)).status, 200)
+  expectRefusal(t, await send('/api/protected', one), 'proof_replayed', 'DPoP')
+  t.equal((await send('/api/protected', other)).status, 200, 'the same request with a jti of its own')
+})
+
+t.test('7: iat may be 300 s old, and 30 s ahead, and no more', async t => {
+  const bench = await prepare(t)
+  const { now: clock } = Date
+  t.teardown(() => { Date.now = clock })
+  const second = Math.floor(clock() / 1000)
+  for (const ms of [0, 999]) {
+    Date.now = () => second * 1000 + ms
+    const send = (iat: number): Promise<Outcome> => bench.send(bench.proof({ claims: { iat } }))
+    expectRefusal(t, await send(second - 301), 'iat_too_old', 'DPoP')
+    t.equal((await send(second - 300)).status, 200, `${ms} ms into the last second`)
+    t.equal((await send(second + 30 + ms / 1000)).status, 200, `${ms} ms after the second, and 30 s ahead`)
+    expectRefusal(t, await send(second + 31), 'iat_in_future', 'DPoP')
+  }
+})
+
 t.test('12: a full store refuses, and never forgets a proof that still counts', async t => {
   const bench = await prepare(t, { DPOP_REPLAY_MAX: 2, IDP_DPOP_IAT_OFFSET_SECONDS: 5, IDP_DPOP_IAT_LEEWAY_SECONDS: 0 })
   const first = bench.proof({ claims: { iat: now() } })
@@ -136,7 +167,7 @@ t.test('12: a full store refuses, and never forgets a proof that still counts', 
 t.test('12: a client that would fill the store has a quarter of it, and others have theirs', async t => {
   const bench = await prepare(t, { DPOP_REPLAY_MAX: 8 })
   const first = bench.proof()
-  t.same([(await bench.send(first)).status, (await bench.send(bench.proof())).status], [200, 200])
+  t.strictSame([(await bench.send(first)).status, (await bench.send(bench.proof())).status], [200, 200])
   const refused = await bench.send(bench.proof())
   t.equal(refused.status, 429)
   expectRefusal(t, refused, 'replay_share_exceeded')
@@ -149,16 +180,15 @@ t.test('12: a client that would fill the store has a quarter of it, and others h
 t.test('12: with the replay store off a proof passes again', async t => {
   const bench = await prepare(t, { DPOP_REPLAY: 'off' })
   const proof = bench.proof()
-  t.same([(await bench.send(proof)).status, (await bench.send(proof)).status], [200, 200])
+  t.strictSame([(await bench.send(proof)).status, (await bench.send(proof)).status], [200, 200])
 })
 
 t.test('11: nonces', async t => {
-  const secret = Buffer.alloc(32, 7).toString('base64url')
-  const bench = await prepare(t, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret] })
+  const bench = await prepare(t, { DPOP_NONCE: 'required' })
   const expectNonce = (outcome: Outcome, reason: RefusalReason, title: string): string => {
     expectRefusal(t, outcome, reason, 'DPoP', title)
-    t.same(outcome.challenges.map(({ scheme, parameters }) => [scheme, Object.keys(parameters)]), [['DPoP', ['error', 'error_description', 'algs']]], 'one challenge')
-    t.match(outcome.headers['dpop-nonce'], /^[A-Za-z0-9_-]{22}$/)
+    t.strictSame(outcome.challenges.map(({ scheme, parameters }) => [scheme, Object.keys(parameters)]), [['DPoP', ['error', 'error_description', 'algs']]], 'one challenge')
+    t.match(outcome.headers['dpop-nonce'], /^[A-Za-z0-9_-]{26}$/)
     return outcome.headers['dpop-nonce']!
   }
   const nonce = expectNonce(await bench.send(bench.proof()), 'nonce_missing', 'no nonce')
@@ -166,7 +196,7 @@ t.test('11: nonces', async t => {
   expectNonce(await bench.send(bench.proof({ claims: { nonce: 7 } })), 'nonce_missing', 'a nonce that is no text')
   expectNonce(await bench.send(bench.proof({ claims: { iat: now() - 7200 } })), 'nonce_missing', 'no nonce and a clock two hours off')
   const accepted = await bench.send(bench.proof({ claims: { nonce } }))
-  t.same([accepted.status, accepted.headers['dpop-nonce'], accepted.headers['www-authenticate']], [200, undefined, undefined], 'with the newest nonce')
+  t.strictSame([accepted.status, accepted.headers['dpop-nonce'], accepted.headers['www-authenticate']], [200, undefined, undefined], 'with the newest nonce')
   t.equal((await bench.send(bench.proof({ claims: { nonce, iat: now() - 7200 } }))).status, 200, 'the nonce and a clock two hours behind')
   t.equal((await bench.send(bench.proof({ claims: { nonce, iat: now() + 7200 } }))).status, 200, 'the nonce and a clock two hours ahead')
   const proof = bench.proof({ claims: { nonce } })
@@ -175,12 +205,12 @@ t.test('11: nonces', async t => {
   expectRefusal(t, await bench.send(bench.proof({ claims: { nonce, exp: now() - 60 } })), 'proof_expired', 'DPoP', 'exp is honoured all the same')
   t.equal((await call(bench.running, { lines: bearerLines(bench.issuer.token()) })).status, 200, 'Bearer needs no nonce')
 
-  const { createNonces } = await import('../../lib/dpop/nonces.ts')
-  const older = createNonces([Buffer.alloc(32, 7)]).current(now() - 120)
+  const nonceOf = (secondsAgo: number): string => bench.running.app.guardParts.nonces!.current(now() - secondsAgo)
+  const older = nonceOf(120)
   const renewed = await bench.send(bench.proof({ claims: { nonce: older } }))
   t.equal(renewed.status, 200, 'a nonce of two minutes ago')
-  t.match(renewed.headers['dpop-nonce'], /^[A-Za-z0-9_-]{22}$/, 'and its answer brings the newest')
-  expectNonce(await bench.send(bench.proof({ claims: { nonce: createNonces([Buffer.alloc(32, 7)]).current(now() - 400) } })), 'nonce_stale', 'a nonce of more than five minutes ago')
+  t.match(renewed.headers['dpop-nonce'], /^[A-Za-z0-9_-]{26}$/, 'and its answer brings the newest')
+  expectNonce(await bench.send(bench.proof({ claims: { nonce: nonceOf(400) } })), 'nonce_stale', 'a nonce of more than five minutes ago')
 })
 
 t.test('11: with DPOP_NONCE_IAT=checked the age counts beside a nonce', async t => {
@@ -198,9 +228,39 @@ t.test('11: with DPOP_NONCE_IAT=checked the age counts beside a nonce', async t 
   expectRefusal(t, await bench.send(proof), 'proof_replayed', 'DPoP')
 })
 
-t.test('Without a secret for nonces one is made, and the log says so', async t => {
+t.test('Beside the store in memory each process makes nonces of its own: a common secret is named in a warning and not used', async t => {
+  const DPOP_NONCE_SECRET = [Buffer.alloc(32, 7).toString('base64url')]
+  const client = await createDpopClient()
+  const issuer = await startIssuer(t)
+  const instances = await Promise.all([1, 2].map(() => startApp(t, issuer, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET, PUBLIC_URL: 'https://api.example' })))
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const proof = (nonce?: string): string => client.proof({ url: 'https://api.example/api/private', token, claims: { nonce } })
+  const [first, second] = instances as [RunningApp, RunningApp]
+  const { headers } = await call(first, { lines: dpopLines(token, proof()) })
+  const good = proof(headers['dpop-nonce'])
+  t.equal((await call(first, { lines: dpopLines(token, good) })).status, 200)
+  expectRefusal(t, await call(first, { lines: dpopLines(token, good) }), 'proof_replayed', 'DPoP')
+  const elsewhere = await call(second, { lines: dpopLines(token, good) })
+  expectRefusal(t, elsewhere, 'nonce_of_another_instance', 'DPoP', 'it passes at one instance')
+  t.strictSame(second.log.filter(({ msg }) => msg === 'request refused').map(({ reason }) => reason), ['nonce_of_another_instance'])
+  t.match(await (await fetch(`${second.url}/metrics`)).text(), containing('\nholdfast_refusals_total{reason="nonce_of_another_instance"} 1\n'))
+  t.equal((await call(second, { lines: dpopLines(token, proof(elsewhere.headers['dpop-nonce'])) })).status, 200, 'a client that moves pays once')
+  for (const { log } of instances) {
+    t.strictSame(log.filter(({ msg }) => /DPOP_NONCE_SECRET/.test(msg)).map(({ level }) => level), [40])
+    t.notMatch(JSON.stringify(log), DPOP_NONCE_SECRET[0])
+    t.notOk(log.some(({ event }) => event === 'nonce_secret_random'))
+  }
+})
+
+t.test('Without a secret for nonces one is made, and the log says so if the store is a common one', async t => {
+  const redis = await startFakeRedis()
+  t.teardown(redis.stop)
+  const DPOP_REPLAY = `redis://127.0.0.1:${redis.port}`
+  for (const [values, warnings] of [[{}, []], [{ DPOP_REPLAY: 'off' }, []], [{ DPOP_REPLAY }, [40]], [{ DPOP_REPLAY, DPOP_NONCE_SECRET: [Buffer.alloc(32, 7).toString('base64url')] }, []]] as const) {
+    const { log } = (await prepare(t, { DPOP_NONCE: 'required', ...values })).running
+    t.strictSame(log.filter(line => line.event === 'nonce_secret_random').map(({ level }) => level), warnings, JSON.stringify(Object.keys(values)))
+  }
   const bench = await prepare(t, { DPOP_NONCE: 'required' })
-  t.match(bench.running.log.find(line => line.event === 'nonce_secret_random'), { level: 40 })
   const nonce = (await bench.send(bench.proof())).headers['dpop-nonce']
   t.equal((await bench.send(bench.proof({ claims: { nonce } }))).status, 200)
 })
@@ -208,7 +268,7 @@ t.test('Without a secret for nonces one is made, and the log says so', async t =
 t.test('The log of a wrong htu shows both URLs', async t => {
   const bench = await prepare(t)
   await bench.send(bench.proof({ url: 'https://other.example/x' }))
-  t.match(bench.running.log.find(line => line.reason === 'htu_mismatch'), { htu: 'https://other.example/x', url: bench.target })
+  t.hasStrict(bench.running.log.find(line => line.reason === 'htu_mismatch'), { htu: 'https://other.example/x', url: bench.target })
 })
 
 t.test('A request whose URL cannot be told is refused for a DPoP token, and served for any other', async t => {

@@ -76,7 +76,7 @@ async function expectOnlyTheUnmutatedPasses (t: Test, mutations: fc.Arbitrary<Mu
     if (status !== 200) throw new Error(`the unmutated request is answered ${status}`)
   })
   await t.resolves(fc.assert(property, { seed: SEED, numRuns: RUNS }))
-  t.same(running.log.filter(({ level }) => level >= 50), [], 'no fault in the log')
+  t.strictSame(running.log.filter(({ level }) => level >= 50), [], 'no fault in the log')
 }
 
 t.test('A request whose text was changed in one place is refused in due form, and the same request unchanged passes after it', t =>

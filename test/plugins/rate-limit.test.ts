@@ -19,13 +19,13 @@ t.test('A client may send as many requests a minute as the setting says, over al
 
   const answer = await call(running, { lines, path: '/api/protected' })
   expectRefusal(t, answer, 'rate_limited')
-  t.same(answer.body, { statusCode: 429, error: 'Too Many Requests', message: 'This client has sent too many requests. It may continue after the time in Retry-After.' })
+  t.strictSame(answer.body, { statusCode: 429, error: 'Too Many Requests', message: 'This client has sent too many requests. It may continue after the time in Retry-After.' })
   const seconds = Number(answer.headers['retry-after'])
   const leftSeconds = (WINDOW_MS - (performance.now() - began)) / 1000
   t.ok(Number.isInteger(seconds) && seconds >= Math.max(1, leftSeconds) && seconds <= WINDOW_MS / 1000, `Retry-After: ${seconds}`)
   t.equal(answer.headers['cache-control'], 'no-store')
   t.equal(answer.headers['www-authenticate'], undefined, 'there is nothing wrong with the credentials')
-  t.same(Object.keys(answer.headers).filter(name => name.includes('ratelimit')), [], 'and no other header tells of it')
+  t.strictSame(Object.keys(answer.headers).filter(name => name.includes('ratelimit')), [], 'and no other header tells of it')
   t.match((await running.app.inject('/metrics')).body, /^holdfast_refusals_total\{reason="rate_limited"\} 1$/m)
 
   t.equal((await call(running, { lines, path: '/api/public' })).status, 200, 'what is open is not limited')
@@ -44,7 +44,7 @@ t.test('A bound token is counted by its key, whatever its subject', async t => {
   t.equal((await send(one)).status, 200)
   const refused = await send(one, { sub: 'user-2' })
   t.equal(refused.reason, 'rate_limited')
-  t.same(refused.body, { detail: 'This client has sent too many requests. It may continue after the time in Retry-After.' }, 'the body has the configured form')
+  t.strictSame(refused.body, { detail: 'This client has sent too many requests. It may continue after the time in Retry-After.' }, 'the body has the configured form')
   t.equal((await send(two)).status, 200, 'the same subject with another key')
   t.equal((await call(running, { lines: bearerLines(issuer.token()) })).status, 200, 'and without a key')
   t.equal((await call(running, { lines: bearerLines(issuer.token({ sub: one.jkt })) })).status, 200, 'a subject that is spelt like a key is not that key')
@@ -93,7 +93,7 @@ t.test('A request that is refused for its rate leaves no record: a limited clien
     return call(running, { lines: dpopLines(token, client.proof({ token, url: `${running.url}/api/private` })) })
   }
   const recorded = () => running.app.guardParts.replay.state().entries
-  t.same([(await send(greedy)).status, (await send(greedy)).status, recorded()], [200, 200, 2])
+  t.strictSame([(await send(greedy)).status, (await send(greedy)).status, recorded()], [200, 200, 2])
   for (let i = 0; i < 50; i++) t.equal((await send(greedy)).reason, 'rate_limited')
   t.equal(recorded(), 2)
   t.equal((await send(other)).status, 200)
@@ -110,7 +110,7 @@ t.test('By default nothing is limited, and nothing of it is in the description',
     t.notOk('429' in paths['/api/public'].get.responses, `${RATE_LIMIT}: an open one`)
     const headers = { authorization: `Bearer ${issuer.token()}` }
     const statuses = [await app.inject({ url: '/api/private', headers }), await app.inject({ url: '/api/private', headers })].map(answer => answer.statusCode)
-    t.same(statuses, [200, status === undefined ? 200 : 429], 'with metrics off as well')
+    t.strictSame(statuses, [200, status === undefined ? 200 : 429], 'with metrics off as well')
   }
 })
 
@@ -125,7 +125,7 @@ t.test('The limit holds wherever the guard stands: also in another app, and for 
     return 'in'
   })
   const statusFor = async (sub: string) => (await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token({ sub, scope: 'a' })}` } })).statusCode
-  t.same([await statusFor('one'), await statusFor('one'), await statusFor('two')], [200, 429, 200])
+  t.strictSame([await statusFor('one'), await statusFor('one'), await statusFor('two')], [200, 429, 200])
 })
 
 t.test('A flood of clients takes no more memory than is set aside: the one that was silent for longest starts anew', async t => {
@@ -148,11 +148,11 @@ t.test('A flood of clients takes no more memory than is set aside: the one that 
 t.test('What is given back may be taken again, once, and never more than was taken', async t => {
   const limit = createRateLimit({ max: 2, nowMs: () => 0 })
   limit.giveBack('unknown')
-  t.same([limit.take('a'), limit.take('a'), limit.take('a')], [undefined, undefined, 60])
+  t.strictSame([limit.take('a'), limit.take('a'), limit.take('a')], [undefined, undefined, 60])
   limit.giveBack('a')
-  t.same([limit.take('a'), limit.take('a')], [undefined, 60])
+  t.strictSame([limit.take('a'), limit.take('a')], [undefined, 60])
   for (let i = 0; i < 5; i++) limit.giveBack('a')
-  t.same([limit.take('a'), limit.take('a'), limit.take('a')], [undefined, undefined, 60])
+  t.strictSame([limit.take('a'), limit.take('a'), limit.take('a')], [undefined, undefined, 60])
 })
 
 t.test('docs/operating.md states what is counted', async t => {
@@ -166,6 +166,6 @@ t.test('The name of a client is bounded, however long its subject', async t => {
   t.equal(clientKey({ jkt: undefined }, 'https://a/', 's'.repeat(113)).length, 128, 'kept as it is up to 128 characters')
   const names = [clientKey({ jkt: undefined }, 'https://a/', 's'.repeat(114)), clientKey({ jkt: undefined }, 'https://a/', 's'.repeat(10_000)), clientKey({ jkt: 's'.repeat(10_000) }, 'https://a/', '')]
   t.not(clientKey({ jkt: undefined }, 'https://b/', 'user-1'), clientKey({ jkt: undefined }, 'https://a/', 'user-1'), 'an issuer cannot use up what belongs to the users of another one')
-  t.same(names.map(name => name.length), [43, 43, 43])
+  t.strictSame(names.map(name => name.length), [43, 43, 43])
   t.equal(new Set(names).size, 3)
 })

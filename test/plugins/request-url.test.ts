@@ -1,4 +1,5 @@
 import t from 'tap'
+import { exactly } from '../helpers/containing.ts'
 import { startApp } from '../helpers/app.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -112,7 +113,7 @@ t.test('No bad input makes one resource pass for another, or disturbs who has no
           } else if (routed) {
             t.equal(status, 401)
             const marked = parseChallenges(headers['www-authenticate']!).filter(({ parameters }) => 'error' in parameters)
-            t.match(marked, [{ scheme: 'DPoP', parameters: { error: /^invalid_(request|dpop_proof)$/ } }])
+            t.match(marked, [{ scheme: exactly('DPoP'), parameters: { error: /^invalid_(request|dpop_proof)$/ } }])
           } else {
             t.equal(status, open.status)
           }

@@ -67,6 +67,22 @@ const ROWS: ReadonlyArray<{ readonly title: string, readonly requirement: Requir
   { title: 'a predicate', requirement: { claims: { age: age => typeof age === 'number' && age >= 18 } }, passes: [{ age: 18 }], fails: [{}, { age: 17 }, { age: '18' }], reason: 'claim_mismatch' },
   { title: 'a predicate that promises', requirement: { claims: { age: async age => age === 18 } }, passes: [{ age: 18 }], fails: [{}, { age: 17 }], reason: 'claim_mismatch' },
   { title: 'a value and a predicate', requirement: { claims: { tenant: 'blue', age: age => age === 18 } }, passes: [{ tenant: 'blue', age: 18 }], fails: [{ tenant: 'red', age: 18 }, { tenant: 'blue', age: 1 }], reason: 'claim_mismatch' },
+  {
+    title: 'a claim inside an object',
+    requirement: { claims: { 'realm_access.roles': 'admin' } },
+    passes: [{ realm_access: { roles: ['user', 'admin'] } }, { realm_access: { roles: 'admin' } }, { 'realm_access.roles': ['admin'] }],
+    fails: [
+      {}, { realm_access: null }, { realm_access: 'roles' }, { realm_access: {} }, { realm_access: { roles: ['user'] } }, { realm_access: { roles: { admin: true } } }, { realm_access: [{ roles: ['admin'] }] },
+      { realm_access: { roles: ['user'] }, roles: ['admin'] }, { 'realm_access.roles': ['user'], realm_access: { roles: ['admin'] } }
+    ],
+    reason: 'claim_mismatch'
+  },
+  { title: 'a claim inside two objects', requirement: { claims: { 'resource_access.api.roles': 'admin' } }, passes: [{ resource_access: { api: { roles: ['admin'] } } }], fails: [{ resource_access: { 'api.roles': ['admin'] } }, { resource_access: { api: [{ roles: ['admin'] }] } }], reason: 'claim_mismatch' },
+  { title: 'a list inside an object, by position', requirement: { claims: { 'a.0': 'x' } }, passes: [{ a: { 0: 'x' } }], fails: [{ a: ['x'] }, { a: 'x' }], reason: 'claim_mismatch' },
+  { title: 'inherited members of an object', requirement: { claims: { 'a.constructor.name': 'Object' } }, passes: [{ a: { constructor: { name: 'Object' } } }], fails: [{ a: {} }, { a: 'x' }], reason: 'claim_mismatch' },
+  { title: 'a predicate for a member that is inherited', requirement: { claims: { 'a.length': () => true } }, passes: [{ a: { length: 1 } }], fails: [{ a: [1] }, { a: 'x' }, { a: {} }], reason: 'claim_mismatch' },
+  { title: 'a predicate for a claim inside an object', requirement: { claims: { 'a.b': value => value === 7 } }, passes: [{ a: { b: 7 } }, { 'a.b': 7, a: { b: 8 } }], fails: [{}, { a: { b: 8 } }, { 'a.b': 8, a: { b: 7 } }], reason: 'claim_mismatch' },
+  { title: 'a name that ends with a dot', requirement: { claims: { 'a.': 'x' } }, passes: [{ 'a.': 'x' }, { a: { '': 'x' } }], fails: [{ a: 'x' }], reason: 'claim_mismatch' },
   { title: 'an acr', requirement: { acr: 'urn:mfa' }, passes: [{ acr: 'urn:mfa' }], fails: [{}, { acr: 'urn:pwd' }, { acr: 5 }, { acr: ['urn:mfa'] }, { acr: null }], reason: 'acr_missing' },
   { title: 'one of several acr values', requirement: { acr: ['urn:mfa', '2'] }, passes: [{ acr: 'urn:mfa' }, { acr: '2' }], fails: [{ acr: 'urn:pwd' }, { acr: 2 }], reason: 'acr_missing' },
   {
@@ -112,7 +128,7 @@ t.test('Each requirement lets pass the tokens that meet it, and no others', asyn
       for (const claims of fails) {
         const { status, error } = REFUSALS[reason]
         const refused = await ask(path, claims)
-        t.match(refused, { status, reason, challenges: { Bearer: { error } } }, `${path} ${title}: not ${JSON.stringify(claims)}`)
+        t.hasStrict(refused, { status, reason, challenges: { Bearer: { error } } }, `${path} ${title}: not ${JSON.stringify(claims)}`)
         t.notOk(refused.challenges.DPoP?.error, 'the error is on the scheme that was used')
       }
     }
@@ -122,10 +138,14 @@ t.test('Each requirement lets pass the tokens that meet it, and no others', asyn
 t.test('A claim named __proto__ is a claim like any other', async t => {
   const { app, issuer, send } = await start(t)
   app.get('/', { onRequest: app.require({ claims: JSON.parse('{"__proto__":"x"}') }) }, caller)
+  app.get('/inside', { onRequest: app.require({ claims: { 'a.__proto__.b': 'x' } }) }, caller)
   const tokenOf = (member: string): string => issuer.rawToken(`{"alg":"RS256","kid":"${issuer.keys[0]!.kid}"}`, JSON.stringify(issuer.claims()).replace(/}$/, `${member}}`))
   t.equal((await send('/', { authorization: `Bearer ${tokenOf(',"__proto__":"x"')}` })).status, 200)
   t.equal((await send('/', { authorization: `Bearer ${tokenOf(',"__proto__":"y"')}` })).reason, 'claim_mismatch')
   t.equal((await send('/', { authorization: `Bearer ${tokenOf('')}` })).reason, 'claim_mismatch')
+  t.equal((await send('/inside', { authorization: `Bearer ${tokenOf(',"a":{"__proto__":{"b":"x"}}')}` })).status, 200)
+  t.equal((await send('/inside', { authorization: `Bearer ${tokenOf(',"a":{"__proto__":{"b":"y"}}')}` })).reason, 'claim_mismatch')
+  t.equal((await send('/inside', { authorization: `Bearer ${tokenOf(',"a":{}')}` })).reason, 'claim_mismatch')
 })
 
 t.test('Only `true` from a predicate passes, and a predicate that fails is a fault', async t => {
@@ -178,10 +198,10 @@ t.test('The log says which claim or detail was missing', async t => {
     await ask(path, claims)
     return log.find(({ msg }) => msg === 'request refused')
   }
-  t.match(await refusal('/value', { tenant: 'red' }), { reason: 'claim_mismatch', claim: 'tenant' })
-  t.match(await refusal('/predicate', { tenant: 'blue', team: 1 }), { reason: 'claim_mismatch', claim: 'team' })
-  t.match(await refusal('/detail', { authorization_details: [{ type: 'payment' }] }), { reason: 'authorization_details_missing', type: 'account' })
-  t.match(await refusal('/check', { authorization_details: [{ type: 'payment' }] }), { reason: 'authorization_details_missing', type: 'payment' })
+  t.hasStrict(await refusal('/value', { tenant: 'red' }), { reason: 'claim_mismatch', claim: 'tenant' })
+  t.hasStrict(await refusal('/predicate', { tenant: 'blue', team: 1 }), { reason: 'claim_mismatch', claim: 'team' })
+  t.hasStrict(await refusal('/detail', { authorization_details: [{ type: 'payment' }] }), { reason: 'authorization_details_missing', type: 'account' })
+  t.hasStrict(await refusal('/check', { authorization_details: [{ type: 'payment' }] }), { reason: 'authorization_details_missing', type: 'payment' })
 })
 
 t.test('A predicate is not asked unless all the rest holds', async t => {
@@ -192,9 +212,9 @@ t.test('A predicate is not asked unless all the rest holds', async t => {
   t.equal((await ask('/', { scope: 'a', tenant: 'blue' })).reason, 'claim_mismatch', 'the claim is missing')
   t.equal((await ask('/', { scope: 'a', tenant: 'red', team: 1 })).reason, 'claim_mismatch')
   t.equal((await ask('/', { scope: 'b', tenant: 'blue', team: 1 })).reason, 'scope_missing')
-  t.same(asked, [])
+  t.strictSame(asked, [])
   t.equal((await ask('/', { scope: 'a', tenant: 'blue', team: 1 })).status, 200)
-  t.same(asked, [1])
+  t.strictSame(asked, [1])
 })
 
 t.test('A step-up is told before a 403, with all of the login that the route needs', async t => {
@@ -208,22 +228,22 @@ t.test('A step-up is told before a 403, with all of the login that the route nee
   const challenge = { error: 'insufficient_user_authentication', acr_values: 'urn:mfa urn:key', max_age: '60' }
   for (const [lack, reason] of [[{ acr: 'urn:pwd' }, 'acr_missing'], [{ auth_time: 1 }, 'authentication_too_old'], [{ acr: undefined, scope: undefined, tenant: undefined }, 'acr_missing']] as const) {
     const refused = await ask('/pay', { ...met, ...lack })
-    t.match(refused, { status: 401, reason, challenges: { Bearer: { ...challenge, error_description: REFUSALS[reason].description } } })
-    t.same(Object.keys(refused.challenges.Bearer!), ['error', 'error_description', 'acr_values', 'max_age'], 'and no scope')
-    t.same(Object.keys(refused.challenges.DPoP!), ['algs'])
+    t.hasStrict(refused, { status: 401, reason, challenges: { Bearer: { ...challenge, error_description: REFUSALS[reason].description } } })
+    t.strictSame(Object.keys(refused.challenges.Bearer!), ['error', 'error_description', 'acr_values', 'max_age'], 'and no scope')
+    t.strictSame(Object.keys(refused.challenges.DPoP!), ['algs'])
   }
   const token = issuer.token({ ...met, acr: undefined, cnf: { jkt: client.jkt } })
   const bound = await send('/pay', { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'http://api.example/pay' }) })
   t.match(bound, { status: 401, challenges: { DPoP: { ...challenge, algs: /ES256/ } } })
   t.notOk(bound.challenges.Bearer!.error)
 
-  t.match(await ask('/pay', { ...met, scope: 'x', tenant: undefined }), { status: 403, reason: 'scope_missing', challenges: { Bearer: { scope: 'pay' } } })
+  t.hasStrict(await ask('/pay', { ...met, scope: 'x', tenant: undefined }), { status: 403, reason: 'scope_missing', challenges: { Bearer: { scope: 'pay' } } })
   const other = await ask('/pay', { ...met, tenant: 'red' })
-  t.match(other, { status: 403, reason: 'claim_mismatch', challenges: { Bearer: { error: 'insufficient_scope' } } })
+  t.hasStrict(other, { status: 403, reason: 'claim_mismatch', challenges: { Bearer: { error: 'insufficient_scope' } } })
   t.equal(other.challenges.Bearer!.scope, undefined, 'no scope would help')
-  t.match((await send('/pay')).challenges, { Bearer: { scope: 'pay' }, DPoP: { scope: 'pay' } }, 'a client without a token is told the scope')
-  t.same(Object.keys((await ask('/acr')).challenges.Bearer!), ['error', 'error_description', 'acr_values'])
-  t.same((await ask('/age')).challenges.Bearer!.max_age, '0')
+  t.hasStrict((await send('/pay')).challenges, { Bearer: { scope: 'pay' }, DPoP: { scope: 'pay' } }, 'a client without a token is told the scope')
+  t.strictSame(Object.keys((await ask('/acr')).challenges.Bearer!), ['error', 'error_description', 'acr_values'])
+  t.strictSame((await ask('/age')).challenges.Bearer!.max_age, '0')
 })
 
 t.test('An optional route greets a guest, and holds whatever is sent to everything', async t => {
@@ -239,8 +259,8 @@ t.test('An optional route greets a guest, and holds whatever is sent to everythi
   const [guest, user] = [{ user: null, auth: null }, { user: 'user-1', auth: 'Bearer' }]
   for (const path of ['/', '/scoped', '/inside']) {
     const answer = await send(path)
-    t.same([answer.status, JSON.parse(answer.body), answer.reason], [200, guest, undefined], path)
-    t.same(JSON.parse((await ask(path, { scope: 'a' })).body), user, path)
+    t.strictSame([answer.status, JSON.parse(answer.body), answer.reason], [200, guest, undefined], path)
+    t.strictSame(JSON.parse((await ask(path, { scope: 'a' })).body), user, path)
     const token = issuer.token({ scope: 'a', cnf: { jkt: client.jkt } })
     const proof = client.proof({ token, url: `http://api.example${path}` })
     t.equal((await send(path, { authorization: `DPoP ${token}`, dpop: proof })).status, 200)
@@ -255,11 +275,11 @@ t.test('An optional route greets a guest, and holds whatever is sent to everythi
       [{ authorization: `DPoP ${token}` }, 'proof_missing'],
       [{ authorization: `DPoP ${token}`, dpop: proof }, 'proof_replayed']
     ]
-    for (const [headers, reason] of sent) t.match(await send(path, headers), { status: 401, reason }, `${path}: ${Object.keys(headers).join()} ${reason}`)
+    for (const [headers, reason] of sent) t.hasStrict(await send(path, headers), { status: 401, reason }, `${path}: ${Object.keys(headers).join()} ${reason}`)
   }
-  t.match(await ask('/scoped', { scope: 'b' }), { status: 403, reason: 'scope_missing' })
+  t.hasStrict(await ask('/scoped', { scope: 'b' }), { status: 403, reason: 'scope_missing' })
   for (const path of ['/both', '/later', '/never']) {
-    t.match(await send(path), { status: 401, reason: 'credentials_missing' }, path)
+    t.hasStrict(await send(path), { status: 401, reason: 'credentials_missing' }, path)
     t.equal((await ask(path, { scope: 'a' })).status, 200, path)
   }
 })
@@ -271,11 +291,11 @@ t.test('Calls of one handler share one check, though one of them is content with
     const [guest, ...others] = await Promise.allSettled([request.require({ optional: true }), request.authenticate(), request.require({ scope: 'a' })])
     return [guest.status, ...others.map(({ status }) => status), caller(request)]
   })
-  t.same(JSON.parse((await send('/')).body), ['fulfilled', 'rejected', 'rejected', { user: null, auth: null }])
-  t.same(JSON.parse((await ask('/', { scope: 'b' })).body), ['fulfilled', 'fulfilled', 'rejected', { user: 'user-1', auth: 'Bearer' }])
+  t.strictSame(JSON.parse((await send('/')).body), ['fulfilled', 'rejected', 'rejected', { user: null, auth: null }])
+  t.strictSame(JSON.parse((await ask('/', { scope: 'b' })).body), ['fulfilled', 'fulfilled', 'rejected', { user: 'user-1', auth: 'Bearer' }])
   const token = issuer.token({ scope: 'a', cnf: { jkt: client.jkt } })
   const bound = await send('/', { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'http://api.example/' }) })
-  t.same(JSON.parse(bound.body).slice(0, 3), ['fulfilled', 'fulfilled', 'fulfilled'], 'the proof passes once for all')
+  t.strictSame(JSON.parse(bound.body).slice(0, 3), ['fulfilled', 'fulfilled', 'fulfilled'], 'the proof passes once for all')
 })
 
 t.test('Requirements add up along encapsulated hooks, and one proof is enough for all of them', async t => {
@@ -304,9 +324,9 @@ t.test('A hook around everything guards unknown paths as well', async t => {
   const { app, ask, send } = await start(t)
   app.addHook('onRequest', app.require({ scope: 'a' }))
   app.setNotFoundHandler({ preHandler: app.require({ acr: 'urn:mfa' }) }, (_request, reply) => reply.code(404).send('nothing'))
-  t.match(await send('/nowhere'), { status: 401, reason: 'credentials_missing', challenges: { Bearer: { scope: 'a' } } })
-  t.match(await ask('/nowhere'), { status: 403, reason: 'scope_missing' })
-  t.match(await ask('/nowhere', { scope: 'a' }), { status: 401, reason: 'acr_missing' })
+  t.hasStrict(await send('/nowhere'), { status: 401, reason: 'credentials_missing', challenges: { Bearer: { scope: 'a' } } })
+  t.hasStrict(await ask('/nowhere'), { status: 403, reason: 'scope_missing' })
+  t.hasStrict(await ask('/nowhere', { scope: 'a' }), { status: 401, reason: 'acr_missing' })
   t.equal((await ask('/nowhere', { scope: 'a', acr: 'urn:mfa' })).status, 404)
 })
 
@@ -314,10 +334,10 @@ t.test('What a route keeps in its own config under the name `guard` is left alon
   const { app, ask, send } = await start(t)
   app.get('/own', { onRequest: app.requireScope('a'), config: { guard: 'mine' } as object }, async ({ routeOptions }) => routeOptions.config)
   const { status, reason, challenges } = await send('/own')
-  t.same({ status, reason, scope: challenges['DPoP']?.['scope'] }, { status: 401, reason: 'credentials_missing', scope: 'a' })
+  t.strictSame({ status, reason, scope: challenges['DPoP']?.['scope'] }, { status: 401, reason: 'credentials_missing', scope: 'a' })
   const passed = await ask('/own', { scope: 'a' })
   t.equal(passed.status, 200)
-  t.match(JSON.parse(passed.body), { guard: 'mine' })
+  t.hasStrict(JSON.parse(passed.body), { guard: 'mine' })
 })
 
 t.test('After a requirement that is not met the caller is known all the same', async t => {
@@ -329,7 +349,7 @@ t.test('After a requirement that is not met the caller is known all the same', a
   await ask('/')
   await ask('/claim', { tenant: 1 })
   await send('/', { authorization: 'Bearer x' })
-  t.same(known, [{ user: 'user-1', auth: 'Bearer' }, { user: 'user-1', auth: 'Bearer' }, { user: null, auth: null }])
+  t.strictSame(known, [{ user: 'user-1', auth: 'Bearer' }, { user: 'user-1', auth: 'Bearer' }, { user: null, auth: null }])
 })
 
 t.test('A scope brings others along when it is judged, and nowhere else', async t => {
@@ -349,7 +369,7 @@ t.test('A scope brings others along when it is judged, and nowhere else', async 
   for (const { scope, granted } of table) {
     for (const path of ['/read', '/any', '/admin']) t.equal((await ask(path, { scope })).status, granted.includes(path) ? 200 : 403, `${scope} for ${path}`)
   }
-  t.same(JSON.parse((await ask('/read', { scope: 'root' })).body), ['root'], "the token's own scopes are shown")
+  t.strictSame(JSON.parse((await ask('/read', { scope: 'root' })).body), ['root'], "the token's own scopes are shown")
   t.equal((await ask('/admin', { scope: 'read' })).challenges.Bearer!.scope, 'admin write')
 })
 
@@ -368,7 +388,7 @@ t.test('Scopes that imply each other in a circle stop the start', async t => {
 t.test('What a route asks for is checked when the route is made', async t => {
   const { app } = await start(t)
   const bad: ReadonlyArray<readonly [given: unknown, says: RegExp]> = [
-    [undefined, /takes one object/], [null, /takes one object/], ['a', /takes one object/], [['a'], /takes one object/], [() => true, /takes one object/], [new Date(), /takes one object/],
+    [undefined, /takes one plain object/], [null, /takes one plain object/], ['a', /takes one plain object/], [['a'], /takes one plain object/], [() => true, /takes one plain object/], [new Date(), /takes one plain object/],
     [{ scopes: 'a' }, /no member "scopes"; the members are scope, anyScope/], [JSON.parse('{"__proto__":1}'), /no member "__proto__"/], [{ constructor: 'a' }, /no member "constructor"/],
     [{ scope: undefined }, /scope takes a word/], [{ scope: [] }, /scope takes a word/], [{ scope: '' }, /scope takes a word/], [{ scope: 'a b' }, /scope takes a word/], [{ scope: ['a', 1] }, /scope takes a word/], [{ scope: { any: ['a'] } }, /scope takes a word/],
     [{ anyScope: [] }, /anyScope takes a word/], [{ anyScope: ['a"'] }, /anyScope takes a word/], [{ acr: 'a\\' }, /acr takes a word/], [{ acr: [] }, /acr takes a word/], [{ acr: 2 }, /acr takes a word/], [{ acr: ['urn:ü'] }, /acr takes a word/],
@@ -383,19 +403,75 @@ t.test('What a route asks for is checked when the route is made', async t => {
     t.throws(() => app.require(given as RequirementOptions), { name: 'TypeError', message: says }, `${typeof given === 'object' ? JSON.stringify(given) : String(given)}`)
   }
   // @ts-expect-error the types say so too
-  t.throws(() => app.require(), { name: 'TypeError', message: /takes one object/ })
+  t.throws(() => app.require(), { name: 'TypeError', message: /takes one plain object/ })
   t.equal(app.require({}).requirement, app.authenticate().requirement, 'nothing is asked for')
   t.equal(app.require({ optional: false }).requirement, app.authenticate().requirement)
-  t.same(app.requireScope('a', 'b').requirement, app.require({ scope: ['a', 'b'] }).requirement)
-  t.same(app.requireScope({ any: ['a'] }).requirement, app.require({ anyScope: 'a' }).requirement)
+  t.strictSame(app.requireScope('a', 'b').requirement, app.require({ scope: ['a', 'b'] }).requirement)
+  t.strictSame(app.requireScope({ any: ['a'] }).requirement, app.require({ anyScope: 'a' }).requirement)
   t.ok(Object.isFrozen(app.require({ scope: 'a' }).requirement))
   const list = ['a']
   const { requirement } = app.require({ scope: list, claims: { x: list } })
   list.push('b')
-  t.match(requirement, { scope: ['a'], claims: [{ allowed: ['a'] }] })
+  t.hasStrict(requirement, { scope: ['a'], claims: [{ allowed: ['a'] }] })
   t.equal(requirement.scope!.length, 1, 'what is changed afterwards changes nothing')
   const nobody: FastifyInstance['require'] = Fastify().require
   t.equal(nobody, undefined, 'before the plugin has loaded there is nothing to call')
+})
+
+t.test('What hides, inherits or computes a part of a requirement throws when the route is made, wherever it stands', async t => {
+  const { app } = await start(t)
+  const good: Readonly<Record<string, unknown>> = { scope: 'a' }
+  class Asked { readonly scope = 'a' }
+  class Words extends Array<string> {}
+  const hidden = (object: object, key = 'scope') => Object.defineProperty(object, key, { value: 'a', enumerable: false })
+  const beside = (list: unknown[], key: string | symbol) => Object.assign(list, { [key]: 'b' })
+  const objects: Readonly<Record<string, unknown>> = {
+    'a member that is not enumerable': hidden({}),
+    'one beside a good member': hidden({ acr: 'x' }),
+    'an instance of a class': new Asked(),
+    'an inherited member': Object.create(good),
+    'an inherited member beside an own one': Object.assign(Object.create(good), { acr: 'x' }),
+    'a symbol for a name': { [Symbol('scope')]: 'a' },
+    'a symbol beside a good member': { ...good, [Symbol('optional')]: true },
+    'a member that is computed': Object.defineProperty({}, 'scope', { get: () => 'a', enumerable: true }),
+    'a list': beside([], 'scope'),
+    'a proxy': new Proxy(good, {}),
+    'a proxy that hides': new Proxy(good, { ownKeys: () => [] }),
+    'a map': new Map([['scope', 'a']])
+  }
+  for (const [name, given] of Object.entries(objects)) {
+    t.throws(() => app.require(given as RequirementOptions), { name: 'TypeError', message: /takes one plain object/ }, name)
+    t.throws(() => app.require({ claims: given as never }), { name: 'TypeError', message: /claims takes an object/ }, `${name} for claims`)
+    t.throws(() => app.require({ authorizationDetails: given as never }), { name: 'TypeError', message: /authorizationDetails takes/ }, `${name} for a detail`)
+    t.throws(() => app.requireScope(given as never), { name: 'TypeError', message: /requireScope takes/ }, `${name} for scopes`)
+  }
+  t.equal(app.require(good).requirement.scope?.join(), 'a', 'the twin: the same member in plain sight')
+  t.equal(app.require(Object.assign(Object.create(null), good)).requirement.scope?.join(), 'a', 'and without a prototype')
+  t.throws(() => app.requireScope(hidden({ any: ['a'] }, 'all') as never), /requireScope takes/)
+  t.equal(app.requireScope({ any: ['a'] }).requirement.anyScope?.join(), 'a')
+
+  const gap: string[] = ['a']
+  gap.length = 2
+  const lists: Readonly<Record<string, unknown>> = {
+    'a gap': gap,
+    'a member beside the entries': beside(['a'], 'optional'),
+    'a member in the place of a gap': beside(gap.slice(), 'x'),
+    'a symbol beside the entries': beside(['a'], Symbol('b')),
+    'a list of a class': Words.of('a'),
+    'a list of its own make': Object.setPrototypeOf(['a'], { every: () => true }),
+    'an entry that is not enumerable': hidden(['a'], '0'),
+    'an entry that is computed': Object.defineProperty([], '0', { get: () => 'a', enumerable: true }),
+    'a proxy': new Proxy(['a'], {}),
+    'something like a list': { 0: 'a', length: 1 }
+  }
+  for (const [name, given] of Object.entries(lists)) {
+    for (const member of ['scope', 'anyScope', 'acr', 'authorizationDetails']) {
+      t.throws(() => app.require({ [member]: given }), { name: 'TypeError', message: new RegExp(`${member} takes`) }, `${name} for ${member}`)
+    }
+    t.throws(() => app.require({ claims: { team: given as never } }), { name: 'TypeError', message: /the claim "team" takes/ }, `${name} for a claim`)
+    t.throws(() => app.requireScope({ any: given as string[] }), { name: 'TypeError', message: /requireScope takes/ }, `${name} for any`)
+  }
+  t.strictSame(app.require({ scope: ['a'], anyScope: ['a'], acr: ['a'], claims: { team: ['a'] } }).requirement.claims, [{ name: 'team', allowed: ['a'] }], 'the twin: plain lists')
 })
 
 t.test('In a handler a bad requirement is a fault, not a pass', async t => {

@@ -1,6 +1,7 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
+import { containing } from '../helpers/containing.ts'
 import { holdfast, readSettings } from '../../holdfast.ts'
 import auth from '../../plugins/auth.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
@@ -26,7 +27,7 @@ t.test('The metadata tells who issues tokens, which scopes there are and what DP
   const answer = await ask()
   t.equal(answer.statusCode, 200)
   t.match(answer.headers['content-type'], /^application\/json/)
-  t.same(answer.json(), {
+  t.strictSame(answer.json(), {
     resource: AUDIENCE,
     authorization_servers: [issuer.url],
     scopes_supported: ['admin', 'read:messages', 'read:users', 'write:users'],
@@ -82,6 +83,37 @@ t.test('A token that is meant for the resource passes, as one for the audience d
   t.equal(await status(plain, AUDIENCE), 200)
 })
 
+t.test('With several issuers the resource is one that the tokens of each advertised issuer may be meant for', async t => {
+  const [a, b] = [await startIssuer(t), await startIssuer(t)]
+  const [A, B] = ['https://a.holdfast.test', 'https://b.holdfast.test']
+  const entry = ({ url }: typeof a, audience?: string) => ({ IDP_ISSUER: url, ...audience !== undefined && { IDP_AUDIENCE: audience } })
+  const noCommon = 'The issuers have no audience in common and RESOURCE is not set, so the metadata names '
+  const notHttps = 'The audience is not an https URL and RESOURCE is not set, so the metadata names '
+  const rest = ' as the resource. It differs from the audience: a client that asks for a token for this resource gets one that is refused here. Set RESOURCE'
+  const table: ReadonlyArray<{ title: string, entries: object[], settings?: RawSettings, resource: string, servers: string[], warnings?: string[] }> = [
+    { title: 'one https audience, not beside the list', entries: [entry(a, A), entry(b, A)], resource: A, servers: [a.url, b.url] },
+    { title: 'one https audience, beside the list', entries: [entry(a), entry(b)], settings: { IDP_AUDIENCE: A }, resource: A, servers: [a.url, b.url] },
+    { title: 'one entry with its own audience', entries: [entry(a), entry(b, B)], settings: { IDP_AUDIENCE: A }, resource: A, servers: [a.url] },
+    { title: 'every entry with the same audience, and another one beside the list', entries: [entry(a, B), entry(b, B)], settings: { IDP_AUDIENCE: A }, resource: B, servers: [a.url, b.url] },
+    { title: 'RESOURCE', entries: [entry(a), entry(b, B)], settings: { IDP_AUDIENCE: A, RESOURCE: 'https://r.holdfast.test' }, resource: 'https://r.holdfast.test', servers: [a.url, b.url] },
+    { title: 'RESOURCE that is the audience of one', entries: [entry(a, A), entry(b, B)], settings: { RESOURCE: B }, resource: B, servers: [a.url, b.url] },
+    { title: 'PUBLIC_URL that is the audience of one', entries: [entry(a, 'http://www.holdfast.test'), entry(b, B)], settings: { PUBLIC_URL: 'http://www.holdfast.test' }, resource: 'http://www.holdfast.test', servers: [a.url] },
+    { title: 'only PUBLIC_URL', entries: [entry(a, A), entry(b, B)], settings: { PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://www.holdfast.test', servers: [a.url, b.url], warnings: [`${noCommon}PUBLIC_URL${rest}`] },
+    { title: 'only an address', entries: [entry(a, A), entry(b, B)], resource: 'http://api.holdfast.test', servers: [a.url, b.url], warnings: [`${noCommon}the address that the client used${rest}`] },
+    { title: 'only an address, for one audience that is no https URL', entries: [entry(a, 'api'), entry(b, 'api')], resource: 'http://api.holdfast.test', servers: [a.url, b.url], warnings: [`${notHttps}the address that the client used${rest}`] }
+  ]
+  for (const { title, entries, settings, resource, servers, warnings = [] } of table) {
+    const started = await startApp(t, a, { IDP_ISSUER: undefined, IDP_AUDIENCE: undefined, IDP_ISSUERS: entries, ...settings })
+    const metadata = (await started.app.inject({ url: PATH, headers: { host: 'api.holdfast.test' } })).json()
+    t.strictSame([metadata.resource, metadata.authorization_servers], [resource, servers], title)
+    t.strictSame(started.log.filter(({ level, msg }) => level === 40 && /resource/.test(msg)).map(({ msg }) => msg), warnings, title)
+    for (const issuer of [a, b].filter(({ url }) => servers.includes(url))) {
+      const { statusCode } = await started.app.inject({ url: '/api/private', headers: { authorization: `Bearer ${issuer.token({ aud: metadata.resource })}` } })
+      t.equal(statusCode, warnings.length === 0 ? 200 : 401, `${title}: a token for the resource`)
+    }
+  }
+})
+
 t.test('Without PUBLIC_URL the address that the client used is told, and the answer is for this client alone', async t => {
   const { ask } = await start(t, { TRUST_PROXY: 'loopback', IDP_AUDIENCE: 'api' })
   const answer = await ask(PATH, { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'www.holdfast.test', 'x-forwarded-prefix': '/svc' })
@@ -101,7 +133,7 @@ t.test('The path-inserted location is that of the resource, and that of the addr
   const { ask } = await start(t, { PUBLIC_URL: 'https://www.holdfast.test/svc', RESOURCE })
   for (const path of [PATH, `${PATH}/svc?x=1`, `${PATH}/v1/`]) {
     const answer = await ask(path)
-    t.same([answer.statusCode, answer.json().resource], [200, RESOURCE], path)
+    t.strictSame([answer.statusCode, answer.json().resource], [200, RESOURCE], path)
   }
   for (const other of ['/svc/', '/v1', '/other', '/', '/SVC']) t.equal((await ask(PATH + other)).statusCode, 404, other)
 })
@@ -111,7 +143,7 @@ t.test('An address that cannot be told is a bad request, not a demand for creden
   t.equal((await ask()).statusCode, 200)
   const answer = await ask(PATH, { host: 'a?b' })
   t.equal(answer.statusCode, 400)
-  t.same(answer.json(), { statusCode: 400, error: 'Bad Request', message: 'The host of the request is not valid.' })
+  t.strictSame(answer.json(), { statusCode: 400, error: 'Bad Request', message: 'The host of the request is not valid.' })
   t.equal(answer.headers['www-authenticate'], undefined)
 })
 
@@ -123,27 +155,27 @@ t.test('A fault in telling the address is a fault', async t => {
 
 t.test('A domain with a scheme names no issuer', async t => {
   const { ask } = await start(t, { IDP_ISSUER: undefined, IDP_DOMAIN: 'https://tenant.example' })
-  t.notHas((await ask()).json(), { authorization_servers: [] })
+  t.notHasStrict((await ask()).json(), { authorization_servers: [] })
 })
 
 t.test('Every challenge points to the metadata of PUBLIC_URL, at the address that the client can work out by itself', async t => {
   const { ask } = await start(t, { PUBLIC_URL: 'https://www.holdfast.test:8443/svc' })
   const url = `https://www.holdfast.test:8443${PATH}/svc`
-  t.same(pointersOf((await ask('/api/private')).headers['www-authenticate']), [url, url], 'one for each scheme')
+  t.strictSame(pointersOf((await ask('/api/private')).headers['www-authenticate']), [url, url], 'one for each scheme')
   const refused = await ask('/api/private', { authorization: 'Bearer x' })
-  t.match(refused.headers['www-authenticate'], `error="invalid_token", error_description="The access token is not a well-formed JWT.", resource_metadata="${url}"`)
+  t.match(refused.headers['www-authenticate'], containing(`error="invalid_token", error_description="The access token is not a well-formed JWT.", resource_metadata="${url}"`))
 })
 
 t.test('Without PUBLIC_URL no challenge points anywhere: no byte of a request goes into a header', async t => {
   const { ask } = await start(t, { TRUST_PROXY: 'loopback' })
   const answer = await ask('/api/private', { 'x-forwarded-host': 'evil.test' })
   t.equal(answer.statusCode, 401)
-  t.same(pointersOf(answer.headers['www-authenticate']), [])
+  t.strictSame(pointersOf(answer.headers['www-authenticate']), [])
 })
 
 t.test('Without PUBLIC_URL challenges point to the metadata of RESOURCE', async t => {
   const { ask } = await start(t, { RESOURCE: 'https://www.holdfast.test/v1' })
-  t.same(pointersOf((await ask('/api/private')).headers['www-authenticate'])[0], `https://www.holdfast.test${PATH}/v1`)
+  t.strictSame(pointersOf((await ask('/api/private')).headers['www-authenticate'])[0], `https://www.holdfast.test${PATH}/v1`)
 })
 
 t.test('RESOURCE is an https URL', async t => {
@@ -162,7 +194,7 @@ t.test('The auth plugin in another application, which serves no metadata, points
   app.get('/', { onRequest: app.authenticate }, () => 'in')
   const answer = await app.inject('/')
   t.equal(answer.statusCode, 401)
-  t.same(pointersOf(answer.headers['www-authenticate']), [])
+  t.strictSame(pointersOf(answer.headers['www-authenticate']), [])
 })
 
 t.test('A service that is mounted under a path is described with that path', async t => {
@@ -172,5 +204,5 @@ t.test('A service that is mounted under a path is described with that path', asy
   t.teardown(() => app.close())
   await app.register(async app => { await app.register(holdfast, { settings }) }, { prefix: '/svc' })
   for (const path of [PATH, `${PATH}/svc`]) t.equal((await app.inject(`/svc${path}`)).json().resource, 'https://www.holdfast.test/svc', path)
-  t.same(pointersOf((await app.inject('/svc/api/private')).headers['www-authenticate'])[0], `https://www.holdfast.test${PATH}/svc`)
+  t.strictSame(pointersOf((await app.inject('/svc/api/private')).headers['www-authenticate'])[0], `https://www.holdfast.test${PATH}/svc`)
 })

@@ -57,6 +57,14 @@ t.test('Which tokens pass', async t => {
     { title: 'typ of a proof', header: { typ: 'dpop+jwt' }, expected: 'token_type' },
     { title: 'typ that is a number', header: { typ: 7 }, expected: 'token_type' },
 
+    { title: 'a security event', claims: { events: { 'https://schemas.openid.net/secevent/caep/event-type/session-revoked': {} } }, header: { typ: undefined }, expected: 'token_kind' },
+    { title: 'a logout token', claims: { events: { 'http://schemas.openid.net/event/backchannel-logout': {} }, sid: 's' }, header: { typ: 'JWT' }, expected: 'token_kind' },
+    { title: 'events that are null, before any key is asked for', claims: { events: null }, header: { kid: 'other' }, expected: 'token_kind' },
+    { title: 'a claim with a name that begins like it', claims: { events_seen: {} }, expected: 'accepted' },
+    { title: 'a refresh token by its typ claim', claims: { typ: 'Refresh' }, expected: 'token_kind' },
+    { title: 'an ID token by its use', claims: { token_use: 'id' }, expected: 'token_kind' },
+    { title: 'an access token by its use', claims: { token_use: 'access', typ: 'Bearer' }, expected: 'accepted' },
+
     { title: 'an unknown crit', header: { crit: ['exp'], exp: 1 }, expected: 'token_critical' },
     { title: 'an empty crit', header: { crit: [] }, expected: 'token_critical' },
     { title: 'an unencoded payload announced without crit', header: { b64: false }, expected: 'token_critical' },
@@ -76,13 +84,15 @@ t.test('Which tokens pass', async t => {
     { title: 'a binding by a thumbprint that is a number', claims: { cnf: { jkt: 7 } }, expected: 'token_binding_unusable' },
     { title: 'a binding by a certificate alone', claims: { cnf: { 'x5t#S256': 'abc' } }, expected: 'token_binding_unusable' },
     { title: 'a binding by a certificate alone, before any key is asked for', claims: { cnf: { 'x5t#S256': 'abc' } }, header: { kid: 'other' }, expected: 'token_binding_unusable' },
+    { title: 'a binding by an unknown member alone', claims: { cnf: { 'jkt#S512': 'abc' } }, expected: 'token_binding_unusable' },
+    { title: 'a binding by a key, beside an unknown member', claims: { cnf: { jkt: 'abc', 'jkt#S512': 'abc' } }, expected: 'token_bound' },
     { title: 'an empty binding', claims: { cnf: {} }, expected: 'token_binding_unusable' },
     { title: 'a binding that is null', claims: { cnf: null }, expected: 'token_binding_unusable' },
     { title: 'a binding that is text', claims: { cnf: 'jkt' }, expected: 'token_binding_unusable' }
   ]
   for (const { title, claims = {}, header = {}, expected } of rows) {
     const outcome = await call(running, { lines: bearerLines(issuer.token(claims, header)) })
-    if (expected === 'accepted') t.same([outcome.status, outcome.headers['www-authenticate']], [200, undefined], title)
+    if (expected === 'accepted') t.strictSame([outcome.status, outcome.headers['www-authenticate']], [200, undefined], title)
     else expectRefusal(t, outcome, expected, 'Bearer', title)
   }
 })
@@ -114,6 +124,7 @@ t.test('Anything at all in Authorization is answered 401, with a challenge by th
   await call(running, { lines: bearerLines(issuer.token()) })
   const calls = issuer.requests.length
   const b64 = (text: string) => Buffer.from(text).toString('base64url')
+  const latin1 = (text: string) => Buffer.from(text, 'latin1')
   const deep = `${'['.repeat(2000)}${']'.repeat(2000)}`
   const rows: Array<{ title: string, lines: string[], reason: RefusalReason, scheme?: string }> = [
     { title: 'no line', lines: [], reason: 'credentials_missing' },
@@ -144,7 +155,8 @@ t.test('Anything at all in Authorization is answered 401, with a challenge by th
     { title: 'a header that is an array', lines: bearerLines(`${b64('[]')}.e30.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
     { title: 'a header that is null', lines: bearerLines(`${b64('null')}.e30.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
     { title: 'a header that is no JSON', lines: bearerLines(`${b64('{')}.e30.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
-    { title: 'a header that is no UTF-8', lines: bearerLines(`${Buffer.from([0x22, 0xff, 0x22]).toString('base64url')}.e30.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'a header that is no UTF-8', lines: bearerLines(issuer.rawToken(latin1('{"alg":"RS256","kid":"k1","x":"\u00e9"}'), JSON.stringify(issuer.claims()))), reason: 'token_malformed', scheme: 'Bearer' },
+    { title: 'claims that are no UTF-8', lines: bearerLines(issuer.rawToken('{"alg":"RS256","kid":"k1"}', latin1(JSON.stringify(issuer.claims({ name: '\u00e9' }))))), reason: 'token_malformed', scheme: 'Bearer' },
     { title: 'claims that are text', lines: bearerLines(`${b64('{"alg":"RS256"}')}.${b64('"a"')}.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
     { title: 'claims nested deeply', lines: bearerLines(`${b64('{"alg":"RS256"}')}.${b64(`{"a":${deep}}`)}.AAAA`), reason: 'token_claim_invalid', scheme: 'Bearer' },
     { title: 'bits beyond the last byte', lines: bearerLines(`${b64('{"alg":"RS256"}')}.e31.AAAA`), reason: 'token_malformed', scheme: 'Bearer' },
@@ -153,6 +165,7 @@ t.test('Anything at all in Authorization is answered 401, with a challenge by th
     { title: 'duplicate members: the last one counts', lines: bearerLines(issuer.rawToken('{"alg":"none","alg":"RS256","kid":"k1"}', JSON.stringify(issuer.claims()).replace('{', '{"iss":"x",')).replace(/.{10}$/, 'A'.repeat(10))), reason: 'token_signature', scheme: 'Bearer' }
   ]
   for (const { title, lines, reason, scheme } of rows) expectRefusal(t, await call(running, { lines }), reason, scheme, title)
+  t.equal((await call(running, { lines: bearerLines(issuer.rawToken('{"alg":"RS256","kid":"k1","x":"\u00e9"}', JSON.stringify(issuer.claims({ name: '\u00e9' })))) })).status, 200, 'the twin in UTF-8')
   t.equal(issuer.requests.length, calls, 'the provider was not asked')
 
   const twin = issuer.rawToken('{"alg":"none","alg":"RS256","kid":"k1"}', JSON.stringify(issuer.claims()).replace('{', '{"iss":"x",'))
@@ -195,13 +208,13 @@ t.test('What cannot be routed is answered in the configured form', async t => {
   for (const form of ['default', 'detailed']) {
     const running = await startApp(t, issuer, { ERROR_BODY: form })
     const body = (status: number, error: string, message: string) => form === 'default' ? { statusCode: status, error, message } : { detail: message }
-    t.same((await call(running, { path: '/%zz' })).body, body(400, 'Bad Request', 'The request target is not valid.'))
-    t.same((await call(running, { path: '/nothing' })).body, body(404, 'Not Found', 'There is no such resource.'))
-    t.same((await call(running, { path: '/api/private/' })).status, 404, 'a trailing slash is another path')
-    t.same((await call(running, { path: '/api/private', method: 'POST' })).status, 404, 'and another method another resource')
+    t.strictSame((await call(running, { path: '/%zz' })).body, body(400, 'Bad Request', 'The request target is not valid.'))
+    t.strictSame((await call(running, { path: '/nothing' })).body, body(404, 'Not Found', 'There is no such resource.'))
+    t.strictSame((await call(running, { path: '/api/private/' })).status, 404, 'a trailing slash is another path')
+    t.strictSame((await call(running, { path: '/api/private', method: 'POST' })).status, 404, 'and another method another resource')
     t.equal((await call(running, { path: `/${'a'.repeat(9000)}` })).status, 404, 'a long path')
     const tooMuch = await call(running, { lines: [`X-Noise: ${'a'.repeat(20_000)}`] })
-    t.same([tooMuch.status, tooMuch.body], [431, body(431, 'Request Header Fields Too Large', 'The request is not valid HTTP, too large or too slow.')])
+    t.strictSame([tooMuch.status, tooMuch.body], [431, body(431, 'Request Header Fields Too Large', 'The request is not valid HTTP, too large or too slow.')])
     t.equal((await call(running, { method: 'NO SUCH THING' })).status, 400)
   }
 })
@@ -209,8 +222,8 @@ t.test('What cannot be routed is answered in the configured form', async t => {
 t.test('The detailed form of the body', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { ERROR_BODY: 'detailed' })
-  t.same((await call(running)).body, { error: 'Unauthorized', message: 'A valid access token is needed.', details: 'This resource needs an access token.' })
-  t.same((await call(running, { path: '/api/admin', lines: bearerLines(issuer.token()) })).body, {
+  t.strictSame((await call(running)).body, { error: 'Unauthorized', message: 'A valid access token is needed.', details: 'This resource needs an access token.' })
+  t.strictSame((await call(running, { path: '/api/admin', lines: bearerLines(issuer.token()) })).body, {
     error: 'Forbidden', message: 'The access token lacks a permission.', details: 'The access token lacks a permission that this resource needs.'
   })
 })
@@ -224,7 +237,7 @@ t.test('An outage of the provider is not a bad token', async t => {
   t.equal(outcome.headers['www-authenticate'], undefined)
   t.match(outcome.headers['retry-after'], /^[1-9]\d*$/)
   t.equal((await call(running, { path: '/api/public' })).status, 200)
-  t.same((await call(running, { path: '/health/ready' })).body.checks, { process: 'ok', keys: 'empty', replay: 'ok' })
+  t.strictSame((await call(running, { path: '/health/ready' })).body.checks, { process: 'ok', keys: 'empty', replay: 'ok' })
   t.equal((await call(running, { path: '/health/live' })).status, 200)
   expectRefusal(t, await call(running, { lines: bearerLines(issuer.token({ aud: 'other' })) }), 'token_audience', 'Bearer', 'what the claims rule out is refused as ever')
 })
@@ -234,8 +247,8 @@ t.test('A domain with a scheme: every token is refused, and nothing is called', 
   const running = await startApp(t, issuer, { IDP_DOMAIN: issuer.url })
   expectRefusal(t, await call(running, { lines: bearerLines(issuer.token()) }), 'domain_has_scheme', 'Bearer')
   t.equal((await call(running, { path: '/api/public' })).status, 200)
-  t.same((await call(running, { path: '/health/ready' })).body.checks.keys, 'domain_has_scheme')
-  t.same(issuer.requests, [])
+  t.strictSame((await call(running, { path: '/health/ready' })).body.checks.keys, 'domain_has_scheme')
+  t.strictSame(issuer.requests, [])
 })
 
 t.test('A key that is gone takes the tokens along that it signed', async t => {

@@ -23,17 +23,20 @@ async function startGate (t: Test, gate: object = {}, values: object = {}) {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { GATE: { rules: RULES, ...gate }, TRUST_PROXY: 'loopback', ...values })
   const { host } = new URL(running.url)
-  const ask = (target: string, lines: readonly string[] = [], method = 'GET'): Promise<WireAnswer> =>
-    sendRaw(running.url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
+  const ask = (target: string, lines: readonly string[] = [], method = 'GET', asked = host): Promise<WireAnswer> =>
+    sendRaw(running.url, [`${method} ${target} HTTP/1.1`, `Host: ${asked}`, 'Connection: close', ...lines])
   return { ...running, issuer, ask }
 }
 
+/** What Envoy says of the scheme. */
+const ENVOY = 'X-Forwarded-Proto: https'
+
 /** How each family says that a client sent this request to https://api.example. */
-const FAMILIES: Readonly<Record<string, (method: string, target: string) => { target: string, method: string, lines: string[] }>> = {
+const FAMILIES: Readonly<Record<string, (method: string, target: string) => { target: string, method: string, lines: string[], host?: string }>> = {
   nginx: (method, target) => ({ target: '/verify/nginx', method: 'GET', lines: [`X-Original-Method: ${method}`, `X-Original-URL: https://api.example${target}`] }),
   haproxy: (method, target) => ({ target: '/verify/haproxy', method: 'HEAD', lines: [`X-Original-Method: ${method}`, `X-Original-URL: https://api.example${target}`] }),
   forwarded: (method, target) => ({ target: '/verify/forwarded', method: 'GET', lines: [`X-Forwarded-Method: ${method}`, 'X-Forwarded-Proto: https', 'X-Forwarded-Host: api.example', `X-Forwarded-Uri: ${target}`] }),
-  envoy: (method, target) => ({ target: `/verify/envoy${target}`, method, lines: ['X-Forwarded-Proto: https', 'X-Forwarded-Host: api.example'] })
+  envoy: (method, target) => ({ target: `/verify/envoy${target}`, method, lines: [ENVOY], host: 'api.example' })
 }
 
 for (const [family, tell] of Object.entries(FAMILIES)) {
@@ -41,7 +44,7 @@ for (const [family, tell] of Object.entries(FAMILIES)) {
     const { ask, issuer, reasons } = await startGate(t)
     const put = (method: string, target: string, lines: readonly string[] = []): Promise<WireAnswer> => {
       const question = tell(method, target)
-      return ask(question.target, [...question.lines, ...lines], question.method)
+      return ask(question.target, [...question.lines, ...lines], question.method, question.host)
     }
     const client = await createDpopClient()
     const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:orders' })
@@ -49,7 +52,7 @@ for (const [family, tell] of Object.entries(FAMILIES)) {
     const lines = proof('https://api.example/orders/7')
 
     const passed = await put('GET', '/orders/7?allow=anyone', lines)
-    t.match(passed, { status: 200, body: '', headers: { 'x-auth-subject': 'user-1', 'x-auth-scope': 'read:orders', 'x-auth-client': '', 'cache-control': 'no-store' } })
+    t.hasStrict(passed, { status: 200, body: '', headers: { 'x-auth-subject': 'user-1', 'x-auth-scope': 'read:orders', 'x-auth-client': '', 'cache-control': 'no-store' } })
     t.notOk('www-authenticate' in passed.headers)
     t.equal((await put('GET', '/orders/7', lines)).status, 401, 'the same proof again')
     t.equal(reasons().at(-1), 'proof_replayed')
@@ -58,7 +61,7 @@ for (const [family, tell] of Object.entries(FAMILIES)) {
     t.equal(reasons().at(-1), 'htm_mismatch')
     t.equal((await put('POST', '/any/7', proof('https://api.example/any/7', 'POST'))).status, 200)
 
-    t.match(await put('GET', '/open/x', bearerLines('x')), { status: 200, headers: { 'x-auth-subject': '' } }, 'anyone')
+    t.hasStrict(await put('GET', '/open/x', bearerLines('x')), { status: 200, headers: { 'x-auth-subject': '' } }, 'anyone')
     const refused = await put('GET', '/any/x')
     t.match(refused, { status: 401, headers: { 'www-authenticate': /^Bearer, DPoP algs=/ } })
     const forbidden = await put('GET', '/orders/7', bearerLines(issuer.token()))
@@ -82,7 +85,7 @@ t.test('A question that does not say one request in the words of its family is a
     ['nginx with a query of its own', '/verify/nginx?x=1', nginx, 200],
     ['haproxy', '/verify/haproxy', nginx, 200],
     ['forwarded', '/verify/forwarded', forwarded, 200],
-    ['envoy', '/verify/envoy/open/x', [], 200],
+    ['envoy', '/verify/envoy/open/x', [ENVOY], 200],
     ['no method', '/verify/nginx', without(nginx, 'X-Original-Method'), 403],
     ['no URL', '/verify/nginx', without(nginx, 'X-Original-URL'), 403],
     ['an empty URL', '/verify/nginx', replaced(nginx, 'X-Original-URL:'), 403],
@@ -103,18 +106,20 @@ t.test('A question that does not say one request in the words of its family is a
     ['forwarded with an absolute target', '/verify/forwarded', replaced(forwarded, 'X-Forwarded-Uri: https://api.example/open/x'), 403],
     ['forwarded with two targets', '/verify/forwarded', [...forwarded, 'X-Forwarded-Uri: /open/y'], 403],
     ['forwarded beside nginx', '/verify/forwarded', [...forwarded, nginx[0]!], 403],
-    ['envoy beside nginx', '/verify/envoy/open/x', [nginx[1]!], 403],
-    ['envoy with two hosts', '/verify/envoy/open/x', ['Host: elsewhere.example'], 403],
-    ['envoy with a target that is absolute', '/verify/envoy//open/x', [], 403],
-    ['envoy with a path of the endpoint in other letters', '/verify/%65nvoy/open/x', [], 403],
-    ['envoy with an absolute target', 'http://a/verify/envoy/open/x', [], 403],
+    ['envoy without a scheme, which is then that of the question', '/verify/envoy/open/x', [], 200],
+    ['envoy with two schemes', '/verify/envoy/open/x', [ENVOY, ENVOY], 403],
+    ['envoy beside nginx', '/verify/envoy/open/x', [ENVOY, nginx[1]!], 403],
+    ['envoy with two hosts', '/verify/envoy/open/x', [ENVOY, 'Host: elsewhere.example'], 403],
+    ['envoy with a target that is absolute', '/verify/envoy//open/x', [ENVOY], 403],
+    ['envoy with a path of the endpoint in other letters', '/verify/%65nvoy/open/x', [ENVOY], 403],
+    ['envoy with an absolute target', 'http://a/verify/envoy/open/x', [ENVOY], 403],
     ['no such family', '/verify/other', nginx, 404]
   ]
   for (const [title, target, lines, status] of rows) t.equal((await ask(target, lines)).status, status, title)
   t.ok(reasons().includes('question_refused'))
   t.ok(reasons().includes('target_path'))
-  t.equal((await ask('/verify/envoy/open/x', ['Content-Length: 3', 'Content-Type: no type', '', 'abc'], 'POST')).status, 200, 'a body is not looked at')
-  t.match(await ask('/verify/envoy/open/x', ['Expect: 100-continue', 'Content-Length: 3', '', 'abc'], 'POST'), { status: 100, body: /^HTTP\/1.1 200 / })
+  t.equal((await ask('/verify/envoy/open/x', [ENVOY, 'Content-Length: 3', 'Content-Type: no type', '', 'abc'], 'POST')).status, 200, 'a body is not looked at')
+  t.match(await ask('/verify/envoy/open/x', [ENVOY, 'Expect: 100-continue', 'Content-Length: 3', '', 'abc'], 'POST'), { status: 100, body: /^HTTP\/1.1 200 / })
 })
 
 t.test('The log says what was wrong with a question, and the client learns it too.', async t => {
@@ -124,44 +129,119 @@ t.test('The log says what was wrong with a question, and the client learns it to
   const forwarded = ['X-Forwarded-Method: GET', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: api.example', 'X-Forwarded-Uri: /x']
   const withHost = (host: string): string[] => forwarded.map(line => line.replace('api.example', host))
   const rows: ReadonlyArray<{ target?: string, lines: readonly string[], fault: string }> = [
-    { lines: [url], fault: 'The question needs the header x-original-method.' },
-    { lines: [method], fault: 'The question needs the header x-original-url.' },
-    { lines: [method, 'X-Original-URL:'], fault: 'The question needs the header x-original-url.' },
+    { lines: [url], fault: 'The authorization request lacks the header x-original-method.' },
+    { lines: [method], fault: 'The authorization request lacks the header x-original-url.' },
+    { lines: [method, 'X-Original-URL:'], fault: 'The authorization request lacks the header x-original-url.' },
     { lines: [method, url, url], fault: 'The question has the header x-original-url more than once.' },
     { lines: [method, url, 'X-Forwarded-Uri: /x'], fault: 'The question has the header x-forwarded-uri, which another kind of proxy sends.' },
     { lines: [method, url, 'X-Forwarded-Method: GET'], fault: 'The question has the header x-forwarded-method, which another kind of proxy sends.' },
     { lines: ['X-Original-Method: get', url], fault: 'The original method is unknown.' },
-    { lines: [method, url, 'X-Auth-Claim-Team: root'], fault: 'The original request has a header of a claim that the gate does not tell.' },
+    { lines: [method, url, 'X-Auth-Claim-Team: root'], fault: 'The original request has a header of a claim that the gate does not set.' },
     { target: '/verify/forwarded', lines: [...forwarded, method], fault: 'The question has the header x-original-method, which another kind of proxy sends.' },
     { target: '/verify/forwarded', lines: [...forwarded, url], fault: 'The question has the header x-original-url, which another kind of proxy sends.' },
-    { target: '/verify/forwarded', lines: forwarded.map(line => line.replace('/x', 'x')), fault: 'The header x-forwarded-uri holds no path.' },
+    { target: '/verify/forwarded', lines: forwarded.map(line => line.replace('/x', 'x')), fault: 'The question holds no path.' },
+    { target: '/verify/forwarded', lines: [...forwarded.slice(2), forwarded[0]!], fault: 'The authorization request lacks the header x-forwarded-proto.' },
+    { target: '/verify/forwarded', lines: forwarded.map(line => line.replace('https', 'ftp')), fault: 'The header x-forwarded-proto holds no scheme.' },
+    { lines: [method, 'X-Original-URL: /x'], fault: 'The header x-original-url holds no absolute URL.' },
+    { lines: [method, 'X-Original-URL: http://a@b/x'], fault: 'The header x-original-url holds no host.' },
+    { lines: [method, 'X-Original-URL: http://a?/x'], fault: 'The question holds no path.' },
     ...['api.example/a', 'api.example?a', 'api.example#a', 'a\\api.example', 'a@api.example', 'a,api.example', 'a api.example', 'a\tapi.example'].map(host =>
       ({ target: '/verify/forwarded', lines: withHost(host), fault: 'The header x-forwarded-host holds no host.' })),
-    { target: '/verify/%65nvoy/x', lines: [], fault: 'The question holds no path.' }
+    { target: '/verify/%65nvoy/x', lines: [ENVOY], fault: 'The question holds no path.' }
   ]
   for (const { target = '/verify/nginx', lines, fault } of rows) {
     const answer = await ask(target, lines)
     t.equal(answer.status, 403, fault)
     t.equal(JSON.parse(answer.body).message, fault)
-    t.match(log.filter(({ msg }) => msg === 'request refused').at(-1), { reason: 'question_refused', fault })
+    t.hasStrict(log.filter(({ msg }) => msg === 'request refused').at(-1), { reason: 'question_refused', fault })
   }
   t.equal((await ask('/verify/forwarded', forwarded)).status, 200, 'the twin')
   t.equal((await ask('/verify/nginx', [method, url])).status, 200)
-  t.equal((await ask('/verify/envoy/x', [])).status, 200)
+  t.equal((await ask('/verify/envoy/x', [ENVOY])).status, 200)
+})
+
+const HOSTILE_AUTHORITIES = ['api.example?', 'api.example?x', 'api.example/open/x?', 'api.example#', 'api.example/', 'api.example\\', 'a@api.example', 'api.example:x', 'api.example:0', 'api.example:80:80', 'api.example,b', 'api.example b', 'http://api.example', '[::1', '', ':80']
+
+/** A host with a query would make another path of what stands behind it. Each has the twin that differs in this alone. */
+for (const [family, tell] of Object.entries<(parts: { scheme?: string, host?: string, target?: string }) => Parameters<Awaited<ReturnType<typeof startGate>>['ask']>>({
+  nginx: ({ scheme = 'https', host = 'api.example', target = '/any/x' }) => ['/verify/nginx', ['X-Original-Method: GET', `X-Original-URL: ${scheme}://${host}${target}`]],
+  haproxy: ({ scheme = 'https', host = 'api.example', target = '/any/x' }) => ['/verify/haproxy', ['X-Original-Method: GET', `X-Original-URL: ${scheme}://${host}${target}`]],
+  forwarded: ({ scheme = 'https', host = 'api.example', target = '/any/x' }) => ['/verify/forwarded', ['X-Forwarded-Method: GET', `X-Forwarded-Proto: ${scheme}`, `X-Forwarded-Host: ${host}`, `X-Forwarded-Uri: ${target}`]],
+  envoy: ({ scheme = 'https', host = 'api.example', target = '/any/x' }) => [`/verify/envoy${target}`, [`X-Forwarded-Proto: ${scheme}`], 'GET', host]
+})) {
+  t.test(`${family}: scheme, authority and path are each read by their own grammar, and nothing is completed.`, async t => {
+    const { ask } = await startGate(t, { rules: [{ path: '/', allow: 'anyone' }, { path: '/any/*', allow: 'anyone' }, { path: '/guarded' }] })
+    const statusOf = async (parts: Parameters<typeof tell>[0]): Promise<number> => (await ask(...tell(parts))).status
+    t.equal(await statusOf({}), 200)
+    t.equal(await statusOf({ target: '/' }), 200, 'the root, which is open')
+    t.equal(await statusOf({ target: '/guarded' }), 401, 'the twin of those below')
+    for (const host of ['API.example', 'api.example:8443', 'api.example:', '[::1]:80', '127.0.0.1', 'b\xc3\xbcro.example']) t.equal(await statusOf({ host }), 200, host)
+    // What these two have joined can be a good URL, but another one. That is why their files compare Host themselves.
+    const isJoined = family === 'nginx' || family === 'haproxy'
+    for (const host of HOSTILE_AUTHORITIES) if (!isJoined || !host.includes('/')) t.equal(await statusOf({ host, target: '/guarded' }), 403, JSON.stringify(host))
+    for (const scheme of ['http', 'HTTPS']) t.equal(await statusOf({ scheme }), 200, scheme)
+    for (const scheme of ['http://a.test/any/x?', 'ftp', 'javascript', 'https:', 'http, https', 'https://api.example/any/x#', '']) if (!isJoined || !scheme.includes('/')) t.equal(await statusOf({ scheme, target: '/guarded' }), 403, JSON.stringify(scheme))
+    for (const target of ['', '?/any/x', '?', '#/any/x', 'any/x']) t.equal(await statusOf({ target }), family === 'envoy' ? 404 : 403, JSON.stringify(target))
+  })
+}
+
+t.test('With PUBLIC_URL an original of another scheme or authority is refused, in all families.', async t => {
+  const { ask, issuer } = await startGate(t, {}, { PUBLIC_URL: 'https://api.example/base' })
+  const token = bearerLines(issuer.token())
+  const origins: ReadonlyArray<readonly [scheme: string, host: string, status: number]> = [
+    ['https', 'api.example', 200], ['https', 'API.EXAMPLE:443', 200], ['http', 'api.example', 403], ['https', 'evil.example', 403], ['https', 'api.example:8443', 403], ['http', 'api.example:443', 403]
+  ]
+  for (const [scheme, host, status] of origins) {
+    const questions: Record<string, Parameters<typeof ask>> = {
+      nginx: ['/verify/nginx', ['X-Original-Method: GET', `X-Original-URL: ${scheme}://${host}/any/x`, ...token]],
+      haproxy: ['/verify/haproxy', ['X-Original-Method: GET', `X-Original-URL: ${scheme}://${host}/any/x`, ...token]],
+      forwarded: ['/verify/forwarded', ['X-Forwarded-Method: GET', `X-Forwarded-Proto: ${scheme}`, `X-Forwarded-Host: ${host}`, 'X-Forwarded-Uri: /any/x', ...token]],
+      envoy: ['/verify/envoy/any/x', [`X-Forwarded-Proto: ${scheme}`, ...token], 'GET', host]
+    }
+    for (const [family, question] of Object.entries(questions)) t.equal((await ask(...question)).status, status, `${family}: ${scheme}://${host}`)
+  }
+})
+
+t.test('Of Envoy, Host and the scheme are read, and no other forwarded header.', async t => {
+  const { ask, issuer, reasons, url: service } = await startGate(t)
+  const client = await createDpopClient()
+  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const forged = ['X-Forwarded-Host: evil.example', 'X-Forwarded-Port: 1234', 'X-Forwarded-Prefix: /evil', 'Forwarded: proto=http;host=evil.example']
+  const put = async (url: string, lines: readonly string[]): Promise<number> =>
+    (await ask('/verify/envoy/any/x', [ENVOY, ...lines, ...dpopLines(token, client.proof({ token, url }))], 'GET', 'api.example')).status
+  for (const lines of [[], forged, ...forged.map(line => [line])]) t.equal(await put('https://api.example/any/x', lines), 200, lines.join())
+  for (const url of ['https://evil.example/any/x', 'https://evil.example/evil/any/x', 'https://api.example/evil/any/x', 'https://api.example:1234/any/x', 'http://api.example/any/x']) t.equal(await put(url, forged), 401, url)
+  t.strictSame(reasons(), Array(5).fill('htu_mismatch'))
+  t.equal((await sendRaw(service, ['GET /verify/envoy/open/x HTTP/1.0', ENVOY, 'X-Forwarded-Host: api.example'])).status, 403, 'without a Host, although a forwarded one stands there')
+  t.equal((await sendRaw(service, ['GET /verify/envoy/open/x HTTP/1.0', ENVOY, 'Host: api.example'])).status, 200)
+})
+
+/** For a program that drops parameters, each of these is another path. */
+const PARAMETERS: ReadonlyArray<readonly [target: string, status: number]> = [
+  ['/open', 200], ['/open;v=1', 200], ['/open;v=1/x;y', 200], ['/open%3Bv', 200], ['/a%253B', 200], ['/;/admin', 403], ['/%3b/admin', 403], ['/admin;/x', 403], ['/admin;x', 403], ['/admin%3b', 403], ['/admin%3Bx/y', 403],
+  ['/x;/admin', 200], ['/open/;', 403], ['/open/;x/y', 403], ['/;', 403], ['/open/..;/admin', 403], ['/open/..%3bx/admin', 403], ['/open/%2e;/admin', 403], ['/admin/x;y', 401], ['/admin/x%3By', 401], ['/elsewhere;x', 200]
+]
+
+t.test('A path with parameters passes if the path without them belongs to the same rule.', async t => {
+  const { ask, log } = await startGate(t, { rules: [{ path: '/*', allow: 'anyone' }, { path: '/admin' }, { path: '/admin/*' }] })
+  for (const [target, status] of PARAMETERS) {
+    t.equal((await ask('/verify/nginx', ['X-Original-Method: GET', `X-Original-URL: https://api.example${target}`])).status, status, target)
+    if (status === 403) t.equal(log.filter(({ msg }) => msg === 'request refused').at(-1)!.reason, 'target_path', target)
+  }
 })
 
 t.test('A claim of the own making of a client does not pass by nginx, which could not take it away.', async t => {
   const { ask, reasons } = await startGate(t, { claims: ['role'] })
   const nginx = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/open/x']
-  t.match(await ask('/verify/nginx', [...nginx, 'X-Auth-Claim-Role: root']), { status: 200, headers: { 'x-auth-claim-role': '' } }, 'nginx replaces it')
+  t.hasStrict(await ask('/verify/nginx', [...nginx, 'X-Auth-Claim-Role: root']), { status: 200, headers: { 'x-auth-claim-role': '' } }, 'nginx replaces it')
   t.equal((await ask('/verify/nginx', [...nginx, 'X-Auth-Claim-Team: root'])).status, 403)
-  t.same(reasons(), ['question_refused'])
+  t.strictSame(reasons(), ['question_refused'])
   t.equal((await ask('/verify/haproxy', [...nginx, 'X-Auth-Claim-Team: root'])).status, 200, 'the agent of HAProxy takes it away')
 })
 
 t.test('A question about another protocol is a question like any other, and its connection goes on.', async t => {
   const { url } = await startGate(t, { rules: [{ path: '/socket', allow: 'anyone', upgrade: true }] })
-  const question = (...lines: string[]): string => `${['GET /verify/envoy/socket HTTP/1.1', 'Host: x', ...lines].join('\r\n')}\r\n\r\n`
+  const question = (...lines: string[]): string => `${['GET /verify/envoy/socket HTTP/1.1', 'Host: x', ENVOY, ...lines].join('\r\n')}\r\n\r\n`
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   t.teardown(() => { socket.destroy() })
   for (const lines of [['Connection: Upgrade', 'Upgrade: x'], ['Connection: close']]) {
@@ -175,13 +255,13 @@ t.test('Only trusted peers may ask.', async t => {
   for (const [trust, status] of [['loopback', 200], ['10.0.0.0/8', 403], ['false', 403]] as const) {
     const { ask, log } = await startGate(t, {}, { TRUST_PROXY: trust })
     t.equal((await ask('/verify/nginx', nginx)).status, status, trust)
-    t.equal((await ask('/verify/envoy/open/x')).status, status, trust)
-    t.equal(log.some(({ msg }) => /TRUST_PROXY trusts nobody/.test(msg)), trust === 'false')
+    t.equal((await ask('/verify/envoy/open/x', [ENVOY])).status, status, trust)
+    t.equal(log.some(({ msg }) => /TRUST_PROXY trusts no peer/.test(msg)), trust === 'false')
   }
 })
 
 t.test('A nonce comes through as it is.', async t => {
-  const { ask, issuer } = await startGate(t, {}, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: ['x'.repeat(43)] })
+  const { ask, issuer } = await startGate(t, {}, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const question = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/any/x']
@@ -203,6 +283,6 @@ t.test('The statement names the reader that was agreed on, and the original requ
 
 t.test('A fault of our own is no answer about the request.', async t => {
   const { ask, app } = await startGate(t)
-  Object.assign(app.guardParts, { resolveUrl () { throw new Error('broken') } })
-  t.equal((await ask('/verify/envoy/open/x')).status, 500)
+  Object.assign(app.gate!, { enter () { throw new Error('broken') } })
+  t.equal((await ask('/verify/envoy/open/x', [ENVOY])).status, 500)
 })

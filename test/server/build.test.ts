@@ -6,8 +6,8 @@ const reader = (files: Readonly<Record<string, string>>) => (path: string): stri
 
 t.test('The version is that of the nearest package.json that has one.', async t => {
   const readFile = reader({ '/app/package.json': '{ "version": "1.2.3" }', '/app/dist/package.json': '{ "type": "module" }', '/package.json': '{ "version": "9.9.9" }' })
-  for (const folder of ['/app', '/app/dist', '/app/dist/plugins']) t.same(readBuild(folder, readFile, undefined), { version: '1.2.3', commit: undefined }, folder)
-  t.same(readBuild('/app/dist', reader({}), undefined), { version: 'unknown', commit: undefined }, 'without any, the search ends')
+  for (const folder of ['/app', '/app/dist', '/app/dist/plugins']) t.strictSame(readBuild(folder, readFile, undefined), { version: '1.2.3', commit: undefined }, folder)
+  t.strictSame(readBuild('/app/dist', reader({}), undefined), { version: 'unknown', commit: undefined }, 'without any, the search ends')
 })
 
 t.test('The commit is a plain word, or none.', async t => {

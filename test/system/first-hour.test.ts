@@ -18,8 +18,8 @@ import type { Block } from '../helpers/documents.ts'
 
 /** What `npm test` is here. All tests run in the clone that holds this one. First come those that look at the routes of a clone. */
 const OWN = ['test/own/*.test.ts', 'test/routes/*.test.ts']
-/** At the end, also those that see the sample routes, and those that read the pages. The new route is still there: they judge that, too. */
-const AFFECTED = [...OWN, 'test/plugins/openapi.test.ts', 'test/plugins/resource-metadata.test.ts', 'test/plugins/modes.test.ts', 'test/plugins/request-url.test.ts', 'test/docs/snippets.test.ts']
+/** At the end, also those that see the sample routes, in gates and packages too, and those that read the pages. The new route is still there: they judge that, too. */
+const AFFECTED = [...OWN, 'test/plugins/gate.test.ts', 'test/packages/testing.test.ts', 'test/plugins/openapi.test.ts', 'test/plugins/resource-metadata.test.ts', 'test/plugins/modes.test.ts', 'test/plugins/request-url.test.ts', 'test/docs/snippets.test.ts']
 const testing = (files: readonly string[]): string => `npm test -- --disable-coverage ${files.join(' ')}`
 
 const npm = { npm_config_prefer_offline: 'true', npm_config_audit: 'false', npm_config_fund: 'false' }
@@ -134,5 +134,5 @@ t.test('The sample routes that stay can be left out of production.', async t => 
   const port = String(await freePort())
   await startLine(t, clone, 'npm start', { PORT: port, IDP_ISSUER: 'http://127.0.0.1:9/', IDP_AUDIENCE: 'https://api.example' }).says(/listening at/)
   const statusOf = async (path: string): Promise<number> => (await fetch(`http://localhost:${port}${path}`)).status
-  t.same([await statusOf('/api/private'), await statusOf('/api/drafts'), await statusOf('/health/live')], [404, 401, 200])
+  t.strictSame([await statusOf('/api/private'), await statusOf('/api/drafts'), await statusOf('/health/live')], [404, 401, 200])
 })

@@ -16,20 +16,20 @@ const fixture = (file: string): string => join(import.meta.dirname, '..', 'fixtu
 const CERTIFICATE = fixture('provider.cert.pem')
 const KEY = fixture('provider.key.pem')
 
-/** A server that offers HTTP/2 over TLS, and passes on to an application. It says in `X-Protocol` how it was asked. */
-interface Http2Server {
+/** A server that offers HTTP/2 and HTTP/1.1 over TLS, and passes on to an application. It says in `X-Protocol` how it was asked. */
+interface TlsServer {
   readonly name: string
   readonly program: string | undefined
-  /** How it names HTTP/2. */
+  /** How it names HTTP/1.1. */
   readonly protocol: string
   prepare (folder: string, port: number, application: string): string[]
 }
 
-const SERVERS: readonly Http2Server[] = [
+const SERVERS: readonly TlsServer[] = [
   {
     name: 'nginx',
     program: nginxProgram,
-    protocol: 'HTTP/2.0',
+    protocol: 'HTTP/1.1',
     prepare (folder, port, application) {
       mkdirSync(join(folder, 'logs'))
       const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path temporary-${name};`).join(' ')
@@ -42,7 +42,7 @@ const SERVERS: readonly Http2Server[] = [
   {
     name: 'haproxy',
     program: programOf('haproxy'),
-    protocol: 'HTTP/2.0',
+    protocol: 'HTTP/1',
     prepare (folder, port, application) {
       writeFileSync(join(folder, 'site.pem'), readFileSync(CERTIFICATE, 'utf8') + readFileSync(KEY, 'utf8'))
       writeFileSync(join(folder, 'haproxy.cfg'), `defaults
@@ -51,8 +51,8 @@ const SERVERS: readonly Http2Server[] = [
   timeout client 30s
   timeout server 30s
 frontend site
-  bind 127.0.0.1:${port} ssl crt ${join(folder, 'site.pem')} alpn h2
-  http-response set-header X-Protocol HTTP/%[fc_http_major].0
+  bind 127.0.0.1:${port} ssl crt ${join(folder, 'site.pem')} alpn h2,http/1.1
+  http-response set-header X-Protocol HTTP/%[fc_http_major]
   default_backend application
 backend application
   server application ${new URL(application).host}
@@ -63,7 +63,7 @@ backend application
   {
     name: 'caddy',
     program: programOf('caddy'),
-    protocol: 'HTTP/2.0',
+    protocol: 'HTTP/1.1',
     prepare (folder, port, application) {
       writeFileSync(join(folder, 'Caddyfile'), `{
   admin off
@@ -80,7 +80,7 @@ https://127.0.0.1:${port} {
   }
 ]
 
-async function startServer (t: Test, { program, prepare }: Http2Server, application: string): Promise<string> {
+async function startServer (t: Test, { program, prepare }: TlsServer, application: string): Promise<string> {
   const folder = t.testdir()
   const port = await freePort()
   await startProgram(t, program!, { args: prepare(folder, port, application), folder, ports: [port] })
@@ -93,7 +93,7 @@ t.teardown(() => { tls.connect = connectTls })
 tls.connect = ((options: object, ...rest: []) => connectTls({ ...options, ca: readFileSync(CERTIFICATE) }, ...rest)) as typeof tls.connect
 
 for (const server of SERVERS) {
-  t.test(`A gate asks ${server.name} over HTTP/2.`, { skip: server.program === undefined && `${server.name} is not installed` }, async t => {
+  t.test(`A gate asks ${server.name} over HTTP/1.1, also if it offers HTTP/2.`, { skip: server.program === undefined && `${server.name} is not installed` }, async t => {
     const application = await startUpstream(t)
     const upstream = await startServer(t, server, application.origin)
     const issuer = await startIssuer(t)
@@ -121,11 +121,11 @@ for (const server of SERVERS) {
     })
 
     const answer = await ask('/orders/7?x=%2F')
-    t.same([answer.status, answer.headers['x-protocol'], answer.body], [200, server.protocol, '{"ok":true}'])
-    t.same([application.arrived[0]!.target, application.arrived[0]!.headers['x-auth-subject']], ['/orders/7?x=%2F', 'user-1'])
+    t.strictSame([answer.status, answer.headers['x-protocol'], answer.body], [200, server.protocol, '{"ok":true}'])
+    t.strictSame([application.arrived[0]!.target, application.arrived[0]!.headers['x-auth-subject']], ['/orders/7?x=%2F', 'user-1'])
     t.equal((await ask('/orders/7', { authorization: 'Bearer x' })).status, 401, 'the guard is there')
     const head = await ask('/orders/7', { method: 'HEAD' })
-    t.same([head.status, head.body], [200, ''], 'HEAD')
+    t.strictSame([head.status, head.body], [200, ''], 'HEAD')
 
     const chunk = Buffer.alloc(1024 * 1024, 'x')
     const upload = ask('/upload', { method: 'POST', body: Array.from({ length: 100 }, () => chunk) })
@@ -134,8 +134,8 @@ for (const server of SERVERS) {
     const answers = await Promise.all(Array.from({ length: 2500 }, (_, i) => ask(`/orders/${i}`)))
     const targets = application.arrived.map(({ target }) => target)
     t.equal(new Set(targets).size, targets.length, 'nothing is sent twice')
-    t.same(answers.filter(({ status }) => status !== 200).length, 0, 'and all of 2,500 requests are answered, 32 at a time')
+    t.strictSame(answers.filter(({ status }) => status !== 200).length, 0, 'and all of 2,500 requests are answered, 32 at a time')
     const uploaded = await upload
-    t.same([uploaded.status, uploaded.body], [200, String(100 * chunk.length)], 'beside a body of 100 MiB')
+    t.strictSame([uploaded.status, uploaded.body], [200, String(100 * chunk.length)], 'beside a body of 100 MiB')
   })
 }

@@ -10,28 +10,34 @@ import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
 import t from 'tap'
 import type { Test } from 'tap'
-import { createNonces } from '../../lib/dpop/nonces.ts'
-import { isToldName } from '../../lib/gate/told.ts'
+import { isIdentityName } from '../../lib/gate/identity-headers.ts'
+import { isWithheldName } from '../../lib/gate/withheld.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { GATE_PROXIES } from '../helpers/gate-proxies.ts'
-import { expectRefused, openGatedSite } from '../helpers/gated-site.ts'
+import { expectRefused, openGatedSite, RULES } from '../helpers/gated-site.ts'
 import type { GatedSite } from '../helpers/gated-site.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { PROOF_ROWS } from '../helpers/proof-rows.ts'
 import { expectedOf, PROOFS, SCHEMES, TOKENS } from '../helpers/scheme-cases.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
-const NONCES = { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [Buffer.alloc(32, 7).toString('base64url')] }
+const NONCES = { DPOP_NONCE: 'required' }
+
+const FORGED_ADDRESS = '203.0.113.9'
 
 /** What a client could send to pass for somebody else, or for somewhere else. */
 const FORGED = ['X-Auth-Subject: root', 'X_Auth_Subject: root', 'X-Auth_Subject: root', 'x_auth-subject: root', 'X-AUTH-SCOPE: admin', 'X-Auth-Client: root', 'X-Auth-Issuer: root', 'X-Auth-Statement: root', 'X_Auth_Claim_Role: root',
   'X-Forwarded-Uri: /open/x', 'X-Forwarded-Method: PUT', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example', 'X-Forwarded-Port: 1234', 'X-Forwarded-Prefix: /evil', 'Forwarded: proto=https;host=evil.example',
-  'X-Original-URL: http://a/open/x', 'X-Original-Method: PUT', 'X-Original-Uri: /open/x', 'X-Rewrite-URL: /open/x', 'X-Envoy-Original-Path: /open/x', 'X-Envoy-Auth-Headers-To-Remove: dpop', 'X-HTTP-Method-Override: PUT']
+  'X-Original-URL: http://a/open/x', 'X-Original-Method: PUT', 'X-Original-Uri: /open/x', 'X-Rewrite-URL: /open/x', 'X-Envoy-Original-Path: /open/x', 'X-Envoy-Auth-Headers-To-Remove: dpop', 'X-HTTP-Method-Override: PUT',
+  'X.Auth.Subject: root', 'X-Auth.Subject: root', 'X~Auth~Subject: root', 'X*Auth*Subject: root', 'X.Original.URL: /open/x', 'X_Rewrite_URL: /open/x', 'X-HTTP-Method: PUT', 'X-Method-Override: PUT', 'X_HTTP_Method_Override: PUT', 'Proxy: http://evil.example', 'Client-Cert: :AAAA:', 'X-SSL-Client-Cert: x', 'X-SSL-Client-Verify: SUCCESS', 'X-SSL-Client-S-DN: CN=root', 'X-Forwarded-Client-Cert: Hash=x',
+  'Remote-User: root', 'Remote_User: root', 'X-Remote-User: root', ...['X-Real-IP', 'X-Forwarded-For', 'X.Forwarded.For', 'X_Forwarded_For'].map(name => `${name}: ${FORGED_ADDRESS}`)]
 
 /** Paths that two parties could read in two ways, and requests for another site. */
-const UNCLEAR = ['/open/../api/x', '/open/./x', '/open/%2e%2e/api/x', '/open/%2E./api/x', '/open/..;/api/x', '/open/..%3b/x', '/open%2fx', '/open/..%2fapi/x', '/open/x%5Cy', '/open//x', '//open/x', '/open/\\..\\api', '/open/%00', '/open/%0a', '/open/%ff', '/open/%c0%ae', '/open/%zz', '/open/x%']
+const UNCLEAR = ['/open/../api/x', '/open/./x', '/open/%2e%2e/api/x', '/open/%2E./api/x', '/open/..;/api/x', '/open/..%3b/x', '/open/;', '/open/;/x', '/open/%3b/x', '/open%2fx', '/open/..%2fapi/x', '/open/x%5Cy', '/open//x', '//open/x', '/open/\\..\\api', '/open/%00', '/open/%0a', '/open/%ff', '/open/%c0%ae', '/open/%zz', '/open/x%']
 
-const told = (headers: readonly string[]): Array<[string, string]> => headers.flatMap((name, at) => at % 2 === 0 && isToldName(name) ? [[name.toLowerCase(), headers[at + 1]!] as [string, string]] : []).sort()
+const told = (headers: readonly string[]): Array<[string, string]> => headers.flatMap((name, at) => at % 2 === 0 && isIdentityName(name) ? [[name.toLowerCase(), headers[at + 1]!] as [string, string]] : []).sort()
+/** The headers that arrived and that a client may not write. */
+const steering = (headers: readonly string[]): Array<[string, string]> => headers.flatMap((name, at) => at % 2 === 0 && isWithheldName(name) && !isIdentityName(name) ? [[name.toLowerCase(), headers[at + 1]!] as [string, string]] : [])
 const CALLER = [['x-auth-client', ''], ['x-auth-scope', 'read:orders'], ['x-auth-subject', 'user-1']]
 
 async function tryTables (t: Test, site: GatedSite): Promise<void> {
@@ -43,11 +49,11 @@ async function tryTables (t: Test, site: GatedSite): Promise<void> {
     const [logged, arrived] = [reasons().length, upstream.arrived.length]
     const answer = await send('/api/private', lines)
     if (expected === 'accepted') {
-      t.same([answer.status, answer.headers['www-authenticate'], upstream.arrived.length], [200, undefined, arrived + 1], title)
+      t.strictSame([answer.status, answer.headers['www-authenticate'], upstream.arrived.length], [200, undefined, arrived + 1], title)
       return
     }
     expectRefused(t, site, answer, expected, scheme, title)
-    t.same([reasons().slice(logged), upstream.arrived.length], [[expected], arrived], title)
+    t.strictSame([reasons().slice(logged), upstream.arrived.length], [[expected], arrived], title)
   }
   for (const { check, title, proof, expected } of PROOF_ROWS) await expect(dpopLines(token, proof(bench)), expected, 'DPoP', `${check}: ${title}`)
   const tokens = { unbound: issuer.token(), bound: token, unusable: issuer.token({ cnf: {} }), expired: issuer.token({ cnf: { jkt: client.jkt }, exp: 1 }) }
@@ -98,13 +104,13 @@ async function tryNonces (t: Test, site: GatedSite): Promise<void> {
   const gate = await site.replaceGate(NONCES)
   const first = await send('/api/x', proofLines('/api/x'))
   expectRefused(t, site, first, 'nonce_missing', 'DPoP', 'a nonce is asked for')
-  t.match(first.headers['dpop-nonce'], /^[\w-]{22}$/)
+  t.match(first.headers['dpop-nonce'], /^[\w-]{26}$/)
   t.equal(first.lines.filter(([name]) => name === 'dpop-nonce').length, 1)
   const passed = await send('/api/x', proofLines('/api/x', { claims: { nonce: first.headers['dpop-nonce'] } }))
-  t.same([passed.status, passed.headers['dpop-nonce']], [200, undefined])
-  const older = createNonces([Buffer.alloc(32, 7)]).current(Math.floor(Date.now() / 1000) - 120)
+  t.strictSame([passed.status, passed.headers['dpop-nonce']], [200, undefined])
+  const older = gate.app.guardParts.nonces!.current(Math.floor(Date.now() / 1000) - 120)
   const renewed = await send('/api/x', [...proofLines('/api/x', { claims: { nonce: older } }), 'DPoP-Nonce: forged'])
-  t.match(renewed, { status: 200, headers: { 'dpop-nonce': /^[\w-]{22}$/ } }, 'the newest nonce comes with the answer')
+  t.match(renewed, { status: 200, headers: { 'dpop-nonce': /^[\w-]{26}$/ } }, 'the newest nonce comes with the answer')
 
   const boundTo = async ({ publicKey }: Pick<oauth.CryptoKeyPair, 'publicKey'>): Promise<string> => issuer.token({ cnf: { jkt: await calculateJwkThumbprint(await exportJWK(publicKey)) } })
   const before = gate.reasons().length
@@ -121,7 +127,7 @@ async function tryNonces (t: Test, site: GatedSite): Promise<void> {
   openid.allowInsecureRequests(config)
   const other = await openid.randomDPoPKeyPair('ES256')
   t.equal((await openid.fetchProtectedResource(config, await boundTo(other), new URL(`${url}/api/x`), 'GET', undefined, undefined, { DPoP: openid.getDPoPHandle(config, other) })).status, 200, 'openid-client')
-  t.same(gate.reasons().slice(before), ['nonce_missing', 'nonce_missing'])
+  t.strictSame(gate.reasons().slice(before), ['nonce_missing', 'nonce_missing'])
 }
 
 async function tryHoles (t: Test, site: GatedSite): Promise<void> {
@@ -132,11 +138,16 @@ async function tryHoles (t: Test, site: GatedSite): Promise<void> {
     t.equal((await send(target, lines)).status, 200, title)
     const { target: arrived, rawHeaders, headers } = upstream.arrived.at(-1)!
     t.equal(arrived, target, `${title}: the bytes that came go on`)
-    t.same(told(rawHeaders).filter(([name]) => name !== 'x-auth-issuer' && name !== 'x-auth-statement'), CALLER, `${title}: the caller`)
-    t.same(['authorization', 'dpop'].filter(name => name in headers), [], `${title}: no credentials`)
+    t.strictSame(told(rawHeaders).filter(([name]) => name !== 'x-auth-issuer' && name !== 'x-auth-statement'), CALLER, `${title}: the caller`)
+    t.strictSame(['authorization', 'dpop'].filter(name => name in headers), [], `${title}: no credentials`)
+    const own: Readonly<Record<string, string>> = { 'x-forwarded-proto': 'http', 'x-forwarded-host': host }
+    // Envoy takes an address of the machine for that of a client on loopback.
+    const isOwn = (name: string, value: string): boolean => name === 'x-forwarded-for' ? !value.includes(FORGED_ADDRESS) : own[name] === value
+    t.strictSame(steering(rawHeaders).filter(([name, value]) => !isOwn(name, value)), [], `${title}: nothing that steers`)
   }
   await arrivedWith('all at once', '/api/a%2cb%7e;c%25?allow=anyone&path=/open/x', [...proofLines('/api/a%2Cb~;c%25'), ...FORGED])
-  for (const line of FORGED) await arrivedWith(line, '/api/x', [...proofLines('/api/x'), line])
+  // A few at a time: one may hide what another does.
+  for (let at = 0; at < FORGED.length; at += 4) await arrivedWith(FORGED.slice(at, at + 4).join(), '/api/x', [...proofLines('/api/x'), ...FORGED.slice(at, at + 4)])
   const ofConnection = [...proofLines('/api/x'), 'Connection: X-Auth-Subject, X-Auth-Scope, X-Auth-Client, X-Forwarded-Host, X-Original-URL']
   // Envoy refuses it.
   if (site.proxy.program!.endsWith('envoy')) t.equal((await send('/api/x', ofConnection)).status, 400)
@@ -146,11 +157,11 @@ async function tryHoles (t: Test, site: GatedSite): Promise<void> {
   }
   // nginx cannot take away headers whose names it does not know.
   const claim = await send('/api/x', [...proofLines('/api/x'), 'X-Auth-Claim-Role: root'])
-  if (claim.status === 200) t.same(told(upstream.arrived.at(-1)!.rawHeaders).filter(([name]) => /role/.test(name)), [])
+  if (claim.status === 200) t.strictSame(told(upstream.arrived.at(-1)!.rawHeaders).filter(([name]) => /role/.test(name)), [])
   else t.equal(claim.status, 403)
 
   await send('/open/x', ['X-Auth-Subject: root'])
-  t.same(told(upstream.arrived.at(-1)!.rawHeaders).map(([, value]) => value).join(''), '', 'with anyone, nobody is named')
+  t.strictSame(told(upstream.arrived.at(-1)!.rawHeaders).map(([, value]) => value).join(''), '', 'with anyone, nobody is named')
   const before = upstream.arrived.length
   for (const target of UNCLEAR) t.match(await send(target), { status: /^40[034]$/ }, target)
   const fragment = await send('/open/x#/api')
@@ -167,11 +178,31 @@ async function tryHoles (t: Test, site: GatedSite): Promise<void> {
   ] as const) {
     await sendRaw(url, [...lines.slice(0, 2), 'Connection: close', ...lines.slice(2)])
     const { target, headers } = upstream.arrived.at(-1)!
-    t.same([target, headers['x-auth-subject']], ['/open/x', ''], `${title}: at most what anyone may see`)
+    t.strictSame([target, headers['x-auth-subject']], ['/open/x', ''], `${title}: at most what anyone may see`)
   }
   // The application has a way to answer it.
   const { status } = await sendRaw(url, ['GET /open/x HTTP/1.1', `Host: ${host}`, 'Connection: Upgrade, HTTP2-Settings, close', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__'])
   t.ok(status === 200 || status === 403, `h2c: ${status}`)
+}
+
+/** Hosts that would make the gate judge another path or another authority, each with a twin that differs in nothing else. */
+async function tryHosts (t: Test, site: GatedSite): Promise<void> {
+  const { url, upstream, client, token, proofLines } = site
+  const gate = await site.replaceGate({ GATE: { rules: [...RULES, { path: '/', allow: 'anyone' }], ...site.proxy.grpc && { grpcPort: 0 } } })
+  const { host, port } = new URL(url)
+  const ask = async (asked: string, lines: readonly string[] = []): Promise<number> => (await sendRaw(url, ['GET /api/x HTTP/1.1', `Host: ${asked}`, 'Connection: close', ...lines])).status
+  t.equal(await ask(host), 401, 'the twin')
+  t.equal(await ask(host, proofLines('/api/x')), 200)
+  const [asked, arrived] = [gate.log.filter(({ msg }) => msg === 'request answered').length, upstream.arrived.length]
+  const hostiles = [`${host}?`, `${host}/open/x?`, `${host}/open/x#`, `${host}#`, `${host}/`, `a@${host}`, `${host},${host}`, `${host}\\`, 'evil.example', `evil.example:${port}`, '127.0.0.1', '127.0.0.1:1', `${host}0`, `x.${host}`, '']
+  // At once: Envoy waits for a second before it closes the connection of a request that it has refused itself.
+  await Promise.all(hostiles.flatMap(hostile => [[], dpopLines(token, client.proof({ token, url: `http://${hostile}/api/x` }))].map(async lines => {
+    const status = await ask(hostile, lines)
+    t.ok([400, 421].includes(status), `Host: ${hostile}: ${status}`)
+  })))
+  const elsewhere = await ask('evil.example', dpopLines(token, client.proof({ token, url: 'http://evil.example/api/x' })))
+  t.equal(elsewhere, 421, 'a token and an unused proof for another host')
+  t.strictSame([gate.log.filter(({ msg }) => msg === 'request answered').length, upstream.arrived.length], [asked, arrived], 'the gate is not asked, and the application gets nothing')
 }
 
 async function tryTransport (t: Test, site: GatedSite): Promise<void> {
@@ -191,8 +222,11 @@ async function tryTransport (t: Test, site: GatedSite): Promise<void> {
 
   t.equal((await send('/api/x', [...proofLines('/api/x', { method: 'POST' }), 'Content-Length: 3', '', 'abc'], 'POST')).status, 200)
   t.equal(upstream.arrived.at(-1)!.body.slice(0, 3), 'abc')
-  t.equal((await send('/api/x', [...proofLines('/api/x', { method: 'POST' }), 'Transfer-Encoding: chunked', '', '3', 'abc', '0'], 'POST')).status, 200)
-  t.equal(upstream.arrived.at(-1)!.body, 'abc')
+  const before = upstream.arrived.length
+  const chunked = await send('/api/x', [...proofLines('/api/x', { method: 'POST' }), 'Trailer: X-Auth-Subject', 'Transfer-Encoding: chunked', '', '3', 'abc', '0', 'X-Auth-Subject: root', 'X_Auth_Scope: admin'], 'POST')
+  const { takesChunks } = site.proxy
+  t.strictSame([chunked.status, upstream.arrived.length - before], takesChunks ? [200, 1] : [411, 0], 'chunks')
+  if (takesChunks) t.hasStrict(upstream.arrived.at(-1), { body: 'abc', trailers: [] }, 'without their trailers')
 
   const [size, asked] = [100 * 1024 * 1024, relay.bytes]
   const request = httpRequest(`${url}/api/upload`, { method: 'POST', agent: false, headers: { authorization: `Bearer ${issuer.token()}`, 'content-length': size } })
@@ -203,7 +237,7 @@ async function tryTransport (t: Test, site: GatedSite): Promise<void> {
   const [response] = await answered
   let text = ''
   for await (const part of response) text += part
-  t.same([response.statusCode, text], [200, String(size)], 'a body of 100 MiB')
+  t.strictSame([response.statusCode, text], [200, String(size)], 'a body of 100 MiB')
   t.ok(relay.bytes - asked < 10_000, 'and none of it came to the gate')
 
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
@@ -224,6 +258,74 @@ async function tryTransport (t: Test, site: GatedSite): Promise<void> {
   refused.destroy()
 }
 
+const MESSAGE_RULES = [
+  { path: '/mcp', mcp: { methods: ['tools/list'] }, scope: 'use' },
+  { path: '/mcp', mcp: { tools: ['read_*'] }, scope: 'read' },
+  { path: '/mcp', mcp: { tools: ['delete_order'] }, scope: 'delete' },
+  { path: '/other', mcp: { tools: ['read_*'] }, scope: 'read' },
+  { path: '/mcp', methods: ['GET'] }
+]
+
+/** Rules that the body decides. Only Envoy sends it. */
+async function tryMessages (t: Test, site: GatedSite): Promise<void> {
+  const { upstream, issuer, send, proofLines, client } = site
+  await site.replaceGate({ GATE: { rules: MESSAGE_RULES, ...site.proxy.grpc && { grpcPort: 0 } } })
+  const isEnvoy = site.proxy.program!.endsWith('envoy')
+  const bearer = (scope: string): string[] => bearerLines(issuer.token({ scope }))
+  const call = (name: string): string => JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } })
+  const sized = (size: number): string => `{"method":"tools/list","params":{"x":"${'x'.repeat(size - 41)}"}}`
+  const post = async (path: string, body: string, lines: readonly string[]): Promise<number> => {
+    const before = upstream.arrived.length
+    const { status } = await send(path, ['Content-Type: application/json', `Content-Length: ${body.length}`, ...lines, '', body], 'POST')
+    t.strictSame(upstream.arrived.slice(before).map(({ body }) => body), status === 200 ? [body] : [], 'only what passes goes on, as it came')
+    return status
+  }
+  const [user, reader] = [bearer('use read'), bearer('read')]
+  const rows: Array<[title: string, envoy: number, body: string, lines: string[], path?: string]> = [
+    ['a tool that may be called', 200, call('read_a'), reader],
+    ['with a query', 200, call('read_a'), reader, '/mcp?tool=delete_order'],
+    ['a tool without its scope', 403, call('delete_order'), user],
+    ['a tool without a rule', 403, call('drop'), user],
+    ['a stranger', 401, call('read_a'), []],
+    ['a batch', 200, `[${call('read_a')},${sized(100)}]`, user],
+    ['a batch with a tool that may not be called', 403, `[${call('read_a')},${call('delete_order')}]`, user],
+    ['two spellings', 403, '{"method":"tools/call","params":{"name":"read_a","n\\u0061me":"delete_order"}}', user],
+    ['a name that is no UTF-8', 403, '{"method":"tools/call","params":{"name":"read_\xff"}}', user],
+    ['a member that is no UTF-8', 403, '{"method":"tools/call","params":{"name":"read_a","na\xffme":"delete_order"}}', user],
+    ['UTF-16', 403, Buffer.from(call('read_a'), 'utf16le').toString('latin1'), user],
+    ['a byte order mark', 403, `\xef\xbb\xbf${call('read_a')}`, user],
+    ['what follows', 403, `${call('read_a')}${call('delete_order')}`, user],
+    ['as large as it may be', 200, sized(1024 * 1024), user],
+    ['too large', 413, sized(1024 * 1024 + 1), user],
+    ['a body that the client calls whole', 200, call('read_a'), [...reader, 'X-Envoy-Auth-Partial-Body: true']],
+    ['a header that says another tool', 403, call('read_a'), [...user, 'Mcp-Name: delete_order']],
+    ['headers that say the same', 200, call('read_a'), [...reader, 'Mcp-Method: tools/call', 'Mcp-Name: read_a']],
+    ['two content types', 403, call('read_a'), [...reader, 'Content-Type: text/plain']],
+    ['a content coding', 403, call('read_a'), [...reader, 'Content-Encoding: gzip']],
+    ['no body', 403, '', [...reader, 'X-Envoy-Auth-Partial-Body: false']],
+    ['the path in another spelling, for which Envoy sends no body', 403, call('read_a'), reader, '/%6dcp'],
+    ['a path for which Envoy sends no body', 403, call('read_a'), [...reader, 'X-Envoy-Auth-Partial-Body: false'], '/other']
+  ]
+  for (const [title, expected, body, lines, path = '/mcp'] of rows) {
+    const status = await post(path, body, lines)
+    if (isEnvoy) t.equal(status, expected, title)
+    else t.match(String(status), /^4(00|03|13)$/, title)
+  }
+  t.equal((await send('/mcp', user)).status, 200, 'another method is judged by the path')
+  if (!isEnvoy) return
+  const text = call('read_a')
+  const chunked = [...text].flatMap(character => ['1', character])
+  t.equal((await send('/mcp', [...reader, 'Content-Type: application/json', 'Transfer-Encoding: chunked', '', ...chunked, '0', ''], 'POST')).status, 200, 'in chunks')
+  t.equal(upstream.arrived.at(-1)!.body, text)
+  const bound = issuer.token({ scope: 'read', cnf: { jkt: client.jkt } })
+  const proved = (): string[] => dpopLines(bound, client.proof({ token: bound, url: `${site.url}/mcp`, method: 'POST' }))
+  const lines = proved()
+  t.strictSame([await post('/mcp', text, lines), await post('/mcp', text, lines), await post('/mcp', text, proved())], [200, 401, 200], 'a proof is used once')
+  t.equal(await post('/mcp', text, proofLines('/mcp', { method: 'POST' })), 403, 'without the scope')
+  const refused = await send('/mcp', [...bearer('use'), 'Content-Type: application/json', `Content-Length: ${text.length}`, '', text], 'POST')
+  t.match(refused.headers['www-authenticate'], /error="insufficient_scope".*scope="read"/, 'the client learns what to ask for')
+}
+
 for (const proxy of GATE_PROXIES) {
   t.test(`Behind ${proxy.name} the guard's answers reach the client, and its words the application.`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
     const site = await openGatedSite(t, proxy)
@@ -236,6 +338,8 @@ for (const proxy of GATE_PROXIES) {
     await t.test('Other refusals, each beside its twin', t => tryRefusals(t, site))
     await t.test('Nonces, also with the libraries of clients', t => tryNonces(t, site))
     await t.test('The holes of others', t => tryHoles(t, site))
+    await t.test('Hosts that would move the border between host and path', t => tryHosts(t, site))
+    await t.test('Messages that the body decides', t => tryMessages(t, site))
     await t.test('TLS, bodies and WebSockets', t => tryTransport(t, site))
   })
 }

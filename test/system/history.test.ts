@@ -81,8 +81,8 @@ async function check (t: Test, args: string[], keepsRecords: boolean): Promise<v
   const claims = recorder.operations.filter(operation => operation.kind === 'claim')
   const counted = (outcome: Claim['outcome']): number => claims.filter(claim => claim.outcome === outcome).length
   t.comment(`seed ${SEED}: ${claims.length} claims, ${counted('first')} first, ${counted('seen')} seen, ${counted('unknown')} refused; ${JSON.stringify(Object.fromEntries(happened))}`)
-  t.same(findViolations(recorder.operations), [])
-  t.same([...happened.keys()], Object.keys(TROUBLES), 'there was trouble of each kind')
+  t.strictSame(findViolations(recorder.operations), [])
+  t.strictSame([...happened.keys()], Object.keys(TROUBLES), 'there was trouble of each kind')
   for (const outcome of ['first', 'seen', 'unknown'] as const) t.ok(counted(outcome) > 10, outcome)
   if (keepsRecords) return
   const withoutLosses = recorder.operations.filter(({ kind }) => kind === 'claim')

@@ -11,6 +11,7 @@ import t from 'tap'
 import { readBlocks, root } from '../helpers/documents.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { compilePackage, judgePackage } from '../helpers/package-contents.ts'
+import { NODE10_APP, TYPED_APPS } from '../helpers/typed-apps.ts'
 
 /** The packages as others get them: packed here, installed in folders outside the repository from npm, and used as docs/plugin.md says. */
 
@@ -59,10 +60,15 @@ function sharing (name: string, type: 'module' | 'commonjs', files: Readonly<Rec
 /** What the projects develop with: several compilers in one folder, and all of it by one run of npm. */
 const TOOLS = {
   ...Object.fromEntries(['6.0', '5.9', '5.4'].map(version => [`typescript-${version}`, `npm:typescript@${version}`])),
-  '@types/node': '20',
+  // Of the range that each version of vitest asks for.
+  '@types/node': '22',
   publint: '*',
   '@arethetypeswrong/cli': '*',
-  vitest: '*'
+  vitest: '*',
+  pino: '*',
+  typebox: '*',
+  '@fastify/type-provider-typebox': '*',
+  '@fastify/type-provider-json-schema-to-ts': '*'
 }
 const compile = (cwd: string, version: string, ...args: string[]) => expectSuccess(cwd, process.execPath, [`node_modules/typescript-${version}/bin/tsc`, ...args])
 
@@ -107,7 +113,7 @@ t.test('Both packages can be packed, and hold what they need and no more.', asyn
     tarballs[name] = join(folder, readdirSync(folder).find(file => file.startsWith(`${name}-0`))!)
     const files = (await expectSuccess(folder, 'tar', ['tzf', tarballs[name]!])).trim().split('\n')
     for (const file of ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md']) t.ok(files.includes(`package/${file}`), `${name}: ${file}`)
-    t.same(files.filter(file => /\/(?:test|bench|dev)\/|(?<!\.d)\.ts$|node_modules|\.env/.test(file)), [], name)
+    t.strictSame(files.filter(file => /\/(?:test|bench|dev)\/|(?<!\.d)\.ts$|node_modules|\.env/.test(file)), [], name)
   }
 })
 
@@ -118,13 +124,13 @@ t.test('Each file of the packages is a file of the repository, or what the compi
     await expectSuccess(folder, 'tar', ['xzf', tarballs[name]!, '--strip-components', '1', '-C', unpacked])
     const judge = (files: ReadonlyMap<string, string>) => judgePackage(unpacked, `packages/${name}`, files)
     const made = compilePackage(`packages/${name}`, join(folder, `compiled-${name}`))
-    t.same(judge(made), [], name)
-    t.same([...made.keys()].filter(file => !existsSync(join(unpacked, 'dist', file))), [], `${name}: and nothing is left out`)
+    t.strictSame(judge(made), [], name)
+    t.strictSame([...made.keys()].filter(file => !existsSync(join(unpacked, 'dist', file))), [], `${name}: and nothing is left out`)
 
     const [first] = made.keys()
-    t.same(judge(new Map([...made, [first!, `${made.get(first!)} `]])), [{ file: `dist/${first}`, fault: 'not what the compiler makes' }], 'the twin: one byte more is found')
+    t.strictSame(judge(new Map([...made, [first!, `${made.get(first!)} `]])), [{ file: `dist/${first}`, fault: 'not what the compiler makes' }], 'the twin: one byte more is found')
     made.delete(first!)
-    t.same(judge(made), [{ file: `dist/${first}`, fault: 'no source' }], 'and so is a file from nowhere')
+    t.strictSame(judge(made), [{ file: `dist/${first}`, fault: 'no source' }], 'and so is a file from nowhere')
   }
 })
 
@@ -137,7 +143,7 @@ t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', a
   t.comment(`holdfast brings ${brought} packages beside the ${own} of fastify`)
   t.ok(brought <= 60, `${brought} packages`)
   await compile(cwd, '6.0')
-  t.match(await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js']), /pass 1\b/)
+  t.match(await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js', 'out/issuers.test.js']), /pass 2\b/)
   t.ok(ownModulesOf(join(cwd, 'node_modules/holdfast/dist/packages/holdfast/index.js')).size <= 3, 'an app waits for few files at its start')
   const script = "import { app } from './out/server.js'; const url = await app.listen({ port: 0 }); const answer = await fetch(url + '/orders'); console.log(answer.status, answer.headers.get('www-authenticate')); await app.close()"
   t.match(await expectSuccess(cwd, process.execPath, ['--input-type=module', '-e', script]), /^401 Bearer/m)
@@ -151,6 +157,46 @@ t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', a
   t.match(await run(cwd, process.execPath, ['--input-type=module', '-e', withoutRedis]), { code: 1, output: /the package ioredis is not installed: npm i ioredis/ })
 
   for (const version of ['5.4', '5.9']) await compile(cwd, version, '--noEmit')
+})
+
+t.test('The types live with what is in the apps of others.', async t => {
+  for (const [index, [name, files]] of Object.entries(TYPED_APPS).entries()) {
+    const cwd = sharing(`typed-${index}`, 'module', { ...files, 'tsconfig.json': TSCONFIG })
+    const { code, output } = await run(cwd, process.execPath, ['node_modules/typescript-6.0/bin/tsc', '--noEmit'])
+    t.equal(code, 0, code === 0 ? name : `${name}\n${output}`)
+  }
+})
+
+t.test('A compiler that finds packages as Node 10 did finds all of this one.', async t => {
+  const tsconfig = JSON.stringify({ compilerOptions: { strict: true, skipLibCheck: false, module: 'commonjs', moduleResolution: 'node10', esModuleInterop: true, target: 'es2022', types: ['node'], rootDir: '.', outDir: 'out' }, include: ['*.ts'] })
+  const cwd = sharing('node10', 'commonjs', { ...NODE10_APP, 'tsconfig.json': tsconfig })
+  for (const version of ['5.4', '5.9']) await compile(cwd, version)
+  t.equal(await expectSuccess(cwd, process.execPath, ['out/orders.test.js']), 'user-1 function Refusal\n')
+})
+
+t.test('It is installed beside what apps have, and runs with the oldest Fastify 5 and the newest.', async t => {
+  const script = `
+const Fastify = require('fastify')
+const { createTestIssuer } = require('holdfast/testing')
+async function main () {
+  const idp = await createTestIssuer()
+  const app = Fastify()
+  await app.register(require('holdfast'), { ...idp.options, dpop: { nonce: 'required' } })
+  app.get('/hook', { onRequest: app.requireScope('a') }, request => request.user.sub)
+  app.get('/inside', async request => { await request.requireScope('a'); return request.auth.scheme })
+  const client = await idp.dpopClient({ scope: 'a' })
+  const told = []
+  for (const url of ['/hook', '/inside']) told.push((await client.inject(app, url)).body, (await client.replay(app, url)).statusCode, (await client.stolen(app, url)).statusCode, (await app.inject(url)).statusCode)
+  console.log(app.version, ...told)
+}
+main()
+`
+  for (const version of ['5.0.0', '~5.8.0', '5']) {
+    const cwd = consumer(`fastify-${version.replace(/\W/g, '')}`, 'commonjs', { 'run.js': script })
+    await install(cwd, `fastify@${version}`, 'ioredis@5', 'prom-client@14', '@fastify/swagger@8')
+    await install(cwd, tarballs['holdfast']!)
+    t.match(await expectSuccess(cwd, process.execPath, ['run.js']), /^5\.\d+\.\d+ user-1 401 401 401 DPoP 401 401 401$/m, version)
+  }
 })
 
 t.test('The test of the guide also runs in vitest.', async t => {
@@ -183,7 +229,7 @@ main()
   t.match(await expectSuccess(cwd, process.execPath, ['plain.js']), /^user-1 401$/m)
   for (const version of ['6.0', '5.9']) {
     await compile(cwd, version)
-    t.match(await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js']), /pass 1\b/)
+    t.match(await expectSuccess(cwd, process.execPath, ['--test', 'out/orders.test.js', 'out/issuers.test.js']), /pass 2\b/)
   }
   const fastify4 = consumer('fastify4', 'commonjs', { 'old.js': "require('fastify')().register(require('holdfast'), { idp: { domain: 'tenant.example', audience: 'x' } }).ready(error => { console.log(error.message) })" })
   await install(fastify4, '--force', tarballs['holdfast']!, 'fastify@4')
@@ -200,7 +246,7 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   t.match(await expectSuccess(empty, holdfast, ['--version']), /^\d+\.\d+\.\d+\n$/)
   t.match(await expectSuccess(empty, holdfast, ['start', '--help']), /--port NUMBER/)
   t.match(await expectSuccess(empty, holdfast, ['--help']), /holdfast start /)
-  for (const tool of ['gate', 'call', 'explain', 'check']) t.match(await expectSuccess(empty, holdfast, [tool, '--help']), new RegExp(`\\n  holdfast ${tool}\\b`))
+  for (const tool of ['gate', 'call', 'revoke', 'explain', 'check']) t.match(await expectSuccess(empty, holdfast, [tool, '--help']), new RegExp(`\\n  holdfast ${tool}\\b`))
   t.match(await run(empty, holdfast, ['gate']), { code: 1, output: /Which service is to be guarded\? Say --upstream URL/ })
   t.match(await run(empty, holdfast, ['strat']), { code: 1, output: /There is no tool strat; did you mean start\?/ })
   t.match(await run(empty, holdfast, ['start', '--prt', '1']), { code: 1, output: /There is no option --prt; did you mean --port\?/ })
@@ -216,7 +262,7 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   const call = ['call', 'GET', '/api/private', '--url', `http://localhost:${port}`]
   t.match(await run(empty, holdfast, call, { CALL_TOKEN: issuer.token() }), { code: 0, output: /200 OK/ })
   t.match(await run(empty, holdfast, call, { CALL_TOKEN: issuer.token({ exp: 1 }) }), { code: 1, output: /token_expired/ })
-  t.match(await run(empty, holdfast, ['explain', issuer.token()], settings), { code: 0 })
+  t.hasStrict(await run(empty, holdfast, ['explain', issuer.token()], settings), { code: 0 })
   t.match(await run(empty, holdfast, ['explain', issuer.token({ exp: 1 })], settings), { code: 1, output: /token_expired/ })
   t.match(await run(empty, holdfast, ['check'], { ...settings, PUBLIC_URL: 'https://api.example' }), { code: 0, output: /All is well/ })
   t.match(await run(empty, holdfast, ['check'], { ...settings, IDP_ISSUER: `${issuer.url}none/` }), { code: 1, output: /wrong/ })
@@ -232,12 +278,12 @@ t.test('The command runs the service in an empty folder, with two settings, and 
   await new Promise<void>(resolve => gate.stdout.on('data', chunk => { if (String(chunk).includes('Server listening')) resolve() }))
   t.equal((await fetch(`http://localhost:${port}/orders/7`)).status, 401)
   const passed = await fetch(`http://localhost:${port}/orders/7`, { method: 'DELETE', headers: { authorization: `Bearer ${issuer.token()}` } })
-  t.same([passed.status, await passed.text()], [200, 'DELETE /orders/7 user-1'])
+  t.strictSame([passed.status, await passed.text()], [200, 'DELETE /orders/7 user-1'])
   t.match(await run(empty, holdfast, ['gate', '--upstream', to, '--explain', 'GET', '/orders/7']), { code: 0, output: /The rule for an upstream without rules holds/ })
   gate.kill('SIGTERM')
   t.equal(await gateEnded, 0)
 
-  const whole = consumer('service', 'module', { 'use.js': "import Fastify from 'fastify'; import service from 'holdfast/service'; import { createTestIssuer } from 'holdfast/testing'; const idp = await createTestIssuer(); const app = Fastify(); await app.register(service, idp.options); const client = await idp.dpopClient({ scope: 'admin' }); console.log((await client.inject(app, '/api/admin')).statusCode); await app.close(); const { SettingsError } = await import('holdfast'); await Fastify().register(service, {}).then(() => {}, error => console.log(error instanceof SettingsError)); const gate = Fastify(); await gate.register(service, { ...idp.options, gate: { rules: [{ path: '/open', allow: 'anyone' }] } }); console.log((await gate.inject('/verify/forwarded')).statusCode); await gate.close()" })
+  const whole = consumer('service', 'module', { 'use.js': "import Fastify from 'fastify'; import service from 'holdfast/service'; import { createTestIssuer } from 'holdfast/testing'; const idp = await createTestIssuer(); const app = Fastify(); await app.register(service, idp.options); const client = await idp.dpopClient({ scope: 'read:messages' }); console.log((await client.inject(app, '/api/private-scoped')).statusCode); await app.close(); const { SettingsError } = await import('holdfast'); await Fastify().register(service, {}).then(() => {}, error => console.log(error instanceof SettingsError)); const gate = Fastify(); await gate.register(service, { ...idp.options, gate: { rules: [{ path: '/open', allow: 'anyone' }] } }); console.log((await gate.inject('/verify/forwarded')).statusCode); await gate.close()" })
   await install(whole, tarballs['holdfast']!, 'fastify', '@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client')
   t.match(await expectSuccess(whole, process.execPath, ['use.js']), /^200\ntrue\n403$/m)
 })

@@ -10,6 +10,7 @@ import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { patientSurroundings } from '../helpers/patient-surroundings.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
 import type { RedisServer } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
 
 const idOf = (name: string | number): string => hash('sha256', String(name), 'binary')
 
@@ -17,13 +18,6 @@ function record (store: ReplayStore, name: string | number): Promise<string> {
   return new Promise(resolve => store.record(idOf(name), 'jkt', Date.now() / 1000 + 330, (refusal, first) => {
     resolve(refusal ? (refusal as Refusal).reason : first ? 'first' : 'seen')
   }))
-}
-
-async function until (what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  for (let left = 1500; !await isTrue(); left--) {
-    if (left === 0) throw new Error(`never happened: ${what}`)
-    await delay(10)
-  }
 }
 
 async function open (t: Test, url: string): Promise<{ store: ReplayStore, changes: string[] }> {
@@ -76,7 +70,7 @@ t.test('a server that is stopped in its tracks is refused, and used again when i
   const { store } = await openReady(t, server)
   server.signal('SIGSTOP')
   t.strictSame(await Promise.all([record(store, 'a'), record(store, 'b')]), ['replay_unavailable', 'replay_unavailable'])
-  t.match(store.state(), { ready: false, reason: 'timeout' })
+  t.hasStrict(store.state(), { ready: false, reason: 'timeout' })
   await delay(1000)
   t.equal(await record(store, 'c'), 'replay_unavailable')
   server.signal('SIGCONT')
@@ -91,7 +85,7 @@ t.test('a server that is full and may not evict refuses, and nothing is accepted
   await fill(server)
   let accepted = 0
   while (await record(store, accepted) === 'first') accepted++
-  t.match(store.state(), { ready: false, reason: 'oom', refused: 1 })
+  t.hasStrict(store.state(), { ready: false, reason: 'oom', refused: 1 })
   await server.command('DEL', 'ballast:50000:0', 'ballast:50000:1')
   await until('it has room again', isReady(store))
   const again = await Promise.all(Array.from({ length: accepted + 1 }, (_, n) => record(store, n)))
@@ -102,7 +96,7 @@ t.test('a server that would evict is not used until it would not', { skip: skipR
   const server = await startRedis(t, ['--maxmemory', '100mb', '--maxmemory-policy', 'volatile-ttl'])
   const { store } = await open(t, `redis://127.0.0.1:${server.port}`)
   t.equal(await record(store, 'a'), 'replay_unavailable')
-  t.match(store.state(), { ready: false, reason: 'evicts' })
+  t.hasStrict(store.state(), { ready: false, reason: 'evicts' })
   await server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
   await until('it is used', isReady(store))
   t.equal(await record(store, 'a'), 'first')
@@ -120,7 +114,7 @@ t.test('a server that begins to evict on a standing connection is not used until
     let n = 0
     await server.command('CONFIG', 'SET', ...begin)
     await until(`${title} is noticed under load`, async () => await record(store, `b${n++}`) === 'replay_unavailable')
-    t.match(store.state(), { ready: false, reason: 'evicts' }, title)
+    t.hasStrict(store.state(), { ready: false, reason: 'evicts' }, title)
     await server.command('CONFIG', 'SET', ...end)
     await until(`${title} is taken back`, isReady(store))
     t.equal(await record(store, 'a'), 'seen', title)
@@ -138,7 +132,7 @@ t.test('a server that does not say whether it evicts is used, and readiness tell
     const { store, changes } = await open(t, url)
     await until('it is ready', isReady(store))
     t.equal(await record(store, url), 'first')
-    t.match(store.state(), { ready: true, reason: 'policy_unknown' })
+    t.hasStrict(store.state(), { ready: true, reason: 'policy_unknown' })
     t.strictSame(changes, ['policy_unknown', 'available'])
   }
   const { store } = await open(t, `redis://mute:staple@127.0.0.1:${server.port}`)
@@ -155,7 +149,7 @@ t.test('a server that becomes a replica is refused until it is a master', { skip
   const { store } = await openReady(t, server)
   await server.command('REPLICAOF', '127.0.0.1', String(master.port))
   t.equal(await record(store, 'a'), 'replay_unavailable')
-  t.match(store.state(), { ready: false, reason: 'readonly' })
+  t.hasStrict(store.state(), { ready: false, reason: 'readonly' })
   await server.command('REPLICAOF', 'NO', 'ONE')
   await until('it takes writes', isReady(store))
   t.equal(await record(store, 'a'), 'first')
@@ -238,7 +232,7 @@ t.test('a cluster of which one node evicts is not used, whichever it is', { skip
 t.test('a replica of a cluster that is promoted and evicts is found out', { skip: skipRedis }, async (t) => {
   const nodes = await startCluster(t)
   const replica = await startClusterNode(t, ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
-  await replica.command('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port))
+  await replica.command('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port), String(nodes[0]!.busPort))
   const id = await nodes[2]!.command('CLUSTER', 'MYID')
   await until('it is a replica', () => replica.command('CLUSTER', 'REPLICATE', id).then(() => true, () => false))
   const { store } = await open(t, `redis://127.0.0.1:${nodes[0]!.port}?cluster=true`)
@@ -309,16 +303,21 @@ async function isMaster (server: RedisServer): Promise<boolean> {
   return server.command('SET', 'x', '1').then(() => true, () => false)
 }
 
-function startClusterNode (t: Test, args: string[] = []): Promise<RedisServer> {
-  return startRedis(t, ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--cluster-require-full-coverage', 'no', ...args])
+interface ClusterNode extends RedisServer { readonly busPort: number }
+
+/** Its second port is chosen too: the usual one, 10,000 above the first, may be that of an outgoing connection. */
+async function startClusterNode (t: Test, args: string[] = []): Promise<ClusterNode> {
+  const busPort = await freePort()
+  const node = await startRedis(t, ['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--cluster-node-timeout', '2000', '--cluster-require-full-coverage', 'no', ...args])
+  return { ...node, busPort }
 }
 
 /** Three masters, each with a third of the slots. */
-async function startCluster (t: Test): Promise<RedisServer[]> {
+async function startCluster (t: Test): Promise<ClusterNode[]> {
   const nodes = await Promise.all([0, 1, 2].map(() => startClusterNode(t)))
   const shares = [['0', '5461'], ['5462', '10922'], ['10923', '16383']] as const
   for (const [n, node] of nodes.entries()) await node.command('CLUSTER', 'ADDSLOTSRANGE', ...shares[n]!)
-  for (const node of nodes.slice(1)) await node.command('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port))
+  for (const node of nodes.slice(1)) await node.command('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port), String(nodes[0]!.busPort))
   const isWhole = async (): Promise<boolean> => (await Promise.all(nodes.map(node => node.command('SET', 'x', '1').then(() => true, (error: Error) => error.message.includes('MOVED'))))).every(Boolean)
   await until('the cluster is whole', isWhole)
   return nodes

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Refusal, RefusalReason } from '../../lib/refusal.ts'
-import type { Scheme } from '../../lib/scheme.ts'
+import type { AuthScheme } from '../../lib/scheme.ts'
 import type { AccessTokenClaims, GuardHook, RequestAuth, Requirement } from '../../plugins/auth.ts'
 
 /** What a user of the plugin sees of its types. Nothing here runs: `npx tsc` judges it. */
@@ -23,7 +23,7 @@ export function theCaller (request: FastifyRequest): void {
   // @ts-expect-error an optional guard, or none, leaves it null
   request.auth.scheme.toString()
   if (request.auth) {
-    holds<Equal<typeof request.auth.scheme, Scheme>>()
+    holds<Equal<typeof request.auth.scheme, AuthScheme>>()
     holds<Equal<typeof request.auth.scopes, readonly string[]>>()
     holds<Equal<typeof request.auth.jkt, string | undefined>>()
     holds<Equal<typeof request.auth.issuer, string>>()
@@ -35,6 +35,24 @@ export function theCaller (request: FastifyRequest): void {
   }
   // @ts-expect-error nor another name
   request.user.sub = 'other'
+}
+
+/** An app may keep an @fastify/jwt of its own: what it signs is its own affair. */
+export function theOwnTokens (app: FastifyInstance): void {
+  app.jwt.sign({ hello: 1 })
+  app.jwt.sign('a text')
+}
+
+export function theRegisteredClaims ({ user }: FastifyRequest): void {
+  holds<Equal<typeof user.client_id, string | undefined>>()
+  holds<Equal<typeof user.jti, string | undefined>>()
+  holds<Equal<typeof user.auth_time, number | undefined>>()
+  holds<Equal<typeof user.acr, string | undefined>>()
+  holds<Equal<typeof user.amr, readonly string[] | undefined>>()
+  holds<Equal<typeof user.groups, unknown>>()
+  holds<Equal<typeof user.roles, unknown>>()
+  holds<Equal<typeof user.entitlements, unknown>>()
+  holds<Equal<typeof user.authorization_details, unknown>>()
 }
 
 export function theGuards (app: FastifyInstance): void {

@@ -34,8 +34,11 @@ const SILENCE_MS = 500
 const LONGEST_RETRY_MS = 500
 const READONLY_RECONNECT_MS = 1000
 
-/** Opens a link with ioredis. Returns while the connection is still being made. */
-export function openRedisLink (target: RedisTarget, listeners: LinkListeners, nowMs: () => number): RedisLink {
+/**
+ * Opens a connection that repairs itself, with ioredis. Returns while the connection is still being made.
+ * @returns the client, and what closes it for good
+ */
+export function openRedisClient (target: RedisTarget, listeners: LinkListeners, nowMs: () => number): { readonly client: Redis | Cluster, readonly close: () => void } {
   const client = target.cluster
     ? new Cluster([...target.hosts], clusterOptions(target))
     : new Redis(target.sentinel ? sentinelOptions(target, nowMs) : serverOptions(target, nowMs))
@@ -54,7 +57,19 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, no
     if (closed) return
     restart = setTimeout(() => { client.connect().catch(listeners.error) }, LONGEST_RETRY_MS).unref()
   })
+  return {
+    client,
+    close () {
+      closed = true
+      clearTimeout(restart)
+      client.disconnect()
+    }
+  }
+}
 
+/** Opens a link of the replay store. Returns while the connection is still being made. */
+export function openRedisLink (target: RedisTarget, listeners: LinkListeners, nowMs: () => number): RedisLink {
+  const { client, close } = openRedisClient(target, listeners, nowMs)
   const uncork = (stream: Redis['stream']): void => stream.uncork()
 
   return {
@@ -74,11 +89,7 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, no
         server.sendCommand(new Command('info', ['memory'], { replyEncoding: 'utf8' }, (error, info) => resolve({ error, info })))
       }))).then(done)
     },
-    close () {
-      closed = true
-      clearTimeout(restart)
-      client.disconnect()
-    }
+    close
   }
 }
 

@@ -4,17 +4,21 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { ALGORITHMS, encodeDer, isSameAlg, verifySignature, JWS_ALGS } from '../../../lib/jose/signature.ts'
 import type { JwsAlg } from '../../../lib/jose/signature.ts'
-import { createClientKeys } from '../../../lib/dpop/client-keys.ts'
+import { createClientKeys, parseProofJwk } from '../../../lib/dpop/client-keys.ts'
 import type { ClientKeys } from '../../../lib/dpop/client-keys.ts'
-import { importPublicJwk, parsePublicJwk, thumbprint } from '../../../lib/jose/public-key.ts'
+import { importPublicJwk, isVerifiable, thumbprint } from '../../../lib/jose/public-key.ts'
+import type { PublicJwk } from '../../../lib/jose/public-key.ts'
 import { decodeJsonObject, isCanonicalBase64url, isMediaType, splitCompactJws } from '../../../lib/jose/jws.ts'
-import { createNonces } from '../../../lib/dpop/nonces.ts'
+import { createNonces, processOfNonce } from '../../../lib/dpop/nonces.ts'
+import type { Nonces } from '../../../lib/dpop/nonces.ts'
 import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, verifyProof } from '../../../lib/dpop/proof.ts'
 import type { PresentedProof, ProofPolicy } from '../../../lib/dpop/proof.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
 import { usableKey } from '../../../lib/provider/key-set.ts'
 import { createOffStore } from '../../../lib/replay/create-store.ts'
 import { createDpopClient } from '../../helpers/dpop-client.ts'
+
+const importProofKey = (jwk: PublicJwk) => createClientKeys(JWS_ALGS, { nowMs: () => 0 }).keyOf({ algorithm: ALGORITHMS.ES256, jwk, jkt: thumbprint(jwk) })
 
 // RFC 9449 section 7.1: the request for a protected resource, and section 6.1: the thumbprint that its token holds.
 const EXAMPLE = {
@@ -64,7 +68,7 @@ t.test('The complete example of RFC 9449 section 7.1 passes, and each change of 
 })
 
 t.test('Each check of a proof has a name of its own', async t => {
-  t.same([...CHECKS_BEFORE_SIGNATURE, ...CHECKS_AFTER_SIGNATURE].map(({ name }) => name), ['form', 'header', 'claims', 'htm', 'htu', 'iat', 'ath', 'jkt', 'nonce', 'iat-beside-nonce'])
+  t.strictSame([...CHECKS_BEFORE_SIGNATURE, ...CHECKS_AFTER_SIGNATURE].map(({ name }) => name), ['form', 'header', 'claims', 'htm', 'htu', 'iat', 'ath', 'jkt', 'nonce', 'iat-beside-nonce'])
 })
 
 t.test('The times of a proof count to the second, at both ends', async t => {
@@ -81,19 +85,19 @@ t.test('The times of a proof count to the second, at both ends', async t => {
     }
   }
   t.equal(check({ nbf: NOW + 30 }), 'accepted')
-  t.same(check({ nbf: NOW + 30.5 }), ['proof_not_yet_valid', { expected: `nbf up to ${NOW + 30}`, found: NOW + 30.5 }])
+  t.strictSame(check({ nbf: NOW + 30.5 }), ['proof_not_yet_valid', { expected: `nbf up to ${NOW + 30}`, found: NOW + 30.5 }])
   t.equal(check({ exp: NOW - 29 }), 'accepted')
   t.equal(check({ exp: NOW - 29.5 }), 'accepted')
-  t.same(check({ exp: NOW - 30 }, NOW + 0.5), ['proof_expired', { expected: `exp after ${NOW - 30}`, found: NOW - 30 }])
-  t.match(check({ exp: NOW - 30 }), ['proof_expired'])
+  t.strictSame(check({ exp: NOW - 30 }, NOW + 0.5), ['proof_expired', { expected: `exp after ${NOW - 30}`, found: NOW - 30 }])
+  t.hasStrict(check({ exp: NOW - 30 }), ['proof_expired'])
   for (const name of ['exp', 'nbf']) {
-    for (const value of ['soon', null, [NOW], true]) t.match(check({ [name]: value }), ['proof_claim_invalid'], `${name}: ${value}`)
+    for (const value of ['soon', null, [NOW], true]) t.hasStrict(check({ [name]: value }), ['proof_claim_invalid'], `${name}: ${value}`)
   }
 })
 
 t.test('A segment is canonical base64url of a JSON object in UTF-8', async t => {
   const segment = (bytes: string | Buffer): string => Buffer.from(bytes).toString('base64url')
-  t.same(decodeJsonObject(segment('{"a":"ü"}')), { a: 'ü' })
+  t.strictSame(decodeJsonObject(segment('{"a":"ü"}')), { a: 'ü' })
   for (const bytes of [Buffer.from('{"a":"\xff"}', 'latin1'), '[]', 'null', '1', '{', '']) t.equal(decodeJsonObject(segment(bytes)), undefined, String(bytes))
 
   for (const text of ['AA', 'AAA', 'AAAA', 'AAAAAA', '-_w', 'A'.repeat(40)]) {
@@ -102,7 +106,7 @@ t.test('A segment is canonical base64url of a JSON object in UTF-8', async t => 
   }
   for (const text of ['', 'A', 'AAAAA', 'AB', 'AAB', 'AAAAAB', 'AA==', 'AAA+', 'AAA/', 'AAA\n', ' AAA', 'AAAé']) t.equal(isCanonicalBase64url(text), false, JSON.stringify(text))
 
-  t.same(splitCompactJws('AA.AAA.AAAA'), { header: 'AA', payload: 'AAA', signature: 'AAAA' })
+  t.strictSame(splitCompactJws('AA.AAA.AAAA'), { header: 'AA', payload: 'AAA', signature: 'AAAA' })
   for (const text of ['AA.AAA', '.AAA.AAAA', 'AA..AAAA', 'AA.AAA.', 'AA.AAA.AAAA.AAAA', 'AB.AAA.AAAA', 'AA.AAB.AAAA', 'AA.AAA.AB', 'A', '']) t.equal(splitCompactJws(text), undefined, text)
 })
 
@@ -124,19 +128,34 @@ t.test('Thumbprints are those of RFC 7638 section 3.1 and RFC 8037 appendix A.3'
     alg: 'RS256',
     kid: '2011-04-29'
   }
-  t.equal(thumbprint(parsePublicJwk(rsa, ALGORITHMS.RS256)), 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs')
+  t.equal(thumbprint(parseProofJwk(rsa, 'RS256')), 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs')
   const ed25519 = { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' }
-  t.equal(thumbprint(parsePublicJwk(ed25519, ALGORITHMS.EdDSA)), 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k')
-  t.equal(thumbprint(parsePublicJwk(ed25519, ALGORITHMS.Ed25519)), 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k')
+  t.equal(thumbprint(parseProofJwk(ed25519, 'EdDSA')), 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k')
+  t.equal(thumbprint(parseProofJwk(ed25519, 'Ed25519')), 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k')
+})
+
+t.test('A key of ML-DSA-44 must say its algorithm, and its thumbprint covers alg, kty and pub', async t => {
+  // Each text of this length is a public key.
+  const akp = { kty: 'AKP', alg: 'ML-DSA-44', pub: 'A'.repeat(1750) }
+  const parsed = parseProofJwk({ ...akp, kid: 'x', use: 'sig' }, 'ML-DSA-44')
+  t.strictSame(parsed, { alg: 'ML-DSA-44', kty: 'AKP', pub: akp.pub })
+  t.equal(thumbprint(parsed), createHash('sha256').update(`{"alg":"ML-DSA-44","kty":"AKP","pub":"${akp.pub}"}`).digest('base64url'))
+  const rows: Array<[title: string, jwk: object]> = [
+    ['without alg', { ...akp, alg: undefined }], ['of ML-DSA-65', { ...akp, alg: 'ML-DSA-65' }], ['of another type', { ...akp, kty: 'OKP' }],
+    ['private', { ...akp, priv: 'A'.repeat(43) }], ['too short', { ...akp, pub: akp.pub.slice(1) }], ['too long', { ...akp, pub: `${akp.pub}AA` }],
+    ['with another end', { ...akp, pub: `${akp.pub.slice(1)}B` }], ['no text', { ...akp, pub: 7 }]
+  ]
+  for (const [title, jwk] of rows) t.throws(() => parseProofJwk(jwk, 'ML-DSA-44'), { name: 'Refusal', reason: 'proof_key' }, title)
+  t.strictSame(['ES256', 'ML-DSA-65', 'none'].map(isVerifiable), [true, false, false])
 })
 
 t.test('A signature verifies under each algorithm with the key that made it, and under no other', async t => {
-  for (const alg of JWS_ALGS) {
+  for (const alg of JWS_ALGS.filter(isVerifiable)) {
     const [client, other] = [await createDpopClient(alg), await createDpopClient(alg)]
     const algorithm = ALGORITHMS[alg]
     const signature = client.sign(Buffer.from('header.payload')).toString('base64url')
     const verifies = (jwk: object, input = 'header.payload', text = signature) => new Promise<boolean>(resolve => {
-      verifySignature(algorithm, importPublicJwk(parsePublicJwk(jwk, algorithm)), input, text, resolve)
+      verifySignature(algorithm, importPublicJwk(parseProofJwk(jwk, alg))!, input, text, resolve)
     })
     t.equal(await verifies(client.jwk), true, `${alg}: its own key`)
     t.equal(await verifies(other.jwk), false, `${alg}: another key`)
@@ -148,7 +167,7 @@ t.test('A signature verifies under each algorithm with the key that made it, and
 
 t.test('ECDSA signatures become the DER that node:crypto itself writes, for every length of r and s', async t => {
   const recorded = JSON.parse(readFileSync(new URL('../../fixtures/ecdsa.json', import.meta.url), 'utf8')) as Record<string, { jwk: JsonWebKey, signatures: Array<{ message: string, signature: string }> }>
-  t.same(Object.keys(recorded), ['ES256', 'ES384', 'ES512'])
+  t.strictSame(Object.keys(recorded), ['ES256', 'ES384', 'ES512'])
   for (const [alg, { jwk, signatures }] of Object.entries(recorded)) {
     const publicKey = createPublicKey({ key: jwk, format: 'jwk' })
     const { digest, signatureBytes } = ALGORITHMS[alg as JwsAlg]
@@ -244,7 +263,7 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
   for (const { title, alg, jwk, accepted } of rows) {
     let result: unknown = 'accepted'
     try {
-      importPublicJwk(parsePublicJwk(jwk, ALGORITHMS[alg]))
+      importProofKey(parseProofJwk(jwk, alg))
     } catch (error) {
       result = (error as Refusal).reason
     }
@@ -252,17 +271,17 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
   }
   for (const name of ['x', 'y'] as const) {
     const padded = Buffer.concat([Buffer.alloc(1), Buffer.from(ec[name]!, 'base64url')]).toString('base64url')
-    t.throws(() => parsePublicJwk({ ...ec, [name]: padded }, ALGORITHMS.ES256), { name: 'Refusal', reason: 'proof_key' }, `${name} with a leading zero byte: one key must not have two thumbprints`)
+    t.throws(() => parseProofJwk({ ...ec, [name]: padded }, 'ES256'), { name: 'Refusal', reason: 'proof_key' }, `${name} with a leading zero byte: one key must not have two thumbprints`)
   }
   // On the curve's field, and not on the curve.
-  const off = parsePublicJwk({ ...ec, y: `${ec.y![0] === 'A' ? 'B' : 'A'}${ec.y!.slice(1)}` }, ALGORITHMS.ES256)
-  t.throws(() => importPublicJwk(off), /The jwk of the DPoP proof/, 'a point off the curve')
+  const off = parseProofJwk({ ...ec, y: `${ec.y![0] === 'A' ? 'B' : 'A'}${ec.y!.slice(1)}` }, 'ES256')
+  t.throws(() => importProofKey(off), { name: 'Refusal', reason: 'proof_key' }, 'a point off the curve')
 })
 
 t.test('Nonces are made from the secret and the minute', async t => {
   const [secret, older] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
   const start = 1_800_000_000 - 1_800_000_000 % 60
-  const nonces = createNonces([secret])
+  const nonces = createNonces([secret], 'shared')
   const nonce = nonces.current(start)
   t.match(nonce, /^[A-Za-z0-9_-]{22}$/)
   t.equal(nonces.current(start + 59.9), nonce, 'the same within its minute')
@@ -271,10 +290,35 @@ t.test('Nonces are made from the secret and the minute', async t => {
     t.equal(nonces.expiryOf(nonce, start + age), expiry, `${age} seconds after its making`)
   }
   t.equal(nonces.expiryOf('', start), undefined)
-  t.equal(createNonces([secret]).expiryOf(nonce, start), start + 300, 'an instance with the same secret accepts it')
-  t.equal(createNonces([older]).expiryOf(nonce, start), undefined, 'an instance with another secret does not')
-  t.equal(createNonces([older, secret]).expiryOf(nonce, start), start + 300, 'every secret of the list verifies')
-  t.equal(createNonces([older, secret]).current(start), createNonces([older]).current(start), 'the first secret of the list makes nonces')
+  t.equal(createNonces([secret], 'shared').expiryOf(nonce, start), start + 300, 'an instance with the same secret accepts it')
+  t.equal(createNonces([older], 'shared').expiryOf(nonce, start), undefined, 'an instance with another secret does not')
+  t.equal(createNonces([older, secret], 'shared').expiryOf(nonce, start), start + 300, 'every secret of the list verifies')
+  t.equal(createNonces([older, secret], 'shared').current(start), createNonces([older], 'shared').current(start), 'the first secret of the list makes nonces')
+})
+
+t.test('A nonce that is good at one process begins with 4 characters that name the process, and its hash covers them', async t => {
+  const now = 1_800_000_000
+  const [own, other] = [1, 2].map(byte => createNonces([Buffer.alloc(32, byte)], 'process')) as [Nonces, Nonces]
+  const [nonce, foreign] = [own.current(now), other.current(now)]
+  t.match(nonce, /^[A-Za-z0-9_-]{26}$/)
+  t.equal(own.current(now + 60).slice(0, 4), nonce.slice(0, 4))
+  t.not(foreign.slice(0, 4), nonce.slice(0, 4))
+  t.equal(processOfNonce(nonce), nonce.slice(0, 4))
+  t.strictSame([own, other].map(({ expiryOf }) => expiryOf(nonce, now)), [now + 300, undefined])
+  t.equal(own.expiryOf(foreign.slice(0, 4) + nonce.slice(4), now), undefined)
+  const rows: Array<[isOfAnother: boolean, text: string, title: string]> = [
+    [true, foreign, 'one of another process'],
+    [true, other.current(now - 3600), 'an old one of another process'],
+    [false, own.current(now - 3600), 'an old one of this process'],
+    [false, nonce.slice(0, 25) + (nonce.endsWith('A') ? 'B' : 'A'), 'one of this process with another end'],
+    [false, foreign.slice(0, 25), 'one character too few'],
+    [false, `${foreign}A`, 'one character too many'],
+    [false, `${foreign.slice(0, 25)}+`, 'a sign that is not base64url'],
+    [false, `${foreign}\n`, 'a line break'],
+    [false, '', 'nothing']
+  ]
+  for (const [isOfAnother, text, title] of rows) t.equal(own.isOfAnotherProcess(text), isOfAnother, title)
+  t.equal(createNonces([Buffer.alloc(32, 1)], 'shared').isOfAnotherProcess(foreign), false, 'shared nonces name no process')
 })
 
 t.test('Where there is no room, a new client key takes the place of another every 15 ms at most', async t => {
@@ -292,12 +336,12 @@ t.test('Where there is no room, a new client key takes the place of another ever
     nowMs = arrivesAtMs
     arrivals.push(await meet(keys))
   }
-  t.same(arrivals.map(isKept => isKept()), [false, false, true, false, false, true])
+  t.strictSame(arrivals.map(isKept => isKept()), [false, false, true, false, false, true])
   t.equal(keys.state().entries, 2)
 
   const ofOne = createClientKeys(['ES256'], { maxKeys: 1, nowMs: () => performance.now() })
   const [first, second] = [await meet(ofOne), await meet(ofOne)]
-  t.same([first(), second()], [false, true], 'by a clock of its own')
+  t.strictSame([first(), second()], [false, true], 'by a clock of its own')
 })
 
 t.test('A header that was found has its key, also if another client has taken its place since', async t => {
@@ -328,13 +372,13 @@ t.test('Client keys', async t => {
   keys.keep(encoded, header, key)
   const kept = keys.readHeader(encoded, client.jkt)
   t.equal(keys.readHeader(encoded, client.jkt), kept, 'an accepted one is')
-  t.match(kept, header)
+  t.hasStrict(kept, header)
   t.equal(keys.keyOf(kept), key)
   keys.keep(encoded, kept, key)
   t.equal(keys.readHeader(encoded, client.jkt), kept, 'and stays')
   t.not(keys.readHeader(encoded, 'another'), kept, 'for tokens bound to its key')
   t.equal(keys.keyOf(header), key)
-  t.same(keys.state(), { entries: 1, hits: 2, misses: 2 })
+  t.strictSame(keys.state(), { entries: 1, hits: 2, misses: 2 })
 
   const long = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: client.jwk, x: 'y'.repeat(1000) })).toString('base64url')
   const longHeader = keys.readHeader(long, client.jkt)

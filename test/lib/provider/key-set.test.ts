@@ -37,7 +37,7 @@ t.test('a key is usable when it can verify RS256 and is not set aside for anythi
   for (const [title, jwk] of accepted) {
     const verdict = usableKey(jwk)
     t.type(verdict, 'object', title)
-    t.same(verdict, ofSet(jwk as typeof good), title)
+    t.strictSame(verdict, ofSet(jwk as typeof good), title)
   }
 })
 
@@ -78,29 +78,29 @@ t.test('any other entry is passed over, for a stable reason', async (t) => {
     { title: 'an exponent as long as the modulus', jwk: { ...good, e: n }, reason: 'exponent' }
   ]
   for (const { title, jwk, reason } of refused) t.equal(usableKey(jwk), reason, title)
-  t.same([...new Set(refused.map(({ jwk }) => usableKey(jwk)))], UNUSABLE_KEYS.filter(word => word !== 'curve' && word !== 'point'), 'in the order of the checks')
+  t.strictSame([...new Set(refused.map(({ jwk }) => usableKey(jwk)))], UNUSABLE_KEYS.filter(word => word !== 'curve' && word !== 'point'), 'in the order of the checks')
 })
 
 t.test('a set gives its usable keys and counts the others', async (t) => {
   const other = { ...good, kid: 'b', n: oddNumber(2048, 0, 0x81) }
-  t.same(parseKeySet(asBytes({ keys: [null, { kty: 'oct', k: 'AA' }, { kty: 'EC' }, good, { ...other, use: 'enc' }] })), {
+  t.strictSame(parseKeySet(asBytes({ keys: [null, { kty: 'oct', k: 'AA' }, { kty: 'EC' }, good, { ...other, use: 'enc' }] })), {
     usable: [ofSet(good)],
     passedOver: { not_a_key: 1, key_type: 2, key_use: 1 }
   })
-  t.same(parseKeySet(asBytes({ keys: [] })), { usable: [], passedOver: {} }, 'an empty set is a set')
-  t.same(parseKeySet(asBytes({ keys: [{ kty: 'EC' }] })), { usable: [], passedOver: { key_type: 1 } }, 'so is one of other keys')
+  t.strictSame(parseKeySet(asBytes({ keys: [] })), { usable: [], passedOver: {} }, 'an empty set is a set')
+  t.strictSame(parseKeySet(asBytes({ keys: [{ kty: 'EC' }] })), { usable: [], passedOver: { key_type: 1 } }, 'so is one of other keys')
   t.equal(parseKeySet(Buffer.from(`\uFEFF${JSON.stringify({ keys: [good] })}`)).usable.length, 1, 'a byte order mark is dropped')
 })
 
 t.test('several keys of one kid are all used, and the same key twice is one', async (t) => {
   const twin = { ...good, n: oddNumber(2048, 0, 0x81) }
   const another = { ...good, kid: 'b' }
-  t.same(parseKeySet(asBytes({ keys: [good, another, twin, good, { ...twin, use: 'sig', alg: 'RS256' }] })), {
+  t.strictSame(parseKeySet(asBytes({ keys: [good, another, twin, good, { ...twin, use: 'sig', alg: 'RS256' }] })), {
     usable: [ofSet(good), ofSet(another), ofSet(twin)],
     passedOver: {}
   })
   t.equal(parseKeySet(asBytes({ keys: [good, { ...good, e: 'Aw' }] })).usable.length, 2, 'the exponent counts too')
-  t.same(parseKeySet(asBytes({ keys: [good, { ...twin, use: 'enc' }] })), { usable: [ofSet(good)], passedOver: { key_use: 1 } })
+  t.strictSame(parseKeySet(asBytes({ keys: [good, { ...twin, use: 'enc' }] })), { usable: [ofSet(good)], passedOver: { key_use: 1 } })
   t.equal(parseKeySet(asBytes({ keys: [{ ...good, kid: undefined }, { ...twin, kid: undefined }, { ...good, kid: '' }] })).usable.length, 3, 'an empty kid is one, and no kid is none')
 })
 
@@ -124,7 +124,7 @@ t.test('what is no set is a fault of the provider', async (t) => {
   for (const { title, body, word } of refused) t.throws(() => parseKeySet(body), { name: 'ProviderFailure', word }, title)
   t.equal(parseKeySet(asBytes({ keys: Array(100).fill(good) })).usable.length, 1, '100 keys are a set')
   for (const other of [null, 'text', 7, true, [{}]]) t.throws(() => parseDocument(asBytes(other), 'discovery_malformed'), { name: 'ProviderFailure', word: 'discovery_malformed' })
-  t.same(parseDocument(asBytes({}), 'discovery_malformed'), {})
+  t.strictSame(parseDocument(asBytes({}), 'discovery_malformed'), {})
 })
 
 t.test('an issuer is an https URL, or an http one on loopback', async (t) => {
@@ -177,15 +177,15 @@ t.test('keys are fetched by https, or by http on loopback when the issuer is the
   t.throws(() => parseConfiguredJwksUri('set'), { message: 'The address of the keys must be an https URL (http on loopback only) without user info.' })
   t.throws(() => parseIssuer('set'), { message: 'The issuer must be an https URL (http on loopback only) without user info, query and fragment.' })
   t.equal(parseConfiguredJwksUri('https://keys.example/set?a#b'), 'https://keys.example/set?a', 'without a fragment')
-  t.same(['https://a/', 'https://a', '/', ''].map(withoutTrailingSlash), ['https://a', 'https://a', '', ''])
+  t.strictSame(['https://a/', 'https://a', '/', ''].map(withoutTrailingSlash), ['https://a', 'https://a', '', ''])
   for (const text of ['https://a@tenant.example/', 'https://:b@tenant.example/']) t.throws(() => parseConfiguredJwksUri(text), TypeError, text)
   for (const text of ['http://tenant.example/set', 'set', 'https://a:b@tenant.example/']) t.throws(() => parseConfiguredJwksUri(text), TypeError, text)
 })
 
 t.test('a refresh comes before the keys are 10 minutes old, and the back-off stays between 1 s and 60 s', async (t) => {
-  t.same([refreshAfterMs(0), refreshAfterMs(1)], [480_000, 570_000])
-  t.same([backOffMs(1, 0), backOffMs(1, 1)], [2000, 1000])
-  t.same([1, 2, 3, 4, 5, 6, 7, 1000, 5000].map((failures) => backOffMs(failures, 0)), [2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000, 60_000])
+  t.strictSame([refreshAfterMs(0), refreshAfterMs(1)], [480_000, 570_000])
+  t.strictSame([backOffMs(1, 0), backOffMs(1, 1)], [2000, 1000])
+  t.strictSame([1, 2, 3, 4, 5, 6, 7, 1000, 5000].map((failures) => backOffMs(failures, 0)), [2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000, 60_000])
 })
 
 t.test('a key on a curve is usable for the algorithms of its curve', async t => {
@@ -222,11 +222,11 @@ t.test('a key on a curve is usable for the algorithms of its curve', async t => 
     ['an Ed25519 key that is too long', { ...edwards, x: `${edwards.x}AAAA` }, 'point'],
     ['a private key', { ...p256, d: p256.x }, 'private_key']
   ]
-  for (const [title, jwk, expected] of rows) t.same(algsOf(jwk), expected, title)
-  t.same(rows.flatMap(([, , expected]) => typeof expected === 'string' && !(UNUSABLE_KEYS as readonly string[]).includes(expected) ? expected : []), [], 'each word is listed')
-  t.same((usableKey({ ...p256, extra: 1, kid: 'a' }, all) as object), { kid: 'a', material: { kty: 'EC', crv: 'P-256', x: p256.x, y: p256.y }, algs: ['ES256'] }, 'the material is no more than the key')
-  t.same((usableKey(edwards, all) as object), { kid: undefined, material: { kty: 'OKP', crv: 'Ed25519', x: edwards.x }, algs: ['EdDSA', 'Ed25519'] })
-  t.same(['ES256'].map(name => usableKey(good, [name as 'ES256'])), ['key_type'], 'a type that no accepted algorithm has')
+  for (const [title, jwk, expected] of rows) t.strictSame(algsOf(jwk), expected, title)
+  t.strictSame(rows.flatMap(([, , expected]) => typeof expected === 'string' && !(UNUSABLE_KEYS as readonly string[]).includes(expected) ? expected : []), [], 'each word is listed')
+  t.strictSame((usableKey({ ...p256, extra: 1, kid: 'a' }, all) as object), { kid: 'a', material: { kty: 'EC', crv: 'P-256', x: p256.x, y: p256.y }, algs: ['ES256'] }, 'the material is no more than the key')
+  t.strictSame((usableKey(edwards, all) as object), { kid: undefined, material: { kty: 'OKP', crv: 'Ed25519', x: edwards.x }, algs: ['EdDSA', 'Ed25519'] })
+  t.strictSame(['ES256'].map(name => usableKey(good, [name as 'ES256'])), ['key_type'], 'a type that no accepted algorithm has')
 })
 
 t.test('docs/operating.md explains each state, failure and reason', async (t) => {
@@ -236,11 +236,13 @@ t.test('docs/operating.md explains each state, failure and reason', async (t) =>
     const [part = ''] = section.slice(section.indexOf(`### ${title}\n`) + 3).split('\n### ', 1)
     return [...part.matchAll(/^\| `(\w+)` \|/gm)].map(([, word]) => word!)
   }
-  t.same(rows('States'), KEY_SOURCE_STATUSES)
-  t.same(rows('Failures'), PROVIDER_FAILURES)
-  t.same(rows('Entries that are passed over'), UNUSABLE_KEYS)
-  for (const word of PROVIDER_FAILURES) t.match(new ProviderFailure(word), { name: 'ProviderFailure', message: word, word, detail: undefined, facts: {} })
-  t.match(new ProviderFailure('status', 500, { url: 'a' }).with({ url: 'b', status: 500 }), { message: 'status: 500', word: 'status', detail: 500, facts: { url: 'a', status: 500 } }, 'what is told first stays')
+  t.strictSame(rows('States'), KEY_SOURCE_STATUSES)
+  t.strictSame(rows('Failures'), PROVIDER_FAILURES)
+  t.strictSame(rows('Entries that are passed over'), UNUSABLE_KEYS)
+  const partsOf = ({ name, message, word, detail, facts }: ProviderFailure) => ({ name, message, word, detail, facts })
+  for (const word of PROVIDER_FAILURES) t.strictSame(partsOf(new ProviderFailure(word)), { name: 'ProviderFailure', message: word, word, detail: undefined, facts: {} })
+  const failure = new ProviderFailure('status', 500, { url: 'a' }).with({ url: 'b', status: 500 })
+  t.strictSame(partsOf(failure), { name: 'ProviderFailure', message: 'status: 500', word: 'status', detail: 500, facts: { url: 'a', status: 500 } }, 'the first fact stays')
 })
 
 t.test('A ring gives each key that may have signed a token once, and eight at most', async t => {
@@ -255,11 +257,16 @@ t.test('A ring gives each key that may have signed a token once, and eight at mo
   const many = createKeyRing(new Map(Array.from({ length: 10 }, (_, index) => key(String(index), 'k'))))
   t.equal(names(many.candidates('k', 'RS256')), '0 1 2 3 4 5 6 7')
   t.equal(names(many.candidates(undefined, 'RS256')), '0 1 2 3 4 5 6 7')
+  for (const [alg, first] of [['ES256', '0 1 2 3 4 5 6 7'], ['EdDSA', '0 1 2 3 4 5 6 7'], ['ES384', '0 1 2 3'], ['ES512', '0 1 2 3']] as const) {
+    const ring = createKeyRing(new Map(Array.from({ length: 10 }, (_, index) => key(String(index), 'k', [alg]))))
+    t.equal(names(ring.candidates(undefined, alg)), first, `${alg} without kid`)
+    t.equal(names(ring.candidates('k', alg)), first, `${alg} with kid`)
+  }
 })
 
 t.test('Two sets are the same if they hold the same keys in the same order', async t => {
   const set = (...names: string[]) => new Map(names.map(name => [name, { kid: name, pem: name, algs: [] }]))
   t.equal(isSameSet(set('a', 'b'), set('a', 'b')), true)
   for (const other of [set('b', 'a'), set('a'), set('a', 'b', 'c'), set('a', 'c')]) t.equal(isSameSet(set('a', 'b'), other), false)
-  t.same(keyChanges(set('a', 'b', 'c'), set('c', 'd')), { added: 1, removed: 2 })
+  t.strictSame(keyChanges(set('a', 'b', 'c'), set('c', 'd')), { added: 1, removed: 2 })
 })

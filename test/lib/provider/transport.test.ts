@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import t from 'tap'
-import { createTransport, type Answer, type TransportOptions } from '../../../lib/provider/transport.ts'
+import { createTransport, type ProviderAnswer, type TransportOptions } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
   cutShort, drip, endless, gzipBomb, hang, html, json, providerCertificate, redirect, reset, startHostileProvider, text, type Behaviour
 } from '../../helpers/hostile-provider.ts'
 
-async function get (url: string, options: TransportOptions = {}): Promise<Answer> {
+async function get (url: string, options: TransportOptions = {}): Promise<ProviderAnswer> {
   const exchange = createTransport(options).open()
   try {
     return await exchange.get(url)
@@ -25,10 +25,10 @@ t.test('an answer is had whole, whatever its status', async (t) => {
     headers = request.headers
     json({ keys: [] })(request, response)
   }
-  t.same(JSON.parse((await get(provider.jwksUri)).body.toString()), { keys: [] })
-  t.match(headers, { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', 'content-type': undefined }, 'nothing compressed is asked for')
+  t.strictSame(JSON.parse((await get(provider.jwksUri)).body.toString()), { keys: [] })
+  t.hasStrict(headers, { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', 'content-type': undefined }, 'nothing compressed is asked for')
   provider.jwks = html(503)
-  t.match(await get(provider.jwksUri), { status: 503, headers: { 'content-type': 'text/html' } })
+  t.hasStrict(await get(provider.jwksUri), { status: 503, headers: { 'content-type': 'text/html' } })
   provider.jwks = (_request, response) => { response.writeHead(200, { 'content-encoding': 'identity' }).end('{}') }
   t.equal((await get(provider.jwksUri)).body.toString(), '{}')
 })
@@ -81,7 +81,7 @@ t.test('one deadline is for all requests of an exchange', async (t) => {
   await t.rejects(exchange.get(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
   await t.rejects(exchange.get(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
   t.equal((await get(provider.url)).status, 404)
-  t.same(provider.requests, ['/jwks', '/jwks', '/'], 'none is begun after it')
+  t.strictSame(provider.requests, ['/jwks', '/jwks', '/'], 'none is begun after it')
   exchange.close()
 })
 
@@ -111,7 +111,7 @@ t.test('HTTPS_PROXY tunnels to the provider, and the certificate is checked thro
   const settings = { httpsProxy: proxy.url, ca: providerCertificate }
 
   t.equal((await get(provider.jwksUri, settings)).status, 200)
-  t.same(proxy.tunnels, [`idp.test:${provider.port}`])
+  t.strictSame(proxy.tunnels, [`idp.test:${provider.port}`])
   await t.rejects(get(provider.jwksUri, { httpsProxy: proxy.url }), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
   await t.rejects(get(stranger.jwksUri, settings), { name: 'ProviderFailure', word: 'tls', detail: 'ERR_TLS_CERT_ALTNAME_INVALID' })
   t.equal((await get(provider.jwksUri, { ...settings, httpsProxy: proxy.url.slice('http://'.length) })).status, 200, 'a proxy without a scheme is an http one')
@@ -127,9 +127,9 @@ t.test('NO_PROXY goes around the proxy, and without it nothing does', async (t) 
   t.equal((await get(provider.jwksUri, { ...settings, noProxy: 'other.example, localhost' })).status, 200)
   t.equal((await get(provider.jwksUri, { ...settings, noProxy: '*' })).status, 200)
   t.equal((await get(provider.jwksUri, { ca: providerCertificate, httpsProxy: '' })).status, 200)
-  t.same(proxy.tunnels, [])
+  t.strictSame(proxy.tunnels, [])
   t.equal((await get(provider.jwksUri, { ...settings, noProxy: 'other.example' })).status, 200)
-  t.same(proxy.tunnels, [`localhost:${provider.port}`], 'https on loopback is proven by its certificate, through a proxy too')
+  t.strictSame(proxy.tunnels, [`localhost:${provider.port}`], 'https on loopback is proven by its certificate, through a proxy too')
 })
 
 t.test('A failure names the URL without its secrets, and the host of the proxy only if one was between', async (t) => {
@@ -148,16 +148,16 @@ t.test('A failure names the URL without its secrets, and the host of the proxy o
   ]
   for (const { title, options, proxy } of rows) {
     const failure = await get(url, options).catch((error) => error)
-    t.match(failure, { word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' }, title)
+    t.hasStrict(failure, { word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' }, title)
     t.strictSame(failure.facts, { url: shownUrl, proxy }, title)
     const answer = await get(provider.jwksUri, { ...options, ca: providerCertificate })
     t.strictSame(answer.facts, { url: provider.jwksUri, proxy, status: 200, contentType: 'application/json' }, `${title}: so does an answer, for what is made of it`)
   }
   provider.jwks = (_request, response) => { response.end('{}') }
-  t.match((await get(provider.jwksUri, { ca: providerCertificate })).facts, { status: 200, contentType: undefined })
+  t.hasStrict((await get(provider.jwksUri, { ca: providerCertificate })).facts, { status: 200, contentType: undefined })
   await proxy.close()
   const failure = await get(url, { httpsProxy: secretive }).catch((error) => error)
-  t.match(failure, { word: 'unreachable', detail: 'ECONNREFUSED', facts: { url: shownUrl, proxy: proxied } }, 'a proxy that is not there')
+  t.hasStrict(failure, { word: 'unreachable', detail: 'ECONNREFUSED', facts: { url: shownUrl, proxy: proxied } }, 'a proxy that is not there')
 })
 
 t.test('http on loopback is never asked through a proxy, for the proxy could answer with keys of its own', async (t) => {
@@ -175,7 +175,7 @@ t.test('http on loopback is never asked through a proxy, for the proxy could ans
     for (const setting of settings) t.equal((await get(`http://${host}:${port}/jwks`, setting)).status, 200, `${host} ${Object.keys(setting)}`)
   }
   await t.rejects(get(`http://[::1]:${port}/jwks`, settings[0]), { name: 'ProviderFailure', word: 'unreachable' }, 'nobody listens there, and the proxy would lead here')
-  t.same(proxy.tunnels, [])
+  t.strictSame(proxy.tunnels, [])
   t.equal(provider.requests.length, hosts.length * settings.length)
 })
 
@@ -186,7 +186,7 @@ t.test('the environment of the process is not read', async (t) => {
   process.env.HTTP_PROXY = proxy.url
   t.teardown(() => { delete process.env.HTTP_PROXY })
   t.equal((await get(provider.jwksUri)).status, 200)
-  t.same(proxy.tunnels, [])
+  t.strictSame(proxy.tunnels, [])
 })
 
 t.test('a proxy that refuses, hangs or resets is a failure, and the next exchange does not wait for it', async (t) => {
@@ -242,7 +242,7 @@ t.test('a form is posted, and exchanges that share connections open fewer', asyn
     transport.close()
     t.equal(ports.size < 4, keepAlive)
   }
-  t.same(bodies.slice(0, 2), ['a', 'b'].map(token => `POST application/x-www-form-urlencoded 1 token=${token}`))
+  t.strictSame(bodies.slice(0, 2), ['a', 'b'].map(token => `POST application/x-www-form-urlencoded 1 token=${token}`))
 })
 
 t.test('an exchange leaves no connection behind, unless they are kept', async (t) => {

@@ -1,6 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
+import type { Test } from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
 import { createExpiryCounts, SecondCounts } from '../../../lib/replay/memory/expiry-counts.ts'
 import { hashWords, IdTable } from '../../../lib/replay/memory/id-table.ts'
@@ -26,9 +27,9 @@ function record (store: ReplayStore, id: string, jkt: string, expiresAt: number)
 }
 
 /** A store on clocks that the test moves: `time` is the wall clock, `steady` the monotonic one. */
-function createWorld (max: number) {
+function createWorld (max: number, start = START) {
   const world = {
-    time: START,
+    time: start,
     steady: 0,
     pass (seconds: number) {
       world.time += seconds
@@ -50,7 +51,7 @@ t.test('the first record of an id passes, and no other until its proof is too ol
     world.pass(seconds)
     t.equal(world.record('a', START + 330.5), 'seen', `${world.time - START} seconds later`)
   }
-  t.match(world.store.state(), { kind: 'memory', ready: true, reason: undefined, entries: 2, max: 10, records: 6, seen: 4, refused: 0 })
+  t.hasStrict(world.store.state(), { kind: 'memory', ready: true, reason: undefined, entries: 2, max: 10, records: 6, seen: 4, refused: 0 })
   world.pass(1 + LATE_RECORD_SECONDS)
   t.equal(world.store.state().entries, 0, 'both are dead')
   t.equal(world.record('a', world.time + 1), 'first', 'the id is free again')
@@ -94,12 +95,12 @@ t.test('a full store refuses new ids, knows the old ones, and is free as soon as
     t.ok(outcomes.every(outcome => outcome === 'first'))
     t.equal(world.record('more', START + 330), 'replay_full', `${max} records`)
     t.equal(world.record(0, START + 330), 'seen')
-    t.match(world.store.state(), { ready: true, reason: 'full', entries: max, refused: 1 })
+    t.hasStrict(world.store.state(), { ready: true, reason: 'full', entries: max, refused: 1 })
     world.pass(330 + LATE_RECORD_SECONDS)
     t.equal(world.record('more', START + 400), 'replay_full', 'the last second counts')
     world.pass(1)
     t.equal(world.record('more', START + 400), 'first')
-    t.match(world.store.state(), { reason: max === 1 ? 'full' : undefined, entries: 1 })
+    t.hasStrict(world.store.state(), { reason: max === 1 ? 'full' : undefined, entries: 1 })
   }
 })
 
@@ -111,7 +112,7 @@ t.test('a key that alone would fill the store has a quarter of it, and all other
     t.ok(outcomes.every(outcome => outcome === 'first'), `${max}: ${share} pass`)
     t.equal(world.record('more', START + 330, 'greedy'), 'replay_share_exceeded', `${max}: and no more`)
     t.equal(world.record(0, START + 330, 'greedy'), 'seen', `${max}: a replay is one still`)
-    t.match(world.store.state(), { ready: true, entries: share, refused: 1 })
+    t.hasStrict(world.store.state(), { ready: true, entries: share, refused: 1 })
     if (max === 1) continue
     t.equal(world.record('more', START + 330, 'modest'), 'first', `${max}: another key is another matter`)
     world.pass(330 + LATE_RECORD_SECONDS)
@@ -250,13 +251,90 @@ t.test('windows of days are counted as well', async (t) => {
   t.equal(world.store.state().entries, 0)
 })
 
+t.test('a host that starts in 1970 and then gets its clock counts its records exactly', async (t) => {
+  for (const start of [0, 5, 2 ** 17 + 5]) {
+    const world = createWorld(100, start)
+    for (let n = 0; n < 50; n++) t.equal(world.record(`early ${n}`, start + 330), 'first')
+    t.equal(world.store.state().entries, 50)
+    world.time = START
+    t.equal(world.store.state().entries, 50, 'nothing is forgotten before a window has passed')
+    world.pass(400)
+    t.equal(world.store.state().entries, 0)
+    const outcomes = Array.from({ length: 3000 }, (_, n) => world.record(n, world.time + 330))
+    t.strictSame([outcomes.filter(outcome => outcome === 'first').length, outcomes.filter(outcome => outcome === 'replay_full').length], [100, 2900])
+    t.equal(world.store.state().entries, 100)
+    world.pass(400)
+    t.equal(world.store.state().entries, 0)
+  }
+})
+
+/** Counts the slots of all tables that are looked at while they are rebuilt or read, until the end of the test. */
+function countWork (t: Test): { rebuilt: number, read: number } {
+  const work = { rebuilt: 0, read: 0 }
+  const { rebuild, forEachLive } = IdTable.prototype
+  IdTable.prototype.rebuild = function (horizon) {
+    work.rebuilt += this.bytes / 20
+    rebuild.call(this, horizon)
+    work.rebuilt += this.bytes / 20
+  }
+  IdTable.prototype.forEachLive = function (horizon, tell) {
+    work.read += this.bytes / 20
+    forEachLive.call(this, horizon, tell)
+  }
+  t.teardown(() => Object.assign(IdTable.prototype, { rebuild, forEachLive }))
+  return work
+}
+
+t.test('a record costs the rebuilding of a few slots, while the store fills, stands full, and empties', async (t) => {
+  const work = countWork(t)
+  const max = 40_000
+  const world = createWorld(max)
+  const slotsOf = (count: number, recordOne: (n: number) => void): number => {
+    const before = work.rebuilt
+    for (let n = 0; n < count; n++) recordOne(n)
+    return (work.rebuilt - before) / count
+  }
+  let name = 0
+  const filling = slotsOf(max, () => world.record(name++, world.time + 330))
+  t.ok(filling < 12, `${filling} slots for each record of a store that fills`)
+  // A steady store: each second as many records die as come.
+  const steady = createWorld(max)
+  for (let second = 0; second < 700; second++) {
+    for (let n = 0; n < 50; n++) steady.record(name++, steady.time + 330)
+    steady.pass(1)
+  }
+  const standing = slotsOf(20_000, n => {
+    steady.record(name++, steady.time + 330)
+    if (n % 50 === 49) steady.pass(1)
+  })
+  t.ok(standing < 12, `${standing} slots for each record of a store in which as many die as come`)
+  const copies = slotsOf(10_000, () => steady.record(0, steady.time + 330))
+  t.ok(copies < 1, `${copies} slots for each copy`)
+  world.pass(400)
+  const tables = 16
+  slotsOf(4 * tables, () => world.record(name++, world.time + 330))
+  const emptied = slotsOf(1000, () => world.record(name++, world.time + 330))
+  t.ok(emptied < 12, `${emptied} slots for each record of a store that has given its memory back`)
+  t.equal(work.read, 0, 'no key comes near its share')
+})
+
+t.test('a proof that is seen again counts once for its key', async (t) => {
+  const work = countWork(t)
+  const world = createWorld(4000)
+  for (let n = 0; n < 2000; n++) world.record('a', START + 330)
+  world.record('b', START + 330)
+  t.equal(work.read, 0, 'the tables are not read for copies')
+  for (let n = 0; n < 500; n++) world.record(n, START + 330, 'greedy')
+  t.ok(work.read > 0, 'they are for as many records of one key')
+})
+
 t.test('a closed store decides nothing', async (t) => {
   const world = createWorld(10)
   world.record('a', START + 330)
   await world.store.close()
   t.equal(world.record('a', START + 330), 'replay_unavailable')
   t.equal(world.record('b', START + 330), 'replay_unavailable')
-  t.match(world.store.state(), { ready: false, reason: 'closed', bytes: 0 })
+  t.hasStrict(world.store.state(), { ready: false, reason: 'closed', bytes: 0 })
 })
 
 t.test('a clock that goes back brings no dead record back to life', async (t) => {
@@ -323,14 +401,14 @@ t.test('a clock that drifts is followed, and one that leaps is not believed befo
     return clock.passed(100) - START
   }
   t.equal(clock.wall, START)
-  t.same([step(10), step(10, 0.75), step(10, 1)], [10, 21, 32], 'up to a second is drift')
+  t.strictSame([step(10), step(10, 0.75), step(10, 1)], [10, 21, 32], 'up to a second is drift')
   t.equal(step(10, 1.5), 42, 'more is a leap')
   t.equal(clock.wall, START + 43)
-  t.same([step(99), step(0.75), step(0.25), step(1)], [141, 141, 143, 144], 'believed after a whole window')
+  t.strictSame([step(99), step(0.75), step(0.25), step(1)], [141, 141, 143, 144], 'believed after a whole window')
   t.equal(step(0, 500), 144, 'the next leap is measured by what was believed last')
   t.equal(step(10, -500), 154, 'taken back in time')
-  t.same([step(0, 500), step(99), step(1)], [154, 253, 754], 'its window begins anew')
-  t.same([step(0, -700), step(1)], [54, 55], 'a clock that goes back is believed at once')
+  t.strictSame([step(0, 500), step(99), step(1)], [154, 253, 754], 'its window begins anew')
+  t.strictSame([step(0, -700), step(1)], [54, 55], 'a clock that goes back is believed at once')
   t.end()
 })
 
@@ -369,7 +447,7 @@ t.test('tables are read only for a key that comes near its share, each once, one
   t.equal(shares.isSpent(c, d, START), false, 'one is left')
   reads.push(add(c, d, START + 301, START))
   t.equal(reads.findIndex(count => count > 0) >= 40, true, 'not before half of the share')
-  t.same(reads.filter(count => count > 0).slice(0, 5), [1, 2, 3, 4, 4], 'one table for each record')
+  t.strictSame(reads.filter(count => count > 0).slice(0, 5), [1, 2, 3, 4, 4], 'one table for each record')
   t.equal(reads.at(-1), 4, 'and no more, since the key is counted by itself now')
   t.equal(shares.isSpent(c, d, START), true)
   t.equal(shares.isSpent(c, d + 2 ** 12, START), false, 'another key is not spent')
@@ -433,7 +511,7 @@ t.test('of keys that are counted together the one with the most records counts, 
   t.equal(reads.indexOf(1), 49, 'together they have half of a share')
   let other = 1
   while (bucketOf(other) === bucketOf(0)) other++
-  t.same(addMany(4, other), [2, 3, 4, 4])
+  t.strictSame(addMany(4, other), [2, 3, 4, 4])
   t.equal(addMany(40, keys[0]!).findIndex(count => count > 4), 25, 'half of a share again, from 24 on')
   t.end()
 })
@@ -451,7 +529,7 @@ t.test('seconds count without a sign, until the year 2106', t => {
     table.forEachLive(horizon, (...entry) => { told.push(entry) })
     return told
   }
-  t.same([live(late - 1), live(late)], [[[3, 4, late]], []])
+  t.strictSame([live(late - 1), live(late)], [[[3, 4, late]], []])
   table.setSecond(found, late + 1)
   t.equal(table.secondAt(found), late + 1)
   table.rebuild(late)
@@ -464,7 +542,7 @@ t.test('seconds count without a sign, until the year 2106', t => {
   let time = 2 ** 31 - 100
   const store = createMemoryStore({ max: 1000, now: () => time, random: randomBytes })
   const put = (expiresAt: number): Outcome => record(store, idOf('a'), jktOf('a'), expiresAt)
-  t.same([put(2 ** 31 + 50), put(2 ** 31 + 50), put(2 ** 31 + 150)], ['first', 'seen', 'seen'], 'as in January 2038')
+  t.strictSame([put(2 ** 31 + 50), put(2 ** 31 + 50), put(2 ** 31 + 150)], ['first', 'seen', 'seen'], 'as in January 2038')
   time += 200
   t.equal(put(2 ** 31 + 150), 'seen', 'the later time counts')
   t.equal(store.state().entries, 1)
@@ -479,16 +557,16 @@ t.test('a table is rebuilt to twice of what lives in it, also in the year 2106',
     for (let n = 0; !table.crowded; n++) table.put(-1 - table.find(hashWords(KEY, n, 2, 3, 4), n, 2, 3, 4, second - 1), n, 2, 3, 4, second)
     t.equal(table.used, 96)
     table.rebuild(second - 1)
-    t.same([table.used, table.bytes], [96, 2 * 96 * 20])
+    t.strictSame([table.used, table.bytes], [96, 2 * 96 * 20])
     table.rebuild(second)
-    t.same([table.used, table.bytes], [0, 128 * 20], 'and never smaller than at its beginning')
+    t.strictSame([table.used, table.bytes], [0, 128 * 20], 'and never smaller than at its beginning')
   }
   t.end()
 })
 
 t.test('a store begins with as many small tables as its size asks for', t => {
   const tablesOf = (max: number): number => createWorld(max).store.state().bytes! / (128 * 5 * 4)
-  t.same([1, 4096, 4097, 8192, 8193, 2_000_000].map(tablesOf), [1, 1, 2, 2, 4, 512])
+  t.strictSame([1, 4096, 4097, 8192, 8193, 2_000_000].map(tablesOf), [1, 1, 2, 2, 4, 512])
   t.end()
 })
 
@@ -505,10 +583,10 @@ t.test('a key has its share and no more, however its records are spread over tim
   let name = 0
   const fill = (count: number): string[] => Array.from({ length: count }, () => world.record(name++, START + 1000, 'k'))
   world.record('short', START + 1, 'k')
-  t.same(new Set(fill(40)), new Set(['first']))
+  t.strictSame(new Set(fill(40)), new Set(['first']))
   world.pass(20 + LATE_RECORD_SECONDS)
-  t.same(new Set(fill(60)), new Set(['first']))
-  t.same(fill(3), ['replay_share_exceeded', 'replay_share_exceeded', 'replay_share_exceeded'])
+  t.strictSame(new Set(fill(60)), new Set(['first']))
+  t.strictSame(fill(3), ['replay_share_exceeded', 'replay_share_exceeded', 'replay_share_exceeded'])
   t.equal(world.store.state().entries, 100)
   t.equal(world.record('other', START + 1000), 'first')
 })
@@ -537,7 +615,7 @@ t.test('the counts of one key forget a second when it comes, in one step or in m
     const counts = new SecondCounts(START)
     counts.add(START + ahead)
     counts.add(START + ahead + 1)
-    t.same([counts.live, counts.latest], [2, START + ahead + 1])
+    t.strictSame([counts.live, counts.latest], [2, START + ahead + 1])
     counts.moveTo(START + ahead - 1)
     t.equal(counts.live, 2)
     counts.moveTo(START + ahead)
@@ -674,8 +752,8 @@ t.test('ids are spread over the whole table, so that the search for one is short
   const words = table.bytes / 4
   const placesOf = (hashes: readonly number[]): number[] => hashes.map(hash => -1 - table.find(hash, 1, 2, 3, 4, START))
   const [half, whole] = [2 ** 30, 2 ** 31]
-  t.same(placesOf([0, half, whole - 1]), [0, words / 2, words - 5])
-  t.same(placesOf([whole, whole + half, 2 * whole - 1]), [0, words / 2, words - 5], 'the first bit has chosen the table')
+  t.strictSame(placesOf([0, half, whole - 1]), [0, words / 2, words - 5])
+  t.strictSame(placesOf([whole, whole + half, 2 * whole - 1]), [0, words / 2, words - 5], 'the first bit has chosen the table')
   t.end()
 })
 
@@ -683,6 +761,6 @@ t.test('the store that is off lets every record pass', async (t) => {
   const store = createOffStore()
   t.equal(record(store, idOf('a'), jktOf('a'), START), 'first')
   t.equal(record(store, idOf('a'), jktOf('a'), START), 'first')
-  t.match(store.state(), { kind: 'off', ready: true, records: 2, seen: 0, refused: 0 })
+  t.hasStrict(store.state(), { kind: 'off', ready: true, records: 2, seen: 0, refused: 0 })
   await store.close()
 })

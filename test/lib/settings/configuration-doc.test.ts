@@ -33,12 +33,12 @@ t.test('The example of a configuration file is one.', async t => {
   const [, example = ''] = /```yaml\n# config\.yaml\n(.*?)```/s.exec(page) ?? []
   const { values, ...faults } = collectSettings({ environment: {}, readFile: name => name === 'config.yaml' ? example : undefined })
   const settings = await readSettings(values, faults)
-  t.match(settings, { issuers: [{ issuer: 'https://tenant.example/' }], PUBLIC_URL: 'https://api.example', trustProxy: ['10.0.0.0/8', 'loopback'], port: 8000 })
+  t.hasStrict(settings, { issuers: [{ issuer: 'https://tenant.example/' }], PUBLIC_URL: 'https://api.example', trustProxy: ['10.0.0.0/8', 'loopback'], port: 8000 })
 })
 
 t.test('Every word in capitals that looks like a setting is one.', t => {
   const mentioned = [...page.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=|`)/g)].map(([, name]) => name!)
   const known: readonly string[] = [...settingNames, 'CONFIG_FILE']
-  t.same(mentioned.filter(name => !known.includes(name)), [])
+  t.strictSame(mentioned.filter(name => !known.includes(name)), [])
   t.end()
 })

@@ -27,10 +27,10 @@ idp:
       dpopMode: DISABLED
     - { issuer: 'http://localhost:1/', keysFile: keys.json, audience: ~ }
 `)
-  const common = { audience: 'https://api.example', jwksUri: undefined, keysFile: undefined, algs: ['ES256'], scopeClaims: ['scope'], dpopMode: 'REQUIRED' }
-  t.same(issuers, [
+  const common = { audience: 'https://api.example', jwksUri: undefined, keysFile: undefined, algs: ['ES256'], scopeClaims: ['scope'], dpopMode: 'REQUIRED', introspection: undefined }
+  t.strictSame(issuers, [
     { ...common, issuer: 'https://a.example/' },
-    { issuer: 'https://b.example:8443/', audience: '12', jwksUri: 'https://keys.example/b', keysFile: undefined, algs: ['PS256', 'EdDSA'], scopeClaims: ['scp'], dpopMode: 'DISABLED' },
+    { issuer: 'https://b.example:8443/', audience: '12', jwksUri: 'https://keys.example/b', keysFile: undefined, algs: ['PS256', 'EdDSA'], scopeClaims: ['scp'], dpopMode: 'DISABLED', introspection: undefined },
     { ...common, issuer: 'http://localhost:1/', keysFile: 'keys.json' }
   ])
   t.equal(dpopMode, 'ALLOWED', 'every scheme that one of them offers')
@@ -50,7 +50,7 @@ idp:
     - issuer: https://d.example/
       introspection:
 `)
-  t.same(issuers.map(({ introspection }) => introspection), [
+  t.strictSame(issuers.map(({ introspection }) => introspection), [
     { covers: 'jwt', endpoint: 'https://idp.example/ask', cacheSeconds: 7, signed: true, audienceOptional: true, clientId: 'beside', clientSecret: 's1', auth: 'client_secret_post', keyFile: 'beside.pem' },
     { covers: 'opaque', endpoint: 'https://b.example/ask', cacheSeconds: 0, signed: false, audienceOptional: false, clientId: 'own', clientSecret: 's2', auth: 'private_key_jwt', keyFile: 'own.pem' },
     undefined,
@@ -83,11 +83,12 @@ t.test('A problem of an entry is told with its line and its path.', async t => {
     [list('- issuer: nonsense'), [/^config\.yaml, line 4: idp\.issuers\[0\]\.issuer is "nonsense"/]],
     [list('- audience: y', '- audience: z'), [/line 4/, /^config\.yaml, line 5: idp\.issuers\[1\]\.issuer is not set/]],
     [list('- audience: y'), [/^config\.yaml, line 4: idp\.issuers\[0\]\.issuer is not set; allowed: /]],
-    [list('- domain: https://a.example'), ['config.yaml, line 4: idp.issuers[0].domain starts with a scheme; write only the host']],
+    [list('- domain: https://a.example'), ['config.yaml, line 4: idp.issuers[0].domain is "https://a.example", which starts with a scheme; allowed: only the host']],
     [list(a, '- b', '- [c]', '-'), [/^config\.yaml, line 5: idp\.issuers\[1\] is "b"; allowed: an object$/, /line 6: idp\.issuers\[2\] is \["c"\]/, /idp\.issuers\[3\] is null/]],
-    [list(a, '- issuer: https://a.example'), ['config.yaml, line 5: idp.issuers[1] is the same issuer as idp.issuers[0]']],
-    [list(a, '- issuer: https://A.example:443/'), ['config.yaml, line 5: idp.issuers[1] is the same issuer as idp.issuers[0]']],
-    [list(a, '- domain: a.example'), ['config.yaml, line 5: idp.issuers[1] is the same issuer as idp.issuers[0]']],
+    [list(a, '- issuer: https://a.example'), ['config.yaml, line 5: idp.issuers[1].issuer is "https://a.example", the same issuer as idp.issuers[0]; allowed: each issuer once']],
+    [list(a, '- issuer: https://A.example:443/'), ['config.yaml, line 5: idp.issuers[1].issuer is "https://A.example:443/", the same issuer as idp.issuers[0]; allowed: each issuer once']],
+    [list(a, '- domain: a.example'), ['config.yaml, line 5: idp.issuers[1].domain is "a.example", the same issuer as idp.issuers[0]; allowed: each issuer once']],
+    [list(a, '  domain: b.example'), ['config.yaml, line 5: idp.issuers[0].domain is "b.example", but idp.issuers[0].issuer is set too; allowed: one of them']],
     [list(a, '- issuer: https://a.example/A', '- issuer: https://a.example/a'), []],
     ['idp: { issuers: [{ issuer: https://a.example/ }] }', [/line 1: idp\.issuers\[0\]\.audience is not set/]],
     ['idp: { issuers: [{ issuer: https://a.example/, audience: y }] }', []],
@@ -106,14 +107,14 @@ t.test('A problem of an entry is told with its line and its path.', async t => {
 })
 
 t.test('The list is none of the environment.', async t => {
-  t.match(await problemsOf('', { IDP_ISSUERS: '[]', IDP_DOMAIN: 'a.example', IDP_AUDIENCE: 'x' }), ['unknown variable "IDP_ISSUERS"; did you mean IDP_ISSUER?'])
+  t.hasStrict(await problemsOf('', { IDP_ISSUERS: '[]', IDP_DOMAIN: 'a.example', IDP_AUDIENCE: 'x' }), ['unknown variable "IDP_ISSUERS"; did you mean IDP_ISSUER?'])
 })
 
 t.test('The security profile holds for each entry of the list.', async t => {
   const list = (entry: string) => `server: { securityProfile: fapi2 }\nidp:\n  audience: x\n  issuers:\n    - issuer: https://a.example/\n    - issuer: https://b.example/\n      ${entry}\n`
-  t.same((await start(list('algs: ES256'))).issuers.map(({ algs }) => algs), [['PS256', 'ES256', 'EdDSA', 'Ed25519'], ['ES256']])
+  t.strictSame((await start(list('algs: ES256'))).issuers.map(({ algs }) => algs), [['PS256', 'ES256', 'EdDSA', 'Ed25519'], ['ES256']])
   t.match(await problemsOf(list('algs: [ES256, RS256]')), [/^config\.yaml, line 7: idp\.issuers\[1\]\.algs is "ES256 RS256", but SECURITY_PROFILE \(server\.securityProfile\) is fapi2; allowed: list of PS256/])
   t.match(await problemsOf(list('dpopMode: DISABLED')), [/^config\.yaml, line 7: idp\.issuers\[1\]\.dpopMode is "DISABLED", but/])
-  t.same(await problemsOf(list('dpopMode: DISABLED'), { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback' }), [])
+  t.strictSame(await problemsOf(list('dpopMode: DISABLED'), { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback' }), [])
   t.match(await problemsOf('server: { securityProfile: fapi2 }\nidp: { audience: x, issuers: [7] }'), [/idp\.issuers\[0\] is "7"/])
 })

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { GateOptions, GateRuleOptions } from '../../../lib/gate/gate-options.ts'
+import type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../../lib/gate/gate-options.ts'
 import { parseGate } from '../../../lib/gate/gate-settings.ts'
 import { ownOptions, settingsFromOptions } from '../../../lib/settings/options.ts'
 import { root } from '../../helpers/documents.ts'
@@ -28,36 +28,36 @@ t.test('The table of options is the one that the settings make.', t => {
 
 t.test('Options have the shape of the file or the names of the environment.', t => {
   const values = { IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true }
-  t.same(settingsFromOptions({ idp: { domain: 'tenant.example', dpopRequired: true, jwksUri: undefined, issuer: null }, server: undefined }), values)
-  t.same(settingsFromOptions({ IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true, IDP_ISSUER: undefined, IDP_AUDIENCE: '' }), values)
-  for (const empty of [{ idp: { algs: undefined, jwksUri: null } }, { IDP_ALGS: undefined, IDP_JWKS_URI: null, IDP_ISSUER: '' }]) t.same(Object.keys(settingsFromOptions(empty)), [], 'so that a default takes its place')
+  t.strictSame(settingsFromOptions({ idp: { domain: 'tenant.example', dpopRequired: true, jwksUri: undefined, issuer: null }, server: undefined }), values)
+  t.strictSame(settingsFromOptions({ IDP_DOMAIN: 'tenant.example', DPOP_REQUIRED: true, IDP_ISSUER: undefined, IDP_AUDIENCE: '' }), values)
+  for (const empty of [{ idp: { algs: undefined, jwksUri: null } }, { IDP_ALGS: undefined, IDP_JWKS_URI: null, IDP_ISSUER: '' }]) t.strictSame(Object.keys(settingsFromOptions(empty)), [], 'so that a default takes its place')
   const [entry, none] = settingsFromOptions({ idp: { issuers: [{ algs: undefined, jwksUri: null, introspection: undefined }, { introspection: null }] } }).IDP_ISSUERS as object[]
-  t.same([entry, none].map(entry => Object.keys(entry!)), [[], []])
-  t.same(settingsFromOptions({ idp: { audience: '' } }), { IDP_AUDIENCE: '' }, 'only in the environment does an empty text count as unset')
-  t.same(settingsFromOptions({ server: { trustProxy: ['loopback', '10.0.0.1'] } }), { TRUST_PROXY: ['loopback', '10.0.0.1'] })
+  t.strictSame([entry, none].map(entry => Object.keys(entry!)), [[], []])
+  t.strictSame(settingsFromOptions({ idp: { audience: '' } }), { IDP_AUDIENCE: '' }, 'only in the environment does an empty text count as unset')
+  t.strictSame(settingsFromOptions({ server: { trustProxy: ['loopback', '10.0.0.1'] } }), { TRUST_PROXY: ['loopback', '10.0.0.1'] })
   t.end()
 })
 
 t.test('Each member that the types of the gate have is one that the gate knows.', t => {
   const rule: Required<Omit<GateRuleOptions, 'allow'>> = {
-    path: '/orders/*', methods: ['GET'], scope: 'a', anyScope: ['b', 'c'], claims: { team: ['x', 'y'] }, acr: 'gold', maxAgeSeconds: 60, audience: 'https://other.example', upgrade: true
+    path: '/orders/*', methods: ['GET'], scope: 'a', anyScope: ['b', 'c'], claims: { team: ['x', 'y'] }, acr: 'gold', maxAgeSeconds: 60, audience: 'https://other.example', upgrade: true, mcp: {}
   }
   const gate: Required<GateOptions> = {
-    upstream: 'http://127.0.0.1:3000', upstreamProtocol: 'auto', rules: [rule, { path: '/open', allow: 'anyone' }], timeoutSeconds: 5, bodyLimit: 1024, claims: { team: 'https://api.example/team' }, passCredentials: true, statementKey: 'key.pem', statementAudience: 'x', ownPrefix: '/-', grpcPort: 9000
+    upstream: 'http://127.0.0.1:3000', rules: [rule, { path: '/open', allow: 'anyone' }, { path: '/mcp', mcp: { methods: ['tools/call'], tools: ['read_*'] } satisfies Required<McpTargetOptions> }], timeoutSeconds: 5, bodyLimit: 1024, claims: { team: 'https://api.example/team' }, passCredentials: true, statementKey: 'key.pem', statementAudience: 'x', ownPrefix: '/-', grpcPort: 9000
   }
-  t.same(parseGate(gate).problems, [])
-  t.same(parseGate({ ...gate, claims: ['team'] }).problems, [])
-  t.same(parseGate({ ...gate, claims: 'team' }).problems.length, 1)
+  t.strictSame(parseGate(gate).problems, [])
+  t.strictSame(parseGate({ ...gate, claims: ['team'] }).problems, [])
+  t.strictSame(parseGate({ ...gate, claims: 'team' }).problems.length, 1)
   t.end()
 })
 
 t.test('Options are an object, and what Fastify reads is taken out of it.', t => {
   for (const given of ['idp', 5, ['idp'], () => ({})]) t.throws(() => ownOptions(given as never), { name: 'SettingsError', problems: ['options: expected an object with sections such as idp, or with names of the environment'] })
   const idp = { domain: 'tenant.example' }
-  t.same(ownOptions({ prefix: '/v1', logLevel: 'warn', logSerializers: {}, idp }), { idp })
+  t.strictSame(ownOptions({ prefix: '/v1', logLevel: 'warn', logSerializers: {}, idp }), { idp })
   const gate = { upstream: undefined, rules: [{ path: '/*', scope: undefined }] }
-  t.same(settingsFromOptions({ gate }), { GATE: gate }, 'a member may be left out by undefined')
-  t.same(settingsFromOptions({ idp: { issuers: [{ issuer: 'https://a.example/', algs: undefined }] } }), { IDP_ISSUERS: [{ IDP_ISSUER: 'https://a.example/' }] })
+  t.strictSame(settingsFromOptions({ gate }), { GATE: gate }, 'a member may be left out by undefined')
+  t.strictSame(settingsFromOptions({ idp: { issuers: [{ issuer: 'https://a.example/', algs: undefined }] } }), { IDP_ISSUERS: [{ IDP_ISSUER: 'https://a.example/' }] })
   t.end()
 })
 

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { containing } from '../../helpers/containing.ts'
 import { parseConfigDocument } from '../../../lib/settings/config-document.ts'
 import { readSettings } from '../../../holdfast.ts'
 import { readTextIfThere, collectSettings } from '../../../lib/settings/sources.ts'
@@ -37,7 +38,7 @@ t.test('A later source wins over an earlier one, and an empty variable is no sou
   ]
   for (const { title, files, environment = {}, expected } of cases) t.equal(collect(files, environment).values.LOG_LEVEL, expected, title)
   const { origins } = collect({ 'config.yaml': 'idp:\n  audience: a\n' + file, '.env': 'METRICS=off\nDPOP_NONCE=' }, { PORT: '1', DPOP_NONCE: 'off', https_proxy: 'http://proxy.example' })
-  t.same(origins, { IDP_AUDIENCE: 'config.yaml, line 2', LOG_LEVEL: 'config.yaml, line 3', METRICS: '.env', PORT: 'environment', DPOP_NONCE: 'environment', HTTPS_PROXY: 'environment' }, 'and each value has the place where it was found')
+  t.strictSame(origins, { IDP_AUDIENCE: 'config.yaml, line 2', LOG_LEVEL: 'config.yaml, line 3', METRICS: '.env', PORT: 'environment', DPOP_NONCE: 'environment', HTTPS_PROXY: 'environment' }, 'and each value has the place where it was found')
   t.end()
 })
 
@@ -60,7 +61,7 @@ t.test('The configuration file is the one that CONFIG_FILE names, else the first
   ]
   for (const { present, environment = {}, domain } of cases) {
     const { values, problems } = collect(present, environment)
-    t.same({ domain: values.IDP_DOMAIN, problems }, { domain, problems: [] })
+    t.strictSame({ domain: values.IDP_DOMAIN, problems }, { domain, problems: [] })
   }
   t.end()
 })
@@ -72,17 +73,17 @@ t.test('A value of the file keeps the text that was written, and a key without a
       'api: { profile: 2 }', 'dpop: null', 'server:', '  trustProxy: false', '  metrics: off', '  logLevel: "null"'
     ].join('\n')
   })
-  t.same(problems, [])
+  t.strictSame(problems, [])
   t.strictSame(values, {
     IDP_AUDIENCE: '1e3', DPOP_REQUIRED: true, IDP_SCOPE_CLAIMS: ['scope', 'scp'], API_PROFILE: '2', TRUST_PROXY: false, METRICS: 'off', LOG_LEVEL: 'null'
   })
-  for (const empty of ['', '# nothing yet\n', '~', '{}']) t.same(collect({ 'config.yaml': empty }), { values: {}, origins: {}, problems: [], places: new Map(), isFileUnread: false, unknownVariables: [] })
+  for (const empty of ['', '# nothing yet\n', '~', '{}']) t.strictSame(collect({ 'config.yaml': empty }), { values: {}, origins: {}, problems: [], places: new Map(), isFileUnread: false, unknownVariables: [] })
   t.end()
 })
 
 t.test('A section with a module of its own has numbers if no digit is lost, and otherwise the text that was written.', t => {
   const { values, problems } = collect({ 'config.yaml': 'gate: { a: 12, b: "12", c: 012, d: 1e3, e: 1.50, f: 9007199254740993, g: NaN, h: Infinity, i: -1.5, j: 0x10, k: [3, 03] }' })
-  t.same(problems, [])
+  t.strictSame(problems, [])
   t.strictSame(values.GATE, { a: 12, b: '12', c: '012', d: '1e3', e: '1.50', f: '9007199254740993', g: 'NaN', h: 'Infinity', i: -1.5, j: '0x10', k: [3, '03'] })
   t.end()
 })
@@ -124,9 +125,9 @@ t.test('What is wrong in the file is told with its line and key, never with a va
   ]
   for (const { text, problems, isFileUnread } of cases) {
     const found = collect({ 'config.yaml': text })
-    t.same(found.problems, problems.map(problem => `config.yaml, ${problem}`), text)
+    t.strictSame(found.problems, problems.map(problem => `config.yaml, ${problem}`), text)
     t.equal(found.isFileUnread, isFileUnread, text)
-    t.notMatch(found.problems.join(), 's3cret')
+    t.notMatch(found.problems.join(), containing('s3cret'))
   }
   t.end()
 })
@@ -142,7 +143,7 @@ t.test('A file that cannot be read is told, and nothing is said about what may s
   ]
   for (const { files, environment = {}, problems } of cases) {
     const found = collect(files, environment)
-    t.same(found.problems, problems)
+    t.strictSame(found.problems, problems)
     t.equal(found.isFileUnread, problems.length > 0)
   }
   const { values, ...faults } = collect({ 'config.yaml': 'idp: [' }, { LOG_LEVEL: 'loud' })
@@ -155,7 +156,7 @@ t.test('Every fault of one start is told in one message without a stack.', async
   const { values, ...faults } = collect({ 'config.yaml': 'idp:\n  domian: a\n  dpopMode: MAYBE' }, { PORT: '70000', DPOP_MODE: 's3cret', DPOP_ENABLED: 'false', DPOP_REQUIRED: 'true' })
   const error = await readSettings(values, faults).catch(error => error)
   t.type(error, SettingsError)
-  t.same(error.message.split('\n'), [
+  t.strictSame(error.message.split('\n'), [
     'The settings are not usable:',
     '  - config.yaml, line 2: unknown key "idp.domian"; did you mean idp.domain?',
     '  - unknown variable "DPOP_MODE"; did you mean IDP_DPOP_MODE?',
@@ -170,8 +171,8 @@ t.test('Every fault of one start is told in one message without a stack.', async
 
 t.test('A file with more levels than the parser has room for is told in one sentence.', async t => {
   const deep = (levels: number): string => `{"idp": {"audience"${': 1'.repeat(levels)}}}`
-  t.match(parseConfigDocument(deep(1), line => `line ${line}`), { problems: [], isFileUnread: false })
-  t.match(parseConfigDocument(deep(12_000), line => `line ${line}`), { problems: ['line 1: the file has too many levels'], isFileUnread: true })
+  t.hasStrict(parseConfigDocument(deep(1), line => `line ${line}`), { problems: [], isFileUnread: false })
+  t.hasStrict(parseConfigDocument(deep(12_000), line => `line ${line}`), { problems: ['line 1: the file has too many levels'], isFileUnread: true })
 })
 
 t.test('A variable that is nearly a setting stops the start with the name that was meant, and no setting is taken for one.', async t => {
@@ -189,12 +190,12 @@ t.test('A variable that is nearly a setting stops the start with the name that w
   ]
   for (const [variable, setting] of meant) {
     const problem = `unknown variable ${JSON.stringify(variable)}; did you mean ${setting}?`
-    t.match(collect({}, { [variable]: 's3cret' }), { problems: [problem], unknownVariables: [] }, variable)
-    t.match(collect({ '.env': `${variable}=s3cret` }), { problems: [problem], unknownVariables: [] }, `${variable} in .env`)
-    t.match(collect({ '.env': `${variable}=` }, { [variable]: '' }), { problems: [], unknownVariables: [] }, `${variable} is empty, as if unset`)
+    t.hasStrict(collect({}, { [variable]: 's3cret' }), { problems: [problem], unknownVariables: [] }, variable)
+    t.hasStrict(collect({ '.env': `${variable}=s3cret` }), { problems: [problem], unknownVariables: [] }, `${variable} in .env`)
+    t.hasStrict(collect({ '.env': `${variable}=` }, { [variable]: '' }), { problems: [], unknownVariables: [] }, `${variable} is empty, as if unset`)
   }
   const { problems, unknownVariables } = collect({}, Object.fromEntries(variableNames.map(name => [name, 'x'])))
-  t.same({ problems, unknownVariables }, { problems: [], unknownVariables: [] }, 'every setting is one')
+  t.strictSame({ problems, unknownVariables }, { problems: [], unknownVariables: [] }, 'every setting is one')
 })
 
 t.test('A variable that begins as settings do, and is like none, is kept for a warning; any other is nobody\'s business.', async t => {
@@ -202,16 +203,16 @@ t.test('A variable that begins as settings do, and is like none, is kept for a w
   // What Kubernetes sets for a service of the name idp.
   const strangers = { IDP_SERVICE_HOST: 's3cret', IDP_PORT: 's3cret', DPOP_COLOUR: 's3cret', IDP_: 's3cret' }
   const found = collect({ '.env': 'IDP_TEAM=s3cret\nDPOP_COLOUR=s3cret' }, { ...others, ...strangers })
-  t.same(found, { values: {}, origins: {}, problems: [], places: new Map(), isFileUnread: false, unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM'] })
+  t.strictSame(found, { values: {}, origins: {}, problems: [], places: new Map(), isFileUnread: false, unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM'] })
   const { values, ...faults } = collect({}, { ...strangers, IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a' })
-  t.same((await readSettings(values, faults)).unknownVariables, Object.keys(strangers).sort())
+  t.strictSame((await readSettings(values, faults)).unknownVariables, Object.keys(strangers).sort())
 })
 
 t.test('Variables of proxies are read in either case, the upper one first.', t => {
   t.equal(collect({}, { https_proxy: 'http://lower.example' }).values.HTTPS_PROXY, 'http://lower.example')
   t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' }).values.HTTPS_PROXY, 'http://upper.example')
   t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: '' }).values.HTTPS_PROXY, 'http://lower.example')
-  t.same(collect({}, { http_proxy: 'http://p', no_proxy: '*' }).values, { HTTP_PROXY: 'http://p', NO_PROXY: '*' })
+  t.strictSame(collect({}, { http_proxy: 'http://p', no_proxy: '*' }).values, { HTTP_PROXY: 'http://p', NO_PROXY: '*' })
   t.end()
 })
 

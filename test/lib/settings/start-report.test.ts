@@ -1,7 +1,7 @@
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
 import type { RawSettings } from '../../../lib/settings/specs.ts'
-import { reportStart, startWarnings } from '../../../lib/settings/start-report.ts'
+import { replayPromise, reportStart, startWarnings } from '../../../lib/settings/start-report.ts'
 
 const ENOUGH: RawSettings = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
 const PROOFS = ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
@@ -21,7 +21,22 @@ t.test('What holds is told with its values, and what does not hold is left out.'
     [{ SECURITY_PROFILE: 'fapi2', IDP_ALGS: 'ES256', DPOP_ALGS: 'PS256' }, { ...PLAIN, tokenAlgs: ['ES256'], proofAlgs: ['PS256'], securityProfile: 'fapi2' }],
     [{ DPOP_REPLAY: 'off' }, { ...PLAIN, replay: { kind: 'off' } }]
   ]
-  for (const [values, report] of cases) t.same(reportStart(await readSettings({ ...ENOUGH, ...values })), report)
+  for (const [values, report] of cases) t.strictSame(reportStart(await readSettings({ ...ENOUGH, ...values })), report)
+})
+
+t.test('Where a proof is accepted at most once is told for each store, with nonces and without.', async t => {
+  const alone = 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/scaling.md)'
+  const apart = 'A proof is accepted at most once by all instances together, because a nonce is good only at the process that made it. The balancer must keep clients at their instance (docs/scaling.md)'
+  const shared = 'A proof is accepted at most once by all instances that share the replay store'
+  const rows: Array<[RawSettings, string | undefined]> = [
+    [{}, alone],
+    [{ DPOP_NONCE: 'required' }, apart],
+    [{ DPOP_REPLAY: 'redis://cache' }, shared],
+    [{ DPOP_REPLAY: 'redis://cache', DPOP_NONCE: 'required' }, shared],
+    [{ DPOP_REPLAY: 'off' }, 'A proof may be used again: DPOP_REPLAY is off'],
+    [{ IDP_DPOP_MODE: 'DISABLED' }, undefined]
+  ]
+  for (const [values, promise] of rows) t.equal(replayPromise(await readSettings({ ...ENOUGH, ...values })), promise, JSON.stringify(values))
 })
 
 t.test('Of a replay store the hosts are told, never what stands before or after them.', async t => {
@@ -30,17 +45,21 @@ t.test('Of a replay store the hosts are told, never what stands before or after 
     ['redis://:s3cret@[fd00::1]', ['[fd00::1]:6379']],
     ['redis://:s3cret@a:1,b:2/0?sentinel=main&sentinelUsername=s3cret&sentinelPassword=s3cret', ['a:1', 'b:2']]
   ]
-  for (const [url, hosts] of cases) t.same(reportStart(await readSettings({ ...ENOUGH, DPOP_REPLAY: url })).replay, { kind: 'redis', hosts })
+  for (const [url, hosts] of cases) t.strictSame(reportStart(await readSettings({ ...ENOUGH, DPOP_REPLAY: url })).replay, { kind: 'redis', hosts })
 })
 
-t.test('An operator is warned of a domain with a scheme, of strange variables and of a Host that is believed.', async t => {
+t.test('An operator is warned of a domain with a scheme, of strange variables, of a Host that is believed and of a secret that is not used.', async t => {
   const host = /^Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: .* for another name .* http:\/\/evil\.example .* Set PUBLIC_URL/
   const cases: Array<{ values: RawSettings, unknownVariables?: string[], patterns?: RegExp[] }> = [
     { values: {}, patterns: [host] },
     { values: { IDP_DPOP_MODE: 'REQUIRED' }, patterns: [host] },
     { values: { IDP_DPOP_MODE: 'DISABLED' } },
     { values: { PUBLIC_URL: 'https://api.example' } },
+    { values: { PUBLIC_URL: 'https://api.example', DPOP_NONCE_SECRET: 'A'.repeat(43) }, patterns: [/^DPOP_NONCE_SECRET \(dpop\.nonceSecret\) is set beside DPOP_REPLAY=memory and is not used: every instance that has it would accept the same proof once more\. Remove it, or set DPOP_REPLAY to a Redis that all instances share$/] },
+    { values: { PUBLIC_URL: 'https://api.example', DPOP_NONCE_SECRET: 'A'.repeat(43), DPOP_REPLAY: 'redis://cache' } },
     { values: { TRUST_PROXY: 'loopback' } },
+    { values: { TRUST_PROXY: 'loopback', CORS_HEADERS: 'Mcp-Session-Id' }, patterns: [/^CORS_HEADERS \(server\.corsHeaders\) has no effect: CORS is off, because CORS_ORIGINS is not set$/] },
+    { values: { TRUST_PROXY: 'loopback', CORS_HEADERS: 'Mcp-Session-Id', CORS_ORIGINS: '*' } },
     { values: { TRUST_PROXY: 'false' }, patterns: [host] },
     { values: { TRUST_PROXY: 'true' }, unknownVariables: ['IDP_COLOUR', 'DPOP_COLOUR'], patterns: [/^These variables .* have no effect: IDP_COLOUR, DPOP_COLOUR$/] },
     { values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: 'https://tenant.example' }, patterns: [/^IDP_DOMAIN starts with a scheme, so there is no issuer .* without https:\/\/$/] }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
+import { isVerifiable } from '../../../lib/jose/public-key.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import type { RawSettings, SettingName } from '../../../lib/settings/specs.ts'
@@ -25,8 +26,13 @@ function title (name: SettingName): string {
 }
 
 t.test('Two settings are enough, and the rest has defaults.', async t => {
-  t.same(await read({}), {
+  t.strictSame(await read({}), {
     ...ENOUGH,
+    isNonceSecretUnused: false,
+    DPOP_NONCE_SECRET: undefined,
+    rateLimit: undefined,
+    gate: undefined,
+    revocation: undefined,
     IDP_ALGS: ['RS256'],
     IDP_INTROSPECTION: 'off',
     IDP_INTROSPECTION_CACHE_SECONDS: 10,
@@ -84,7 +90,7 @@ t.test('Values that are set are typed, whether they are text of the environment 
     { name: 'CORS_ORIGINS', value: '*', expected: ['*'] },
     { name: 'CORS_ORIGINS', value: 'https://a.example,http://localhost:3000', expected: ['https://a.example', 'http://localhost:3000'] }
   ]
-  for (const { name, value, expected } of cases) t.same((await read({ [name]: value }))[name], expected, `${name} ${JSON.stringify(value)}`)
+  for (const { name, value, expected } of cases) t.strictSame((await read({ [name]: value }))[name], expected, `${name} ${JSON.stringify(value)}`)
 })
 
 const secret = (bytes: number): string => randomBytes(bytes).toString('base64url')
@@ -145,6 +151,7 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
     passes: ['*', 'https://app.example', 'https://App.example', 'http://localhost:3000', 'http://[::1]:3000', 'capacitor://localhost'],
     fails: ['app.example', 'https://app.example/', 'https://app.example/x', 'https://app.example:443', 'https://u@app.example', 'null', 'https://*.example', []]
   },
+  { name: 'CORS_HEADERS', passes: ['MCP-Protocol-Version', 'Mcp-Session-Id, Last-Event-ID', ['x-y', 'a_b']], fails: ['*', 'a b *', 'x:y', 'x/y', 'é', 'x\ny: z', [], ['a b'], ['']] },
   { name: 'CLIENT_CERTIFICATE', passes: ['socket', 'nginx', 'xfcc', 'off', 'client-cert'], fails: ['on', 'Client-Cert', true, 'x-ssl-client-cert', ''] },
   { name: 'SECURITY_PROFILE', passes: ['none'], fails: ['fapi', 'FAPI2', 'fapi1', true] },
   { name: 'DPOP_NONCE_IAT', passes: ['ignored', 'checked'], fails: ['off', true] },
@@ -164,7 +171,7 @@ t.test('Each setting takes what it should, and names itself, what it held and wh
   // One read takes a column of the table: its values stand each for itself.
   const columns = (of: 'passes' | 'fails'): RawSettings[] => Array.from({ length: Math.max(...FORMS.map(row => row[of].length)) }, (_, index) =>
     Object.fromEntries(FORMS.filter(row => index in row[of]).map(row => [row.name, row[of][index]])))
-  for (const values of columns('passes')) t.same(await problemsOf(values), [], `it takes ${JSON.stringify(values)}`)
+  for (const values of columns('passes')) t.strictSame(await problemsOf(values), [], `it takes ${JSON.stringify(values)}`)
   for (const values of columns('fails')) {
     const problems = await problemsOf(values)
     t.equal(problems.length, Object.keys(values).length)
@@ -174,7 +181,22 @@ t.test('Each setting takes what it should, and names itself, what it held and wh
     }
   }
   const untested = variableNames.filter(name => !FORMS.some(row => row.name === name))
-  t.same(untested, ['DPOP_REQUIRED'], 'the table has every setting but one, which is the twin of DPOP_ENABLED')
+  t.strictSame(untested, ['DPOP_REQUIRED'], 'the table has every setting but one, which is the twin of DPOP_ENABLED')
+})
+
+t.test('ML-DSA-44 is for a Node that has it, and a larger one does not fit: the start says why.', async t => {
+  const isThere = isVerifiable('ML-DSA-44')
+  const old = 'ML-DSA-44 needs Node 24.7 or newer, and this Node cannot verify it'
+  const lackOf = (problems: readonly string[]): string[] => problems.filter(problem => !problem.includes('; allowed: '))
+  for (const [name, title] of [['IDP_ALGS', 'IDP_ALGS (idp.algs)'], ['DPOP_ALGS', 'DPOP_ALGS (dpop.algs)']] as const) {
+    const problems = await problemsOf({ ...ENOUGH, [name]: 'ES256 ML-DSA-44' })
+    t.strictSame(problems, isThere ? [] : [`${title}: ${old}`])
+    for (const alg of ['ML-DSA-65', 'ML-DSA-87']) {
+      t.strictSame(lackOf(await problemsOf({ ...ENOUGH, [name]: `ES256 ${alg}` })), [`${title}: ${alg} does not fit: a proof with its key and signature is larger than the 8 KiB that a proof may have; ML-DSA-44 fits`])
+    }
+  }
+  const entry = { IDP_ISSUER: 'https://a.example', IDP_AUDIENCE: 'a', IDP_ALGS: ['ML-DSA-65'] }
+  t.match(lackOf(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUERS: [entry] })), [/^idp\.issuers\[0\]\.algs: ML-DSA-65 does not fit/])
 })
 
 t.test('A message shows what a setting held, as far as it may be shown.', async t => {
@@ -211,7 +233,7 @@ t.test('Domain or issuer, and the audience, are required.', async t => {
   const missingDomain = /^IDP_DOMAIN \(idp\.domain\) is not set; allowed: /
   const missingAudience = /^IDP_AUDIENCE \(idp\.audience\) is not set; allowed: /
   t.match(await problemsOf({ IDP_DOMAIN: undefined }), [missingDomain])
-  t.same(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'https://tenant.example/' }), [])
+  t.strictSame(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'https://tenant.example/' }), [])
   t.match(await problemsOf({ IDP_AUDIENCE: undefined }), [missingAudience])
   t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_AUDIENCE: undefined }), [missingDomain, missingAudience])
   t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'tenant.example' }), [/^IDP_ISSUER/], 'a bad issuer is there, though bad')
@@ -233,8 +255,8 @@ t.test('The issuer follows from the domain, unless it is set.', async t => {
 
 t.test('A domain with a scheme starts without an issuer, whatever else is set.', async t => {
   for (const domain of ['https://tenant.example', 'HTTPS://Tenant.example', 'hTTp://tenant.example/path', 'https://', 'https://not a host']) {
-    t.same((await read({ IDP_DOMAIN: domain })).issuers, [], domain)
-    t.same((await read({ IDP_DOMAIN: domain, IDP_ISSUER: 'https://tenant.example/', IDP_JWKS_URI: 'https://tenant.example/jwks' })).issuers, [], domain)
+    t.strictSame((await read({ IDP_DOMAIN: domain })).issuers, [], domain)
+    t.strictSame((await read({ IDP_DOMAIN: domain, IDP_ISSUER: 'https://tenant.example/', IDP_JWKS_URI: 'https://tenant.example/jwks' })).issuers, [], domain)
   }
   t.match(await problemsOf({ IDP_DOMAIN: 'https://tenant.example', IDP_AUDIENCE: undefined, PORT: 'x' }), [/^PORT/, /^IDP_AUDIENCE/], 'other faults still stop the start')
 })
@@ -265,7 +287,7 @@ t.test('The mode of DPoP follows from three settings, which must not contradict 
 })
 
 t.test('A word that means everything or nothing must be the only one in a list.', async t => {
-  t.same(await problemsOf({ TRUST_PROXY: 'loopback 10.0.0.0/8' }), [])
+  t.strictSame(await problemsOf({ TRUST_PROXY: 'loopback 10.0.0.0/8' }), [])
   t.match(await problemsOf({ TRUST_PROXY: 'true 10.0.0.0/8' }), [/^TRUST_PROXY .* is "true 10\.0\.0\.0\/8"; true and false cannot be combined with other values$/])
   t.match(await problemsOf({ TRUST_PROXY: ['loopback', false] }), [/true and false cannot be combined with other values$/])
   t.match(await problemsOf({ CORS_ORIGINS: 'https://app.example *' }), [/^CORS_ORIGINS .*; \* cannot be combined with other values$/])
@@ -273,24 +295,24 @@ t.test('A word that means everything or nothing must be the only one in a list.'
 
 t.test('A certificate in a header needs somebody who is trusted to send it.', async t => {
   for (const source of ['client-cert', 'nginx', 'xfcc']) {
-    t.same(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: 'loopback' }), [])
-    t.same(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: true }), [])
+    t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: 'loopback' }), [])
+    t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: true }), [])
     for (const trust of [{}, { TRUST_PROXY: 'false' }, { TRUST_PROXY: false }]) {
-      t.match(await problemsOf({ CLIENT_CERTIFICATE: source, ...trust }), [new RegExp(`^CLIENT_CERTIFICATE \\(server\\.clientCertificate\\) is "${source}", but TRUST_PROXY .* trusts nobody`)])
+      t.match(await problemsOf({ CLIENT_CERTIFICATE: source, ...trust }), [new RegExp(`^CLIENT_CERTIFICATE \\(server\\.clientCertificate\\) is "${source}", but TRUST_PROXY .* trusts no peer`)])
     }
   }
-  t.same(await problemsOf({ CLIENT_CERTIFICATE: 'socket' }), [])
+  t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: 'socket' }), [])
 })
 
 t.test('The security profile sets the algorithms, and settings that say otherwise are told by name.', async t => {
   const fapi = (values: RawSettings) => ({ SECURITY_PROFILE: 'fapi2', ...values })
   const algs = ['PS256', 'ES256', 'EdDSA', 'Ed25519']
   const { IDP_ALGS, DPOP_ALGS, issuers } = await read(fapi({}))
-  t.same([IDP_ALGS, DPOP_ALGS, issuers[0]!.algs], [algs, algs, algs])
-  t.same((await read(fapi({ IDP_ALGS: 'ES256' }))).IDP_ALGS, ['ES256'])
+  t.strictSame([IDP_ALGS, DPOP_ALGS, issuers[0]!.algs], [algs, algs, algs])
+  t.strictSame((await read(fapi({ IDP_ALGS: 'ES256' }))).IDP_ALGS, ['ES256'])
   const certificates = { CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'true' }
   const passes: RawSettings[] = [{ IDP_ALGS: 'PS256 EdDSA', DPOP_ALGS: ['Ed25519'] }, { IDP_DPOP_MODE: 'REQUIRED' }, { DPOP_ENABLED: 'true' }, { ...certificates, IDP_DPOP_MODE: 'DISABLED' }, { ...certificates, DPOP_ENABLED: 'false' }]
-  for (const values of passes) t.same(await problemsOf(fapi(values)), [], JSON.stringify(values))
+  for (const values of passes) t.strictSame(await problemsOf(fapi(values)), [], JSON.stringify(values))
   const fails: Array<[RawSettings, RegExp[]]> = [
     [{ IDP_ALGS: 'RS256' }, [/^IDP_ALGS \(idp\.algs\) is "RS256", but SECURITY_PROFILE \(server\.securityProfile\) is fapi2; allowed: list of PS256, ES256, EdDSA, Ed25519$/]],
     [{ IDP_ALGS: 'ES256 ES384', DPOP_ALGS: 'RS256' }, [/^IDP_ALGS .* is "ES256 ES384", but/, /^DPOP_ALGS .* is "RS256", but/]],
@@ -302,14 +324,14 @@ t.test('The security profile sets the algorithms, and settings that say otherwis
     const problems = await problemsOf(fapi(values))
     t.equal(problems.length, patterns.length, JSON.stringify(values))
     t.match(problems, patterns)
-    t.same(await problemsOf({ ...values, SECURITY_PROFILE: 'none' }), [], 'without the profile it is fine')
+    t.strictSame(await problemsOf({ ...values, SECURITY_PROFILE: 'none' }), [], 'without the profile it is fine')
   }
 })
 
 t.test('Trust and port follow from what is set.', async t => {
   t.equal((await read({ TRUST_PROXY: true })).trustProxy, true)
   t.equal((await read({ TRUST_PROXY: 'false' })).trustProxy, false)
-  t.same((await read({ TRUST_PROXY: 'loopback, 10.0.0.0/8' })).trustProxy, ['loopback', '10.0.0.0/8'])
+  t.strictSame((await read({ TRUST_PROXY: 'loopback, 10.0.0.0/8' })).trustProxy, ['loopback', '10.0.0.0/8'])
   t.equal((await read({ API_PROFILE: '2' })).port, 8080)
   t.equal((await read({ API_PROFILE: '2', PORT: '9000' })).port, 9000)
   t.equal((await read({ PORT: '0' })).port, 0)

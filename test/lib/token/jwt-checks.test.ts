@@ -1,14 +1,15 @@
 import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
-import { createAskedIssuers } from '../../../lib/token/asked-issuers.ts'
-import { findGranters, findScopeCircle } from '../../../lib/token/implied-scopes.ts'
+import { createAskedIssuers } from '../../../lib/token/dynamic-issuers.ts'
+import { createScopeGranters, findScopeCircle } from '../../../lib/requirement/implied-scopes.ts'
 import type { Introspector } from '../../../lib/introspection/introspector.ts'
 import { createInquiry } from '../../../lib/token/inquiry.ts'
 import type { Inquired, InquiryOptions } from '../../../lib/token/inquiry.ts'
 import { createIssuerTable, forAudience } from '../../../lib/token/issuer-table.ts'
 import type { TokenIssuer } from '../../../lib/token/issuer-table.ts'
-import { checkByRules, checkClaimsByRules, createTokenRules, isAudienceMet, isJwt, readPresentedToken } from '../../../lib/token/jwt-checks.ts'
+import { checkByRules, checkClaimsByRules, createTokenRules, isAudienceMet, readPresentedToken } from '../../../lib/token/jwt-checks.ts'
 import type { PresentedToken, TokenClaims, TokenPolicy } from '../../../lib/token/jwt-checks.ts'
+import { isJwt } from '../../../lib/token/token-kind.ts'
 import { createVerifiedToken, createVerifiedTokens, readScopes } from '../../../lib/token/verified-tokens.ts'
 import { encodeJws } from '../../helpers/jws.ts'
 
@@ -95,7 +96,7 @@ t.test('Header and claims of a token are held to the rules, each row beside its 
     { claims: { cnf: { 'x5t#S256': 'a' } }, policy: { bindings: ['jkt', 'x5t#S256'], neededBindings: ['jkt'] }, expected: 'token_binding_unusable' }
   ]
   for (const { header = {}, claims = {}, policy = {}, expected = 'accepted' } of rows) {
-    t.same(checkToken(header, claims, policy), expected, JSON.stringify({ header, claims: 'more' in claims ? 'deep' : claims, policy }))
+    t.strictSame(checkToken(header, claims, policy), expected, JSON.stringify({ header, claims: 'more' in claims ? 'deep' : claims, policy }))
   }
 })
 
@@ -109,12 +110,40 @@ t.test('Claims that did not come in a token are held to each check of claims', a
     { claims: { aud: 'other' }, expected: ['token_audience', { expected: 'api', found: 'other' }] },
     { claims: { exp: NOW - 60 }, expected: ['token_expired', { expected: `exp after ${NOW - 5}`, found: NOW - 60 }] }
   ]
-  for (const { claims, expected } of rows) t.same(outcome(() => checkClaimsByRules({ ...CLAIMS, ...claims }, NOW, createTokenRules(POLICY))), expected, JSON.stringify(claims))
+  for (const { claims, expected } of rows) t.strictSame(outcome(() => checkClaimsByRules({ ...CLAIMS, ...claims }, NOW, createTokenRules(POLICY))), expected, JSON.stringify(claims))
 })
 
-t.test('What is a JWT, good or bad, is told from an opaque token', async t => {
-  t.equal(isJwt(encodeJws('{}', 'no JSON', () => Buffer.from('x'))), true)
-  for (const text of ['opaque', 'a.b', encodeJws('[]', '{}', () => Buffer.from('x')), encodeJws('{}', '{}', () => Buffer.from('x')) + '.x']) t.equal(isJwt(text), false, text)
+t.test('What is a JWT, however it is spelt, is told from an opaque token', async t => {
+  const segment = (text: string | Buffer): string => Buffer.from(text).toString('base64url')
+  const HEADER = '{"alg":"RS256","typ":"~?>"}'
+  const header = segment(HEADER)
+  const rows: ReadonlyArray<{ title: string, text: string, expected: boolean }> = [
+    { title: 'three segments', text: `${header}.e30.AAAA`, expected: true },
+    { title: 'no signature', text: `${header}.e30.`, expected: true },
+    { title: 'padding', text: `${header}.e30.AAAA==`, expected: true },
+    { title: 'only a header', text: header, expected: true },
+    { title: 'a dot before it', text: `.${header}.e30.AAAA`, expected: true },
+    { title: 'four segments', text: `${header}.e30.AAAA.AAAA`, expected: true },
+    { title: 'five segments', text: `${header}.e30.AAAA..`, expected: true },
+    { title: 'claims that are no JSON', text: `${header}.AAAA.AAAA`, expected: true },
+    { title: 'a header in the other alphabet', text: `${Buffer.from(HEADER).toString('base64')}.e30.AAAA`, expected: true },
+    { title: 'a header with a tilde in it', text: `${header.slice(0, 4)}~${header.slice(4)}.e30.AAAA`, expected: true },
+    { title: 'a header with spare bits', text: `${segment('{"alg":1}  ').slice(0, -1)}B.e30.AAAA`, expected: true },
+    { title: 'a header with a byte order mark', text: `${segment('\ufeff{"alg":1}')}.e30.AAAA`, expected: true },
+    { title: 'a header with a byte that is no UTF-8', text: `${segment(Buffer.from('{"alg":1,"x":"\xff"}', 'latin1'))}.e30.AAAA`, expected: true },
+    { title: 'an encrypted JWT', text: `${segment('{"alg":"dir","enc":"A256GCM"}')}..AAAA.AAAA.AAAA`, expected: false },
+    { title: 'three segments whose header has enc', text: `${segment('{"alg":"dir","enc":"A256GCM"}')}.e30.AAAA`, expected: true },
+    { title: 'a header without alg', text: `${segment('{"typ":"JWT"}')}.e30.AAAA`, expected: false },
+    { title: 'a header that only inherits alg', text: `${segment('{"__proto__":{"alg":"RS256"}}')}.e30.AAAA`, expected: false },
+    { title: 'a header that is an array', text: `${segment('["alg"]')}.e30.AAAA`, expected: false },
+    { title: 'a header that is null', text: `${segment('null')}.e30.AAAA`, expected: false },
+    { title: 'a header that is text', text: `${segment('"alg"')}.e30.AAAA`, expected: false },
+    { title: 'one word', text: 'opaque', expected: false },
+    { title: 'three words', text: 'a.b.c', expected: false },
+    { title: 'five words', text: 'a.b.c.d.e', expected: false },
+    { title: 'dots', text: '....', expected: false }
+  ]
+  for (const { title, text, expected } of rows) t.equal(isJwt(text), expected, title)
   t.equal(outcome(() => readPresentedToken({ text: encodeJws('{}', '[]', () => Buffer.from('x')), now: NOW })), 'token_malformed')
   t.equal(isAudienceMet(undefined, { audience: 'api', resource: undefined }), false)
 })
@@ -125,16 +154,16 @@ t.test('A verified token is frozen to its depths, and found by its whole text on
     text, claims: { ...CLAIMS, scope: 'a b', more: { list: [{}] }, ...claims } as TokenClaims, issuer: CLAIMS.iss, dpopMode: 'ALLOWED', isTrusted: () => true, scopeClaims: ['scope']
   })
   const token = made(textOf('one'), { cnf: { jkt: 'j', 'x5t#S256': 'x' } })
-  t.match(token, { scopes: ['a', 'b'], binding: { jkt: 'j', x5tS256: 'x' }, expiresAt: CLAIMS.exp })
+  t.hasStrict(token, { scopes: ['a', 'b'], binding: { jkt: 'j', x5tS256: 'x' }, expiresAt: CLAIMS.exp })
   for (const part of [token, token.claims, token.binding, token.scopes, token.claims.more, (token.claims.more as any).list, (token.claims.more as any).list[0]]) t.ok(Object.isFrozen(part))
-  t.match(made('x').binding, { jkt: undefined, x5tS256: undefined })
+  t.hasStrict(made('x').binding, { jkt: undefined, x5tS256: undefined })
 
   const kept = createVerifiedTokens(2)
   t.equal(kept.get(token.text), undefined)
   kept.keep(token)
   t.equal(kept.get(token.text), token)
   t.equal(kept.get(textOf('two')), undefined, 'the same end under another beginning')
-  t.same(kept.state(), { entries: 1, hits: 1, misses: 2 })
+  t.strictSame(kept.state(), { entries: 1, hits: 1, misses: 2 })
   kept.keep(made('b'.repeat(40)))
   kept.keep(made('c'.repeat(40)))
   t.equal(kept.state().entries, 2)
@@ -156,17 +185,18 @@ t.test('Scopes are whole words of the configured claims, in the order of the tok
     { claims: { scp: 'a' }, expected: [] },
     { claims: { scope: 'a', permissions: ['b', 'a'] }, names: ['permissions', 'scope'], expected: ['b', 'a'] }
   ]
-  for (const { claims, names = ['scope'] as const, expected } of rows) t.same(readScopes(claims as TokenClaims, names), expected, JSON.stringify(claims))
+  for (const { claims, names = ['scope'] as const, expected } of rows) t.strictSame(readScopes(claims as TokenClaims, names), expected, JSON.stringify(claims))
 })
 
 t.test('A scope brings others along, transitively, and a circle is told', async t => {
-  const granters = findGranters({ admin: ['write', 'audit'], write: ['read'], read: [] })
-  t.same(Object.fromEntries(granters), { write: ['admin'], audit: ['admin'], read: ['admin', 'write'] })
+  const granters = createScopeGranters({ admin: ['write', 'audit'], write: ['read'], read: [] })
+  const table = { write: ['admin'], audit: ['admin'], read: ['write', 'admin'], admin: [], other: [], constructor: [] }
+  for (const again of [false, true]) for (const [scope, expected] of Object.entries(table)) t.strictSame(granters(scope), expected, `${scope} ${again}`)
   t.equal(findScopeCircle({ admin: ['write', 'read'], write: ['read'], read: [] }), undefined)
-  t.same(findScopeCircle({ a: ['b'], b: ['c', 'd'], d: ['b'] }), ['b', 'd', 'b'])
-  t.same(findScopeCircle({ a: ['a'] }), ['a', 'a'])
-  t.same(findScopeCircle({ x: ['a'], a: ['b'], b: ['a'] }), ['a', 'b', 'a'], 'from where it begins')
-  t.same(findScopeCircle({ x: ['y'], a: ['b'], b: ['a'] }), ['a', 'b', 'a'], 'also if the first scope does not lead to it')
+  t.strictSame(findScopeCircle({ a: ['b'], b: ['c', 'd'], d: ['b'] }), ['b', 'd', 'b'])
+  t.strictSame(findScopeCircle({ a: ['a'] }), ['a', 'a'])
+  t.strictSame(findScopeCircle({ x: ['a'], a: ['b'], b: ['a'] }), ['a', 'b', 'a'], 'from where it begins')
+  t.strictSame(findScopeCircle({ x: ['y'], a: ['b'], b: ['a'] }), ['a', 'b', 'a'], 'also if the first scope does not lead to it')
   t.equal(findScopeCircle({}), undefined)
 })
 
@@ -174,7 +204,16 @@ t.test('Scopes that are reached in very many ways are looked at once', t => {
   const levels = 60
   const diamonds = Object.fromEntries(Array.from({ length: levels }, (_, n) => [[`s${n}`, [`l${n}`, `r${n}`]], [`l${n}`, [`s${n + 1}`]], [`r${n}`, [`s${n + 1}`]]] as const).flat())
   t.equal(findScopeCircle(diamonds), undefined)
-  t.equal(findGranters(diamonds).get(`s${levels}`)!.length, levels * 3)
+  t.equal(createScopeGranters(diamonds)(`s${levels}`).length, levels * 3)
+  t.end()
+})
+
+t.test('A chain of scopes may be longer than the call stack', t => {
+  const links = 100_000
+  const chain = Object.fromEntries(Array.from({ length: links }, (_, n) => [`s${n}`, [`s${n + 1}`]]))
+  t.equal(findScopeCircle(chain), undefined)
+  t.equal(findScopeCircle({ ...chain, [`s${links}`]: ['s0'] })!.length, links + 2)
+  t.equal(createScopeGranters(chain)(`s${links}`).length, links)
   t.end()
 })
 
@@ -192,14 +231,14 @@ t.test('The same issuers for another audience have all else in common, and are m
 
   const others = forAudience(table, 'other')
   const found = others.find('https://a/') as TokenIssuer
-  t.match(found, { issuer: 'https://a/', rules: { audience: 'other', resource: undefined, algs: POLICY.algs } })
+  t.hasStrict(found, { issuer: 'https://a/', rules: { audience: 'other', resource: undefined, algs: POLICY.algs } })
   t.equal(others.find('https://a'), found)
   t.equal(others.find('https://d/'), undefined)
-  t.match(others.ofOpaque, { issuer: 'https://c/', rules: { audience: 'other' } })
+  t.hasStrict(others.ofOpaque, { issuer: 'https://c/', rules: { audience: 'other' } })
   t.equal(plain.rules.audience, 'api')
   const asked = forAudience({ ...table, find: async () => plain }, 'other')
   t.equal(await asked.find('https://a'), await asked.find('https://a'))
-  t.match(await asked.find('https://a'), { rules: { audience: 'other' } })
+  t.hasStrict(await asked.find('https://a'), { rules: { audience: 'other' } })
 })
 
 t.test('A table that the application keeps is asked once for each name, and the answer holds for 5 s', async t => {
@@ -210,6 +249,7 @@ t.test('A table that the application keeps is asked once for each name, and the 
   const keys = { start () {}, async close () {}, isTrusted: () => true }
   const issuer = (name: string): TokenIssuer => ({ issuer: name, keys, rules: createTokenRules({ ...POLICY, issuer: name }) }) as unknown as TokenIssuer
   const table = createAskedIssuers({
+    maxIssuers: 10,
     nowMs: () => nowMs,
     async ask (iss) {
       asked.push(iss)
@@ -220,7 +260,7 @@ t.test('A table that the application keeps is asked once for each name, and the 
   const find = async (iss: string): Promise<unknown> => (await table.find(iss))?.issuer
   const a = issuer('https://a/')
   answers.set('https://a/', a)
-  t.same(await Promise.all([find('https://a/'), find('https://a/')]), ['https://a/', 'https://a/'])
+  t.strictSame(await Promise.all([find('https://a/'), find('https://a/')]), ['https://a/', 'https://a/'])
   const found = await table.find('https://a/')
   nowMs = 4999
   t.equal(table.find('https://a/'), found)
@@ -262,13 +302,13 @@ t.test('A table that the application keeps is asked once for each name, and the 
   t.equal(asked.length, 65)
   await t.rejects(find('https://64/'), { name: 'Refusal', reason: 'issuers_unavailable', retryAfterSeconds: 1 })
   release()
-  t.same(await Promise.all(waiting), Array(64).fill(undefined))
+  t.strictSame(await Promise.all(waiting), Array(64).fill(undefined))
   t.equal(await find('https://64/'), undefined)
 })
 
 t.test('An application that cannot answer leaves its issuers undecided', async t => {
   let isDown = true
-  const table = createAskedIssuers({ nowMs: () => 0, ask: async () => { if (isDown) throw new Error('down'); return undefined } })
+  const table = createAskedIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async () => { if (isDown) throw new Error('down'); return undefined } })
   const find = async (): Promise<unknown> => await table.find('https://a/')
   await t.rejects(find(), { name: 'Refusal', reason: 'issuers_unavailable', retryAfterSeconds: 1 })
   isDown = false
@@ -284,25 +324,88 @@ t.test('An issuer that is no longer listed is closed, and what it has signed is 
     rules: createTokenRules({ ...POLICY, issuer: name }),
     introspection: { inquiry: { close: () => { closed.push(`inquiry of ${name}`) } } }
   }) as unknown as TokenIssuer
-  const table = createAskedIssuers({ nowMs: () => 0, ask: async iss => issuer(iss) })
-  t.same([table.isComplete, table.ofOpaque, table.all(), table.start()], [false, undefined, [], undefined])
+  const table = createAskedIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async iss => issuer(iss) })
+  t.strictSame([table.isComplete, table.ofOpaque, table.all(), table.start()], [false, undefined, [], undefined])
   const first = (await table.find('https://0/'))!
-  t.same([first.keys.isTrusted('good' as never), first.keys.isTrusted('bad' as never)], [true, false])
-  t.same(started, ['https://0/'])
-  for (let n = 1; n < 500; n++) await table.find(`https://${n}/`)
-  t.equal(first.keys.isTrusted('good' as never), true, 'there is room for 500')
-  t.same(closed, [])
+  t.strictSame([first.keys.isTrusted('good' as never), first.keys.isTrusted('bad' as never)], [true, false])
+  t.strictSame(started, ['https://0/'])
+  for (let n = 1; n < 1000; n++) await table.find(`https://${n}/`)
+  t.equal(first.keys.isTrusted('good' as never), true, 'there is room for a thousand of which no token was verified')
+  t.strictSame(closed, [])
   t.equal(table.all().length, 50, 'as many as are shown')
-  await table.find('https://500/')
-  t.equal(first.keys.isTrusted('good' as never), false, 'the one that was silent for longest makes room')
-  t.same(closed, ['inquiry of https://0/', 'https://0/'])
+  table.recordUse('https://1/')
+  await table.find('https://1000/')
+  t.strictSame(closed, [], 'one that is proven gives up its place among them')
+  await table.find('https://1001/')
+  t.equal(first.keys.isTrusted('good' as never), false, 'the first that came makes room')
+  t.strictSame(closed, ['inquiry of https://0/', 'https://0/'])
   await table.close()
-  t.equal(closed.length, 2 * 501)
+  t.equal(closed.length, 2 * 1002)
+})
+
+t.test('Only verified tokens make an issuer recent, and no number of other tokens takes its place', async t => {
+  const closed: string[] = []
+  const clock = { nowMs: 0 }
+  const gate: { hold?: Promise<void> } = {}
+  const sources = new Map<string, TokenIssuer>()
+  const issuer = (name: string): TokenIssuer => ({
+    issuer: name, keys: { start () {}, close: async () => { closed.push(name) }, isTrusted: () => true }, rules: createTokenRules({ ...POLICY, issuer: name })
+  }) as unknown as TokenIssuer
+  const table = createAskedIssuers({
+    maxIssuers: 2,
+    nowMs: () => clock.nowMs,
+    async ask (iss) {
+      await gate.hold
+      if (!sources.has(iss)) sources.set(iss, issuer(iss))
+      return sources.get(iss)
+    }
+  })
+  const use = async (name: string): Promise<void> => {
+    await table.find(name)
+    table.recordUse(name)
+  }
+  const [a, b, c] = ['https://a/', 'https://b/', 'https://c/']
+  /** Which of the three had to go, in order. */
+  const gone = (): string[] => closed.filter(name => [a, b, c].includes(name))
+  await use(a)
+  await use(b)
+  for (let n = 0; n < 1100; n++) await table.find(`https://${n}/`)
+  t.equal(closed.length, 100, 'of those whose tokens may be forged')
+  t.strictSame(gone(), [])
+  for (let n = 0; n < 10; n++) await table.find(a)
+  await use(c)
+  t.strictSame(gone(), [a], 'the one without a verified token for longest makes room, however often it was named')
+  await use(b)
+  sources.delete(a)
+  await use(a)
+  t.strictSame(gone(), [a, c])
+  table.recordUse('https://nobody/')
+  t.strictSame(gone(), [a, c], 'a name that is not at hand is nothing')
+
+  sources.set(b, issuer(b))
+  clock.nowMs = 5000
+  await table.find(b)
+  t.strictSame(gone(), [a, c, b], 'other settings make another issuer')
+  sources.delete(c)
+  await use(c)
+  t.strictSame(gone(), [a, c, b, a], 'which has its place')
+
+  let release = (): void => {}
+  gate.hold = new Promise(resolve => { release = resolve })
+  clock.nowMs = 10_000
+  const waiting = table.find(b) as Promise<unknown>
+  gate.hold = undefined
+  sources.delete(a)
+  await use(c)
+  await use(a)
+  t.strictSame(gone(), [a, c, b, a, b])
+  release()
+  await t.rejects(waiting, { name: 'Refusal', reason: 'issuers_unavailable' }, 'one that had to go while it was asked about is not used')
 })
 
 t.test('An unlisted name is forgotten for another one only when there are a thousand', async t => {
   const asked: string[] = []
-  const table = createAskedIssuers({ nowMs: () => 0, ask: async iss => { asked.push(iss); return undefined } })
+  const table = createAskedIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async iss => { asked.push(iss); return undefined } })
   for (let n = 0; n < 1000; n++) await table.find(`https://${n}/`)
   t.equal(await table.find('https://0/'), undefined)
   t.equal(asked.length, 1000)
@@ -312,15 +415,15 @@ t.test('An unlisted name is forgotten for another one only when there are a thou
 })
 
 /** What an issuer answers about tokens, and what was asked. */
-function createIssuerThatAnswers (answer: (text: string) => unknown, options: Partial<InquiryOptions> = {}) {
+function createIssuerThatAnswers (answer: (text: string) => unknown, options: Partial<InquiryOptions> = {}, expiresAt = Infinity) {
   const asked: unknown[] = []
-  const clock = { nowMs: 0 }
+  const clock = { nowMs: 0, now: NOW }
   const introspector = {
-    ask: async (text: string, isStranger: boolean) => { asked.push([text, isStranger]); return answer(text) },
+    ask: async (text: string, isStranger: boolean) => { asked.push([text, isStranger]); return { claims: answer(text), expiresAt } },
     state: () => ({ active: 1 }),
     close: () => { asked.push('closed') }
   } as unknown as Introspector
-  const inquiry = createInquiry({ introspector, audienceOptional: false, cacheSeconds: 10, nowMs: () => clock.nowMs, ...options })
+  const inquiry = createInquiry({ introspector, audienceOptional: false, cacheSeconds: 10, nowMs: () => clock.nowMs, now: () => clock.now, ...options })
   const rules = createTokenRules(POLICY)
   type Answered = { reason?: unknown, inquired?: Inquired<any> | undefined }
   const told = (error: Error | null, inquired?: Inquired<any>): Answered => error ? { reason: (error as Refusal).reason ?? error.message } : { inquired }
@@ -335,8 +438,16 @@ t.test('The claims of an opaque token are those of the answer, held to the rules
     { answer: { sub: 'a', aud: ['api'], iss: 'https://idp.example' }, claims: { iss: 'https://idp.example', sub: 'a', exp: undefined } },
     { answer: { client_id: 'c', aud: 'api' }, claims: { sub: 'c', client_id: 'c' } },
     { answer: { sub: 'a', client_id: 'c', aud: 'api' }, claims: { sub: 'a' } },
-    { answer: { sub: 'a' }, options: { audienceOptional: true }, claims: { sub: 'a', aud: undefined } },
-    { answer: { sub: 'a', aud: 'other' }, options: { audienceOptional: true }, reason: 'token_audience' },
+    { answer: { sub: 'a', token_type: 'bearer' }, options: { audienceOptional: true }, claims: { sub: 'a', aud: undefined } },
+    { answer: { sub: 'a' }, options: { audienceOptional: true }, reason: 'token_kind' },
+    { answer: { sub: 'a', aud: 'api' }, options: { audienceOptional: true }, reason: 'token_kind' },
+    { answer: { sub: 'a', aud: 'other', token_type: 'bearer' }, options: { audienceOptional: true }, reason: 'token_audience' },
+    { answer: { sub: 'a', aud: 'api', token_type: 'DPoP', cnf: { jkt: 'k' } }, claims: { cnf: { jkt: 'k' } } },
+    { answer: { sub: 'a', aud: 'api', token_type: 'DPoP' }, reason: 'token_binding_unusable' },
+    { answer: { sub: 'a', aud: 'api', token_type: 'dpop', cnf: null }, reason: 'token_binding_unusable' },
+    { answer: { sub: 'a', aud: 'api', token_type: 'dpop', cnf: { 'x5t#S256': 'x' } }, reason: 'token_binding_unusable' },
+    ...['N_A', '', 'mac', 'refresh_token', null, ['Bearer']].map(type => ({ answer: { sub: 'a', aud: 'api', token_type: type }, reason: 'token_kind' })),
+    { answer: { sub: 'a', aud: 'api', events: {} }, reason: 'token_kind' },
     { answer: { sub: 'a' }, reason: 'token_claim_invalid' },
     { answer: { aud: 'api' }, reason: 'token_claim_invalid' },
     { answer: { sub: 'a', aud: 'api', exp: NOW - 5 }, reason: 'token_expired' },
@@ -353,6 +464,16 @@ t.test('The claims of an opaque token are those of the answer, held to the rules
   }
 })
 
+t.test('What is no access token by its claims is told from what is one', async t => {
+  for (const name of ['token_use', 'typ', 'token_type']) {
+    for (const value of ['refresh', 'Refresh', 'refresh_token', 'Offline', 'offline_access', 'ID', 'id_token', 'idToken', 'application/id+jwt', 'urn:ietf:params:oauth:token-type:refresh_token', ['access', 'refresh']]) {
+      t.equal(checkToken({}, { [name]: value }, {}), 'token_kind', `${name} ${JSON.stringify(value)}`)
+    }
+    for (const value of ['access', 'Bearer', 'access_token', 'at+jwt', 'identifier', 'paid', '', null, 7, ['access'], { id: 'id' }]) t.not(checkToken({}, { [name]: value }, {}), 'token_kind', `${name} ${JSON.stringify(value)}`)
+  }
+  for (const events of [{}, { 'http://schemas.openid.net/event/backchannel-logout': {} }, [], null, false]) t.equal(checkToken({}, { events }, {}), 'token_kind', JSON.stringify(events))
+})
+
 t.test('An answer about a JWT agrees with its claims, or the token is refused', async t => {
   const own = { cnf: { jkt: 'k' } }
   const rows: ReadonlyArray<{ answer: object | undefined, claims?: object, reason?: string }> = [
@@ -360,13 +481,45 @@ t.test('An answer about a JWT agrees with its claims, or the token is refused', 
     ...[{ iss: 'https://other/' }, { iss: null }, { sub: 'user-2' }, { sub: null }, { aud: 'other' }, { aud: null }, { cnf: { jkt: 'k' } }, { cnf: null }].map(answer => ({ answer, reason: 'token_contradicted' })),
     ...[{ jkt: 'other' }, {}, { 'x5t#S256': 'k' }, { jkt: 'k', 'x5t#S256': 'x' }, 'k', null].map(cnf => ({ answer: { cnf }, claims: own, reason: 'token_contradicted' })),
     { answer: { iss: 'https://other/', sub: 'user-1' }, reason: 'token_contradicted' },
+    { answer: { token_type: 'Bearer', typ: 'Bearer', token_use: 'access_token' } }, { answer: { token_type: 'DPoP' }, claims: own }, { answer: { token_type: 'DPoP', ...own }, claims: own },
+    { answer: { token_type: 'DPoP' }, reason: 'token_binding_unusable' },
+    ...[{ token_type: 'N_A' }, { token_type: null }, { token_use: 'refresh_token' }, { typ: 'Refresh' }, { typ: 'ID' }, { typ: 'Offline' }, { events: {} }].map(answer => ({ answer, reason: 'token_kind' })),
     { answer: undefined, reason: 'token_inactive' }
   ]
   for (const { answer, claims, reason } of rows) {
     const { confirm, asked } = createIssuerThatAnswers(() => answer)
     t.equal((await confirm('t', claims)).reason, reason, JSON.stringify({ answer, claims }))
-    t.same(asked, [['t', false]], 'a JWT is no stranger')
+    t.strictSame(asked, [['t', false]], 'a JWT is no stranger')
   }
+})
+
+t.test('An answer is never used beyond the exp of the token or its own, and the tolerance does not count', async t => {
+  const rows: ReadonlyArray<{ title: string, answer?: object, own?: object, expiresAt?: number, seconds: number | undefined }> = [
+    { title: 'nobody names an end', seconds: undefined },
+    { title: 'the answer names that of the token', answer: { exp: NOW + 3 }, seconds: 3 },
+    { title: 'the answer has an end of its own', expiresAt: NOW + 2, seconds: 2 },
+    { title: 'the earlier one counts', answer: { exp: NOW + 3 }, expiresAt: NOW + 2, seconds: 2 },
+    { title: 'or the other', answer: { exp: NOW + 1 }, expiresAt: NOW + 2, seconds: 1 },
+    { title: 'an end that is over within the tolerance', answer: { exp: NOW - 2 }, seconds: 0 }
+  ]
+  const lasts = async (inquired: Inquired<unknown>, clock: { now: number }, seconds: number | undefined, title: string): Promise<void> => {
+    if (seconds === undefined) clock.now = NOW + 1e6
+    else {
+      clock.now = NOW + seconds - 0.001
+      if (seconds > 0) t.equal(inquired.isCurrent(), true, title)
+      clock.now = NOW + seconds
+    }
+    t.equal(inquired.isCurrent(), seconds === undefined, title)
+  }
+  for (const { title, answer, expiresAt, seconds } of rows) {
+    const { claimsOf, confirm, clock } = createIssuerThatAnswers(() => ({ sub: 'user-1', aud: 'api', ...answer }), {}, expiresAt)
+    await lasts((await claimsOf('t')).inquired!, clock, seconds, title)
+    await lasts((await confirm('t', { exp: Infinity })).inquired!, clock, seconds, `${title}, for a JWT`)
+  }
+  const { confirm, clock } = createIssuerThatAnswers(() => ({}))
+  await lasts((await confirm('t', { exp: NOW + 4 })).inquired!, clock, 4, 'a JWT has an end of its own')
+  const unusable = createIssuerThatAnswers(() => ({ exp: 'soon' }))
+  t.equal((await unusable.confirm('t')).inquired!.isCurrent(), false, 'an end that cannot be read is over')
 })
 
 t.test('An answer is used for as long as is set, and a refusal for 5 s', async t => {
@@ -377,19 +530,19 @@ t.test('An answer is used for as long as is set, and a refusal for 5 s', async t
   t.equal(inquired!.isCurrent(), true)
   clock.nowMs = 10_000
   t.equal(inquired!.isCurrent(), false)
-  t.same(inquiry.state(), { active: 1, cache: { entries: 0, hits: 0, misses: 1 } })
+  t.strictSame(inquiry.state(), { active: 1, cache: { entries: 0, hits: 0, misses: 1 } })
 
   t.equal((await claimsOf('bad')).reason, 'token_inactive')
   clock.nowMs = 14_999
   t.equal((await claimsOf('bad')).reason, 'token_inactive')
   t.equal((await confirm('bad')).reason, 'token_inactive', 'for both kinds')
   t.equal(asked.length, 2)
-  t.same(inquiry.state(), { active: 1, cache: { entries: 1, hits: 2, misses: 2 } })
+  t.strictSame(inquiry.state(), { active: 1, cache: { entries: 1, hits: 2, misses: 2 } })
   t.equal((await claimsOf('bad', { more: { audience: 'other' } })).reason, 'token_inactive')
   t.equal(asked.length, 3, 'what one audience refuses, another may accept')
   clock.nowMs = 15_000
   await claimsOf('bad', { isStranger: false })
-  t.same(asked.at(-1), ['bad', false])
+  t.strictSame(asked.at(-1), ['bad', false])
   t.equal(asked.length, 4)
   inquiry.close()
   t.equal(asked.at(-1), 'closed')

@@ -4,7 +4,7 @@ import t from 'tap'
 import type { Message } from '../../../lib/message.ts'
 import { Refusal } from '../../../lib/refusal.ts'
 import type { HtuCause, RequestUrl } from '../../../lib/url/request-url.ts'
-import { compareHtu, HTU_ADVICE, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
+import { verifyHtu, HTU_ADVICE, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
 
 /** The URL of a request to `target` of `base`, as the service makes it. */
 function urlOf (base: string, target: string): RequestUrl {
@@ -168,7 +168,7 @@ const equal: Record<string, readonly Compared[]> = {
 t.test('An htu is accepted where it names the URL of the request', async (t) => {
   for (const [group, rows] of Object.entries(equal)) {
     t.test(group, async (t) => {
-      for (const { htu, base, target } of rows) t.doesNotThrow(() => compareHtu(htu, urlOf(base, target)), `${htu} is ${target} of ${base}`)
+      for (const { htu, base, target } of rows) t.doesNotThrow(() => verifyHtu(htu, urlOf(base, target)), `${htu} is ${target} of ${base}`)
     })
   }
 })
@@ -219,10 +219,10 @@ const different: ReadonlyArray<Compared & { readonly cause: HtuCause }> = [
 
 t.test('An htu is refused with its cause where it names another URL', async (t) => {
   for (const { htu, base, target, cause } of different) {
-    const refusal = refusalOf(() => compareHtu(htu, urlOf(base, target)))
+    const refusal = refusalOf(() => verifyHtu(htu, urlOf(base, target)))
     t.equal(refusal.reason, 'htu_mismatch', `${htu} is not ${target} of ${base}`)
     t.equal(refusal.detail?.cause, cause, `${htu} differs from ${target} of ${base} in ${cause}`)
-    t.doesNotThrow(() => compareHtu(urlOf(base, target).href, urlOf(base, target)))
+    t.doesNotThrow(() => verifyHtu(urlOf(base, target).href, urlOf(base, target)))
   }
 })
 
@@ -288,22 +288,22 @@ const invalid: Array<{ htu: string, cause: string, accepted: string }> = [
 t.test('An htu that is no absolute http or https URL is refused as such, its nearest neighbour is not', async (t) => {
   for (const { htu, cause, accepted } of invalid) {
     const title = JSON.stringify(htu.slice(0, 60))
-    const refusal = refusalOf(() => compareHtu(htu, urlOf(HOST, '/api')))
+    const refusal = refusalOf(() => verifyHtu(htu, urlOf(HOST, '/api')))
     t.equal(refusal.reason, 'htu_invalid', title)
     t.strictSame(refusal.detail, { cause }, `${title} fails for its ${cause}`)
-    t.doesNotThrow(() => compareHtu(accepted, urlOf(HOST, '/api')), accepted)
+    t.doesNotThrow(() => verifyHtu(accepted, urlOf(HOST, '/api')), accepted)
   }
 })
 
 t.test('What a mismatch logs is bounded, plain ASCII and without a query', async (t) => {
-  const refusal = refusalOf(() => compareHtu(`http://bücher.example/é${'x'.repeat(9000)}?access_token=secret#secret`, urlOf(HOST, `/${'y'.repeat(9000)}?secret`)))
+  const refusal = refusalOf(() => verifyHtu(`http://bücher.example/é${'x'.repeat(9000)}?access_token=secret#secret`, urlOf(HOST, `/${'y'.repeat(9000)}?secret`)))
   const { htu, url } = refusal.detail as Record<string, string>
   t.equal(htu!.length, 512)
   t.equal(url!.length, 512)
   t.match(htu, /^http:\/\/xn--bcher-kva\.example\/%C3%A9x+\.\.\.$/)
   t.match(`${htu} ${url}`, /^[\x20-\x7e]+$/)
   t.notMatch(`${htu} ${url}`, /secret/)
-  const short = refusalOf(() => compareHtu('https://api.example:8443/svc/api?secret', urlOf(HOST, '/api?secret')))
+  const short = refusalOf(() => verifyHtu('https://api.example:8443/svc/api?secret', urlOf(HOST, '/api?secret')))
   t.strictSame(short.detail, { htu: 'https://api.example:8443/svc/api', url: 'http://api.example/api', cause: 'scheme' })
 })
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Message } from '../../../lib/message.ts'
 import { Refusal } from '../../../lib/refusal.ts'
-import { compareHtu, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
+import { verifyHtu, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
 import { parseHttpUrl } from '../../../lib/url/http-url.ts'
 import type { HttpUrl } from '../../../lib/url/http-url.ts'
 import type { RequestUrl } from '../../../lib/url/request-url.ts'
@@ -73,7 +73,7 @@ t.test('A URL in any other spelling of RFC 3986 section 6.2 is the same to htu',
   fc.assert(fc.property(spelling, host, port, path, (spelt, host, port, path) => {
     const url = urlOf(port === undefined ? host : `${host}:${port}`, path)
     const htu = respell(spelt, host, port, path)
-    compareHtu(htu, url)
+    verifyHtu(htu, url)
   }), options)
   t.pass()
 })
@@ -83,7 +83,7 @@ t.test('A letter more anywhere in scheme, host or path makes it another URL', as
     const authority = port === undefined ? host : `${host}:${port}`
     const text = `http://${authority}${path}`
     const index = Math.floor(at / 10_000 * (text.length + 1))
-    const reason = reasonOf(() => compareHtu(text.slice(0, index) + letter + text.slice(index), urlOf(authority, path)))
+    const reason = reasonOf(() => verifyHtu(text.slice(0, index) + letter + text.slice(index), urlOf(authority, path)))
     if (reason !== 'htu_mismatch' && reason !== 'htu_invalid') throw new Error(reason)
   }), options)
   t.pass()
@@ -95,7 +95,7 @@ t.test('Any text at all as htu, host or target is compared or refused, and never
   const allowed = new Set(['accepted', 'htu_mismatch', 'htu_invalid', 'host_invalid', 'target_path', 'target_authority'])
   fc.assert(fc.property(text, wire, wire, (htu, host, target) => {
     const good = urlOf('api.example', '/api')
-    for (const act of [() => compareHtu(htu, good), () => urlOf(host, '/api'), () => urlOf('api.example', target), () => urlOf('api.example', `/${target}`)]) {
+    for (const act of [() => verifyHtu(htu, good), () => urlOf(host, '/api'), () => urlOf('api.example', target), () => urlOf('api.example', `/${target}`)]) {
       const reason = reasonOf(act)
       if (!allowed.has(reason)) throw new Error(reason)
     }

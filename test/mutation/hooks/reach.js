@@ -10,8 +10,8 @@ const reached = {}
 const ms = {}
 let began = performance.now()
 
-// V8 does not count the calls of what it has optimized.
-setFlagsFromString('--no-opt')
+// V8 does not count the calls of what either of its optimizing compilers has inlined.
+for (const compiler of ['opt', 'maglev']) setFlagsFromString(`--no-${compiler}`)
 const session = new Session()
 session.connect()
 const post = (method, params) => {

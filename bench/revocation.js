@@ -1,0 +1,50 @@
+import { fork } from 'node:child_process'
+import { measureRows } from './compare.js'
+import { startHoldfast } from './holdfast.js'
+import { createMint } from './tokens.js'
+
+const BAD = ['no credentials', 'token signature wrong']
+const SECTION = { revocation: { operators: { scope: 'revoke' } } }
+/** Users in one request: as many as one subject may name. */
+const EACH = 100
+
+/** Has an operator revoke so many users, none of whom sends a request. */
+const revoke = async (bench, { port }, number) => {
+  const authorization = `Bearer ${createMint(bench.provider)({ scope: 'revoke' })}`
+  const iss = bench.provider.issuer
+  for (let first = 0; first < number; first += EACH) {
+    const identifiers = Array.from({ length: EACH }, (_, n) => ({ format: 'iss_sub', iss, sub: `revoked|${first + n}` }))
+    const { status } = await fetch(`http://127.0.0.1:${port}/revocation/subjects`, { method: 'POST', headers: { authorization, 'content-type': 'application/json' }, body: JSON.stringify({ sub_id: { format: 'aliases', identifiers } }) })
+    if (status !== 204) throw new Error(`a revocation was answered ${status}`)
+  }
+}
+
+/** A Bearer token that the service knows already: without the section, with it, and with cutoffs of others. */
+const ROWS = [
+  { id: 'revocation-off', label: 'no section `revocation`', cutoffs: 0 },
+  { id: 'revocation-0', label: '0 cutoffs', config: SECTION, cutoffs: 0 },
+  { id: 'revocation-100000', label: '100,000 cutoffs', config: SECTION, cutoffs: 100_000 }
+].map(row => ({
+  ...row,
+  kind: 'bearer',
+  bad: BAD,
+  quick: true,
+  start: async (bench) => {
+    const server = await startHoldfast(bench, row.id, row)
+    if (server) await revoke(bench, server, row.cutoffs)
+    return server
+  }
+}))
+
+/** Apart from the service, whose requests leave garbage of their own. */
+const measureMemory = () => new Promise((resolve, reject) => {
+  const child = fork(new URL('cutoffs.js', import.meta.url), { execArgv: ['--expose-gc'], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  child.once('message', resolve).once('exit', code => reject(new Error(`cutoffs.js ended with ${code}`)))
+})
+
+export const revocation = async (bench) => {
+  const rows = (await measureRows(bench, ROWS)).map(({ figures }) => figures)
+  const memory = await measureMemory()
+  bench.say(`${memory.number} cutoffs: ${memory.bytesEach.toFixed(0)} bytes a user, ${memory.sessionBytesEach.toFixed(0)} a session`)
+  return { rows, memory }
+}

@@ -1,0 +1,58 @@
+import type { Requirement } from '../lib/requirement/requirement.ts'
+import { REFUSALS } from '../lib/refusal.ts'
+import type { RefusalReason } from '../lib/refusal.ts'
+
+/** What the answer of a service tells of why it refused, and of what it accepts. */
+export interface AnsweredChallenge {
+  /** The reason under which this service logs the refusal; another service tells none. */
+  readonly reason: RefusalReason | undefined
+  /** The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1). */
+  readonly error: string | undefined
+  /** The schemes that are offered. */
+  readonly schemes: readonly string[]
+  /** The algorithms that proofs may have. */
+  readonly algs: readonly string[] | undefined
+  /** The scopes that are missing. */
+  readonly scopes: readonly string[] | undefined
+  /** The kinds of login of which one is asked for (RFC 9470 section 3). */
+  readonly acrValues: readonly string[] | undefined
+  /** Seconds that the login may be old (RFC 9470 section 3). */
+  readonly maxAgeSeconds: number | undefined
+}
+
+/** Reads `WWW-Authenticate`, and the body where that says nothing. */
+export function readChallenge (challenge: string, body = ''): AnsweredChallenge {
+  const bare = challenge.replace(/"[^"]*"/g, '""')
+  return {
+    reason: reasonOf(challenge, body),
+    error: parameter(challenge, 'error'),
+    schemes: ['Bearer', 'DPoP'].filter((scheme) => new RegExp(`(?:^|, *)${scheme}\\b`, 'i').test(bare)),
+    algs: words(challenge, 'algs'),
+    scopes: words(challenge, 'scope'),
+    acrValues: words(challenge, 'acr_values'),
+    maxAgeSeconds: secondsIn(parameter(challenge, 'max_age'))
+  }
+}
+
+/** What the route needs, as far as the answer tells; undefined if it tells nothing. */
+export function requirementsIn ({ scopes, acrValues, maxAgeSeconds }: AnsweredChallenge): readonly Requirement[] | undefined {
+  const requirement: Requirement = { ...scopes && { scope: scopes }, ...acrValues && { acr: acrValues }, ...maxAgeSeconds !== undefined && { maxAgeSeconds } }
+  return Object.keys(requirement).length === 0 ? undefined : [requirement]
+}
+
+function words (challenge: string, name: string): string[] | undefined {
+  return parameter(challenge, name)?.split(' ').filter((word) => word !== '')
+}
+
+const secondsIn = (text = ''): number | undefined => /^\d{1,9}$/.test(text) ? Number(text) : undefined
+
+function parameter (challenge: string, name: string): string | undefined {
+  return new RegExp(`\\b${name}="([^"]*)"`).exec(challenge)?.[1]
+}
+
+/** Each reason has one public sentence, so the sentence names the reason. */
+function reasonOf (challenge: string, body: string): RefusalReason | undefined {
+  const reasons = Object.keys(REFUSALS) as RefusalReason[]
+  return reasons.find((reason) => challenge.includes(`"${REFUSALS[reason].description}"`)) ??
+    reasons.find((reason) => body.includes(JSON.stringify(REFUSALS[reason].description)))
+}

@@ -1,0 +1,149 @@
+import { PROVIDER_FAULTS } from '../explain/faults.ts'
+import { pushUrlOf } from '../lib/assembly/create-revocation.ts'
+import { networkOf } from '../lib/assembly/network.ts'
+import type { JsonObject } from '../lib/jose/jws.ts'
+import { isJsonObject } from '../lib/jose/jws.ts'
+import { printable } from '../lib/printable.ts'
+import { fetchKeySet } from '../lib/provider/fetch-key-set.ts'
+import { ProviderFailure } from '../lib/provider/provider-failure.ts'
+import type { RevocationEntry } from '../lib/revocation/entry.ts'
+import { KNOWN_EVENT_TYPES } from '../lib/revocation/event-types.ts'
+import { EVENT_ALGS } from '../lib/revocation/security-event-token.ts'
+import { isUnderstood } from '../lib/revocation/subject.ts'
+import { createTransmitterClient } from '../lib/revocation/transmitter-client.ts'
+import type { TransmitterClient } from '../lib/revocation/transmitter-client.ts'
+import { configurationUrlOf, fetchTransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
+import type { TransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
+import { readSecret } from '../lib/settings/revocation-settings.ts'
+import type { RevocationSettings, TransmitterSettings } from '../lib/settings/revocation-settings.ts'
+import type { Settings } from '../lib/settings/settings.ts'
+import { processSurroundings } from '../server/surroundings.ts'
+import { checkRedis } from './check-store.ts'
+import { failureText, fault, fine, warning } from './findings.ts'
+import type { Finding } from './findings.ts'
+import { readStore } from './stored-revocations.ts'
+
+/** What others have said, as a line may hold it. */
+const shown = (value: unknown): string => printable([value].flat().map(String))
+
+/** What was found of one part, by its title. */
+export type Section = readonly [title: string, findings: readonly Finding[]]
+
+/** Looks at the store of revocations, and at each transmitter as the service does. It changes no stream. */
+export async function checkRevocation (settings: Settings): Promise<Section[]> {
+  const { revocation } = settings
+  if (!revocation) return []
+  const news: RevocationEntry[] = []
+  const store = await checkRevocationStore(revocation, news)
+  const sections: Section[] = [['Store of revocations', store]]
+  for (const transmitter of revocation.transmitters) {
+    const name = transmitter.issuer ?? transmitter.metadata!
+    sections.push([`Transmitter ${name}`, [...await checkTransmitter(transmitter, settings), lastVerification(revocation, news.filter(({ source, event }) => source === name && event === 'verification'))]])
+  }
+  return sections
+}
+
+/** @param news gets what the store knows of streams */
+async function checkRevocationStore ({ store }: RevocationSettings, news: RevocationEntry[]): Promise<Finding[]> {
+  if (store === 'memory') return [fine('It is the memory of the process: for one instance only, and empty after each start. Several instances must share a Redis (revocation.store).')]
+  const findings = await checkRedis(store, { works: 'can hold revocations', lost: 'Requests with tokens would get 503' })
+  if (findings.some(({ kind }) => kind === 'fault')) return findings
+  let entries = 0
+  const problem = await readStore(store, entry => {
+    entries++
+    if (entry.effect === 'state') news.push(entry)
+  })
+  return [...findings, problem === undefined ? fine(`Its log can be read: ${entries} entries.`) : fault(`Its log cannot be read: ${problem}.`, 'The user needs GET, SET, EVAL, HGETALL, XADD, XRANGE, XREVRANGE and XREAD for the keys {holdfast:revocation}:*.')]
+}
+
+function lastVerification ({ store }: RevocationSettings, verifications: readonly RevocationEntry[]): Finding {
+  if (store === 'memory') return fine('When its stream was last verified, only the running service knows: /health/ready says it.')
+  if (verifications.length === 0) return warning('Its stream has not been verified since the log begins.', 'The service has it verified at its start and every 10 minutes. If it runs, see what it logs as revocation_refused and stream_changed.')
+  const at = Math.max(...verifications.map(verification => verification.at))
+  return fine(`Its stream was last verified at ${new Date(at * 1000).toISOString()}.`)
+}
+
+async function checkTransmitter (given: TransmitterSettings, settings: Settings): Promise<Finding[]> {
+  const network = networkOf(settings)
+  const url = configurationUrlOf(given)
+  const exchange = network.open()
+  try {
+    const configuration = await fetchTransmitterConfiguration(given, exchange)
+    const { keys } = await fetchKeySet({ issuer: url, base: url, jwksUri: configuration.jwksUri, algs: EVENT_ALGS }, exchange, new Map())
+    const { size } = keys
+    return [
+      fine(`GET ${url} names the issuer ${shown(configuration.issuer)}.`),
+      size > 0 ? fine(`It publishes ${size} usable ${size === 1 ? 'key' : 'keys'} for events.`) : fault(`It publishes no key that can be used for ${EVENT_ALGS.join(', ')}, so every event is refused.`, 'Have the transmitter sign with RS256 and a key of 2048 to 4096 bits.'),
+      ...judgeConfiguration(configuration, given),
+      ...await checkStream(configuration, given, settings)
+    ]
+  } catch (error) {
+    return [failed(error, `Its configuration at ${url}, or its keys, cannot be used`)]
+  } finally {
+    exchange.close()
+  }
+}
+
+/** By their names of RFC 8935, and of the drafts before it. */
+const METHODS = {
+  push: ['urn:ietf:rfc:8935', 'https://schemas.openid.net/secevent/risc/delivery-method/push'],
+  poll: ['urn:ietf:rfc:8936', 'https://schemas.openid.net/secevent/risc/delivery-method/poll']
+} as const
+
+function judgeConfiguration (found: TransmitterConfiguration, given: TransmitterSettings): Finding[] {
+  const { delivery, endpoint, manage, clientId, subjectClaims } = given
+  const { deliveryMethods, configurationEndpoint, statusEndpoint, verificationEndpoint, defaultSubjects, criticalMembers } = found
+  const unmapped = criticalMembers.filter(member => !isUnderstood(member, { subjectClaims }))
+  return [
+    ...defaultSubjects === 'NONE' ? [warning('Its default_subjects is NONE: it sends nothing until subjects are added to the stream.', 'Set it to ALL at the transmitter (in Keycloak an attribute of the receiver client), or add the subjects there.')] : [],
+    ...deliveryMethods !== undefined && !METHODS[delivery].some(method => deliveryMethods.includes(method)) ? [warning(`It does not offer delivery by ${delivery}, only ${shown(deliveryMethods)}.`, `Set delivery to ${delivery === 'push' ? 'poll' : 'push'}, if that is offered.`)] : [],
+    ...configurationEndpoint === undefined && manage ? [fault('It has no configuration_endpoint, so its stream cannot be managed.', 'Leave out manage, create the stream at the transmitter, and name its audience here.')] : [],
+    ...configurationEndpoint === undefined && !manage && delivery === 'poll' && endpoint === undefined ? [fault('It has no configuration_endpoint, and the settings do not say where to poll.', 'Name the endpoint.')] : [],
+    ...delivery === 'poll' && endpoint === undefined && clientId === undefined ? [fault('Nothing says where to poll: without clientId the stream cannot be read.', 'Name the endpoint, or clientId and clientSecret.')] : [],
+    ...verificationEndpoint === undefined ? [warning('It has no verification_endpoint: in silence, nobody can tell a stream that has broken from one without events.')] : [],
+    ...statusEndpoint === undefined && clientId !== undefined ? [warning('It has no status_endpoint: that a stream was paused is known only if the transmitter says so.')] : [],
+    ...unmapped.length > 0 ? [warning(`Events about ${unmapped.join(', ')} are discarded: the transmitter says that these members must be understood.`, 'Map them to claims of access tokens in subjectClaims.')] : []
+  ]
+}
+
+async function checkStream (configuration: TransmitterConfiguration, given: TransmitterSettings, settings: Settings): Promise<Finding[]> {
+  const { clientId, clientSecret, manage, tokenEndpoint } = given
+  if (clientId === undefined) return [fine('Without clientId its stream is not asked about.')]
+  if (configuration.configurationEndpoint === undefined) return []
+  const calls = networkOf(settings)
+  try {
+    const client = createTransmitterClient({ clientId, clientSecret: clientSecret && await readSecret(clientSecret, processSurroundings), tokenEndpoint, configuration: () => configuration, calls })
+    const stream = await client.readStream()
+    return stream ? await judgeStream(stream, client, given, settings) : [noStream(manage)]
+  } catch (error) {
+    if (error instanceof ProviderFailure && error.detail === 404) return [noStream(manage)]
+    return [failed(error, 'Its stream cannot be read')]
+  } finally {
+    calls.close()
+  }
+}
+
+const noStream = (isManaged: boolean): Finding => isManaged
+  ? fine('There is no stream yet: the service creates it.')
+  : fault('There is no stream for this client.', 'Create it at the transmitter, or set manage: true.')
+
+async function judgeStream (stream: JsonObject, client: TransmitterClient, { audience, delivery, manage }: TransmitterSettings, settings: Settings): Promise<Finding[]> {
+  const { stream_id: id = '', aud, delivery: agreed, events_delivered: delivered } = stream
+  const { method, endpoint_url: endpoint } = isJsonObject(agreed) ? agreed : {}
+  const status = await client.readStatus(String(id)) ?? 'of unknown status'
+  const says = `Its stream ${shown(id)} is ${status}, for ${shown(aud)}, by ${shown(method)}.`
+  const pushUrl = pushUrlOf(settings)
+  const missing = Array.isArray(delivered) ? KNOWN_EVENT_TYPES.filter(type => /\/(?:session-revoked|credential-change|account-disabled)$/.test(type) && !delivered.includes(type)) : []
+  return [
+    status === 'paused' || status === 'disabled' ? fault(says, 'Enable the stream at the transmitter. Events of a disabled stream are lost: revoke by hand what ended meanwhile, by holdfast revoke.') : fine(says),
+    ...audience !== undefined && ![aud].flat().includes(audience) ? [fault(`Its events are for ${shown(aud)}, and the settings say ${shown(audience)}, so every event is refused.`, 'Set audience to what the stream says.')] : [],
+    ...!manage && delivery === 'push' && pushUrl !== undefined && endpoint !== pushUrl ? [warning(`It pushes to ${shown(endpoint)}, and this service takes events at ${pushUrl}.`, 'Correct the endpoint of the stream, unless a proxy leads from one to the other.')] : [],
+    ...missing.length > 0 ? [warning(`It does not deliver ${missing.map(type => type.slice(type.lastIndexOf('/') + 1)).join(', ')}.`, manage ? 'The service asks for all known types at its start; what is missing then, the transmitter does not have.' : 'Ask for them at the transmitter.')] : []
+  ]
+}
+
+function failed (error: unknown, what: string): Finding {
+  if (!(error instanceof ProviderFailure)) return fault(`${what}: ${(error as Error).message}.`, 'Correct it where it stands: docs/revocation.md lists every setting.')
+  const { meaning, cure } = PROVIDER_FAULTS[error.word]
+  return fault(`${what}: ${failureText(error)} (${meaning}).`, `Look at this: ${cure}.`)
+}

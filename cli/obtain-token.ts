@@ -1,0 +1,64 @@
+import { createAuthentication } from '../lib/assembly/create-introspection.ts'
+import { readDiscovery } from '../lib/provider/fetch-key-set.ts'
+import { ProviderFailure } from '../lib/provider/provider-failure.ts'
+import { parseDiscoveredUri, parseIssuer, withoutTrailingSlash } from '../lib/provider/provider-url.ts'
+import { createTransport } from '../lib/provider/transport.ts'
+import type { IntrospectionSettings, IssuerSettings } from '../lib/settings/issuer-settings.ts'
+import type { Settings } from '../lib/settings/settings.ts'
+import { processSurroundings } from '../server/surroundings.ts'
+import { failureText } from './findings.ts'
+import { parseJson, asObject } from './input.ts'
+
+/** A token that the provider has issued, and for whom. */
+export interface ObtainedToken {
+  readonly text: string
+  readonly whose: string
+}
+
+/** There is no token. The message says why. */
+export class NoToken extends Error {}
+
+/**
+ * An access token to try introspection with: that of CALL_TOKEN; else one by client credentials, for the client of CALL_CLIENT_ID, else
+ * for the client that asks about tokens. With several issuers, what CALL_... says is only for the one that CALL_ISSUER names: no other
+ * issuer gets a token or a secret of it.
+ * @throws NoToken
+ */
+export async function obtainToken (issuer: IssuerSettings & { readonly introspection: IntrospectionSettings }, settings: Settings, env: NodeJS.ProcessEnv): Promise<ObtainedToken> {
+  const { CALL_TOKEN: token, CALL_CLIENT_ID: clientId, CALL_CLIENT_SECRET: clientSecret } = isMeant(issuer, settings, env) ? env : {}
+  if (token) return { text: token, whose: 'of CALL_TOKEN' }
+  const { introspection } = issuer
+  const auth = introspection.auth === 'client_secret_post' ? introspection.auth : 'client_secret_basic'
+  const client = clientId && clientSecret ? { ...introspection, clientId, clientSecret, auth } as const : introspection
+  return { text: await requestToken({ ...issuer, introspection: client }, settings), whose: `that it has issued to the client ${client.clientId}` }
+}
+
+function isMeant ({ issuer }: IssuerSettings, { issuers }: Settings, { CALL_ISSUER: named }: NodeJS.ProcessEnv): boolean {
+  return named ? withoutTrailingSlash(named) === withoutTrailingSlash(issuer) : issuers.length === 1
+}
+
+/** Client credentials (RFC 6749 section 4.4). `audience` is for the providers that choose the API by it. @throws NoToken */
+async function requestToken ({ issuer, audience, introspection }: IssuerSettings & { readonly introspection: IntrospectionSettings }, { HTTP_PROXY: httpProxy, HTTPS_PROXY: httpsProxy, NO_PROXY: noProxy }: Settings): Promise<string> {
+  const transport = createTransport({ httpProxy, httpsProxy, noProxy, keepAlive: true })
+  const exchange = transport.open()
+  const { clientId } = introspection
+  try {
+    const base = parseIssuer(issuer)
+    const endpoint = await readDiscovery({ issuer, base }, exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, base, 'discovery_malformed') : undefined)
+    if (endpoint === undefined) throw new NoToken('its discovery document names no token_endpoint')
+    const { headers, form } = await (await createAuthentication(issuer, introspection, processSurroundings))()
+    const { status, body } = await exchange.post(endpoint, {
+      headers: { ...headers, accept: 'application/json' },
+      body: new URLSearchParams({ grant_type: 'client_credentials', audience, ...form }).toString()
+    })
+    const { access_token: token, error } = asObject(parseJson(body.toString('utf8'))) ?? {}
+    if (status === 200 && typeof token === 'string' && token !== '') return token
+    throw new NoToken(`it gave the client ${clientId} none: POST ${endpoint} answered ${status}${typeof error === 'string' ? ` ${error.slice(0, 100)}` : ''}`)
+  } catch (error) {
+    if (error instanceof ProviderFailure) throw new NoToken(`it could not be asked for one: ${failureText(error)}`)
+    throw error
+  } finally {
+    exchange.close()
+    transport.close()
+  }
+}

@@ -1,0 +1,74 @@
+import { decodeJwt } from 'jose'
+import { BadUsage, flag, hasTenants, runTool, text } from './arguments.ts'
+import type { Arguments, Tool } from './arguments.ts'
+import { call } from './call.ts'
+import type { CallWorld } from './call.ts'
+import { tenantAt } from './places.ts'
+
+const options = {
+  sub: { ...text, value: 'SUB', says: 'the user' },
+  sid: { ...text, value: 'SID', says: 'the session, which is ended' },
+  jti: { ...text, value: 'JTI', says: 'the token' },
+  jkt: { ...text, value: 'JKT', says: 'the key: RFC 7638 thumbprint' },
+  client: { ...text, value: 'ID', says: 'the client' },
+  issuer: { ...text, value: 'URL', says: 'the issuer of the user, token or client; alone: all of its tokens' },
+  undo: { ...flag, says: 'take the revocation back' },
+  scope: { ...text, value: 'SCOPE', says: 'the permission of operators, to ask for' },
+  url: { ...text, value: 'URL', says: 'where the API is', env: 'CALL_URL' }
+} as const
+
+const TOOL = {
+  name: 'revoke',
+  options,
+  help: (run) => `Revokes what is named: every token that was issued up to now is refused.
+
+  ${run} --sub user-1 --issuer https://tenant.example/
+  ${run} --sid 8c1f5a --undo`,
+  ending: (tenants) => `The operator's token comes from CALL_TOKEN${tenants ? ', else from the local tenant of `npm run dev`' : ''}.
+Exit code: 0 if the service has stored it, else 1.`
+} as const satisfies Tool
+
+const SUBJECTS = ['sub', 'sid', 'jti', 'jkt', 'client'] as const
+
+/** Sends a revocation to `POST /revocation/subjects`. Returns the exit code. */
+export function revoke (argv: readonly string[], world: CallWorld): Promise<number> {
+  return runTool(TOOL, argv, world, async ({ values, positionals }) => {
+    if (positionals.length > 0) throw new BadUsage(`"${positionals[0]!}" is no option; say what to revoke, such as --sub user-1`)
+    const body = { sub_id: subjectOf(values, world), ...values.undo === true && { undo: true } }
+    const passed = (['scope', 'url'] as const).flatMap(name => values[name] === undefined ? [] : [`--${name}`, values[name]])
+    return call(['POST', '/revocation/subjects', '--json', JSON.stringify(body), ...passed], world)
+  })
+}
+
+/** @throws BadUsage */
+function subjectOf (values: Arguments<typeof options>['values'], world: CallWorld): object {
+  const named = SUBJECTS.filter(name => values[name] !== undefined)
+  if (named.length > 1) throw new BadUsage(`--${named.join(' and --')} cannot be combined: one of them is revoked at a time`)
+  const [name] = named
+  switch (name) {
+    case 'sub': return { format: 'iss_sub', iss: issuerOf(values.issuer, world), sub: values.sub }
+    case 'jti': return { format: 'jwt_id', iss: issuerOf(values.issuer, world), jti: values.jti }
+    case 'client': return { format: 'client', iss: issuerOf(values.issuer, world), client_id: values.client }
+    case 'sid': return { format: 'opaque', id: values.sid }
+    case 'jkt': return { format: 'jkt', jkt: values.jkt }
+    default: {
+      if (values.issuer === undefined) throw new BadUsage(`say what to revoke: ${SUBJECTS.map(subject => `--${subject}`).join(', ')} or --issuer`)
+      return { format: 'issuer', iss: values.issuer }
+    }
+  }
+}
+
+/** The issuer that is named, else that of the operator's own token, else the local tenant. @throws BadUsage */
+function issuerOf (given: string | undefined, world: CallWorld): string {
+  const own = given ?? issuerIn(world.env['CALL_TOKEN']) ?? (hasTenants(world) ? tenantAt(world.tenants ?? [], world.env['CALL_URL'])?.issuer : undefined)
+  if (own === undefined) throw new BadUsage('say with --issuer who has issued it')
+  return own
+}
+
+function issuerIn (token: string | undefined): string | undefined {
+  try {
+    return token === undefined ? undefined : decodeJwt(token).iss
+  } catch {
+    return undefined
+  }
+}

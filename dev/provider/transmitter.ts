@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:http'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { KNOWN_EVENT_TYPES } from '../../lib/revocation/event-types.ts'
+import { listen, stop } from './listen.ts'
+
+export interface TransmitterOptions {
+  /** 0 takes any free port. */
+  readonly port: number
+  readonly audience: string
+}
+
+/** A transmitter of security events on loopback, beside the local provider (Shared Signals Framework 1.0, RFC 8417, RFC 8935). */
+export interface LocalTransmitter {
+  readonly issuer: string
+  /**
+   * Pushes an event to a receiver. Returns the status of its answer.
+   * @param type the end of a known type, such as `session-revoked`
+   * @param subject its `sub_id`
+   */
+  push (receiver: string, type: string, subject: object): Promise<number>
+  close (): Promise<void>
+}
+
+const KEY_ID = 'events'
+
+/** Its keys are new each time. */
+export async function startTransmitter ({ port, audience }: TransmitterOptions): Promise<LocalTransmitter> {
+  const { privateKey, publicKey } = await generateKeyPair('RS256', { modulusLength: 2048 })
+  const jwk = { ...await exportJWK(publicKey), kid: KEY_ID, alg: 'RS256', use: 'sig' }
+  const documents = new Map<string, object>()
+  const server = createServer(({ url = '' }, response) => {
+    const document = documents.get(url)
+    response.writeHead(document ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(document ?? {}))
+  })
+  const issuer = `http://localhost:${await listen(server, port)}`
+  documents.set('/.well-known/ssf-configuration', { issuer, jwks_uri: `${issuer}/keys`, delivery_methods_supported: ['urn:ietf:rfc:8935'], default_subjects: 'ALL' })
+  documents.set('/keys', { keys: [jwk] })
+  return {
+    issuer,
+    async push (receiver, type, subject) {
+      const uri = KNOWN_EVENT_TYPES.find((known) => known.endsWith(`/${type}`))!
+      const body = await new SignJWT({ sub_id: subject, events: { [uri]: {} } })
+        .setProtectedHeader({ alg: 'RS256', kid: KEY_ID, typ: 'secevent+jwt' }).setIssuer(issuer).setAudience(audience).setJti(randomUUID()).setIssuedAt().sign(privateKey)
+      const { status } = await fetch(receiver, { method: 'POST', headers: { 'content-type': 'application/secevent+jwt' }, body })
+      return status
+    },
+    close: () => stop(server)
+  }
+}

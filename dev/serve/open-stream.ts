@@ -1,0 +1,35 @@
+import { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyPluginAsync } from 'fastify'
+import { decodeJwt } from 'jose'
+import type { RevocableToken } from '../../lib/revocation/token-targets.ts'
+
+const PAUSE_MS = 1000
+
+/**
+ * `GET /dev/stream`: server-sent events without end, for the playground. `GET /dev/revocation`: what has revoked the token of the
+ * request, or null. It checks nothing of the token. The service itself has no such routes: `npm run dev` adds them.
+ */
+const routes: FastifyPluginAsync = async (app) => {
+  const { revocation } = app.guardParts
+  // Every path of a gate is for its rules.
+  if (app.gate || !revocation) return
+  app.get('/dev/stream', {
+    onRequest: app.authenticate(),
+    schema: { summary: 'Events that end with the token; only under npm run dev' }
+  }, (_request, reply) => reply.type('text/event-stream').header('cache-control', 'no-store').send(Readable.from(events())))
+
+  app.get('/dev/revocation', { schema: { summary: 'What has revoked a token; only under npm run dev' } }, ({ headers }, reply) => {
+    const claims = decodeJwt<{ cnf?: { jkt?: string } }>(String(headers.authorization).split(' ')[1] ?? '')
+    const token = { claims, issuer: claims.iss, binding: { jkt: claims.cnf?.jkt, x5tS256: undefined } } as unknown as RevocableToken
+    reply.header('cache-control', 'no-store').type('application/json').send(JSON.stringify(revocation.revocations.revocationOf(token) ?? null))
+  })
+}
+export default routes
+
+async function * events (): AsyncGenerator<string> {
+  for (let number = 1; ; number++) {
+    yield `id: ${number}\ndata: event ${number}\n\n`
+    await delay(PAUSE_MS)
+  }
+}

@@ -1,0 +1,184 @@
+import { createCertificateReader } from '../certificate/client-certificate.ts'
+import type { CertificateReader } from '../certificate/client-certificate.ts'
+import { createChallenges } from '../guard/challenge.ts'
+import type { Challenges } from '../guard/challenge.ts'
+import { createClientKeys } from '../dpop/client-keys.ts'
+import type { ClientKeys } from '../dpop/client-keys.ts'
+import { verifyProof } from '../dpop/proof.ts'
+import { createNonces } from '../dpop/nonces.ts'
+import type { Nonces } from '../dpop/nonces.ts'
+import { createAffinityWatch } from '../guard/affinity.ts'
+import type { MissingAffinity } from '../guard/affinity.ts'
+import { createGuard } from '../guard/guard.ts'
+import type { Guard, GuardOptions } from '../guard/guard.ts'
+import { createIssuers } from './create-issuers.ts'
+import type { IssuerEvent } from './create-issuers.ts'
+import { createJudge } from '../requirement/judge.ts'
+import type { Judge } from '../requirement/judge.ts'
+import type { PostingTransport, Transport } from '../provider/transport.ts'
+import { createGuardTally, timeRecords, timeProofs, timeSignatures } from '../metrics/tallies.ts'
+import type { GuardTally } from '../metrics/tallies.ts'
+import type { Message } from '../message.ts'
+import { createRateLimit } from '../guard/rate-limit.ts'
+import type { Surroundings } from '../surroundings.ts'
+import { createRevocation } from './create-revocation.ts'
+import type { RevocationEvent, RevocationParts } from './create-revocation.ts'
+import { createTokenSignals } from '../guard/token-signals.ts'
+import type { TokenSignals } from '../guard/token-signals.ts'
+import { createReplayStore } from '../replay/create-store.ts'
+import type { ReplayStoreEvent } from '../replay/create-store.ts'
+import type { ReplayStore } from '../replay/replay-store.ts'
+import { networkOf } from './network.ts'
+import { metadataUrlOf } from './resource-metadata.ts'
+import type { IssuerLookup } from '../settings/option-types.ts'
+import type { Settings } from '../settings/settings.ts'
+import { createScopeGranters } from '../requirement/implied-scopes.ts'
+import { forAudience } from '../token/issuer-table.ts'
+import type { IssuerTable } from '../token/issuer-table.ts'
+import { createSignatureVerifier, loadFastifyJwt } from '../token/jwt-signature.ts'
+import { createSignerFinder } from '../token/token-signer.ts'
+import { createJwtVerifier } from '../token/jwt-verifier.ts'
+import { createVerifiedTokens } from '../token/verified-tokens.ts'
+import type { VerifiedTokens } from '../token/verified-tokens.ts'
+import type { TokenVerifier } from '../token/token-verifier.ts'
+import { createPeerTrust } from '../url/peer-trust.ts'
+import type { AppTrust } from '../url/peer-trust.ts'
+import { createRequestUrlResolver } from '../url/request-url.ts'
+import type { RequestUrl } from '../url/request-url.ts'
+
+/** The guard and the parts behind it. Each process makes them once. */
+export interface GuardParts {
+  /** What it was built from. */
+  readonly settings: Settings
+  readonly guard: Guard
+  /** Makes the same guard for tokens that are meant for another audience. It shares everything but the memory of verified tokens. */
+  guardFor (audience: string): Guard
+  /** Tells under which URL the client sent a request. */
+  resolveUrl (message: Message): RequestUrl
+  readonly judge: Judge
+  readonly challenges: Challenges
+  /** Undefined if the configured domain is unusable. */
+  readonly issuers: IssuerTable | undefined
+  readonly replay: ReplayStore
+  readonly nonces: Nonces | undefined
+  readonly verified: VerifiedTokens
+  readonly clientKeys: ClientKeys
+  readonly signals: TokenSignals
+  /** Undefined if nothing can be revoked. */
+  readonly revocation: RevocationParts | undefined
+  /** What the guard has done, for metrics. Undefined if metrics are off. */
+  readonly tally: GuardTally | undefined
+  /** Starts to fetch keys in the background, and loads what the first tokens need. */
+  start (): void
+  close (): Promise<void>
+}
+
+export type GuardEvent = IssuerEvent | ReplayStoreEvent | RevocationEvent | { readonly name: 'nonce_secret_random' } | { readonly name: 'affinity_missing' } & MissingAffinity
+
+export interface GuardPartsOptions {
+  readonly surroundings: Surroundings
+  /** Names the issuers in place of the settings. */
+  readonly lookUpIssuer?: IssuerLookup | undefined
+  /** The most issuers of that function that are kept. */
+  readonly maxIssuers?: number | undefined
+  /** Called once for each change of state, for the log. */
+  readonly onEvent: (event: GuardEvent) => void
+  /**
+   * The path under which the application is mounted. It is usually empty. That application serves the metadata of RFC 9728 beside
+   * the guard, so challenges may point to it. Undefined if the metadata is not served.
+   */
+  readonly metadataMount: string | undefined
+  /** The path under which the guard is mounted. Empty unless given. */
+  readonly mount?: string | undefined
+  /** The way to the identity provider. The default is the network, through the proxies of the settings. */
+  readonly transport?: Transport | undefined
+  /** The way by which it is asked about tokens, in place of the network. */
+  readonly askingTransport?: PostingTransport | undefined
+  /** Decides about peers in place of the setting. */
+  readonly trustPeer?: AppTrust | undefined
+  /** Takes the place of what the settings say about certificates. */
+  readonly readCertificate?: CertificateReader | undefined
+}
+
+/** Verified tokens that are remembered for each further audience. */
+const MAX_TOKENS_OF_AUDIENCE = 5000
+
+/** Builds the guard from settings. */
+export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, maxIssuers, onEvent, metadataMount, mount = '', transport = networkOf(settings), askingTransport, trustPeer, readCertificate }: GuardPartsOptions): Promise<GuardParts> {
+  const { wallMs, steadyMs: nowMs } = surroundings
+  const issuers = await createIssuers(settings, { surroundings, lookUpIssuer, maxIssuers, transport, askingTransport, onEvent })
+  const replay = await createReplayStore({ store: settings.DPOP_REPLAY, maxRecords: settings.DPOP_REPLAY_MAX, surroundings, onEvent })
+  const nonces = settings.DPOP_NONCE === 'required' ? createNonces(nonceSecrets(settings, surroundings, onEvent), settings.DPOP_REPLAY === 'memory' ? 'process' : 'shared') : undefined
+  const watch = nonces && settings.DPOP_REPLAY === 'memory' ? createAffinityWatch({ nowMs, onEvent }) : (guard: Guard) => guard
+  const clientKeys = createClientKeys(settings.DPOP_ALGS, { nowMs })
+  const verified = createVerifiedTokens()
+  const tally = settings.METRICS === 'on' ? createGuardTally() : undefined
+  const clockToleranceSeconds = settings.IDP_CLOCK_TOLERANCE_SECONDS
+  const now = (): number => wallMs() / 1000
+
+  const revocation = await createRevocation(settings, { surroundings, transport, mount, onEvent })
+  const revocationOf = revocation?.revocations.refusalOf
+
+  const findSigner = createSignerFinder(createSignatureVerifier())
+  const timedFinder = tally ? timeSignatures(findSigner, tally.tokens, nowMs) : findSigner
+  const tokensOf = (issuers: IssuerTable | undefined, verified: VerifiedTokens): TokenVerifier => createJwtVerifier({
+    issuers,
+    findSigner: timedFinder,
+    verified,
+    revocationOf,
+    clockToleranceSeconds
+  })
+  const signals = createTokenSignals({ revocationOf, clockToleranceSeconds, now, every: surroundings.every })
+  const trustProxy = trustPeer ?? settings.trustProxy
+  const resolveUrl = createRequestUrlResolver({ trustProxy, publicUrl: settings.PUBLIC_URL })
+  const common: Omit<GuardOptions, 'tokens'> = {
+    mode: settings.dpopMode,
+    proofs: {
+      iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
+      iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
+      keys: clientKeys,
+      replay: tally && replay.state().kind === 'redis' ? timeRecords(replay, tally.records, nowMs) : replay,
+      nonces,
+      nonceIat: settings.DPOP_NONCE_IAT
+    },
+    verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,
+    rateLimit: settings.rateLimit === undefined ? undefined : createRateLimit({ max: settings.rateLimit, nowMs }),
+    resolveUrl: message => message.received.clientUrl ?? resolveUrl(message),
+    readCertificate: readCertificate ?? createCertificateReader({ source: settings.CLIENT_CERTIFICATE, isTrustedPeer: createPeerTrust(trustProxy) }),
+    now
+  }
+
+  return {
+    settings,
+    guard: watch(createGuard({ ...common, tokens: tokensOf(issuers, verified) })),
+    // A memory of its own: a token that was verified for one audience must not pass for another.
+    guardFor: audience => watch(createGuard({ ...common, tokens: tokensOf(issuers && forAudience(issuers, audience), createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE)) })),
+    resolveUrl,
+    judge: createJudge({ granters: createScopeGranters(settings.IDP_SCOPE_IMPLIES ?? {}), clockToleranceSeconds, now }),
+    challenges: createChallenges({ mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount) }),
+    issuers,
+    replay,
+    nonces,
+    verified,
+    clientKeys,
+    signals,
+    revocation,
+    tally,
+    start () {
+      issuers?.start()
+      revocation?.start()
+      loadFastifyJwt()
+    },
+    async close () {
+      signals.close()
+      await Promise.all([issuers?.close(), replay.close(), revocation?.close()])
+    }
+  }
+}
+
+function nonceSecrets ({ DPOP_NONCE_SECRET, DPOP_REPLAY }: Settings, { randomBytes }: Surroundings, onEvent: (event: GuardEvent) => void): Buffer[] {
+  if (DPOP_NONCE_SECRET) return DPOP_NONCE_SECRET.map(text => Buffer.from(text, 'base64url'))
+  // With a common store, other instances could accept these nonces too.
+  if (DPOP_REPLAY !== 'memory' && DPOP_REPLAY !== 'off') onEvent({ name: 'nonce_secret_random' })
+  return [randomBytes(32)]
+}

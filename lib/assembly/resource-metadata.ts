@@ -1,0 +1,105 @@
+import { parsePublicUrl } from '../url/base-url.ts'
+import type { BaseUrl } from '../url/base-url.ts'
+import type { Settings } from '../settings/settings.ts'
+
+/** RFC 9728 section 3. */
+export const METADATA_PATH = '/.well-known/oauth-protected-resource'
+
+/** The members of RFC 9728 section 2 that this service publishes. */
+export interface ResourceMetadata {
+  readonly resource: string
+  /** Absent if the configured domain is unusable. */
+  readonly authorization_servers?: readonly string[]
+  readonly scopes_supported: readonly string[]
+  readonly bearer_methods_supported: readonly string[]
+  readonly resource_name: string
+  readonly resource_documentation: string
+  readonly dpop_bound_access_tokens_required: boolean
+  /** Absent if DPoP is off. */
+  readonly dpop_signing_alg_values_supported?: readonly string[]
+  /** Absent if certificates are off. */
+  readonly tls_client_certificate_bound_access_tokens?: true
+}
+
+type ResourceSettings = Pick<Settings, 'RESOURCE' | 'IDP_AUDIENCE' | 'PUBLIC_URL' | 'issuers'>
+
+/** The default audience if any issuer has it, else the one that all issuers have. Undefined if they have none in common. */
+function commonAudience ({ IDP_AUDIENCE, issuers }: ResourceSettings): string | undefined {
+  const audiences = new Set(issuers.map(({ audience }) => audience))
+  if (audiences.size === 0 || (IDP_AUDIENCE !== undefined && audiences.has(IDP_AUDIENCE))) return IDP_AUDIENCE
+  return audiences.size === 1 ? issuers[0]!.audience : undefined
+}
+
+/**
+ * The identifier that a client may name in its token request (RFC 8707), so that the token passes here. RESOURCE says it. Otherwise
+ * it is the audience, if that can be such an identifier (RFC 9728 section 1.2). Undefined if neither is one.
+ */
+function configuredResource (settings: ResourceSettings): string | undefined {
+  const audience = commonAudience(settings)
+  return settings.RESOURCE ?? (audience !== undefined && /^https:\/\/[^#]+$/.test(audience) && URL.canParse(audience) ? audience : undefined)
+}
+
+/**
+ * A warning for the start if a client that follows the metadata gets a token that is refused here. Undefined if it gets in.
+ * @param mount the path under which the service is mounted; usually empty
+ */
+export function resourceWarning (settings: ResourceSettings, mount = ''): string | undefined {
+  const { PUBLIC_URL, issuers } = settings
+  if (configuredResource(settings) !== undefined) return undefined
+  const address = PUBLIC_URL === undefined ? undefined : mountedAt(parsePublicUrl(PUBLIC_URL)!, mount).href
+  const common = commonAudience(settings)
+  if (address !== undefined && [common, ...issuers.map(({ audience }) => audience)].includes(address)) return undefined
+  const lack = common === undefined ? 'The issuers have no audience in common' : 'The audience is not an https URL'
+  return `${lack} and RESOURCE is not set, so the metadata names ${address === undefined ? 'the address that the client used' : 'PUBLIC_URL'} as the resource. ` +
+    'It differs from the audience: a client that asks for a token for this resource gets one that is refused here. Set RESOURCE'
+}
+
+/** The issuers whose tokens for the resource pass. Under RESOURCE, and under an address that is no audience, these are all. */
+function issuersFor (resource: string, { RESOURCE, issuers }: ResourceSettings): readonly string[] {
+  const fitting = issuers.filter(({ audience }) => audience === resource)
+  return (RESOURCE !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) => issuer)
+}
+
+/**
+ * Describes the service to clients that know only its address.
+ * @param base the address under which the client reaches the service
+ */
+export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings): ResourceMetadata {
+  const { issuers, dpopMode, DPOP_ALGS, CLIENT_CERTIFICATE, SECURITY_PROFILE, gate } = settings
+  const resource = configuredResource(settings) ?? base.href
+  return {
+    resource,
+    ...(issuers.length === 0 ? {} : { authorization_servers: issuersFor(resource, settings) }),
+    scopes_supported: scopes,
+    bearer_methods_supported: ['header'],
+    resource_name: 'Holdfast',
+    resource_documentation: `${base.href}${gate?.ownPrefix ?? ''}/docs`,
+    dpop_bound_access_tokens_required: dpopMode === 'REQUIRED' || (SECURITY_PROFILE === 'fapi2' && CLIENT_CERTIFICATE === 'off'),
+    ...(dpopMode === 'DISABLED' ? {} : { dpop_signing_alg_values_supported: DPOP_ALGS }),
+    ...(CLIENT_CERTIFICATE === 'off' ? {} : { tls_client_certificate_bound_access_tokens: true })
+  }
+}
+
+/**
+ * The path that follows the well-known path in the location of a resource's metadata (RFC 9728 section 3.1): that of its
+ * identifier, or nothing if its identifier has no path.
+ */
+export function insertedPath (resource: string): string {
+  const { pathname } = new URL(resource)
+  return pathname === '/' ? '' : pathname
+}
+
+/** The address of an application that is mounted under `mount`, which is empty if it is not mounted. */
+export function mountedAt (base: BaseUrl, mount: string): BaseUrl {
+  return { ...base, prefix: base.prefix + mount, href: base.href + mount }
+}
+
+/**
+ * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows only from settings, since no byte of a request goes into
+ * a header. PUBLIC_URL comes first, because the service certainly answers there. Undefined if neither it nor RESOURCE is set.
+ */
+export function metadataUrlOf ({ RESOURCE, PUBLIC_URL }: Pick<Settings, 'RESOURCE' | 'PUBLIC_URL'>, mount: string): string | undefined {
+  const resource = PUBLIC_URL === undefined ? RESOURCE : mountedAt(parsePublicUrl(PUBLIC_URL)!, mount).href
+  // The well-known path goes between host and path (section 3.1).
+  return resource === undefined ? undefined : new URL(resource).origin + METADATA_PATH + insertedPath(resource)
+}

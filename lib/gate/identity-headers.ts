@@ -1,0 +1,86 @@
+import type { AccessTokenClaims } from '../token/access-token-claims.ts'
+
+/** The caller, as the guard found out. */
+export interface Caller {
+  readonly claims: AccessTokenClaims
+  readonly scopes: readonly string[]
+  /** The issuer as the settings name it. */
+  readonly issuer: string
+}
+
+/** A claim that the upstream gets, and its header, in lower case. */
+export interface ForwardedClaim {
+  readonly header: string
+  readonly claim: string
+}
+
+/** What the headers of claims begin with. */
+export const CLAIM_PREFIX = 'x-auth-claim-'
+const FIXED_NAMES = ['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client'] as const
+/** Holds the signed statement. */
+export const STATEMENT_HEADER = 'x-auth-statement'
+
+const OURS: ReadonlySet<string> = new Set([...FIXED_NAMES, STATEMENT_HEADER])
+
+/**
+ * Whether an upstream could read a header of this name as one of ours. Programs behind CGI, WSGI and PHP see no difference between `_`
+ * and `-`, and some see none between any two signs.
+ */
+export function isIdentityName (name: string): boolean {
+  const read = name.toLowerCase().replace(/[^a-z0-9]/g, '-')
+  return OURS.has(read) || read.startsWith(CLAIM_PREFIX)
+}
+
+/** Reads `gate.claims`. Undefined if it is not a list or map of claims, or if two claims share a header. */
+export function parseClaimNames (given: unknown): readonly ForwardedClaim[] | undefined {
+  if (typeof given !== 'object' || given === null) return undefined
+  const claims = Array.isArray(given)
+    ? given.map(claim => ({ end: String(claim).replace(/[^A-Za-z0-9]/g, '-'), claim }))
+    : Object.entries(given).map(([end, claim]) => ({ end, claim }))
+  const forwarded = claims.map(({ end, claim }) => ({ header: CLAIM_PREFIX + end.toLowerCase(), claim }))
+  const isUsable = claims.every(({ end, claim }) => /^[A-Za-z0-9-]+$/.test(end) && typeof claim === 'string') &&
+    new Set(forwarded.map(({ header }) => header)).size === forwarded.length
+  return isUsable ? forwarded : undefined
+}
+
+/** Names in lower case. */
+export type IdentityHeaders = Readonly<Record<string, string>>
+
+/**
+ * Makes the function that says who sends a request, in headers. All headers are always there: a header that is left out could come from
+ * the client. They are empty without a caller, or if there is nothing to say.
+ */
+export function createIdentityHeaders (claims: readonly ForwardedClaim[]): (caller: Caller | undefined) => IdentityHeaders {
+  const anonymous = Object.freeze(Object.fromEntries([...FIXED_NAMES, ...claims.map(({ header }) => header)].map(name => [name, ''])))
+
+  return caller => {
+    if (!caller) return anonymous
+    const claimsByName = caller.claims as unknown as Readonly<Record<string, unknown>>
+    const { sub, client_id: clientId, azp } = claimsByName
+    const headers: Record<string, string> = {
+      'x-auth-subject': encodeValue(sub),
+      'x-auth-issuer': encodeValue(caller.issuer),
+      'x-auth-scope': encodeValue(caller.scopes.join(' ')),
+      // RFC 9068 section 2.2. Some providers write `azp`, which OpenID Connect has for the same.
+      'x-auth-client': encodeValue(clientId ?? azp)
+    }
+    for (const { header, claim } of claims) headers[header] = encodeValue(Object.hasOwn(claimsByName, claim) ? claimsByName[claim] : undefined)
+    return headers
+  }
+}
+
+/**
+ * A claim as the value of a header: text, numbers and booleans as they are, anything else as JSON. Whatever is not visible ASCII, and
+ * `%`, is percent-encoded as UTF-8, so that `decodeURIComponent` gives the claim back. Half a surrogate pair becomes U+FFFD.
+ */
+export function encodeValue (value: unknown): string {
+  if (value === undefined || value === null) return ''
+  const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return text.toWellFormed().replace(/[^\u0021-\u0024\u0026-\u007e]+/g, escapeBytes)
+}
+
+function escapeBytes (text: string): string {
+  let escaped = ''
+  for (const byte of Buffer.from(text)) escaped += `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
+  return escaped
+}

@@ -1,0 +1,105 @@
+import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
+import type { RouteGuard } from '../requirement/route-guard.ts'
+import { offeredSchemes } from '../scheme.ts'
+import type { DpopMode, AuthScheme } from '../scheme.ts'
+import { CHALLENGES, describeGuard, guardStatuses, PROOF_HEADER, REFUSED, RETRY_AFTER, SCHEMES, securityOf } from './describe.ts'
+import type { Operation, Response } from './document.ts'
+
+/** The member by which an operation names its guard, until its guard is described. */
+export const GUARD_MARK = 'x-holdfast-guard'
+
+/** The settings that decide what the document of an app says about its guards. */
+export interface AppDocumentPolicy {
+  readonly mode: DpopMode
+  /** Accepted `alg` values of proofs. */
+  readonly algs: readonly string[]
+  /** Whether a token may be bound to the certificate of the client. */
+  readonly certificates: boolean
+  /** Whether the requests of each client are limited. */
+  readonly rateLimit: boolean
+  /** Whether each client is limited to a share of the store of used proofs. */
+  readonly replayShare: boolean
+}
+
+/** An operation of any version. The app says what it likes, and it keeps what it says. */
+type AppOperation = Partial<Operation> & { [GUARD_MARK]?: string }
+
+/** A document that another package has made: Swagger 2.0, or OpenAPI of any version. */
+export interface AppDocument {
+  readonly openapi?: string
+  readonly paths?: Record<string, Record<string, AppOperation>>
+  components?: { securitySchemes?: Record<string, object> }
+  securityDefinitions?: Record<string, object>
+}
+
+/**
+ * Describes the guards in the document of an app: security, answers of the guard and the proof, for each operation that names one of
+ * `guards`. It changes the document, and keeps what the app says itself.
+ * @param guards by the value of `GUARD_MARK`
+ * @returns whether there was anything to describe
+ */
+export function describeGuards (document: AppDocument, guards: ReadonlyMap<string, RouteGuard>, policy: AppDocumentPolicy): boolean {
+  const marked = markedOperations(document, guards)
+  for (const [operation, guard] of marked) describeOperation(operation, guard, document, policy)
+  if (marked.size > 0) addSchemes(document, policy)
+  return marked.size > 0
+}
+
+/** Takes the marks off. HEAD is guarded like GET, but @fastify/swagger copies its operation before it is marked. */
+function markedOperations ({ paths = {} }: AppDocument, guards: ReadonlyMap<string, RouteGuard>): ReadonlyMap<AppOperation, RouteGuard> {
+  const marked = new Map<AppOperation, RouteGuard>()
+  for (const path of Object.values(paths)) {
+    for (const [method, operation] of Object.entries(path)) {
+      const guard = guards.get(String(operation[GUARD_MARK] ?? (method === 'head' && path.get?.[GUARD_MARK])))
+      if (guard) marked.set(operation, guard)
+    }
+  }
+  for (const operation of marked.keys()) delete operation[GUARD_MARK]
+  return marked
+}
+
+/** Only OpenAPI 3.1 allows scopes for schemes of HTTP. */
+const namesScopes = ({ openapi = '2' }: AppDocument): boolean => !/^(?:2|3\.0)/.test(openapi)
+
+function describeOperation (operation: AppOperation, guard: RouteGuard, document: AppDocument, policy: AppDocumentPolicy): void {
+  Object.assign(operation, namesScopes(document) ? describeGuard(guard, operation.description) : describeAll(guard, operation.description))
+  operation.security ??= namesScopes(document) ? securityOf(guard, policy.mode) : withoutScopes(guard, policy.mode)
+  operation.responses = { ...operation.responses }
+  for (const status of guardStatuses(guard, policy)) operation.responses[status] ??= { description: REFUSED[status].description, headers: headersOf(status, document) }
+  const parameters = operation.parameters ?? []
+  if (policy.mode === 'DISABLED' || parameters.some(parameter => 'name' in parameter && parameter.name.toLowerCase() === 'dpop')) return
+  operation.parameters = [...parameters, { ...PROOF_HEADER, required: policy.mode === 'REQUIRED' && !isOptional(guard), ...typed('string', document) }]
+}
+
+/** Security cannot name the scopes, so `x-requirements` has each requirement. */
+function describeAll (guard: RouteGuard, description: unknown): object {
+  const asksForMore = scopeAlternatives(guard).some(set => set.length > 0) || guard.requirements.some(requirement => phrasesOf(requirement).length > 0)
+  return { ...describeGuard(guard, description), ...(asksForMore && { 'x-requirements': guard.requirements.map(requirementJson) }) }
+}
+
+function withoutScopes (guard: RouteGuard, mode: DpopMode): NonNullable<Operation['security']> {
+  const needed = offeredSchemes(mode).map(scheme => ({ [scheme]: [] }))
+  return isOptional(guard) ? [{}, ...needed] : needed
+}
+
+function headersOf (status: keyof typeof REFUSED, document: AppDocument): NonNullable<Response['headers']> {
+  if (status === 401 || status === 403) return { 'WWW-Authenticate': { ...CHALLENGES, ...typed('string', document) } }
+  return { 'Retry-After': { ...RETRY_AFTER, ...typed('integer', document) } }
+}
+
+/** Swagger 2.0 has the type beside the name, OpenAPI a schema. The types know the latter. */
+function typed (type: 'string' | 'integer', { openapi }: AppDocument): { schema: { type: string } } {
+  return (openapi === undefined ? { type } : { schema: { type } }) as { schema: { type: string } }
+}
+
+function addSchemes (document: AppDocument, policy: AppDocumentPolicy): void {
+  const schemes = offeredSchemes(policy.mode).map(scheme => [scheme, schemeOf(scheme, document, policy)] as const)
+  if (document.openapi === undefined) document.securityDefinitions = { ...Object.fromEntries(schemes), ...document.securityDefinitions }
+  else document.components = { ...document.components, securitySchemes: { ...Object.fromEntries(schemes), ...document.components?.securitySchemes } }
+}
+
+/** Swagger 2.0 knows no scheme of HTTP but Basic. */
+function schemeOf (scheme: AuthScheme, { openapi }: AppDocument, policy: AppDocumentPolicy): object {
+  const described = SCHEMES[scheme](policy)
+  return openapi === undefined ? { type: 'apiKey', name: 'Authorization', in: 'header', description: described.description } : described
+}

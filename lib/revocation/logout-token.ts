@@ -1,0 +1,40 @@
+import { isJsonObject } from '../jose/jws.ts'
+import { entriesOf, momentOf } from './effects.ts'
+import type { Change } from './effects.ts'
+import type { RevocationEntry } from './entry.ts'
+import { SetError } from './security-event-token.ts'
+import type { UnverifiedSet } from './security-event-token.ts'
+
+const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+
+export interface LogoutRules {
+  /** The issuer as the settings name it. */
+  readonly issuer: string
+  /** The claim of access tokens that holds the session. False if they have none. */
+  readonly sessionClaim: string | false
+  readonly clockToleranceSeconds: number
+}
+
+/**
+ * What a logout token ends, whose header, `iss`, `aud`, `iat` and `jti` have been checked (Back-Channel Logout 1.0 sections 2.4 and 2.6):
+ * its session, else every login of its user.
+ * @param now Unix seconds
+ * @throws SetError
+ */
+export function logoutEntries ({ claims }: UnverifiedSet, { issuer, sessionClaim, clockToleranceSeconds }: LogoutRules, now: number): readonly RevocationEntry[] {
+  const { events, nonce, exp, sub, sid } = claims
+  if (!isJsonObject(events) || !isJsonObject(events[LOGOUT_EVENT])) throw new SetError('invalid_request', 'The token has no logout event.')
+  // A nonce would make it an ID token.
+  if (nonce !== undefined) throw new SetError('invalid_request', 'A logout token has no nonce.')
+  // Version 1.0 asks for it. Some providers leave it out, as drafts did.
+  if (exp !== undefined && !(typeof exp === 'number' && now < exp + clockToleranceSeconds)) throw new SetError('invalid_request', 'The logout token has expired.')
+  const changes = [...changesOf(sub, sid)]
+  return entriesOf(changes, { at: momentOf({}, claims, now), recordedAt: now, event: 'logout', source: issuer })
+
+  function changesOf (sub: unknown, sid: unknown): readonly Change[] {
+    if ([sub, sid].some(value => value !== undefined && (typeof value !== 'string' || value === ''))) throw new SetError('invalid_request', 'A sub or sid of the logout token is not a text.')
+    if (sid !== undefined && sessionClaim !== false) return [{ effect: 'end', target: ['sid', issuer, sid as string] }]
+    if (sub !== undefined) return [{ effect: 'login', target: ['sub', issuer, sub as string] }]
+    throw new SetError('invalid_request', sid === undefined ? 'The logout token has neither sub nor sid.' : 'The logout token has only a sid, and access tokens have none here.')
+  }
+}

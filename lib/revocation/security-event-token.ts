@@ -1,0 +1,99 @@
+import { decodeJsonObject, isJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
+import type { JsonObject } from '../jose/jws.ts'
+import type { JwsAlg } from '../jose/signature.ts'
+import type { KeySource, SigningKey } from '../provider/key-source.ts'
+import { Refusal } from '../refusal.ts'
+import type { SecurityEvent } from './effects.ts'
+
+/** The signatures of security event tokens and logout tokens: a setting of their own in SSF, apart from those of access tokens. */
+export const EVENT_ALGS: readonly JwsAlg[] = Object.freeze(['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'])
+
+/** Why a token is refused, in the words of RFC 8935 section 2.4. The description is a fixed sentence. */
+export class SetError extends Error {
+  override readonly name = 'SetError'
+  readonly err: 'invalid_request' | 'invalid_key' | 'invalid_issuer' | 'invalid_audience'
+
+  constructor (err: SetError['err'], description: string) {
+    super(description)
+    this.err = err
+  }
+}
+
+/** A signed token of a sender of events, before its signature has been verified. */
+export interface UnverifiedSet {
+  readonly text: string
+  readonly header: JsonObject
+  readonly claims: JsonObject
+}
+
+/** The parts of a token that is sent to us. @throws SetError */
+export function readSet (text: string): UnverifiedSet {
+  const jws = splitCompactJws(text)
+  const header = jws && decodeJsonObject(jws.header)
+  const claims = header && decodeJsonObject(jws!.payload)
+  if (!claims) throw new SetError('invalid_request', 'The body is not a well-formed JWT.')
+  return { text, header, claims }
+}
+
+/** What a token of one sender must say. */
+export interface SetRules {
+  /** Spellings of its issuer. Empty for as long as it is not known. */
+  readonly issuers: readonly string[]
+  /** Undefined for as long as the stream, which names it, is not known. */
+  readonly audience: string | undefined
+  /** The media type in `typ`, such as `secevent+jwt`. */
+  readonly type: string
+  /** Whether `typ` may be absent, or the `JWT` of any token. */
+  readonly isUntyped: boolean
+}
+
+/**
+ * Checks all that needs no key, so that a token that cannot pass causes no call (RFC 8417 section 2, RFC 8935 section 2.3).
+ * @throws SetError, or Refusal keys_unavailable if the audience is not known yet
+ */
+export function checkSet ({ header, claims }: UnverifiedSet, { issuers, audience, type, isUntyped }: SetRules): void {
+  const { typ, alg, kid, crit, b64 } = header
+  if (!isMediaType(typ, type) && !(isUntyped && (typ === undefined || isMediaType(typ, 'jwt')))) throw new SetError('invalid_request', `The typ of the token is not ${type}.`)
+  if (!EVENT_ALGS.some(name => name === alg)) throw new SetError('invalid_key', 'The token is signed with an algorithm that is not accepted here.')
+  if (crit !== undefined || b64 !== undefined || (kid !== undefined && typeof kid !== 'string')) throw new SetError('invalid_request', 'The header of the token cannot be understood.')
+  const { iss, aud, iat, jti } = claims
+  if (!issuers.includes(iss as string)) throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
+  // Until the stream is known, nothing can be said against the token.
+  if (audience === undefined) throw new Refusal('keys_unavailable', { detail: { failure: 'configuration' } })
+  if (![aud].flat().includes(audience)) throw new SetError('invalid_audience', 'The token is meant for another audience.')
+  if (typeof iat !== 'number' || !Number.isFinite(iat)) throw new SetError('invalid_request', 'The token has no iat.')
+  if (typeof jti !== 'string' || jti === '') throw new SetError('invalid_request', 'The token has no jti.')
+}
+
+/**
+ * The one event of a security event token. `sub` and `exp` would make it one that could pass for another kind of token (SSF 1.0
+ * sections 4.1.2 and 4.1.7).
+ * @throws SetError
+ */
+export function eventIn ({ claims }: UnverifiedSet): SecurityEvent {
+  if (claims.sub !== undefined || claims.exp !== undefined) throw new SetError('invalid_request', 'A security event token has no sub and no exp.')
+  const { events } = claims
+  const types = isJsonObject(events) ? Object.keys(events) : []
+  const event = types.length === 1 ? (events as JsonObject)[types[0]!] : undefined
+  if (!isJsonObject(event)) throw new SetError('invalid_request', 'The token does not have exactly one event.')
+  return { type: types[0]!, event, claims }
+}
+
+export type SetSignatureVerifier = (token: string, pem: string, alg: JwsAlg) => boolean
+
+/**
+ * Verifies the signature under the keys of the sender.
+ * @throws SetError invalid_key, or Refusal keys_unavailable if the keys cannot be had now
+ */
+export async function verifySetSignature ({ text, header }: UnverifiedSet, keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>, verifySignature: SetSignatureVerifier): Promise<void> {
+  const kid = header.kid as string | undefined
+  const alg = header.alg as JwsAlg
+  const isSignedBy = ({ pem }: SigningKey): boolean => verifySignature(text, pem, alg)
+  const atHand = keys.candidates(kid, alg)
+  if (atHand.some(isSignedBy)) return
+  if (atHand.length === 0 || kid === undefined) {
+    const fetched = await keys.fetchCandidates(kid, alg)
+    if (fetched !== atHand && fetched.some(isSignedBy)) return
+  }
+  throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')
+}

@@ -1,0 +1,116 @@
+import { request as httpRequest } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import type { Socket } from 'node:net'
+import { isFinal, statusFault, UpstreamError } from './exchange.ts'
+import { tlsNameOf } from '../gate/upstream-origin.ts'
+
+/** A connection that asks for another protocol. The server reads it no further. */
+export interface UpgradedConnection {
+  readonly socket: Socket
+  /** What the client has sent behind the head of its request. */
+  readonly head: Buffer
+}
+
+/** What the upstream made of the question for another protocol (RFC 9110 section 7.8). */
+export type UpgradeAnswer =
+  { readonly kind: 'upgraded', readonly response: IncomingMessage, readonly socket: Socket, readonly head: Buffer } |
+  /** The upstream's own answer, which the client gets. */
+  { readonly kind: 'refused', readonly response: IncomingMessage }
+
+export interface UpgradeRequest {
+  /** Scheme, host and port of the upstream. */
+  readonly origin: string
+  readonly method: string
+  readonly target: string
+  /** Names and values in turn, without those of the connection. */
+  readonly headers: readonly string[]
+  /** The protocols that the client asks for. */
+  readonly protocols: string
+  readonly timeoutSeconds: number
+}
+
+/** A question that the upstream has not answered. */
+export interface UpgradeQuestion {
+  /** @throws UpstreamError */
+  readonly answer: Promise<UpgradeAnswer>
+  /** Takes the question back. */
+  end (error: UpstreamError): void
+}
+
+/** Protocols that carry further requests. No rule would see them. */
+const CARRIES_REQUESTS = /^(?:h2c?|https?|tls)(?:\/|$)/i
+/** Bytes that a client may send before its connection has changed. More are read later. */
+const MAX_EARLY_BYTES = 64 * 1024
+/** Milliseconds of silence after which the system asks whether the other side is still there. */
+const KEEP_ALIVE_MS = 60_000
+
+/** The protocols of an `Upgrade` header that the upstream may be asked for. Undefined if there are none. */
+export function protocolsOf (upgrade: string | undefined): string | undefined {
+  const protocols = (upgrade ?? '').split(',').map(protocol => protocol.trim()).filter(protocol => protocol !== '' && !CARRIES_REQUESTS.test(protocol))
+  return protocols.length === 0 ? undefined : protocols.join(', ')
+}
+
+/** Asks the upstream for another protocol, on a connection of its own. undici is not used: it does not give the answer of a refusal. */
+export function askForUpgrade ({ origin, method, target, headers, protocols, timeoutSeconds }: UpgradeRequest): UpgradeQuestion {
+  const send = origin.startsWith('https:') ? httpsRequest : httpRequest
+  const request = send(origin, {
+    method,
+    path: target,
+    headers: [...headers, 'connection', 'upgrade', 'upgrade', protocols],
+    setHost: false,
+    agent: false,
+    servername: tlsNameOf(origin),
+    timeout: timeoutSeconds * 1000
+  } as object)
+  const answer = new Promise<UpgradeAnswer>((resolve, reject) => {
+    request.once('upgrade', (response, socket, head) => resolve({ kind: 'upgraded', response, socket, head }))
+    request.once('response', response => {
+      // 101 comes here if it names no protocol.
+      if (isFinal(response.statusCode!)) resolve({ kind: 'refused', response })
+      else request.destroy(statusFault(response.statusCode!))
+    })
+    request.once('timeout', () => request.destroy(new UpstreamError(504, 'The upstream is too slow')))
+    request.once('error', error => reject(error instanceof UpstreamError ? error : new UpstreamError(502, 'The upstream failed', error)))
+    request.end()
+  })
+  return { answer, end: error => { request.destroy(error) } }
+}
+
+/**
+ * Reads what a client sends while it waits for the answer, because the end of an unread connection is not noticed.
+ * @returns the function that ends this and gives what was read
+ */
+export function watchClient (socket: Socket, onGone: () => void): () => Buffer {
+  const early: Buffer[] = []
+  let size = 0
+  function take (chunk: Buffer): void {
+    early.push(chunk)
+    size += chunk.length
+    if (size > MAX_EARLY_BYTES) socket.pause()
+  }
+  socket.on('data', take).once('end', onGone).once('close', onGone)
+  return () => {
+    socket.off('data', take).off('end', onGone).off('close', onGone).pause()
+    return Buffer.concat(early)
+  }
+}
+
+/** Reads a connection on that keeps its protocol and has no further requests, for the same reason. What comes is dropped. */
+export function dropRest (socket: Socket): void {
+  socket.once('end', () => socket.end()).resume()
+}
+
+/**
+ * Joins two connections: what one sends, the other gets. If one ends, so does the other. They may be silent for any time. The system
+ * ends a connection whose other side is no longer there.
+ */
+export function joinConnections (a: Socket, b: Socket): void {
+  for (const [from, to] of [[a, b], [b, a]] as const) {
+    from.setTimeout(0)
+    from.setKeepAlive(true, KEEP_ALIVE_MS)
+    from.on('error', () => to.destroy())
+    from.on('close', () => to.destroy())
+    from.pipe(to)
+  }
+}

@@ -1,0 +1,83 @@
+import { createRequire } from 'node:module'
+import type { FastifyInstance, RouteOptions } from 'fastify'
+import fp from 'fastify-plugin'
+import type { AppDocument, AppDocumentPolicy } from '../../lib/openapi/app-document.ts'
+import { hooksAround, requirementsOf } from '../../lib/requirement/route-guard.ts'
+import type { RouteGuard } from '../../lib/requirement/route-guard.ts'
+import type { Settings } from '../../lib/settings/settings.ts'
+
+/** `app.swagger` of @fastify/swagger: the document, as an object that it keeps, or as YAML. */
+type MakeDocument = (options?: { readonly yaml?: boolean }) => AppDocument | string
+
+/** A scope of the app with a document of its own. */
+interface Documented { swagger: MakeDocument }
+
+/**
+ * Describes the guards in the documents that an @fastify/swagger of the app makes, wherever it is registered. Without one it does nothing.
+ */
+export default fp(async (app: FastifyInstance) => {
+  const noted: Array<{ readonly scope: FastifyInstance, readonly route: RouteOptions, readonly own: RouteOptions }> = []
+  app.addHook('onRoute', function (this: FastifyInstance, route: RouteOptions) {
+    // Another plugin may wrap the hooks of the route after this.
+    noted.push({ scope: this, route, own: { ...route } })
+  })
+  app.addHook('onReady', async () => {
+    const documented = new Set<Documented>()
+    const guards = new Map<string, RouteGuard>()
+    for (const { scope, route, own } of noted.splice(0)) {
+      const owner = documentedScopeOf(scope)
+      const requirements = requirementsOf(hooksAround(scope), own)
+      if (!owner || requirements.length === 0) continue
+      documented.add(owner)
+      const mark = `${String(route.method)} ${route.url}`
+      guards.set(mark, { requirements })
+      // Fastify has read the schema by now. Only the document is made from it later.
+      route.schema = { ...route.schema, 'x-holdfast-guard': mark } as NonNullable<RouteOptions['schema']>
+    }
+    if (documented.size === 0) return
+    const { describeGuards } = await loadDescriptions()
+    const policy = policyOf(app.guardParts.settings)
+    for (const owner of documented) {
+      const make = owner.swagger
+      owner.swagger = options => {
+        const document = make() as AppDocument
+        if (!describeGuards(document, guards, policy) && !described.has(document)) return make(options)
+        described.add(document)
+        return options?.yaml ? yamlOf(document) : document
+      }
+    }
+  })
+}, { name: 'holdfast-app-document' })
+
+/** Most apps have no document. */
+async function loadDescriptions (): Promise<typeof import('../../lib/openapi/app-document.ts')> {
+  return await import('../../lib/openapi/app-document.ts')
+}
+
+/** Documents that have guards in them. @fastify/swagger makes each one once. */
+const described = new WeakSet<object>()
+
+/** The scope around this one, or itself, that @fastify/swagger has decorated. */
+function documentedScopeOf (scope: object): Documented | undefined {
+  for (let owner: object | null = scope; owner; owner = Object.getPrototypeOf(owner) as object | null) {
+    if (Object.hasOwn(owner, 'swagger')) return typeof (owner as Documented).swagger === 'function' ? owner as Documented : undefined
+  }
+  return undefined
+}
+
+function policyOf ({ dpopMode, DPOP_ALGS, DPOP_REPLAY, CLIENT_CERTIFICATE, rateLimit }: Settings): AppDocumentPolicy {
+  return {
+    mode: dpopMode,
+    algs: DPOP_ALGS,
+    certificates: CLIENT_CERTIFICATE !== 'off',
+    rateLimit: rateLimit !== undefined,
+    replayShare: dpopMode !== 'DISABLED' && DPOP_REPLAY === 'memory'
+  }
+}
+
+/** Written by the package that @fastify/swagger brings for it. */
+function yamlOf (document: AppDocument): string {
+  const swagger = createRequire(import.meta.url).resolve('@fastify/swagger')
+  const { stringify } = createRequire(swagger)('yaml') as { stringify (value: unknown, options: object): string }
+  return stringify(document, { strict: false })
+}

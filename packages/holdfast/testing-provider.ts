@@ -1,0 +1,53 @@
+import type { ProviderAnswer, PostingTransport } from '../../lib/provider/transport.ts'
+
+/** Client of the app at the issuers in memory, for questions about tokens. */
+export const ASKING_CLIENT = { clientId: 'api', clientSecret: 'the secret of a test' } as const
+
+const AUTHORIZATION = `Basic ${Buffer.from(new URLSearchParams({ [ASKING_CLIENT.clientId]: ASKING_CLIENT.clientSecret }).toString().replace('=', ':')).toString('base64')}`
+
+/** The issuers of one app, in memory. The plugin asks them as it asks real ones, by documents and forms. */
+export interface ProvidersInMemory {
+  readonly transport: PostingTransport
+  /** Adds an issuer with its keys. */
+  add (issuer: string, keySet: object): void
+  /** Puts a document at an address. */
+  publish (url: string, document: object): void
+  /** Has an issuer know an opaque token, with what it answers about it while the token has not expired. */
+  know (issuer: string, token: string, claims: Readonly<Record<string, unknown>>): void
+}
+
+/** @param now Unix seconds */
+export function createProviders (now: () => number): ProvidersInMemory {
+  const documents = new Map<string, object>()
+  const opaque = new Map<string, Readonly<Record<string, unknown>>>()
+  const answer = (status: number, document: object = {}): ProviderAnswer => ({ status, body: Buffer.from(JSON.stringify(document)) })
+
+  function about (url: string, token: string | null): object {
+    const claims = opaque.get(`${url} ${token}`)
+    const isActive = claims !== undefined && !(typeof claims.exp === 'number' && claims.exp <= now())
+    return isActive ? { ...claims, active: true } : { active: false }
+  }
+
+  return {
+    transport: {
+      open: () => ({
+        get: async url => documents.has(url) ? answer(200, documents.get(url)) : answer(404),
+        post: async (url, { headers, body }) => headers.authorization === AUTHORIZATION ? answer(200, about(url, new URLSearchParams(body).get('token'))) : answer(401),
+        close () {}
+      }),
+      close () {}
+    },
+    add (issuer, keySet) {
+      const at = addressesOf(issuer)
+      documents.set(at.discovery, { issuer, jwks_uri: at.keys, introspection_endpoint: at.introspection })
+      documents.set(at.keys, keySet)
+    },
+    publish: (url, document) => { documents.set(url, document) },
+    know: (issuer, token, claims) => { opaque.set(`${addressesOf(issuer).introspection} ${token}`, claims) }
+  }
+}
+
+function addressesOf (issuer: string): Record<'discovery' | 'keys' | 'introspection', string> {
+  const base = issuer.endsWith('/') ? issuer : `${issuer}/`
+  return { discovery: `${base}.well-known/openid-configuration`, keys: `${base}.well-known/jwks.json`, introspection: `${base}introspect` }
+}

@@ -1,0 +1,56 @@
+import type { ServerResponse } from 'node:http'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { createOpenAnswers } from '../server/open-answers.ts'
+import type { OpenAnswer, OpenAnswers } from '../server/open-answers.ts'
+import { processSurroundings } from '../server/surroundings.ts'
+
+const kResponse = Symbol('holdfast.response')
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Ends what an admitted request has opened when its token ends, if there are revocations. @internal */
+    endWithToken (request: FastifyRequest): void
+    /** What is open and ends with its token: nothing without revocation. @internal */
+    openAnswers: OpenAnswers<FastifyRequest>
+  }
+  interface FastifyRequest {
+    /** @internal */
+    [kResponse]: ServerResponse | null
+  }
+}
+
+/** Ends answers that still stream, and WebSockets, when the token ends that has opened them. Without revocation nothing ends by itself. */
+export default fp(async (app: FastifyInstance) => {
+  const openAnswers = createOpenAnswers(processSurroundings, answerOf)
+  app.decorate('openAnswers', openAnswers)
+  app.addHook('onClose', async () => openAnswers.close())
+
+  if (!app.guardParts.revocation) {
+    app.decorate('endWithToken', () => {})
+    return
+  }
+  // A guard in a handler has no reply at hand.
+  app.decorateRequest(kResponse, null)
+  app.addHook('onRequest', (request, reply, done) => {
+    request[kResponse] = reply.raw
+    done()
+  })
+  app.addHook('onResponse', (request, _reply, done) => {
+    openAnswers.finish(request)
+    done()
+  })
+  app.decorate('endWithToken', request => { if (request.auth) openAnswers.add(request) })
+}, { name: 'token-end', dependencies: ['auth'] })
+
+function answerOf (request: FastifyRequest): OpenAnswer {
+  const { auth, raw, log, routeOptions: { url: route } } = request
+  const { issuer } = auth!
+  return {
+    request: raw,
+    response: request[kResponse]!,
+    auth: auth!,
+    isWebSocket: () => 'ws' in request && request.ws === true,
+    onEnd: ({ code }) => log.info({ reason: code, route, issuer }, 'open answer ended')
+  }
+}

@@ -1,0 +1,111 @@
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { Refusal } from '../lib/refusal.ts'
+import { RevocationLogError } from '../lib/revocation/log.ts'
+import { operatorEntries } from '../lib/revocation/operator.ts'
+import { PushAuthorizationError } from '../lib/revocation/receiver.ts'
+import type { Received } from '../lib/revocation/receiver.ts'
+import { NoRoomError } from '../lib/revocation/revocations.ts'
+import { SetError } from '../lib/revocation/security-event-token.ts'
+import { SubjectError } from '../lib/revocation/subject.ts'
+import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
+
+const MAX_BYTES = 64 * 1024
+const RETRY_AFTER_SECONDS = 1
+/** Schemas of bodies are for the description. What cannot be read is refused in the words of each protocol. */
+const DESCRIBED_ONLY = { validatorCompiler: () => () => true } as const
+
+/** `/revocation/...`: senders of events, providers and operators say what is taken back. None of it is there unless the settings ask for it. */
+const routes: FastifyPluginAsync = async (app) => {
+  const { revocation } = app.guardParts
+  if (!revocation) return
+  const { receiver, revocations, settings, issuers } = revocation
+
+  await app.register(async scope => {
+    scope.addHook('onRequest', (_request, reply, done) => {
+      reply.header('cache-control', 'no-store')
+      done()
+    })
+
+    if (settings.transmitters.some(({ delivery }) => delivery === 'push')) await scope.register(events)
+    if (settings.logout.length > 0) await scope.register(logout)
+    if (settings.operatorScope !== undefined) await scope.register(operators, { scope: settings.operatorScope })
+  })
+
+  /** Security event tokens by push (RFC 8935). */
+  async function events (scope: typeof app): Promise<void> {
+    takeText(scope, 'application/secevent+jwt')
+    scope.post('/revocation/events', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, config: { essential: true }, schema: described('Security event tokens of transmitters (RFC 8935)', 'application/secevent+jwt', eventsSchema) }, async (request, reply) => {
+      try {
+        note(request, await receiver.push(String(request.body).trim(), request.headers.authorization))
+        return await reply.code(202).send()
+      } catch (error) {
+        return refuse(request, reply, error as Error, ({ err, message }) => ({ err, description: message }))
+      }
+    })
+  }
+
+  /** OpenID Connect Back-Channel Logout 1.0 section 2.5. */
+  async function logout (scope: typeof app): Promise<void> {
+    takeText(scope, 'application/x-www-form-urlencoded')
+    scope.post('/revocation/logout', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, config: { essential: true }, schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', 'application/x-www-form-urlencoded', logoutSchema) }, async (request, reply) => {
+      try {
+        const [token, ...more] = new URLSearchParams(String(request.body)).getAll('logout_token')
+        if (token === undefined || more.length > 0) throw new SetError('invalid_request', 'The form does not have exactly one logout_token.')
+        note(request, await receiver.logout(token))
+        return await reply.code(200).send()
+      } catch (error) {
+        return refuse(request, reply, error as Error, ({ message }) => ({ error: 'invalid_request', error_description: message }))
+      }
+    })
+  }
+
+  /** The shape of Global Token Revocation (draft-parecki-oauth-global-token-revocation). */
+  async function operators (scope: typeof app, { scope: needed }: { readonly scope: string }): Promise<void> {
+    scope.post('/revocation/subjects', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, onRequest: app.requireScope(needed), schema: described('What an operator takes back', 'application/json', subjectsSchema) }, async (request, reply) => {
+      try {
+        const entries = operatorEntries({ body: request.body, operator: request.user.sub, issuers, now: revocations.now() })
+        await revocations.append(entries)
+        note(request, { sender: 'operator', event: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' })
+        return await reply.code(204).send()
+      } catch (error) {
+        return refuse(request, reply, error as Error, ({ message }) => ({ error: 'invalid_request', error_description: message }))
+      }
+    })
+  }
+
+  function note (request: FastifyRequest, { sender, event, outcome }: Received): void {
+    revocation!.count(event, outcome)
+    request.log.info({ event: 'revocation_received', sender, type: event, outcome }, 'revocation received')
+  }
+
+  /** @throws what is no refusal of ours: it becomes a 500 */
+  function refuse (request: FastifyRequest, reply: FastifyReply, error: Error, bodyOf: (error: Pick<SetError, 'err' | 'message'>) => object): FastifyReply {
+    if (error instanceof PushAuthorizationError) {
+      revocation!.count('refused', 'unauthorized')
+      request.log.info({ event: 'revocation_refused', reason: 'authorization' }, 'revocation refused')
+      return reply.code(401).header('www-authenticate', 'Bearer').header('content-language', 'en').send({ err: 'authentication_failed', description: 'The Authorization header is not the one that was agreed.' })
+    }
+    if (error instanceof SetError || error instanceof SubjectError) {
+      revocation!.count('refused', 'invalid')
+      request.log.info({ event: 'revocation_refused', reason: error.message }, 'revocation refused')
+      const { err, message } = error instanceof SetError ? error : new SetError('invalid_request', `The request cannot be understood: ${error.message}.`)
+      return reply.code(400).header('content-language', 'en').send(bodyOf({ err, message }))
+    }
+    if (!(error instanceof Refusal || error instanceof NoRoomError || error instanceof RevocationLogError)) throw error
+    revocation!.count('refused', 'unavailable')
+    request.log.warn({ event: 'revocation_refused', reason: error.message }, 'revocation refused')
+    return reply.code(503).header('retry-after', String(RETRY_AFTER_SECONDS)).send({ statusCode: 503, error: 'Service Unavailable', message: 'The revocation cannot be stored now.' })
+  }
+}
+export default routes
+
+/** For OpenAPI. In an app without @fastify/swagger, nothing declares these members. */
+function described (summary: string, consumed: string, schema: object): object {
+  return { tags: ['Revocation'], summary, consumes: [consumed], ...schema }
+}
+
+/** Only this content type is read. Any other is 415. */
+function takeText (scope: Parameters<FastifyPluginAsync>[0], type: string): void {
+  scope.removeAllContentTypeParsers()
+  scope.addContentTypeParser(type, { parseAs: 'string', bodyLimit: MAX_BYTES }, (_request, body, done) => done(null, body))
+}

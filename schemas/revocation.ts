@@ -1,0 +1,31 @@
+/** What the endpoints of revocations take and answer. The schemas only describe: what cannot be read is told in the words of each protocol. */
+const string = { type: 'string' } as const
+const subject = { type: 'object', description: 'RFC 9493, and the formats client, jkt and issuer.', required: ['format'], properties: { format: string, iss: string, sub: string, id: string, email: string, jti: string, client_id: string, jkt: string } } as const
+const object = <const P extends Record<string, object>>(description: string, properties: P) => ({ type: 'object', description, required: Object.keys(properties), properties }) as const
+
+const done = (description: string) => ({ description, type: 'null' }) as const
+const stored = { description: 'It cannot be stored, or its keys cannot be had now. The same can be sent again.', type: 'object', properties: { statusCode: { type: 'integer' }, error: string, message: string } } as const
+const oauthError = object('It cannot be understood, or is not meant for this service.', { error: string, error_description: string })
+const setError = object('The token is refused (RFC 8935 section 2.4).', { err: string, description: string })
+
+/** `POST /revocation/events` */
+export const eventsSchema = {
+  body: { ...string, description: 'A security event token: a JWT (RFC 8417).', examples: ['eyJ...'] },
+  response: { 202: done('It stands in the store. A repeat is answered alike.'), 400: setError, 401: { ...setError, description: 'The Authorization header is not the one that was agreed.' }, 503: stored }
+} as const
+
+/** `POST /revocation/logout` */
+export const logoutSchema = {
+  body: { type: 'object', required: ['logout_token'], properties: { logout_token: { ...string, description: 'A logout token: a JWT (OpenID Connect Back-Channel Logout 1.0 section 2.4).', examples: ['eyJ...'] } } },
+  response: { 200: done('It stands in the store.'), 400: oauthError, 503: stored }
+} as const
+
+/** `POST /revocation/subjects` */
+export const subjectsSchema = {
+  body: {
+    type: 'object',
+    properties: { sub_id: subject, subject: { ...subject, description: 'An older name of sub_id.' }, undo: { type: 'boolean', description: 'Takes back what stands for the subject.' } },
+    examples: [{ sub_id: { format: 'iss_sub', iss: 'https://tenant.example/', sub: 'user-1' } }]
+  },
+  response: { 204: done('It stands in the store, whether the subject is known or not.'), 400: oauthError }
+} as const

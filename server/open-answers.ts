@@ -1,0 +1,92 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { TokenEndedError } from '../lib/guard/request-auth.ts'
+import type { Surroundings } from '../lib/surroundings.ts'
+
+/** A request that was admitted, and what may stay open for it. */
+export interface OpenAnswer {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Aborts when the token ends. It is read only if the answer is still open after a while. */
+  readonly auth: { readonly signal: AbortSignal }
+  /** Whether the request has become a WebSocket. A header that asks for one says nothing: Node may answer it as any request. */
+  isWebSocket (): boolean
+  /** Called with the reason of the signal when the answer was ended. */
+  onEnd (reason: TokenEndedError): void
+}
+
+/** RFC 6455 section 7.4.1: the endpoint has received what violates its policy. A close frame of the server is not masked. */
+const CLOSE_1008 = Buffer.from([0x88, 0x02, 0x03, 0xf0])
+const LOOK_MS = 250
+const LINGER_MS = 500
+
+export type OpenAnswers<Admitted extends object> = ReturnType<typeof createOpenAnswers<Admitted>>
+
+/**
+ * Ends what an admitted request has opened when its token ends: answers that still stream, and WebSockets. Most answers are whole before
+ * anybody looks, so a request costs one entry in a set, which goes with its answer: what lived on would burden each small collection.
+ * @param answerOf called for a request whose answer is still open after a while
+ */
+export function createOpenAnswers<Admitted extends object> ({ every, after }: Pick<Surroundings, 'every' | 'after'>, answerOf: (admitted: Admitted) => OpenAnswer) {
+  const young = new Set<Admitted>()
+  const open = new Set<OpenAnswer>()
+  let ended = 0
+  let stop: (() => void) | undefined
+
+  function look (): void {
+    const isBusy = young.size > 0
+    for (const answer of [...young].map(answerOf)) if (isOpen(answer)) watch(answer)
+    young.clear()
+    for (const answer of [...open].filter(answer => !isOpen(answer))) open.delete(answer)
+    if (isBusy || open.size > 0) return
+    stop!()
+    stop = undefined
+  }
+
+  function watch (answer: OpenAnswer): void {
+    const { signal } = answer.auth
+    open.add(answer)
+    if (signal.aborted) end(answer, signal)
+    else signal.addEventListener('abort', () => { if (open.has(answer)) end(answer, signal) }, { once: true })
+  }
+
+  function end (answer: OpenAnswer, { reason }: Pick<AbortSignal, 'reason'>): void {
+    open.delete(answer)
+    // What has become whole is left alone.
+    if (!isOpen(answer)) return
+    ended++
+    answer.onEnd(reason)
+    const { request, response } = answer
+    if (answer.isWebSocket()) return closeSocket(request.socket)
+    // Cut off, so that no client takes a part for the whole. A handler that goes on writing would raise an unhandled error.
+    response.on('error', () => {})
+    response.destroy()
+  }
+
+  function closeSocket (socket: Socket): void {
+    socket.write(CLOSE_1008)
+    after(LINGER_MS, () => socket.destroy())
+  }
+
+  return {
+    add (admitted: Admitted): void {
+      young.add(admitted)
+      stop ??= every(LOOK_MS, look)
+    },
+    /** Its answer is whole. */
+    finish (admitted: Admitted): void {
+      young.delete(admitted)
+    },
+    /** The numbers of answers that are watched now, and of those that were ended. */
+    state: () => ({ open: open.size, ended }),
+    close (): void {
+      stop?.()
+      stop = undefined
+    }
+  }
+}
+
+function isOpen (answer: OpenAnswer): boolean {
+  const { request, response } = answer
+  return answer.isWebSocket() ? !request.socket.destroyed : !response.writableEnded && !response.destroyed
+}

@@ -1,0 +1,56 @@
+import type { FastifyBaseLogger } from 'fastify'
+
+type ChildArguments = Parameters<FastifyBaseLogger['child']>
+type Line = [fields: unknown, message?: string, ...values: unknown[]]
+
+/** The logger of the server: pino's. */
+type ServerLogger = FastifyBaseLogger & { isLevelEnabled (level: string): boolean }
+
+/**
+ * The logger of one request. Most requests write no line at the level in force, so the child that names the request is made when the
+ * first line is written.
+ */
+class RequestLogger implements FastifyBaseLogger {
+  readonly #parent: ServerLogger
+  readonly #arguments: ChildArguments
+  #own: FastifyBaseLogger | undefined
+
+  constructor (parent: ServerLogger, given: ChildArguments) {
+    this.#parent = parent
+    this.#arguments = given
+  }
+
+  get level (): string {
+    return this.#make().level
+  }
+
+  set level (level: string) {
+    this.#make().level = level
+  }
+
+  child (...given: ChildArguments): FastifyBaseLogger {
+    return this.#make().child(...given)
+  }
+
+  fatal (...line: Line): void { this.#writer('fatal')?.fatal(...line) }
+  error (...line: Line): void { this.#writer('error')?.error(...line) }
+  warn (...line: Line): void { this.#writer('warn')?.warn(...line) }
+  info (...line: Line): void { this.#writer('info')?.info(...line) }
+  debug (...line: Line): void { this.#writer('debug')?.debug(...line) }
+  trace (...line: Line): void { this.#writer('trace')?.trace(...line) }
+  silent (): void {}
+
+  #make (): FastifyBaseLogger {
+    this.#own ??= this.#parent.child(...this.#arguments)
+    return this.#own
+  }
+
+  #writer (level: string): FastifyBaseLogger | undefined {
+    return this.#own ?? (this.#parent.isLevelEnabled(level) ? this.#make() : undefined)
+  }
+}
+
+/** Fastify's `childLoggerFactory`. A route with a level of its own gets a child at once. */
+export function createRequestLogger (parent: FastifyBaseLogger, bindings: ChildArguments[0], options?: ChildArguments[1]): FastifyBaseLogger {
+  return options?.level === undefined ? new RequestLogger(parent as ServerLogger, [bindings, options]) : parent.child(bindings, options)
+}

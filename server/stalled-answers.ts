@@ -1,0 +1,45 @@
+import type { ServerResponse } from 'node:http'
+
+/**
+ * The number of answers that may stall for any time. Each holds what Node has read for it: a piece of 64 KB on its way to
+ * the client, and another one from the upstream.
+ */
+export const MAX_STALLED = 64
+/** If there are more, milliseconds for which a client may take nothing. */
+export const STALL_MS = 5_000
+
+/** Answers with a piece that the client has not taken, and since when. The longest stalled ones come first. */
+const stalled = new Map<ServerResponse, number>()
+const watched = new WeakSet<ServerResponse>()
+let timer: NodeJS.Timeout | undefined
+
+/** Is called whenever the system has not taken at once what was written. The connections of clients that take nothing are ended if too many stall. */
+export function watchStalled (response: ServerResponse): void {
+  if (!watched.has(response)) {
+    watched.add(response)
+    const forget = (): void => { stalled.delete(response) }
+    response.on('drain', forget).once('close', forget)
+  }
+  if (stalled.has(response)) return
+  stalled.set(response, performance.now())
+  if (stalled.size > MAX_STALLED) endLongest()
+}
+
+function endLongest (): void {
+  if (timer) return
+  while (stalled.size > MAX_STALLED) {
+    const [response, since] = stalled.entries().next().value!
+    const restMs = since + STALL_MS - performance.now()
+    if (restMs > 0) {
+      timer = setTimeout(again, restMs).unref()
+      return
+    }
+    stalled.delete(response)
+    response.destroy()
+  }
+}
+
+function again (): void {
+  timer = undefined
+  endLongest()
+}

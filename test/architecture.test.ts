@@ -1,0 +1,167 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { dirname, join, relative, sep } from 'node:path'
+import { ESLint } from 'eslint'
+import ts from 'typescript'
+import t from 'tap'
+import type { Test } from 'tap'
+
+const root = join(import.meta.dirname, '..')
+const FOLDERS = ['lib', 'server', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'packages', 'dev', 'bench', 'examples']
+
+const eslint = new ESLint({ cwd: root })
+
+/** What the rules of the house refuse of pieces of code in such a file, each by its position. A piece is one line. */
+async function refusedOf (filePath: string, pieces: readonly string[]): Promise<number[]> {
+  const [result] = await eslint.lintText(`${pieces.join('\n')}\n`, { filePath: join(root, filePath) })
+  const fatal = result!.messages.find(message => message.fatal)
+  if (fatal) throw new Error(`${filePath}, ${pieces[fatal.line - 1]}: ${fatal.message}`)
+  const lines = result!.messages.filter(({ ruleId }) => ruleId?.startsWith('house/')).map(({ line }) => line - 1)
+  return [...new Set(lines)].sort((one, other) => one - other)
+}
+
+/** Each of the pieces is refused by itself, or none of them. */
+async function verify (t: Test, file: string, pieces: readonly string[], isRefused: boolean): Promise<void> {
+  const refused = await refusedOf(file, pieces)
+  t.strictSame(isRefused ? pieces.filter((_piece, at) => !refused.includes(at)) : refused.map(at => pieces[at]), [], `${file}: ${pieces.length} pieces, ${isRefused ? 'each refused' : 'none refused'}`)
+}
+
+/** Every form in which a file can name a module. */
+const FORMS: ReadonlyArray<readonly [title: string, code: (module: string) => string]> = [
+  ['an import', module => `import { x } from '${module}'`],
+  ['an import for its effects', module => `import '${module}'`],
+  ['an import of types', module => `import type { x } from '${module}'`],
+  ['a type that imports', module => `export type X = import('${module}').X`],
+  ['a type of a whole module', module => `export type X = typeof import('${module}')`],
+  ['an import at run time', module => `await import('${module}')`],
+  ['one in backticks', module => `await import(\`${module}\`)`],
+  ['an export of another\'s', module => `export { x } from '${module}'`],
+  ['an export of all', module => `export * from '${module}'`],
+  ['an export of types', module => `export type { x } from '${module}'`],
+  ['require', module => `require('${module}')`],
+  ['require of TypeScript', module => `import x = require('${module}')`],
+  ['a made require', module => `createRequire(import.meta.url)('${module}')`],
+  ['require.resolve', module => `require.resolve('${module}')`],
+  ['import.meta.resolve', module => `import.meta.resolve('${module}')`]
+]
+
+const naming = (module: string): string[] => FORMS.map(([, code]) => code(module))
+const isOfType = (piece: string): boolean => /^(?:import|export) type\b/.test(piece)
+
+t.test('An arrow that is not allowed is refused in each form, and one that is allowed passes.', async t => {
+  const files: ReadonlyArray<{ file: string, refused: readonly string[], allowed: string }> = [
+    { file: 'app.ts', refused: ['./explain/explain.ts', './cli/main.ts', './dev/serve/run.ts', './test/helpers/app.ts', './bench/run.js'], allowed: './lib/refusal.ts' },
+    { file: 'plugins/made-up.ts', refused: ['./auth.ts', '../plugins/auth.ts', '../routes/health.ts', '../explain/explain.ts', '../holdfast.ts'], allowed: '../server/build.ts' },
+    { file: 'routes/made-up.ts', refused: ['../plugins/auth.ts', '../explain/explain.ts', '../dev/serve/run.ts', '../app.ts'], allowed: '../schemas/answers.ts' },
+    { file: 'routes/api/made-up.ts', refused: ['../../plugins/auth.ts', '../../explain/explain.ts'], allowed: '../../lib/refusal.ts' },
+    { file: 'schemas/made-up.ts', refused: ['../routes/health.ts', '../server/build.ts'], allowed: '../lib/refusal.ts' },
+    { file: 'server/made-up.ts', refused: ['../plugins/auth.ts'], allowed: '../lib/refusal.ts' },
+    { file: 'lib/made-up.ts', refused: ['../server/build.ts', '../plugins/auth.ts', '../holdfast.ts'], allowed: './refusal.ts' },
+    { file: 'explain/made-up.ts', refused: ['../server/build.ts', '../cli/main.ts'], allowed: '../lib/refusal.ts' },
+    { file: 'cli/made-up.ts', refused: ['../dev/serve/run.ts', '../plugins/auth.ts', '../app.ts'], allowed: '../explain/explain.ts' },
+    { file: 'dev/made-up.ts', refused: ['../test/helpers/app.ts', '../bench/run.js'], allowed: '../cli/main.ts' }
+  ]
+  for (const { file, refused, allowed } of files) {
+    await verify(t, file, refused.flatMap(naming), true)
+    await verify(t, file, naming(allowed), false)
+  }
+  for (const file of ['app.ts', 'lib/made-up.ts', 'plugins/made-up.ts', 'routes/made-up.ts']) {
+    await verify(t, file, ["await import('../plu' + 'gins/auth.ts')", 'await import(name)', 'require(name)', 'await import(`../$' + '{name}.ts`)'], true)
+  }
+})
+
+t.test('Every folder of lib/ but those above the topics is a topic, and knows no settings.', async t => {
+  const folders = readdirSync(join(root, 'lib'), { withFileTypes: true }).filter(entry => entry.isDirectory()).map(({ name }) => name)
+  for (const folder of folders) {
+    const isAbove = ['settings', 'assembly', 'metrics', 'openapi'].includes(folder)
+    await verify(t, `lib/${folder}/made-up.ts`, ['settings', 'assembly', 'metrics', 'openapi'].flatMap(other => naming(`../${other}/made-up.ts`)), !isAbove)
+  }
+})
+
+t.test('Fastify is for plugins and routes; elsewhere only its types are.', async t => {
+  for (const file of ['lib/made-up.ts', 'explain/made-up.ts', 'server/made-up.ts']) {
+    const pieces = ['fastify', 'fastify-plugin', '@fastify/env'].flatMap(naming)
+    await verify(t, file, pieces.filter(piece => !isOfType(piece)), true)
+    await verify(t, file, pieces.filter(isOfType), false)
+  }
+  await verify(t, 'plugins/made-up.ts', naming('fastify'), false)
+})
+
+t.test('The clock, random numbers and the environment of the process are refused in lib/ however they are spelt.', async t => {
+  const refused = [
+    'export const x = process.env', 'export const x = globalThis.process', "export const x = globalThis['process']", 'export const { process: x } = globalThis', 'export const x = global.process',
+    "import x from 'node:process'; export { x }", "import { env } from 'process'; export { env }", "export { env } from 'node:process'", "export const x = await import('node:process')", "export const x = require('process')",
+    'export const x = Date.now()', "export const x = Date['now']()", 'export const { now } = Date', 'export const x = globalThis.Date.now()', 'export const x = new Date()', 'export const x = new globalThis.Date()', 'export const x = Date()', 'export const x = Date', 'export const x = Reflect.construct(Date, [])',
+    'export const x = performance.now()', "import { performance as p } from 'node:perf_hooks'; export { p }", "export { performance } from 'node:perf_hooks'", "export const x = await import('perf_hooks')",
+    'export const x = Math.random()', "export const x = Math['random']()", 'export const { random } = Math', 'export const x = Math',
+    'export const x = crypto.randomUUID()', "import { randomBytes } from 'node:crypto'; export { randomBytes }", "import { randomBytes as x } from 'crypto'; export { x }", "import * as x from 'node:crypto'; export { x }", "import x from 'node:crypto'; export { x }", "export { randomBytes } from 'node:crypto'", "export * from 'node:crypto'", "export const x = await import('node:crypto')", "export const x = require('node:crypto')",
+    "export const x = eval('1')", "export const x = Function('1')", "export const x = new Function('1')"
+  ]
+  const passing = [
+    'export const x = new Date(0)', 'export const x = (at: Date) => at.getTime()', "export const x = Date.parse('2026')", 'export const x = (at: unknown) => at instanceof Date', 'export const x = Math.floor(1.5)', "import { createHash } from 'node:crypto'; export { createHash }",
+    "import type { KeyObject } from 'node:crypto'; export type X = KeyObject", 'export const x = (process: { env: object }) => process.env', 'export const x = (surroundings: { randomBytes: (size: number) => Buffer }) => surroundings.randomBytes(1)', 'export const x = Function.prototype'
+  ]
+  for (const file of ['lib/made-up.ts', 'lib/token/made-up.ts', 'explain/made-up.ts']) {
+    await verify(t, file, refused, true)
+    await verify(t, file, passing, false)
+  }
+  await verify(t, 'plugins/made-up.ts', refused, false)
+})
+
+const isSource = (name: string): boolean => /\.ts$/.test(name) && !/\.d\.ts$/.test(name)
+const files = FOLDERS.flatMap(folder => readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).filter(name => !name.includes('node_modules')).map(name => join(folder, name)))
+  .concat(readdirSync(root)).filter(isSource).map(name => name.split(sep).join('/'))
+
+/** All files with those that they name, types and imports at run time included. */
+const imports = new Map(files.map(file => {
+  const { importedFiles } = ts.preProcessFile(readFileSync(join(root, file), 'utf8'), true, true)
+  const named = importedFiles.map(({ fileName }) => fileName).filter(name => name.startsWith('.')).map(name => relative(root, join(root, dirname(file), name)).split(sep).join('/'))
+  return [file, [...new Set(named)].filter(name => files.includes(name))]
+}))
+
+/** Every group of nodes that reach each other. */
+function circles (graph: ReadonlyMap<string, Iterable<string>>): string[] {
+  const reached = new Map([...graph.keys()].map(node => {
+    const found = new Set(graph.get(node))
+    for (const next of found) for (const further of graph.get(next) ?? []) found.add(further)
+    return [node, found] as const
+  }))
+  const inCircle = [...reached.keys()].filter(node => reached.get(node)!.has(node))
+  return [...new Set(inCircle.map(node => inCircle.filter(other => reached.get(node)!.has(other) && reached.get(other)!.has(node)).sort().join(' ')))].sort()
+}
+
+const folderOf = (file: string): string => file.startsWith('lib/') ? file.split('/').slice(0, file.split('/').length > 2 ? 2 : 3).join('/') : file.includes('/') ? file.split('/')[0]! : '.'
+
+function folderGraph (of: (file: string) => string): Map<string, Set<string>> {
+  const graph = new Map<string, Set<string>>()
+  for (const [file, named] of imports) {
+    const from = graph.get(of(file)) ?? new Set()
+    graph.set(of(file), from)
+    for (const name of named) if (of(name) !== of(file)) from.add(of(name))
+  }
+  return graph
+}
+
+/** To be deleted with the circle. */
+const KNOWN_FILES: readonly string[] = [
+  'dev/provider/provider.ts dev/provider/tenant-configuration.ts dev/provider/token-request.ts',
+]
+// A file of lib/ itself counts as a folder of its own.
+const KNOWN_FOLDERS: readonly string[] = ['lib/message.ts lib/url']
+
+t.test('No files import each other in a circle, and no folders do, types and imports at run time included.', t => {
+  t.ok(imports.get('app.ts')!.includes('holdfast.ts') && imports.get('lib/replay/create-store.ts')!.includes('lib/replay/redis/redis-link.ts'), 'imports are found')
+  t.strictSame(circles(new Map([['a', ['b']], ['b', ['c']], ['c', ['b']], ['d', ['d']]])), ['b c', 'd'], 'and circles are')
+  t.strictSame(circles(imports), KNOWN_FILES)
+  t.strictSame(circles(folderGraph(folderOf)), KNOWN_FOLDERS)
+  t.end()
+})
+
+t.test('The page of lib/ names each of its folders, and the pages of its rooms each of their files', t => {
+  const page = (folder: string): string => readFileSync(join(root, folder, 'README.md'), 'utf8')
+  const folders = readdirSync(join(root, 'lib'), { withFileTypes: true }).filter(entry => entry.isDirectory()).map(({ name }) => name)
+  t.strictSame(folders.filter(name => !page('lib').includes(`${name}/`)), [])
+  for (const room of ['lib/assembly', 'lib/gate', 'lib/guard', 'lib/requirement', 'lib/revocation', 'lib/upstream']) {
+    t.strictSame(readdirSync(join(root, room)).filter(file => file.endsWith('.ts') && !page(room).includes(file)), [], room)
+  }
+  t.end()
+})

@@ -1,0 +1,52 @@
+import t from 'tap'
+import { revoke } from '../../cli/revoke.ts'
+import { startApp } from '../helpers/app.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+
+interface Shown { readonly code: number, readonly text: string }
+
+async function run (argv: readonly string[], env: NodeJS.ProcessEnv = {}, program = 'holdfast'): Promise<Shown> {
+  let text = ''
+  const code = await revoke(argv, { env, out: { write: (part) => { text += part }, isTTY: false }, program })
+  return { code, text }
+}
+
+t.test('An operator revokes each kind of subject, and takes it back.', async t => {
+  const issuer = await startIssuer(t)
+  const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens' } } })
+  const operator = issuer.token({ sub: 'operator', scope: 'revoke:tokens', client_id: 'console', iat: Math.floor(Date.now() / 1000) + 60 })
+  const env = { CALL_TOKEN: operator, CALL_URL: url }
+  const iat = Math.floor(Date.now() / 1000) - 10
+  const rows = [
+    { claims: { sub: 'user-2' }, option: ['--sub', 'user-2'] },
+    { claims: { sid: 's2' }, option: ['--sid', 's2'] },
+    { claims: { jti: 'j2' }, option: ['--jti', 'j2', '--issuer', issuer.url] },
+    { claims: { client_id: 'app-2' }, option: ['--client', 'app-2'] },
+    { claims: {}, option: ['--issuer', issuer.url] }
+  ]
+  for (const { claims, option } of rows) {
+    const token = issuer.token({ iat, ...claims })
+    const ask = async () => (await fetch(`${url}/api/private`, { headers: { authorization: `Bearer ${token}` } })).status
+    t.equal(await ask(), 200, option.join(' '))
+    t.equal((await run(option, env)).code, 0)
+    t.equal(await ask(), 401)
+    t.equal((await run([...option, '--undo'], env)).code, 0)
+    t.equal(await ask(), 200)
+  }
+  t.equal((await run(['--jkt', 'thumbprint', '--url', url], { CALL_TOKEN: operator })).code, 0, 'a key that no token has')
+  t.equal((await run(['--sub', 'user-2'], { ...env, CALL_TOKEN: issuer.token({ scope: 'other' }) })).code, 1, 'without the scope')
+})
+
+t.test('What cannot be revoked is one sentence.', async t => {
+  const rows = [
+    { argv: [], says: 'say what to revoke: --sub, --sid, --jti, --jkt, --client or --issuer' },
+    { argv: ['--sub', 'a', '--sid', 'b'], says: '--sub and --sid cannot be combined: one of them is revoked at a time' },
+    { argv: ['--sub', 'a'], says: 'say with --issuer who has issued it' },
+    { argv: ['user-1'], says: '"user-1" is no option; say what to revoke, such as --sub user-1' }
+  ]
+  for (const { argv, says } of rows) {
+    const { code, text } = await run(argv, { CALL_TOKEN: 'opaque' })
+    t.equal(code, 1)
+    t.equal(text, `${says}\nholdfast revoke --help tells more.\n`)
+  }
+})

@@ -1,0 +1,128 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { decodeJwt } from 'jose'
+import t from 'tap'
+import type { Test } from 'tap'
+import { createMcpClient } from '../../examples/mcp/client.ts'
+import type { McpClient } from '../../examples/mcp/client.ts'
+import { CLIENT_ID } from '../../examples/mcp/site.ts'
+import { startGatedSite } from '../../examples/mcp/gated/site.ts'
+import { atAnotherTime } from '../helpers/clock.ts'
+import { readBlocks, root } from '../helpers/documents.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { createVisitor, logInAs } from '../helpers/visitor.ts'
+import type { Visitor } from '../helpers/visitor.ts'
+
+const redirectUrl = `http://localhost:${await freePort()}/callback`
+const answers: string[] = []
+const serverPort = await freePort()
+const site = await startGatedSite({ port: await freePort(), serverPort, redirectUrl, onAnswer: answer => answers.push(answer) })
+t.teardown(() => site.close())
+
+/** What the gate says about the next messages. It says it when they are answered, so the client may know before. */
+async function said (count: number): Promise<string[]> {
+  while (answers.length < count) await new Promise(resolve => setImmediate(resolve))
+  return answers.splice(0)
+}
+
+interface User {
+  readonly client: McpClient
+  /** The logins that the client asked for. */
+  readonly logins: URL[]
+  token (): string
+}
+
+async function connect (t: Test, user: string, visitor: Visitor = createVisitor(site.issuer)): Promise<User> {
+  const logins: URL[] = []
+  let token = ''
+  const client = await createMcpClient({
+    url: site.url,
+    clientId: CLIENT_ID,
+    redirectUrl,
+    fetch: (input, init) => {
+      const { authorization } = Object.fromEntries(new Headers(init?.headers))
+      if (authorization?.startsWith('Bearer ')) token = authorization.slice('Bearer '.length)
+      return fetch(input, init)
+    },
+    onLogin: url => {
+      logins.push(url)
+      logInAs(visitor, user, url).then(back => fetch(back))
+    }
+  })
+  t.teardown(() => client.close())
+  return { client, logins, token: () => token }
+}
+
+t.test('The client of the SDK is refused, steps up and succeeds: for a scope, for another one, and for a recent login.', async t => {
+  const { client, logins, token } = await atAnotherTime(-60, () => connect(t, 'grace'))
+  const asked = (name: string): string | null => logins.at(-1)!.searchParams.get(name)
+  t.strictSame(await said(3), ['401 credentials_missing', '200 initialize', '202 notifications/initialized'])
+  t.strictSame([logins.length, asked('scope'), asked('max_age')], [1, 'read:messages', null])
+  t.strictSame(await client.toolNames(), ['read_messages', 'send_message', 'delete_messages'])
+  await client.call('read_messages')
+  t.strictSame([await said(2), logins.length], [['200 tools/list', '200 tools/call read_messages'], 1])
+
+  t.equal(await client.call('send_message', { text: 'Hello' }), 'Sent.')
+  t.strictSame(await said(2), ['403 scope_missing tools/call send_message', '200 tools/call send_message'])
+  t.strictSame([logins.length, asked('scope'), asked('max_age')], [2, 'read:messages write:messages', null])
+  t.match(await client.call('read_messages'), /^grace: Hello$/m, 'the server has the name from the gate')
+  const { auth_time: old } = decodeJwt(token())
+  await said(1)
+
+  t.equal(await client.call('delete_messages'), 'Deleted: 1.')
+  t.strictSame(await said(2), ['401 authentication_too_old tools/call delete_messages', '200 tools/call delete_messages'])
+  t.strictSame([logins.length, asked('max_age')], [3, '10'])
+  t.strictSame(new Set(asked('scope')!.split(' ')), new Set(['openid', 'read:messages', 'write:messages']), 'the new token serves all tools')
+  const { auth_time: recent, sub } = decodeJwt(token())
+  t.ok(Number(recent) - Number(old) >= 60)
+  t.equal(sub, 'grace')
+})
+
+t.test('A tool without a rule is not there for the client, whatever its server would say.', async t => {
+  const { client } = await connect(t, 'ada')
+  await said(3)
+  await t.rejects(client.call('drop_everything'), { message: /404|Not Found/ })
+  t.strictSame(await said(1), ['404'])
+})
+
+t.test('A user without the permission gets no further than the provider lets them.', async t => {
+  await t.rejects(connect(t, 'linus'), { message: 'The provider refused the login: access_denied' })
+})
+
+t.test('The server itself asks for nothing: only the gate stands before it.', async t => {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'read_messages', arguments: {} } })
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'x-auth-subject': 'root' }
+  const statuses = await Promise.all([`http://127.0.0.1:${serverPort}/mcp`, site.url].map(async url => (await fetch(url, { method: 'POST', headers, body })).status))
+  t.strictSame(statuses, [200, 401])
+})
+
+/** Runs a command of the page at the top of the clone. */
+function run (t: Test, line: string, env: Record<string, string>) {
+  const child = spawn('bash', ['-c', line], { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
+  t.teardown(() => { if (child.exitCode === null) process.kill(-child.pid!, 'SIGKILL') })
+  return child
+}
+
+t.test('The commands of the page print what the page shows.', async t => {
+  const blocks = readBlocks('examples/mcp/README.md')
+  const commandOf = (name: string): string => blocks.find(({ text }) => text.endsWith(`npm run ${name}\n`))!.text
+  const [transcript, ofGate] = blocks.filter(({ language }) => language === 'text').map(({ text }) => text.trimEnd().split('\n'))
+  const port = await freePort()
+  const env = { PORT: String(port), SERVER_PORT: String(await freePort()), REDIRECT_URL: `http://localhost:${await freePort()}/callback`, MCP_URL: `http://localhost:${port}/mcp` }
+  const shown: string[] = []
+  const issuer = await new Promise<string>(resolve => {
+    createInterface({ input: run(t, commandOf('gated'), env).stdout }).on('line', line => {
+      const [, address] = /its provider at (\S+)\./.exec(line) ?? []
+      if (address !== undefined) resolve(address)
+      else if (line.startsWith('POST ')) shown.push(line)
+    })
+  })
+  const visitor = createVisitor(issuer)
+  const printed: string[] = []
+  for await (const line of createInterface({ input: run(t, commandOf('gated-client'), env).stdout })) {
+    if (line.startsWith(issuer)) logInAs(visitor, 'ada', new URL(line)).then(back => fetch(back))
+    if (line !== '' && !line.startsWith('>')) printed.push(line.startsWith(issuer) ? 'http://localhost:PORT/authorize?...' : line)
+  }
+  t.strictSame(printed, transcript)
+  t.strictSame(shown, ofGate)
+})

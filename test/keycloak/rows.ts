@@ -1,0 +1,19 @@
+/** One row of the table: what was set, what was sent, and what came back. */
+export interface Row {
+  readonly setting: string
+  readonly sent: string
+  readonly came: string
+  /** What came back when the table was recorded. */
+  readonly expected: string
+}
+
+/** The table as it stands in the docs. */
+export function showRows (version: string, rows: readonly Row[]): string {
+  return [
+    '| version | setting | sent | came back |', '| --- | --- | --- | --- |',
+    ...rows.map(({ setting, sent, came }) => `| ${version} | ${setting} | ${sent} | ${came} |`), ''
+  ].join('\n')
+}
+
+/** The rows in which this Keycloak differs from the recorded one. */
+export const differences = (rows: readonly Row[]): Row[] => rows.filter(({ came, expected }) => came !== expected)

@@ -1,0 +1,160 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { readSettings } from '../../../holdfast.ts'
+import { createRevocation } from '../../../lib/assembly/create-revocation.ts'
+import type { RevocationEvent, RevocationParts } from '../../../lib/assembly/create-revocation.ts'
+import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/event-types.ts'
+import { createTransport } from '../../../lib/provider/transport.ts'
+import { SettingsError } from '../../../lib/settings/problems.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
+import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
+import { encodeJws } from '../../helpers/jws.ts'
+import { startFakeRedis } from '../../helpers/fake-redis.ts'
+import { until } from '../../helpers/until.ts'
+
+const ISSUER = 'https://issuer.example'
+
+async function create (revocation: object | undefined, values: object = {}): Promise<{ parts: RevocationParts | undefined, events: RevocationEvent[] }> {
+  const events: RevocationEvent[] = []
+  const settings = await readSettings({ IDP_ISSUER: ISSUER, IDP_AUDIENCE: 'https://api.example', ...revocation && { REVOCATION: revocation }, ...values })
+  const parts = await createRevocation(settings, { surroundings: processSurroundings, transport: createTransport(), mount: '/v1', onEvent: event => { events.push(event) } })
+  return { parts, events }
+}
+
+t.test('Without the section there is nothing', async t => {
+  const { parts, events } = await create(undefined)
+  t.equal(parts, undefined)
+  t.strictSame(events, [])
+})
+
+t.test('Without a Redis the memory of the process is the store, and that is told', async t => {
+  const { parts, events } = await create({ logout: { clientId: 'app' } })
+  t.strictSame(events, [{ name: 'revocation_in_memory' }])
+  t.strictSame(parts!.issuers, [ISSUER])
+  parts!.count('logout', 'applied')
+  parts!.count('logout', 'applied')
+  t.strictSame([...parts!.counts], [['logout applied', 2]])
+  await parts!.close()
+})
+
+t.test('The store is the Redis of proofs, or one of its own, and its faults are told with its hosts', async t => {
+  const redis = await startFakeRedis()
+  t.teardown(() => redis.stop())
+  redis.override = ([name]) => name === 'GET' ? '-LOADING Redis is loading the dataset in memory\r\n' : undefined
+  const hosts = [`127.0.0.1:${redis.port}`]
+  const { parts, events } = await create({ store: `redis://127.0.0.1:${redis.port}`, logout: { clientId: 'app' } })
+  t.teardown(() => parts!.close())
+  await until('the fault is told', () => events.length > 0)
+  t.strictSame(events, [{ name: 'revocation_unavailable', reason: 'loading', hosts }])
+  t.equal(parts!.revocations.state().kind, 'redis')
+  redis.override = ([name]) => {
+    if (name === 'GET') return '$1\r\ne\r\n'
+    return name === 'HGETALL' || name === 'XRANGE' || name === 'XREVRANGE' ? '*0\r\n' : name === 'XREAD' ? '*-1\r\n' : undefined
+  }
+  await until('the end is told', () => events.length > 1)
+  t.strictSame(events.slice(1), [{ name: 'revocation_available', hosts }])
+  t.equal(parts!.revocations.state().isCurrent, true)
+})
+
+t.test('A secret is a text, a file or a variable', async t => {
+  const file = join(t.testdir(), 'secret')
+  writeFileSync(file, 'from-file\n')
+  process.env.TEST_STREAM_SECRET = 'from-env'
+  t.teardown(() => { delete process.env.TEST_STREAM_SECRET })
+  for (const [secret, text] of [['as-text', 'as-text'], [{ file }, 'from-file'], [{ env: 'TEST_STREAM_SECRET' }, 'from-env']]) {
+    const { parts } = await create({ transmitters: [{ issuer: 'https://t.example', audience: 'a', delivery: 'push', pushAuthorization: secret }] })
+    t.equal(parts!.transmitters[0]!.sender.pushAuthorization, text)
+    await parts!.close()
+  }
+})
+
+t.test('A secret that is not there stops the start, by its place and without its text', async t => {
+  for (const [secret, problem] of [[{ env: 'TEST_STREAM_UNSET' }, 'the variable TEST_STREAM_UNSET is not set'], [{ file: '/nowhere/secret' }, "ENOENT: no such file or directory, open '/nowhere/secret'"]] as const) {
+    const transmitters = [{ issuer: 'https://t.example', audience: 'a', delivery: 'push', clientId: 'c', clientSecret: secret }]
+    await t.rejects(create({ transmitters }), new SettingsError([`revocation.transmitters[0].clientSecret is not usable: ${problem}; allowed: a text, { file: PATH } or { env: NAME }`]))
+  }
+})
+
+t.test('A stream is told where to push under the public address, and its news carry its name', async t => {
+  const remote = await startEventTransmitter(t)
+  const metadata = `${remote.url}/.well-known/ssf-configuration`
+  const { parts, events } = await create({
+    transmitters: [{ metadata, delivery: 'push', manage: true, clientId: 'c', clientSecret: 's', subjectClaims: { device: 'device_id', iss_sub: 'sub' }, sessionClaim: false }],
+    logout: [{ clientId: 'app', sessionClaim: 'session' }]
+  }, { PUBLIC_URL: 'https://api.example/' })
+  t.teardown(() => parts!.close())
+  parts!.start()
+  await until('the stream is there', () => events.some(({ name }) => name === 'stream_enabled'))
+  t.strictSame(events.filter(({ name }) => name.startsWith('stream_')), [{ name: 'stream_enabled', transmitter: metadata }])
+  t.equal((remote.bodies('POST /stream')[0] as { delivery: { endpoint_url: string } }).delivery.endpoint_url, 'https://api.example/v1/revocation/events')
+})
+
+t.test('A transmitter that sends nothing until subjects are added is told by name, and so is a stream that pauses', async t => {
+  const remote = await startEventTransmitter(t)
+  const [, document] = remote.answers['GET /.well-known/ssf-configuration'] as [number, object]
+  remote.answers['GET /.well-known/ssf-configuration'] = [200, { ...document, default_subjects: 'NONE' }]
+  const { parts, events } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push' }] })
+  t.teardown(() => parts!.close())
+  parts!.start()
+  const told = () => events.filter(({ name }) => name.startsWith('stream_'))
+  await until('it is told', () => told().length > 0)
+  t.strictSame(told(), [{ name: 'stream_without_subjects', transmitter: remote.url }])
+  await parts!.receiver.push(remote.set(STREAM_UPDATED, { status: 'disabled' }), undefined)
+  t.strictSame(told().slice(1), [{ name: 'stream_changed', transmitter: remote.url, status: 'disabled' }])
+  await parts!.receiver.push(remote.set(VERIFICATION, { state: 'x' }, { iat: 1_700_000_000 }), undefined)
+  await parts!.revocations.append([{ key: 'stream of another instance', effect: 'state', at: 1, recordedAt: 1, event: 'paused', source: 'https://other.example' }])
+  t.equal(told().length, 2, 'a transmitter that only other instances have')
+  t.strictSame([parts!.transmitters[0]!.state().verifiedAt, parts!.revocations.state().entries], [1_700_000_000, 0])
+})
+
+t.test('Events that are fetched are counted and told, as those are that are pushed', async t => {
+  const remote = await startEventTransmitter(t)
+  const sets = { j1: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { sub_id: { format: 'opaque', id: 's1' } }), j2: 'x', j3: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { jti: 'j3', sub_id: { format: 'opaque', id: 's2' } }) }
+  remote.answers['POST /poll'] = () => [200, { sets }]
+  const { parts, events } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'poll', endpoint: `${remote.url}/poll`, tokenIssuers: [ISSUER] }] })
+  t.teardown(() => parts!.close())
+  parts!.start()
+  const told = () => events.filter(({ name }) => name.startsWith('revocation_re'))
+  await until('it is told', () => told().length >= 3)
+  t.strictSame(told().slice(0, 3), [
+    { name: 'revocation_received', sender: remote.url, type: 'session-revoked', outcome: 'applied' },
+    { name: 'revocation_refused', sender: remote.url, reason: 'The body is not a well-formed JWT.' },
+    { name: 'revocation_received', sender: remote.url, type: 'session-revoked', outcome: 'applied' }
+  ])
+  t.ok(parts!.counts.get('session-revoked applied')! >= 2 && parts!.counts.get('refused invalid')! >= 1)
+})
+
+t.test('A fetched event that cannot be judged now is counted as unavailable', async t => {
+  const remote = await startEventTransmitter(t)
+  remote.answers['GET /keys'] = [500, {}]
+  remote.answers['POST /poll'] = () => [200, { sets: { j1: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { sub_id: { format: 'opaque', id: 's1' } }) } }]
+  const { parts } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'poll', endpoint: `${remote.url}/poll` }] })
+  t.teardown(() => parts!.close())
+  parts!.start()
+  await until('it is counted', () => parts!.counts.has('refused unavailable'))
+  t.strictSame([...parts!.counts.keys()], ['refused unavailable'])
+})
+
+t.test('What becomes of the keys of a sender is told with its issuer', async t => {
+  const remote = await startEventTransmitter(t)
+  remote.answers['GET /keys'] = [500, {}]
+  const { parts, events } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push' }] })
+  t.teardown(() => parts!.close())
+  parts!.start()
+  await until('it is told', () => events.some(({ name }) => name === 'keys_fetch_failed'))
+  const told = events.find(({ name }) => name === 'keys_fetch_failed') as { issuer: string }
+  t.equal(told.issuer, remote.url)
+})
+
+t.test('Logout tokens of each issuer are verified with its own keys', async t => {
+  const remote = await startEventTransmitter(t)
+  remote.answers['GET /keys'] = [500, {}]
+  const { parts, events } = await create({ logout: [{ issuer: remote.url, clientId: 'app' }, { issuer: 'https://other.example', clientId: 'app' }] }, { IDP_ISSUER: remote.url })
+  t.teardown(() => parts!.close())
+  const claims = { iss: remote.url, aud: 'app', iat: Math.floor(Date.now() / 1000), exp: Math.floor(Date.now() / 1000) + 60, jti: 'j1', sid: 's1', events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }
+  const token = encodeJws({ alg: 'RS256', typ: 'logout+jwt', kid: 'k' }, claims, () => Buffer.from('x'))
+  await t.rejects(parts!.receiver.logout(token), { name: 'Refusal', reason: 'keys_unavailable' })
+  const told = events.find(({ name }) => name === 'keys_fetch_failed') as { issuer: string }
+  t.equal(told.issuer, remote.url)
+})

@@ -1,0 +1,14 @@
+import t from 'tap'
+import { createPrivateNote } from '../../../lib/guard/private-note.ts'
+
+t.test('A note of an object can be changed, and no other note sees it.', async t => {
+  const note = createPrivateNote<string>()
+  const other = createPrivateNote<string>()
+  const owner = {}
+  t.equal(note.get(owner), undefined)
+  note.set(owner, 'a')
+  t.equal(note.get(owner), 'a')
+  note.set(owner, 'b')
+  t.equal(note.get(owner), 'b')
+  t.equal(other.get(owner), undefined)
+})

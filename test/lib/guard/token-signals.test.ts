@@ -1,0 +1,70 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import t from 'tap'
+import { AdmittedAuth } from '../../../lib/guard/request-auth.ts'
+import { createTokenSignals } from '../../../lib/guard/token-signals.ts'
+import { Refusal } from '../../../lib/refusal.ts'
+import type { VerifiedToken } from '../../../lib/token/token-verifier.ts'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+const TOKEN = { scopes: [], binding: { jkt: undefined }, issuer: 'https://a.example', expiresAt: 100 } as unknown as VerifiedToken
+
+function start (revocationOf?: (token: VerifiedToken) => Refusal | undefined) {
+  const clock = { now: 90, run: undefined as (() => void) | undefined }
+  const signals = createTokenSignals({
+    revocationOf,
+    clockToleranceSeconds: 5,
+    now: () => clock.now,
+    every: (_ms, run) => {
+      clock.run = run
+      return () => { clock.run = undefined }
+    }
+  })
+  const signal = (): AbortSignal => new AdmittedAuth(TOKEN, 'Bearer', signals).signal
+  return { clock, signals, signal }
+}
+
+t.test('A signal whose request is forgotten aborts all the same, at exp and the tolerance', async t => {
+  const { clock, signal } = start()
+  const held = signal()
+  await new Promise(resolve => setImmediate(resolve))
+  collect()
+  clock.now = 104.9
+  clock.run!()
+  t.equal(held.aborted, false)
+  clock.now = 105
+  clock.run!()
+  t.strictSame([held.aborted, (held.reason as { code: string }).code], [true, 'token_expired'])
+  t.equal(clock.run, undefined, 'nothing is left to look at')
+})
+
+t.test('What nobody holds costs nothing', async t => {
+  const { clock, signal } = start()
+  signal()
+  await new Promise(resolve => setImmediate(resolve))
+  collect()
+  clock.run!()
+  t.equal(clock.run, undefined)
+})
+
+t.test('A signal aborts when the token is revoked, and not because nothing is known just now', t => {
+  let reason: 'revocation_unknown' | 'token_revoked' = 'revocation_unknown'
+  const { clock, signal } = start(() => new Refusal(reason))
+  const held = signal()
+  clock.run!()
+  t.equal(held.aborted, false)
+  reason = 'token_revoked'
+  clock.run!()
+  t.strictSame([(held.reason as { code: string }).code, (held.reason as Error).message], ['token_revoked', 'The access token has been revoked.'])
+  t.end()
+})
+
+t.test('After the end nothing is looked at', t => {
+  const { clock, signals, signal } = start()
+  signals.close()
+  const held = signal()
+  signals.close()
+  t.strictSame([held.aborted, clock.run], [false, undefined])
+  t.end()
+})

@@ -1,0 +1,119 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { generateKeyPairSync } from 'node:crypto'
+import t from 'tap'
+import type { Test } from 'tap'
+import { createAuthentication } from '../../lib/assembly/create-introspection.ts'
+import { createClientKeys, parseProofHeader } from '../../lib/dpop/client-keys.ts'
+import { importPublicJwk } from '../../lib/jose/public-key.ts'
+import { createTransport } from '../../lib/provider/transport.ts'
+import type { IntrospectionSettings } from '../../lib/settings/issuer-settings.ts'
+import { SettingsError } from '../../lib/settings/problems.ts'
+import type { VerifiedToken } from '../../lib/token/token-verifier.ts'
+import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+
+// The sizes and times of docs/security.md that no request reaches soon enough for a test of the whole service.
+
+const tokenOf = (text: string): VerifiedToken => ({ text }) as VerifiedToken
+
+t.test('50,000 verified tokens are cached, and the one that was used longest ago makes room', t => {
+  const tokens = createVerifiedTokens()
+  for (let n = 0; n < 50_000; n++) tokens.keep(tokenOf(`token ${n}`))
+  t.equal(tokens.state().entries, 50_000)
+  t.ok(tokens.get('token 0'), 'it is used again')
+  for (let n = 50_000; n < 50_010; n++) tokens.keep(tokenOf(`token ${n}`))
+  t.equal(tokens.state().entries, 50_000)
+  t.ok(tokens.get('token 0'))
+  t.strictSame([1, 10, 11].map(n => tokens.get(`token ${n}`) !== undefined), [false, false, true])
+  t.end()
+})
+
+t.test('Verified tokens take at most 128 MiB, of which a character counts four bytes and a token 600', t => {
+  const perToken = 2 ** 20
+  const size = (perToken - 600) / 4
+  const tokens = createVerifiedTokens()
+  const long = (name: number): VerifiedToken => tokenOf('x'.repeat(size - 10) + String(name).padStart(10, '0'))
+  for (let n = 0; n < 128; n++) tokens.keep(long(n))
+  t.equal(tokens.state().entries, 128)
+  tokens.keep(long(128))
+  t.equal(tokens.state().entries, 128)
+  t.equal(tokens.get(long(0).text), undefined, 'the first one has made room')
+  t.ok(tokens.get(long(1).text))
+  t.end()
+})
+
+t.test('20,000 keys of clients are cached, and then one is replaced in 15 ms', async t => {
+  let nowMs = 0
+  const keys = createClientKeys(['ES256'], { nowMs: () => nowMs })
+  const { jwk } = await createDpopClient('ES256')
+  const encoded = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk })).toString('base64url')
+  const header = parseProofHeader(encoded, ['ES256'])
+  const key = importPublicJwk(header.jwk)!
+  const keep = (name: number): void => keys.keep(encoded, { ...header, jkt: String(name) }, key)
+  const isKept = (name: number): boolean => 'key' in keys.readHeader(encoded, String(name))
+  for (let n = 0; n < 20_000; n++) keep(n)
+  t.strictSame([keys.state().entries, isKept(0), isKept(19_999)], [20_000, true, true])
+  // Looked at, the first one is no longer the one that was used longest ago.
+  for (const [ms, name, expected] of [[0, 20_000, true], [14, 20_001, false], [15, 20_002, true], [29, 20_003, false]] as const) {
+    nowMs = ms
+    keep(name)
+    t.equal(isKept(name), expected, `${name} after ${ms} ms`)
+  }
+  t.equal(keys.state().entries, 20_000)
+  t.strictSame([isKept(0), isKept(1), isKept(2), isKept(3)], [true, false, false, true])
+})
+
+/** A provider on loopback that answers what the test says. */
+async function startServer (t: Test, answer: (response: import('node:http').ServerResponse) => void): Promise<string> {
+  const server = createServer((_request, response) => answer(response))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+}
+
+t.test('A provider has 5 s for an exchange, whatever it sends', async t => {
+  const url = await startServer(t, response => { response.writeHead(200, { 'content-type': 'application/json' }).write('{') })
+  const { setTimeout: set } = globalThis
+  const timers: Array<{ ms: number | undefined, run: () => void }> = []
+  globalThis.setTimeout = Object.assign((run: () => void, ms?: number) => { timers.push({ run, ms }); return set(() => {}, 0) }, set) as unknown as typeof set
+  t.teardown(() => { globalThis.setTimeout = set })
+  const exchange = createTransport().open()
+  globalThis.setTimeout = set
+  t.strictSame(timers.map(({ ms }) => ms), [5000])
+  const asked = exchange.get(url)
+  timers[0]!.run()
+  await t.rejects(asked, { name: 'ProviderFailure', word: 'deadline' })
+})
+
+t.test('A document of a provider has at most 1 MiB, said or not', async t => {
+  const MAX = 1024 * 1024
+  for (const isSaid of [true, false]) {
+    let bytes = MAX
+    const url = await startServer(t, response => {
+      response.writeHead(200, { 'content-type': 'application/json', ...isSaid && { 'content-length': bytes } })
+      response.end(Buffer.alloc(bytes, ' '))
+    })
+    const exchange = createTransport().open()
+    t.equal((await exchange.get(url)).body.length, MAX)
+    bytes++
+    await t.rejects(exchange.get(url), { name: 'ProviderFailure', word: 'too_large' })
+    exchange.close()
+  }
+})
+
+t.test('The private key of this service for introspection has at most 64 KiB', async t => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' })
+  const keyFile = join(t.testdir(), 'key.pem')
+  const settings = { auth: 'private_key_jwt', clientId: 'api', keyFile } as IntrospectionSettings
+  // What stands before a PEM is no part of it (RFC 7468 section 2).
+  const write = (bytes: number): void => writeFileSync(keyFile, ' '.repeat(bytes - pem.length - 1) + '\n' + pem)
+  write(64 * 1024)
+  t.type(await createAuthentication('https://idp.example/', settings, processSurroundings), 'function')
+  write(64 * 1024 + 1)
+  await t.rejects(createAuthentication('https://idp.example/', settings, processSurroundings), SettingsError)
+})

@@ -1,0 +1,329 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { createCutoffs } from '../../../lib/revocation/cutoffs.ts'
+import { keyOf } from '../../../lib/revocation/entry.ts'
+import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
+import { createMemoryLog, RevocationLogError } from '../../../lib/revocation/log.ts'
+import { createRedisLog } from '../../../lib/revocation/redis-log.ts'
+import type { RedisLogOptions } from '../../../lib/revocation/redis-log.ts'
+import { until } from '../../helpers/until.ts'
+
+const NOW = 1_800_000_000
+const KEY = keyOf(['sub', 'https://issuer.example/', 'u1'])
+const OTHER = keyOf(['sub', 'https://issuer.example/', 'u2'])
+/** Waits of the log are so many times shorter here. */
+const HASTE = 20
+
+const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({ key: KEY, effect: 'cutoff', at: NOW, recordedAt: NOW, event: 'session-revoked', source: 'https://transmitter.example', ...given })
+
+type Listeners = Parameters<RedisLogOptions['open']>[0]
+
+/** As much of a Redis as the log needs, in memory. */
+function startStore () {
+  const links = new Set<Listeners>()
+  const store = {
+    rows: [] as Array<[string, string[]]>,
+    blocks: new Map<string, string>(),
+    epoch: null as string | null,
+    leaders: new Map<string, string>(),
+    /** Of the server. It is part of each id. */
+    clockMs: 1_800_000_000_000,
+    /** What becomes of commands. */
+    fault: undefined as Error | 'hang' | undefined,
+    /** Whether a hash comes as a list, as a client may give it. */
+    isFlat: false,
+    isUp: true,
+    /** The most reads that waited for news at once. */
+    mostWaiting: 0,
+    empty () {
+      Object.assign(store, { rows: [], epoch: null })
+      store.blocks.clear()
+    },
+    drop () {
+      store.isUp = false
+      for (const link of links) link.close()
+    },
+    rise () {
+      store.isUp = true
+      for (const link of links) link.ready()
+    },
+    tell (error: Error) {
+      for (const link of links) link.error(error)
+    },
+    open (listeners: Listeners) {
+      links.add(listeners)
+      if (store.isUp) setImmediate(listeners.ready)
+      return { client: { call, eval: evaluate }, close: () => { links.delete(listeners) } } as unknown as ReturnType<RedisLogOptions['open']>
+    }
+  }
+  let count = 0
+  let waiting = 0
+  const after = (id: string, from: string): boolean => from === '-' || numberOf(id) > numberOf(from.replace('(', ''))
+
+  async function answering (): Promise<void> {
+    if (store.fault === 'hang') await new Promise(() => {})
+    if (store.fault instanceof Error) throw store.fault
+    if (!store.isUp) throw new Error('Connection is closed.')
+  }
+
+  async function call (command: string, ...args: string[]): Promise<unknown> {
+    if (command === 'xread') {
+      store.mostWaiting = Math.max(store.mostWaiting, ++waiting)
+      await delay(2)
+      waiting--
+    }
+    await answering()
+    if (command === 'set') store.epoch ??= args[1]!
+    if (command === 'get' || command === 'set') return store.epoch
+    if (command === 'hgetall') return store.isFlat ? [...store.blocks].flat() : Object.fromEntries(store.blocks)
+    if (command === 'xrevrange') return store.rows.slice(-1)
+    if (command === 'xread') {
+      const rows = store.rows.filter(([id]) => after(id, args.at(-1)!))
+      return rows.length === 0 ? null : [[args.at(-2), rows]]
+    }
+    const [, from, to, , limit] = args
+    return from === to ? store.rows.filter(([id]) => id === from) : store.rows.filter(([id]) => after(id, from!)).slice(0, Number(limit))
+  }
+
+  async function evaluate (_script: string, keys: number, ...args: string[]): Promise<unknown> {
+    await answering()
+    if (keys === 1) {
+      const [name, instance] = args as [string, string]
+      if (!store.leaders.has(name)) store.leaders.set(name, instance)
+      return store.leaders.get(name) === instance ? 1 : 0
+    }
+    const ids = args.slice(5).map(text => {
+      const { effect, key, at } = JSON.parse(text) as RevocationEntry
+      const id = `${store.clockMs}-${++count}`
+      store.rows.push([id, ['e', text]])
+      const field = `${effect} ${key}`
+      const known = store.blocks.get(field)
+      if (effect === 'undo') ['block', 'enable'].forEach(kind => store.blocks.delete(`${kind} ${key}`))
+      else if ((effect === 'block' || effect === 'enable') && !(known && JSON.parse(known).at > at)) store.blocks.set(field, text)
+      return id
+    })
+    store.epoch ??= args[4]!
+    return ids
+  }
+
+  return store
+}
+
+function numberOf (id: string): number {
+  const [ms, sequence] = id.split('-')
+  return Number(ms) * 1000 + Number(sequence)
+}
+
+/** A process with its view of the log. */
+function startInstance (t: Test, store: ReturnType<typeof startStore>) {
+  const cutoffs = createCutoffs({ max: 10_000, retentionSeconds: 100, now: () => NOW })
+  const changes: Array<string | null> = []
+  const clock = { ms: 0 }
+  const log = createRedisLog({
+    open: store.open,
+    surroundings: { steadyMs: () => clock.ms, randomBytes, after (ms, run) { const timer = setTimeout(run, ms / HASTE); return () => clearTimeout(timer) } },
+    retentionSeconds: 100,
+    onEntry: cutoffs.apply,
+    standing: cutoffs.entries,
+    onChange: change => { changes.push(change) }
+  })
+  t.teardown(() => log.close())
+  return {
+    ...log,
+    changes,
+    clock,
+    cutoffs,
+    isRevoked: (key = KEY) => cutoffs.revocationOf({ keys: [key], issuedAt: NOW - 10, loginAt: undefined }) !== undefined,
+    loaded: () => until('it is loaded', () => log.state().isLoaded)
+  }
+}
+
+t.test('An entry is in force where it was appended at once, and elsewhere soon', async t => {
+  const store = startStore()
+  const [one, two] = [startInstance(t, store), startInstance(t, store)]
+  t.strictSame(one.state(), { kind: 'redis', isLoaded: false, ageSeconds: Infinity, fault: undefined })
+  await Promise.all([one.loaded(), two.loaded()])
+  await one.append([entry()])
+  t.equal(one.isRevoked(), true)
+  t.equal(one.isRevoked(OTHER), false)
+  await until('the other reads it', () => two.isRevoked())
+  two.clock.ms = 2000
+  await until('it hears of the log again', () => two.state().ageSeconds === 0)
+  t.strictSame(two.changes, [], 'nothing has changed for either')
+})
+
+t.test('An instance reads all of the log before it counts as loaded, many entries and blocks too', async t => {
+  for (const isFlat of [false, true]) {
+    const store = startStore()
+    store.isFlat = isFlat
+    const first = startInstance(t, store)
+    await first.loaded()
+    await first.append(Array.from({ length: 2500 }, (_, n) => entry({ key: `k${n}` })))
+    await first.append([entry({ effect: 'block', at: NOW - 50 }), entry({ key: OTHER, effect: 'block' })])
+    await first.append([entry({ key: OTHER, effect: 'enable', at: NOW })])
+    // What is old is trimmed from the log; a block outlives it.
+    store.rows.splice(2500, 1)
+    const second = startInstance(t, store)
+    await second.loaded()
+    t.equal(second.cutoffs.size(), 2502)
+    t.equal(second.isRevoked('k2499'), true)
+    t.equal(second.isRevoked(), true, 'the block')
+  }
+})
+
+t.test('An undo takes back what stands so far, blocks too, and a later entry counts', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  await one.append([entry(), entry({ effect: 'block' })])
+  await one.append([entry({ effect: 'undo' })])
+  t.equal(one.isRevoked(), false)
+  const two = startInstance(t, store)
+  await two.loaded()
+  t.equal(two.isRevoked(), false)
+  await one.append([entry()])
+  t.equal(one.isRevoked(), true)
+  await until('the other reads it', () => two.isRevoked())
+})
+
+t.test('A store that was emptied gets all back, even if its clock is behind', async t => {
+  for (const isConnected of [true, false]) {
+    const store = startStore()
+    const [one, two] = [startInstance(t, store), startInstance(t, store)]
+    await Promise.all([one.loaded(), two.loaded()])
+    await one.append([entry(), entry({ key: OTHER, effect: 'block' })])
+    await until('the other reads it', () => two.isRevoked(OTHER))
+    if (!isConnected) store.drop()
+    store.empty()
+    store.clockMs -= 60_000
+    if (!isConnected) store.rise()
+    await until('all is back', () => store.rows.length >= 2 && store.blocks.size === 1)
+    const late = startInstance(t, store)
+    await late.loaded()
+    t.equal(late.isRevoked(), true)
+    t.equal(late.isRevoked(OTHER), true)
+    await delay(50)
+    await one.append([entry({ key: 'new' })])
+    await until('what comes then is read', () => two.isRevoked('new'))
+  }
+})
+
+t.test('A store that lost its last entries gets them back', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  await one.append([entry()])
+  await one.append([entry({ key: OTHER })])
+  await delay(20)
+  store.drop()
+  store.rows.pop()
+  store.rise()
+  await until('all is back', () => store.rows.some(([, [, text]]) => JSON.parse(text!).key === OTHER))
+  const late = startInstance(t, store)
+  await late.loaded()
+  t.equal(late.isRevoked(OTHER), true)
+  t.equal(late.isRevoked(), true)
+})
+
+t.test('A store that cannot be written is an error, at once or after a second, and the entry is not in force', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  for (const fault of [new Error('READONLY You cannot write'), 'hang' as const]) {
+    store.fault = fault
+    await t.rejects(one.append([entry()]), new RevocationLogError('the log of revocations cannot be written'))
+    t.equal(one.isRevoked(), false)
+  }
+})
+
+t.test('A fault is told once, with its reason, and so is its end', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  store.fault = Object.assign(new Error('LOADING Redis is loading'), { name: 'ReplyError' })
+  await until('it is told', () => one.changes.length === 1)
+  t.equal(one.state().fault, 'loading')
+  await delay(30)
+  store.tell(new Error('Connection is closed.'))
+  t.strictSame(one.changes, ['loading'], 'an error that only says that there is no connection hides nothing')
+  store.fault = undefined
+  await until('it is over', () => one.changes.length === 2)
+  store.drop()
+  store.tell(new Error('Connection is closed.'))
+  await delay(30)
+  t.equal(one.state().fault, 'unreachable')
+  store.rise()
+  await until('it is over again', () => one.state().fault === undefined)
+  t.strictSame(one.changes, ['loading', null, 'unreachable', null])
+  one.close()
+  store.drop()
+  t.equal(one.changes.length, 4, 'nothing is told after the end')
+})
+
+t.test('What began on an earlier connection ends with it', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  // While it waits for others to bring back what they know.
+  await until('it has begun', () => store.epoch !== null)
+  store.rise()
+  await one.loaded()
+  await delay(50)
+  store.rise()
+  await delay(30)
+  store.fault = new Error('Connection is closed.')
+  await until('it is told', () => one.changes.length === 1)
+  // Before the next attempt.
+  store.fault = undefined
+  store.rise()
+  await until('it is over', () => one.changes.length === 2)
+  await one.append([entry()])
+  store.mostWaiting = 0
+  await delay(50)
+  t.equal(store.mostWaiting, 1, 'one reader waits for news')
+  t.strictSame(one.changes, ['unreachable', null])
+  t.equal(one.isRevoked(), true)
+})
+
+t.test('A log that hangs grows old', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  store.fault = 'hang'
+  await delay(20)
+  one.clock.ms = 11_000
+  t.equal(one.state().ageSeconds, 11)
+  t.equal(one.state().isLoaded, true)
+})
+
+t.test('What no instance has written is passed over', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  for (const text of ['{', 'null', '"x"', '{}', JSON.stringify({ ...entry(), at: 'now' }), JSON.stringify({ ...entry(), recordedAt: null }), JSON.stringify({ ...entry(), effect: 1 })]) store.rows.push([`${store.clockMs}-${900 + store.rows.length}`, ['e', text]])
+  store.rows.push([`${store.clockMs}-950`, ['e', JSON.stringify(entry({ key: OTHER }))]])
+  await until('the next one is read', () => one.isRevoked(OTHER))
+  t.equal(one.cutoffs.size(), 1)
+})
+
+t.test('One instance leads a task, and none while the store is away', async t => {
+  const store = startStore()
+  const [one, two] = [startInstance(t, store), startInstance(t, store)]
+  t.equal(await one.lead('task', 10), true)
+  t.equal(await two.lead('task', 10), false)
+  t.equal(await two.lead('another', 10), true)
+  t.equal(await one.lead('task', 10), true)
+  store.fault = new Error('Connection is closed.')
+  t.equal(await one.lead('task', 10), false)
+})
+
+t.test('The memory of a process is a log that is always read, and leads', async t => {
+  const seen: Array<[string, string]> = []
+  const log = createMemoryLog(({ key }, position) => { seen.push([key, position]) })
+  await log.append([entry(), entry({ key: OTHER })])
+  t.strictSame(seen, [[KEY, '0000000000000001'], [OTHER, '0000000000000002']])
+  t.equal(await log.lead('task', 10), true)
+  t.strictSame(log.state(), { kind: 'memory', isLoaded: true, ageSeconds: 0 })
+  log.close()
+})

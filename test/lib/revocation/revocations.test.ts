@@ -1,0 +1,61 @@
+import t from 'tap'
+import { createCutoffs } from '../../../lib/revocation/cutoffs.ts'
+import { createMemoryLog } from '../../../lib/revocation/log.ts'
+import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
+import type { RevocationLogState } from '../../../lib/revocation/log.ts'
+import { createRevocations, NoRoomError } from '../../../lib/revocation/revocations.ts'
+import type { RevocableToken } from '../../../lib/revocation/token-targets.ts'
+
+const NOW = 1_800_000_000
+const now = (): number => NOW
+const token = (claims: object = {}): RevocableToken => ({ claims: { sub: 'u1', iat: NOW - 5, exp: NOW + 60, ...claims }, issuer: 'https://a.example', binding: { jkt: undefined } }) as unknown as RevocableToken
+const ending = (sid: string): RevocationEntry => ({ key: JSON.stringify(['sid', '*', sid]), effect: 'end', at: NOW, recordedAt: NOW, event: 'operator', source: 'o' })
+
+function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
+  const cutoffs = createCutoffs({ max, retentionSeconds: 100, now })
+  const memory = createMemoryLog(cutoffs.apply)
+  const state: { -readonly [Name in keyof RevocationLogState]: RevocationLogState[Name] } = { kind: 'redis', isLoaded: true, ageSeconds: 0 }
+  const log = { ...memory, state: () => state }
+  return { state, revocations: createRevocations({ cutoffs, log, names: { session: ['sid'], other: ['email'] }, retentionSeconds: 100, staleSeconds: 10, outage, now }) }
+}
+
+t.test('A process that does not know all refuses, unless it is told to serve', t => {
+  for (const outage of ['refuse', 'serve'] as const) {
+    const { state, revocations } = start({ outage })
+    const reasons = [[true, 10], [true, 10.1], [false, 0]].map(([isLoaded, ageSeconds]) => {
+      Object.assign(state, { isLoaded, ageSeconds })
+      const refusal = revocations.refusalOf(token())
+      return [refusal?.reason, refusal?.retryAfterSeconds, revocations.state().isCurrent]
+    })
+    t.strictSame(reasons, outage === 'refuse' ? [[undefined, undefined, true], ['revocation_unknown', 1, false], ['revocation_unknown', 1, false]] : [[undefined, undefined, true], [undefined, undefined, false], [undefined, undefined, false]])
+  }
+  t.end()
+})
+
+t.test('A known token is judged anew after each event', async t => {
+  const { revocations } = start()
+  const known = token({ sid: 's1' })
+  t.equal(revocations.refusalOf(known), undefined)
+  t.equal(revocations.refusalOf(known), undefined)
+  await revocations.append([])
+  await revocations.append([ending('s1')])
+  t.strictSame([revocations.refusalOf(known)?.reason, revocations.refusalOf(known)?.detail], ['token_revoked', { event: 'operator', source: 'o', at: NOW }])
+  t.strictSame(revocations.revocationOf(known), { event: 'operator', source: 'o', at: NOW })
+  t.equal(revocations.revocationOf(token()), undefined)
+})
+
+t.test('Without room nothing is stored, and what is undone needs none', async t => {
+  const { revocations } = start({ max: 1 })
+  await revocations.append([ending('s1')])
+  await t.rejects(revocations.append([ending('s2')]), new NoRoomError('there is no room for another cutoff'))
+  t.equal(revocations.refusalOf(token({ sid: 's2' })), undefined)
+  await revocations.append([{ ...ending('s3'), effect: 'undo' }])
+  t.equal(revocations.state().entries, 1)
+})
+
+t.test('A token is too long by its iat, else by now; a time that is no number is none', t => {
+  const { revocations } = start()
+  const rows: ReadonlyArray<readonly [object, string?]> = [[{ iat: NOW, exp: NOW + 100 }], [{ iat: NOW, exp: NOW + 101 }, 'token_too_long'], [{ iat: undefined, exp: NOW + 100 }], [{ iat: 'x', exp: NOW + 101 }, 'token_too_long'], [{ iat: NOW, exp: undefined }, 'token_too_long']]
+  for (const [claims, reason] of rows) t.equal(revocations.refusalOf(token(claims))?.reason, reason)
+  t.end()
+})

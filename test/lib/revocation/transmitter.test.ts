@@ -1,0 +1,286 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { createTransport } from '../../../lib/provider/transport.ts'
+import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
+import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/event-types.ts'
+import { createReceiver } from '../../../lib/revocation/receiver.ts'
+import { createTransmitter } from '../../../lib/revocation/transmitter.ts'
+import type { TransmitterParameters } from '../../../lib/revocation/transmitter.ts'
+import { createSignatureVerifier } from '../../../lib/token/jwt-signature.ts'
+import { processSurroundings } from '../../../server/surroundings.ts'
+import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
+import type { EventTransmitter } from '../../helpers/event-transmitter.ts'
+import { until } from '../../helpers/until.ts'
+
+const SESSION_REVOKED = 'https://schemas.openid.net/secevent/caep/event-type/session-revoked'
+const CONFIGURATION = 'GET /.well-known/ssf-configuration'
+/** Waits are so many times shorter here. */
+const HASTE = 20
+
+interface Given extends Partial<TransmitterParameters> {
+  readonly isLeader?: boolean
+  /** Before it starts. */
+  readonly prepare?: (transmitter: EventTransmitter) => void
+}
+
+/** A stream of a transmitter on loopback, whose client is `c`. */
+async function start (t: Test, { isLeader = true, prepare, ...given }: Given = {}) {
+  const remote = await startEventTransmitter(t)
+  prepare?.(remote)
+  const statuses: string[] = []
+  const stored: RevocationEntry[] = []
+  const news: RevocationEntry[] = []
+  const store: { fault?: Error | undefined } = {}
+  const clock = { ms: 0 }
+  const stream = createTransmitter({
+    ...given.metadata === undefined && { issuer: remote.url },
+    delivery: 'poll',
+    sessionClaim: 'sid',
+    subjectClaims: {},
+    clientId: 'c',
+    clientSecret: 'secret',
+    manage: false,
+    pushAuthorization: undefined,
+    untyped: false,
+    pushUrl: undefined,
+    transport: createTransport(),
+    calls: createTransport(),
+    surroundings: {
+      ...processSurroundings,
+      wallMs: () => Date.now() + clock.ms,
+      after: (ms, run) => processSurroundings.after(ms / HASTE, run)
+    },
+    onKeyEvent () {},
+    onStatus: status => { statuses.push(status) },
+    ...given,
+    ...given.metadata !== undefined && { metadata: `${remote.url}${given.metadata}` },
+    ...given.endpoint !== undefined && { endpoint: `${remote.url}${given.endpoint}` }
+  })
+  t.teardown(() => stream.close())
+  const receiver = createReceiver({
+    senders: [stream.sender],
+    logoutSenders: [],
+    verifySignature: createSignatureVerifier(),
+    now: () => Date.now() / 1000,
+    append: async entries => {
+      if (store.fault) throw store.fault
+      for (const entry of entries) (entry.effect === 'state' ? news : stored).push(entry)
+      for (const entry of news.splice(0)) stream.note(entry)
+    }
+  })
+  stream.start({ receiver, lead: async () => isLeader })
+  return { remote, stream, receiver, statuses, stored, store, clock }
+}
+
+/** A poll that gives these sets once each, in batches. */
+function serving (remote: EventTransmitter, ...batches: object[]): void {
+  remote.answers['POST /poll'] = () => [200, { sets: batches.shift() ?? {}, moreAvailable: batches.length > 0 }]
+}
+
+const revoked = (remote: EventTransmitter, jti: string, claims: object = {}): string =>
+  remote.set(SESSION_REVOKED, {}, { jti, sub_id: { format: 'iss_sub', iss: remote.url, sub: jti }, ...claims })
+
+t.test('Each batch acknowledges the last, and says what was wrong in it', async t => {
+  const { remote, stored, statuses, stream } = await start(t, {
+    manage: true,
+    prepare: remote => serving(remote, { j1: revoked(remote, 'j1'), j2: revoked(remote, 'j2', { aud: 'another' }), j4: revoked(remote, 'j4', { iss: 'https://another.example' }) }, { j3: revoked(remote, 'j3') })
+  })
+  await until('it was polled four times', () => remote.bodies('POST /poll').length >= 4)
+  const asked = { maxEvents: 100, returnImmediately: true }
+  t.strictSame(remote.bodies('POST /poll').slice(0, 4), [
+    { ...asked, ack: [], setErrs: {} },
+    {
+      ...asked,
+      ack: ['j1'],
+      setErrs: {
+        j2: { err: 'invalid_audience', description: 'The token is meant for another audience.' },
+        j4: { err: 'invalid_issuer', description: 'The token was issued by another issuer.' }
+      }
+    },
+    { ...asked, ack: ['j3'], setErrs: {} },
+    { ...asked, ack: [], setErrs: {} }
+  ])
+  t.equal(stored.length, 2)
+  t.equal(remote.requests.find(({ what }) => what === 'POST /poll')!.authorization, 'Bearer token-1')
+  t.strictSame(remote.bodies('POST /stream'), [{ events_requested: KNOWN_EVENT_TYPES, description: 'Holdfast', delivery: { method: 'urn:ietf:rfc:8936' } }])
+  t.strictSame(statuses, ['enabled'])
+  const { keys, ...state } = stream.state()
+  t.strictSame(state, { transmitter: remote.url, status: 'enabled', verifiedAt: undefined })
+})
+
+t.test('What could not be stored is not acknowledged, and comes again', async t => {
+  const { remote, stored, statuses, store } = await start(t, { prepare: remote => { remote.answers['POST /poll'] = () => [200, { sets: { j1: revoked(remote, 'j1') } }] } })
+  store.fault = new Error('the log cannot be written')
+  await until('it is failing', () => statuses.includes('failing'))
+  t.strictSame(remote.bodies('POST /poll').map(body => (body as { ack: string[] }).ack).flat(), [])
+  store.fault = undefined
+  await until('it is stored', () => stored.length > 0)
+  await until('it is acknowledged', () => remote.bodies('POST /poll').some(body => (body as { ack: string[] }).ack.includes('j1')))
+  t.strictSame(statuses, ['enabled', 'failing', 'enabled'])
+})
+
+t.test('A transmitter that sends the same without end is asked at a bounded rate', async t => {
+  const { remote } = await start(t, { prepare: remote => { remote.answers['POST /poll'] = () => [200, { sets: { j1: 'x' } }] } })
+  await until('it polls', () => remote.bodies('POST /poll').length > 0)
+  const before = remote.bodies('POST /poll').length
+  await delay(200)
+  t.ok(remote.bodies('POST /poll').length - before <= 200 * HASTE / 50 + 1)
+})
+
+t.test('An instance that does not lead learns of the stream, and changes and fetches nothing', async t => {
+  const { remote, stream, statuses } = await start(t, { manage: true, isLeader: false })
+  await until('it knows the status', () => statuses.length > 0)
+  await delay(200)
+  t.equal(stream.sender.setRules.audience, 'receiver')
+  t.strictSame(remote.requests.filter(({ what }) => /^(?:POST|PATCH) \/(?!token)/.test(what)), [])
+  t.strictSame(statuses, ['enabled'])
+})
+
+t.test('A stream that is managed for pushes is told where to push', async t => {
+  for (const pushAuthorization of ['Bearer secret', undefined]) {
+    const { remote } = await start(t, { delivery: 'push', manage: true, pushUrl: 'https://api.example/revocation/events', pushAuthorization })
+    await until('it is created', () => remote.bodies('POST /stream').length > 0)
+    await until('it is verified', () => remote.bodies('POST /verify').length > 0)
+    const [{ delivery }] = remote.bodies('POST /stream') as [{ delivery: object }]
+    t.strictSame(delivery, { method: 'urn:ietf:rfc:8935', endpoint_url: 'https://api.example/revocation/events', ...pushAuthorization && { authorization_header: pushAuthorization } })
+    t.strictSame(remote.bodies('POST /poll'), [])
+  }
+})
+
+t.test('A stream is verified at the start and after ten minutes, or its own minimum', async t => {
+  for (const [interval, isAgain] of [[0, true], [3600, false]] as const) {
+    const { remote, clock, stream } = await start(t, { prepare: remote => { remote.answers['GET /status'] = [200, { status: 'of another word' }]; remote.answers['GET /stream'] = [200, { stream_id: 's1', aud: 'receiver', min_verification_interval: interval, delivery: { endpoint_url: `${remote.url}/poll` } }] } })
+    await until('it is verified', () => remote.bodies('POST /verify').length === 1)
+    await delay(150)
+    t.equal(remote.bodies('POST /verify').length, 1)
+    clock.ms = 601_000
+    const polls = remote.bodies('POST /poll').length
+    await until('it polls on', () => remote.bodies('POST /poll').length > polls + 1)
+    t.equal(remote.bodies('POST /verify').length, isAgain ? 2 : 1)
+    t.equal(stream.state().status, 'enabled')
+  }
+})
+
+t.test('The status is read again with each verification, and a stream that was deleted is created again', async t => {
+  const { remote, clock, stream } = await start(t, { manage: true })
+  await until('it is verified', () => remote.bodies('POST /verify').length === 1)
+  remote.answers['GET /status'] = [200, { status: 'paused' }]
+  clock.ms += 601_000
+  await until('it is known', () => stream.state().status === 'paused')
+  remote.answers['GET /status'] = [404, {}]
+  clock.ms += 601_000
+  await until('it is looked for', () => remote.bodies('POST /stream').length === 2)
+  remote.answers['GET /status'] = [200, { status: 'enabled' }]
+  await until('it is known', () => stream.state().status === 'enabled')
+})
+
+t.test('A transmitter that is away is asked again until it is back', async t => {
+  const { remote, statuses, stream } = await start(t, { prepare: remote => { remote.answers[CONFIGURATION] = [500, {}] } })
+  await until('it is failing', () => statuses.length > 0)
+  remote.answers[CONFIGURATION] = [200, { issuer: remote.url, jwks_uri: `${remote.url}/keys`, configuration_endpoint: `${remote.url}/stream`, default_subjects: 'NONE' }]
+  await until('it is polled', () => remote.bodies('POST /poll').length > 0)
+  await until('it is well', () => stream.state().status !== 'failing')
+  remote.answers['POST /poll'] = [500, {}]
+  await until('it is failing', () => stream.state().status === 'failing')
+  remote.answers['POST /poll'] = [200, { sets: [] }]
+  await until('it is well', () => stream.state().status !== 'failing')
+  t.strictSame(statuses.slice(-2), ['failing', 'no_subjects'], 'nothing is sent until subjects are added')
+  t.equal(statuses[0], 'failing')
+})
+
+t.test('The status of a push without a client names a transmitter that sends nothing yet', async t => {
+  const { remote, statuses } = await start(t, {
+    clientId: undefined,
+    delivery: 'push',
+    audience: 'receiver',
+    prepare: remote => { remote.answers[CONFIGURATION] = [200, { issuer: remote.url, jwks_uri: `${remote.url}/keys`, default_subjects: 'NONE' }] }
+  })
+  await until('it is told', () => statuses.length > 0)
+  t.strictSame(statuses, ['no_subjects'])
+  await delay(100)
+  t.strictSame(remote.requests.map(({ what }) => what), [CONFIGURATION, 'GET /keys'], 'nothing else is asked')
+})
+
+t.test('A stream that cannot be trusted or used is refused', async t => {
+  const rows: Array<[string, (url: string) => unknown]> = [
+    ['of another issuer', url => ({ stream_id: 's1', iss: `${url}/other`, aud: 'receiver', delivery: { endpoint_url: `${url}/poll` } })],
+    ['polled in the clear', () => ({ stream_id: 's1', aud: 'receiver', delivery: { endpoint_url: 'http://other.example/poll' } })],
+    ['none', () => []]
+  ]
+  for (const [name, stream] of rows) {
+    const { remote, statuses } = await start(t, { prepare: remote => { remote.answers['GET /stream'] = [200, stream(remote.url)] } })
+    await until('it is failing', () => statuses.length > 0)
+    t.strictSame(statuses, ['failing'], name)
+    t.strictSame(remote.bodies('POST /poll'), [], name)
+  }
+  const { remote, statuses } = await start(t, { prepare: remote => { remote.answers['GET /stream'] = [200, { stream_id: 's1', aud: 'receiver' }] } })
+  await until('it is failing', () => statuses.includes('failing'))
+  t.strictSame(remote.bodies('POST /poll'), [], 'it says nowhere where to poll')
+})
+
+t.test('Polling needs no stream if the settings say all, and no client', async t => {
+  for (const clientId of ['c', undefined]) {
+    const { remote, stored } = await start(t, {
+      clientId,
+      audience: 'receiver',
+      endpoint: '/poll',
+      tokenIssuers: ['https://issuer.example'],
+      prepare: remote => {
+        remote.answers[CONFIGURATION] = [200, { issuer: remote.url, jwks_uri: `${remote.url}/keys`, verification_endpoint: `${remote.url}/verify` }]
+        serving(remote, { j1: revoked(remote, 'j1') })
+      }
+    })
+    await until('it is stored', () => stored.length > 0)
+    t.strictSame(remote.bodies('POST /verify'), [], 'there is no stream to verify')
+    t.equal(remote.requests.find(({ what }) => what === 'POST /poll')!.authorization, clientId && 'Bearer token-1')
+  }
+})
+
+t.test('Until the stream is known, an event is neither taken nor refused', async t => {
+  const { remote, stream, receiver, stored } = await start(t, {
+    metadata: '/.well-known/ssf-configuration',
+    delivery: 'push',
+    manage: true,
+    prepare: remote => { remote.answers['POST /stream'] = [500, {}] }
+  })
+  t.strictSame(stream.sender.setRules.issuers, [], 'the issuer stands in the document')
+  await until('the issuer is known', () => stream.sender.setRules.issuers.length > 0)
+  await t.rejects(receiver.push(revoked(remote, 'j1'), undefined), { name: 'Refusal', reason: 'keys_unavailable' })
+  remote.answers['POST /stream'] = [201, { stream_id: 's1', aud: 'receiver' }]
+  await until('the stream is known', () => stream.sender.setRules.audience === 'receiver')
+  await receiver.push(revoked(remote, 'j1'), undefined)
+  t.equal(stored.length, 1)
+})
+
+t.test('News of the stream change its state', async t => {
+  const { remote, stream, receiver, statuses } = await start(t, { delivery: 'push', clientId: undefined, audience: 'receiver' })
+  t.strictSame(stream.sender.subjectRules, { sender: remote.url, tokenIssuers: [remote.url], sessionClaim: 'sid', subjectClaims: {}, criticalMembers: [] })
+  const iat = Math.floor(Date.now() / 1000) - 5
+  await receiver.push(remote.set(VERIFICATION, { state: 'x' }, { iat }), undefined)
+  await receiver.push(remote.set(VERIFICATION, { state: 'x' }, { iat: iat - 60 }), undefined)
+  t.equal(stream.state().verifiedAt, iat, 'an old one, sent again, does not pass for news')
+  await receiver.push(remote.set(STREAM_UPDATED, { status: 'paused' }, { iat }), undefined)
+  await receiver.push(remote.set(STREAM_UPDATED, { status: 'paused' }, { iat }), undefined)
+  await receiver.push(remote.set(STREAM_UPDATED, { status: 'other' }), undefined)
+  await receiver.push(remote.set(STREAM_UPDATED, { status: 'enabled' }, { iat: iat - 1 }), undefined)
+  t.strictSame(statuses, ['paused'])
+  t.equal(stream.state().status, 'paused')
+  await receiver.push(remote.set(STREAM_UPDATED, { status: 'enabled' }, { iat: iat + 1 }), undefined)
+  t.strictSame(statuses, ['paused', 'enabled'])
+})
+
+t.test('A stream that was closed asks for nothing more, in the midst of a poll too', async t => {
+  const { remote, stream } = await start(t)
+  let isClosing = false
+  remote.answers['POST /poll'] = () => {
+    if (!isClosing) stream.close()
+    isClosing = true
+    return [200, { sets: {} }]
+  }
+  await until('it is closed', () => isClosing)
+  await delay(20)
+  const { length } = remote.requests
+  await delay(200)
+  t.equal(remote.requests.length, length)
+})

@@ -1,0 +1,195 @@
+import { readFileSync } from 'node:fs'
+
+/** A test at the top of a file, by its title. The title of a whole file is its path. */
+export interface NamedTest {
+  readonly file: string
+  readonly title: string
+}
+
+/** One fault: a text of a source file that is there exactly once, and what takes its place. */
+export interface Fault {
+  /** The point of docs/security.md that the fault breaks, after the first two words of its section: `RFC 9449 11.1`. */
+  readonly point: string
+  /** What is wrong then. */
+  readonly fault: string
+  readonly file: string
+  readonly text: string
+  readonly replacement: string
+  /** Those of the point's tests that must fail: files, or `file: beginning of a title`. If left out, all of them must. */
+  readonly seenBy?: readonly string[]
+}
+
+const PROOF = 'lib/dpop/proof.ts'
+const CLIENT_KEYS = 'lib/dpop/client-keys.ts'
+const PUBLIC_KEY = 'lib/jose/public-key.ts'
+const JWS = 'lib/jose/jws.ts'
+const CHECKS = 'lib/token/jwt-checks.ts'
+const METADATA = 'lib/assembly/resource-metadata.ts'
+const WELL_KNOWN = 'routes/well-known.ts'
+
+const SET = 'lib/revocation/security-event-token.ts'
+const RECEIVER = 'lib/revocation/receiver.ts'
+const CONFIGURATION = 'lib/revocation/transmitter-configuration.ts'
+
+const PROOFS = 'test/plugins/proofs.test.ts'
+const TOKENS = 'test/plugins/tokens.test.ts'
+const ALGORITHMS = 'test/plugins/algorithms.test.ts'
+const CERTIFICATES = 'test/plugins/certificates.test.ts'
+const DIFFERENTIAL = 'test/fuzz/differential.test.ts'
+const GATE = 'test/plugins/gate.test.ts'
+const EVENTS = 'test/plugins/revocation-events.test.ts'
+const CONFIGURATION_TEST = 'test/lib/revocation/transmitter-client.test.ts'
+const REQUEST_LOG = 'test/plugins/request-log.test.ts'
+
+/** At least one fault for each test that a point of docs/security.md names. */
+export const FAULTS: readonly Fault[] = [
+  { point: 'RFC 9449 11.1', fault: 'each proof is new', file: PROOF, text: "done(refusal ?? (first ? null : new Refusal('proof_replayed')))", replacement: 'done(refusal)', seenBy: [PROOFS] },
+  { point: 'RFC 9449 11.1', fault: 'a record does not ask whether the key is there', file: 'lib/replay/redis/redis-link.ts', text: "const args = ifAbsent ? [key, '1', 'EX', String(ttlSeconds), 'NX'] :", replacement: 'const args =', seenBy: ['test/system/redis.test.ts'] },
+  { point: 'RFC 9449 11.1', fault: 'the URL is part of the record', file: PROOF, text: 'presented.header!.jkt + presented.claims!.jti,', replacement: 'presented.header!.jkt + presented.claims!.jti + presented.claims!.htu,', seenBy: [`${PROOFS}: 12: a jti passes once`] },
+  { point: 'RFC 9449 11.2', fault: 'a nonce is good for an hour', file: 'lib/dpop/nonces.ts', text: 'NONCE_LIFETIME_SECONDS = 300', replacement: 'NONCE_LIFETIME_SECONDS = 3600', seenBy: [`${PROOFS}: 11: nonces`] },
+  { point: 'RFC 9449 11.2', fault: 'iat may be one second further ahead', file: PROOF, text: 'const newest = now + iatLeewaySeconds', replacement: 'const newest = now + iatLeewaySeconds + 1', seenBy: [`${PROOFS}: 7: iat may be`] },
+  { point: 'RFC 9449 11.3', fault: 'a proof without a nonce passes', file: PROOF, text: "if (typeof nonce !== 'string') throw new Refusal('nonce_missing')", replacement: "if (typeof nonce !== 'string') { presented.expiresAt = presented.now + 300; return }" },
+  { point: 'RFC 9449 11.4', fault: 'nonces of any time pass', file: PROOF, text: "if (presented.expiresAt === undefined) throw new Refusal(nonces.isOfAnotherProcess(nonce) ? 'nonce_of_another_instance' : 'nonce_stale')", replacement: 'presented.expiresAt ??= presented.now + 300' },
+  { point: 'RFC 9449 11.5', fault: 'a proof may have any typ', file: CLIENT_KEYS, text: "if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')", replacement: '', seenBy: [PROOFS] },
+  { point: 'RFC 9449 11.5', fault: 'a token may have any typ', file: CHECKS, text: "throw new Refusal('token_type')", replacement: 'return', seenBy: [TOKENS] },
+  { point: 'RFC 9449 11.6', fault: 'all known algorithms count', file: CLIENT_KEYS, text: 'const alg = algs.find(alg => alg === header.alg)', replacement: 'const alg = (Object.keys(ALGORITHMS) as JwsAlg[]).find(alg => alg === header.alg)' },
+  { point: 'RFC 9449 11.7', fault: 'the method is not compared', file: PROOF, text: "if (presented.claims!.htm !== presented.method) throw new Refusal('htm_mismatch')", replacement: '', seenBy: [PROOFS] },
+  { point: 'RFC 9449 11.7', fault: 'a fragment in the request is cut off', file: 'lib/url/path.ts', text: "const query = target.indexOf('?')", replacement: 'const query = target.search(/[?#]/)', seenBy: ['test/lib/url/request-url.test.ts'] },
+  { point: 'RFC 9449 11.8', fault: 'the key is not that of the token', file: PROOF, text: "if (presented.header!.jkt !== presented.tokenJkt) throw new Refusal('jkt_mismatch')", replacement: '' },
+  { point: 'RFC 9449 11.10', fault: 'a binding that cannot be checked is ignored', file: CHECKS, text: "throw new Refusal('token_binding_unusable')", replacement: 'return' },
+  { point: 'RFC 9449 11.11', fault: 'the key takes the place of the subject', file: 'lib/guard/admission.ts', text: 'request.user = token.claims', replacement: 'request.user = token.binding.jkt ? { ...token.claims, sub: token.binding.jkt } : token.claims' },
+
+  { point: 'RFC 8725 3.1', fault: 'alg may be in another case', file: CHECKS, text: 'if (!algs.some(alg => alg === header!.alg))', replacement: 'if (!algs.some(alg => alg.toLowerCase() === String(header!.alg).trim().toLowerCase()))', seenBy: [`${ALGORITHMS}: The algorithm`] },
+  { point: 'RFC 8725 3.1', fault: 'a key is used for each algorithm of its type', file: PUBLIC_KEY, text: "return ofKey === undefined ? kty !== 'AKP' : isSameAlg(ofKey, alg)", replacement: 'return true', seenBy: [`${ALGORITHMS}: No key`] },
+  { point: 'RFC 8725 3.2', fault: 'any signature verifies', file: 'lib/token/jwt-signature.ts', text: 'isValid = !error', replacement: 'isValid = true' },
+  { point: 'RFC 8725 3.3', fault: 'any signature verifies', file: 'lib/token/jwt-signature.ts', text: 'isValid = !error', replacement: 'isValid = true', seenBy: [TOKENS] },
+  { point: 'RFC 8725 3.3', fault: 'any signature of a proof verifies', file: PROOF, text: "if (!isValid) return done(new Refusal('proof_signature'))", replacement: '', seenBy: [DIFFERENTIAL] },
+  { point: 'RFC 8725 3.4', fault: 'coordinates may be short', file: PUBLIC_KEY, text: "typeof value === 'string' && value.length === Math.ceil(length * 8 / 6)", replacement: "typeof value === 'string' && value.length <= Math.ceil(length * 8 / 6)", seenBy: [`${PROOFS}: Which proofs`, ALGORITHMS] },
+  { point: 'RFC 8725 3.4', fault: 'RSA keys may have 1024 bits', file: PUBLIC_KEY, text: 'const MIN_MODULUS_BITS = 2048', replacement: 'const MIN_MODULUS_BITS = 1024', seenBy: [`${PROOFS}: Which proofs`, ALGORITHMS] },
+  { point: 'RFC 8725 3.4', fault: 'RSA keys may have more than 4096 bits', file: PUBLIC_KEY, text: 'const MAX_MODULUS_BITS = 4096', replacement: 'const MAX_MODULUS_BITS = 8192', seenBy: [ALGORITHMS] },
+  { point: 'RFC 8725 3.4', fault: 'exponents may be even', file: PUBLIC_KEY, text: ' || bytes.at(-1)! % 2 === 0', replacement: '', seenBy: [`${PROOFS}: Which proofs`, ALGORITHMS] },
+  { point: 'RFC 8725 3.4', fault: 'a point off its curve is a fault of our own', file: CLIENT_KEYS, text: "if (!imported) throw new Refusal('proof_key')", replacement: '', seenBy: [`${PROOFS}: 10: a point`] },
+  { point: 'RFC 8725 3.5', fault: 'a secret of 16 bytes is enough', file: 'lib/settings/formats.ts', text: 'const MIN_SECRET_BYTES = 32', replacement: 'const MIN_SECRET_BYTES = 16' },
+  { point: 'RFC 8725 3.6', fault: 'five segments are read as three', file: JWS, text: 'const signature = text.slice(second + 1)', replacement: "const signature = text.slice(second + 1).split('.', 1)[0]!" },
+  { point: 'RFC 8725 3.7', fault: 'bytes that are not UTF-8 are replaced', file: JWS, text: 'if (!isUtf8(bytes)) return undefined', replacement: '' },
+  { point: 'RFC 8725 3.7', fault: 'base64url has many spellings', file: JWS, text: 'return last === undefined || last.includes(text[text.length - 1]!)', replacement: 'return true' },
+  { point: 'RFC 8725 3.8', fault: 'sub may be empty', file: CHECKS, text: "sub !== ''", replacement: 'true', seenBy: [TOKENS] },
+  { point: 'RFC 8725 3.8', fault: 'the first issuer has all tokens', file: 'lib/token/issuer-table.ts', text: 'find: iss => bySpelling.get(iss),', replacement: 'find: iss => bySpelling.get(iss) && issuers[0],', seenBy: ['test/plugins/issuers.test.ts'] },
+  { point: 'RFC 8725 3.9', fault: 'any audience passes', file: CHECKS, text: "if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience'", replacement: "if (aud === '') throw new Refusal('token_audience'" },
+  { point: 'RFC 8725 3.10', fault: 'a kid that is not published is left out', file: 'lib/provider/key-ring.ts', text: 'byAlg.get(alg)?.get(kid) ?? NONE', replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NONE', seenBy: [TOKENS] },
+  { point: 'RFC 8725 3.10', fault: 'a symmetric or private jwk counts', file: PUBLIC_KEY, text: 'return PRIVATE_MEMBERS.some(name => Object.hasOwn(jwk, name))', replacement: 'return false', seenBy: [PROOFS] },
+  { point: 'RFC 8725 3.10', fault: 'each unknown kid causes a fetch', file: 'lib/provider/key-source.ts', text: 'sinceMs >= UNKNOWN_KID_GAP_MS', replacement: 'sinceMs >= 0', seenBy: ['test/plugins/keys.test.ts'] },
+  { point: 'RFC 8725 3.11', fault: 'a token may have any typ', file: CHECKS, text: "throw new Refusal('token_type')", replacement: 'return', seenBy: [TOKENS] },
+  { point: 'RFC 8725 3.11', fault: 'a proof may have any typ', file: CLIENT_KEYS, text: "if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')", replacement: '', seenBy: [PROOFS] },
+  { point: 'RFC 8725 3.12', fault: 'a proof may have any typ', file: CLIENT_KEYS, text: "if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')", replacement: '', seenBy: [PROOFS] },
+  { point: 'RFC 8725 3.12', fault: 'a signed answer may have any typ', file: 'lib/introspection/signed-answer.ts', text: "isMediaType(typ, 'token-introspection+jwt') && ", replacement: '', seenBy: ['test/plugins/introspection.test.ts'] },
+
+  { point: 'RFC 9700 2.2.1', fault: 'a bound token passes as Bearer', file: 'lib/guard/binding.ts', text: "if (jkt !== undefined) throw new Refusal('token_bound')", replacement: '', seenBy: ['test/plugins/modes.test.ts'] },
+  { point: 'RFC 9700 2.2.1', fault: 'an unbound token passes under the profile', file: CHECKS, text: "if (neededBindings) throw new Refusal('token_not_sender_constrained')", replacement: '', seenBy: [CERTIFICATES] },
+  { point: 'RFC 9700 2.3', fault: 'any audience passes', file: CHECKS, text: "if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience'", replacement: "if (aud === '') throw new Refusal('token_audience'", seenBy: [TOKENS] },
+  { point: 'RFC 9700 2.3', fault: 'one scope of several is enough', file: 'lib/requirement/judge.ts', text: 'if (scope && !scope.every(isGranted))', replacement: 'if (scope && !scope.some(isGranted))', seenBy: ['test/plugins/require.test.ts'] },
+  { point: 'RFC 9700 2.6', fault: 'any certificate passes', file: 'lib/provider/transport.ts', text: 'const tls = { rejectUnauthorized: true,', replacement: 'const tls = { rejectUnauthorized: false,', seenBy: ['test/lib/provider/transport.test.ts'] },
+  { point: 'RFC 9700 2.6', fault: 'http passes anywhere', file: 'lib/provider/provider-url.ts', text: "(url.protocol === 'https:' || isLoopbackHttp(url))", replacement: "(url.protocol === 'https:' || url.protocol === 'http:')", seenBy: ['test/lib/provider/key-set.test.ts'] },
+  { point: 'RFC 9700 4.3.2', fault: 'a token in the query or in a cookie counts', file: 'lib/message.ts', text: '    const { rawHeaders } = received\n', replacement: "    const { rawHeaders } = received\n    const other = /access_token=([^&;]*)/.exec(received.url + rawHeaders.join())\n    if (other) { this.authorization = 'Bearer ' + other[1]; this.authorizationCount++ }\n", seenBy: [CERTIFICATES] },
+  { point: 'RFC 9700 4.3.2', fault: 'the log has the query', file: 'plugins/auth.ts', text: 'route: request.routeOptions.url, issuer', replacement: 'route: request.url, issuer', seenBy: [REQUEST_LOG] },
+  { point: 'RFC 9700 4.9.1', fault: 'only the path is compared', file: 'lib/url/request-url.ts', text: 'if (href + parsed.path === url.href) return', replacement: 'if (parsed.path === url.path) return' },
+  { point: 'RFC 9700 4.9.2', fault: 'the log has the token', file: 'plugins/auth.ts', text: '{ reason, route: request.routeOptions.url, issuer, ...detail }', replacement: '{ reason, route: request.routeOptions.url, issuer, ...detail, authorization: request.headers.authorization }', seenBy: [REQUEST_LOG] },
+  { point: 'RFC 9700 4.9.2', fault: 'credentials always arrive', file: 'lib/gate/headers.ts', text: '? !passCredentials :', replacement: '? false :', seenBy: [`${GATE}: The upstream`] },
+  { point: 'RFC 9700 4.9.2', fault: 'credentials never arrive', file: 'lib/gate/headers.ts', text: '? !passCredentials :', replacement: '? true :', seenBy: [`${GATE}: Credentials`] },
+  { point: 'RFC 9700 4.10.1', fault: 'a bound token passes as Bearer', file: 'lib/guard/binding.ts', text: "if (jkt !== undefined) throw new Refusal('token_bound')", replacement: '' },
+  { point: 'RFC 9700 4.10.2', fault: 'any audience passes', file: CHECKS, text: "if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience'", replacement: "if (aud === '') throw new Refusal('token_audience'" },
+  { point: 'RFC 9700 4.13', fault: 'each peer is trusted', file: 'lib/url/base-url.ts', text: 'if (isTrusted(message.remoteAddress))', replacement: 'if (isTrusted)', seenBy: ['test/lib/url/request-url.test.ts'] },
+  { point: 'RFC 9700 4.13', fault: 'a certificate counts from each peer', file: 'lib/certificate/client-certificate.ts', text: "if (!isTrustedPeer(received.socket.remoteAddress)) throw new Refusal('certificate_missing')", replacement: '', seenBy: [CERTIFICATES] },
+  { point: 'RFC 9700 4.13', fault: 'Forwarded of a client arrives beside ours', file: 'lib/gate/withheld.ts', text: ", 'x-real-ip', 'forwarded'", replacement: ", 'x-real-ip'", seenBy: [`${GATE}: The upstream gets`] },
+  { point: 'RFC 9700 4.13', fault: 'X-Forwarded-Host of a client arrives beside ours', file: 'lib/gate/withheld.ts', text: 'read.startsWith(prefix))', replacement: "read.startsWith(prefix) && name !== 'x-forwarded-host')", seenBy: [`${GATE}: The upstream gets`] },
+  { point: 'RFC 9700 4.13', fault: 'X-Forwarded-Proto of a client arrives beside ours', file: 'lib/gate/withheld.ts', text: 'read.startsWith(prefix))', replacement: "read.startsWith(prefix) && name !== 'x-forwarded-proto')", seenBy: [`${GATE}: The upstream gets`] },
+  { point: 'RFC 9700 4.13', fault: 'X-Auth-Subject of a client arrives beside ours', file: 'lib/gate/withheld.ts', text: ' || isIdentityName(read)', replacement: '', seenBy: [`${GATE}: The upstream`] },
+  { point: 'RFC 9700 4.15', fault: 'an opaque token without sub has the name of its issuer', file: 'lib/token/inquiry.ts', text: 'sub: answer.sub ?? answer.client_id', replacement: 'sub: answer.sub ?? rules.issuer' },
+
+  { point: 'RFC 9728 7.1', fault: 'RESOURCE may be an http URL', file: 'lib/settings/formats.ts', text: "return url?.protocol === 'https:' && url.username", replacement: 'return url !== undefined && url.username' },
+  { point: 'RFC 9728 7.2', fault: 'no scope is published', file: WELL_KNOWN, text: '[...guardedScopes].sort()', replacement: '[]' },
+  { point: 'RFC 9728 7.3', fault: 'the request says what the resource is', file: 'lib/url/base-url.ts', text: 'if (publicBase !== undefined) return publicBase', replacement: '', seenBy: ['test/plugins/resource-metadata.test.ts: With PUBLIC_URL'] },
+  { point: 'RFC 9728 7.3', fault: 'an answer for one client may be kept', file: WELL_KNOWN, text: "settings.PUBLIC_URL === undefined ? 'no-store' :", replacement: '', seenBy: ['test/plugins/resource-metadata.test.ts: Without PUBLIC_URL'] },
+  { point: 'RFC 9728 7.4', fault: 'a token for the resource is refused', file: CHECKS, text: 'return isFor(audience) || (resource !== undefined && isFor(resource))', replacement: 'return isFor(audience)' },
+  { point: 'RFC 9728 7.4', fault: 'a token for any resource passes', file: CHECKS, text: 'return isFor(audience) || (resource !== undefined && isFor(resource))', replacement: 'return isFor(audience) || resource !== undefined' },
+  { point: 'RFC 9728 7.5', fault: 'another member is served', file: WELL_KNOWN, text: 'return reply.send(metadata)', replacement: "return reply.type('application/json').serializer(() => JSON.stringify({ ...metadata, issuer: metadata.resource })).send(metadata)" },
+  { point: 'RFC 9728 7.6', fault: 'no issuer is named', file: METADATA, text: 'issuers.length === 0 ? {} :', replacement: 'issuers.length >= 0 ? {} :' },
+  { point: 'RFC 9728 7.10', fault: 'nothing may be kept', file: WELL_KNOWN, text: "settings.PUBLIC_URL === undefined ? 'no-store' :", replacement: "true ? 'no-store' :" },
+
+  { point: 'RFC 8417 5.1', fault: 'any signature of an event verifies', file: SET, text: "throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')", replacement: '' },
+  { point: 'RFC 8417 5.2', fault: 'whoever pushes needs no header', file: RECEIVER, text: 'return given !== undefined && timingSafeEqual(', replacement: 'return given === undefined || timingSafeEqual(', seenBy: [`${EVENTS}: A push`] },
+  { point: 'RFC 8417 5.2', fault: 'any signature of an event verifies', file: SET, text: "throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')", replacement: '', seenBy: [`${EVENTS}: A security`] },
+  { point: 'RFC 8417 5.2', fault: 'an event that is not stored is acknowledged', file: RECEIVER, text: 'streamEntries(event, sender.name, now())) : entries)', replacement: 'streamEntries(event, sender.name, now())) : entries).catch(() => {})', seenBy: ['test/lib/revocation/transmitter.test.ts'] },
+  { point: 'RFC 8417 5.3', fault: 'the last entry counts, not the latest', file: 'lib/revocation/cutoffs.ts', text: 'mark.cutoff = Math.max(mark.cutoff, at)', replacement: 'mark.cutoff = at' },
+  { point: 'RFC 8417 5.4', fault: 'a moment may lie in the future', file: 'lib/revocation/effects.ts', text: 'return Math.min(given > MAX_SECONDS ? given / 1000 : given, now)', replacement: 'return given > MAX_SECONDS ? given / 1000 : given' },
+  { point: 'RFC 8417 5.5', fault: 'an event may have any typ', file: SET, text: 'if (!isMediaType(typ, type) && !(isUntyped', replacement: 'if (type === undefined && !(isUntyped', seenBy: [EVENTS] },
+  { point: 'RFC 8417 5.5', fault: 'an access token may have events', file: 'lib/token/token-kind.ts', text: "Object.hasOwn(claims, 'events') || ", replacement: '', seenBy: [TOKENS] },
+
+  { point: 'RFC 8935 5.1', fault: 'any signature of an event verifies', file: SET, text: "throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')", replacement: '', seenBy: [`${EVENTS}: A security`] },
+  { point: 'RFC 8935 5.1', fault: 'whoever pushes needs no header', file: RECEIVER, text: 'return given !== undefined && timingSafeEqual(', replacement: 'return given === undefined || timingSafeEqual(', seenBy: [`${EVENTS}: A push`] },
+  { point: 'RFC 8935 5.1', fault: 'keys may be at another host', file: CONFIGURATION, text: 'if (new URL(keysUrl).host !== new URL(url).host)', replacement: "if (keysUrl === '')", seenBy: [CONFIGURATION_TEST] },
+  { point: 'RFC 8935 5.3', fault: 'an endpoint may be http', file: CONFIGURATION, text: "? parseDiscoveredUri(value, url, 'discovery_malformed') : undefined", replacement: '? value : undefined' },
+  { point: 'RFC 8935 5.4', fault: 'an event may have 1 MiB', file: 'routes/revocation.ts', text: 'const MAX_BYTES = 64 * 1024', replacement: 'const MAX_BYTES = 1024 * 1024', seenBy: [EVENTS] },
+  { point: 'RFC 8935 5.4', fault: 'each unknown kid causes a fetch', file: 'lib/provider/key-source.ts', text: 'sinceMs >= UNKNOWN_KID_GAP_MS', replacement: 'sinceMs >= 0', seenBy: ['test/plugins/keys.test.ts'] },
+  { point: 'RFC 8935 5.5', fault: 'an event is stored before its signature is verified', file: RECEIVER, text: '    const event = eventIn(set)\n', replacement: '    const event = eventIn(set)\n    await append(effectsOf(event, sender.subjectRules, now()).entries)\n' },
+
+  { point: 'Shared Signals Subject probing', fault: 'a subject that no token can have is 404', file: 'routes/revocation.ts', text: 'return await reply.code(204).send()', replacement: 'return await reply.code(entries.length === 0 ? 404 : 204).send()' },
+  { point: 'Shared Signals Information harvesting, malicious subject removal', fault: 'the transmitter is told more than it has to know', file: 'lib/revocation/poll.ts', text: 'ack: acknowledged,', replacement: "ack: [...acknowledged, 'subject']," },
+  { point: 'Shared Signals Events about others', fault: 'an event counts for each issuer', file: 'lib/revocation/subject.ts', text: "if (tokenIssuers.includes('*')) return [iss]", replacement: 'if (own.length === 0) return [iss]' },
+  { point: 'Shared Signals Silence of a stream', fault: 'a stream is verified once an hour', file: 'lib/revocation/stream-keeper.ts', text: 'const VERIFICATION_SECONDS = 600', replacement: 'const VERIFICATION_SECONDS = 3600', seenBy: ['test/lib/revocation/transmitter.test.ts: A stream'] },
+  { point: 'Shared Signals Silence of a stream', fault: 'news of the stream are left out', file: 'lib/revocation/transmitter.ts', text: 'else setStatus(event, at)', replacement: '', seenBy: ['test/lib/revocation/transmitter.test.ts: News'] },
+  { point: 'Shared Signals Silence of a stream', fault: 'readiness names no stream', file: 'routes/health.ts', text: 'return states.length === 0 ? {} :', replacement: 'return states.length > 0 ? {} :', seenBy: ['test/routes/health-revocation.test.ts'] },
+
+  { point: 'OpenID Connect Signature and confusion', fault: 'an ID token passes for a logout token', file: 'lib/revocation/logout-token.ts', text: 'if (nonce !== undefined)', replacement: "if (nonce === '')" },
+  { point: 'OpenID Connect Replay', fault: 'the last entry counts, not the latest', file: 'lib/revocation/cutoffs.ts', text: 'mark.cutoff = Math.max(mark.cutoff, at)', replacement: 'mark.cutoff = at' },
+  { point: 'OpenID Connect Denial of service', fault: 'of two logout tokens the first counts', file: 'routes/revocation.ts', text: 'if (token === undefined || more.length > 0)', replacement: 'if (token === undefined)' },
+  { point: 'OpenID Connect A log-out that does not arrive', fault: 'what cannot be stored is 400', file: 'routes/revocation.ts', text: 'return reply.code(503)', replacement: 'return reply.code(400)' },
+
+  { point: 'OWASP API API1', fault: 'a request has the claims before its proof is judged', file: 'lib/guard/guard.ts', text: 'const refusal = error ?? limited(options, token)\n    if (refusal) return done(refusal)', replacement: "const refusal = error ?? limited(options, token)\n    if (refusal) return done(refusal, { token, scheme: 'DPoP', nextNonce: undefined })" },
+  { point: 'OWASP API API2', fault: 'a route has no guard', file: 'routes/api/users.ts', text: "app.get('/users', guarded, () => answer)", replacement: "app.get('/users', { schema }, () => answer)", seenBy: ['test/routes/endpoints.test.ts'] },
+  { point: 'OWASP API API2', fault: 'any signature of a proof verifies', file: PROOF, text: "if (!isValid) return done(new Refusal('proof_signature'))", replacement: '', seenBy: [DIFFERENTIAL] },
+  { point: 'OWASP API API3', fault: 'the answer has all claims', file: 'routes/api/profile.ts', text: 'email: stringOrNull(user.email),\n      permissions', replacement: 'email: user.email as string,\n      permissions' },
+  { point: 'OWASP API API4', fault: 'a connection may have any number of unanswered requests', file: 'server/queued-response.ts', text: 'export const MAX_UNANSWERED = 32', replacement: 'export const MAX_UNANSWERED = 100_000', seenBy: ['test/plugins/connections.test.ts'] },
+  { point: 'OWASP API API4', fault: 'one key may fill the store', file: 'lib/replay/memory/memory-store.ts', text: 'const SHARES = 4', replacement: 'const SHARES = 1', seenBy: [PROOFS] },
+  { point: 'OWASP API API4', fault: 'one request more passes', file: 'lib/guard/rate-limit.ts', text: 'if (counted.count >= max)', replacement: 'if (counted.count > max)', seenBy: ['test/plugins/rate-limit.test.ts'] },
+  { point: 'OWASP API API4', fault: 'the guard goes before the overload', file: 'plugins/pressure.ts', text: '[shed, ...[route.onRequest ?? []].flat()]', replacement: '[...[route.onRequest ?? []].flat(), shed]', seenBy: ['test/plugins/pressure.test.ts'] },
+  { point: 'OWASP API API5', fault: 'any claim will do', file: 'lib/requirement/judge.ts', text: '(!allowed || ', replacement: '(allowed || ', seenBy: ['test/plugins/require.test.ts'] },
+  { point: 'OWASP API API5', fault: 'a rule asks for nothing', file: 'lib/gate/executor.ts', text: 'else if (rule.requirement === undefined) done()', replacement: 'else if (rule) done()', seenBy: [GATE] },
+  { point: 'OWASP API API6', fault: 'a login may be of any age', file: 'lib/requirement/judge.ts', text: ' && time >= Math.floor(judgedAt) - maxAgeSeconds', replacement: '' },
+  { point: 'OWASP API API7', fault: 'a token that its claims refuse causes a call', file: 'lib/token/jwt-verifier.ts', text: '  readPresentedToken(presented)\n  const', replacement: "  issuers.all()[0]!.keys.fetchCandidates('unknown', 'RS256').catch(() => {})\n  readPresentedToken(presented)\n  const", seenBy: [TOKENS] },
+  { point: 'OWASP API API7', fault: 'a redirect is an answer', file: 'lib/provider/transport.ts', text: "if (status >= 300 && status < 400) throw new ProviderFailure('redirect', status)", replacement: '', seenBy: ['test/lib/provider/transport.test.ts'] },
+  { point: 'OWASP API API8', fault: 'only the first bad setting is named', file: 'lib/settings/problems.ts', text: 'problems.map(problem =>', replacement: 'problems.slice(0, 1).map(problem =>', seenBy: ['test/start.test.ts'] },
+  { point: 'OWASP API API8', fault: 'a variable that is nearly a setting is left out', file: 'lib/settings/sources.ts', text: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems, ...misspelt]', replacement: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems]', seenBy: ['test/lib/settings/sources.test.ts'] },
+  { point: 'OWASP API API8', fault: 'the answer has the text of a fault', file: 'plugins/errors.ts', text: 'status >= 500 ? undefined : error.message', replacement: 'error.message', seenBy: ['test/plugins/errors.test.ts'] },
+  { point: 'OWASP API API8', fault: 'CORS is always on', file: 'plugins/cors.ts', text: 'const { CORS_ORIGINS: origins,', replacement: "const { CORS_ORIGINS: origins = ['*'],", seenBy: ['test/plugins/cors.test.ts'] },
+  { point: 'OWASP API API9', fault: 'no guard is described', file: 'lib/openapi/describe.ts', text: 'security: guard ? securityOf(guard, mode) : []', replacement: 'security: []' },
+  { point: 'OWASP API API10', fault: 'the set of a provider may have any number of keys', file: 'lib/provider/key-set.ts', text: 'const MAX_ENTRIES = 100', replacement: 'const MAX_ENTRIES = 1e9', seenBy: ['test/lib/provider/key-source.test.ts'] },
+  { point: 'OWASP API API10', fault: 'an answer without active is inactive', file: 'lib/introspection/introspector.ts', text: "if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')", replacement: '', seenBy: ['test/lib/introspection.test.ts'] }
+]
+
+const PAGE = 'docs/security.md'
+
+/** The tests that a row of docs/security.md names, by its point. */
+export function testsOfPoints (): ReadonlyMap<string, readonly NamedTest[]> {
+  const points = new Map<string, readonly NamedTest[]>()
+  for (const section of readFileSync(PAGE, 'utf8').split('\n### ').slice(1)) {
+    const short = section.split(/[ :]/, 2).join(' ')
+    for (const row of section.split('\n').filter(line => line.startsWith('| '))) {
+      const tests = [...row.matchAll(/\[([^\]]+)\]\(\.\.\/(test\/[\w./-]+\.test\.ts)\)/g)].map(([, title, file]) => ({ file: file!, title: title! }))
+      const [, number, words] = /^\| (?:((?:API)?\d[\d.]*) )?([^|]*) \|/.exec(row)!
+      if (tests.length > 0) points.set(`${short} ${number ?? words}`, tests)
+    }
+  }
+  return points
+}
+
+/** The tests that must see a fault. Throws an Error if the point names none such. */
+export function testsOf ({ point, seenBy }: Fault, points = testsOfPoints()): readonly NamedTest[] {
+  const named = points.get(point) ?? []
+  const chosen = (seenBy ?? ['']).map(start => {
+    const found = named.filter(({ file, title }) => `${file}: ${title}`.startsWith(start))
+    if (found.length === 0) throw new Error(`${point} names no test ${start}`)
+    return found
+  })
+  return chosen.flat()
+}

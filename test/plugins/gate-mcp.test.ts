@@ -1,0 +1,330 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { MAX_HELD_BYTES, MAX_MESSAGE_BYTES } from '../../lib/gate/message-body.ts'
+import { startApp } from '../helpers/app.ts'
+import type { RunningApp } from '../helpers/app.ts'
+import { bearerLines, dpopLines } from '../helpers/call.ts'
+import { parseChallenges } from '../helpers/challenges.ts'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+import type { Answerer, TestUpstream } from '../helpers/upstream.ts'
+import { sendRaw } from '../helpers/wire.ts'
+import type { WireAnswer } from '../helpers/wire.ts'
+
+const RULES = [
+  { path: '/mcp', mcp: { methods: ['initialize', 'tools/list'] }, scope: 'use' },
+  { path: '/mcp', mcp: { tools: ['read_*'] }, scope: 'read' },
+  { path: '/mcp', mcp: { tools: ['delete_order'] }, scope: 'delete' },
+  { path: '/mcp', mcp: { tools: ['pay'] }, maxAgeSeconds: 60 },
+  { path: '/mcp', methods: ['GET'], scope: 'use' },
+  { path: '/all', mcp: {}, scope: 'use' },
+  { path: '/mixed', mcp: { methods: ['tools/list'] }, allow: 'anyone' },
+  { path: '/mixed', mcp: { tools: ['read_*'] }, scope: 'read' },
+  { path: '/free', mcp: { tools: ['read_*'] }, allow: 'anyone' },
+  { path: '/upgrades', mcp: {}, upgrade: true },
+  { path: '/*', scope: 'other' }
+]
+
+interface Site extends RunningApp {
+  readonly issuer: Issuer
+  readonly upstream: TestUpstream
+  /** One POST of this body, as JSON, unless it is a text already. */
+  post (body: unknown, lines?: readonly string[], path?: string): Promise<WireAnswer>
+  send (method: string, path: string, lines: readonly string[]): Promise<WireAnswer>
+}
+
+async function startSite (t: Test, gate: object = {}, values: object = {}, answer?: Answerer): Promise<Site> {
+  const issuer = await startIssuer(t)
+  const upstream = await startUpstream(t, answer)
+  const running = await startApp(t, issuer, { GATE: { upstream: upstream.origin, rules: RULES, ...gate }, LOG_LEVEL: 'info', ...values })
+  const { host } = new URL(running.url)
+  const send = (method: string, path: string, lines: readonly string[]): Promise<WireAnswer> => sendRaw(running.url, [`${method} ${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
+  return {
+    ...running,
+    issuer,
+    upstream,
+    send,
+    post (body, lines = [], path = '/mcp') {
+      const bytes = bytesOf(body)
+      return send('POST', path, ['Content-Type: application/json', `Content-Length: ${bytes.length}`, ...lines, '', bytes])
+    }
+  }
+}
+
+/** A character for each byte. */
+const bytesOf = (body: unknown): string => Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)).toString('latin1')
+
+const message = (method: string, params: object = {}): object => ({ jsonrpc: '2.0', id: 1, method, params })
+const call = (name: string): object => message('tools/call', { name, arguments: { note: 'caf\u00e9' } })
+const reply = { jsonrpc: '2.0', id: 1, result: {} }
+
+t.test('The message decides which rule holds, and what passes arrives byte for byte.', async t => {
+  const { post, issuer, upstream, url } = await startSite(t)
+  const holder = (scope: string, claims: object = {}): string[] => bearerLines(issuer.token({ scope, ...claims }))
+  const now = Math.floor(Date.now() / 1000)
+  const rows: Array<[title: string, body: unknown, lines: string[], status: number, path?: string]> = [
+    ['a method that a rule names', message('tools/list'), holder('use'), 200],
+    ['without its scope', message('tools/list'), holder('read'), 403],
+    ['a tool of a pattern', call('read_orders'), holder('read'), 200],
+    ['a tool of a pattern, without its scope', call('read_orders'), holder('use'), 403],
+    ['a named tool', call('delete_order'), holder('delete'), 200],
+    ['a named tool, without its scope', call('delete_order'), holder('read use other'), 403],
+    ['a tool without a rule', call('drop'), holder('use read delete'), 404],
+    ['a tool in another case', call('Delete_order'), holder('use read delete'), 404],
+    ['a method without a rule', message('prompts/list'), holder('use read delete'), 404],
+    ['a method without a rule does not fall to another path', message('prompts/list'), holder('other'), 404],
+    ['a response of a client, where no rule is for the path alone', reply, holder('use read delete'), 404],
+    ['a response of a client', reply, holder('use'), 200, '/all'],
+    ['any message, where the rule is for the path alone', call('x'), holder('use'), 200, '/all'],
+    ['any message there, without the scope', call('x'), holder('read'), 403, '/all'],
+    ['a recent login', call('pay'), holder('', { auth_time: now }), 200],
+    ['an old login', call('pay'), holder('', { auth_time: now - 600 }), 401],
+    ['a batch of which all may pass', [message('tools/list'), call('read_x'), call('read_y')], holder('use read'), 200],
+    ['a batch of which one may not pass', [message('tools/list'), call('delete_order')], holder('use read'), 403],
+    ['a batch with a message without a rule goes before what is forbidden', [call('delete_order'), call('drop')], holder('use'), 404],
+    ['what is forbidden goes before a new login', [call('pay'), call('delete_order')], holder('use'), 403],
+    ['what one of a batch needs of a login', [call('pay'), message('tools/list')], holder('use'), 401],
+    ['a message with escapes', '{"m\\u0065thod":"tools\\/call", "params":{"name":"read_\\u0061"}}', holder('read'), 200],
+    ['two spellings of a tool', '{"method":"tools/call","params":{"name":"read_a","n\\u0061me":"delete_order"}}', holder('read delete'), 400],
+    ['no JSON', '{', holder('use'), 400],
+    ['no body', '', holder('use'), 400],
+    ['a message of another path', '{', holder('other'), 200, '/elsewhere']
+  ]
+  for (const [title, body, lines, status, path] of rows) {
+    upstream.arrived.length = 0
+    t.equal((await post(body, lines, path)).status, status, title)
+    t.strictSame(upstream.arrived.map(({ body }) => body), status === 200 ? [bytesOf(body)] : [], `${title}: the upstream`)
+  }
+  const chunks = (...parts: string[]): string[] => ['Content-Type: application/json', 'Transfer-Encoding: chunked', '', ...parts.flatMap(part => [Buffer.byteLength(part, 'latin1').toString(16), part]), '0']
+  const text = bytesOf(call('read_a'))
+  upstream.arrived.length = 0
+  const lines = ['POST /mcp HTTP/1.1', `Host: ${new URL(url).host}`, 'Connection: close', ...holder('read'), 'Accept: text/event-stream']
+  t.equal((await sendRaw(url, [...lines, ...chunks(...text)])).status, 200, 'each byte in a chunk of its own')
+  t.strictSame(upstream.arrived.map(({ body, headers }) => [body, headers['accept'], headers['content-type'], 'authorization' in headers, headers['x-auth-scope']]), [[text, 'text/event-stream', 'application/json', false, 'read']])
+})
+
+t.test('A refusal says what to ask for, and a stranger learns nothing of the rules.', async t => {
+  const { post, issuer, upstream, reasons, send } = await startSite(t, {}, { PUBLIC_URL: undefined, RESOURCE: 'https://mcp.example' })
+  const challengeOf = ({ headers }: WireAnswer): Record<string, string> => parseChallenges(headers['www-authenticate']!).find(({ scheme }) => scheme === 'Bearer')!.parameters
+  const forbidden = await post([message('tools/list'), call('delete_order')], bearerLines(issuer.token({ scope: 'use' })))
+  t.equal(forbidden.status, 403)
+  const { resource_metadata: metadata, ...rest } = challengeOf(forbidden)
+  t.match(metadata, /^https:\/\/mcp\.example\/\.well-known\/oauth-protected-resource/)
+  t.strictSame(rest, { error: 'insufficient_scope', error_description: 'The access token lacks a permission that this resource needs.', scope: 'delete' })
+  const old = challengeOf(await post(call('pay'), bearerLines(issuer.token())))
+  t.strictSame([old['error'], old['max_age'], old['resource_metadata']], ['insufficient_user_authentication', '60', metadata])
+  const strange = [call('delete_order'), call('drop'), message('prompts/list'), '{', '', [], 'x'.repeat(100)]
+  const answers = await Promise.all(strange.map(body => post(body)))
+  for (const { status, body, headers } of answers) t.strictSame([status, body, headers['www-authenticate']], [401, answers[0]!.body, answers[0]!.headers['www-authenticate']])
+  t.strictSame(challengeOf(answers[0]!), { scope: 'use', resource_metadata: metadata }, 'the scope for the first message of each client')
+  t.equal((await post('{', bearerLines('x'))).status, 401, 'a token that does not pass is no better than none')
+  t.strictSame([...new Set(reasons())], ['scope_missing', 'authentication_too_old', 'credentials_missing', 'token_malformed'])
+  t.strictSame(upstream.arrived, [])
+  const { scopes_supported: scopes } = JSON.parse((await send('GET', '/.well-known/oauth-protected-resource', [])).body)
+  t.strictSame(scopes, ['delete', 'other', 'read', 'use'])
+})
+
+t.test('Where anyone may say something, the message says whether credentials are looked at.', async t => {
+  const { post, issuer, upstream } = await startSite(t)
+  const reader = bearerLines(issuer.token({ scope: 'read' }))
+  const rows: Array<[title: string, path: string, body: unknown, lines: string[], status: number]> = [
+    ['what anyone may say', '/mixed', message('tools/list'), [], 200],
+    ['an invalid token changes nothing there', '/mixed', message('tools/list'), bearerLines('x'), 200],
+    ['what needs a token', '/mixed', call('read_a'), [], 401],
+    ['what needs a token, with one', '/mixed', call('read_a'), reader, 200],
+    ['both in a batch', '/mixed', [message('tools/list'), call('read_a')], [], 401],
+    ['both in a batch, with a token', '/mixed', [message('tools/list'), call('read_a')], reader, 200],
+    ['a message without a rule, of a stranger', '/mixed', call('drop'), [], 401],
+    ['a message without a rule', '/mixed', call('drop'), reader, 404],
+    ['what cannot be read, of a stranger', '/mixed', '{', [], 401],
+    ['what cannot be read', '/mixed', '{', reader, 400],
+    ['where nothing needs a token', '/free', call('read_a'), [], 200],
+    ['where nothing needs a token, and no rule holds', '/free', call('drop'), [], 404],
+    ['where nothing needs a token, and nothing can be read', '/free', '{', [], 400]
+  ]
+  for (const [title, path, body, lines, status] of rows) {
+    const before = upstream.arrived.length
+    t.equal((await post(body, lines, path)).status, status, title)
+    t.equal(upstream.arrived.length - before, status === 200 ? 1 : 0, `${title}: the upstream`)
+  }
+  t.equal(upstream.arrived[0]!.headers['x-auth-subject'], '', 'nobody is named')
+})
+
+t.test('Headers must agree with the body, and other methods than POST go by path and method.', async t => {
+  const { post, send, issuer, upstream } = await startSite(t)
+  const user = bearerLines(issuer.token({ scope: 'use read' }))
+  const rows: Array<[lines: string[], status: number]> = [
+    [['Mcp-Method: tools/call', 'Mcp-Name: read_a'], 200], [['Mcp-Method: tools/list'], 400], [['Mcp-Name: read_b'], 400], [['Mcp-Name: =?base64?cmVhZF9h?='], 200], [['Mcp-Name: =?base64?cmVhZF9i?='], 400],
+    [['Content-Encoding: gzip'], 400], [['Content-Type: application/json'], 400]
+  ]
+  for (const [lines, status] of rows) t.equal((await post(call('read_a'), [...user, ...lines])).status, status, lines.join(', '))
+  const { length } = upstream.arrived
+  t.strictSame((await send('GET', '/mcp', user)).status, 200)
+  t.strictSame((await send('GET', '/mcp', bearerLines(issuer.token()))).status, 403)
+  t.strictSame((await send('DELETE', '/mcp', user)).status, 403, 'a less specific path, whose scope is another one')
+  t.strictSame((await send('DELETE', '/all', user)).status, 200)
+  t.equal(upstream.arrived.length, length + 2)
+})
+
+t.test('A proof is used once, whatever its messages meet.', async t => {
+  const { post, issuer, url, upstream } = await startSite(t)
+  const client = await createDpopClient()
+  const token = issuer.token({ scope: 'use read', cnf: { jkt: client.jkt } })
+  const linesOf = (): string[] => dpopLines(token, client.proof({ token, url: `${url}/mcp`, method: 'POST' }))
+  for (const [body, status] of [[[message('tools/list'), call('read_a'), call('read_b')], 200], [call('delete_order'), 403], [call('drop'), 404], ['{', 400]] as const) {
+    const lines = linesOf()
+    t.equal((await post(body, lines)).status, status)
+    t.equal((await post(body, lines)).status, 401)
+    t.equal((await post(call('read_a'), lines)).status, 401)
+  }
+  const mixed = dpopLines(token, client.proof({ token, url: `${url}/mixed`, method: 'POST' }))
+  t.strictSame([(await post(call('read_a'), mixed, '/mixed')).status, (await post(call('read_a'), mixed, '/mixed')).status], [200, 401])
+  t.equal(upstream.arrived.length, 2)
+})
+
+t.test('A body has a size and a time, and a client is told to go on only with credentials that pass.', async t => {
+  const { post, send, issuer, upstream, url } = await startSite(t, { timeoutSeconds: 1 })
+  const user = bearerLines(issuer.token({ scope: 'use read' }))
+  const sized = (size: number): string => `{"method":"tools/list","params":{"x":"${'x'.repeat(size - 41)}"}}`
+  t.equal(sized(100).length, 100)
+  t.equal((await post(sized(MAX_MESSAGE_BYTES), user)).status, 200)
+  t.equal(upstream.arrived[0]!.body, sized(MAX_MESSAGE_BYTES))
+  const large = await post(sized(MAX_MESSAGE_BYTES + 1), user)
+  t.strictSame([large.status, large.headers['connection'], JSON.parse(large.body).message], [413, 'close', 'The body of the request is too large.'])
+  const chunked = ['Content-Type: application/json', 'Transfer-Encoding: chunked', '']
+  const over = sized(MAX_MESSAGE_BYTES + 1)
+  t.equal((await send('POST', '/mcp', [...user, ...chunked, over.length.toString(16), over, '0'])).status, 413)
+  t.equal((await post(sized(MAX_MESSAGE_BYTES + 1), [])).status, 401)
+  const expecting = (body: string): string[] => ['Content-Type: application/json', 'Expect: 100-continue', `Content-Length: ${body.length}`, '', body]
+  t.equal((await send('POST', '/mcp', expecting(sized(100)))).status, 401, 'no 100 without a token')
+  t.equal((await send('POST', '/mcp', [...user, ...expecting(over)])).status, 413, 'no 100 for what is too large')
+  const passed = await send('POST', '/mcp', [...user, ...expecting(sized(100))])
+  t.equal(passed.status, 100)
+  t.match(passed.body, /^HTTP\/1\.1 200 /, 'once')
+  t.equal((await send('POST', '/mcp', [...user, 'Content-Type: application/json', 'Transfer-Encoding: gzip, chunked', '', '0', ''])).status, 501)
+
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  socket.write(['POST /mcp HTTP/1.1', 'Host: a', ...user, ...chunked, '1', '{', ''].join('\r\n'))
+  const drip = setInterval(() => socket.write('1\r\n \r\n'), 100)
+  const [answer] = await once(socket, 'data')
+  clearInterval(drip)
+  t.match(String(answer), /^HTTP\/1\.1 408 [^]*The body of the request is too slow\./, 'a body that never ends')
+  t.equal(upstream.arrived.length, 2)
+})
+
+t.test('A client that goes while its body is read leaves nothing behind.', async t => {
+  const { issuer, upstream, url, app } = await startSite(t)
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  const read = new Promise<void>(resolve => app.server.prependOnceListener('request', request => request.once('resume', resolve)))
+  socket.write(['POST /mcp HTTP/1.1', 'Host: a', ...bearerLines(issuer.token({ scope: 'use' })), 'Content-Type: application/json', 'Content-Length: 100', '', '{'].join('\r\n'))
+  await read
+  socket.destroy()
+  while (app.connections.open.size > 0) await new Promise(resolve => setImmediate(resolve))
+  t.strictSame(upstream.arrived, [])
+})
+
+t.test('A request for another protocol says nothing that could be judged.', async t => {
+  const { send, issuer, upstream } = await startSite(t)
+  const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Content-Type: application/json']
+  const user = bearerLines(issuer.token())
+  const body = bytesOf(message('tools/list'))
+  for (const lines of [[`Content-Length: ${body.length}`, '', body], []]) {
+    t.equal((await send('POST', '/upgrades', [...upgrade, ...lines])).status, 401)
+    t.equal((await send('POST', '/upgrades', [...upgrade, ...user, ...lines])).status, 400)
+  }
+  t.strictSame(upstream.arrived, [])
+})
+
+t.test('Log and metrics name the rule, never the words of the client.', async t => {
+  const { post, send, issuer, log } = await startSite(t)
+  const lines = bearerLines(issuer.token({ scope: 'use read' }))
+  await post([message('tools/list'), call('read_secret'), call('read_other')], lines)
+  await post(call('delete_order'), lines)
+  await post(message('secret/word'), lines)
+  await post('{', lines)
+  await post(call('secret'), lines, '/all')
+  t.strictSame(log.filter(({ msg }) => msg === 'request answered').map(({ status, mcp }) => [status, mcp]), [[200, 'tools/list, tools/call read_*'], [403, 'tools/call delete_order'], [404, undefined], [400, undefined], [200, 'any']])
+  t.strictSame(log.filter(({ reason }) => reason === 'message_refused').map(({ fault }) => fault), ['The body is not JSON.'])
+  const { body } = await send('GET', '/metrics', [])
+  t.strictSame(body.split(/\r?\n/).filter(line => line.startsWith('holdfast_mcp_messages_total')).sort(), [
+    'holdfast_mcp_messages_total{path="/all",result="passed"} 1',
+    'holdfast_mcp_messages_total{path="/mcp",method="tools/call",tool="delete_order",result="refused"} 1',
+    'holdfast_mcp_messages_total{path="/mcp",method="tools/call",tool="read_*",result="passed"} 2',
+    'holdfast_mcp_messages_total{path="/mcp",method="tools/list",result="passed"} 1',
+    'holdfast_mcp_messages_total{path="/mcp",result="unjudged"} 2'
+  ])
+  t.notMatch(JSON.stringify(log) + body, /secret/)
+})
+
+t.test('Of the proxies that ask, only Envoy sends the body, and what cannot pass is 403 for it.', async t => {
+  const { send, issuer, log, url } = await startSite(t, {}, { TRUST_PROXY: 'loopback' })
+  const user = bearerLines(issuer.token({ scope: 'use read' }))
+  t.strictSame(log.filter(({ event }) => event === 'message_rules').map(({ paths }) => paths), [['/mcp', '/all', '/mixed', '/free', '/upgrades']])
+  const WHOLE = 'X-Envoy-Auth-Partial-Body: false'
+  const ask = async (body: string, lines: string[], path = '/mcp'): Promise<number> => (await send('POST', `/verify/envoy${path}`, ['X-Forwarded-Proto: http', 'Content-Type: application/json', `Content-Length: ${body.length}`, ...lines, '', body])).status
+  const read = bytesOf(call('read_a'))
+  const rows: Array<[title: string, body: string, lines: string[], status: number, path?: string]> = [
+    ['a message that may pass', read, [...user, WHOLE], 200],
+    ['a stranger', read, [WHOLE], 401],
+    ['a stranger without a body', '', [], 401],
+    ['a tool without its scope', bytesOf(call('delete_order')), [...user, WHOLE], 403],
+    ['an old login', bytesOf(call('pay')), [...user, WHOLE], 401],
+    ['a message without a rule', bytesOf(call('drop')), [...user, WHOLE], 403],
+    ['no JSON', '{', [...user, WHOLE], 403],
+    ['a body that was not sent', '', [...user, WHOLE], 403],
+    ['a part of a body', read, [...user, 'X-Envoy-Auth-Partial-Body: true'], 403],
+    ['a body of which nobody says that it is whole', read, user, 403],
+    ['a body of which the client says that it is whole', read, [...user, WHOLE, 'X-Envoy-Auth-Partial-Body: true'], 403],
+    ['a header that says something else', read, [...user, WHOLE, 'Mcp-Name: delete_order'], 403],
+    ['too large a body', 'x'.repeat(MAX_MESSAGE_BYTES + 1), [...user, WHOLE], 403],
+    ['a path without such a rule', '', bearerLines(issuer.token({ scope: 'other' })), 200, '/elsewhere']
+  ]
+  for (const [title, body, lines, status, path] of rows) t.equal(await ask(body, lines, path), status, title)
+  const forwarded = (method: string): string[] => [`X-Forwarded-Method: ${method}`, 'X-Forwarded-Proto: http', `X-Forwarded-Host: ${new URL(url).host}`, 'X-Forwarded-Uri: /mcp']
+  const original = (method: string): string[] => [`X-Original-Method: ${method}`, `X-Original-URL: ${url}/mcp`]
+  for (const [path, linesFor] of [['forwarded', forwarded], ['nginx', original], ['haproxy', original]] as const) {
+    const ask = async (method: string, lines: string[]): Promise<number> => (await send('POST', `/verify/${path}`, ['Content-Type: application/json', `Content-Length: ${read.length}`, WHOLE, ...linesFor(method), ...lines, '', read])).status
+    t.strictSame([await ask('POST', user), await ask('GET', user), await ask('POST', [])], [403, 200, 403], path)
+  }
+  t.strictSame([...new Set(log.filter(({ reason }) => reason === 'question_refused').map(({ fault }) => fault))], [
+    'No rule holds for the message.', 'The body is not JSON.', 'The question has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
+    'The question has the header x-envoy-auth-partial-body more than once.', 'The Mcp-Name header does not say what the body says.', 'The body of the request is too large.',
+    'The body of the request decides, and it is not part of this question.'
+  ])
+})
+
+t.test('When too many bodies are held, one more is 503.', async t => {
+  const { post, send, issuer, url, upstream } = await startSite(t, { timeoutSeconds: 60 }, { TRUST_PROXY: 'loopback' })
+  const user = bearerLines(issuer.token({ scope: 'use' }))
+  const body = bytesOf({ method: 'tools/list', params: { x: 'x'.repeat(MAX_MESSAGE_BYTES - 100) } })
+  const holding = new Set<Socket>()
+  const hold = (): void => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    t.teardown(() => socket.destroy())
+    holding.add(socket)
+    socket.on('error', () => {})
+    // The requests below may take the room that it needs: then it is refused, and another one takes its place.
+    socket.once('data', () => {
+      holding.delete(socket)
+      hold()
+    })
+    socket.write(['POST /mcp HTTP/1.1', 'Host: a', ...user, 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body.slice(0, -1)].join('\r\n'))
+  }
+  for (let count = 0; count < MAX_HELD_BYTES / MAX_MESSAGE_BYTES; count++) hold()
+  let answer: WireAnswer
+  do answer = await post(body, user)
+  while (answer.status === 200)
+  t.strictSame([answer.status, answer.headers['retry-after'], answer.headers['connection']], [503, '1', 'close'])
+  t.equal((await send('POST', '/verify/envoy/mcp', ['X-Forwarded-Proto: http', 'X-Envoy-Auth-Partial-Body: false', 'Content-Type: application/json', `Content-Length: ${body.length}`, ...user, '', body])).status, 503)
+  for (const socket of holding) socket.removeAllListeners('data').destroy()
+  do answer = await post(body, user)
+  while (answer.status === 503)
+  t.equal(answer.status, 200, 'there is room again')
+  t.equal(upstream.arrived.at(-1)!.body, body)
+})

@@ -1,0 +1,115 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { makeIssuerKey } from '../helpers/issuer.ts'
+import type { Overrides } from '../helpers/issuer.ts'
+import { startRevocation } from '../helpers/revocation-site.ts'
+import type { Site } from '../helpers/revocation-site.ts'
+
+const CLIENT = 'orders-app'
+const EVENTS = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+const stranger = makeIssuerKey('k1')
+
+type Logout = (claims?: Overrides, header?: Overrides) => string
+
+async function start (t: Test, client: object = {}): Promise<Site & { readonly logoutToken: Logout }> {
+  const site = await startRevocation(t, { revocation: () => ({ logout: { clientId: CLIENT, ...client } }), values: { IDP_CLOCK_TOLERANCE_SECONDS: 0 } })
+  return { ...site, logoutToken: (claims = {}, header = {}) => site.issuer.token({ aud: CLIENT, jti: 'l1', events: EVENTS, sid: 's1', ...claims }, { typ: 'logout+jwt', ...header }) }
+}
+
+const form = (...tokens: string[]): URLSearchParams => new URLSearchParams(tokens.map((token): [string, string] => ['logout_token', token]))
+
+t.test('A logout token ends its session, else every login of its user', async t => {
+  const { issuer, logout, logoutToken, ask, reasons, log } = await start(t)
+  const iat = Math.floor(Date.now() / 1000)
+  const ofSession = issuer.token({ iat, sid: 's1', sub: 'user-1' })
+  const laterOfSession = issuer.token({ iat: iat + 2, exp: iat + 60, sid: 's1' })
+  const ofAnother = issuer.token({ iat: iat - 5, sid: 's2' })
+  t.equal(await ask(ofSession), 200)
+  const answer = await logout(form(logoutToken()))
+  t.strictSame([answer.status, await answer.text(), answer.headers.get('cache-control')], [200, '', 'no-store'])
+  t.strictSame([await ask(ofSession), await ask(laterOfSession), await ask(ofAnother)], [401, 401, 200])
+  t.equal((await logout(form(logoutToken({ sid: undefined, iat: iat - 1 })))).status, 200)
+  t.strictSame([await ask(ofAnother), await ask(issuer.token({ iat: iat - 5, sub: 'user-2' }))], [401, 200])
+  t.equal(await ask(issuer.token({ iat, auth_time: iat - 1 })), 401, 'the login is as old')
+  t.equal(await ask(issuer.token({ iat, auth_time: iat })), 200)
+  t.strictSame(reasons(), Array(4).fill('token_revoked'))
+  t.strictSame(log.filter(({ event }) => event === 'revocation_received').map(({ sender, type, outcome }) => [sender, type, outcome]), Array(2).fill([issuer.url, 'logout', 'applied']))
+})
+
+t.test('A logout token that is wrong in one thing is refused', async t => {
+  const { issuer, logout, logoutToken, ask } = await start(t)
+  const now = Math.floor(Date.now() / 1000)
+  const token = issuer.token({ sid: 's1', iat: now - 5 })
+  const events = 'The token has no logout event.'
+  const text = 'A sub or sid of the logout token is not a text.'
+  const expired = 'The logout token has expired.'
+  const count = 'The form does not have exactly one logout_token.'
+  const rows: ReadonlyArray<readonly [string, string | URLSearchParams]> = [
+    ['The logout token has neither sub nor sid.', form(logoutToken({ sid: undefined, sub: undefined }))],
+    ['A logout token has no nonce.', form(logoutToken({ nonce: 'n' }))],
+    ['A logout token has no nonce.', form(logoutToken({ nonce: null }))],
+    [events, form(logoutToken({ events: undefined }))],
+    [events, form(logoutToken({ events: {} }))],
+    [events, form(logoutToken({ events: [] }))],
+    [events, form(logoutToken({ events: { 'http://schemas.openid.net/event/backchannel-logout': true } }))],
+    [text, form(logoutToken({ sid: 1 }))],
+    [text, form(logoutToken({ sid: '' }))],
+    [text, form(logoutToken({ sub: ['user-1'] }))],
+    [expired, form(logoutToken({ exp: now - 1 }))],
+    [expired, form(logoutToken({ exp: 'soon' }))],
+    ['The token is meant for another audience.', form(logoutToken({ aud: 'other' }))],
+    ['The token was issued by another issuer.', form(logoutToken({ iss: 'https://other.example' }))],
+    ['The token has no iat.', form(logoutToken({ iat: undefined }))],
+    ['The token has no jti.', form(logoutToken({ jti: undefined }))],
+    ['The typ of the token is not logout+jwt.', form(logoutToken({}, { typ: 'at+jwt' }))],
+    ['The typ of the token is not logout+jwt.', form(logoutToken({}, { typ: 'secevent+jwt' }))],
+    ['The signature of the token cannot be verified with a key of its issuer.', form(issuer.token({ aud: CLIENT, jti: 'l1', events: EVENTS, sid: 's1' }, { typ: 'logout+jwt' }, stranger))],
+    ['The event cannot be understood: the time of the event is no time.', form(logoutToken({ iat: -1 }))],
+    ['The body is not a well-formed JWT.', form('x')],
+    [count, form(logoutToken(), logoutToken())],
+    [count, form()],
+    [count, `token=${logoutToken()}`]
+  ]
+  for (const [description, body] of rows) {
+    const answer = await logout(body)
+    t.strictSame([answer.status, await answer.json()], [400, { error: 'invalid_request', error_description: description }], description)
+  }
+  t.equal(await ask(token), 200)
+  t.equal((await logout(form(logoutToken()))).status, 200)
+  t.equal(await ask(token), 401)
+})
+
+t.test('A logout token may come without typ, as JWT, without exp, for several audiences', async t => {
+  const { logout, logoutToken } = await start(t)
+  const tokens = [logoutToken({}, { typ: undefined }), logoutToken({}, { typ: 'JWT' }), logoutToken({ exp: undefined }), logoutToken({ aud: ['other', CLIENT] })]
+  t.strictSame(await Promise.all(tokens.map(async token => (await logout(form(token))).status)), [200, 200, 200, 200])
+})
+
+t.test('Where access tokens have no session, a logout is that of the user, and a sid alone is refused', async t => {
+  const { issuer, logout, logoutToken, ask } = await start(t, { sessionClaim: false })
+  const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5 })
+  const answer = await logout(form(logoutToken({ sub: undefined })))
+  t.strictSame([answer.status, await answer.json()], [400, { error: 'invalid_request', error_description: 'The logout token has only a sid, and access tokens have none here.' }])
+  t.equal(await ask(token), 200)
+  t.equal((await logout(form(logoutToken()))).status, 200)
+  t.equal(await ask(token), 401)
+})
+
+t.test('The session stands in the claim that the settings name, and of several clients each has its own', async t => {
+  const { issuer, logout, ask } = await startRevocation(t, {
+    revocation: (_, { url: issuer }) => ({ logout: [{ issuer, clientId: 'a', sessionClaim: 'session' }, { issuer, clientId: 'b', sessionClaim: false }] })
+  })
+  const iat = Math.floor(Date.now() / 1000) - 5
+  const logoutToken = (aud: string): string => issuer.token({ aud, jti: 'l1', events: EVENTS, sid: 's1', sub: undefined }, { typ: 'logout+jwt' })
+  const tokens = [issuer.token({ iat, session: 's1' }), issuer.token({ iat, session: ['s0', 's1'] }), issuer.token({ iat, session: 's2' }), issuer.token({ iat })]
+  t.equal((await logout(form(logoutToken('b')))).status, 400)
+  t.equal((await logout(form(logoutToken('a')))).status, 200)
+  t.strictSame(await Promise.all(tokens.map(ask)), [401, 401, 200, 200])
+})
+
+t.test('While the keys of the provider cannot be had, the answer is 503', async t => {
+  const { issuer, logout, logoutToken } = await start(t)
+  issuer.outage = 500
+  const answer = await logout(form(logoutToken()))
+  t.strictSame([answer.status, answer.headers.get('retry-after')], [503, '1'])
+})

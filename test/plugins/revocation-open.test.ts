@@ -1,0 +1,137 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import websocket from '@fastify/websocket'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import t from 'tap'
+import type { Test } from 'tap'
+import { WebSocket } from 'ws'
+import { startApp } from '../helpers/app.ts'
+import { startIssuer } from '../helpers/issuer.ts'
+import { startRevocation } from '../helpers/revocation-site.ts'
+import type { Site } from '../helpers/revocation-site.ts'
+
+const OPERATORS = { operators: { scope: 'revoke' } }
+const SESSION = { sub_id: { format: 'opaque', id: 's1' } }
+
+const ended = ({ log }: Pick<Site, 'log'>): unknown[] => log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason)
+
+async function startWebSocket (t: Test, values: object = {}): Promise<Site> {
+  return startRevocation(t, {
+    revocation: () => OPERATORS,
+    values: { IDP_CLOCK_TOLERANCE_SECONDS: 0, ...values },
+    prepare: app => {
+      app.register(websocket)
+      app.register(async scope => {
+        scope.get('/socket', { websocket: true, onRequest: app.authenticate() }, socket => { socket.send('hello') })
+      })
+    }
+  })
+}
+
+async function openWebSocket (t: Test, { url }: Site, token: string): Promise<WebSocket> {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/socket`, { headers: { authorization: `Bearer ${token}` } })
+  t.teardown(() => socket.terminate())
+  await once(socket, 'message')
+  return socket
+}
+
+t.test('A WebSocket is closed with 1008 when its token is revoked, and another one stays open', async t => {
+  const site = await startWebSocket(t)
+  const [socket, other] = [await openWebSocket(t, site, site.issuer.token({ sid: 's1' })), await openWebSocket(t, site, site.issuer.token({ sid: 's2' }))]
+  t.equal((await site.operate(SESSION)).status, 204)
+  const [code] = await once(socket, 'close')
+  t.equal(code, 1008)
+  t.equal(other.readyState, WebSocket.OPEN)
+  t.strictSame(ended(site), ['token_revoked'])
+})
+
+t.test('A stream of events is cut off when its token is revoked, wherever its guard is asked, and another one goes on', async t => {
+  const site = await startRevocation(t, {
+    revocation: () => OPERATORS,
+    prepare: app => {
+      const stream = (_request: unknown, reply: FastifyReply): FastifyReply => {
+        reply.hijack()
+        reply.raw.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
+        return reply
+      }
+      app.get('/by-hook', { onRequest: app.authenticate() }, stream)
+      app.get('/by-handler', async (request, reply) => {
+        await request.authenticate()
+        return stream(request, reply)
+      })
+    }
+  })
+  const open = async (path: string, sid: string) => {
+    const { body } = await fetch(`${site.url}${path}`, { headers: { authorization: `Bearer ${site.issuer.token({ sid })}` } })
+    const reader = body!.getReader()
+    await reader.read()
+    return reader
+  }
+  const [byHook, byHandler, other] = [await open('/by-hook', 's1'), await open('/by-handler', 's1'), await open('/by-handler', 's2')]
+  t.equal((await site.operate(SESSION)).status, 204)
+  await Promise.all([byHook, byHandler].map(reader => t.rejects(reader.read(), { name: 'TypeError' })))
+  t.strictSame([ended(site), site.app.openAnswers.state()], [['token_revoked', 'token_revoked'], { open: 1, ended: 2 }])
+  await other.cancel()
+})
+
+t.test('What passes a gate without a token ends with none', async t => {
+  const { app } = await startRevocation(t, { revocation: () => OPERATORS })
+  app.endWithToken({ auth: null } as unknown as FastifyRequest)
+  await delay(600)
+  t.strictSame(app.openAnswers.state(), { open: 0, ended: 0 })
+})
+
+t.test('A WebSocket is closed with 1008 when its token has expired', async t => {
+  const site = await startWebSocket(t)
+  const now = Math.floor(Date.now() / 1000)
+  const socket = await openWebSocket(t, site, site.issuer.token({ exp: now + 4 }))
+  const [code] = await once(socket, 'close')
+  t.equal(code, 1008)
+  t.ok(Date.now() / 1000 >= now + 4, 'not before its time')
+  t.strictSame(ended(site), ['token_expired'])
+})
+
+t.test('A finished answer is not touched, whatever its headers ask for, nor is its connection', async t => {
+  const site = await startRevocation(t, { revocation: () => OPERATORS })
+  const { hostname, port } = new URL(site.url)
+  const socket = connect(Number(port), hostname)
+  t.teardown(() => socket.destroy())
+  let text = ''
+  socket.setEncoding('latin1').on('data', chunk => { text += chunk })
+  socket.write(`GET /api/private HTTP/1.1\r\nhost: ${hostname}\r\nconnection: keep-alive, upgrade\r\nupgrade: other\r\nauthorization: Bearer ${site.issuer.token({ sid: 's1' })}\r\n\r\n`)
+  await once(socket, 'data')
+  t.equal(text.slice(0, 15), 'HTTP/1.1 200 OK')
+  // It is looked at four times a second.
+  await delay(400)
+  const length = text.length
+  t.equal((await site.operate(SESSION)).status, 204)
+  await delay(1200)
+  t.strictSame([text.length, socket.closed, ended(site), site.app.openAnswers!.state()], [length, false, [], { open: 0, ended: 0 }])
+})
+
+t.test('A signal aborts when the token has expired, without the section too, and nothing else ends', async t => {
+  const issuer = await startIssuer(t)
+  let reason: unknown
+  const { url } = await startApp(t, issuer, { IDP_CLOCK_TOLERANCE_SECONDS: 0 }, app => {
+    app.get('/wait', { onRequest: app.authenticate() }, async request => {
+      const { signal } = request.auth!
+      if (!signal.aborted) await once(signal, 'abort')
+      reason = signal.reason
+      return { name: (reason as Error).name, code: (reason as { code?: string }).code, message: (reason as Error).message }
+    })
+  })
+  const exp = Math.floor(Date.now() / 1000) + 4
+  const answer = await fetch(`${url}/wait`, { headers: { authorization: `Bearer ${issuer.token({ exp })}` } })
+  t.strictSame([answer.status, await answer.json()], [200, { name: 'TokenEndedError', code: 'token_expired', message: 'The access token has expired.' }])
+  t.ok(Date.now() / 1000 >= exp, 'not before its time')
+})
+
+t.test('A token that is valid for longer than cutoffs are kept is refused', async t => {
+  const site = await startRevocation(t, { revocation: () => ({ ...OPERATORS, retentionSeconds: 600 }) })
+  const { issuer, ask } = site
+  const now = Math.floor(Date.now() / 1000)
+  t.strictSame([await ask(issuer.token({ iat: now, exp: now + 600 })), await ask(issuer.token({ iat: now, exp: now + 601 }))], [200, 401])
+  t.strictSame([await ask(issuer.token({ iat: undefined, exp: now + 590 })), await ask(issuer.token({ iat: undefined, exp: now + 700 }))], [200, 401])
+  t.strictSame(site.reasons(), ['token_too_long', 'token_too_long'])
+})

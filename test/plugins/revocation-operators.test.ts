@@ -1,0 +1,119 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { createDpopClient } from '../helpers/dpop-client.ts'
+import { NoRoomError } from '../../lib/revocation/revocations.ts'
+import { startRevocation } from '../helpers/revocation-site.ts'
+import type { Site } from '../helpers/revocation-site.ts'
+
+const start = (t: Test): Promise<Site> => startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke' } }) })
+
+t.test('Only who has the scope may revoke', async t => {
+  const { issuer, operate, reasons } = await start(t)
+  const body = { sub_id: { format: 'opaque', id: 's1' } }
+  t.strictSame([
+    (await operate(body, {})).status,
+    (await operate(body, { authorization: `Bearer ${issuer.token({ scope: 'other' })}` })).status,
+    (await operate(body, { authorization: `Bearer ${issuer.token({ scope: 'other revoke' })}` })).status
+  ], [401, 403, 204])
+  t.strictSame(reasons(), ['credentials_missing', 'scope_missing'])
+})
+
+t.test('An operator takes back what a subject of each format names, nothing else, and gives it back', async t => {
+  const { issuer, operate, ask, log } = await start(t)
+  const iss = issuer.url
+  const iat = Math.floor(Date.now() / 1000) - 5
+  const own = { iat, sub: 'user-9', sid: 's9', jti: 'j9', client_id: 'c9', email: 'Ann@a.example' }
+  const rows = [
+    [{ format: 'iss_sub', iss, sub: 'user-9' }, { sub: 'user-8' }],
+    [{ subject_type: 'iss-sub', iss: iss.slice(0, -1), sub: 'user-9' }, { sub: 'user-8' }],
+    [{ format: 'email', email: 'ann@A.example' }, { email: 'bob@a.example' }],
+    [{ format: 'opaque', id: 's9' }, { sid: 's8' }],
+    [{ format: 'jwt_id', iss, jti: 'j9' }, { jti: 'j8' }],
+    [{ format: 'client', iss, client_id: 'c9' }, { client_id: 'c8' }],
+    [{ session: { format: 'opaque', id: 's9' } }, { sid: 's8' }],
+    [{ user: { format: 'iss_sub', iss, sub: 'user-9' }, session: { format: 'opaque', id: 's9' } }, { sid: 's8' }],
+    [{ format: 'aliases', identifiers: [{ format: 'email', email: 'ann@a.example' }, { format: 'iss_sub', iss, sub: 'nobody' }] }, { email: undefined }]
+  ] as const
+  for (const [subject, other] of rows) {
+    const [token, twin] = [issuer.token(own), issuer.token({ ...own, ...other })]
+    t.equal(await ask(token), 200)
+    const answer = await operate({ sub_id: subject })
+    t.strictSame([answer.status, await answer.text(), await ask(token), await ask(twin)], [204, '', 401, 200], JSON.stringify(subject))
+    t.equal((await operate({ subject, undo: true })).status, 204)
+    t.equal(await ask(token), 200)
+  }
+  t.strictSame(new Set(log.filter(({ event }) => event === 'revocation_received').map(({ sender, type, outcome }) => `${sender} ${type} ${outcome}`)), new Set(['operator operator applied']))
+})
+
+t.test('An operator takes back everything of an issuer up to now, and of a client by azp', async t => {
+  const { issuer, operate, ask } = await start(t)
+  const iat = Math.floor(Date.now() / 1000)
+  const token = issuer.token({ iat: iat - 5, azp: 'c1' })
+  t.equal((await operate({ sub_id: { format: 'client', iss: issuer.url, client_id: 'c1' } })).status, 204)
+  t.strictSame([await ask(token), await ask(issuer.token({ iat: iat - 5, azp: 'c2' }))], [401, 200])
+  t.equal((await operate({ sub_id: { format: 'issuer', iss: 'https://other.example' } })).status, 204)
+  t.equal(await ask(issuer.token({ iat: iat - 5 })), 200)
+  t.equal((await operate({ sub_id: { format: 'issuer', iss: issuer.url } })).status, 204)
+  t.strictSame([await ask(issuer.token({ iat: iat - 5 })), await ask(issuer.token({ iat: iat + 60, exp: iat + 600 }))], [401, 200])
+})
+
+t.test('An operator takes back the tokens of a key, known ones too, before the proof is recorded', async t => {
+  const { issuer, operate, url, reasons } = await start(t)
+  const [client, other] = [await createDpopClient(), await createDpopClient()]
+  const now = Math.floor(Date.now() / 1000)
+  const tokenFor = (jkt: string): string => issuer.token({ iat: now - 5, exp: now + 600, cnf: { jkt } })
+  const ask = async ({ jkt, proof }: typeof client, given?: string): Promise<number> => {
+    const token = tokenFor(jkt)
+    return (await fetch(`${url}/api/private`, { headers: { authorization: `DPoP ${token}`, dpop: given ?? proof({ token, url: `${url}/api/private` }) } })).status
+  }
+  t.equal(await ask(client), 200)
+  t.equal((await operate({ sub_id: { format: 'jkt', jkt: client.jkt } })).status, 204)
+  const token = tokenFor(client.jkt)
+  const proof = client.proof({ token, url: `${url}/api/private` })
+  t.strictSame([await ask(client, proof), await ask(other)], [401, 200])
+  t.equal((await operate({ sub_id: { format: 'jkt', jkt: client.jkt }, undo: true })).status, 204)
+  t.strictSame([await ask(client, proof), await ask(client, proof)], [200, 401])
+  t.strictSame(reasons(), ['token_revoked', 'proof_replayed'])
+})
+
+t.test('A subject that no token has is 204 too', async t => {
+  const { operate, app } = await start(t)
+  const subjects = [{ format: 'iss_sub', iss: 'https://nobody.example', sub: 'nobody' }, { format: 'phone_number', phone_number: '+1' }, { format: 'complex', tenant: { format: 'opaque', id: 't' } }, { format: 'complex' }]
+  for (const subject of subjects) t.equal((await operate({ subject })).status, 204, subject.format)
+  t.strictSame(Object.fromEntries(app.guardParts.revocation!.counts), { 'operator applied': 1, 'operator unmapped': 3 })
+})
+
+t.test('A body that cannot be understood is refused', async t => {
+  const { operate } = await start(t)
+  const rows: ReadonlyArray<readonly [unknown, string]> = [
+    [[], 'the body is not an object'],
+    [{}, 'the body has no sub_id'],
+    [{ sub_id: 'user-1' }, 'the body has no sub_id'],
+    [{ sub_id: { format: 'opaque', id: 's' }, undo: 'yes' }, 'undo is neither true nor false'],
+    [{ sub_id: {} }, 'the subject has no format'],
+    [{ sub_id: { format: 'opaque' } }, 'the subject has no id'],
+    [{ sub_id: { format: 'client', iss: 'https://a.example' } }, 'the subject has no client_id'],
+    [{ sub_id: { format: 'jkt', jkt: 1 } }, 'the subject has no jkt'],
+    [{ sub_id: { format: 'issuer', iss: '' } }, 'the subject has no iss']
+  ]
+  for (const [body, fault] of rows) {
+    const answer = await operate(body)
+    t.strictSame([answer.status, answer.headers.get('content-language'), await answer.json()], [400, 'en', { error: 'invalid_request', error_description: `The request cannot be understood: ${fault}.` }], fault)
+  }
+  t.equal((await operate('{')).status, 400)
+})
+
+t.test('What cannot be stored is 503, and a fault of ours is 500', async t => {
+  const { operate, app, log } = await start(t)
+  const { revocations } = app.guardParts.revocation!
+  const { append } = revocations
+  const body = { sub_id: { format: 'opaque', id: 's' } }
+  revocations.append = async () => { throw new NoRoomError('there is no room for another cutoff') }
+  const full = await operate(body)
+  t.strictSame([full.status, full.headers.get('retry-after')], [503, '1'])
+  revocations.append = async () => { throw new Error('a fault') }
+  t.equal((await operate(body)).status, 500)
+  revocations.append = append
+  t.equal((await operate(body)).status, 204)
+  t.strictSame(log.filter(({ event }) => event === 'revocation_refused').map(({ reason }) => reason), ['there is no room for another cutoff'])
+})

@@ -1,0 +1,35 @@
+import t from 'tap'
+import { startRevocation as start } from '../helpers/revocation-site.ts'
+
+t.test('A token of a revoked user is refused from the moment of the answer on, and a newer one passes', async t => {
+  const { issuer, transmitter, ask, push, reasons } = await start(t)
+  const now = Math.floor(Date.now() / 1000)
+  const old = issuer.token({ iat: now - 5, sub: 'user-1' })
+  t.equal(await ask(old), 200)
+  const answer = await push(transmitter.set({ event: { event_timestamp: now }, claims: { sub_id: { format: 'iss_sub', iss: transmitter.url, sub: 'user-1' } } }))
+  t.equal(answer.status, 202)
+  t.equal(await answer.text(), '')
+  t.equal(await ask(old), 401)
+  t.strictSame(reasons(), ['token_revoked'])
+  t.equal(await ask(issuer.token({ iat: now + 1, sub: 'user-1' })), 200)
+  t.equal(await ask(issuer.token({ iat: now - 5, sub: 'user-2' })), 200)
+})
+
+t.test('An answer that still streams ends when its token is revoked', async t => {
+  const { issuer, transmitter, push, url, log } = await start(t, {
+    prepare: app => app.get('/stream', { onRequest: app.authenticate() }, (request, reply) => {
+      reply.hijack()
+      reply.raw.writeHead(200, { 'content-type': 'text/event-stream' })
+      const timer = setInterval(() => reply.raw.write('data: x\n\n'), 50)
+      request.auth!.signal.addEventListener('abort', () => clearInterval(timer))
+    })
+  })
+  const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5, sid: 's1' })
+  const answer = await fetch(`${url}/stream`, { headers: { authorization: `Bearer ${token}` } })
+  const reader = answer.body!.getReader()
+  await reader.read()
+  const pushed = await push(transmitter.set({ claims: { sub_id: { format: 'complex', session: { format: 'opaque', id: 's1' } } } }))
+  t.equal(pushed.status, 202)
+  await t.rejects(async () => { while (!(await reader.read()).done); }, 'the stream is cut off')
+  t.strictSame(log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason), ['token_revoked'])
+})

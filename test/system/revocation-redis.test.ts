@@ -1,0 +1,85 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { openRedisClient } from '../../lib/replay/redis/redis-link.ts'
+import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
+import { createCutoffs } from '../../lib/revocation/cutoffs.ts'
+import { keyOf } from '../../lib/revocation/entry.ts'
+import type { RevocationEntry } from '../../lib/revocation/entry.ts'
+import { createRedisLog } from '../../lib/revocation/redis-log.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
+import { skipRedis, startRedis } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
+
+const now = (): number => Date.now() / 1000
+const keyOfUser = (sub: string): string => keyOf(['sub', 'https://issuer.example/', sub])
+const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): RevocationEntry => ({ key: keyOfUser(sub), effect, at: now(), recordedAt: now(), event: 'session-revoked', source: 'https://transmitter.example' })
+
+/** A process with its view of the log. */
+function startInstance (t: Test, port: number) {
+  const cutoffs = createCutoffs({ max: 1000, retentionSeconds: 3600, now })
+  const changes: Array<string | null> = []
+  const target = parseReplayUrl(`redis://127.0.0.1:${port}`)
+  const log = createRedisLog({
+    open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs),
+    surroundings: processSurroundings,
+    retentionSeconds: 3600,
+    onEntry: cutoffs.apply,
+    standing: cutoffs.entries,
+    onChange: change => { changes.push(change) }
+  })
+  t.teardown(() => log.close())
+  return {
+    ...log,
+    changes,
+    isRevoked: (sub: string) => cutoffs.revocationOf({ keys: [keyOfUser(sub)], issuedAt: now() - 10, loginAt: undefined }) !== undefined,
+    loaded: () => until('it is loaded', () => log.state().isLoaded)
+  }
+}
+
+t.test('A Redis that is killed after an append and comes back empty gets all back, from those who have read it', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const [one, two] = [startInstance(t, server.port), startInstance(t, server.port)]
+  await Promise.all([one.loaded(), two.loaded()])
+  await one.append([entry('u1'), entry('u2', 'block'), entry('u3')])
+  await one.append([entry('u3', 'undo')])
+  // The other may or may not have read it by then.
+  await server.kill()
+  t.equal(one.isRevoked('u1'), true)
+  await t.rejects(one.append([entry('u4')]), { name: 'RevocationLogError' })
+  await server.start()
+  await until('the other has all', () => two.isRevoked('u1') && two.isRevoked('u2'))
+  const late = startInstance(t, server.port)
+  await late.loaded()
+  await until('a new one has all', () => late.isRevoked('u1') && late.isRevoked('u2'))
+  t.strictSame([late.isRevoked('u3'), late.isRevoked('u4')], [false, false])
+  t.equal(one.changes.includes('unreachable'), true)
+  await until('the first has found the server again', () => one.state().fault === undefined)
+})
+
+t.test('An instance that starts later reads blocks from the hash, enabled ones and undone ones not', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  await one.append([entry('u1', 'block'), entry('u2', 'block'), entry('u3', 'block')])
+  await one.append([{ ...entry('u2', 'enable'), at: now() + 1 }, entry('u3', 'undo')])
+  // As if all had been trimmed.
+  await server.command('XTRIM', '{holdfast:revocation}:log', 'MAXLEN', '0')
+  const late = startInstance(t, server.port)
+  await late.loaded()
+  t.strictSame(['u1', 'u2', 'u3'].map(late.isRevoked), [true, false, false])
+})
+
+t.test('A Redis that is emptied while it runs gets all back', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  await one.append([entry('u1')])
+  await server.command('FLUSHALL')
+  await delay(1000)
+  const late = startInstance(t, server.port)
+  await late.loaded()
+  t.equal(late.isRevoked('u1'), true)
+  t.equal(await one.lead('task', 10), true)
+  t.equal(await late.lead('task', 10), false)
+})

@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { root } from '../helpers/documents.ts'
+
+const SECONDS = 15
+
+/** Runs one file of tests by tap, with our settings of it, in a project of its own. */
+function runTests (text: string): Promise<{ code: number | null, output: string }> {
+  const project = mkdtempSync(join(tmpdir(), 'time-limit-'))
+  t.teardown(() => rmSync(project, { recursive: true, force: true }))
+  for (const name of ['.taprc', 'package.json', 'cli/strip-types.js', 'test/uncounted-children.js', 'test/time-limit.js']) cpSync(join(root, name), join(project, name))
+  symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'))
+  mkdirSync(join(project, 'test/plugins'))
+  writeFileSync(join(project, 'test/plugins/hanging.test.ts'), `import t from 'tap'\n${text}`)
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^_?TAP/.test(name) && name !== 'NODE_OPTIONS'))
+  return new Promise(resolve => {
+    const child = execFile(process.execPath, ['node_modules/@tapjs/run/dist/esm/index.js', '--disable-coverage', '--reporter=tap', `--timeout=${SECONDS}`, 'test/plugins/hanging.test.ts'], { cwd: project, env }, (_error, stdout, stderr) => {
+      resolve({ code: child.exitCode, output: stdout + stderr })
+    })
+  })
+}
+
+const QUICK = "t.test('A quick one', async t => { t.pass() })\n"
+const rows: ReadonlyArray<{ title: string, test: string }> = [
+  { title: 'waits', test: 'async t => { for (;;) await new Promise(resolve => setTimeout(resolve, 5)) }' },
+  { title: 'blocks its process', test: 'async t => { for (;;); }' }
+]
+
+for (const { title, test } of rows) {
+  t.test(`A test that ${title} without end is named, and its process ended`, async t => {
+    const { code, output } = await runTests(`${QUICK}t.test('The one that hangs', ${test})\n${QUICK}`)
+    t.equal(code, 1)
+    t.strictSame(output.match(/^Not ended within .*$/mg), [`Not ended within ${SECONDS * 0.8} s: The one that hangs`])
+    t.match(output, /^ +ok 1 - A quick one/m, 'the twin')
+  })
+}
+
+t.test('The limit is that of one test, not of all together', async t => {
+  const slow = `t.test('A slow one', async t => { await new Promise(resolve => setTimeout(resolve, ${SECONDS * 600})) })\n`
+  const { code, output } = await runTests(slow.repeat(2))
+  t.equal(code, 0, output)
+})
