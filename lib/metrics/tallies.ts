@@ -21,13 +21,12 @@ export function createGuardTally () {
   const ofIssuers = new Map<string, Map<RefusalReason, number>>()
   const messages = new Map<string, Sample & { value: number }>()
 
-  /** Every text comes from the settings. */
+  /** Every text comes from the settings. JSON leaves out the labels that are undefined. */
   function count (labels: Readonly<Record<string, string | undefined>>): void {
-    const given = Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== undefined)) as Record<string, string>
-    const key = JSON.stringify(given)
+    const key = JSON.stringify(labels)
     const sample = messages.get(key)
     if (sample) sample.value++
-    else messages.set(key, { labels: given, value: 1 })
+    else messages.set(key, { labels: JSON.parse(key), value: 1 })
   }
 
   return {
