@@ -26,17 +26,19 @@ export interface McpHeaders {
   readonly name: string | undefined
 }
 
-/**
- * Some programs take Mcp_Name for Mcp-Name, so any sign counts as the `-`.
- * @param rawHeaders names and values in turn
- */
+/** Some programs take Mcp_Name for Mcp-Name, so any sign counts as the `-`. */
+const READ_HEADER = /^(?:content[^a-z0-9](?:type|encoding)|mcp[^a-z0-9](?:method|name))$/i
+
+/** @param rawHeaders names and values in turn */
 export function readMcpHeaders (rawHeaders: readonly string[]): McpHeaders {
-  const names = rawHeaders.filter((_, i) => i % 2 === 0).map(name => name.toLowerCase().replace(/[^a-z0-9]/g, '-'))
-  const valueOf = (wanted: string): string | undefined => {
-    const values = names.flatMap((name, i) => name === wanted ? [rawHeaders[2 * i + 1]!] : [])
-    return values.length === 0 ? undefined : values.join(', ')
+  const values = new Map<string, string>()
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (!READ_HEADER.test(rawHeaders[i]!)) continue
+    const name = rawHeaders[i]!.toLowerCase().replace(/[^a-z0-9]/, '-')
+    const earlier = values.get(name)
+    values.set(name, earlier === undefined ? rawHeaders[i + 1]! : `${earlier}, ${rawHeaders[i + 1]}`)
   }
-  return { contentType: valueOf('content-type'), contentEncoding: valueOf('content-encoding'), method: valueOf('mcp-method'), name: valueOf('mcp-name') }
+  return { contentType: values.get('content-type'), contentEncoding: values.get('content-encoding'), method: values.get('mcp-method'), name: values.get('mcp-name') }
 }
 
 const MESSAGE_MEMBERS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error']
