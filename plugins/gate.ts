@@ -9,7 +9,6 @@ import { scopesOf } from '../lib/requirement/route-guard.ts'
 import { createExecutor } from '../lib/gate/executor.ts'
 import type { GatedRequest, JudgeDone, ReadBody } from '../lib/gate/executor.ts'
 import { BodyError, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
-import { nameMatches } from '../lib/gate/mcp-rules.ts'
 import type { McpMatch } from '../lib/gate/mcp-rules.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
@@ -55,8 +54,8 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     gated: GatedRequest | null
-    /** The rules for its messages of the Model Context Protocol, by the methods and tools that they name. */
-    mcpRule: string | null
+    /** The rules for its messages of the Model Context Protocol, one for each. */
+    mcpMatches: ReadonlyArray<McpMatch<GateRule>> | null
   }
 }
 
@@ -64,19 +63,17 @@ declare module 'fastify' {
 export default fp(async (app: FastifyInstance) => {
   const settings = app.settings.gate
   app.decorateRequest('gated', null)
-  app.decorateRequest('mcpRule', null)
+  app.decorateRequest('mcpMatches', null)
   if (!settings) {
     app.decorate('gate', undefined)
     return
   }
   for (const { requirement } of settings.rules) for (const scope of requirement ? scopesOf(requirement) : []) app.guardedScopes.add(scope)
-  const matched = new WeakMap<FastifyRequest, ReadonlyArray<McpMatch<GateRule>>>()
   const executor = createExecutor<FastifyRequest>({
     rules: settings.rules,
     admissionOf: audience => app.admissionOf(({ gated }) => gated!.received, audience),
     onMatched (request, matches) {
-      request.mcpRule = nameMatches(matches)
-      matched.set(request, matches)
+      request.mcpMatches = matches
     }
   })
   const { timeoutSeconds, bodyLimit = MAX_MESSAGE_BYTES } = settings
@@ -98,7 +95,7 @@ export default fp(async (app: FastifyInstance) => {
     enter: executor.enter,
     judge (request, readBody, done) {
       executor.judge(request, request.gated!, readBody, (error, body) => {
-        if (request.gated!.place.messages) app.guardParts.tally?.judged(request.gated!.place.rules[0].path, matched.get(request), error === undefined)
+        if (request.gated!.place.messages) app.guardParts.tally?.judged(request.gated!.place.rules[0].path, request.mcpMatches ?? undefined, error === undefined)
         done(error, body)
       })
     },

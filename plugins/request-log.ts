@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { nameMatches } from '../lib/gate/mcp-rules.ts'
 
 /** Writes one line for each answered request. It names the route, not the target: a query may hold secrets. */
 export default fp(async (app: FastifyInstance) => {
@@ -11,7 +12,7 @@ export default fp(async (app: FastifyInstance) => {
       route: request.routeOptions.url,
       status: reply.statusCode,
       scheme: request.auth?.scheme,
-      mcp: request.mcpRule ?? undefined,
+      mcp: request.mcpMatches ? nameMatches(request.mcpMatches) : undefined,
       ms: Math.round(reply.elapsedTime * 100) / 100
     }, 'request answered')
     done()
