@@ -6,7 +6,8 @@ import type { Surroundings } from '../surroundings.ts'
 export const MAX_MESSAGE_BYTES = 1024 * 1024
 /** Of all bodies that are held at once. */
 export const MAX_HELD_BYTES = 64 * 1024 * 1024
-const FIRST_BYTES = 4096
+/** Most messages are shorter. Less than half of the pool of Node, so that it needs no memory of its own. */
+const FIRST_BYTES = 2048
 
 const FAULTS = {
   408: 'The body of the request is too slow.',
