@@ -115,9 +115,10 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     })
   }
 
-  async function identify (request: Request, requirement: Requirement): Promise<void> {
-    const { error } = await checkOnce(request)
-    if (error) throw refuse(request, error, requirement)
+  function identify (request: Request, requirement: Requirement): Promise<void> {
+    return new Promise((resolve, reject) => {
+      check(request, (error, identity) => identity ? resolve() : reject(refuse(request, error!, requirement)))
+    })
   }
 
   async function judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void> {
