@@ -69,7 +69,7 @@ function readCredentials (e: Examination): void {
   try {
     e.credentials = parseCredentials(e.message, e.options.settings.dpopMode)
   } catch (error) {
-    if (!requirements?.length || !isOptional({ requirements }) || !isGuest(error, e.message.received)) throw error
+    if (!requirements?.length || !isOptional({ requirements }) || !isGuest(error, e.message)) throw error
     e.isGuest = true
   }
 }

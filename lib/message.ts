@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Refusal } from './refusal.ts'
-import type { RequestUrl } from './url/client-url.ts'
 
 /** A request of node:http: the members that are read. */
 export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders'> & {
@@ -15,8 +14,6 @@ export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'
   }
   /** The original target, if the app rewrites targets: Fastify keeps it there. */
   readonly originalUrl?: string | undefined
-  /** The URL that the client used, if it is known already. Nothing that arrives can set it. */
-  readonly clientUrl?: RequestUrl | undefined
 }
 
 /** A request that did not arrive: a test made it up, as `injectWS` of @fastify/websocket does. It has no raw lines, and often no socket. */

@@ -4,6 +4,7 @@ import type { FastifyJWT } from '@fastify/jwt'
 import fp from 'fastify-plugin'
 import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
 import type { Admission } from '../lib/guard/admission.ts'
+import type { GuardedRequest } from '../lib/guard/guard.ts'
 import type { RequestAuth } from '../lib/guard/request-auth.ts'
 import { createGuardParts } from '../lib/assembly/create-guard.ts'
 import type { GuardEvent, GuardParts } from '../lib/assembly/create-guard.ts'
@@ -12,7 +13,6 @@ import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/require
 import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/requirement/requirement.ts'
 import { kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
-import type { ReceivedRequest } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { schemeOf } from '../lib/scheme.ts'
 import { kStandIns } from '../lib/test-doubles.ts'
@@ -58,11 +58,11 @@ declare module 'fastify' {
     requireScope (...scopes: RequiredScopes): GuardHook
     /**
      * Makes a guard for the rules of a gate.
-     * @param received the request that is looked at, such as the one that a proxy asks about
+     * @param guarded the request that is looked at, such as the one that a proxy asks about
      * @param audience takes the place of the configured one
      * @internal
      */
-    admissionOf (received: (request: FastifyRequest) => ReceivedRequest, audience: string | undefined): Admission<FastifyRequest>
+    admissionOf (guarded: (request: FastifyRequest) => GuardedRequest, audience: string | undefined): Admission<FastifyRequest>
     /** The parts behind the guard, for health and metrics. @internal */
     guardParts: GuardParts
   }
@@ -134,7 +134,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken(request))
   const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, refuse, onAdmitted })
   app.decorate('guardParts', parts)
-  app.decorate('admissionOf', (received, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, signals, refuse, received }))
+  app.decorate('admissionOf', (guarded, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, signals, refuse, guarded }))
 
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)

@@ -35,7 +35,7 @@ const QUESTION = 'x-holdfast-question'
 
 /**
  * Envoy's external authorization over gRPC, on a port of its own. Each question is put to `/verify/forwarded` inside the process, so that
- * both forms have one answer.
+ * both forms have one answer, and each hook holds for both: overload, log, metrics, nonces, and those of an app's own plugins.
  */
 export default fp(async (app: FastifyInstance) => {
   const settings = app.gate?.settings

@@ -100,10 +100,10 @@ export default fp(async (app: FastifyInstance) => {
   }
 
   function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
-    const { received: { method }, target, url } = request.gated!
+    const { method, target, url } = request.gated!
     const addresses = [...request.ips ?? [request.ip]].reverse().filter(address => address !== undefined)
     const headers = headersForUpstream(request.raw, { origin: { url, addresses }, identity: gate!.identify(request, origin), passCredentials })
-    return { method: method!, target, headers }
+    return { method, target, headers }
   }
 
   function failed (error: Error & { statusCode: number }): never {

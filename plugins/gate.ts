@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { scopesOf } from '../lib/requirement/route-guard.ts'
 import { createExecutor } from '../lib/gate/executor.ts'
-import type { GatedRequest, JudgeDone, ReadBody } from '../lib/gate/executor.ts'
+import type { Executor, GatedRequest, JudgeDone, ReadBody } from '../lib/gate/executor.ts'
 import { BodyError, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
 import type { McpMatch } from '../lib/gate/mcp-rules.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
@@ -18,19 +18,13 @@ import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-he
 import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
 import { dropRest } from '../lib/upstream/upgrade.ts'
 import type { UpgradedConnection } from '../lib/upstream/upgrade.ts'
-import type { ReceivedRequest } from '../lib/message.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
-import type { RequestUrl } from '../lib/url/request-url.ts'
 import { answerOf, inTurn, LINGER_MS } from '../server/queued-response.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 export interface Gate {
   readonly settings: GateSettings
-  /**
-   * Finds the rule for a request. Undefined if there is none.
-   * @throws Refusal target_path if the path can be read in two ways
-   */
-  enter (received: ReceivedRequest, target: string, url: RequestUrl): GatedRequest | undefined
+  enter: Executor<FastifyRequest>['enter']
   /** Lets a request pass that meets its rules. `done` is called once. */
   judge (request: FastifyRequest, readBody: ReadBody, done: JudgeDone): void
   /** Most bytes of a body that is judged. */
@@ -71,7 +65,7 @@ export default fp(async (app: FastifyInstance) => {
   for (const { requirement } of settings.rules) for (const scope of requirement ? scopesOf(requirement) : []) app.guardedScopes.add(scope)
   const executor = createExecutor<FastifyRequest>({
     rules: settings.rules,
-    admissionOf: audience => app.admissionOf(({ gated }) => gated!.received, audience),
+    admissionOf: audience => app.admissionOf(({ gated }) => gated!, audience),
     onMatched (request, matches) {
       request.mcpMatches = matches
     }
@@ -116,10 +110,10 @@ export default fp(async (app: FastifyInstance) => {
       const caller = claims && auth ? { claims, scopes: auth.scopes, issuer: auth.issuer } : undefined
       const headers = identityHeaders(caller)
       if (!signer) return headers
-      const { received: { method }, target, url } = request.gated!
+      const { method, target, url } = request.gated!
       const issuer = app.settings.PUBLIC_URL ?? url.href.slice(0, -url.ownPath.length)
       const path = target.split('?', 1)[0]!
-      return { ...headers, [STATEMENT_HEADER]: caller ? signer.sign(caller, { issuer, audience: audience!, method: method!, path }) : '' }
+      return { ...headers, [STATEMENT_HEADER]: caller ? signer.sign(caller, { issuer, audience: audience!, method, path }) : '' }
     }
   } satisfies Gate)
 }, { name: 'gate', dependencies: ['auth', 'route-guard'] })

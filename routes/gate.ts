@@ -4,7 +4,6 @@ import { ownPathsOf } from '../lib/gate/gate-settings.ts'
 import { GateError } from '../lib/gate/executor.ts'
 import { originForm } from '../lib/gate/path.ts'
 import { readMessage } from '../lib/message.ts'
-import type { ReceivedRequest } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 
 /** Every path that is not the service's own: the rules of the gate decide, and what passes goes to the upstream. */
@@ -30,12 +29,12 @@ const routes: FastifyPluginAsync = async (app) => {
   })
 
   function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
-    const received: ReceivedRequest = request.raw
     try {
-      const url = app.guardParts.resolveUrl(readMessage(received))
+      const message = readMessage(request.raw)
+      const url = app.guardParts.resolveUrl(message)
       if (ownPaths.some(path => url.ownPath === path || url.ownPath.startsWith(`${path}/`))) return reply.callNotFound() as unknown as void
       // The proof is compared with the URL that the rule was chosen by.
-      request.gated = gate!.enter(Object.assign(request.raw, { clientUrl: url }), originForm(request.raw.url!), url) ?? null
+      request.gated = gate!.enter({ message, method: message.method, target: originForm(request.raw.url!), url }) ?? null
     } catch (error) {
       return done(refused(request, error as Error))
     }

@@ -49,14 +49,13 @@ const routes: FastifyPluginAsync = async (app) => {
     try {
       // What another peer says about a request of a client proves nothing.
       if (!isTrusted(raw.socket.remoteAddress)) throw new QuestionError('Only trusted proxies may ask.')
-      const { headers, rawHeaders, socket } = raw
       // A path of the endpoint that is written in another way would hide where the original begins.
       const rest = raw.url!.startsWith(`${ENVOY}/`) ? raw.url!.slice(ENVOY.length) : ''
       if (request.routeOptions.url === NGINX) verifyNoOwnClaim(raw, forwardedClaims)
-      const { method, target, url } = readOriginal(family, readMessage(raw), rest)
-      if (publicUrl) verifyPublicOrigin(url, publicUrl)
-      const received = { headers, rawHeaders, socket, method, url: target, clientUrl: url }
-      request.gated = gate!.enter(received, target, url) ?? null
+      const message = readMessage(raw)
+      const original = readOriginal(family, message, rest)
+      if (publicUrl) verifyPublicOrigin(original.url, publicUrl)
+      request.gated = gate!.enter({ message, ...original }) ?? null
       if (!request.gated) throw new QuestionError('No rule holds for the original request.')
     } catch (error) {
       return done(refused(request, error as Error))

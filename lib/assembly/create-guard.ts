@@ -143,7 +143,7 @@ export async function createGuardParts (settings: Settings, { surroundings, look
     },
     verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,
     rateLimit: settings.rateLimit === undefined ? undefined : createRateLimit({ max: settings.rateLimit, nowMs }),
-    resolveUrl: message => message.received.clientUrl ?? resolveUrl(message),
+    resolveUrl,
     readCertificate: readCertificate ?? createCertificateReader({ source: settings.CLIENT_CERTIFICATE, isTrustedPeer: createPeerTrust(trustProxy) }),
     now
   }

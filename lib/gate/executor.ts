@@ -1,5 +1,5 @@
 import type { Admission, AdmissibleRequest } from '../guard/admission.ts'
-import type { ReceivedRequest } from '../message.ts'
+import type { GuardedRequest } from '../guard/guard.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
 import type { Requirement } from '../requirement/requirement.ts'
 import type { RequestUrl } from '../url/request-url.ts'
@@ -10,8 +10,7 @@ import type { GateRule } from './rule.ts'
 import type { PathRules } from './rules.ts'
 
 /** A request before the gate: the one that arrived, or the one that a proxy asks about. */
-export interface GatedRequest {
-  readonly received: ReceivedRequest
+export interface GatedRequest extends GuardedRequest {
   /** Path and query, as the client sent them. */
   readonly target: string
   readonly url: RequestUrl
@@ -50,7 +49,7 @@ export interface Executor<Request extends AdmissibleRequest> {
    * Finds the rules for a request. Undefined if there are none.
    * @throws Refusal target_path if the path can be read in two ways
    */
-  enter (received: ReceivedRequest, target: string, url: RequestUrl): GatedRequest | undefined
+  enter (request: Omit<GatedRequest, 'place'>): GatedRequest | undefined
   /** Lets a request pass that meets its rules. `done` is called once: with a Refusal, a GateError, or what `readBody` rejects with. */
   judge (request: Request, gated: GatedRequest, readBody: ReadBody, done: JudgeDone): void
 }
@@ -62,9 +61,9 @@ export function createExecutor<Request extends AdmissibleRequest> ({ rules, admi
   for (const { requirement, audience } of rules) if (requirement && !byAudience.has(audience)) byAudience.set(audience, admissionOf(audience))
 
   return {
-    enter (received, target, url) {
-      const place = table.choose(received.method!, url.ownPath)
-      return place && { received, target, url, place }
+    enter (request) {
+      const place = table.choose(request.method, request.url.ownPath)
+      return place && { ...request, place }
     },
     judge (request, gated, readBody, done) {
       const { rules: [rule], messages } = gated.place
@@ -78,7 +77,7 @@ export function createExecutor<Request extends AdmissibleRequest> ({ rules, admi
    * Credentials are looked at before the body, so that a stranger learns nothing of the rules. A path at which anyone may say something
    * is the exception: there the body says whether they are needed.
    */
-  async function judgeMessages (request: Request, { received, place: { rules, messages } }: GatedRequest, readBody: ReadBody): Promise<Buffer> {
+  async function judgeMessages (request: Request, { message: { received }, place: { rules, messages } }: GatedRequest, readBody: ReadBody): Promise<Buffer> {
     if (!readBody) throw new GateError(403, 'The body of the request decides, and it is not part of this question.')
     const asking = rules.find(({ requirement }) => requirement)
     const admission = asking && byAudience.get(asking.audience)!

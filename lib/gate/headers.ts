@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import type { ReceivedRequest } from '../message.ts'
-import type { RequestUrl } from '../url/client-url.ts'
+import type { RequestUrl } from '../url/request-url.ts'
 import type { IdentityHeaders } from './identity-headers.ts'
 import { isWithheldName } from './withheld.ts'
 

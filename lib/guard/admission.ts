@@ -1,8 +1,8 @@
-import { Message, receivedFrom } from '../message.ts'
-import type { ReceivedRequest } from '../message.ts'
+import type { Message, ReceivedRequest } from '../message.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { AccessTokenClaims } from '../token/access-token-claims.ts'
-import type { Guard, GuardDone, Identity } from './guard.ts'
+import { arrivedRequest } from './guard.ts'
+import type { Guard, GuardedRequest, Identity } from './guard.ts'
 import { createPrivateNote } from './private-note.ts'
 import type { Judge } from '../requirement/judge.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
@@ -25,14 +25,14 @@ export interface AdmissibleRequest {
 }
 
 /** What the guard has found out. A refusal is a result too, because a promise that rejects would have to be handled by each caller. */
-type Outcome = { readonly identity: Identity, readonly error?: undefined } | { readonly identity?: undefined, readonly error: Error }
+type Outcome = { readonly identity: Identity } | { readonly identity?: undefined, readonly error: Error, readonly message: Message }
 
 export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly guard: Guard
   readonly judge: Judge
   readonly signals: TokenSignals
   /** The request that the guard looks at, if it is not the one that arrived: a proxy asks about the request of its client. */
-  readonly received?: (request: Request) => ReceivedRequest
+  readonly guarded?: (request: Request) => GuardedRequest
   /** Prepares a refusal for its answer and its log line. Any other error is a fault, and is returned as it is. */
   readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error
   /** Called once for each request whose token and proof have passed, before a requirement is judged. */
@@ -63,7 +63,7 @@ export interface Admission<Request extends AdmissibleRequest> {
  * guard has let pass once is not checked again, because its proof would be a replay. The guard keeps that to itself: neither the app
  * nor another guard, for another audience, can say so in its place.
  */
-export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, signals, refuse, received = ({ raw }) => receivedFrom(raw), onAdmitted }: AdmissionOptions<Request>): Admission<Request> {
+export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, signals, refuse, guarded = ({ raw }) => arrivedRequest(raw), onAdmitted }: AdmissionOptions<Request>): Admission<Request> {
   const identities = createPrivateNote<Identity>()
   /** The checks that handlers have started and that have not ended yet. */
   const ongoing = new WeakMap<Request, Promise<Outcome>>()
@@ -71,27 +71,27 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
   function admit (request: Request, requirement: Requirement, done: AdmissionDone): void {
     const known = identities.get(request)
     if (known) return judgeCaller(request, known, requirement, done)
-    check(request, (error, identity) => settle(request, requirement, identity ? { identity } : { error: error! }, done))
+    check(request, outcome => settle(request, requirement, outcome, done))
   }
 
   /** Nothing undecided, and nothing that the app has written, stands on the request while the guard decides, or after a refusal. */
-  function check (request: Request, done: GuardDone): void {
+  function check (request: Request, done: (outcome: Outcome) => void): void {
     request.user = request.auth = null
-    guard(received(request), (error, identity) => {
-      if (identity) {
-        identities.set(request, identity)
-        nameCaller(request, identity, signals)
-        onAdmitted?.(request)
-      }
-      done(error, identity)
+    const looked = guarded(request)
+    guard(looked, (error, identity) => {
+      if (!identity) return done({ error: error!, message: looked.message })
+      identities.set(request, identity)
+      nameCaller(request, identity, signals)
+      onAdmitted?.(request)
+      done({ identity })
     })
   }
 
   /** What happens when the guard has decided. */
-  function settle (request: Request, requirement: Requirement, { identity, error }: Outcome, done: AdmissionDone): void {
-    if (identity) return judgeCaller(request, identity, requirement, done)
-    if (requirement.optional && isGuest(error, received(request))) return done()
-    done(refuse(request, error, requirement))
+  function settle (request: Request, requirement: Requirement, outcome: Outcome, done: AdmissionDone): void {
+    if (outcome.identity) return judgeCaller(request, outcome.identity, requirement, done)
+    if (requirement.optional && isGuest(outcome.error, outcome.message)) return done()
+    done(refuse(request, outcome.error, requirement))
   }
 
   function judgeCaller (request: Request, { token: { scopes, claims, issuer } }: Identity, requirement: Requirement, done: AdmissionDone): void {
@@ -117,7 +117,7 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
 
   function identify (request: Request, requirement: Requirement): Promise<void> {
     return new Promise((resolve, reject) => {
-      check(request, (error, identity) => identity ? resolve() : reject(refuse(request, error!, requirement)))
+      check(request, outcome => outcome.identity ? resolve() : reject(refuse(request, outcome.error, requirement)))
     })
   }
 
@@ -138,9 +138,7 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
   function checkOnce (request: Request): Promise<Outcome> {
     const started = ongoing.get(request)
     if (started) return started
-    const outcome = new Promise<Outcome>(resolve => {
-      check(request, (error, identity) => resolve(identity ? { identity } : { error: error! }))
-    })
+    const outcome = new Promise<Outcome>(resolve => check(request, resolve))
     ongoing.set(request, outcome)
     outcome.then(() => ongoing.delete(request))
     return outcome
@@ -160,10 +158,8 @@ function nameCaller (request: AdmissibleRequest, { token, scheme, nextNonce }: I
  * Whether the guard refused a request only because it has no credentials at all: no empty line of them, no scheme of another kind,
  * and no proof.
  */
-export function isGuest (error: unknown, received: ReceivedRequest): boolean {
-  if (!(error instanceof Refusal) || error.reason !== 'credentials_missing') return false
-  const { authorizationCount, dpopCount } = new Message(received)
-  return authorizationCount === 0 && dpopCount === 0
+export function isGuest (error: unknown, { authorizationCount, dpopCount }: Message): boolean {
+  return error instanceof Refusal && error.reason === 'credentials_missing' && authorizationCount === 0 && dpopCount === 0
 }
 
 /** The nonce that the next proof of the client should contain. Undefined if the client has the newest one. */

@@ -5,8 +5,8 @@ import type { CertificateReader } from '../certificate/client-certificate.ts'
 import type { AuthScheme } from '../scheme.ts'
 import { recordProof } from '../dpop/proof.ts'
 import type { PresentedProof, ProofPolicy, ProofVerifier } from '../dpop/proof.ts'
-import { readMessage } from '../message.ts'
-import type { Message, ReceivedRequest } from '../message.ts'
+import { Message, receivedFrom, verifyLinesCounted } from '../message.ts'
+import type { ReceivedRequest } from '../message.ts'
 import { clientKey } from './rate-limit.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
@@ -20,6 +20,22 @@ export interface Identity {
   readonly scheme: AuthScheme
   /** A newer nonce than the one that the client used, for its next proof (RFC 9449 section 8.2). */
   readonly nextNonce: string | undefined
+}
+
+/** A request that the guard looks at: the one that arrived, or the one that a proxy asks about. */
+export interface GuardedRequest {
+  /** Its lines. Those of a question are the client's as far as the guard reads them. */
+  readonly message: Message
+  /** The method that the client used. */
+  readonly method: string
+  /** The URL that the client used, if it is known already. */
+  readonly url: RequestUrl | undefined
+}
+
+/** The request that arrived. Its URL is found only if a proof is compared with it. */
+export function arrivedRequest (raw: ReceivedRequest): GuardedRequest {
+  const message = new Message(receivedFrom(raw))
+  return { message, method: message.method, url: undefined }
 }
 
 export interface GuardOptions {
@@ -45,17 +61,16 @@ export type GuardDone = (error: Error | null, identity?: Identity) => void
  * Decides who sends a request. It checks the credentials, then the token, then the proof that belongs to the token. Errors are of
  * the type Refusal.
  */
-export type Guard = (request: ReceivedRequest, done: GuardDone) => void
+export type Guard = (request: GuardedRequest, done: GuardDone) => void
 
 export function createGuard (options: GuardOptions): Guard {
   return function authenticate (request, done) {
     const now = options.now()
-    let message: Message
     let credentials: Credentials
     let known: VerifiedToken | undefined
     try {
-      message = readMessage(request)
-      credentials = splitCredentials(message)
+      verifyLinesCounted(request.message.received)
+      credentials = splitCredentials(request.message)
       known = options.tokens.known(credentials.token)
       // The text of a verified token is a token68.
       if (!known) verifyToken68(credentials)
@@ -65,21 +80,21 @@ export function createGuard (options: GuardOptions): Guard {
     }
     options.tokens.verify(credentials.token, credentials.scheme, known, now, (error, token) => {
       if (!token) return done(error)
-      verifyBinding(options, message, credentials, token, now, (error, identity) => done(error && refusalOfIssuer(error, token.issuer), identity))
+      verifyBinding(options, request, credentials, token, now, (error, identity) => done(error && refusalOfIssuer(error, token.issuer), identity))
     })
   }
 }
 
 /** The checks that tie the request to what the token is bound to, if it is. */
 function verifyBinding (
-  options: GuardOptions, message: Message, { scheme }: Credentials,
+  options: GuardOptions, request: GuardedRequest, { scheme }: Credentials,
   token: VerifiedToken, now: number, done: GuardDone
 ): void {
   let proof: PresentedProof | undefined
   try {
-    verifyCertificate(token.binding, message, options.readCertificate)
-    verifySchemeFits(scheme, token.binding, message, token.dpopMode)
-    if (scheme === 'DPoP') proof = presentProof(options, message, token, now)
+    verifyCertificate(token.binding, request.message, options.readCertificate)
+    verifySchemeFits(scheme, token.binding, request.message, token.dpopMode)
+    if (scheme === 'DPoP') proof = presentProof(options, request, token, now)
   } catch (error) {
     return done(error as Error)
   }
@@ -90,13 +105,13 @@ function verifyBinding (
 }
 
 /** @throws Refusal proof_missing, proof_repeated */
-function presentProof (options: GuardOptions, message: Message, token: VerifiedToken, now: number): PresentedProof {
+function presentProof (options: GuardOptions, { message, method, url }: GuardedRequest, token: VerifiedToken, now: number): PresentedProof {
   return {
     proof: readProofLine(message),
-    method: message.method,
+    method,
     tokenHash: token.tokenHash,
     tokenJkt: token.binding.jkt!,
-    requestUrl: () => options.resolveUrl(message),
+    requestUrl: () => url ?? options.resolveUrl(message),
     now
   }
 }

@@ -5,9 +5,19 @@ import type { BaseUrl, UrlSettings } from './base-url.ts'
 import { originOf, parseHttpUrl, parseWireAuthority, splitHttpUrl } from './http-url.ts'
 import type { Authority, HttpUrl, HttpScheme } from './http-url.ts'
 import { readTargetPath } from './path.ts'
-import type { RequestUrl } from './client-url.ts'
 
-export type { RequestUrl }
+/** The URL that the client used, without query and fragment, in normal form. */
+export interface RequestUrl {
+  readonly scheme: HttpScheme
+  /** Holds the port if it is not the scheme's default. */
+  readonly host: string
+  /** Includes the prefix that a proxy took away. */
+  readonly path: string
+  /** scheme://host and path. */
+  readonly href: string
+  /** The path without the prefix that a proxy took away. */
+  readonly ownPath: string
+}
 
 /** The places at which `htu` and the URL of the request can differ, each with advice for the person who runs or calls the service. */
 export const HTU_ADVICE = Object.freeze({

@@ -7,7 +7,7 @@ import { createCertificateReader } from '../../lib/certificate/client-certificat
 import { createClientKeys } from '../../lib/dpop/client-keys.ts'
 import { verifyProof } from '../../lib/dpop/proof.ts'
 import { rulesOfIssuer } from '../../lib/assembly/issuer-rules.ts'
-import { createGuard } from '../../lib/guard/guard.ts'
+import { arrivedRequest, createGuard } from '../../lib/guard/guard.ts'
 import type { Guard } from '../../lib/guard/guard.ts'
 import type { KeySource, SigningKey } from '../../lib/provider/key-source.ts'
 import { Refusal } from '../../lib/refusal.ts'
@@ -93,7 +93,7 @@ function createService (publicUrl = 'https://api.example') {
   const send = (change: Partial<typeof recorded> = {}): Promise<string> => new Promise((resolve, reject) => {
     const { method, target, host, authorization, proof } = { ...recorded, ...change }
     const rawHeaders = ['Host', host, 'Authorization', authorization, ...proof === '' ? [] : ['DPoP', proof]]
-    guard({ method, url: target, headers: { host, authorization }, rawHeaders, socket: {} }, (error, identity) => {
+    guard(arrivedRequest({ method, url: target, headers: { host, authorization }, rawHeaders, socket: {} }), (error, identity) => {
       if (identity) resolve(identity.token.scopes.join(' '))
       else if (error instanceof Refusal) resolve(error.reason)
       else reject(new Error('no decision', { cause: error }))

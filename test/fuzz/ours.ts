@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { readSettings } from '../../holdfast.ts'
 import { createGuardParts } from '../../lib/assembly/create-guard.ts'
 import type { GuardParts } from '../../lib/assembly/create-guard.ts'
+import { arrivedRequest } from '../../lib/guard/guard.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
@@ -45,7 +46,7 @@ export async function openOurs (): Promise<{ judge: (request: WireRequest) => Pr
         rawHeaders: [...request.rawHeaders],
         socket: { encrypted: request.site === 'https', remoteAddress: '192.0.2.1' }
       }
-      return new Promise((resolve, reject) => guards.get(request.site)!.guard(received, error => {
+      return new Promise((resolve, reject) => guards.get(request.site)!.guard(arrivedRequest(received), error => {
         if (error && !(error instanceof Refusal)) return reject(error)
         resolve(error?.reason)
       }))

@@ -74,11 +74,10 @@ t.test('The scheme fits what the token is bound to.', t => {
 })
 
 t.test('Only a request without any credentials is that of a guest.', t => {
-  const raw = (...rawHeaders: string[]) => ({ method: 'GET', url: '/', headers: {}, rawHeaders, socket: {} })
   const missing = new Refusal('credentials_missing')
-  t.equal(isGuest(missing, raw('Host', 'a')), true)
-  for (const lines of [['Authorization', ''], ['DPoP', '']]) t.equal(isGuest(missing, raw(...lines)), false, lines.join())
-  for (const error of [new Refusal('token_expired'), new Error('credentials_missing'), Object.assign(new Error('x'), { reason: 'credentials_missing' }), null]) t.equal(isGuest(error, raw()), false)
+  t.equal(isGuest(missing, messageOf('Host', 'a')), true)
+  for (const lines of [['Authorization', ''], ['DPoP', '']]) t.equal(isGuest(missing, messageOf(...lines)), false, lines.join())
+  for (const error of [new Refusal('token_expired'), new Error('credentials_missing'), Object.assign(new Error('x'), { reason: 'credentials_missing' }), null]) t.equal(isGuest(error, messageOf()), false)
   t.end()
 })
 

@@ -9,10 +9,9 @@ import { verifyProof } from '../../lib/dpop/proof.ts'
 import type { PresentedProof, ProofPolicy } from '../../lib/dpop/proof.ts'
 import { createAdmission } from '../../lib/guard/admission.ts'
 import type { AdmissibleRequest } from '../../lib/guard/admission.ts'
-import { createGuard } from '../../lib/guard/guard.ts'
-import type { GuardDone, Identity } from '../../lib/guard/guard.ts'
+import { arrivedRequest, createGuard } from '../../lib/guard/guard.ts'
+import type { GuardDone, GuardedRequest, Identity } from '../../lib/guard/guard.ts'
 import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
-import type { ReceivedRequest } from '../../lib/message.ts'
 import { Refusal, REFUSALS } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
 import type { TokenIssuer } from '../../lib/token/issuer-table.ts'
@@ -110,7 +109,7 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
     resolveUrl: () => { throw new Error('not asked') },
     now: () => 1e9
   })
-  const message = (...rawHeaders: string[]): ReceivedRequest => ({ method: 'GET', url: '/', headers: {}, rawHeaders: ['Host', 'h', ...rawHeaders], socket: {} })
+  const message = (...rawHeaders: string[]): GuardedRequest => arrivedRequest({ method: 'GET', url: '/', headers: {}, rawHeaders: ['Host', 'h', ...rawHeaders], socket: {} })
   const cases = [
     { name: 'Bearer', guard: guardOf(verified({})), request: message('Authorization', 'Bearer t'), reason: null },
     { name: 'DPoP', guard: guardOf(verified({ cnf: { jkt: client.jkt } })), request: message('Authorization', 'DPoP t', 'DPoP', 'p'), reason: null },
@@ -247,7 +246,7 @@ t.test('A handler that asks again after a refusal is answered anew; what is aske
   const passed = (done: GuardDone) => done(null, { token: { claims: { sub: 'user-1' }, scopes: [], binding: {}, issuer: '', expiresAt: 0 }, scheme: 'Bearer' } as unknown as Identity)
 
   answers.push(refused, passed)
-  const request: AdmissibleRequest = { raw: { rawHeaders: [] } as unknown as ReceivedRequest, user: null, auth: null }
+  const request: AdmissibleRequest = { raw: { rawHeaders: [] } as unknown as AdmissibleRequest['raw'], user: null, auth: null }
   t.strictSame(await Promise.all([reasonOf(request), reasonOf(request)]), ['replay_unavailable', 'replay_unavailable'])
   t.equal(asked, 1)
   t.equal(await reasonOf(request), 'in')

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
+import { arrivedRequest } from '../../lib/guard/guard.ts'
 import type { Refusal } from '../../lib/refusal.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
 import { startApp } from '../helpers/app.ts'
@@ -188,7 +189,7 @@ t.test('A member of a wrong type is a refusal, and never a fault', async t => {
 function reasonOf ({ app }: RunningApp, token: string): Promise<string | undefined> {
   const headers = { host: 'localhost', authorization: `Bearer ${token}` }
   return new Promise(resolve => app.guardParts.guard(
-    { method: 'GET', url: '/', headers, rawHeaders: Object.entries(headers).flat(), socket: {} },
+    arrivedRequest({ method: 'GET', url: '/', headers, rawHeaders: Object.entries(headers).flat(), socket: {} }),
     error => resolve((error as Refusal | null)?.reason)
   ))
 }
