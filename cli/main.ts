@@ -22,7 +22,7 @@ if (Object.hasOwn(TOOLS, name)) {
     env: process.env,
     out: process.stdout,
     // Compiled, this is part of the package.
-    program: import.meta.url.endsWith('.ts') ? undefined : 'holdfast',
+    program: import.meta.filename.endsWith('.ts') ? undefined : 'holdfast',
     readFile: readTextIfThere,
     input: process.stdin,
     tenants: readTenants(),

@@ -63,8 +63,8 @@ async function finished (tool: Tool): Promise<{ code: number | null, output: str
 
 type CommandLine = readonly [program: string, args: readonly string[], env?: Readonly<Record<string, string>>]
 
-/** Runs command lines that end at once, in one process: to load a program takes longer than what it does here. Each is read anew, under a query. */
-async function refuse (directory: string, lines: readonly CommandLine[]): Promise<ReadonlyArray<{ code: number, output: string }>> {
+/** Runs command lines one after the other, in one process: to load a program takes longer than what it does here. Each is read anew, under a query. */
+async function runInTurn (directory: string, lines: readonly CommandLine[]): Promise<ReadonlyArray<{ code: number, output: string }>> {
   const code = `
     const print = process.stdout.write.bind(process.stdout)
     const own = { ...process.env }
@@ -106,7 +106,7 @@ t.teardown(() => rm(directory, { recursive: true, force: true }))
 
 t.test('npm run dev starts nothing with options and settings that are not usable, and names them.', async (t) => {
   const port = await freePort()
-  const [unusable, misspelt, noPort, noIssuer, help, unknown, noPython, tools, noTool] = await refuse(directory, [
+  const [unusable, misspelt, noPort, noIssuer, help, unknown, noPython, tools, noTool] = await runInTurn(directory, [
     ['dev/serve/run.ts', [], { DPOP_NONCE: 'sometimes' }],
     ['dev/serve/run.ts', ['--prt', '9000']],
     ['dev/serve/run.ts', ['--port', '0']],
@@ -155,24 +155,23 @@ t.test('npm run dev starts all of it, prints lines that work, and stops clean.',
   t.equal(replayed.status, 401)
   t.match(replayed.challenge, /has been used before/)
 
-  const recent = await finished(start(directory, ['cli/main.ts', 'call', '--dpop', '/dev/recent-login']))
-  t.match(recent, { code: 1, output: /\n {2}401 [^]*\[requirement\] failed[^]*Why: authentication_too_old\n/ }, 'the route that wants a recent login is there')
-  t.match(recent.output, containing('Asked for       a login at most 60 seconds old; in the authorization request: max_age=60'))
-  const fresh = await finished(start(directory, ['cli/main.ts', 'call', '--user', 'ada', '/dev/recent-login']))
-  t.equal(fresh.code, 0, fresh.code === 0 ? 'and serves a user who logs in' : fresh.output)
-
-  const called = await finished(start(directory, ['cli/main.ts', 'call', '--dpop', 'GET', '/api/private-scoped', '--scope', 'read:messages']))
-  t.equal(called.code, 0, called.code === 0 ? 'a call goes through' : called.output)
-
   const [to = '', ...headers] = partsOf(lines.find((line) => line.includes('DPoP:')) ?? '')
   await rm(join(directory, 'config.yaml'))
   await writeFile(join(directory, 'captured.txt'), [`> GET ${new URL(to).pathname} HTTP/1.1`, `> Host: ${new URL(to).host}`, ...headers.map((header) => `> ${header}`)].join('\n'))
-  const explained = await finished(start(directory, ['cli/main.ts', 'explain', '--', 'captured.txt']))
-  t.equal(explained.code, 0, explained.code === 0 ? 'and is explained' : explained.output)
-  t.match(explained.output, /\[token\.signature\] passed[^]*\[proof\.signature\] passed[^]*No check failed/, 'by the keys and settings of the local tenant')
-
-  const [, providerUrl, named] = await dev.says(/Provider +(http:\S+) +\(audience (\S+)\)/)
-  const checked = await finished(start(directory, ['cli/main.ts', 'check'], { IDP_ISSUER: providerUrl, IDP_AUDIENCE: named, PUBLIC_URL: api }))
+  const [, providerUrl = '', named = ''] = await dev.says(/Provider +(http:\S+) +\(audience (\S+)\)/)
+  const [recent, fresh, called, explained, checked] = await runInTurn(directory, [
+    ['cli/main.ts', ['call', '--dpop', '/dev/recent-login']],
+    ['cli/main.ts', ['call', '--user', 'ada', '/dev/recent-login']],
+    ['cli/main.ts', ['call', '--dpop', 'GET', '/api/private-scoped', '--scope', 'read:messages']],
+    ['cli/main.ts', ['explain', '--', 'captured.txt']],
+    ['cli/main.ts', ['check'], { IDP_ISSUER: providerUrl, IDP_AUDIENCE: named, PUBLIC_URL: api! }]
+  ])
+  t.match(recent, { code: 1, output: /\n {2}401 [^]*\[requirement\] failed[^]*Why: authentication_too_old\n/ }, 'the route that wants a recent login is there')
+  t.match(recent?.output, containing('Asked for       a login at most 60 seconds old; in the authorization request: max_age=60'))
+  t.equal(fresh?.code, 0, fresh?.code === 0 ? 'and serves a user who logs in' : fresh!.output)
+  t.equal(called?.code, 0, called?.code === 0 ? 'a call goes through' : called!.output)
+  t.equal(explained?.code, 0, explained?.code === 0 ? 'and is explained' : explained!.output)
+  t.match(explained?.output, /\[token\.signature\] passed[^]*\[proof\.signature\] passed[^]*No check failed/, 'by the keys and settings of the local tenant')
   t.match(checked, { code: 0, output: /1 usable key for RS256[^]*clock [^]*agree[^]*All is well\.\n$/ }, 'and so is what the API needs')
 
   dev.child.kill('SIGINT')
@@ -211,8 +210,9 @@ t.test('npm run dev reloads on change, and a second one starts beside it.', asyn
   const linesOfSecond = second.output().split('\n').filter((line) => line.includes('curl -i'))
   t.equal(linesOfSecond.length, 5, 'one more, with a token of its second provider')
   for (const line of linesOfSecond) t.equal((await paste(line)).status, 200)
-  t.match((await finished(start(directory, ['cli/main.ts', 'call', '--dpop', '/api/private']))).output, new RegExp(`GET ${api}/api/private\n[^]*200 OK`), 'and the tools stay with the first')
-  t.match((await finished(start(directory, ['cli/main.ts', 'call', '--url', other!, '--dpop', '/api/private']))).output, new RegExp(`GET ${other}/api/private\n[^]*200 OK`))
+  const [first, beside] = await runInTurn(directory, [['cli/main.ts', ['call', '--dpop', '/api/private']], ['cli/main.ts', ['call', '--url', other!, '--dpop', '/api/private']]])
+  t.match(first?.output, new RegExp(`GET ${api}/api/private\n[^]*200 OK`), 'and the tools stay with the first')
+  t.match(beside?.output, new RegExp(`GET ${other}/api/private\n[^]*200 OK`))
   second.child.kill('SIGINT')
   t.equal((await finished(second)).code, 0)
 

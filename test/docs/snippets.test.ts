@@ -38,9 +38,9 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   // cit is ci, then test.
   'npm ci': ['.ci/run', 'npm cit'],
   'npm cit': ['.ci/run', 'npm cit'],
-  'npm run check': ['test/dev/run.test.ts', "start(directory, ['cli/main.ts', 'check']"],
+  'npm run check': ['test/dev/run.test.ts', "['cli/main.ts', ['check']"],
   'npm run build': ['.ci/run', 'npm run build'],
-  'npm run explain -- captured.txt': ['test/dev/run.test.ts', "start(directory, ['cli/main.ts', 'explain', '--', 'captured.txt']"],
+  'npm run explain -- captured.txt': ['test/dev/run.test.ts', "['cli/main.ts', ['explain', '--', 'captured.txt']"],
   'npm run dev': ['test/system/first-hour.test.ts', "'npm run dev'"],
   'npm test': ['test/system/first-hour.test.ts', 'npm test'],
   'npx tap --disable-coverage test/own/drafts.test.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/getting-started.md'"],
