@@ -4,10 +4,13 @@ import type { FastifyJWT } from '@fastify/jwt'
 import fp from 'fastify-plugin'
 import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
 import type { Admission } from '../lib/guard/admission.ts'
+import type { GuardState } from '../lib/metrics/catalog.ts'
+import type { GuardTally } from '../lib/metrics/tallies.ts'
 import type { GuardedRequest } from '../lib/guard/guard.ts'
 import type { RequestAuth } from '../lib/guard/request-auth.ts'
 import { createGuardParts } from '../lib/assembly/create-guard.ts'
-import type { GuardEvent, GuardParts } from '../lib/assembly/create-guard.ts'
+import type { GuardEvent } from '../lib/assembly/create-guard.ts'
+import type { RevocationParts } from '../lib/assembly/create-revocation.ts'
 import { describeEvent } from '../lib/assembly/guard-events.ts'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/requirement/requirement.ts'
 import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/requirement/requirement.ts'
@@ -63,8 +66,14 @@ declare module 'fastify' {
      * @internal
      */
     admissionOf (guarded: (request: FastifyRequest) => GuardedRequest, audience: string | undefined): Admission<FastifyRequest>
-    /** The parts behind the guard, for health and metrics. @internal */
-    guardParts: GuardParts
+    /** The settings that the guard was built from. @internal */
+    guardSettings: Settings
+    /** How the parts behind the guard are, for health and metrics. @internal */
+    guardState: GuardState
+    /** What the guard has done. Undefined if metrics are off. @internal */
+    guardTally: GuardTally | undefined
+    /** What takes revocations in. Undefined if nothing can be revoked. @internal */
+    guardRevocation: RevocationParts | undefined
   }
   interface FastifyRequest {
     /** How the request proved its sender. Null until its token and proof have passed, and if they are refused. `user` is then null too. */
@@ -104,7 +113,7 @@ const AWAITED = 'A guard of the app was awaited, and that checks no request. Nam
 const TWICE = 'Holdfast is registered already, in this scope or around it. Register each one in a scope of its own: app.register(async scope => { await scope.register(holdfast, options) })'
 
 export default fp<HoldfastOptions>(async (app, options) => {
-  if (app.hasDecorator('guardParts')) throw new Error(TWICE)
+  if (app.hasDecorator('guardState')) throw new Error(TWICE)
   const given = settingsOf(app, options)
   const { settings, trustPeer, lookUpIssuer, maxIssuers } = given ? { ...NO_LOOKUP, settings: given, trustPeer: undefined } : await readOwnSettings(app, options)
   // Secure servers of HTTP/1.1 and of HTTP/2 are both TLS servers.
@@ -114,7 +123,8 @@ export default fp<HoldfastOptions>(async (app, options) => {
   if (standIns) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
   const surroundings = standIns?.surroundings ?? processSurroundings
   const certificates = settings.CLIENT_CERTIFICATE === 'off' ? standIns?.readCertificate : undefined
-  const parts = await createGuardParts(certificates ? { ...settings, CLIENT_CERTIFICATE: 'client-cert' } : settings, {
+  const guardSettings = certificates ? { ...settings, CLIENT_CERTIFICATE: 'client-cert' as const } : settings
+  const parts = await createGuardParts(guardSettings, {
     surroundings,
     transport: standIns?.transport,
     askingTransport: standIns?.transport,
@@ -126,14 +136,16 @@ export default fp<HoldfastOptions>(async (app, options) => {
     metadataMount: given && app.prefix,
     mount: app.prefix
   })
-  const { guard, guardFor, judge, signals, challenges, tally, nonces } = parts
+  const { guard, guardFor, judge, signals, challenges, tally, nonces, revocation, issuers, replay, verified, clientKeys } = parts
   /** What became of a refusal. The calls of one handler share a check and its refusal, which is logged and counted once. */
   const answered = new WeakMap<Refusal, Refusal>()
-  const { revocation } = parts
   // Without revocation nothing ends by itself.
   const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken(request))
   const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, refuse, onAdmitted })
-  app.decorate('guardParts', parts)
+  app.decorate('guardSettings', guardSettings)
+  app.decorate('guardState', { issuers, replay, verified, clientKeys, revocation })
+  app.decorate('guardTally', tally)
+  app.decorate('guardRevocation', revocation)
   app.decorate('admissionOf', (guarded, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, signals, refuse, guarded }))
 
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)

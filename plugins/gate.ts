@@ -18,12 +18,20 @@ import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-he
 import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
 import { dropRest } from '../lib/upstream/upgrade.ts'
 import type { UpgradedConnection } from '../lib/upstream/upgrade.ts'
+import type { Message } from '../lib/message.ts'
 import { SettingsError } from '../lib/settings/problems.ts'
+import { createRequestUrlResolver } from '../lib/url/request-url.ts'
+import type { RequestUrl } from '../lib/url/request-url.ts'
 import { answerOf, inTurn, LINGER_MS } from '../server/queued-response.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 export interface Gate {
   readonly settings: GateSettings
+  /**
+   * The URL that the client of a message used.
+   * @throws Refusal
+   */
+  urlOf (message: Message): RequestUrl
   enter: Executor<FastifyRequest>['enter']
   /** Lets a request pass that meets its rules. `done` is called once. */
   judge (request: FastifyRequest, readBody: ReadBody, done: JudgeDone): void
@@ -86,10 +94,11 @@ export default fp(async (app: FastifyInstance) => {
     keySet: signer?.keySet,
     maxBodyBytes: maxBytes,
     upgradeOf: request => upgrades.get(request),
+    urlOf: createRequestUrlResolver({ trustProxy: app.settings.trustProxy, publicUrl: app.settings.PUBLIC_URL }),
     enter: executor.enter,
     judge (request, readBody, done) {
       executor.judge(request, request.gated!, readBody, (error, body) => {
-        if (request.gated!.place.messages) app.guardParts.tally?.judged(request.gated!.place.rules[0].path, request.mcpMatches ?? undefined, error === undefined)
+        if (request.gated!.place.messages) app.guardTally?.judged(request.gated!.place.rules[0].path, request.mcpMatches ?? undefined, error === undefined)
         done(error, body)
       })
     },

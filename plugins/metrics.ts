@@ -25,7 +25,7 @@ export interface MetricsText {
 
 /** Counts requests in plain numbers. Labels and text are made only on request. routes/metrics.ts serves them. */
 export default fp(async (app: FastifyInstance) => {
-  const { tally: guard } = app.guardParts
+  const { guardTally: guard, guardState: parts } = app
   if (!guard) return
 
   const requests = createRequestTally()
@@ -55,7 +55,7 @@ export default fp(async (app: FastifyInstance) => {
 
   function readSources (): MetricSources {
     const { pressure: { shed }, connections: { open, dropped } } = app
-    return { requests, guard: guard!, parts: app.guardParts, connections: { open: open.size, dropped }, answersEnded: app.openAnswers.state().ended, shed, nowMs: Date.now() }
+    return { requests, guard: guard!, parts, connections: { open: open.size, dropped }, answersEnded: app.openAnswers.state().ended, shed, nowMs: Date.now() }
   }
 }, { name: 'metrics', dependencies: ['auth', 'token-end', 'pressure', 'connections'] })
 

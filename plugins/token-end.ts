@@ -26,7 +26,7 @@ export default fp(async (app: FastifyInstance) => {
   app.decorate('openAnswers', openAnswers)
   app.addHook('onClose', async () => openAnswers.close())
 
-  if (!app.guardParts.revocation) {
+  if (!app.guardRevocation) {
     app.decorate('endWithToken', () => {})
     return
   }

@@ -31,7 +31,7 @@ const routes: FastifyPluginAsync = async (app) => {
   function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     try {
       const message = readMessage(request.raw)
-      const url = app.guardParts.resolveUrl(message)
+      const url = gate!.urlOf(message)
       if (ownPaths.some(path => url.ownPath === path || url.ownPath.startsWith(`${path}/`))) return reply.callNotFound() as unknown as void
       // The proof is compared with the URL that the rule was chosen by.
       request.gated = gate!.enter({ message, method: message.method, target: originForm(request.raw.url!), url }) ?? null
@@ -60,7 +60,7 @@ const routes: FastifyPluginAsync = async (app) => {
     }
     // What the guard has refused has its headers, its status and its line.
     if (!(error instanceof Refusal) || error.headers) return error
-    app.guardParts.tally?.refused(error.reason)
+    app.guardTally?.refused(error.reason)
     request.log.info({ reason: error.reason, ...error.detail }, 'request refused')
     return app.httpErrors.badRequest(error.message)
   }

@@ -16,7 +16,7 @@ const DESCRIBED_ONLY = { validatorCompiler: () => () => true } as const
 
 /** `/revocation/...`: senders of events, providers and operators say what is taken back. None of it is there unless the settings ask for it. */
 const routes: FastifyPluginAsync = async (app) => {
-  const { revocation } = app.guardParts
+  const { guardRevocation: revocation } = app
   if (!revocation) return
   const { receiver, revocations, settings, issuers } = revocation
 

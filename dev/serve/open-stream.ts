@@ -11,7 +11,7 @@ const PAUSE_MS = 1000
  * request, or null. It checks nothing of the token. The service itself has no such routes: `npm run dev` adds them.
  */
 const routes: FastifyPluginAsync = async (app) => {
-  const { revocation } = app.guardParts
+  const { guardRevocation: revocation } = app
   // Every path of a gate is for its rules.
   if (app.gate || !revocation) return
   app.get('/dev/stream', {

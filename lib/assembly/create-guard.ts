@@ -18,7 +18,6 @@ import type { Judge } from '../requirement/judge.ts'
 import type { PostingTransport, Transport } from '../provider/transport.ts'
 import { createGuardTally, timeRecords, timeProofs, timeSignatures } from '../metrics/tallies.ts'
 import type { GuardTally } from '../metrics/tallies.ts'
-import type { Message } from '../message.ts'
 import { createRateLimit } from '../guard/rate-limit.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createRevocation } from './create-revocation.ts'
@@ -44,17 +43,12 @@ import type { TokenVerifier } from '../token/token-verifier.ts'
 import { createPeerTrust } from '../url/peer-trust.ts'
 import type { AppTrust } from '../url/peer-trust.ts'
 import { createRequestUrlResolver } from '../url/request-url.ts'
-import type { RequestUrl } from '../url/request-url.ts'
 
 /** The guard and the parts behind it. Each process makes them once. */
 export interface GuardParts {
-  /** What it was built from. */
-  readonly settings: Settings
   readonly guard: Guard
   /** Makes the same guard for tokens that are meant for another audience. It shares everything but the memory of verified tokens. */
   guardFor (audience: string): Guard
-  /** Tells under which URL the client sent a request. */
-  resolveUrl (message: Message): RequestUrl
   readonly judge: Judge
   readonly challenges: Challenges
   /** Undefined if the configured domain is unusable. */
@@ -130,7 +124,6 @@ export async function createGuardParts (settings: Settings, { surroundings, look
   })
   const signals = createTokenSignals({ revocationOf, clockToleranceSeconds, now, every: surroundings.every })
   const trustProxy = trustPeer ?? settings.trustProxy
-  const resolveUrl = createRequestUrlResolver({ trustProxy, publicUrl: settings.PUBLIC_URL })
   const common: Omit<GuardOptions, 'tokens'> = {
     mode: settings.dpopMode,
     proofs: {
@@ -143,17 +136,15 @@ export async function createGuardParts (settings: Settings, { surroundings, look
     },
     verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,
     rateLimit: settings.rateLimit === undefined ? undefined : createRateLimit({ max: settings.rateLimit, nowMs }),
-    resolveUrl,
+    resolveUrl: createRequestUrlResolver({ trustProxy, publicUrl: settings.PUBLIC_URL }),
     readCertificate: readCertificate ?? createCertificateReader({ source: settings.CLIENT_CERTIFICATE, isTrustedPeer: createPeerTrust(trustProxy) }),
     now
   }
 
   return {
-    settings,
     guard: watch(createGuard({ ...common, tokens: tokensOf(issuers, verified) })),
     // A memory of its own: a token that was verified for one audience must not pass for another.
     guardFor: audience => watch(createGuard({ ...common, tokens: tokensOf(issuers && forAudience(issuers, audience), createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE)) })),
-    resolveUrl,
     judge: createJudge({ granters: createScopeGranters(settings.IDP_SCOPE_IMPLIES ?? {}), clockToleranceSeconds, now }),
     challenges: createChallenges({ mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount) }),
     issuers,

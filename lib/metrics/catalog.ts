@@ -16,19 +16,22 @@ interface IssuerSource extends Pick<TokenIssuer, 'issuer'> {
   readonly introspection: { readonly inquiry: Pick<Inquiry, 'state'> } | undefined
 }
 
+/** The parts that the guard uses, as far as they tell their state. */
+export interface GuardState {
+  /** Undefined if the configured domain is unusable. */
+  readonly issuers: Pick<IssuerTable, 'isComplete'> & { all (): readonly IssuerSource[] } | undefined
+  readonly replay: Pick<ReplayStore, 'state'>
+  readonly verified: Pick<VerifiedTokens, 'state'>
+  readonly clientKeys: Pick<ClientKeys, 'state'>
+  /** Undefined if nothing can be revoked. */
+  readonly revocation: { readonly counts: ReadonlyMap<string, number>, readonly revocations: Pick<Revocations, 'state'>, readonly transmitters: ReadonlyArray<Pick<Transmitter, 'state'>> } | undefined
+}
+
 /** The sources of the metrics' values at the moment of a scrape. */
 export interface MetricSources {
   readonly requests: RequestTally
   readonly guard: GuardTally
-  /** The parts that the guard uses. `issuers` is undefined if the configured domain is unusable. */
-  readonly parts: {
-    readonly issuers: Pick<IssuerTable, 'isComplete'> & { all (): readonly IssuerSource[] } | undefined
-    readonly replay: Pick<ReplayStore, 'state'>
-    readonly verified: Pick<VerifiedTokens, 'state'>
-    readonly clientKeys: Pick<ClientKeys, 'state'>
-    /** Undefined if nothing can be revoked. */
-    readonly revocation: { readonly counts: ReadonlyMap<string, number>, readonly revocations: Pick<Revocations, 'state'>, readonly transmitters: ReadonlyArray<Pick<Transmitter, 'state'>> } | undefined
-  }
+  readonly parts: GuardState
   readonly connections: { readonly open: number, readonly dropped: number }
   /** The number of open answers that were ended because their token was. */
   readonly answersEnded: number

@@ -36,7 +36,7 @@ export default fp(async (app: FastifyInstance) => {
     }
     if (documented.size === 0) return
     const { describeGuards } = await loadDescriptions()
-    const policy = policyOf(app.guardParts.settings)
+    const policy = policyOf(app.guardSettings)
     for (const owner of documented) {
       const make = owner.swagger
       owner.swagger = options => {

@@ -381,7 +381,7 @@ t.test('A token that has been revoked is told with the event, and one that nobod
   const values = { REVOCATION: { operators: { scope: 'revoke' }, retentionSeconds: 3600 } }
   const bench = await prepare(t, values)
   const settings = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
-  const { revocations } = bench.running.app.guardParts.revocation!
+  const { revocations } = bench.running.app.guardRevocation!
   const iat = Math.floor(now()) - 5
   const linesFor = (token: string): Lines => linesOf(bench.good(), { authorization: [`Bearer ${token}`], dpop: [] })
   const [lines, other] = [linesFor(bench.issuer.token({ iat, sid: 's1' })), linesFor(bench.issuer.token({ iat, sid: 's2' }))]

@@ -258,10 +258,10 @@ t.test('When an app closes, what its guard has opened closes with it', async t =
   const issuer = await startIssuer(t)
   const app = await startOther(t, issuer)
   await app.ready()
-  t.equal(app.guardParts.replay.state().reason, undefined)
+  t.equal(app.guardState.replay.state().reason, undefined)
   await app.close()
-  t.equal(app.guardParts.replay.state().reason, 'closed')
-  const [{ keys }] = app.guardParts.issuers!.all() as [TokenIssuer]
+  t.equal(app.guardState.replay.state().reason, 'closed')
+  const [{ keys }] = app.guardState.issuers!.all() as unknown as [TokenIssuer]
   await t.rejects(keys.fetchCandidates('k1', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
 })
 

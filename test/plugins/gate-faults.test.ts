@@ -16,6 +16,7 @@ import type { Test } from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
+import { atAnotherTime } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -205,19 +206,19 @@ t.test('Without rules nothing passes, and the log says so.', async t => {
 
 t.test('A fault of our own lets nothing pass.', async t => {
   const { send, app, upstream } = await startSite(t, {})
-  Object.assign(app.guardParts, { resolveUrl () { throw new Error('broken') } })
+  Object.assign(app.gate!, { urlOf () { throw new Error('broken') } })
   t.equal((await send('/open/x')).status, 500)
   t.strictSame(upstream.arrived, [])
 })
 
 t.test('The answer that changes the protocol has the next nonce.', async t => {
   const client = await createDpopClient()
-  const { app, url, head, issuer, upstream } = await startSite(t, {}, undefined, { DPOP_NONCE: 'required' })
-  const older = app.guardParts.nonces!.current(Date.now() / 1000 - 120)
+  const { url, head, issuer, upstream, send } = await startSite(t, {}, undefined, { DPOP_NONCE: 'required' })
   upstream.server.on('upgrade', (_request, socket) => { socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n') })
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const proof = client.proof({ token, url: `${url}/socket`, claims: { nonce: older } })
-  const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: websocket', ...dpopLines(token, proof)]))
+  const proven = (nonce?: string): string[] => dpopLines(token, client.proof({ token, url: `${url}/socket`, claims: { nonce } }))
+  const older = await atAnotherTime(-120, () => send('/socket', proven()))
+  const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: websocket', ...proven(older.headers['dpop-nonce'])]))
   t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 101 [^]*dpop-nonce: \S+/)
 })
 

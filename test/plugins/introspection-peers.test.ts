@@ -2,10 +2,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyRequest } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
 import { arrivedRequest } from '../../lib/guard/guard.ts'
 import type { Refusal } from '../../lib/refusal.ts'
+import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
 import type { RawSettings } from '../../lib/settings/specs.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
@@ -186,12 +188,11 @@ t.test('A member of a wrong type is a refusal, and never a fault', async t => {
   }
 })
 
-function reasonOf ({ app }: RunningApp, token: string): Promise<string | undefined> {
+async function reasonOf ({ app }: RunningApp, token: string): Promise<string | undefined> {
   const headers = { host: 'localhost', authorization: `Bearer ${token}` }
-  return new Promise(resolve => app.guardParts.guard(
-    arrivedRequest({ method: 'GET', url: '/', headers, rawHeaders: Object.entries(headers).flat(), socket: {} }),
-    error => resolve((error as Refusal | null)?.reason)
-  ))
+  const arrived = arrivedRequest({ method: 'GET', url: '/', headers, rawHeaders: Object.entries(headers).flat(), socket: {} })
+  const request = { headers, routeOptions: { config: {} }, log: { info () {} } } as unknown as FastifyRequest
+  return app.admissionOf(() => arrived, undefined).identify(request, ANY_TOKEN).then(() => undefined, ({ reason }: Refusal) => reason)
 }
 
 t.test('A flood of made-up tokens costs few calls, and good tokens go on being answered', async t => {
@@ -211,7 +212,7 @@ t.test('A flood of made-up tokens costs few calls, and good tokens go on being a
     await answer.arrayBuffer()
     return answer.status
   }
-  const introspection = () => hostile.app.guardParts.issuers!.ofOpaque!.introspection!.inquiry.state()
+  const introspection = () => hostile.app.guardState.issuers!.all()[0]!.introspection!.inquiry.state()
   const good = ['good-1', 'good-2']
   for (const token of good) t.equal(await statusOf(token), 200)
   isHeld = true
@@ -259,7 +260,7 @@ t.test('Requests that wait for one answer each have a log line and an answer of 
 
 t.test('A token that was good stays known while the endpoint is down, and is forgotten when it is refused', async t => {
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque' })
-  const { verified } = hostile.app.guardParts
+  const { verified } = hostile.app.guardState
   hostile.behaviour = json(active)
   t.equal((await call(hostile, { lines: bearerLines('good') })).status, 200)
   advanceClock(t, 10_000)

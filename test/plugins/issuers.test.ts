@@ -298,7 +298,7 @@ t.test('A change of the key file is seen, also when a link is swapped; a broken 
   writeFileSync(join(file, 'data2', 'keys.json'), good)
   await changed('keys_fetched')
   t.strictSame(await readiness(running.url), { status: 200, keys: 'ok', issuers: undefined }, 'the same file is good again')
-  const readings = (): number => running.app.guardParts.issuers!.all()[0]!.keys.state().fetches
+  const readings = (): number => running.app.guardState.issuers!.all()[0]!.keys.state().fetches
   const [before, events] = [readings(), running.log.length]
   await until(() => readings() > before + 2)
   t.notOk(running.log.slice(events).some(({ event }) => event), 'a file that stays as it is is nothing new')
@@ -366,7 +366,7 @@ t.test('A function may name the issuers: it is asked once, and again after 5 s',
   t.equal((await ask(makeToken('https://other.example/', a))).status, 401)
   t.equal((await ask(makeToken(`https://${'x'.repeat(3000)}.example/`, a))).status, 401, 'it is not asked about a name of that length')
   t.strictSame(asked, [provider.issuer, 'https://other.example/'])
-  t.strictSame(app.guardParts.issuers!.all().map(({ issuer }) => issuer), [provider.issuer])
+  t.strictSame(app.guardState.issuers!.all().map(({ issuer }) => issuer), [provider.issuer])
   t.hasStrict((await app.inject('/health/ready')).json(), { status: 'ok', checks: { keys: 'ok' } }, 'no tenant takes the others out of service')
 
   aheadMs += 5000
@@ -379,7 +379,7 @@ t.test('A function may name the issuers: it is asked once, and again after 5 s',
   aheadMs += 5000
   record = undefined
   t.equal((await ask(makeToken(provider.issuer, a, { claims: { aud: 'https://b.example' } }))).status, 401, 'and so does the end of an issuer')
-  t.strictSame(app.guardParts.issuers!.all(), [])
+  t.strictSame(app.guardState.issuers!.all(), [])
 })
 
 t.test('A function that fails, or names what cannot be used, is 503; one that names another issuer is none', async t => {

@@ -89,7 +89,7 @@ t.test('A security event token is answered as RFC 8935 has it, and revokes only 
     t.equal(answer.headers.get('content-language'), err === undefined ? null : 'en', title)
     t.strictSame([answer.status, await answer.text()], err === undefined ? [202, ''] : [400, JSON.stringify({ err, description })], title)
   }
-  const { counts } = site.app.guardParts.revocation!
+  const { counts } = site.app.guardRevocation!
   t.strictSame(Object.fromEntries(counts), { 'session-revoked applied': ROWS.filter(({ err }) => err === undefined).length - 1, 'unknown unknown': 1, 'refused invalid': ROWS.filter(({ err }) => err !== undefined).length })
 })
 

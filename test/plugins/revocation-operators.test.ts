@@ -80,7 +80,7 @@ t.test('A subject that no token has is 204 too', async t => {
   const { operate, app } = await start(t)
   const subjects = [{ format: 'iss_sub', iss: 'https://nobody.example', sub: 'nobody' }, { format: 'phone_number', phone_number: '+1' }, { format: 'complex', tenant: { format: 'opaque', id: 't' } }, { format: 'complex' }]
   for (const subject of subjects) t.equal((await operate({ subject })).status, 204, subject.format)
-  t.strictSame(Object.fromEntries(app.guardParts.revocation!.counts), { 'operator applied': 1, 'operator unmapped': 3 })
+  t.strictSame(Object.fromEntries(app.guardRevocation!.counts), { 'operator applied': 1, 'operator unmapped': 3 })
 })
 
 t.test('A body that cannot be understood is refused', async t => {
@@ -105,7 +105,7 @@ t.test('A body that cannot be understood is refused', async t => {
 
 t.test('What cannot be stored is 503, and a fault of ours is 500', async t => {
   const { operate, app, log } = await start(t)
-  const { revocations } = app.guardParts.revocation!
+  const { revocations } = app.guardRevocation!
   const { append } = revocations
   const body = { sub_id: { format: 'opaque', id: 's' } }
   revocations.append = async () => { throw new NoRoomError('there is no room for another cutoff') }

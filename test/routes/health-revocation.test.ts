@@ -13,7 +13,7 @@ t.test('Readiness says why revocations cannot be judged by', async t => {
     const app = Fastify()
     t.teardown(() => app.close())
     const issuers = { isComplete: false, all: () => [] }
-    app.decorate('guardParts', { issuers, replay: { state: () => ({ ready: true }) }, revocation: { revocations: { state: () => state }, transmitters: [] } } as never)
+    app.decorate('guardState', { issuers, replay: { state: () => ({ ready: true }) }, revocation: { revocations: { state: () => state }, transmitters: [] } } as never)
     app.decorate('closing', { hasBegun: false } as never)
     await app.register(routes)
     const answer = await app.inject('/health/ready')
@@ -26,7 +26,7 @@ t.test('Readiness names the stream of each transmitter, and none of them takes a
   const app = Fastify()
   t.teardown(() => app.close())
   const states = [{ transmitter: 'https://a.example', status: 'enabled', verifiedAt: 1_800_000_000 }, { transmitter: 'https://b.example', status: 'no_subjects', verifiedAt: undefined }]
-  app.decorate('guardParts', {
+  app.decorate('guardState', {
     issuers: { isComplete: false, all: () => [] },
     replay: { state: () => ({ ready: true }) },
     revocation: { revocations: { state: () => ({ isCurrent: true }) }, transmitters: states.map(state => ({ state: () => state })) }

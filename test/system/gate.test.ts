@@ -13,6 +13,7 @@ import type { Test } from 'tap'
 import { isIdentityName } from '../../lib/gate/identity-headers.ts'
 import { isWithheldName } from '../../lib/gate/withheld.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
+import { atAnotherTime } from '../helpers/clock.ts'
 import { GATE_PROXIES } from '../helpers/gate-proxies.ts'
 import { expectRefused, openGatedSite, RULES } from '../helpers/gated-site.ts'
 import type { GatedSite } from '../helpers/gated-site.ts'
@@ -108,7 +109,7 @@ async function tryNonces (t: Test, site: GatedSite): Promise<void> {
   t.equal(first.lines.filter(([name]) => name === 'dpop-nonce').length, 1)
   const passed = await send('/api/x', proofLines('/api/x', { claims: { nonce: first.headers['dpop-nonce'] } }))
   t.strictSame([passed.status, passed.headers['dpop-nonce']], [200, undefined])
-  const older = gate.app.guardParts.nonces!.current(Math.floor(Date.now() / 1000) - 120)
+  const { headers: { 'dpop-nonce': older } } = await atAnotherTime(-120, () => send('/api/x', proofLines('/api/x')))
   const renewed = await send('/api/x', [...proofLines('/api/x', { claims: { nonce: older } }), 'DPoP-Nonce: forged'])
   t.match(renewed, { status: 200, headers: { 'dpop-nonce': /^[\w-]{26}$/ } }, 'the newest nonce comes with the answer')
 
