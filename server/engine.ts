@@ -3,13 +3,11 @@ import { availableParallelism } from 'node:os'
 import { nextTick } from 'node:process'
 import { setFlagsFromString } from 'node:v8'
 
-const OPTIMIZE_AFTER_MS = 500
-
 const kept: object[] = []
 
 /**
- * Prepares V8 for a service: for a start on one core, and for requests that wait, here for the thread pool. It is called once,
- * before the app is loaded. bench/README.md has the figures of each step.
+ * Prepares V8 for a service whose requests wait, here for the thread pool. It is called once, before the app is loaded: no flag changes
+ * while requests are answered. bench/README.md has the figures of each step.
  */
 export function tuneEngine (cores = availableParallelism()): void {
   // If objects often outlive a small collection, V8 starts to make them in old space. There each of them keeps a whole request alive until
@@ -20,7 +18,4 @@ export function tuneEngine (cores = availableParallelism()): void {
   nextTick(() => kept.push(executionAsyncResource()))
   // On a single core the threads that mark live objects would take their time from the requests.
   if (cores === 1) setFlagsFromString('--no-concurrent-marking')
-  // Most code that runs while the app loads runs once. On a single core the optimizing compiler would take its time from the start.
-  setFlagsFromString('--no-opt')
-  setTimeout(() => setFlagsFromString('--opt'), OPTIMIZE_AFTER_MS).unref()
 }
