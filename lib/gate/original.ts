@@ -61,6 +61,8 @@ export function readOriginal (family: ProxyFamily, message: Message, rest: strin
 }
 
 function originalOf (method: string, scheme: HttpScheme, authority: Authority, target: string): OriginalRequest {
+  // What follows in a tunnel would be for no rule. Some proxies pass it on, Traefik over HTTP/2 for one.
+  if (method === 'CONNECT') refuse('The original request asks for a tunnel.')
   if (!METHODS.includes(method)) refuse('The original method is unknown.')
   // `http://api.example?/x` tells no path, and none is added.
   if (!target.startsWith('/')) refuse('The question holds no path.')

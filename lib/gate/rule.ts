@@ -30,7 +30,7 @@ export type TellRule = (member: string | undefined, problem: string) => void
 
 const REQUIREMENTS = ['scope', 'anyScope', 'claims', 'acr', 'maxAgeSeconds'] as const
 const MEMBERS: readonly string[] = ['path', 'methods', 'allow', ...REQUIREMENTS, 'audience', 'upgrade', 'mcp'] satisfies ReadonlyArray<keyof GateRuleOptions>
-/** CONNECT never reaches the gate: it names no path. */
+/** CONNECT never passes the gate: it names no path, and what follows it would be for no rule. */
 export const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS.filter(method => method !== 'CONNECT'))
 
 /** Reads one entry of `gate.rules`. Undefined if something is wrong with it, which is then reported. It never throws. */

@@ -136,6 +136,8 @@ t.test('The log says what was wrong with a question, and the client learns it to
     { lines: [method, url, 'X-Forwarded-Uri: /x'], fault: 'The question has the header x-forwarded-uri, which another kind of proxy sends.' },
     { lines: [method, url, 'X-Forwarded-Method: GET'], fault: 'The question has the header x-forwarded-method, which another kind of proxy sends.' },
     { lines: ['X-Original-Method: get', url], fault: 'The original method is unknown.' },
+    { lines: ['X-Original-Method: CONNECT', url], fault: 'The original request asks for a tunnel.' },
+    { target: '/verify/forwarded', lines: ['X-Forwarded-Method: CONNECT', ...forwarded.slice(1)], fault: 'The original request asks for a tunnel.' },
     { lines: [method, url, 'X-Auth-Claim-Team: root'], fault: 'The original request has a header of a claim that the gate does not set.' },
     { target: '/verify/forwarded', lines: [...forwarded, method], fault: 'The question has the header x-original-method, which another kind of proxy sends.' },
     { target: '/verify/forwarded', lines: [...forwarded, url], fault: 'The question has the header x-original-url, which another kind of proxy sends.' },
