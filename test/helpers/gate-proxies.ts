@@ -30,14 +30,26 @@ export interface GateProxy {
   readonly program: string | undefined
   /** Whether it asks over gRPC. */
   readonly grpc: boolean
-  /** Whether a body without a length passes. HAProxy drops trailers since 3.2, and until then its file refuses chunks. */
+  /** Whether a body without a length passes. HAProxy drops trailers since 3.2, and until then its file refuses chunks and HTTP/2. */
   readonly takesChunks: boolean
   /** Whether the client gets the body of a refusal. */
   readonly passesBodies: boolean
-  /** Seconds that the gate has for an answer, as the file has it, and a shorter time for tests. */
-  readonly patience: readonly [text: string, short: string]
+  /** Whether it joins slashes, resolves dot segments and decodes unreserved characters, before it asks. The others change no byte of a path. */
+  readonly cleansPaths: boolean
+  /** Where a client can use HTTP/2, with the configuration of these tests: by prior knowledge, or over TLS. */
+  readonly http2: 'plain' | 'tls'
+  /** What a client gets that asks for another authority. */
+  readonly elsewhere: 404 | 421
+  /** Whether it asks, of several gates, the one that knows the client. */
+  readonly keepsClients: boolean
+  /** Whether `DPoP-Nonce` of an answer that lets a request pass reaches the client. */
+  readonly passesNonces: boolean
+  /** Seconds that the gate has for an answer, as the file has it, and a shorter time for tests. Undefined if no setting changes it. */
+  readonly patience: readonly [text: string, short: string] | undefined
   prepare (folder: string, ports: Ports, configuration: (file: string, replacements: Readonly<Record<string, string>>) => string): string[]
 }
+
+const USUAL = { cleansPaths: false, elsewhere: 421, keepsClients: true, passesNonces: true } as const
 
 /** Major and minor, or 0 if it is not installed. */
 function haproxyVersion (): number {
@@ -49,7 +61,9 @@ const haproxy: GateProxy = {
   program: programOf('haproxy'),
   grpc: false,
   takesChunks: haproxyVersion() >= 3.2,
+  http2: 'tls',
   passesBodies: true,
+  ...USUAL,
   patience: ['timeout server 10s', 'timeout server 1s'],
   prepare (folder, { port, tlsPort, gates, application }, configuration) {
     writeFileSync(join(folder, 'site.pem'), readFileSync(CERTIFICATE, 'utf8') + readFileSync(KEY, 'utf8'))
@@ -58,7 +72,7 @@ const haproxy: GateProxy = {
       '/etc/haproxy/holdfast.lua': join(folder, 'holdfast.lua'),
       'abns@holdfast': `abns@holdfast-${port}`,
       'api.example api.example:80': `127.0.0.1:${port} localhost:${tlsPort}`,
-      'bind :80': `bind 127.0.0.1:${port}\n    bind 127.0.0.1:${tlsPort} ssl crt ${join(folder, 'site.pem')}`,
+      'bind :80': `bind 127.0.0.1:${port}\n    bind 127.0.0.1:${tlsPort} ssl crt ${join(folder, 'site.pem')} alpn h2,http/1.1`,
       'server holdfast 127.0.0.1:8000': gates.map((gate, n) => `server holdfast${n} 127.0.0.1:${gate}`).join('\n    '),
       '127.0.0.1:3000': `127.0.0.1:${application}`
     }))
@@ -68,16 +82,18 @@ const haproxy: GateProxy = {
 
 const nginx: GateProxy = {
   name: 'nginx',
+  http2: 'tls',
   program: nginxProgram,
   grpc: false,
   takesChunks: true,
   passesBodies: false,
+  ...USUAL,
   patience: ['proxy_read_timeout 10s', 'proxy_read_timeout 1s'],
   prepare (folder, { port, tlsPort, gates, application }, configuration) {
     mkdirSync(join(folder, 'logs'))
     const text = configuration('nginx.conf', {
       'api.example api.example;': `127.0.0.1:${port} 127.0.0.1:${port}; localhost:${tlsPort} localhost:${tlsPort};`,
-      'listen 80;': `listen 127.0.0.1:${port}; listen 127.0.0.1:${tlsPort} ssl; ssl_certificate ${CERTIFICATE}; ssl_certificate_key ${KEY};`,
+      'listen 80;': `listen 127.0.0.1:${port}; listen 127.0.0.1:${tlsPort} ssl http2; ssl_certificate ${CERTIFICATE}; ssl_certificate_key ${KEY};`,
       'server 127.0.0.1:8000;': gates.map(gate => `server 127.0.0.1:${gate};`).join(' '),
       '127.0.0.1:3000': `127.0.0.1:${application}`
     })
@@ -90,10 +106,12 @@ const nginx: GateProxy = {
 
 const caddy: GateProxy = {
   name: 'caddy',
+  http2: 'tls',
   program: programOf('caddy'),
   grpc: false,
   takesChunks: true,
   passesBodies: true,
+  ...USUAL,
   patience: ['response_header_timeout 10s', 'response_header_timeout 1s'],
   prepare (folder, { port, tlsPort, gates, application }, configuration) {
     const text = configuration('Caddyfile', {
@@ -114,8 +132,10 @@ function envoy (name: string, file: string, gatePort: number): GateProxy {
     name,
     program: programOf('envoy'),
     grpc: name === 'envoy-grpc',
+    http2: 'plain',
     takesChunks: true,
     passesBodies: true,
+    ...USUAL,
     patience: ['timeout: 10s', 'timeout: 1s'],
     prepare (folder, { port, tlsPort, gates, spare, application }, configuration) {
       const [one, ...others] = gates
@@ -150,7 +170,39 @@ function envoy (name: string, file: string, gatePort: number): GateProxy {
   }
 }
 
-export const GATE_PROXIES: readonly GateProxy[] = [nginx, haproxy, caddy, envoy('envoy-http', 'envoy-http.yaml', 8000), envoy('envoy-grpc', 'envoy-grpc.yaml', 9000)]
+const traefik: GateProxy = {
+  name: 'traefik',
+  program: programOf('traefik'),
+  grpc: false,
+  takesChunks: true,
+  passesBodies: true,
+  cleansPaths: true,
+  elsewhere: 404,
+  keepsClients: false,
+  passesNonces: false,
+  http2: 'tls',
+  // ForwardAuth waits for 30 s.
+  patience: undefined,
+  prepare (folder, { port, tlsPort, gates: [gate], application }, configuration) {
+    const text = configuration('traefik.yaml', {
+      'Host(`api.example`)': '(Host(`127.0.0.1`) || Host(`localhost`))',
+      'api\\.example(:443)?$': `(127\\.0\\.0\\.1:${port}|localhost:${tlsPort})$`,
+      '127.0.0.1:8000': `127.0.0.1:${gate}`,
+      '127.0.0.1:3000': `127.0.0.1:${application}`
+    })
+    writeFileSync(join(folder, 'traefik.yaml'), `${text}tls: { stores: { default: { defaultCertificate: { certFile: ${CERTIFICATE}, keyFile: ${KEY} } } } }\n`)
+    return [
+      `--providers.file.filename=${join(folder, 'traefik.yaml')}`, '--providers.file.watch=false',
+      `--entrypoints.plain.address=127.0.0.1:${port}`, `--entrypoints.tls.address=127.0.0.1:${tlsPort}`, '--entrypoints.tls.http.tls=true',
+      '--global.checknewversion=false', '--global.sendanonymoususage=false', '--log.level=ERROR'
+    ]
+  }
+}
+
+/** Those that CI has. Traefik is in no distribution: `npm run test:traefik` runs it. */
+const INSTALLED: readonly GateProxy[] = [nginx, haproxy, caddy, envoy('envoy-http', 'envoy-http.yaml', 8000), envoy('envoy-grpc', 'envoy-grpc.yaml', 9000)]
+
+export const GATE_PROXIES: readonly GateProxy[] = traefik.program === undefined ? INSTALLED : [...INSTALLED, traefik]
 
 export interface GateProxyParts {
   readonly gates: readonly [number, ...number[]]
@@ -167,10 +219,11 @@ export interface RunningProxy {
 }
 
 /** Runs a proxy with its file of deploy/gate. A text that a file no longer holds is an error. It ends with the test. */
-export async function startGateProxy (t: Test, { name, program, patience: [patience, short], prepare }: GateProxy, { gates, application, isImpatient = false }: GateProxyParts): Promise<RunningProxy> {
+export async function startGateProxy (t: Test, { name, program, patience: waiting, prepare }: GateProxy, { gates, application, isImpatient = false }: GateProxyParts): Promise<RunningProxy> {
   const folder = t.testdir()
   const [port, tlsPort, spare] = [await freePort(), await freePort(), await freePort()]
-  let isPatient = !isImpatient
+  const [patience, short] = waiting ?? ['', '']
+  let isPatient = !isImpatient || waiting === undefined
   const args = prepare(folder, { port, tlsPort, gates, spare, application }, (file, replacements) => {
     let text = readFileSync(join(deploy, file), 'utf8')
     for (const [from, to] of Object.entries(replacements)) {
