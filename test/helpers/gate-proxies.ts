@@ -40,6 +40,8 @@ export interface GateProxy {
   readonly http2: 'plain' | 'tls'
   /** What a client gets that asks for another authority. */
   readonly elsewhere: 404 | 421
+  /** Whether it asks again if the answer of the gate is lost, although a proof passes once. */
+  readonly repeatsQuestions: boolean
   /** Whether it asks, of several gates, the one that knows the client. */
   readonly keepsClients: boolean
   /** Whether `DPoP-Nonce` of an answer that lets a request pass reaches the client. */
@@ -49,7 +51,7 @@ export interface GateProxy {
   prepare (folder: string, ports: Ports, configuration: (file: string, replacements: Readonly<Record<string, string>>) => string): string[]
 }
 
-const USUAL = { cleansPaths: false, elsewhere: 421, keepsClients: true, passesNonces: true } as const
+const USUAL = { cleansPaths: false, elsewhere: 421, repeatsQuestions: false, keepsClients: true, passesNonces: true } as const
 
 /** Major and minor, or 0 if it is not installed. */
 function haproxyVersion (): number {
@@ -178,6 +180,7 @@ const traefik: GateProxy = {
   passesBodies: true,
   cleansPaths: true,
   elsewhere: 404,
+  repeatsQuestions: true,
   keepsClients: false,
   passesNonces: false,
   http2: 'tls',
@@ -190,9 +193,10 @@ const traefik: GateProxy = {
       '127.0.0.1:8000': `127.0.0.1:${gate}`,
       '127.0.0.1:3000': `127.0.0.1:${application}`
     })
-    writeFileSync(join(folder, 'traefik.yaml'), `${text}tls: { stores: { default: { defaultCertificate: { certFile: ${CERTIFICATE}, keyFile: ${KEY} } } } }\n`)
+    // A traefik.yaml here would be read for its static configuration.
+    writeFileSync(join(folder, 'routing.yaml'), `${text}tls: { stores: { default: { defaultCertificate: { certFile: ${CERTIFICATE}, keyFile: ${KEY} } } } }\n`)
     return [
-      `--providers.file.filename=${join(folder, 'traefik.yaml')}`, '--providers.file.watch=false',
+      `--providers.file.filename=${join(folder, 'routing.yaml')}`, '--providers.file.watch=false',
       `--entrypoints.plain.address=127.0.0.1:${port}`, `--entrypoints.tls.address=127.0.0.1:${tlsPort}`, '--entrypoints.tls.http.tls=true',
       '--global.checknewversion=false', '--global.sendanonymoususage=false', '--log.level=ERROR'
     ]
