@@ -9,6 +9,7 @@ import { AUDIENCE } from './realm.ts'
 
 /** The service before an issuer. */
 export interface Service {
+  readonly url: string
   /** Calls a route with a token, and with a proof if there is a key. Returns the status, and the reason of a refusal. */
   call (path: string, token: string, key?: ProofKey | string): Promise<string>
   /** The proof of a call, to be sent more than once. */
@@ -34,6 +35,7 @@ export async function startService (issuer: string, values: RawSettings = {}): P
   })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   return {
+    url,
     async call (path, token, key) {
       const before = reasons.length
       const proof = key === undefined ? undefined : typeof key === 'string' ? key : await createProof(key, { method: 'GET', url: url + path, token })

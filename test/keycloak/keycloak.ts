@@ -19,6 +19,8 @@ export interface KeycloakOptions {
   readonly version: string
   /** Those that are off by default, such as `ssf`. */
   readonly features: readonly string[]
+  /** Further arguments of its start. */
+  readonly args: readonly string[]
 }
 
 const ADMIN = { username: 'admin', password: 'admin' }
@@ -26,13 +28,13 @@ const ADMIN = { username: 'admin', password: 'admin' }
 const START_MS = 900_000
 
 /** Fetches that version, unless Maven has it, unpacks it into a temporary folder, and starts it there. */
-export async function startKeycloak ({ version, features }: KeycloakOptions): Promise<Keycloak> {
+export async function startKeycloak ({ version, features, args: further }: KeycloakOptions): Promise<Keycloak> {
   const archive = await fetchDistribution(version)
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-keycloak-'))
   await promisify(execFile)('unzip', ['-q', archive, '-d', folder])
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const args = ['start-dev', '--http-host=127.0.0.1', `--http-port=${port}`, ...features.length === 0 ? [] : [`--features=${features.join(',')}`]]
+  const args = ['start-dev', '--http-host=127.0.0.1', `--http-port=${port}`, ...features.length === 0 ? [] : [`--features=${features.join(',')}`], ...further]
   const logFile = join(folder, 'log.txt')
   // The shell script starts Java: a group of its own, so that both end.
   const child = spawn(join(folder, `keycloak-${version}`, 'bin', 'kc.sh'), args, {

@@ -2,13 +2,31 @@ import { readFileSync } from 'node:fs'
 import { expectKnown, readOptions } from '../../bench/options.js'
 import { startKeycloak, useKeycloak } from './keycloak.ts'
 import type { Keycloak } from './keycloak.ts'
-import { differences, showRows } from './rows.ts'
+import { revocation } from './revocation.ts'
+import { differences, showBySetting, showRows } from './rows.ts'
 import type { Row } from './rows.ts'
 import { tokens } from './tokens.ts'
 
 /** What is tried with a Keycloak of its own. */
-const PARTS: Readonly<Record<string, { readonly features: readonly string[], readonly run: (keycloak: Keycloak) => Promise<Row[]> }>> = {
-  tokens: { features: [], run: tokens }
+interface Part {
+  readonly features: readonly string[]
+  readonly args: readonly string[]
+  readonly run: (keycloak: Keycloak) => Promise<Row[]>
+  readonly show: (version: string, rows: readonly Row[]) => string
+  /** Where the table stands. */
+  readonly page: string
+}
+
+const PARTS: Readonly<Record<string, Part>> = {
+  tokens: { features: [], args: [], run: tokens, show: showRows, page: 'docs/providers.md' },
+  revocation: {
+    features: ['ssf'],
+    // This service listens on loopback, in the clear. Unless set, events are pushed every 30 s.
+    args: ['--spi-ssf-transmitter--default--allow-insecure-push-targets=true', '--spi-ssf-transmitter--default--outbox-drainer-interval=1s'],
+    run: revocation,
+    show: showBySetting,
+    page: 'docs/revocation.md'
+  }
 }
 
 const { version, part, at } = readOptions({
@@ -18,11 +36,10 @@ const { version, part, at } = readOptions({
 })
 expectKnown('part', part, Object.keys(PARTS))
 
-const page = readFileSync(new URL('../../docs/providers.md', import.meta.url), 'utf8')
 let differs = 0
 for (const name of part) {
-  const { features, run } = PARTS[name]!
-  const keycloak = at === undefined ? await startKeycloak({ version, features }) : useKeycloak(at)
+  const { features, args, run, show, page } = PARTS[name]!
+  const keycloak = at === undefined ? await startKeycloak({ version, features, args }) : useKeycloak(at)
   const stopAndEnd = async (): Promise<void> => {
     await keycloak.stop()
     process.exit(1)
@@ -30,9 +47,9 @@ for (const name of part) {
   process.once('SIGINT', stopAndEnd)
   try {
     const rows = await run(keycloak)
-    const table = showRows(version, rows)
+    const table = show(version, rows)
     console.log(table)
-    if (!page.includes(table)) console.error(`docs/providers.md does not have this table of ${name}.`)
+    if (!readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8').includes(table)) console.error(`${page} does not have this table of ${name}.`)
     for (const { setting, sent, came, expected } of differences(rows)) {
       console.error(`DIFFERS: ${setting}, ${sent}\n  recorded: ${expected}\n  now:      ${came}`)
       differs++

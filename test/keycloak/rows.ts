@@ -15,5 +15,15 @@ export function showRows (version: string, rows: readonly Row[]): string {
   ].join('\n')
 }
 
+/** The same with one row for what was sent, and a column for each setting. */
+export function showBySetting (version: string, rows: readonly Row[]): string {
+  const settings = [...new Set(rows.map(({ setting }) => setting))]
+  const cell = (sent: string, setting: string): string => rows.find(row => row.sent === sent && row.setting === setting)?.came ?? ''
+  return [
+    `| ${version} | ${settings.join(' | ')} |`, `| ---${' | ---'.repeat(settings.length)} |`,
+    ...[...new Set(rows.map(({ sent }) => sent))].map(sent => `| ${[sent, ...settings.map(setting => cell(sent, setting))].join(' | ')} |`), ''
+  ].join('\n')
+}
+
 /** The rows in which this Keycloak differs from the recorded one. */
 export const differences = (rows: readonly Row[]): Row[] => rows.filter(({ came, expected }) => came !== expected)
