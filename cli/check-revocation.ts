@@ -92,10 +92,9 @@ const METHODS = {
 
 function judgeConfiguration (found: TransmitterConfiguration, given: TransmitterSettings): Finding[] {
   const { delivery, endpoint, manage, clientId, subjectClaims } = given
-  const { deliveryMethods, configurationEndpoint, statusEndpoint, verificationEndpoint, defaultSubjects, criticalMembers } = found
+  const { deliveryMethods, configurationEndpoint, statusEndpoint, verificationEndpoint, criticalMembers } = found
   const unmapped = criticalMembers.filter(member => !isUnderstood(member, { subjectClaims }))
   return [
-    ...defaultSubjects === 'NONE' ? [warning('Its default_subjects is NONE: it sends nothing until subjects are added to the stream.', 'Set it to ALL at the transmitter (in Keycloak an attribute of the receiver client), or add the subjects there.')] : [],
     ...deliveryMethods !== undefined && !METHODS[delivery].some(method => deliveryMethods.includes(method)) ? [warning(`It does not offer delivery by ${delivery}, only ${shown(deliveryMethods)}.`, `Set delivery to ${delivery === 'push' ? 'poll' : 'push'}, if that is offered.`)] : [],
     ...configurationEndpoint === undefined && manage ? [fault('It has no configuration_endpoint, so its stream cannot be managed.', 'Leave out manage, create the stream at the transmitter, and name its audience here.')] : [],
     ...configurationEndpoint === undefined && !manage && delivery === 'poll' && endpoint === undefined ? [fault('It has no configuration_endpoint, and the settings do not say where to poll.', 'Name the endpoint.')] : [],
@@ -108,26 +107,32 @@ function judgeConfiguration (found: TransmitterConfiguration, given: Transmitter
 
 async function checkStream (configuration: TransmitterConfiguration, given: TransmitterSettings, settings: Settings): Promise<Finding[]> {
   const { clientId, clientSecret, manage, tokenEndpoint } = given
-  if (clientId === undefined) return [fine('Without clientId its stream is not asked about.')]
-  if (configuration.configurationEndpoint === undefined) return []
+  const { configurationEndpoint, defaultSubjects } = configuration
+  const unread = judgeSubjects(defaultSubjects)
+  if (clientId === undefined) return [fine('Without clientId its stream is not asked about.'), ...unread]
+  if (configurationEndpoint === undefined) return unread
   const calls = networkOf(settings)
   try {
     const client = createTransmitterClient({ clientId, clientSecret: clientSecret && await readSecret(clientSecret, processSurroundings), tokenEndpoint, configuration: () => configuration, calls })
     const stream = await client.readStream()
-    return stream ? await judgeStream(stream, client, given, settings) : [noStream(manage)]
+    // The stream may say something else of itself.
+    return stream ? [...await judgeStream(stream, client, given, settings), ...judgeSubjects(stream.default_subjects ?? defaultSubjects)] : [noStream(manage), ...unread]
   } catch (error) {
-    if (error instanceof ProviderFailure && error.detail === 404) return [noStream(manage)]
-    return [failed(error, 'Its stream cannot be read')]
+    return [error instanceof ProviderFailure && error.detail === 404 ? noStream(manage) : failed(error, 'Its stream cannot be read'), ...unread]
   } finally {
     calls.close()
   }
 }
 
+const judgeSubjects = (defaultSubjects: unknown): Finding[] => defaultSubjects === 'NONE'
+  ? [warning('Its default_subjects is NONE: it sends nothing until subjects are added to the stream.', 'Set it to ALL at the transmitter (in Keycloak the attribute ssf.defaultSubjects of the receiver client), or add the subjects there.')]
+  : []
+
 const noStream = (isManaged: boolean): Finding => isManaged
   ? fine('There is no stream yet: the service creates it.')
   : fault('There is no stream for this client.', 'Create it at the transmitter, or set manage: true.')
 
-async function judgeStream (stream: JsonObject, client: TransmitterClient, { audience, delivery, manage }: TransmitterSettings, settings: Settings): Promise<Finding[]> {
+async function judgeStream (stream: JsonObject, client: TransmitterClient, { audience, delivery, endpoint: given, manage }: TransmitterSettings, settings: Settings): Promise<Finding[]> {
   const { stream_id: id = '', aud, delivery: agreed, events_delivered: delivered } = stream
   const { method, endpoint_url: endpoint } = isJsonObject(agreed) ? agreed : {}
   const status = await client.readStatus(String(id)) ?? 'of unknown status'
@@ -137,6 +142,7 @@ async function judgeStream (stream: JsonObject, client: TransmitterClient, { aud
   return [
     status === 'paused' || status === 'disabled' ? fault(says, 'Enable the stream at the transmitter. Events of a disabled stream are lost: revoke by hand what ended meanwhile, by holdfast revoke.') : fine(says),
     ...audience !== undefined && ![aud].flat().includes(audience) ? [fault(`Its events are for ${shown(aud)}, and the settings say ${shown(audience)}, so every event is refused.`, 'Set audience to what the stream says.')] : [],
+    ...delivery === 'poll' && given === undefined && endpoint === undefined ? [fault('It does not say where to poll.', 'Name the endpoint, or delete the stream at the transmitter and have it created again (manage: true).')] : [],
     ...!manage && delivery === 'push' && pushUrl !== undefined && endpoint !== pushUrl ? [warning(`It pushes to ${shown(endpoint)}, and this service takes events at ${pushUrl}.`, 'Correct the endpoint of the stream, unless a proxy leads from one to the other.')] : [],
     ...missing.length > 0 ? [warning(`It does not deliver ${missing.map(type => type.slice(type.lastIndexOf('/') + 1)).join(', ')}.`, manage ? 'The service asks for all known types at its start; what is missing then, the transmitter does not have.' : 'Ask for them at the transmitter.')] : []
   ]

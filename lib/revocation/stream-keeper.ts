@@ -25,10 +25,19 @@ export interface StreamKeeperOptions extends TransmitterClientOptions, Transmitt
   readonly surroundings: Surroundings
   /** Fetches what `configuration` then returns. @throws ProviderFailure */
   readonly learnConfiguration: () => Promise<void>
-  /** Called when the stream was read: with its audience if it names one, and with its status if that can be asked. */
-  readonly onStream: (audience: string | undefined, status: string | undefined) => void
+  /** Called when the stream, or its status, was read. */
+  readonly onStream: (found: FoundStream) => void
   /** Called after each round: whether the transmitter could be used. */
   readonly onFailing: (isFailing: boolean) => void
+}
+
+/** What was read of a stream: what it does not say, or what was not asked, is undefined. */
+export interface FoundStream {
+  readonly audience?: string | undefined
+  /** `enabled`, `paused` or `disabled`. */
+  readonly status?: string | undefined
+  /** Of this stream. The configuration of the transmitter may say another word for all others. */
+  readonly defaultSubjects?: string | undefined
 }
 
 export interface TransmitterRun {
@@ -103,14 +112,14 @@ export function createStreamKeeper (given: StreamKeeperOptions): StreamKeeper {
     const stream = given.manage && isLeader ? await client.ensureStream(wanted()) : await client.readStream()
     // Without a stream to read, polling and pushes need only what the settings say.
     if (!stream && (given.manage || (delivery === 'poll' && pollEndpoint === undefined))) throw new ProviderFailure('discovery_malformed')
-    const { stream_id: id = '', aud, delivery: agreed, min_verification_interval: interval, iss } = stream ?? {}
+    const { stream_id: id = '', aud, delivery: agreed, min_verification_interval: interval, default_subjects: defaultSubjects, iss } = stream ?? {}
     const { issuer } = given.configuration()!
     if (typeof iss === 'string' && withoutTrailingSlash(iss) !== withoutTrailingSlash(given.issuer ?? issuer)) throw new ProviderFailure('discovery_issuer')
     // The token of the client goes there.
     if (isJsonObject(agreed) && typeof agreed.endpoint_url === 'string') pollEndpoint ??= parseDiscoveredUri(agreed.endpoint_url, configurationUrlOf(given), 'discovery_malformed')
     minimumSeconds = typeof interval === 'number' ? interval : 0
     const status = stream && (await client.readStatus(String(id)) ?? 'enabled')
-    given.onStream([aud].flat().find(value => typeof value === 'string'), status)
+    given.onStream({ audience: [aud].flat().find(value => typeof value === 'string'), status, defaultSubjects: typeof defaultSubjects === 'string' ? defaultSubjects : undefined })
     streamId = String(id)
   }
 
@@ -118,7 +127,7 @@ export function createStreamKeeper (given: StreamKeeperOptions): StreamKeeper {
   async function verify (): Promise<void> {
     const now = wallMs() / 1000
     if (!streamId || now < verifyAt) return
-    if (verifyAt !== 0) given.onStream(undefined, await client.readStatus(streamId))
+    if (verifyAt !== 0) given.onStream({ status: await client.readStatus(streamId) })
     verifyAt = now + Math.max(VERIFICATION_SECONDS, minimumSeconds)
     await client.requestVerification(streamId, randomBytes(12).toString('base64url'))
   }

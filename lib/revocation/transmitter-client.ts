@@ -1,3 +1,4 @@
+import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
 import { parseDocument } from '../provider/provider-document.ts'
 import { readDiscovery } from '../provider/fetch-key-set.ts'
@@ -107,7 +108,9 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
       }
       const found = await readStream()
       if (!found) throw new ProviderFailure('discovery_malformed')
-      return parseDocument((await call(url, 'PATCH', { stream_id: found.stream_id, ...wanted })).body, 'discovery_malformed')
+      const { delivery, ...others } = wanted
+      const changes = { ...others, ...!isDelivered(found.delivery, delivery) && { delivery } }
+      return parseDocument((await call(url, 'PATCH', { stream_id: found.stream_id, ...changes })).body, 'discovery_malformed')
     },
     async readStatus (streamId) {
       const url = configuration()!.statusEndpoint
@@ -126,6 +129,14 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
       }
     }
   }
+}
+
+/**
+ * Whether a stream is polled already, as is wanted. Its address is the transmitter's to say, and Keycloak forgets it for good if it is sent
+ * a delivery without one.
+ */
+function isDelivered (found: unknown, wanted: unknown): boolean {
+  return isJsonObject(found) && isJsonObject(wanted) && found.method === wanted.method && wanted.endpoint_url === undefined
 }
 
 /** @throws ProviderFailure status */

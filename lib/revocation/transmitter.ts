@@ -68,6 +68,9 @@ export function createTransmitter (given: TransmitterParameters): Transmitter {
   /** When it was so, in Unix seconds. */
   let statusAt = -Infinity
   let isFailing = false
+  /** The word of the stream itself comes first, so until it has been read nothing is said of its subjects. */
+  let isStreamRead = given.clientId === undefined
+  let defaultSubjects: string | undefined
   let verifiedAt: number | undefined
   /** What `onStatus` was last called with. */
   let said = 'unknown'
@@ -121,9 +124,11 @@ export function createTransmitter (given: TransmitterParameters): Transmitter {
         exchange.close()
       }
     },
-    onStream: (aud, status) => {
-      audience ??= aud
-      if (status !== undefined) setStatus(status, wallMs() / 1000)
+    onStream (found) {
+      audience ??= found.audience
+      defaultSubjects = found.defaultSubjects ?? defaultSubjects
+      isStreamRead = true
+      if (found.status !== undefined) setStatus(found.status, wallMs() / 1000)
     },
     onFailing (now) {
       isFailing = now
@@ -146,7 +151,7 @@ export function createTransmitter (given: TransmitterParameters): Transmitter {
   function statusWord (): string {
     if (isFailing) return 'failing'
     const isPaused = status === 'paused' || status === 'disabled'
-    return configuration?.defaultSubjects === 'NONE' && !isPaused ? 'no_subjects' : status
+    return isStreamRead && (defaultSubjects ?? configuration?.defaultSubjects) === 'NONE' && !isPaused ? 'no_subjects' : status
   }
 
   function tell (): void {

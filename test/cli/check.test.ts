@@ -266,6 +266,11 @@ t.test('Of a transmitter it is said what would be missed.', async (t) => {
   const answering = (what: string, status: number, body: unknown) => (remote: EventTransmitter) => { remote.answers[what] = [status, body] }
   const rows: Array<[Parameters<typeof checkTransmitter>[1], number, RegExp]> = [
     [{ document: { default_subjects: 'NONE' } }, 0, /^! Its default_subjects is NONE: it sends nothing until subjects are added to the stream\.$/m],
+    [{ document: { default_subjects: 'NONE' }, transmitter: CLIENT }, 0, /Its stream s1 is enabled[^]*^! Its default_subjects is NONE/m],
+    [{ document: { default_subjects: 'NONE' }, transmitter: CLIENT, prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', default_subjects: 'ALL' }) }, 0, /^(?!.*default_subjects)[^]*Its stream s1 is enabled(?![^]*default_subjects)/],
+    [{ document: { default_subjects: 'ALL' }, transmitter: CLIENT, prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', default_subjects: 'NONE' }) }, 0, /^! Its default_subjects is NONE/m],
+    [{ document: { default_subjects: 'NONE', configuration_endpoint: undefined }, transmitter: CLIENT }, 0, /^! Its default_subjects is NONE/m],
+    [{ document: { default_subjects: 'NONE' }, transmitter: { ...CLIENT, manage: true }, prepare: answering('GET /stream', 404, {}) }, 0, /There is no stream yet[^]*^! Its default_subjects is NONE/m],
     [{ document: { delivery_methods_supported: ['urn:ietf:rfc:8936'] } }, 0, /^! It does not offer delivery by push, only urn:ietf:rfc:8936\.$/m],
     [{ document: { delivery_methods_supported: ['https://schemas.openid.net/secevent/risc/delivery-method/push'] } }, 0, /^(?!.*does not offer)[^]*$/],
     [{ document: { verification_endpoint: undefined } }, 0, /^! It has no verification_endpoint/m],
@@ -283,6 +288,8 @@ t.test('Of a transmitter it is said what would be missed.', async (t) => {
     [{ transmitter: CLIENT, prepare: answering('POST /token', 401, {}) }, 1, /^. Its stream cannot be read: status: 401/m],
     [{ transmitter: { ...CLIENT, clientSecret: { env: 'TEST_UNSET' } } }, 1, /^. Its stream cannot be read: the variable TEST_UNSET is not set\.$/m],
     [{ transmitter: { ...CLIENT, audience: 'another' } }, 1, /^. Its events are for receiver, and the settings say another/m],
+    [{ transmitter: { ...CLIENT, delivery: 'poll' }, prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', delivery: { method: 'urn:ietf:rfc:8936' } }) }, 1, /^. It does not say where to poll\.$/m],
+    [{ transmitter: { ...CLIENT, delivery: 'poll', endpoint: 'https://a.example/poll' }, prepare: answering('GET /stream', 200, { stream_id: 's1', aud: 'receiver', delivery: { method: 'urn:ietf:rfc:8936' } }) }, 0, /^(?![^]*where to poll)/],
     [{ transmitter: CLIENT }, 0, /^! It pushes to URL\/poll, and this service takes events at https:\/\/api\.example\/revocation\/events\.$/m],
     [{ transmitter: CLIENT, prepare: answering('GET /stream', 200, { stream_id: 's1', events_delivered: [KNOWN_EVENT_TYPES[0]] }) }, 1, /^! It does not deliver credential-change, account-disabled\.$/m]
   ]

@@ -11,6 +11,8 @@ export interface Exchange {
   readonly sent: string
   readonly status: number
   readonly came: string
+  /** When the answer was there, in milliseconds of the Unix epoch. */
+  readonly atMs: number
 }
 
 /** A server on loopback that hands every request on and remembers it. The far end sees the `Host` of the recorder. */
@@ -31,7 +33,7 @@ export async function startRecorder (target: () => string): Promise<Recorder> {
       far.end(sent)
       const [answer] = await once(far, 'response') as [IncomingMessage]
       const came = await buffer(answer)
-      exchanges.push({ what: `${method} ${url!.split('?')[0]}`, sent: String(sent), status: answer.statusCode!, came: String(came) })
+      exchanges.push({ what: `${method} ${url!.split('?')[0]}`, sent: String(sent), status: answer.statusCode!, came: String(came), atMs: Date.now() })
       response.writeHead(answer.statusCode!, answer.headers).end(came)
     } catch {
       response.destroy()

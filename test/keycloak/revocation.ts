@@ -117,7 +117,12 @@ async function runWay (keycloak: Keycloak, way: Way, rows: Row[]): Promise<void>
   const since = atKeycloak.exchanges.length
   const second = await start()
   try {
-    if (way !== 'logout token') await row('the service starts again', 'POST 409, GET 200, PATCH 200: `enabled`', () => watchStream(site, second, since, () => true))
+    if (way !== 'logout token') {
+      await row('the service starts again, and the user logs out', `POST 409, GET 200, PATCH 200: \`enabled\`; ${SESSION}`, async () => {
+        const stream = await watchStream(site, second, since, () => true)
+        return `${stream}; ${await act(site, second, (await logIn(site, 'bob')).token, ACTS[0]!.run)}`
+      })
+    }
   } finally {
     await second.close()
     await Promise.all([atService, atKeycloak].map(recorder => recorder.close()))
@@ -193,6 +198,7 @@ async function act (site: Site, service: Service, bob: string, run: Act['run']):
   const before = await ask()
   if (before !== '200, 200, 200') throw new Error(`before: ${before}`)
   await run(site, user)
+  const doneMs = Date.now()
   const isAnswered = (sub: string): boolean => {
     const found = arrivals(site, sub)
     return found.length > 0 && found.every(({ answer }) => answer !== undefined)
@@ -203,7 +209,9 @@ async function act (site: Site, service: Service, bob: string, run: Act['run']):
   await eventually('an answer', () => isAnswered(user.id) || isAnswered(next.id))
   const after = await ask()
   await eventually('the answer to what comes next', () => isAnswered(next.id))
-  return describe(arrivals(site, user.id), user, after)
+  const arrived = arrivals(site, user.id)
+  for (const { atMs } of arrived) console.error(`  came after ${atMs - doneMs} ms`)
+  return describe(arrived, user, after)
 }
 
 /** By what the two tokens of the user and that of Bob get. */
@@ -223,33 +231,40 @@ function describe (arrived: readonly Arrival[], { sessions }: User, after: strin
   return `${[...new Set(kinds)].map(kind => `${kinds.length === 1 ? '' : `${kinds.length} × `}${kind}`).join('; ')}: ${outcome}`
 }
 
-/** A token that Keycloak has sent to this service, or that was fetched there. */
-interface Arrival {
+/** What a token of Keycloak says. */
+interface Sent {
+  /** The user. */
+  readonly about: string | undefined
   readonly kind: string
   readonly session: string | undefined
+}
+
+/** One that was sent to this service, or fetched there. */
+interface Arrival extends Sent {
   /** `accepted`, or what was answered. Undefined for as long as nothing was. */
   readonly answer: string | undefined
+  readonly atMs: number
 }
 
 /** What has come about a user, by any way. */
 function arrivals ({ atKeycloak, atService }: Site, sub: string): Arrival[] {
   const answered = (status: number, expected: number, came: string): string => status === expected ? 'accepted' : `${status} ${came}`
   const polls = atKeycloak.exchanges.filter(({ what, status }) => what.endsWith('/poll') && status === 200)
-    .map(({ sent, came }) => ({ ...JSON.parse(sent) as { ack: string[], setErrs: Record<string, { err: string }> }, ...JSON.parse(came) as { sets: Record<string, string> } }))
+    .map(({ sent, came, atMs }) => ({ ...JSON.parse(sent) as { ack: string[], setErrs: Record<string, { err: string }> }, ...JSON.parse(came) as { sets: Record<string, string> }, atMs }))
   const acknowledged = new Set(polls.flatMap(({ ack }) => ack))
   const errors = Object.assign({}, ...polls.map(({ setErrs }) => setErrs)) as Record<string, { err: string }>
-  const fetched = new Map(polls.flatMap(({ sets }) => Object.entries(sets)))
+  const fetched = new Map(polls.flatMap(({ sets, atMs }) => Object.entries(sets).map(([jti, set]) => [jti, { set, atMs }])))
   return [
-    ...atService.exchanges.filter(({ what }) => what === 'POST /revocation/events').map(({ sent, status, came }) => readEvent(sent, answered(status, 202, came))),
-    ...atService.exchanges.filter(({ what }) => what === 'POST /revocation/logout').map(({ sent, status, came }) => readLogout(new URLSearchParams(sent).get('logout_token')!, answered(status, 200, came))),
-    ...[...fetched].map(([jti, set]) => readEvent(set, acknowledged.has(jti) ? 'accepted' : errors[jti]?.err))
+    ...atService.exchanges.filter(({ what }) => what === 'POST /revocation/events').map(({ sent, status, came, atMs }) => ({ ...readEvent(sent), answer: answered(status, 202, came), atMs })),
+    ...atService.exchanges.filter(({ what }) => what === 'POST /revocation/logout').map(({ sent, status, came, atMs }) => ({ ...readLogout(new URLSearchParams(sent).get('logout_token')!), answer: answered(status, 200, came), atMs })),
+    ...[...fetched].map(([jti, { set, atMs }]) => ({ ...readEvent(set), answer: acknowledged.has(jti) ? 'accepted' : errors[jti]?.err, atMs }))
   ].filter(({ about }) => about === sub)
 }
 
 const SECONDS = 60
 
 /** A security event token: its type, the form of its subject, and what is not as it should be. */
-function readEvent (token: string, answer: string | undefined): Arrival & { readonly about: string | undefined } {
+function readEvent (token: string): Sent {
   const { header, claims } = decode(token)
   const [[type, event] = ['', {}]] = Object.entries(claims.events as Record<string, Record<string, unknown>>)
   const { user = claims.sub_id, session } = claims.sub_id as { user?: { format: string, sub?: string }, session?: { id: string } }
@@ -257,12 +272,12 @@ function readEvent (token: string, answer: string | undefined): Arrival & { read
   const change = event.change_type === undefined ? '' : ` \`${event.change_type}\``
   const isOdd = header.typ !== 'secevent+jwt' || (event.event_timestamp !== undefined && Math.abs(Number(event.event_timestamp) - Number(claims.iat)) > SECONDS)
   const kind = `\`${type.split('/').at(-1)}\`${change}, \`${format}\`${session ? ' and session' : ''}${isOdd ? `, ${JSON.stringify({ header, claims })}` : ''}`
-  return { about: sub, kind, session: session?.id, answer }
+  return { about: sub, kind, session: session?.id }
 }
 
-function readLogout (token: string, answer: string): Arrival & { readonly about: string | undefined } {
+function readLogout (token: string): Sent {
   const { claims } = decode(token)
-  return { about: claims.sub as string, kind: 'logout token,', session: claims.sid as string | undefined, answer }
+  return { about: claims.sub as string, kind: 'logout token,', session: claims.sid as string | undefined }
 }
 
 /** How the stream was made or found since then, whether it is verified, and what readiness says. */

@@ -150,6 +150,20 @@ t.test('A stream is created, or the one that is there is brought to what is want
   transmitter.answers['GET /stream'] = [200, [{ stream_id: 's2' }, { stream_id: 's3' }]]
   await client.ensureStream(WANTED)
   t.strictSame(transmitter.bodies('PATCH /stream')[1], { stream_id: 's2', ...WANTED }, 'the first of a list')
+  const polled = { method: 'urn:ietf:rfc:8936' }
+  const pushed = { method: 'urn:ietf:rfc:8935', endpoint_url: 'https://api.example/revocation/events' }
+  const rows = [
+    { found: { ...polled, endpoint_url: 'https://a.example/poll' }, wanted: polled, sent: {} },
+    { found: pushed, wanted: polled, sent: { delivery: polled } },
+    { found: { ...polled, endpoint_url: 'https://a.example/poll' }, wanted: pushed, sent: { delivery: pushed } },
+    { found: pushed, wanted: pushed, sent: { delivery: pushed } },
+    { found: undefined, wanted: polled, sent: { delivery: polled } }
+  ]
+  for (const { found, wanted, sent } of rows) {
+    transmitter.answers['GET /stream'] = [200, { stream_id: 's4', delivery: found }]
+    await client.ensureStream({ description: 'x', delivery: wanted })
+    t.strictSame(transmitter.bodies('PATCH /stream').at(-1), { stream_id: 's4', description: 'x', ...sent }, JSON.stringify([found, wanted]))
+  }
   transmitter.answers['GET /stream'] = [200, []]
   t.equal(await outcomeOf(client.ensureStream(WANTED)), 'discovery_malformed', 'a list of none')
   transmitter.answers['GET /stream'] = [200, '[']

@@ -202,6 +202,46 @@ t.test('The status of a push without a client names a transmitter that sends not
   t.strictSame(remote.requests.map(({ what }) => what), [CONFIGURATION, 'GET /keys'], 'nothing else is asked')
 })
 
+t.test('A stream that was there before is polled where it was, by a transmitter that forgets that if it is sent a delivery without it', async t => {
+  // Keycloak 26.7.3.
+  const { remote } = await start(t, {
+    manage: true,
+    prepare ({ answers }) {
+      const stream = (answers['GET /stream'] as [number, object])[1]
+      answers['POST /stream'] = [409, { error: 'stream_error', error_description: 'Only one stream per receiver is allowed' }]
+      answers['GET /stream'] = [200, [stream]]
+      answers['PATCH /stream'] = ({ body }) => [200, { ...stream, ...(body as { delivery?: object }).delivery && { delivery: (body as { delivery: object }).delivery } }]
+    }
+  })
+  await until('it is polled', () => remote.bodies('POST /poll').length > 0)
+  t.equal(remote.bodies('PATCH /stream').length, 1)
+})
+
+t.test('What a stream says of its own subjects holds before the word of its transmitter', async t => {
+  // Keycloak 26.7.3: ALL for one client is in its stream, and the configuration says NONE.
+  const rows: Array<[ofTransmitter: string, ofStream: unknown, expected: string[]]> = [
+    ['NONE', 'ALL', ['enabled']],
+    ['ALL', 'NONE', ['no_subjects']],
+    ['NONE', undefined, ['no_subjects']],
+    ['NONE', 1, ['no_subjects']]
+  ]
+  for (const [ofTransmitter, ofStream, expected] of rows) {
+    for (const manage of [true, false]) {
+      const { remote, statuses, clock } = await start(t, {
+        manage,
+        prepare ({ answers }) {
+          answers[CONFIGURATION] = [200, { ...(answers[CONFIGURATION] as [number, object])[1], default_subjects: ofTransmitter }]
+          for (const what of ['POST /stream', 'GET /stream']) answers[what] = [200, { ...(answers[what] as [number, object])[1], default_subjects: ofStream }]
+        }
+      })
+      await until('it is verified', () => remote.bodies('POST /verify').length === 1)
+      clock.ms += 601_000
+      await until('its status is read again', () => remote.bodies('POST /verify').length === 2)
+      t.strictSame(statuses, expected, `${ofTransmitter}, ${ofStream}, ${manage ? 'made' : 'read'}`)
+    }
+  }
+})
+
 t.test('A stream that cannot be trusted or used is refused', async t => {
   const rows: Array<[string, (url: string) => unknown]> = [
     ['of another issuer', url => ({ stream_id: 's1', iss: `${url}/other`, aud: 'receiver', delivery: { endpoint_url: `${url}/poll` } })],
