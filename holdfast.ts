@@ -10,6 +10,7 @@ import { answerBadTarget, answerClientError } from './plugins/errors.ts'
 import { QueuedResponse } from './server/queued-response.ts'
 import { createRequestIds } from './server/request-id.ts'
 import { createRequestLogger } from './server/request-logger.ts'
+import { settingsFromOptions } from './lib/settings/options.ts'
 import type { Settings } from './lib/settings/settings.ts'
 import type { SourceFaults } from './lib/settings/sources.ts'
 import type { RawSettings } from './lib/settings/specs.ts'
@@ -30,10 +31,11 @@ const NO_TIMEOUT = 0
 
 /**
  * Reads the settings with @fastify/env, on a separate app: the real app cannot be made without the settings.
+ * @param given what the sources hold, beside their faults; or else options as the plugin takes them
  * @throws SettingsError
  */
-export function readSettings (values: RawSettings, faults?: SourceFaults): Promise<Settings> {
-  return validateSettings(values, async options => {
+export async function readSettings (given: object, faults?: SourceFaults): Promise<Settings> {
+  return validateSettings(faults ? given as RawSettings : settingsFromOptions(given), async options => {
     const reader = Fastify({ pluginTimeout: NO_TIMEOUT })
     await reader.register(fastifyEnv, { ...options, confKey: 'values' })
     return reader.getDecorator<SettingValues>('values')
@@ -48,13 +50,13 @@ export type ServerOptions = FastifyHttpOptions<RawServerDefault> & { readonly ht
  */
 export function serverOptions (settings: Settings): ServerOptions {
   return {
-    logger: { level: settings.LOG_LEVEL },
+    logger: { level: settings.server.logLevel },
     pluginTimeout: NO_TIMEOUT,
     // plugins/request-log.ts writes one line for each request.
     logController: new LogController({ disableRequestLogging: true }),
-    trustProxy: typeof settings.trustProxy === 'boolean' ? settings.trustProxy : [...settings.trustProxy],
+    trustProxy: typeof settings.server.trustProxy === 'boolean' ? settings.server.trustProxy : [...settings.server.trustProxy],
     childLoggerFactory: createRequestLogger,
-    genReqId: createRequestIds(settings.trustProxy),
+    genReqId: createRequestIds(settings.server.trustProxy),
     // While the process drains, requests are answered as before.
     return503OnClosing: false,
     // No route accepts a large body.
@@ -71,8 +73,8 @@ export function serverOptions (settings: Settings): ServerOptions {
       ServerResponse: QueuedResponse
     },
     routerOptions: { maxParamLength: 512 },
-    frameworkErrors: answerBadTarget(settings.ERROR_BODY, settings.gate !== undefined),
-    clientErrorHandler: answerClientError(settings.ERROR_BODY)
+    frameworkErrors: answerBadTarget(settings.api.errorBody, settings.gate !== undefined),
+    clientErrorHandler: answerClientError(settings.api.errorBody)
   }
 }
 

@@ -6,10 +6,10 @@ tuneEngine()
 
 // The options that `fastify start -c` reads before it loads the app. The command line fixes the port at that time, and the default port
 // depends on the profile. Settings are not judged here: the app judges them, with one message for all of them.
-const { PORT, API_PROFILE } = collectSettings({ environment: process.env, readFile: readTextIfThere }).values
+const { server, api } = collectSettings({ environment: process.env, readFile: readTextIfThere }).values
 
 /** The port is text, because the command line takes the number 0, which means any free port, as no port. */
-export const port = String(PORT ?? defaultPort(API_PROFILE))
+export const port = String(server.port ?? defaultPort(api.profile))
 /** The server options come from the app. */
 export const options = true
 /**

@@ -79,14 +79,20 @@ const NOT_KNOWN = '(not known here)'
 
 /** It is taken to trust the provider that was asked for the token, and to see the URL that was called. */
 async function foreignView ({ issuer, audience }: CallOptions, answered: AnsweredChallenge): Promise<View> {
-  const defaults = await readSettings({ IDP_DOMAIN: 'provider.invalid', IDP_AUDIENCE: NOT_KNOWN })
+  const defaults = await readSettings({ idp: { domain: 'provider.invalid', audience: NOT_KNOWN } })
   const settings: Settings = {
     ...defaults,
-    // The algorithms are not known either: the service accepts the one of its provider.
-    issuers: [{ ...defaults.issuers[0]!, issuer: issuer || NOT_KNOWN, audience: audience ?? NOT_KNOWN, algs: JWS_ALGS, dpopMode: modeOf(answered) }],
-    dpopMode: modeOf(answered),
-    DPOP_NONCE: answered.error === 'use_dpop_nonce' ? 'required' : 'off',
-    DPOP_ALGS: answered.algs as Settings['DPOP_ALGS'] | undefined ?? defaults.DPOP_ALGS
+    idp: {
+      ...defaults.idp,
+      // The algorithms are not known either: the service accepts the one of its provider.
+      issuers: [{ ...defaults.idp.issuers[0]!, issuer: issuer || NOT_KNOWN, audience: audience ?? NOT_KNOWN, algs: JWS_ALGS, dpopMode: modeOf(answered) }],
+      dpopMode: modeOf(answered)
+    },
+    dpop: {
+      ...defaults.dpop,
+      nonce: answered.error === 'use_dpop_nonce' ? 'required' : 'off',
+      algs: answered.algs as Settings['dpop']['algs'] | undefined ?? defaults.dpop.algs
+    }
   }
   const unknown = [...issuer === '' ? ['token.iss'] : [], ...audience === undefined ? ['token.aud'] : []]
   return { settings, requirements: requirementsIn(answered), unknown }

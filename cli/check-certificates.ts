@@ -5,8 +5,8 @@ import { fault, fine } from './findings.ts'
 import type { Finding } from './findings.ts'
 
 /** Says where certificates of clients come from. Only the proxy in front can tell whether they come. */
-export function checkCertificates ({ CLIENT_CERTIFICATE, trustProxy }: Pick<Settings, 'CLIENT_CERTIFICATE' | 'trustProxy'>): Finding[] {
-  const header = certificateHeader(CLIENT_CERTIFICATE)
+export function checkCertificates ({ server: { clientCertificate, trustProxy } }: Pick<Settings, 'server'>): Finding[] {
+  const header = certificateHeader(clientCertificate)
   if (header === undefined) return [fault(NO_TLS_SOCKET, 'The service itself does not end TLS: let a proxy pass certificates on in a header, or register the plugin in an application that ends TLS.')]
   const peers = trustProxy === true ? 'every peer' : (trustProxy as readonly string[]).join(', ')
   return [fine(`They are read from the header ${header}, from ${peers}. The proxy must take that header away from clients.`)]

@@ -44,8 +44,8 @@ type AskedIssuer = IssuerSettings & { readonly introspection: IntrospectionSetti
 
 const isAsked = (issuer: IssuerSettings): issuer is AskedIssuer => issuer.introspection !== undefined
 
-async function findEndpoint ({ issuer }: IssuerSettings, { endpoint }: IntrospectionSettings, { HTTP_PROXY: httpProxy, HTTPS_PROXY: httpsProxy, NO_PROXY: noProxy }: Settings): Promise<string> {
-  const exchange = createTransport({ httpProxy, httpsProxy, noProxy }).open()
+async function findEndpoint ({ issuer }: IssuerSettings, { endpoint }: IntrospectionSettings, { proxies }: Settings): Promise<string> {
+  const exchange = createTransport(proxies).open()
   try {
     return await createEndpointFinder({ issuer, base: parseIssuer(issuer) }, endpoint, () => 0)(exchange)
   } finally {

@@ -12,7 +12,7 @@ import type { Settings } from '../lib/settings/settings.ts'
 import { failureText, fault, fine, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
 
-type ProviderSettings = Pick<Settings, 'IDP_CLOCK_TOLERANCE_SECONDS' | 'HTTP_PROXY' | 'HTTPS_PROXY' | 'NO_PROXY'>
+type ProviderSettings = Pick<Settings, 'idp' | 'proxies'>
 
 /** No token can be verified, and no provider is asked. */
 export const DOMAIN_WITH_SCHEME = fault('IDP_DOMAIN starts with a scheme, so every token is refused and no provider is asked.', 'Write only the host, without https://.')
@@ -22,10 +22,9 @@ export async function checkProvider (provider: IssuerSettings, settings: Provide
   const { issuer, jwksUri, keysFile, algs } = provider
   // The file was read when the settings were, and a broken one stops the start.
   if (keysFile !== undefined) return checkKeyFile(keysFile, algs)
-  const { HTTP_PROXY: httpProxy, HTTPS_PROXY: httpsProxy, NO_PROXY: noProxy } = settings
   const findings: Finding[] = []
   const offsets: number[] = []
-  const exchange = createTransport({ httpProxy, httpsProxy, noProxy }).open()
+  const exchange = createTransport(settings.proxies).open()
   let asked = ''
   const watched: ProviderSession = {
     close: exchange.close,
@@ -48,7 +47,7 @@ export async function checkProvider (provider: IssuerSettings, settings: Provide
   } finally {
     exchange.close()
   }
-  return [...findings, ...judgeClock(offsets, settings.IDP_CLOCK_TOLERANCE_SECONDS)]
+  return [...findings, ...judgeClock(offsets, settings.idp.clockToleranceSeconds)]
 }
 
 async function checkKeyFile (path: string, algs: readonly JwsAlg[]): Promise<Finding[]> {

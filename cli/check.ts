@@ -5,6 +5,8 @@ import { SECRET_PARTS } from '../lib/settings/revocation-settings.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { CollectedSettings, SettingsSources } from '../lib/settings/sources.ts'
 import { settingNames, settingSpec } from '../lib/settings/specs.ts'
+import { valueAt } from '../lib/settings/tree.ts'
+import { typedSettings } from '../lib/settings/validation.ts'
 import { startWarnings } from '../lib/settings/start-report.ts'
 import { BadUsage, runTool } from './arguments.ts'
 import type { Tool, World } from './arguments.ts'
@@ -47,15 +49,15 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
     }
     const collected = collectSettings({ environment: env, readFile })
     const settings = await tryToRead(collected)
-    out.write(title(paint, 'Settings') + showSettings(collected, settings instanceof SettingsError ? undefined : settings, paint))
+    out.write(title(paint, 'Settings') + showSettings(collected, !(settings instanceof SettingsError), paint))
     if (settings instanceof SettingsError) {
       tell('', settings.problems.map((problem) => fault(problem, 'Correct it where it stands: docs/configuration.md lists every setting.')))
     } else {
       // A domain with a scheme is reported as a fault of the provider below.
-      tell('', startWarnings(settings).slice(settings.issuers.length === 0 ? 1 : 0).map((text) => warning(text)))
-      if (settings.issuers.length === 0) tell('Identity provider', [DOMAIN_WITH_SCHEME])
-      for (const issuer of settings.issuers) tell(`Identity provider ${issuer.issuer}`, [...await checkProvider(issuer, settings, Date.now), ...await checkIntrospection(issuer, settings, env)])
-      if (settings.CLIENT_CERTIFICATE !== 'off') tell('Certificates of clients', checkCertificates(settings))
+      tell('', startWarnings(settings).slice(settings.idp.issuers.length === 0 ? 1 : 0).map((text) => warning(text)))
+      if (settings.idp.issuers.length === 0) tell('Identity provider', [DOMAIN_WITH_SCHEME])
+      for (const issuer of settings.idp.issuers) tell(`Identity provider ${issuer.issuer}`, [...await checkProvider(issuer, settings, Date.now), ...await checkIntrospection(issuer, settings, env)])
+      if (settings.server.clientCertificate !== 'off') tell('Certificates of clients', checkCertificates(settings))
       tell('Replay store', await checkStore(settings))
       for (const [name, findings] of await checkRevocation(settings)) tell(name, findings)
     }
@@ -75,16 +77,17 @@ async function tryToRead ({ values, ...faults }: CollectedSettings): Promise<Set
 }
 
 /** Each setting, where its value comes from, and the value: as the service goes by it, or as it was found if the settings are not usable. */
-function showSettings ({ values, origins }: CollectedSettings, settings: Settings | undefined, paint: Paint): string {
-  const width = Math.max(...settingNames.map((name) => name.length))
+function showSettings ({ values, origins }: CollectedSettings, isUsable: boolean, paint: Paint): string {
+  const shown = isUsable ? typedSettings(values) : values
+  const width = Math.max(...settingNames.map((name) => settingSpec(name).variable.length))
   return settingNames.map((name) => {
-    const { secret, unset, schema } = settingSpec(name)
+    const { variable, secret, unset, schema } = settingSpec(name)
     const { [name]: origin = schema.default === undefined ? 'not set' : 'default' } = origins
-    const value = settings?.[name] ?? values[name] ?? schema.default ?? unset
+    const value = valueAt(shown, name) ?? schema.default ?? unset
     const text = Array.isArray(value) ? value.join(' ') : typeof value === 'object' ? JSON.stringify(value, withoutSecret) : String(value)
     // Before an @ there may be a password, in a value that is not usable too.
     const isHidden = origins[name] !== undefined && (secret === true || text.includes('@'))
-    const line = `${name.padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : printableLine(text)}`
+    const line = `${variable.padEnd(width)}  ${origin.padEnd(20)}  ${isHidden ? '(not shown)' : printableLine(text)}`
     return `  ${origins[name] === undefined ? paint('dim', line) : line}\n`
   }).join('')
 }

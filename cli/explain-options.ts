@@ -1,4 +1,4 @@
-import { variableNames } from '../lib/settings/specs.ts'
+import { variables } from '../lib/settings/specs.ts'
 import { BadUsage, flag, list, splitPair, text, unknownName } from './arguments.ts'
 import type { Arguments, Tool } from './arguments.ts'
 
@@ -71,6 +71,6 @@ function readTime (value: string, now: number): number {
 
 function readSetting (pair: string): [name: string, value: string] {
   const [name, value] = splitPair('--set', pair, '=')
-  if (!variableNames.some((known) => known === name)) throw new BadUsage(unknownName('setting', name, variableNames))
+  if (!variables.has(name)) throw new BadUsage(unknownName('setting', name, [...variables.keys()]))
   return [name, value]
 }

@@ -2,8 +2,11 @@ import { readSettings } from '../holdfast.ts'
 import { explainRequest } from '../explain/explain.ts'
 import type { CapturedRequest, ExplainOptions, Explanation } from '../explain/explain.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
+import { settingsFromOptions } from '../lib/settings/options.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
+import { settingNames } from '../lib/settings/specs.ts'
+import { put, valueAt } from '../lib/settings/tree.ts'
 import { BadUsage, runTool } from './arguments.ts'
 import type { World } from './arguments.ts'
 import { has, readUrl } from './capture.ts'
@@ -77,7 +80,7 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
     const requirements = capture.only === undefined || options.scopes !== undefined ? await requirementsOf(request, options, settings, notes) : undefined
     const revocations = options.offline || capture.only === 'proof' ? undefined : await readStoredRevocations(settings, judgedAt)
     const unknown = [...part.unknown, ...isKnown ? [] : ['token.iss', 'token.aud']]
-    const explanation = part.select(await explainRequest(request, { settings: { ...settings, ...part.settings }, now: judgedAt, candidates: keys?.candidates, introspect: options.introspect ? introspect : undefined, revocations, requirements, unknown, answeredNonce: capture.answeredNonce }))
+    const explanation = part.select(await explainRequest(request, { settings: { ...settings, idp: { ...settings.idp, ...part.idp } }, now: judgedAt, candidates: keys?.candidates, introspect: options.introspect ? introspect : undefined, revocations, requirements, unknown, answeredNonce: capture.answeredNonce }))
     noteAnswer(capture, explanation)
     return { request, only: capture.only, judgedAt, notes, explanation }
   } finally {
@@ -100,17 +103,20 @@ function noteAnswer ({ status, challenge = '', notes }: Capture, { refusal }: Ex
 }
 
 const NOT_KNOWN = '(not known here)'
+const UNKNOWN_PROVIDER = { idp: { domain: 'provider.invalid', audience: NOT_KNOWN } }
 
 /** As the service reads them. An option wins over all, and if nothing names a provider, the settings of the local tenant's API stand in. */
 async function settingsOf ({ headers, scheme = 'http' }: Capture, { settings, url }: ExplainArguments, { env, readFile, tenants }: ExplainWorld): Promise<{ settings: Settings, isKnown: boolean }> {
   const { values, ...faults } = collectSettings({ environment: { ...env, ...settings }, readFile })
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
   const tenant = tenantAt(tenants, url ?? `${scheme}://${host}`)
-  const isNamed = values.IDP_DOMAIN !== undefined || values.IDP_ISSUER !== undefined || values.IDP_ISSUERS !== undefined
+  const { domain, issuer, issuers } = values.idp
+  const isNamed = domain !== undefined || issuer !== undefined || issuers !== undefined
   const isKnown = isNamed || tenant !== undefined
-  const standIn = isNamed ? {} : tenant?.settings ?? { IDP_DOMAIN: 'provider.invalid', IDP_AUDIENCE: NOT_KNOWN }
-  const read = await readSettings({ ...standIn, ...values }, faults)
-  return { settings: isKnown ? read : { ...read, issuers: read.issuers.map((issuer) => ({ ...issuer, issuer: NOT_KNOWN })) }, isKnown }
+  const standIn = settingsFromOptions(isNamed ? {} : tenant?.settings ?? UNKNOWN_PROVIDER)
+  for (const name of settingNames) put(values, name, valueAt(values, name) ?? valueAt(standIn, name))
+  const read = await readSettings(values, faults)
+  return { settings: isKnown ? read : { ...read, idp: { ...read.idp, issuers: read.idp.issuers.map((issuer) => ({ ...issuer, issuer: NOT_KNOWN })) } }, isKnown }
 }
 
 function tryRead (file: string, readFile: SettingsSources['readFile']): string | undefined {
@@ -141,19 +147,19 @@ function requestOf (capture: Capture, { url, method, peer }: ExplainArguments, s
   }
 }
 
-function missingIn ({ method, target, scheme, headers }: Capture, given: string | undefined, { PUBLIC_URL }: Settings): string[] {
+function missingIn ({ method, target, scheme, headers }: Capture, given: string | undefined, { server: { publicUrl } }: Settings): string[] {
   return [
     ...method === undefined && given === undefined ? ['There is no method; GET is assumed. To set it: --method.'] : [],
     ...target === undefined ? ['There is no path; / is assumed. To set it: --url.'] : [],
     ...headers.length === 0 ? ['There are no headers.'] : [],
-    ...scheme === undefined && PUBLIC_URL === undefined ? ['The capture does not say whether it was http or https; http is assumed. To set it: --url.'] : []
+    ...scheme === undefined && publicUrl === undefined ? ['The capture does not say whether it was http or https; http is assumed. To set it: --url.'] : []
   ]
 }
 
 /** A capture of the client holds the prefix of PUBLIC_URL, which a proxy takes away before the service sees it. */
-function withoutPrefix ({ target = '/', headers, byClient, notes }: Capture, { PUBLIC_URL }: Settings): string {
-  if (PUBLIC_URL === undefined || !byClient) return target
-  const { host, pathname } = new URL(PUBLIC_URL)
+function withoutPrefix ({ target = '/', headers, byClient, notes }: Capture, { server: { publicUrl } }: Settings): string {
+  if (publicUrl === undefined || !byClient) return target
+  const { host, pathname } = new URL(publicUrl)
   const prefix = pathname.replace(/\/$/, '')
   const isThere = headers.some(([name, value]) => name.toLowerCase() === 'host' && value.toLowerCase() === host)
   if (prefix === '' || !isThere || !target.startsWith(`${prefix}/`)) return target

@@ -61,13 +61,13 @@ export function gate (argv: readonly string[], world: GateWorld): Promise<number
 }
 
 /** Only what the gate goes by: a rule can be looked at before there is a provider. @throws SettingsError */
-function readGate ({ values: { GATE, GATE_UPSTREAM, IDP_AUDIENCE }, problems, places = new Map() }: CollectedSettings): { settings: GateSettings, places: ReadonlyMap<string, string>, audience: string | undefined } {
-  const parsed = parseGate(GATE, places, GATE_UPSTREAM)
-  const { allowed } = settingSpec('GATE_UPSTREAM')
-  const isUsable = GATE_UPSTREAM === undefined || parseUpstream(GATE_UPSTREAM) !== undefined
-  const all = [...problems, ...isUsable ? [] : [`GATE_UPSTREAM is ${JSON.stringify(GATE_UPSTREAM)}; allowed: ${allowed}`], ...parsed.problems]
+function readGate ({ values: { gate, gateUpstream, idp: { audience } }, problems, places = new Map() }: CollectedSettings): { settings: GateSettings, places: ReadonlyMap<string, string>, audience: string | undefined } {
+  const parsed = parseGate(gate, places, gateUpstream)
+  const { allowed } = settingSpec('gateUpstream')
+  const isUsable = gateUpstream === undefined || parseUpstream(gateUpstream) !== undefined
+  const all = [...problems, ...isUsable ? [] : [`GATE_UPSTREAM is ${JSON.stringify(gateUpstream)}; allowed: ${allowed}`], ...parsed.problems]
   if (all.length > 0) throw new SettingsError(all)
-  return { settings: parsed.settings, places, audience: IDP_AUDIENCE === undefined ? undefined : String(IDP_AUDIENCE) }
+  return { settings: parsed.settings, places, audience: audience === undefined ? undefined : String(audience) }
 }
 
 /**

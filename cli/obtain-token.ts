@@ -33,13 +33,13 @@ export async function obtainToken (issuer: IssuerSettings & { readonly introspec
   return { text: await requestToken({ ...issuer, introspection: client }, settings), whose: `that it has issued to the client ${client.clientId}` }
 }
 
-function isMeant ({ issuer }: IssuerSettings, { issuers }: Settings, { CALL_ISSUER: named }: NodeJS.ProcessEnv): boolean {
+function isMeant ({ issuer }: IssuerSettings, { idp: { issuers } }: Settings, { CALL_ISSUER: named }: NodeJS.ProcessEnv): boolean {
   return named ? withoutTrailingSlash(named) === withoutTrailingSlash(issuer) : issuers.length === 1
 }
 
 /** Client credentials (RFC 6749 section 4.4). `audience` is for the providers that choose the API by it. @throws NoToken */
-async function requestToken ({ issuer, audience, introspection }: IssuerSettings & { readonly introspection: IntrospectionSettings }, { HTTP_PROXY: httpProxy, HTTPS_PROXY: httpsProxy, NO_PROXY: noProxy }: Settings): Promise<string> {
-  const transport = createTransport({ httpProxy, httpsProxy, noProxy, keepAlive: true })
+async function requestToken ({ issuer, audience, introspection }: IssuerSettings & { readonly introspection: IntrospectionSettings }, { proxies }: Settings): Promise<string> {
+  const transport = createTransport({ ...proxies, keepAlive: true })
   const exchange = transport.open()
   const { clientId } = introspection
   try {

@@ -16,11 +16,11 @@ export interface ProviderKeys {
   close (): Promise<void>
 }
 
-export type ProviderAccess = Pick<Settings, 'issuers'> & ProxySettings
+export type ProviderAccess = Pick<Settings, 'idp'> & ProxySettings
 
 /** Fetches them when asked for, as the service does. Undefined where no issuer is configured. `onFailure` gets the reason of a failed fetch. */
 export function openProviderKeys (settings: ProviderAccess, onFailure: (sentence: string) => void): ProviderKeys | undefined {
-  if (settings.issuers.length === 0) return undefined
+  if (settings.idp.issuers.length === 0) return undefined
   const sources = new Map<IssuerSettings, Promise<KeySource | undefined>>()
 
   async function open (issuer: IssuerSettings): Promise<KeySource | undefined> {

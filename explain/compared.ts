@@ -44,7 +44,7 @@ const formOf = (text: string | undefined): Compared => [['characters', show(text
 
 function requestUrl ({ proof, request, message, options }: Examination): Compared {
   if (proof?.url) return [['URL of the request', proof.url.href]]
-  return [['request target', show(request.target)], ['Host', show(message.host)], ['PUBLIC_URL', show(options.settings.PUBLIC_URL)]]
+  return [['request target', show(request.target)], ['Host', show(message.host)], ['PUBLIC_URL', show(options.settings.server.publicUrl)]]
 }
 
 /** The title and the compared values of each step. The names are those of the checks. */
@@ -54,12 +54,12 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
     compared: ({ message, options }) => [
       ['Authorization lines', show(message.authorizationCount)],
       ['scheme', show(schemeOf(message.authorization) ?? message.authorization?.split(' ', 1)[0])],
-      ['accepted schemes', offeredSchemes(options.settings.dpopMode).join(', ')]
+      ['accepted schemes', offeredSchemes(options.settings.idp.dpopMode).join(', ')]
     ]
   },
-  domain: { title: 'An identity provider is configured', compared: ({ options }) => [['issuer', show(options.settings.issuers.map(({ issuer }) => issuer).join(', ') || undefined)]] },
+  domain: { title: 'An identity provider is configured', compared: ({ options }) => [['issuer', show(options.settings.idp.issuers.map(({ issuer }) => issuer).join(', ') || undefined)]] },
   'token.form': { title: 'The token is a signed JWT, or an opaque one if an issuer has those', compared: ({ token }) => formOf(token?.text) },
-  'token.iss': { title: 'It was issued by a configured issuer', compared: e => [...showMembers(tokenClaims(e), ['iss']), ['configured issuer', show(e.options.settings.issuers.map(({ issuer }) => issuer).join(', '))]] },
+  'token.iss': { title: 'It was issued by a configured issuer', compared: e => [...showMembers(tokenClaims(e), ['iss']), ['configured issuer', show(e.options.settings.idp.issuers.map(({ issuer }) => issuer).join(', '))]] },
   'token.alg': { title: 'The token is signed with an accepted algorithm', compared: e => [...showMembers(tokenHeader(e), ['alg']), ['accepted algorithms', show(e.issuer?.algs.join(', '))]] },
   'token.typ': { title: 'It is an access token', compared: e => showMembers(tokenHeader(e), ['typ']) },
   'token.crit': { title: 'Its header asks for no extension', compared: e => showMembers(tokenHeader(e), ['crit', 'b64']) },
@@ -67,14 +67,14 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   'token.kind': { title: 'By its claims it is no other kind of token', compared: e => showMembers(tokenClaims(e), ['events', 'token_use', 'typ', 'token_type']) },
   'token.claims': { title: 'Its claims are there and of the right types', compared: e => showMembers(tokenClaims(e), ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat']) },
   'token.cnf': { title: 'If it is bound, the service can check the binding', compared: e => showMembers(tokenClaims(e), ['cnf']) },
-  'token.aud': { title: 'It is meant for this API', compared: e => [...showMembers(tokenClaims(e), ['aud']), ['configured audience', show(e.issuer?.audience)], ...(e.options.settings.RESOURCE === undefined ? [] : [['configured resource', e.options.settings.RESOURCE] as const])] },
+  'token.aud': { title: 'It is meant for this API', compared: e => [...showMembers(tokenClaims(e), ['aud']), ['configured audience', show(e.issuer?.audience)], ...(e.options.settings.server.resource === undefined ? [] : [['configured resource', e.options.settings.server.resource] as const])] },
   'token.time': {
     title: 'It is valid now',
     compared: e => [
       ['exp', showTime(tokenClaims(e)?.exp, e.options.now)],
       ['nbf', showTime(tokenClaims(e)?.nbf, e.options.now)],
       ['judged at', nowOf(e)],
-      ['tolerance', `${e.options.settings.IDP_CLOCK_TOLERANCE_SECONDS} s`]
+      ['tolerance', `${e.options.settings.idp.clockToleranceSeconds} s`]
     ]
   },
   'token.key': { title: 'Its issuer publishes the key', compared: e => [...showMembers(tokenHeader(e), ['kid']), ['keys that may have signed it', show(e.candidates?.length)]] },
@@ -101,7 +101,7 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   },
   certificate: {
     title: 'The client has the certificate that the token is bound to',
-    compared: e => [['cnf["x5t#S256"]', show(e.verified?.binding.x5tS256)], ['certificate from', e.options.settings.CLIENT_CERTIFICATE], ['peer', show(e.request.remoteAddress)]]
+    compared: e => [['cnf["x5t#S256"]', show(e.verified?.binding.x5tS256)], ['certificate from', e.options.settings.server.clientCertificate], ['peer', show(e.request.remoteAddress)]]
   },
   scheme: {
     title: 'The scheme fits the token: DPoP for a bound token, Bearer for an unbound one',
@@ -113,7 +113,7 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
     title: 'Its header names an accepted algorithm and a public key for it',
     compared: e => [
       ...showMembers(proofHeader(e), ['typ', 'alg', 'jwk', 'crit']),
-      ['accepted algorithms', e.options.settings.DPOP_ALGS.join(' ')],
+      ['accepted algorithms', e.options.settings.dpop.algs.join(' ')],
       ['thumbprint of jwk', show(e.proof?.header && thumbprint(e.proof.header.jwk))]
     ]
   },
@@ -134,8 +134,8 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   'proof.ath': { title: 'It was made for this token', compared: e => [...showMembers(proofClaims(e), ['ath']), ['hash of the token', show(e.verified?.tokenHash)]] },
   'proof.jkt': { title: 'Its key is the one that the token is bound to', compared: e => [['thumbprint of jwk', show(e.proof?.header?.jkt)], ['cnf.jkt of the token', show(e.verified?.binding.jkt)]] },
   'proof.signature': { title: 'Its signature was made with that key', compared: e => showMembers(proofHeader(e), ['alg']) },
-  'proof.nonce': { title: 'If nonces are required, it has a recent one from this service', compared: e => [...showMembers(proofClaims(e), ['nonce']), ['DPOP_NONCE', e.options.settings.DPOP_NONCE]] },
-  'proof.iat-beside-nonce': { title: 'If its age counts beside a nonce, it was made just now', compared: e => [['iat', showTime(proofClaims(e)?.iat, e.options.now)], ['DPOP_NONCE_IAT', e.options.settings.DPOP_NONCE_IAT]] },
+  'proof.nonce': { title: 'If nonces are required, it has a recent one from this service', compared: e => [...showMembers(proofClaims(e), ['nonce']), ['DPOP_NONCE', e.options.settings.dpop.nonce]] },
+  'proof.iat-beside-nonce': { title: 'If its age counts beside a nonce, it was made just now', compared: e => [['iat', showTime(proofClaims(e)?.iat, e.options.now)], ['DPOP_NONCE_IAT', e.options.settings.dpop.nonceIat]] },
   'proof.replay': { title: 'It was not used before', compared: e => showMembers(proofClaims(e), ['jti']) },
   requirement: {
     title: 'The token has what the route asks for',

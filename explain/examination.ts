@@ -38,8 +38,7 @@ export interface CapturedRequest {
 }
 
 /** The settings that decide about a request. */
-export type GuardSettings = Pick<Settings, 'issuers' | 'revocation' | 'dpopMode' | 'trustProxy' | 'PUBLIC_URL' | 'RESOURCE' | 'IDP_SCOPE_IMPLIES' |
-  'CLIENT_CERTIFICATE' | 'SECURITY_PROFILE' | 'IDP_CLOCK_TOLERANCE_SECONDS' | 'IDP_DPOP_IAT_OFFSET_SECONDS' | 'IDP_DPOP_IAT_LEEWAY_SECONDS' | 'DPOP_ALGS' | 'DPOP_NONCE' | 'DPOP_NONCE_IAT' | 'DPOP_NONCE_SECRET'>
+export type GuardSettings = Pick<Settings, 'idp' | 'dpop' | 'server' | 'revocation'>
 
 export interface ExplainOptions {
   readonly settings: GuardSettings
@@ -99,25 +98,25 @@ export function createExamination (request: CapturedRequest, options: ExplainOpt
   const { settings } = options
   // The HTTP parser does this too, but the request may not have passed through it.
   const headers = request.headers.map(([name, value]) => [name, withoutBlanks(value)] as const)
-  const resolve = createRequestUrlResolver({ trustProxy: settings.trustProxy, publicUrl: settings.PUBLIC_URL })
+  const resolve = createRequestUrlResolver({ trustProxy: settings.server.trustProxy, publicUrl: settings.server.publicUrl })
   const { method, target, encrypted, remoteAddress } = request
   const message = new Message({ method, url: target, headers: joinLines(headers), rawHeaders: headers.flat(), socket: { encrypted, remoteAddress } })
-  const granters = createScopeGranters(settings.IDP_SCOPE_IMPLIES ?? {})
+  const granters = createScopeGranters(settings.idp.scopeImplies ?? {})
   return {
     request,
     options,
     message,
-    issuer: settings.issuers.length === 1 ? settings.issuers[0] : undefined,
+    issuer: settings.idp.issuers.length === 1 ? settings.idp.issuers[0] : undefined,
     policy: {
-      iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
-      iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
-      keys: createClientKeys(settings.DPOP_ALGS, { nowMs: () => 0 }),
+      iatOffsetSeconds: settings.idp.dpopIatOffsetSeconds,
+      iatLeewaySeconds: settings.idp.dpopIatLeewaySeconds,
+      keys: createClientKeys(settings.dpop.algs, { nowMs: () => 0 }),
       nonces: noncesOf(options),
-      nonceIat: settings.DPOP_NONCE_IAT
+      nonceIat: settings.dpop.nonceIat
     },
     resolveUrl: () => resolve(message),
-    noncesAreUnknown: settings.DPOP_NONCE === 'required' && settings.DPOP_NONCE_SECRET === undefined,
-    judge: createJudge({ granters, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS, now: () => options.now }),
+    noncesAreUnknown: settings.dpop.nonce === 'required' && settings.dpop.nonceSecret === undefined,
+    judge: createJudge({ granters, clockToleranceSeconds: settings.idp.clockToleranceSeconds, now: () => options.now }),
     granters
   }
 }
@@ -136,9 +135,9 @@ function joinLines (headers: ReadonlyArray<readonly [string, string]>): Incoming
   return joined
 }
 
-function noncesOf ({ settings: { DPOP_NONCE, DPOP_NONCE_SECRET }, answeredNonce }: ExplainOptions): Nonces | undefined {
-  if (DPOP_NONCE !== 'required') return undefined
-  return DPOP_NONCE_SECRET === undefined ? unknownNonces(answeredNonce) : createNonces(DPOP_NONCE_SECRET.map(text => Buffer.from(text, 'base64url')), 'shared')
+function noncesOf ({ settings: { dpop: { nonce, nonceSecret } }, answeredNonce }: ExplainOptions): Nonces | undefined {
+  if (nonce !== 'required') return undefined
+  return nonceSecret === undefined ? unknownNonces(answeredNonce) : createNonces(nonceSecret.map(text => Buffer.from(text, 'base64url')), 'shared')
 }
 
 /**

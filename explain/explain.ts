@@ -76,7 +76,7 @@ function isAskedAbout ({ issuer, isOpaque }: Examination): boolean {
 }
 
 function mayNeedProof ({ credentials, options }: Examination): boolean {
-  return credentials ? credentials.scheme === 'DPoP' : options.settings.dpopMode !== 'DISABLED'
+  return credentials ? credentials.scheme === 'DPoP' : options.settings.idp.dpopMode !== 'DISABLED'
 }
 
 /** If a store or a provider cannot be reached from here, this says nothing about the request. */

@@ -67,7 +67,7 @@ function readCredentials (e: Examination): void {
   verifyLinesCounted(e.message.received)
   const { requirements } = e.options
   try {
-    e.credentials = parseCredentials(e.message, e.options.settings.dpopMode)
+    e.credentials = parseCredentials(e.message, e.options.settings.idp.dpopMode)
   } catch (error) {
     if (!requirements?.length || !isOptional({ requirements }) || !isGuest(error, e.message)) throw error
     e.isGuest = true
@@ -75,13 +75,13 @@ function readCredentials (e: Examination): void {
 }
 
 function requireProvider (e: Examination): void {
-  if (e.options.settings.issuers.length === 0) throw new Refusal('domain_has_scheme')
+  if (e.options.settings.idp.issuers.length === 0) throw new Refusal('domain_has_scheme')
   e.token = { text: e.credentials!.token, now: e.options.now }
 }
 
 function readForm (e: Examination): void {
   const { text } = e.token!
-  const ofOpaque = e.options.settings.issuers.find(({ introspection }) => introspection && introspection.covers !== 'jwt')
+  const ofOpaque = e.options.settings.idp.issuers.find(({ introspection }) => introspection && introspection.covers !== 'jwt')
   if (!ofOpaque || isJwt(text)) return readPresentedToken(e.token!)
   e.isOpaque = true
   e.issuer = ofOpaque
@@ -89,7 +89,7 @@ function readForm (e: Examination): void {
 }
 
 function chooseIssuer (e: Examination): void {
-  const { issuers } = e.options.settings
+  const { issuers } = e.options.settings.idp
   checkIssuer(e.token!, { issuer: issuers.map(({ issuer }) => issuer).join(' '), issuers: issuers.flatMap(({ issuer }) => issuerSpellings(issuer)) })
   e.issuer = issuers.find(({ issuer }) => issuerSpellings(issuer).includes(e.token!.claims!.iss as string))!
   verifyOffered(e.credentials!, e.issuer.dpopMode)
@@ -168,7 +168,7 @@ function judgeProof (e: Examination, name: string, run: ProofCheck['run']): void
 }
 
 function fitCertificate (e: Examination): void {
-  const { CLIENT_CERTIFICATE: source, trustProxy } = e.options.settings
+  const { clientCertificate: source, trustProxy } = e.options.settings.server
   const { received } = e.message
   const header = certificateHeader(source)
   if (header === undefined) throw new NotChecked('Only the running service sees the certificate of a connection.')

@@ -26,7 +26,7 @@ import type { Settings } from '../lib/settings/settings.ts'
 import { withTrustOf } from '../lib/settings/app-trust.ts'
 import type { TrustedOptions } from '../lib/settings/app-trust.ts'
 import type { HoldfastOptions, IssuerLookup } from '../lib/settings/option-types.ts'
-import { NO_LOOKUP, ownOptions, settingsFromOptions, takeIssuerLookup } from '../lib/settings/options.ts'
+import { NO_FAULTS, NO_LOOKUP, ownOptions, settingsFromOptions, takeIssuerLookup } from '../lib/settings/options.ts'
 import type { TakenLookup } from '../lib/settings/options.ts'
 import { replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { checkOptions, validateSettings } from '../lib/settings/validation.ts'
@@ -117,13 +117,13 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const given = settingsOf(app, options)
   const { settings, trustPeer, lookUpIssuer, maxIssuers } = given ? { ...NO_LOOKUP, settings: given, trustPeer: undefined } : await readOwnSettings(app, options)
   // Secure servers of HTTP/1.1 and of HTTP/2 are both TLS servers.
-  if (settings.CLIENT_CERTIFICATE === 'socket' && !((app.server as unknown) instanceof TlsServer)) throw new SettingsError([NO_TLS_SOCKET])
+  if (settings.server.clientCertificate === 'socket' && !((app.server as unknown) instanceof TlsServer)) throw new SettingsError([NO_TLS_SOCKET])
   logStart(app, settings, lookUpIssuer !== undefined)
   const standIns = (options as MayHaveStandIns)[kStandIns] ?? (app as MayHaveStandIns)[kStandIns]
   if (standIns) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
   const surroundings = standIns?.surroundings ?? processSurroundings
-  const certificates = settings.CLIENT_CERTIFICATE === 'off' ? standIns?.readCertificate : undefined
-  const guardSettings = certificates ? { ...settings, CLIENT_CERTIFICATE: 'client-cert' as const } : settings
+  const certificates = settings.server.clientCertificate === 'off' ? standIns?.readCertificate : undefined
+  const guardSettings = certificates ? { ...settings, server: { ...settings.server, clientCertificate: 'client-cert' as const } } : settings
   const parts = await createGuardParts(guardSettings, {
     surroundings,
     transport: standIns?.transport,
@@ -241,8 +241,6 @@ interface OwnSettings extends Omit<TakenLookup, 'written'>, Pick<TrustedOptions,
 async function readOwnSettings (app: FastifyInstance, given: HoldfastOptions): Promise<OwnSettings> {
   const { written, ...lookup } = takeIssuerLookup(ownOptions(given))
   const { options, trustPeer } = withTrustOf(app, settingsFromOptions(written))
-  const settings = await validateSettings(options, checkOptions, {
-    problems: [], isFileUnread: false, unknownVariables: [], areIssuersAsked: lookup.lookUpIssuer !== undefined, arePeersAsked: trustPeer !== undefined
-  })
+  const settings = await validateSettings(options, checkOptions, { ...NO_FAULTS, areIssuersAsked: lookup.lookUpIssuer !== undefined, arePeersAsked: trustPeer !== undefined })
   return { ...lookup, settings, trustPeer }
 }

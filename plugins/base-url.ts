@@ -16,7 +16,7 @@ declare module 'fastify' {
 
 /** Decorates `app.baseUrlOf(request)`, for documents that name the service's own address. */
 export default fp(async (app: FastifyInstance) => {
-  const { trustProxy, PUBLIC_URL } = app.settings
-  const resolve = createBaseUrlResolver({ trustProxy, publicUrl: PUBLIC_URL })
+  const { trustProxy, publicUrl } = app.settings.server
+  const resolve = createBaseUrlResolver({ trustProxy, publicUrl })
   app.decorate('baseUrlOf', request => resolve(readMessage(request.raw)))
 }, { name: 'base-url' })

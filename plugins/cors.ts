@@ -9,7 +9,7 @@ const PREFLIGHT_SECONDS = 600
  * exposed on errors too.
  */
 export default fp(async (app: FastifyInstance) => {
-  const { CORS_ORIGINS: origins, CORS_HEADERS: more = [] } = app.settings
+  const { corsOrigins: origins, corsHeaders: more = [] } = app.settings.server
   if (!origins) return
 
   // OPTIONS is answered only for preflight. Any other OPTIONS request gets the same answer as without CORS.

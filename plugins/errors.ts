@@ -17,7 +17,7 @@ const UNKNOWN = 'There is no such resource.'
  * to the refusal.
  */
 export default fp(async (app: FastifyInstance) => {
-  const form = app.settings.ERROR_BODY
+  const form = app.settings.api.errorBody
   const bodies = refusalBodies(form)
 
   app.setErrorHandler((error: (FastifyError & { headers?: Record<string, string> }) | Refusal, request, reply) => {

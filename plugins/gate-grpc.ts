@@ -51,7 +51,7 @@ export default fp(async (app: FastifyInstance) => {
     const { address } = app.server.address() as AddressInfo
     const listening = server = createGrpcServer({
       path: CHECK_PATH,
-      isTrusted: createPeerTrust(app.settings.trustProxy),
+      isTrusted: createPeerTrust(app.settings.server.trustProxy),
       onUntrusted: remoteAddress => app.log.info({ reason: 'peer_untrusted', remoteAddress }, 'grpc connection refused'),
       answer,
       onFault: err => app.log.error({ err }, 'question failed'),

@@ -94,7 +94,7 @@ export default fp(async (app: FastifyInstance) => {
     keySet: signer?.keySet,
     maxBodyBytes: maxBytes,
     upgradeOf: request => upgrades.get(request),
-    urlOf: createRequestUrlResolver({ trustProxy: app.settings.trustProxy, publicUrl: app.settings.PUBLIC_URL }),
+    urlOf: createRequestUrlResolver({ trustProxy: app.settings.server.trustProxy, publicUrl: app.settings.server.publicUrl }),
     enter: executor.enter,
     judge (request, readBody, done) {
       executor.judge(request, request.gated!, readBody, (error, body) => {
@@ -120,7 +120,7 @@ export default fp(async (app: FastifyInstance) => {
       const headers = identityHeaders(caller)
       if (!signer) return headers
       const { method, target, url } = request.gated!
-      const issuer = app.settings.PUBLIC_URL ?? url.href.slice(0, -url.ownPath.length)
+      const issuer = app.settings.server.publicUrl ?? url.href.slice(0, -url.ownPath.length)
       const path = target.split('?', 1)[0]!
       return { ...headers, [STATEMENT_HEADER]: caller ? signer.sign(caller, { issuer, audience: audience!, method, path }) : '' }
     }

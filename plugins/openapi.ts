@@ -15,19 +15,19 @@ type SwaggerDocument = ReturnType<NonNullable<FastifyDynamicSwaggerOptions['tran
 
 /** Decorates `app.swagger()`: the OpenAPI document, made from the routes' own schemas and guards. routes/docs.ts serves it. */
 export default fp(async (app: FastifyInstance) => {
-  const { dpopMode, DPOP_ALGS, DPOP_NONCE, DPOP_REPLAY, ERROR_BODY, CLIENT_CERTIFICATE, SECURITY_PROFILE, rateLimit, revocation } = app.settings
+  const { idp: { dpopMode }, api, dpop, server, revocation } = app.settings
   const hasProofs = dpopMode !== 'DISABLED'
   const policy = {
     version: readBuild(import.meta.dirname, readTextIfThere, undefined).version,
     mode: dpopMode,
-    algs: DPOP_ALGS,
+    algs: dpop.algs,
     revocation: revocation !== undefined,
-    nonces: hasProofs && DPOP_NONCE === 'required',
-    certificates: CLIENT_CERTIFICATE !== 'off',
-    boundOnly: SECURITY_PROFILE === 'fapi2',
-    replayShare: hasProofs && DPOP_REPLAY === 'memory',
-    errorBody: ERROR_BODY,
-    rateLimit: rateLimit !== undefined
+    nonces: hasProofs && dpop.nonce === 'required',
+    certificates: server.clientCertificate !== 'off',
+    boundOnly: server.securityProfile === 'fapi2',
+    replayShare: hasProofs && dpop.replay === 'memory',
+    errorBody: api.errorBody,
+    rateLimit: server.rateLimit !== undefined
   }
   const described = new Map<string, DescribedRoute>()
 

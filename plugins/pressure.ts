@@ -24,7 +24,7 @@ export const RETRY_AFTER_SECONDS = 3
 export default fp(async (app: FastifyInstance) => {
   // Without its own limits the package only measures: its hook would cost each request more than the check below.
   await app.register(underPressure, { sampleInterval: SAMPLE_MS })
-  const body = errorBody(app.settings.ERROR_BODY, 503, 'The service is overloaded.')
+  const body = errorBody(app.settings.api.errorBody, 503, 'The service is overloaded.')
   const pressure = { shed: 0 }
   let overloaded = false
   app.decorate('pressure', pressure)

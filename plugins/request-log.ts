@@ -4,7 +4,7 @@ import { nameMatches } from '../lib/gate/mcp-rules.ts'
 
 /** Writes one line for each answered request. It names the route, not the target: a query may hold secrets. */
 export default fp(async (app: FastifyInstance) => {
-  if (!['info', 'debug', 'trace'].includes(app.settings.LOG_LEVEL)) return
+  if (!['info', 'debug', 'trace'].includes(app.settings.server.logLevel)) return
 
   app.addHook('onResponse', (request, reply, done) => {
     request.log.info({

@@ -18,9 +18,9 @@ const routes: FastifyPluginAsync = async (app) => {
   if (!gate) return
   const { upstream, statementAudience = upstream, claims } = gate.settings
   const forwardedClaims = new Set(claims.map(({ header }) => header))
-  const isTrusted = createPeerTrust(app.settings.trustProxy)
-  const publicUrl = app.settings.PUBLIC_URL === undefined ? undefined : parsePublicUrl(app.settings.PUBLIC_URL)
-  if (app.settings.trustProxy === false && upstream === undefined) {
+  const isTrusted = createPeerTrust(app.settings.server.trustProxy)
+  const publicUrl = app.settings.server.publicUrl === undefined ? undefined : parsePublicUrl(app.settings.server.publicUrl)
+  if (app.settings.server.trustProxy === false && upstream === undefined) {
     app.log.warn('The gate is asked by proxies, but TRUST_PROXY trusts no peer, so each authorization request gets 403. Set TRUST_PROXY to the addresses of the proxies')
   }
 

@@ -47,7 +47,7 @@ const routes: FastifyPluginAsync = async (app) => {
     // the resource, or by the address under which it reaches the service.
     if (prefix !== undefined && prefix !== insertedPath(metadata.resource) && prefix !== base.prefix) return reply.callNotFound()
     // Without PUBLIC_URL the answer follows from headers of this request, so it must not be cached for others.
-    reply.header('cache-control', settings.PUBLIC_URL === undefined ? 'no-store' : `max-age=${FRESH_SECONDS}`)
+    reply.header('cache-control', settings.server.publicUrl === undefined ? 'no-store' : `max-age=${FRESH_SECONDS}`)
     return reply.send(metadata)
   }
 

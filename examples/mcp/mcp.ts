@@ -38,7 +38,7 @@ const TOOLS: ReadonlyMap<string, Tool> = new Map<string, Tool>([
  * instance can answer it, and each one needs a token.
  */
 const routes: FastifyPluginAsync = async (app) => {
-  const origins: readonly string[] = app.settings.CORS_ORIGINS ?? []
+  const origins: readonly string[] = app.settings.server.corsOrigins ?? []
   /** The protocol demands it: a page that was led here by DNS rebinding is turned away. Only browsers send Origin. */
   const knownOrigin: onRequestHookHandler = (request, reply, done) => {
     const { origin } = request.headers

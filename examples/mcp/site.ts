@@ -20,7 +20,7 @@ export async function startSite ({ port, redirectUrl }: { port: number, redirect
   const base = `http://localhost:${port}`
   // The audience is the address of the service: what a client of the protocol takes for the `resource` of its token (RFC 8707).
   const provider = await startProvider({ audience: base, ownClient: { clientId: CLIENT_ID, clientSecret: undefined, redirectUris: [redirectUrl] } })
-  const settings = await readSettings({ IDP_ISSUER: provider.issuer, IDP_AUDIENCE: base, PUBLIC_URL: base, LOG_LEVEL: 'warn' })
+  const settings = await readSettings({ idp: { issuer: provider.issuer, audience: base }, server: { publicUrl: base, logLevel: 'warn' } })
   const app = Fastify(serverOptions(settings))
   await app.register(holdfast, { settings, isServed: () => false })
   await app.register(mcp)

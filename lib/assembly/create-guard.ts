@@ -101,13 +101,13 @@ const MAX_TOKENS_OF_AUDIENCE = 5000
 export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, maxIssuers, onEvent, metadataMount, mount = '', transport = networkOf(settings), askingTransport, trustPeer, readCertificate }: GuardPartsOptions): Promise<GuardParts> {
   const { wallMs, steadyMs: nowMs } = surroundings
   const issuers = await createIssuers(settings, { surroundings, lookUpIssuer, maxIssuers, transport, askingTransport, onEvent })
-  const replay = await createReplayStore({ store: settings.DPOP_REPLAY, maxRecords: settings.DPOP_REPLAY_MAX, surroundings, onEvent })
-  const nonces = settings.DPOP_NONCE === 'required' ? createNonces(nonceSecrets(settings, surroundings, onEvent), settings.DPOP_REPLAY === 'memory' ? 'process' : 'shared') : undefined
-  const watch = nonces && settings.DPOP_REPLAY === 'memory' ? createAffinityWatch({ nowMs, onEvent }) : (guard: Guard) => guard
-  const clientKeys = createClientKeys(settings.DPOP_ALGS, { nowMs })
+  const replay = await createReplayStore({ store: settings.dpop.replay, maxRecords: settings.dpop.replayMax, surroundings, onEvent })
+  const nonces = settings.dpop.nonce === 'required' ? createNonces(nonceSecrets(settings, surroundings, onEvent), settings.dpop.replay === 'memory' ? 'process' : 'shared') : undefined
+  const watch = nonces && settings.dpop.replay === 'memory' ? createAffinityWatch({ nowMs, onEvent }) : (guard: Guard) => guard
+  const clientKeys = createClientKeys(settings.dpop.algs, { nowMs })
   const verified = createVerifiedTokens()
-  const tally = settings.METRICS === 'on' ? createGuardTally() : undefined
-  const clockToleranceSeconds = settings.IDP_CLOCK_TOLERANCE_SECONDS
+  const tally = settings.server.metrics === 'on' ? createGuardTally() : undefined
+  const clockToleranceSeconds = settings.idp.clockToleranceSeconds
   const now = (): number => wallMs() / 1000
 
   const revocation = await createRevocation(settings, { surroundings, transport, mount, onEvent })
@@ -123,21 +123,21 @@ export async function createGuardParts (settings: Settings, { surroundings, look
     clockToleranceSeconds
   })
   const signals = createTokenSignals({ revocationOf, clockToleranceSeconds, now, every: surroundings.every })
-  const trustProxy = trustPeer ?? settings.trustProxy
+  const trustProxy = trustPeer ?? settings.server.trustProxy
   const common: Omit<GuardOptions, 'tokens'> = {
-    mode: settings.dpopMode,
+    mode: settings.idp.dpopMode,
     proofs: {
-      iatOffsetSeconds: settings.IDP_DPOP_IAT_OFFSET_SECONDS,
-      iatLeewaySeconds: settings.IDP_DPOP_IAT_LEEWAY_SECONDS,
+      iatOffsetSeconds: settings.idp.dpopIatOffsetSeconds,
+      iatLeewaySeconds: settings.idp.dpopIatLeewaySeconds,
       keys: clientKeys,
       replay: tally && replay.state().kind === 'redis' ? timeRecords(replay, tally.records, nowMs) : replay,
       nonces,
-      nonceIat: settings.DPOP_NONCE_IAT
+      nonceIat: settings.dpop.nonceIat
     },
     verifyProof: tally ? timeProofs(verifyProof, tally.proofs, nowMs) : verifyProof,
-    rateLimit: settings.rateLimit === undefined ? undefined : createRateLimit({ max: settings.rateLimit, nowMs }),
-    resolveUrl: createRequestUrlResolver({ trustProxy, publicUrl: settings.PUBLIC_URL }),
-    readCertificate: readCertificate ?? createCertificateReader({ source: settings.CLIENT_CERTIFICATE, isTrustedPeer: createPeerTrust(trustProxy) }),
+    rateLimit: settings.server.rateLimit === undefined ? undefined : createRateLimit({ max: settings.server.rateLimit, nowMs }),
+    resolveUrl: createRequestUrlResolver({ trustProxy, publicUrl: settings.server.publicUrl }),
+    readCertificate: readCertificate ?? createCertificateReader({ source: settings.server.clientCertificate, isTrustedPeer: createPeerTrust(trustProxy) }),
     now
   }
 
@@ -145,8 +145,8 @@ export async function createGuardParts (settings: Settings, { surroundings, look
     guard: watch(createGuard({ ...common, tokens: tokensOf(issuers, verified) })),
     // A memory of its own: a token that was verified for one audience must not pass for another.
     guardFor: audience => watch(createGuard({ ...common, tokens: tokensOf(issuers && forAudience(issuers, audience), createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE)) })),
-    judge: createJudge({ granters: createScopeGranters(settings.IDP_SCOPE_IMPLIES ?? {}), clockToleranceSeconds, now }),
-    challenges: createChallenges({ mode: settings.dpopMode, algs: settings.DPOP_ALGS, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount) }),
+    judge: createJudge({ granters: createScopeGranters(settings.idp.scopeImplies ?? {}), clockToleranceSeconds, now }),
+    challenges: createChallenges({ mode: settings.idp.dpopMode, algs: settings.dpop.algs, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount) }),
     issuers,
     replay,
     nonces,
@@ -167,9 +167,9 @@ export async function createGuardParts (settings: Settings, { surroundings, look
   }
 }
 
-function nonceSecrets ({ DPOP_NONCE_SECRET, DPOP_REPLAY }: Settings, { randomBytes }: Surroundings, onEvent: (event: GuardEvent) => void): Buffer[] {
-  if (DPOP_NONCE_SECRET) return DPOP_NONCE_SECRET.map(text => Buffer.from(text, 'base64url'))
+function nonceSecrets ({ dpop: { nonceSecret, replay } }: Settings, { randomBytes }: Surroundings, onEvent: (event: GuardEvent) => void): Buffer[] {
+  if (nonceSecret) return nonceSecret.map(text => Buffer.from(text, 'base64url'))
   // With a common store, other instances could accept these nonces too.
-  if (DPOP_REPLAY !== 'memory' && DPOP_REPLAY !== 'off') onEvent({ name: 'nonce_secret_random' })
+  if (replay !== 'memory' && replay !== 'off') onEvent({ name: 'nonce_secret_random' })
   return [randomBytes(32)]
 }

@@ -42,8 +42,8 @@ export interface IssuersOptions {
 export async function createIssuers (settings: Settings, options: IssuersOptions): Promise<IssuerTable | undefined> {
   const { lookUpIssuer, maxIssuers = DEFAULT_MAX_ISSUERS } = options
   if (lookUpIssuer) return createAskedIssuers({ ask: createQuestion(lookUpIssuer, settings, options), maxIssuers, nowMs: options.surroundings.steadyMs })
-  if (settings.issuers.length === 0) return undefined
-  const outcomes = await Promise.allSettled(settings.issuers.map(issuer => createTokenIssuer(issuer, settings, options)))
+  if (settings.idp.issuers.length === 0) return undefined
+  const outcomes = await Promise.allSettled(settings.idp.issuers.map(issuer => createTokenIssuer(issuer, settings, options)))
   const problems = outcomes.flatMap((outcome, index) => outcome.status === 'rejected' ? [...problemsOf(settings, index, outcome.reason as Error)] : [])
   const issuers = outcomes.flatMap(outcome => outcome.status === 'fulfilled' ? [outcome.value] : [])
   if (problems.length > 0) throw new SettingsError(problems)
@@ -94,10 +94,10 @@ function withinDeadline<T> (run: () => Promise<T>, { after }: Surroundings): Pro
 }
 
 /** Only the files of an issuer can fail at the start. */
-function problemsOf ({ issuers, IDP_ISSUERS }: Settings, index: number, error: Error): readonly string[] {
+function problemsOf ({ idp: { issuers, domain, issuer } }: Settings, index: number, error: Error): readonly string[] {
   if (error instanceof SettingsError) return error.problems
   const { word, detail = word } = error as ProviderFailure
-  const name = IDP_ISSUERS ? `idp.issuers[${index}].keysFile` : 'IDP_KEYS_FILE (idp.keysFile)'
+  const name = domain === undefined && issuer === undefined ? `idp.issuers[${index}].keysFile` : 'IDP_KEYS_FILE (idp.keysFile)'
   return [`${name} is ${JSON.stringify(issuers[index]!.keysFile)}, which is not usable (${detail}); allowed: path of a file with a JWK set of public keys`]
 }
 

@@ -87,7 +87,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
     revocations,
     receiver,
     transmitters,
-    issuers: settings.issuers.map(({ issuer }) => issuer),
+    issuers: settings.idp.issuers.map(({ issuer }) => issuer),
     counts,
     count,
     start () {
@@ -166,7 +166,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
   }
 
   function makeLogoutSender ({ issuer, clientId, sessionClaim }: LogoutSettings): { readonly sender: LogoutSender, readonly keys: KeySource } {
-    const { jwksUri } = settings.issuers.find(known => known.issuer === issuer) ?? {}
+    const { jwksUri } = settings.idp.issuers.find(known => known.issuer === issuer) ?? {}
     const { wallMs: now, random, after } = options.surroundings
     // Of its own, because the algorithms of access tokens are another setting.
     const keys = createKeySource({ issuer, jwksUri, algs: EVENT_ALGS, transport: options.transport, now, random, schedule: (run, ms) => after(ms, run), onEvent: event => options.onEvent({ ...event, issuer }) })
@@ -175,7 +175,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
       sender: {
         keys,
         setRules: { issuers: issuerSpellings(issuer), audience: clientId, type: 'logout+jwt', isUntyped: true },
-        logoutRules: { issuer, sessionClaim, clockToleranceSeconds: settings.IDP_CLOCK_TOLERANCE_SECONDS }
+        logoutRules: { issuer, sessionClaim, clockToleranceSeconds: settings.idp.clockToleranceSeconds }
       }
     }
   }
@@ -190,6 +190,6 @@ function streamEvent (transmitter: string, status: string): RevocationEvent {
  * Where transmitters push events to. Undefined if the address of the service is not known.
  * @param mount the prefix of the plugin in another app, or the empty text
  */
-export function pushUrlOf ({ PUBLIC_URL }: Pick<Settings, 'PUBLIC_URL'>, mount = ''): string | undefined {
-  return PUBLIC_URL === undefined ? undefined : `${PUBLIC_URL.replace(/\/$/, '')}${mount}/revocation/events`
+export function pushUrlOf ({ server: { publicUrl } }: Pick<Settings, 'server'>, mount = ''): string | undefined {
+  return publicUrl === undefined ? undefined : `${publicUrl.replace(/\/$/, '')}${mount}/revocation/events`
 }

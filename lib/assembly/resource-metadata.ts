@@ -21,12 +21,12 @@ export interface ResourceMetadata {
   readonly tls_client_certificate_bound_access_tokens?: true
 }
 
-type ResourceSettings = Pick<Settings, 'RESOURCE' | 'IDP_AUDIENCE' | 'PUBLIC_URL' | 'issuers'>
+type ResourceSettings = Pick<Settings, 'idp' | 'server'>
 
 /** The default audience if any issuer has it, else the one that all issuers have. Undefined if they have none in common. */
-function commonAudience ({ IDP_AUDIENCE, issuers }: ResourceSettings): string | undefined {
+function commonAudience ({ idp: { audience, issuers } }: ResourceSettings): string | undefined {
   const audiences = new Set(issuers.map(({ audience }) => audience))
-  if (audiences.size === 0 || (IDP_AUDIENCE !== undefined && audiences.has(IDP_AUDIENCE))) return IDP_AUDIENCE
+  if (audiences.size === 0 || (audience !== undefined && audiences.has(audience))) return audience
   return audiences.size === 1 ? issuers[0]!.audience : undefined
 }
 
@@ -36,7 +36,7 @@ function commonAudience ({ IDP_AUDIENCE, issuers }: ResourceSettings): string | 
  */
 function configuredResource (settings: ResourceSettings): string | undefined {
   const audience = commonAudience(settings)
-  return settings.RESOURCE ?? (audience !== undefined && /^https:\/\/[^#]+$/.test(audience) && URL.canParse(audience) ? audience : undefined)
+  return settings.server.resource ?? (audience !== undefined && /^https:\/\/[^#]+$/.test(audience) && URL.canParse(audience) ? audience : undefined)
 }
 
 /**
@@ -44,9 +44,9 @@ function configuredResource (settings: ResourceSettings): string | undefined {
  * @param mount the path under which the service is mounted; usually empty
  */
 export function resourceWarning (settings: ResourceSettings, mount = ''): string | undefined {
-  const { PUBLIC_URL, issuers } = settings
+  const { idp: { issuers }, server: { publicUrl } } = settings
   if (configuredResource(settings) !== undefined) return undefined
-  const address = PUBLIC_URL === undefined ? undefined : mountedAt(parsePublicUrl(PUBLIC_URL)!, mount).href
+  const address = publicUrl === undefined ? undefined : mountedAt(parsePublicUrl(publicUrl)!, mount).href
   const common = commonAudience(settings)
   if (address !== undefined && [common, ...issuers.map(({ audience }) => audience)].includes(address)) return undefined
   const lack = common === undefined ? 'The issuers have no audience in common' : 'The audience is not an https URL'
@@ -55,9 +55,9 @@ export function resourceWarning (settings: ResourceSettings, mount = ''): string
 }
 
 /** The issuers whose tokens for the resource pass. Under RESOURCE, and under an address that is no audience, these are all. */
-function issuersFor (resource: string, { RESOURCE, issuers }: ResourceSettings): readonly string[] {
+function issuersFor (resource: string, { idp: { issuers }, server }: ResourceSettings): readonly string[] {
   const fitting = issuers.filter(({ audience }) => audience === resource)
-  return (RESOURCE !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) => issuer)
+  return (server.resource !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) => issuer)
 }
 
 /**
@@ -65,7 +65,7 @@ function issuersFor (resource: string, { RESOURCE, issuers }: ResourceSettings):
  * @param base the address under which the client reaches the service
  */
 export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings): ResourceMetadata {
-  const { issuers, dpopMode, DPOP_ALGS, CLIENT_CERTIFICATE, SECURITY_PROFILE, gate } = settings
+  const { idp: { issuers, dpopMode }, dpop, server: { clientCertificate, securityProfile }, gate } = settings
   const resource = configuredResource(settings) ?? base.href
   return {
     resource,
@@ -74,9 +74,9 @@ export function describeResource (base: BaseUrl, scopes: readonly string[], sett
     bearer_methods_supported: ['header'],
     resource_name: 'Holdfast',
     resource_documentation: `${base.href}${gate?.ownPrefix ?? ''}/docs`,
-    dpop_bound_access_tokens_required: dpopMode === 'REQUIRED' || (SECURITY_PROFILE === 'fapi2' && CLIENT_CERTIFICATE === 'off'),
-    ...(dpopMode === 'DISABLED' ? {} : { dpop_signing_alg_values_supported: DPOP_ALGS }),
-    ...(CLIENT_CERTIFICATE === 'off' ? {} : { tls_client_certificate_bound_access_tokens: true })
+    dpop_bound_access_tokens_required: dpopMode === 'REQUIRED' || (securityProfile === 'fapi2' && clientCertificate === 'off'),
+    ...(dpopMode === 'DISABLED' ? {} : { dpop_signing_alg_values_supported: dpop.algs }),
+    ...(clientCertificate === 'off' ? {} : { tls_client_certificate_bound_access_tokens: true })
   }
 }
 
@@ -98,8 +98,8 @@ export function mountedAt (base: BaseUrl, mount: string): BaseUrl {
  * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows only from settings, since no byte of a request goes into
  * a header. PUBLIC_URL comes first, because the service certainly answers there. Undefined if neither it nor RESOURCE is set.
  */
-export function metadataUrlOf ({ RESOURCE, PUBLIC_URL }: Pick<Settings, 'RESOURCE' | 'PUBLIC_URL'>, mount: string): string | undefined {
-  const resource = PUBLIC_URL === undefined ? RESOURCE : mountedAt(parsePublicUrl(PUBLIC_URL)!, mount).href
+export function metadataUrlOf ({ server: { resource: named, publicUrl } }: Pick<Settings, 'server'>, mount: string): string | undefined {
+  const resource = publicUrl === undefined ? named : mountedAt(parsePublicUrl(publicUrl)!, mount).href
   // The well-known path goes between host and path (section 3.1).
   return resource === undefined ? undefined : new URL(resource).origin + METADATA_PATH + insertedPath(resource)
 }

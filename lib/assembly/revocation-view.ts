@@ -20,10 +20,10 @@ export interface RevocationView {
 const MAX_KEYS = 1_000_000
 
 /** @param now Unix seconds */
-export function createRevocationView (revocation: RevocationSettings, { IDP_CLOCK_TOLERANCE_SECONDS: tolerance }: Pick<Settings, 'IDP_CLOCK_TOLERANCE_SECONDS'>, now: () => number): RevocationView {
+export function createRevocationView (revocation: RevocationSettings, { idp }: Pick<Settings, 'idp'>, now: () => number): RevocationView {
   const { retentionSeconds, staleSeconds, outage } = revocation
   // A token passes for as long as the clock tolerance after its `exp`, and for so long its cutoff counts.
-  const keptSeconds = retentionSeconds + tolerance
+  const keptSeconds = retentionSeconds + idp.clockToleranceSeconds
   const cutoffs = createCutoffs({ max: MAX_KEYS, retentionSeconds: keptSeconds, now })
   const names = claimNamesOf(revocation)
   return { cutoffs, keptSeconds, judge: log => createRevocations({ cutoffs, log, names, retentionSeconds, staleSeconds, outage, now }) }

@@ -15,10 +15,10 @@ export interface TrustedOptions {
  * itself believes. A number of hops does not say which peer is a proxy. Fastify trusts no peer then, and neither does this.
  */
 export function withTrustOf (app: object, options: RawSettings): TrustedOptions {
-  const trust = options.TRUST_PROXY === undefined ? trustOf(app) : undefined
+  const trust = options.server.trustProxy === undefined ? trustOf(app) : undefined
   if (typeof trust === 'function') return { options, trustPeer: trust }
   const isSaid = trust !== undefined && typeof trust !== 'number'
-  return { options: isSaid ? { ...options, TRUST_PROXY: trust } : options, trustPeer: undefined }
+  return { options: isSaid ? { ...options, server: { ...options.server, trustProxy: trust } } : options, trustPeer: undefined }
 }
 
 /**

@@ -1,11 +1,9 @@
 import { createRequire } from 'node:module'
-import type { Document, Node, YAMLMap } from 'yaml'
-import { nameThatWasMeant } from '../suggestion.ts'
-import { readTree } from './config-tree.ts'
-import type { EntriesSchema } from './setting-spec.ts'
-import { hasMembers, membersUnder, SECTIONS, SETTING_BY_KEY } from './keys.ts'
+import type { Document, Node, Scalar } from 'yaml'
 import { settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
+import { noSettings, put, readMembers } from './tree.ts'
+import type { Form } from './tree.ts'
 
 const require = createRequire(import.meta.url)
 /** The YAML parser is loaded only if there is a file to read. */
@@ -28,14 +26,13 @@ export interface ConfigDocument {
 /**
  * Reads the text of a configuration file. YAML and JSON are both read as YAML, so that problems of both have line numbers. Numbers
  * stay as they were written, because an audience may look like a number. A key without a value counts as unset. Problems name line
- * and key. They never hold a value, because it may be a secret. If the text cannot be read at all, `isFileUnread` is true. The
- * objects of a list have the environment names of their members' settings as keys.
+ * and key. They never hold a value, because it may be a secret. If the text cannot be read at all, `isFileUnread` is true.
  * @param place the file and a line of it (from 1), in words
  */
 export function parseConfigDocument (text: string, place: (line: number) => string): ConfigDocument {
   const { LineCounter, isMap, isScalar, isSeq, parseDocument } = yaml()
   const lineCounter = new LineCounter()
-  const values: RawSettings = {}
+  const values = noSettings()
   const origins: SettingOrigins = {}
   const places = new Map<string, string>()
   let document: Document.Parsed
@@ -53,64 +50,56 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   if (!isMap(document.contents)) return { values, origins, problems: [`${at(0)}: expected sections such as idp and server`], places, isFileUnread: true }
 
   const seen = new Set<string>()
-  readMap(document.contents, '')
+  const start = (node: unknown): string => at((node as Node).range![0])
+  const form: Form<Node | null> = {
+    members: node => isMap(node) ? node.items.map(({ key, value }) => ({ key: String(isScalar(key) ? key.value : key), node: value as Node | null, place: start(key) })) : undefined,
+    items (node, path) {
+      if (!isSeq(node)) return undefined
+      node.items.forEach((item, index) => places.set(`${path}[${index}]`, start(item)))
+      return node.items as Node[]
+    },
+    isUnset: isEmpty,
+    value: (node, path, name) => name !== undefined && settingSpec(name).schema.type === 'tree' ? readTree(node!, path) : node!.toJS(document),
+    isLeftOut (path, place, isUnset, isOfEntry) {
+      const isTwice = seen.has(path)
+      if (isTwice) form.tell(place, `the key ${JSON.stringify(path)} appears twice`)
+      if (isOfEntry && isUnset && !isTwice) return false
+      seen.add(path)
+      if (isOfEntry) places.set(path, place)
+      return isOfEntry && isTwice
+    },
+    areEntriesNested: false,
+    tell: (place, problem) => problems.push(`${place}: ${problem}`)
+  }
+  readMembers(form.members(document.contents)!, form, (name, value, place) => {
+    put(values, name, value)
+    origins[name] = place
+  })
   return { values, origins, problems, places, isFileUnread: false }
 
-  function readMap (map: YAMLMap, prefix: string): void {
-    for (const { key: node, value } of map.items) {
-      const key = prefix + String(isScalar(node) ? node.value : node)
-      const name = SETTING_BY_KEY.get(key)
-      const tell = (problem: string) => problems.push(`${at((node as Node).range![0])}: ${problem}`)
-      if (seen.has(key)) tell(`the key ${JSON.stringify(key)} appears twice`)
-      seen.add(key)
-      if (!name && !SECTIONS.has(key)) tell(`unknown key ${JSON.stringify(key)}${hint(prefix, key)}`)
-      else if (isEmpty(value)) continue
-      else if (name) [values[name], origins[name]] = [readValue(name, value as Node, key), at((node as Node).range![0])]
-      else if (isMap(value)) readMap(value, `${key}.`)
-      else tell(`${key} is a section: expected keys under it`)
+  /**
+   * Reads a section whose own module judges what is in it. A number without quotes becomes a number if no digit is lost. Other values
+   * stay as they were written. A key without a value counts as unset.
+   */
+  function readTree (node: Node, path: string): unknown {
+    places.set(path, start(node))
+    if (isSeq(node)) return node.items.map((item, index) => readTree(item as Node, `${path}[${index}]`))
+    if (!isMap(node)) return scalarValue(node as Scalar)
+    const read = new Map<string, unknown>()
+    for (const { key, node: member, place } of form.members(node)!) {
+      if (read.has(key)) form.tell(place, `the key ${JSON.stringify(`${path}.${key}`)} appears twice`)
+      const value = member === null ? null : readTree(member, `${path}.${key}`)
+      places.set(`${path}.${key}`, place)
+      if (value !== null) read.set(key, value)
     }
-  }
-
-  function readValue (name: SettingName, value: Node, key: string): unknown {
-    const { schema } = settingSpec(name)
-    if (schema.type === 'tree') return readTree(value, key, { yaml: yaml(), at, places, problems })
-    if (schema.type !== 'entries' || !isSeq(value)) return value.toJS(document)
-    return value.items.map((item, index) => {
-      const path = `${key}[${index}]`
-      places.set(path, at((item as Node).range![0]))
-      return isMap(item) ? readEntry(schema, item, path) : (item as Node).toJS(document)
-    })
-  }
-
-  function readEntry (schema: EntriesSchema, map: YAMLMap, path: string): RawSettings {
-    const names = membersUnder(path, schema)
-    const entry: RawSettings = {}
-    readMembers(map, path)
-    return entry
-
-    function readMembers (map: YAMLMap, path: string): void {
-      for (const { key: node, value } of map.items) {
-        const key = `${path}.${String(isScalar(node) ? node.value : node)}`
-        const where = at((node as Node).range![0])
-        const name = names.get(key)
-        if (places.has(key)) problems.push(`${where}: the key ${JSON.stringify(key)} appears twice`)
-        else if (isEmpty(value) && (name || hasMembers(key, names))) continue
-        else if (name) entry[name] = (value as Node).toJS(document)
-        else if (isMap(value) && hasMembers(key, names)) readMembers(value, key)
-        else problems.push(`${where}: unknown key ${JSON.stringify(key)}${meantBy(key, [...names.keys()])}`)
-        places.set(key, where)
-      }
-    }
+    return Object.fromEntries(read)
   }
 }
 
-function hint (prefix: string, key: string): string {
-  return meantBy(key, [...prefix === '' ? SECTIONS : [], ...SETTING_BY_KEY.keys()])
-}
-
-function meantBy (key: string, names: readonly string[]): string {
-  const meant = nameThatWasMeant(key, names)
-  return meant === undefined ? '' : `; did you mean ${meant}?`
+function scalarValue ({ value, type }: Scalar): unknown {
+  if (type !== 'PLAIN' || typeof value !== 'string') return value
+  const number = Number(value)
+  return Number.isFinite(number) && String(number) === value ? number : value
 }
 
 function syntaxProblems (document: Document.Parsed, at: (offset: number) => string): string[] {

@@ -59,23 +59,7 @@ export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> |
 /** Options in the shape of the configuration file. */
 export interface FileOptions {
   /** The identity provider, and which of its tokens pass. */
-  readonly idp?: {
-    /** Host of the identity provider; it issues the tokens and publishes the keys. Values: host, optionally with :port; no scheme, path or user info. Default: required, unless IDP_ISSUER is set. */
-    readonly domain?: string | undefined
-    /** Identifier of this API at the provider; the `aud` of a token must match it exactly. Values: any non-empty string. Default: required. */
-    readonly audience?: string | undefined
-    /** Issuer of the tokens, if it is not https://{domain}/. Values: https URL (http for a loopback host) without user info, query or fragment. Default: https://{domain}/. */
-    readonly issuer?: string | undefined
-    /** Address of the signing keys; if it is set, there is no discovery. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
-    readonly jwksUri?: string | undefined
-    /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44. Default: `RS256`. */
-    readonly algs?: 'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44' | ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'> | undefined
-    /** File with the public keys (a JWK set) in place of those of the provider, which is then never called; it is read again when it changes. Values: path of a file. Default: none: the keys come from the provider. */
-    readonly keysFile?: string | undefined
-    /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
-    readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
-    /** How the provider is asked about tokens (RFC 7662). */
-    readonly introspection?: IntrospectionOptions | undefined
+  readonly idp?: IssuerOptions & {
     /** Scopes that bring others along: a token with the first one is judged as if it had the others too. Values: map from a scope to a list of scopes, without circles. Default: none. */
     readonly scopeImplies?: Readonly<Record<string, string | readonly string[]>> | undefined
     /** Several issuers, each with settings of its own; what an entry leaves out is taken from the setting of that name beside the list. Values: list of 1 to 50 objects with issuer or domain, and with audience, jwksUri, keysFile, algs, scopeClaims, dpopMode or introspection where they differ; not beside idp.domain or idp.issuer. Default: none: one issuer, by idp.domain or idp.issuer. */
@@ -90,8 +74,6 @@ export interface FileOptions {
     readonly dpopEnabled?: boolean | undefined
     /** True means mode REQUIRED. Values: true or false. Default: false. */
     readonly dpopRequired?: boolean | undefined
-    /** Whether DPoP is switched off, accepted or required. Values: DISABLED, ALLOWED or REQUIRED. Default: ALLOWED. */
-    readonly dpopMode?: 'DISABLED' | 'ALLOWED' | 'REQUIRED' | undefined
     /** How old a proof may be. Values: integer, 0 or more. Default: `300`. */
     readonly dpopIatOffsetSeconds?: number | undefined
     /** How far in the future a proof may be. Values: integer, 0 or more. Default: `30`. */

@@ -1,12 +1,18 @@
-import { nameThatWasMeant } from '../suggestion.ts'
 import { SettingsError } from './problems.ts'
-import type { EntriesSchema } from './setting-spec.ts'
 import type { HoldfastOptions, IssuerLookup } from './option-types.ts'
-import { hasMembers, membersUnder, SECTIONS, SETTING_BY_KEY } from './keys.ts'
+import type { SourceFaults } from './sources.ts'
 import { settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
+import { noSettings, put, readMembers, readValue, SECTIONS, TREE_SETTINGS, unknown } from './tree.ts'
+import type { Form } from './tree.ts'
 
-const NAMES: ReadonlySet<string> = new Set(settingNames)
+/** The settings by their variables, those too that no variable can hold. */
+const NAMES: ReadonlyMap<string, SettingName> = new Map(settingNames.map(name => [settingSpec(name).variable, name]))
+/** Options have no lines. */
+const PLACE = 'options'
+
+/** Of options, which come from no source. */
+export const NO_FAULTS: SourceFaults = { problems: [], isFileUnread: false, unknownVariables: [] }
 
 /**
  * What an application gives a plugin of ours, without what Fastify reads itself. Every other option is ours, so a misspelt one is seen.
@@ -51,80 +57,35 @@ export function takeIssuerLookup (options: HoldfastOptions): TakenLookup {
  * @throws SettingsError with the name of each unknown key, or if both forms are mixed
  */
 export function settingsFromOptions (options: object): RawSettings {
-  const values: RawSettings = {}
+  const values = noSettings()
   const problems: string[] = []
-  for (const [key, value] of Object.entries(options)) {
-    if (NAMES.has(key)) put(key as SettingName, value === '' ? undefined : value, key)
-    // A section that its own module judges.
-    else if (SETTING_BY_KEY.has(key)) put(SETTING_BY_KEY.get(key)!, value, key)
-    else if (SECTIONS.has(key)) readSection(key, value)
-    else problems.push(unknown(key, /[a-z]/.test(key) ? [...SECTIONS, ...SETTING_BY_KEY.keys()] : settingNames))
+  const form: Form<unknown> = {
+    members: node => typeof node === 'object' && !Array.isArray(node) && node !== null ? Object.entries(node).map(([key, node]) => ({ key, node, place: PLACE })) : undefined,
+    items: node => Array.isArray(node) ? node : undefined,
+    isUnset: node => node === undefined || node === null,
+    value (node, path, name) {
+      if (name === undefined || isData(node)) return node
+      form.tell(PLACE, `${path} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
+      return undefined
+    },
+    isLeftOut: () => false,
+    areEntriesNested: true,
+    tell: (place, problem) => problems.push(`${place}: ${problem}`)
   }
-  const section = Object.keys(options).find(key => SECTIONS.has(key) || SETTING_BY_KEY.has(key))
+  const set = (name: SettingName, value: unknown): void => put(values, name, value)
+  for (const [key, node] of Object.entries(options)) {
+    const name = NAMES.get(key)
+    if (!name && /[a-z]/.test(key)) readMembers([{ key, node, place: PLACE }], form, set)
+    else if (!name) form.tell(PLACE, unknown('key', key, [...NAMES.keys()]))
+    else if (!form.isUnset(node) && node !== '') set(name, readValue(node, form, key, name))
+  }
+  const section = Object.keys(options).find(key => SECTIONS.has(key) || TREE_SETTINGS.has(key))
   const name = Object.keys(options).find(key => NAMES.has(key))
   if (section !== undefined && name !== undefined) {
     problems.push(`options: ${section} is a section of the configuration file, and ${name} is a name of the environment: use one form for all options`)
   }
   if (problems.length > 0) throw new SettingsError(problems)
   return values
-
-  function readSection (section: string, content: unknown): void {
-    if (content === undefined || content === null) return
-    if (typeof content !== 'object' || Array.isArray(content)) {
-      problems.push(noSection(section))
-      return
-    }
-    for (const [member, value] of Object.entries(content)) {
-      const key = `${section}.${member}`
-      const name = SETTING_BY_KEY.get(key)
-      if (name) put(name, value, key)
-      else if (SECTIONS.has(key)) readSection(key, value)
-      else problems.push(unknown(key, [...SETTING_BY_KEY.keys()]))
-    }
-  }
-
-  /** The object of a list, under the environment names of its members' settings, as from the file. */
-  function readEntry (schema: EntriesSchema, entry: unknown, path: string): unknown {
-    if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return entry
-    const names = membersUnder(path, schema)
-    const read: RawSettings = {}
-    readMembers(entry, path)
-    return read
-
-    function readMembers (members: object, path: string): void {
-      for (const [member, value] of Object.entries(members)) {
-        const key = `${path}.${member}`
-        const name = names.get(key)
-        if (!name && !hasMembers(key, names)) problems.push(unknown(key, [...names.keys()]))
-        else if (value === undefined || value === null) continue
-        else if (name && isData(value)) read[name] = value
-        else if (name) problems.push(noData(key, name))
-        else if (typeof value !== 'object' || Array.isArray(value)) problems.push(noSection(key))
-        else readMembers(value, key)
-      }
-    }
-  }
-
-  function put (name: SettingName, value: unknown, key: string): void {
-    if (value === undefined || value === null) return
-    const { schema } = settingSpec(name)
-    if (schema.type === 'entries' && Array.isArray(value)) values[name] = value.map((entry, index) => readEntry(schema, entry, `${key}[${index}]`))
-    else if (isData(value)) values[name] = value
-    else problems.push(noData(key, name))
-  }
-}
-
-function unknown (key: string, names: readonly string[]): string {
-  const meant = nameThatWasMeant(key, names)
-  return `options: unknown key ${JSON.stringify(key)}${meant === undefined ? '' : `; did you mean ${meant}?`}`
-}
-
-function noSection (key: string): string {
-  return `options: ${key} is a section: expected keys under it`
-}
-
-function noData (key: string, name: SettingName): string {
-  return `options: ${key} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`
 }
 
 /** True for what a configuration file can hold, or leave out. A function or a promise, for example, can be neither copied nor shown. */

@@ -1,6 +1,6 @@
 import type { JwsAlg } from '../jose/signature.ts'
 import { isEntry } from './setting-spec.ts'
-import { memberKey, settingSpec } from './specs.ts'
+import { memberKey } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 
 /** The algorithms of the FAPI 2.0 Security Profile (section 5.4.1). `Ed25519` is the newer name of what `EdDSA` means there. */
@@ -8,7 +8,8 @@ export const FAPI_ALGS: readonly JwsAlg[] = ['PS256', 'ES256', 'EdDSA', 'Ed25519
 
 /** Fills in what the security profile makes the default. */
 export function withProfileDefaults (values: RawSettings): RawSettings {
-  return values.SECURITY_PROFILE === 'fapi2' ? { ...values, IDP_ALGS: values.IDP_ALGS ?? FAPI_ALGS, DPOP_ALGS: values.DPOP_ALGS ?? FAPI_ALGS } : values
+  const { idp, dpop, server } = values
+  return server.securityProfile === 'fapi2' ? { ...values, idp: { ...idp, algs: idp.algs ?? FAPI_ALGS }, dpop: { ...dpop, algs: dpop.algs ?? FAPI_ALGS } } : values
 }
 
 /** A setting that says what the security profile rules out. */
@@ -21,16 +22,17 @@ export interface ProfileBreach {
 }
 
 /** Returns every setting that contradicts the security profile. */
-export function profileBreaches (values: RawSettings): ProfileBreach[] {
-  if (values.SECURITY_PROFILE !== 'fapi2') return []
-  const isKeyNeeded = (values.CLIENT_CERTIFICATE ?? 'off') === 'off'
-  const { IDP_ISSUERS: list } = values
-  const entries = Array.isArray(list) ? list.map((entry, index) => ({ held: isEntry(entry) ? entry as RawSettings : {}, index })) : []
-  return [{ held: values, index: undefined }, ...entries].flatMap(({ held, index }) => [
-    ...(['IDP_ALGS', 'DPOP_ALGS'] as const).filter(name => hasOther(held[name])).map(name => ({ name, index, allowed: `list of ${FAPI_ALGS.join(', ')}` })),
-    ...(isKeyNeeded && held.IDP_DPOP_MODE === 'DISABLED' ? [{ name: 'IDP_DPOP_MODE' as const, index, allowed: 'ALLOWED or REQUIRED, unless CLIENT_CERTIFICATE is set' }] : []),
-    ...(isKeyNeeded && held.DPOP_ENABLED === false ? [{ name: 'DPOP_ENABLED' as const, index, allowed: 'true, unless CLIENT_CERTIFICATE is set' }] : [])
-  ])
+export function profileBreaches ({ idp, dpop, server: { securityProfile, clientCertificate = 'off' } }: RawSettings): ProfileBreach[] {
+  if (securityProfile !== 'fapi2') return []
+  const isKeyNeeded = clientCertificate === 'off'
+  const entries = Array.isArray(idp.issuers) ? idp.issuers.map((entry, index) => ({ ...isEntry(entry) && entry as Partial<typeof idp>, index })) : []
+  const algs = `list of ${FAPI_ALGS.join(', ')}`
+  return [{ ...idp, index: undefined }, ...entries].flatMap(held => [
+    { name: 'idp.algs' as const, isBreach: hasOther(held.algs), allowed: algs },
+    { name: 'dpop.algs' as const, isBreach: held.index === undefined && hasOther(dpop.algs), allowed: algs },
+    { name: 'idp.dpopMode' as const, isBreach: isKeyNeeded && held.dpopMode === 'DISABLED', allowed: 'ALLOWED or REQUIRED, unless CLIENT_CERTIFICATE is set' },
+    { name: 'idp.dpopEnabled' as const, isBreach: isKeyNeeded && held.dpopEnabled === false, allowed: 'true, unless CLIENT_CERTIFICATE is set' }
+  ].filter(({ isBreach }) => isBreach).map(({ name, allowed }) => ({ name, allowed, index: held.index })))
 }
 
 function hasOther (algs: unknown): boolean {
@@ -39,5 +41,5 @@ function hasOther (algs: unknown): boolean {
 
 /** How the file names a setting of an issuer in the list. */
 export function entryPath (name: SettingName, index: number): string {
-  return `${settingSpec('IDP_ISSUERS').file}[${index}].${memberKey(name)}`
+  return `idp.issuers[${index}].${memberKey(name)}`
 }

@@ -26,14 +26,14 @@ interface MapSchema {
 }
 
 /**
- * A list of objects. Each member of an object is what another setting describes: the path of the member is that setting's path in the
- * file without its first word, so `audience` belongs to `idp.audience`.
+ * A list of objects. Each member of an object is what another setting describes: the path of the member is that setting's name
+ * without its first word, so `audience` belongs to `idp.audience`.
  */
 export interface EntriesSchema {
   readonly type: 'entries'
   readonly minItems: number
   readonly maxItems: number
-  /** The settings that describe the members, by their environment names. */
+  /** The settings that describe the members. */
   readonly members: readonly string[]
   readonly default?: never
 }
@@ -45,10 +45,10 @@ interface TreeSchema {
 }
 
 export interface SettingSpec {
-  /** Path in the configuration file, or null if a setting is read only from the environment. */
-  readonly file: string | null
-  /** False if a setting has no form as one text, so that no variable can hold it. */
-  readonly environment?: false
+  /** The variable of the environment that holds it. */
+  readonly variable: string
+  /** The only source that can hold it: the file (and the options of the plugin), if it has no form as one text, or the environment. */
+  readonly from?: 'file' | 'environment'
   readonly schema: ValueSchema | ListSchema | MapSchema | EntriesSchema | TreeSchema
   /** The purpose of the setting, in a few words. */
   readonly about: string

@@ -3,8 +3,9 @@ import { parseEnv } from 'node:util'
 import { parseConfigDocument } from './config-document.ts'
 import type { ConfigDocument, SettingOrigins } from './config-document.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
-import { variableNames } from './specs.ts'
+import { variables as SETTINGS } from './specs.ts'
 import type { RawSettings } from './specs.ts'
+import { noSettings, put } from './tree.ts'
 
 export interface SettingsSources {
   /** The environment, `process.env`. */
@@ -50,11 +51,11 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Co
   const exported = withoutEmpty(environment)
   const variables = { ...withoutEmpty(parseEnv(dotenv.text ?? '')), ...exported }
   const { values, origins, problems, places, isFileUnread } = readConfigFile(variables.CONFIG_FILE, readFile)
-  for (const name of variableNames) {
+  for (const [known, name] of SETTINGS) {
     // Programs spell the proxy variables in upper or lower case.
-    const variable = variables[name] === undefined && name.endsWith('_PROXY') ? name.toLowerCase() : name
+    const variable = variables[known] === undefined && known.endsWith('_PROXY') ? known.toLowerCase() : known
     if (variables[variable] === undefined) continue
-    values[name] = variables[variable]
+    put(values, name, variables[variable])
     origins[name] = variable in exported ? 'environment' : '.env'
   }
   const unknown = unknownVariablesOf(variables)
@@ -70,14 +71,14 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Co
 }
 
 function unknownVariablesOf (variables: Readonly<Record<string, string>>): Array<{ name: string, meant: string | undefined }> {
-  const known: readonly string[] = variableNames
+  const known = [...SETTINGS.keys()]
   return Object.keys(variables)
     .filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name))
     .sort()
     .map(name => ({ name, meant: nameThatWasMeant(name, known) }))
 }
 
-const nothing = (): ConfigDocument => ({ values: {}, origins: {}, problems: [], places: new Map(), isFileUnread: false })
+const nothing = (): ConfigDocument => ({ values: noSettings(), origins: {}, problems: [], places: new Map(), isFileUnread: false })
 
 function readConfigFile (path: string | undefined, readFile: SettingsSources['readFile']): ConfigDocument {
   for (const candidate of path ? [path] : CONFIG_FILES) {

@@ -8,34 +8,35 @@ export interface StartReport {
   readonly issuers: readonly string[] | 'function'
   /** A list if the issuers differ in it. Undefined if only the function names it. */
   readonly audience: string | readonly string[] | undefined
-  readonly dpopMode: Settings['dpopMode']
+  readonly dpopMode: Settings['idp']['dpopMode']
   readonly tokenAlgs: readonly string[]
-  readonly proofAlgs?: Settings['DPOP_ALGS']
+  readonly proofAlgs?: Settings['dpop']['algs']
   readonly replay?: { readonly kind: 'memory' | 'off' } | { readonly kind: 'redis', readonly hosts: readonly string[] }
   readonly publicUrl?: string
   /** True if every peer is trusted. */
   readonly trustedProxies?: true | readonly string[]
-  readonly clientCertificate?: Settings['CLIENT_CERTIFICATE']
-  readonly securityProfile?: Settings['SECURITY_PROFILE']
+  readonly clientCertificate?: Settings['server']['clientCertificate']
+  readonly securityProfile?: Settings['server']['securityProfile']
 }
 
 /**
  * Reports briefly the settings that decide about tokens and proofs. It holds no secret: of a replay store it names only the hosts.
  * @param areIssuersAsked whether a function of the application takes the place of the list of issuers
  */
-export function reportStart (settings: Settings, areIssuersAsked = false): StartReport {
-  const { issuers, dpopMode, trustProxy, PUBLIC_URL, CLIENT_CERTIFICATE, SECURITY_PROFILE } = settings
+export function reportStart ({ idp, dpop, server }: Settings, areIssuersAsked = false): StartReport {
+  const { issuers, dpopMode } = idp
+  const { trustProxy, publicUrl, clientCertificate, securityProfile } = server
   const audiences = [...new Set(issuers.map(({ audience }) => audience))]
   return {
     issuers: areIssuersAsked ? 'function' : issuers.map(({ issuer }) => issuer),
-    audience: audiences.length > 1 ? audiences : audiences[0] ?? settings.IDP_AUDIENCE,
+    audience: audiences.length > 1 ? audiences : audiences[0] ?? idp.audience,
     dpopMode,
-    tokenAlgs: [...new Set(issuers.length === 0 ? settings.IDP_ALGS : issuers.flatMap(({ algs }) => algs))],
-    ...dpopMode !== 'DISABLED' && { proofAlgs: settings.DPOP_ALGS, replay: replayOf(settings.DPOP_REPLAY) },
-    ...PUBLIC_URL !== undefined && { publicUrl: PUBLIC_URL },
+    tokenAlgs: [...new Set(issuers.length === 0 ? idp.algs : issuers.flatMap(({ algs }) => algs))],
+    ...dpopMode !== 'DISABLED' && { proofAlgs: dpop.algs, replay: replayOf(dpop.replay) },
+    ...publicUrl !== undefined && { publicUrl },
     ...trustProxy !== false && { trustedProxies: trustProxy },
-    ...CLIENT_CERTIFICATE !== 'off' && { clientCertificate: CLIENT_CERTIFICATE },
-    ...SECURITY_PROFILE !== 'none' && { securityProfile: SECURITY_PROFILE }
+    ...clientCertificate !== 'off' && { clientCertificate },
+    ...securityProfile !== 'none' && { securityProfile }
   }
 }
 
@@ -45,30 +46,29 @@ function replayOf (text: string): NonNullable<StartReport['replay']> {
 }
 
 /** Where a proof is accepted at most once, in one sentence. Undefined if there are no proofs. */
-export function replayPromise ({ dpopMode, DPOP_REPLAY, DPOP_NONCE }: Settings): string | undefined {
-  if (dpopMode === 'DISABLED') return undefined
-  if (DPOP_REPLAY === 'off') return 'A proof may be used again: DPOP_REPLAY is off'
-  if (DPOP_REPLAY !== 'memory') return 'A proof is accepted at most once by all instances that share the replay store'
-  if (DPOP_NONCE === 'required') return 'A proof is accepted at most once by all instances together, because a nonce is good only at the process that made it. The balancer must keep clients at their instance (docs/scaling.md)'
+export function replayPromise ({ idp, dpop: { replay, nonce } }: Settings): string | undefined {
+  if (idp.dpopMode === 'DISABLED') return undefined
+  if (replay === 'off') return 'A proof may be used again: DPOP_REPLAY is off'
+  if (replay !== 'memory') return 'A proof is accepted at most once by all instances that share the replay store'
+  if (nonce === 'required') return 'A proof is accepted at most once by all instances together, because a nonce is good only at the process that made it. The balancer must keep clients at their instance (docs/scaling.md)'
   return 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/scaling.md)'
 }
 
 /** Returns one warning for each setting that can be used but that an operator should reconsider. Warnings hold no value. */
-export function startWarnings (settings: Settings): string[] {
-  const { IDP_DOMAIN, dpopMode, trustProxy, PUBLIC_URL, unknownVariables } = settings
+export function startWarnings ({ idp, server, unknownVariables, isNonceSecretUnused }: Settings): string[] {
   const warnings: string[] = []
-  if (IDP_DOMAIN !== undefined && hasScheme(IDP_DOMAIN)) {
+  if (idp.domain !== undefined && hasScheme(idp.domain)) {
     warnings.push('IDP_DOMAIN starts with a scheme, so there is no issuer and every token will be refused. Write only the host, without https://')
   }
   if (unknownVariables.length > 0) {
     warnings.push(`These variables look like settings but are not, and have no effect: ${unknownVariables.join(', ')}`)
   }
-  if (dpopMode !== 'DISABLED' && trustProxy === false && PUBLIC_URL === undefined) {
+  if (idp.dpopMode !== 'DISABLED' && server.trustProxy === false && server.publicUrl === undefined) {
     warnings.push('Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: a DPoP proof that was made for another name is accepted if the request has that name as its Host. ' +
       'An attacker who gets a client to call http://evil.example can use its token and its unused proofs here. Set PUBLIC_URL to the address that clients use')
   }
-  if (settings.CORS_HEADERS && !settings.CORS_ORIGINS) warnings.push('CORS_HEADERS (server.corsHeaders) has no effect: CORS is off, because CORS_ORIGINS is not set')
-  if (settings.isNonceSecretUnused) {
+  if (server.corsHeaders && !server.corsOrigins) warnings.push('CORS_HEADERS (server.corsHeaders) has no effect: CORS is off, because CORS_ORIGINS is not set')
+  if (isNonceSecretUnused) {
     warnings.push('DPOP_NONCE_SECRET (dpop.nonceSecret) is set beside DPOP_REPLAY=memory and is not used: every instance that has it would accept the same proof once more. ' +
       'Remove it, or set DPOP_REPLAY to a Redis that all instances share')
   }

@@ -18,21 +18,22 @@ import type { SchemaError } from './problems.ts'
 import { isEntry } from './setting-spec.ts'
 import type { SettingSpec } from './setting-spec.ts'
 import { issuersOf, resolveIssuer } from './issuer-settings.ts'
-import type { IssuerSettings } from './issuer-settings.ts'
+import type { IssuerSettings, IssuerValues } from './issuer-settings.ts'
 import { resolveSettings } from './settings.ts'
 import type { ParsedRevocation } from './revocation-settings.ts'
 import type { Settings } from './settings.ts'
-import { settingsFromOptions } from './options.ts'
+import { NO_FAULTS, settingsFromOptions } from './options.ts'
 import type { SourceFaults } from './sources.ts'
 import type { RawSettings, SettingName, SettingValues } from './specs.ts'
-import { settingNames, settingSpec } from './specs.ts'
+import { isSetting, memberKey, settingNames, settingSpec } from './specs.ts'
+import { noSettings, put, valueAt } from './tree.ts'
 
 const require = createRequire(import.meta.url)
 /** Fastify has loaded the package by `require`. To import it would read all of it once more, for the names of its exports. */
 const createAjv = (options: Options): Ajv => new (require('ajv') as typeof import('ajv')).Ajv(options)
 
 /** The schema is ours, and most processes use it once: checking and optimizing it takes longer than using it. */
-const JUDGEMENT: Options = { allErrors: true, useDefaults: true, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS }
+const JUDGEMENT: Options = { allErrors: true, useDefaults: true, strict: false, meta: false, validateSchema: false, code: { optimize: 0 }, formats: FORMATS }
 
 /** Only these two words are accepted, in any case: YAML and environments also have `True` and `TRUE`. */
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false', false]])
@@ -40,17 +41,25 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false'
 /**
  * Gives each value the type of its schema if its text clearly has that type: `true` and `false` in any case, decimal digits, or a
  * list separated by spaces, commas or both. Any other value stays as it is, and validation refuses it. A validator's own coercion
- * is not used: it accepts `true` for 1 and `0x10` for 16.
+ * is not used: it accepts `true` for 1 and `0x10` for 16. Then it fills in what the security profile makes the default.
  */
-export function typedValues (values: RawSettings): RawSettings {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, typed(settingSpec(name as SettingName).schema, value)]))
+export function typedSettings (values: RawSettings): RawSettings {
+  return withProfileDefaults(typedMembers(values, '') as unknown as RawSettings)
+}
+
+/** @param path of the section */
+function typedMembers (section: object, path: string): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(section).map(([word, value]) => {
+    const name = path + word
+    return [word, isSetting(name) ? typed(settingSpec(name).schema, value) : typedMembers(value as object, `${name}.`)]
+  }))
 }
 
 function typed (schema: SettingSpec['schema'], value: unknown): unknown {
   switch (schema.type) {
     case 'array': return typedList(value)
     case 'object': return typedLists(value)
-    case 'entries': return Array.isArray(value) ? value.map(entry => isEntry(entry) ? typedValues(entry) : entry) : value
+    case 'entries': return Array.isArray(value) ? value.map(entry => isEntry(entry) ? typedMembers(entry, 'idp.') : entry) : value
     case 'tree': return value
     case 'integer': return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
     case 'boolean': return typeof value === 'string' ? BOOLEANS.get(value.toLowerCase()) ?? value : value
@@ -73,7 +82,7 @@ const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].inc
 /** The options for @fastify/env. */
 export interface CheckOptions extends FastifyEnvOptions {
   readonly ajv: Ajv
-  readonly schema: { readonly type: 'object', readonly properties: Readonly<Record<string, object>> }
+  readonly schema: object
   readonly data: RawSettings
 }
 
@@ -87,16 +96,13 @@ export type CheckValues = (options: CheckOptions) => Promise<SettingValues>
  * Checks the options of the plugin, which are no environment, as @fastify/env does. Every app with the plugin waits for this at its
  * start: loading that package would take longer than all the rest, and the schema of what is not given is not compiled.
  */
-export const checkOptions: CheckValues = async ({ schema: { type, properties }, data }) => {
+export const checkOptions: CheckValues = async ({ data }) => {
   // A validator keeps each schema that it has compiled, and these differ from app to app: it goes with them.
   const ajv = createAjv(JUDGEMENT)
-  const given = Object.fromEntries(Object.entries(properties).filter(([name]) => Object.hasOwn(data, name)))
-  if (!ajv.validate({ type, properties: given }, data)) throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
-  const defaults = Object.entries(properties).flatMap(([name, schema]) => 'default' in schema ? [[name, schema.default]] : [])
-  return { ...structuredClone(Object.fromEntries(defaults)), ...data }
+  if (!ajv.validate(schemaOf(settingNames.filter(name => valueAt(data, name) !== undefined)), data)) throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
+  for (const name of settingNames) if (valueAt(data, name) === undefined) put(data, name, structuredClone(settingSpec(name).schema.default))
+  return data as SettingValues
 }
-
-const NO_FAULTS: SourceFaults = { problems: [], isFileUnread: false, unknownVariables: [] }
 
 /**
  * Validates settings and works out what follows from them.
@@ -104,7 +110,7 @@ const NO_FAULTS: SourceFaults = { problems: [], isFileUnread: false, unknownVari
  * @throws SettingsError with a line for each bad key, with what it held and what is allowed
  */
 export async function validateSettings (raw: RawSettings, check: CheckValues, faults: SourceFaults = NO_FAULTS): Promise<Settings> {
-  const values = withProfileDefaults(typedValues(raw))
+  const values = typedSettings(raw)
   let validated: SettingValues | undefined
   let errors: readonly SchemaError[] | undefined
   try {
@@ -114,22 +120,22 @@ export async function validateSettings (raw: RawSettings, check: CheckValues, fa
     if (!errors) throw error
   }
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
-  const gate = isGate(values) ? (await import('../gate/gate-settings.ts')).parseGate(values.GATE, faults.places, values.GATE_UPSTREAM) : undefined
-  const revocation = values.REVOCATION === undefined ? undefined : await readRevocation(values, validated, faults)
+  const gate = isGate(values) ? (await import('../gate/gate-settings.ts')).parseGate(values.gate, faults.places, values.gateUpstream) : undefined
+  const revocation = values.revocation === undefined ? undefined : await readRevocation(values, validated, faults)
   const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults), ...gate?.problems ?? [], ...revocation?.problems ?? []]
   if (problems.length > 0) throw new SettingsError(problems)
   return resolveSettings(validated!, { gate: gate?.settings, revocation: revocation?.settings, unknownVariables: faults.unknownVariables })
 }
 
 /** Loaded only where it is needed, as the gate is. */
-async function readRevocation ({ REVOCATION, DPOP_REPLAY, PUBLIC_URL }: RawSettings, validated: SettingValues | undefined, { places }: SourceFaults): Promise<ParsedRevocation> {
+async function readRevocation ({ revocation, dpop, server }: RawSettings, validated: SettingValues | undefined, { places }: SourceFaults): Promise<ParsedRevocation> {
   const { parseRevocation } = await import('./revocation-settings.ts')
-  return parseRevocation(REVOCATION, { issuers: validated && issuersOf(validated).map(({ issuer }) => issuer), replay: DPOP_REPLAY, publicUrl: PUBLIC_URL }, places)
+  return parseRevocation(revocation, { issuers: validated && issuersOf(validated.idp).map(({ issuer }) => issuer), replay: dpop.replay, publicUrl: server.publicUrl }, places)
 }
 
 /** Whether the settings make the service a gate. */
-export function isGate ({ GATE, GATE_UPSTREAM }: RawSettings): boolean {
-  return GATE !== undefined || GATE_UPSTREAM !== undefined
+export function isGate ({ gate, gateUpstream }: RawSettings): boolean {
+  return gate !== undefined || gateUpstream !== undefined
 }
 
 /**
@@ -137,43 +143,43 @@ export function isGate ({ GATE, GATE_UPSTREAM }: RawSettings): boolean {
  * @param defaults what the entry leaves out
  */
 export function createIssuerReader (defaults: Settings): (record: object) => IssuerSettings {
-  const judge = createAjv({ allErrors: true, meta: false, validateSchema: false, formats: FORMATS }).compile(schemaOf('IDP_ISSUERS'))
-  const { IDP_AUDIENCE, SECURITY_PROFILE, CLIENT_CERTIFICATE, IDP_INTROSPECTION, IDP_CLIENT_ID, IDP_CLIENT_SECRET, IDP_CLIENT_AUTH, IDP_CLIENT_KEY_FILE } = defaults
-  const beside = { IDP_AUDIENCE, SECURITY_PROFILE, CLIENT_CERTIFICATE, IDP_INTROSPECTION, IDP_CLIENT_ID, IDP_CLIENT_SECRET, IDP_CLIENT_AUTH, IDP_CLIENT_KEY_FILE }
+  const judge = createAjv(JUDGEMENT).compile(schemaOf(['idp.issuers']))
+  const { audience, introspection } = defaults.idp
+  const { securityProfile, clientCertificate } = defaults.server
 
   return record => {
-    const { IDP_ISSUERS } = typedValues(settingsFromOptions({ idp: { issuers: [record] } }))
-    judge(IDP_ISSUERS)
-    const errors = (judge.errors ?? []).map(({ instancePath }) => ({ instancePath: `/IDP_ISSUERS${instancePath}` }))
+    const { issuers } = typedSettings(settingsFromOptions({ idp: { issuers: [record] } })).idp
+    const values = { ...noSettings(), idp: { audience, introspection, issuers }, server: { securityProfile, clientCertificate } } as unknown as RawSettings
+    judge({ idp: { issuers } })
     // Which peers are trusted was judged at the start.
-    const problems = describeProblems({ ...beside, IDP_ISSUERS }, errors, { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })
+    const problems = describeProblems(values, judge.errors ?? [], { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })
     if (problems.length > 0) throw new SettingsError(problems)
-    return resolveIssuer((IDP_ISSUERS as RawSettings[])[0] as SettingValues, defaults)
+    return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp)
   }
 }
 
+/** The schema of these settings, nested as they are. */
+function schemaOf (names: readonly SettingName[], pathOf = (name: SettingName): string => name, schemaAt = valueSchema): object {
+  const root = { type: 'object' }
+  for (const name of names) put(root, `properties.${pathOf(name).replaceAll('.', '.properties.')}`, schemaAt(name))
+  return root
+}
+
 /** What the validator gets. A tree is judged elsewhere. */
-function schemaOf (name: SettingName): object {
+function valueSchema (name: SettingName): object {
   const { schema } = settingSpec(name)
   if (schema.type === 'tree') return {}
   if (schema.type !== 'entries') return schema
   const { minItems, maxItems, members } = schema
   // What an entry leaves out is taken from the setting beside the list, not from a default of its own.
-  const properties = Object.fromEntries(members.map(member => {
-    const { default: _default, ...rest } = settingSpec(member as SettingName).schema
-    return [member, rest]
-  }))
-  return { type: 'array', minItems, maxItems, items: { type: 'object', properties } }
+  return { type: 'array', minItems, maxItems, items: schemaOf(members as readonly SettingName[], memberKey, name => ({ ...settingSpec(name).schema, default: undefined })) }
 }
 
 /** The schema and what it is compiled to. Both are the same for every app of a process, and to compile takes as long as the rest of a start. */
 let compiled: Pick<CheckOptions, 'schema' | 'ajv'> | undefined
 
 function checkOptionsOf (values: RawSettings): CheckOptions {
-  compiled ??= {
-    schema: { type: 'object', properties: Object.fromEntries(settingNames.map(name => [name, schemaOf(name)])) },
-    ajv: createAjv(JUDGEMENT)
-  }
+  compiled ??= { schema: schemaOf(settingNames), ajv: createAjv(JUDGEMENT) }
   // The sources are already merged. An empty variable already counts as unset.
   return { env: false, data: structuredClone(values), ...compiled }
 }

@@ -65,13 +65,13 @@ function documentedScopeOf (scope: object): Documented | undefined {
   return undefined
 }
 
-function policyOf ({ dpopMode, DPOP_ALGS, DPOP_REPLAY, CLIENT_CERTIFICATE, rateLimit }: Settings): AppDocumentPolicy {
+function policyOf ({ idp: { dpopMode }, dpop, server: { clientCertificate, rateLimit } }: Settings): AppDocumentPolicy {
   return {
     mode: dpopMode,
-    algs: DPOP_ALGS,
-    certificates: CLIENT_CERTIFICATE !== 'off',
+    algs: dpop.algs,
+    certificates: clientCertificate !== 'off',
     rateLimit: rateLimit !== undefined,
-    replayShare: dpopMode !== 'DISABLED' && DPOP_REPLAY === 'memory'
+    replayShare: dpopMode !== 'DISABLED' && dpop.replay === 'memory'
   }
 }
 

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type { FastifyPluginAsync } from 'fastify'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
-import { ownOptions, settingsFromOptions } from '../../lib/settings/options.ts'
+import { NO_FAULTS, ownOptions, settingsFromOptions } from '../../lib/settings/options.ts'
 import { withTrustOf } from '../../lib/settings/app-trust.ts'
 import { kStandIns } from '../../lib/test-doubles.ts'
 import type { MayHaveStandIns } from '../../lib/test-doubles.ts'
@@ -21,7 +21,7 @@ const service: FastifyPluginAsync<HoldfastOptions> = async (app, options) => {
   if (missing.length > 0) throw new Error(`holdfast/service needs packages that are not installed: npm i ${missing.join(' ')}`)
   // Only the service loads it: it imports those packages.
   const { holdfast, readSettings } = await import('../../holdfast.ts')
-  const settings = await readSettings(withTrustOf(app, settingsFromOptions(ownOptions(options))).options)
+  const settings = await readSettings(withTrustOf(app, settingsFromOptions(ownOptions(options))).options, NO_FAULTS)
   const standIns = (options as MayHaveStandIns)[kStandIns]
   if (standIns) app.decorate(kStandIns, standIns)
   await app.register(holdfast, { settings })

@@ -5,7 +5,7 @@ const summary = 'Who calls'
 const message = 'Whoever reads this has a valid access token.'
 
 const routes: FastifyPluginAsync = async (app) => {
-  if (app.settings.API_PROFILE === '1') {
+  if (app.settings.api.profile === '1') {
     const example = { message, user_id: EXAMPLE_CLIENT.sub }
     app.get('/private', { onRequest: app.authenticate(), schema: { summary, response: { 200: withExample(subjectSchema, example) } } }, request => ({
       message,

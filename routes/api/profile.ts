@@ -5,16 +5,16 @@ import { claimsSchema, EXAMPLE_CLIENT, profileSchema, withExample } from '../../
 const summary = 'What the token says of who calls'
 
 const routes: FastifyPluginAsync = async (app) => {
-  const { API_PROFILE, IDP_CUSTOM_CLAIM, issuers: [{ issuer, audience } = { issuer: 'https://idp.example/', audience: 'https://api.example' }] } = app.settings
+  const { customClaim, issuers: [{ issuer, audience } = { issuer: 'https://idp.example/', audience: 'https://api.example' }] } = app.settings.idp
   const { sub, email, permissions, scope } = EXAMPLE_CLIENT
 
-  if (API_PROFILE === '1') {
+  if (app.settings.api.profile === '1') {
     const example = { user_id: sub, email, permissions, custom_claim: null }
     app.get('/profile', { onRequest: app.authenticate(), schema: { summary, response: { 200: withExample(profileSchema, example) } } }, ({ user }) => ({
       user_id: user.sub,
       email: stringOrNull(user.email),
       permissions: stringsOrEmpty(user.permissions),
-      custom_claim: IDP_CUSTOM_CLAIM === undefined ? null : (user as TokenClaims)[IDP_CUSTOM_CLAIM] ?? null
+      custom_claim: customClaim === undefined ? null : (user as TokenClaims)[customClaim] ?? null
     }))
   } else {
     const example = { userId: sub, email, scope, issuer, audience }

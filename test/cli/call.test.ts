@@ -18,13 +18,13 @@ import type { RefusalReason } from '../../lib/refusal.ts'
 import { HTU_ADVICE } from '../../lib/url/request-url.ts'
 import { startApp } from '../helpers/app.ts'
 import type { Issuer } from '../helpers/issuer.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 
 const audience = 'https://holdfast.example/api'
 const provider = await startProvider({ audience })
 t.teardown(() => provider.close())
 
-async function startService (settings: RawSettings = {}, from: LocalProvider = provider): Promise<Tenant> {
+async function startService (settings: Variables = {}, from: LocalProvider = provider): Promise<Tenant> {
   const { url } = await startApp(t, { url: from.issuer } as Issuer, { IDP_AUDIENCE: audience, LOG_LEVEL: 'silent', ...settings }, (app) => {
     app.register(async (scope) => { scope.get('/payments', { onRequest: scope.require({ acr: 'urn:example:mfa', maxAgeSeconds: 60 }) }, () => 'paid') })
   })
@@ -394,7 +394,7 @@ t.test('There is colour on a terminal alone, and not against NO_COLOR.', async (
 })
 
 t.test('Every line that the start prints works as pasted, whatever the mode, and the DPoP one only once.', async (t) => {
-  const rows: Array<[settings: RawSettings, lines: number]> = [
+  const rows: Array<[settings: Variables, lines: number]> = [
     [{}, 4], [{ DPOP_NONCE: 'required' }, 4], [{ DPOP_REQUIRED: 'true' }, 2], [{ DPOP_ENABLED: 'false' }, 3]
   ]
   for (const [settings, count] of rows) {

@@ -11,16 +11,16 @@ import { containing, exactly } from '../helpers/containing.ts'
 import { readSettings } from '../../holdfast.ts'
 import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
-import { settingNames, settingSpec } from '../../lib/settings/specs.ts'
+import { settingSpec, variables } from '../../lib/settings/specs.ts'
 import { closeGraceDelay } from '../../start-options.ts'
 import { root } from '../helpers/documents.ts'
 
 const read = (file: string): string => readFileSync(join(root, 'deploy', file), 'utf8')
-const isSecret = (name: string): boolean => settingSpec(name as typeof settingNames[number]).secret === true
+const isSecret = (name: string): boolean => settingSpec(variables.get(name)!).secret === true
 
 /** The settings of a manifest are ours, and the service would start with them. */
 async function expectSettings (t: Test, environment: Record<string, string>): Promise<void> {
-  const names: readonly string[] = settingNames
+  const names = [...variables.keys()]
   t.strictSame(Object.keys(environment).filter(name => !names.includes(name)), [], 'every variable is a setting')
   const { values, ...faults } = collectSettings({ environment, readFile: () => undefined })
   await t.resolves(readSettings(values, faults), 'the settings are accepted')

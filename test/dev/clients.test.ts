@@ -5,7 +5,7 @@ import * as openid from 'openid-client'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startProvider } from '../../dev/provider/provider.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
@@ -20,7 +20,7 @@ const grant = { resource: AUDIENCE, scope: 'read:messages' }
 const insecure = { [oauth.allowInsecureRequests]: true } as const
 
 /** The service in front of the local provider. */
-const start = (t: Test, values: RawSettings = {}): Promise<RunningApp> => startApp(t, { url: provider.issuer } as Issuer, values)
+const start = (t: Test, values: Variables = {}): Promise<RunningApp> => startApp(t, { url: provider.issuer } as Issuer, values)
 
 /** What the service made of its requests so far: the status of each. */
 const statuses = ({ log }: RunningApp): unknown[] => log.filter(({ msg }) => msg === 'request answered').map(({ status }) => status)

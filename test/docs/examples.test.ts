@@ -164,9 +164,9 @@ t.test('The token of each provider passes under the settings beside it, and gran
     const [, example = '{}'] = /```json\n([\s\S]*?)```/.exec(section) ?? []
     const { values, ...faults } = collectSettings({ environment: parseCommand(variables).variables, readFile: () => undefined })
     const settings = await readSettings(values, faults)
-    const rules = rulesOfIssuer(settings.issuers[0]!, settings)
+    const rules = rulesOfIssuer(settings.idp.issuers[0]!, settings)
     const { header, claims } = JSON.parse(example) as { header: object, claims: Record<string, unknown> }
-    const scopes = readScopes(claims, settings.IDP_SCOPE_CLAIMS)
+    const scopes = readScopes(claims, settings.idp.scopeClaims)
     t.ok(scopes.some(scope => scope.endsWith('read:messages')), `${provider}: ${scopes.join(' ')}`)
 
     const outcome = (change: object): string => {

@@ -17,7 +17,7 @@ import { startProvider } from '../../dev/provider/provider.ts'
 import { readSettings } from '../../holdfast.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
-import { settingNames } from '../../lib/settings/specs.ts'
+import { variables as SETTINGS } from '../../lib/settings/specs.ts'
 import holdfast from '../../packages/holdfast/index.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
@@ -91,7 +91,7 @@ const shellLines = withLanguage('sh').flatMap(({ place, text }) => text.replaceA
 }))
 
 async function expectSettings (t: Test, { variables }: Command, place: string): Promise<void> {
-  const names: readonly string[] = settingNames
+  const names = [...SETTINGS.keys()]
   t.strictSame(Object.keys(variables).filter(name => !names.includes(name) && !OTHER_VARIABLES.has(name) && !name.startsWith('OTEL_')), [], `${place}: every variable is known`)
   const { values, ...faults } = collectSettings({ environment: { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret', ...variables, CONFIG_FILE: '' }, readFile: () => undefined })
   await t.resolves(readSettings(values, faults), `${place}: the settings are accepted`)
@@ -127,7 +127,7 @@ t.test('Every script of npm and every test file that is named is there.', async 
 
 t.test('Every value of a setting that is shown is accepted.', async t => {
   for (const manual of manuals) {
-    const spans = readCodeSpans(manual).filter(span => settingNames.some(name => span.startsWith(`${name}=`)))
+    const spans = readCodeSpans(manual).filter(span => [...SETTINGS.keys()].some(name => span.startsWith(`${name}=`)))
     for (const span of new Set(spans)) await expectSettings(t, parseCommand(span), `${manual} ${span}`)
   }
   const lists = withLanguage('sh', '').filter(isOurs).filter(({ text }) => parseCommand(text).words.length === 0)

@@ -19,7 +19,7 @@ import { Refusal, REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { createOffStore } from '../../lib/replay/create-store.ts'
 import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -44,7 +44,7 @@ interface Bench {
 const path = '/api/private'
 const now = (): number => Date.now() / 1000
 
-async function prepare (t: Test, values: RawSettings = {}): Promise<Bench> {
+async function prepare (t: Test, values: Variables = {}): Promise<Bench> {
   const issuer = await startIssuer(t)
   const client = await createDpopClient()
   const running = await startApp(t, issuer, values)
@@ -138,7 +138,7 @@ t.test('Only requests with the DPoP scheme come to the checks of a proof', async
 
 t.test('Every mode, and the checks beyond token and proof', async t => {
   const secret = Buffer.alloc(32, 7).toString('base64url')
-  const rows: Array<{ title: string, values?: RawSettings, lines: (good: Good) => Lines, options?: Partial<ExplainOptions>, expected: RefusalReason | 'accepted' }> = [
+  const rows: Array<{ title: string, values?: Variables, lines: (good: Good) => Lines, options?: Partial<ExplainOptions>, expected: RefusalReason | 'accepted' }> = [
     { title: 'Bearer where only DPoP is accepted', values: { IDP_DPOP_MODE: 'REQUIRED' }, lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token()}`], dpop: [] }), expected: 'scheme_not_offered' },
     { title: 'a bound token as Bearer', lines: good => linesOf(good, { authorization: [`Bearer ${good.token}`], dpop: [] }), expected: 'token_bound' },
     { title: 'a bound token as Bearer with DPoP off', values: { IDP_DPOP_MODE: 'DISABLED' }, lines: good => linesOf(good, { authorization: [`Bearer ${good.token}`], dpop: [] }), expected: 'accepted' },
@@ -373,7 +373,7 @@ t.test('The explanation holds a token to the resource and to the security profil
   t.equal((await bench.explain(lines({ aud: 'https://api.holdfast.test' }))).verdict, 'accepted')
   const fapi = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, SECURITY_PROFILE: 'fapi2' })
   t.equal((await bench.explain(lines({}), { settings: fapi })).refusal?.reason, 'token_algorithm')
-  const settings = { ...fapi, issuers: [{ ...fapi.issuers[0]!, algs: ['RS256'] as const }] }
+  const settings = { ...fapi, idp: { ...fapi.idp, issuers: [{ ...fapi.idp.issuers[0]!, algs: ['RS256'] as const }] } }
   t.equal((await bench.explain(lines({}), { settings })).refusal?.reason, 'token_not_sender_constrained')
 })
 

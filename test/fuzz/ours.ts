@@ -6,7 +6,7 @@ import { createGuardParts } from '../../lib/assembly/create-guard.ts'
 import type { GuardParts } from '../../lib/assembly/create-guard.ts'
 import { arrivedRequest } from '../../lib/guard/guard.ts'
 import { Refusal } from '../../lib/refusal.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { ALGS, KEY_SET } from './keys.ts'
 import { AUDIENCE, ISSUER, PUBLIC_URL, SITES, currentNonce } from './parts.ts'
@@ -15,7 +15,7 @@ import type { Site, WireRequest } from './parts.ts'
 /** The reason of a refusal, or undefined for a request that passes. */
 export type Ours = string | undefined
 
-const SETTINGS: Readonly<Record<Site, RawSettings>> = {
+const SETTINGS: Readonly<Record<Site, Variables>> = {
   http: {},
   https: {},
   public: { PUBLIC_URL },

@@ -3,8 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
 import type { HoldfastOptions } from '../../holdfast.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
-import { isGate } from '../../lib/settings/validation.ts'
+import type { Variables } from './variables.ts'
 import { AUDIENCE } from './issuer.ts'
 import type { Issuer } from './issuer.ts'
 import { addStandIns, isSample } from './samples.ts'
@@ -25,7 +24,7 @@ export interface RunningApp {
 }
 
 interface Start {
-  readonly values?: RawSettings
+  readonly values?: Variables
   readonly before?: (app: FastifyInstance) => void
   readonly prepare?: (app: FastifyInstance) => void
   readonly host?: string | undefined
@@ -37,12 +36,12 @@ interface Start {
  * The whole service on a socket of loopback, with the settings of a test and the sample routes, of which a gate has none. Own routes are not there, so that
  * they change nothing for this test. It ends with the test.
  */
-export function startApp (t: Test, issuer: Issuer, values: RawSettings = {}, prepare?: (app: FastifyInstance) => void, before?: (app: FastifyInstance) => void, host?: string, port?: number): Promise<RunningApp> {
-  return start(t, issuer, { values, before, port, prepare: app => { if (!isGate(values)) addStandIns(app); prepare?.(app) }, host, isServed: isSample })
+export function startApp (t: Test, issuer: Issuer, values: Variables = {}, prepare?: (app: FastifyInstance) => void, before?: (app: FastifyInstance) => void, host?: string, port?: number): Promise<RunningApp> {
+  return start(t, issuer, { values, before, port, prepare: app => { if (values.GATE === undefined && values.GATE_UPSTREAM === undefined) addStandIns(app); prepare?.(app) }, host, isServed: isSample })
 }
 
 /** The service as it is deployed, with every file of routes/api. It ends with the test. */
-export function startWholeApp (t: Test, issuer: Issuer, values: RawSettings = {}, before?: (app: FastifyInstance) => void): Promise<RunningApp> {
+export function startWholeApp (t: Test, issuer: Issuer, values: Variables = {}, before?: (app: FastifyInstance) => void): Promise<RunningApp> {
   return start(t, issuer, { values, before })
 }
 
@@ -54,7 +53,7 @@ async function start (t: Test, issuer: Issuer, { values, before, prepare, host =
     ...options,
     // Loading the service for the first time may take long on a busy machine.
     pluginTimeout: 0,
-    logger: { level: settings.LOG_LEVEL, stream: { write: (line: string) => { log.push(JSON.parse(line)) } } }
+    logger: { level: settings.server.logLevel, stream: { write: (line: string) => { log.push(JSON.parse(line)) } } }
   })
   before?.(app)
   await app.register(holdfast, { settings, isServed })

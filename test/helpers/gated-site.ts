@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from './variables.ts'
 import { startApp } from './app.ts'
 import type { RunningApp } from './app.ts'
 import { parseChallenges } from './challenges.ts'
@@ -47,7 +47,7 @@ export interface GatedSite {
   /** Bound to the key of the client. */
   readonly token: string
   /** Another gate takes the place of the one before. */
-  replaceGate (values?: RawSettings, issuer?: Issuer): Promise<AskedGate>
+  replaceGate (values?: Variables, issuer?: Issuer): Promise<AskedGate>
   send (target: string, lines?: readonly string[], method?: string): Promise<WireAnswer>
   /** The lines of the token with a fresh proof for a path of this site. */
   proofLines (target: string, overrides?: Partial<ProofParts>): string[]

@@ -1,11 +1,10 @@
-import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
+import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 import { readSections } from './settings-files.ts'
 import type { Section } from './settings-files.ts'
-import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
 
 /** The settings that only the whole service reads. The plugin takes them, so that one object fits both. */
-const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set(['IDP_CUSTOM_CLAIM', 'API_PROFILE', 'ERROR_BODY', 'CORS_ORIGINS', 'CORS_HEADERS', 'METRICS', 'LOG_LEVEL', 'PORT', 'GATE', 'GATE_UPSTREAM'])
+const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set(['idp.customClaim', 'api.profile', 'api.errorBody', 'server.corsOrigins', 'server.corsHeaders', 'server.metrics', 'server.logLevel', 'server.port', 'gate', 'gateUpstream'])
 
 /** What each option is for, said once: for the docstring in the editor and for the row of the table. */
 function purposeOf (name: SettingName): { about: string, allowed: string, byDefault: string } {
@@ -23,13 +22,14 @@ const TREE_TYPES: Readonly<Record<string, string>> = { gate: 'GateOptions', revo
 const quoted = (words: readonly string[]): string => words.map(word => `'${word}'`).join(' | ')
 
 /** The type of a value in the shape of the file. Digits of a text may be written as a number there. */
-function typeOf ({ schema, file }: SettingSpec): string {
+function typeOf (name: SettingName): string {
+  const { schema } = settingSpec(name)
   if (schema.type === 'array') {
     const entry = schema.items.enum ? quoted(schema.items.enum) : 'string'
     const alone = schema.items.format === 'trusted-peer' ? 'boolean | string' : entry
     return `${alone} | ${entry.includes('|') ? `ReadonlyArray<${entry}>` : `readonly ${entry}[]`}`
   }
-  if (schema.type === 'tree') return TREE_TYPES[file!]!
+  if (schema.type === 'tree') return TREE_TYPES[name]!
   if (schema.type === 'object') return 'Readonly<Record<string, string | readonly string[]>>'
   if (schema.type === 'entries') return 'readonly IssuerOptions[] | IssuerLookup'
   if (schema.type === 'boolean') return 'boolean'
@@ -58,8 +58,9 @@ const NAMED: Readonly<Record<string, string>> = { introspection: 'IntrospectionO
 
 function membersOf (section: Section, indent: string): string[] {
   return [...section].map(([key, entry]) => {
-    if (typeof entry === 'string') return member(entry, key, typeOf(settingSpec(entry)), indent)
+    if (typeof entry === 'string') return member(entry, key, typeOf(entry), indent)
     const about = `${indent}/** ${SECTIONS[key]} */\n`
+    if (key === 'idp') return [`${about}${indent}readonly idp?: IssuerOptions & {`, ...membersOf(new Map([...entry].filter(([key]) => !issuerSection().has(key))), `${indent}  `), `${indent}} | undefined`].join('\n')
     if (NAMED[key] !== undefined) return `${about}${indent}readonly ${key}?: ${NAMED[key]} | undefined`
     return [`${about}${indent}readonly ${key}?: {`, ...membersOf(entry, `${indent}  `), `${indent}} | undefined`].join('\n')
   })
@@ -86,10 +87,10 @@ $1readonly maxIssuers?: number | undefined`)
 /** The source of lib/settings/option-types.ts. */
 export function makeOptionTypes (): string {
   // A variable is text. What is written as text in code may be written as the value too.
-  const environment = variableNames.map(name => {
+  const environment = [...variables].map(([variable, name]) => {
     const { schema } = settingSpec(name)
-    const type = typeOf(settingSpec(name))
-    return member(name, name, schema.type === 'string' && !schema.enum ? type : `${type} | Text`, '  ')
+    const type = typeOf(name)
+    return member(name, variable, schema.type === 'string' && !schema.enum ? type : `${type} | Text`, '  ')
   })
   return `// Made from specs.ts: npx tap --snapshot --disable-coverage test/lib/settings/option-types.test.ts writes it anew.
 
@@ -136,8 +137,8 @@ export type HoldfastOptions = (FileOptions & None<EnvironmentOptions>) | (Enviro
 export function makeOptionTable (): string {
   const rows = settingNames.map(name => {
     const { about, allowed, byDefault } = purposeOf(name)
-    const { file } = settingSpec(name)
-    return `| ${file ? `\`${file}\`` : '-'} | ${variableNames.includes(name) ? `\`${name}\`` : '-'} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${about} |`
+    const { from, variable } = settingSpec(name)
+    return `| ${from === 'environment' ? '-' : `\`${name}\``} | ${from === 'file' ? '-' : `\`${variable}\``} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${about} |`
   })
   return ['| option | or | values | default | what it is for |', '| --- | --- | --- | --- | --- |', ...rows].join('\n')
 }

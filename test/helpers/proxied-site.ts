@@ -8,7 +8,7 @@ import Fastify from 'fastify'
 import { freePort } from './free-port.ts'
 import type { Test } from 'tap'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from './variables.ts'
 import { startApp } from './app.ts'
 import type { LogLine, RunningApp } from './app.ts'
 import { parseChallenges } from './challenges.ts'
@@ -34,11 +34,11 @@ export interface Site {
   readonly origin: string
 }
 
-export type StartService = (t: Test, issuer: Issuer, values: RawSettings) => Promise<RunningApp>
+export type StartService = (t: Test, issuer: Issuer, values: Variables) => Promise<RunningApp>
 
 /** The service behind nginx with one of its configurations; `settings` sees the address that clients use. */
 export async function openSite (
-  t: Test, file: string, settings: (origin: string) => RawSettings, startService: StartService = startApp, address?: string, replacements: Readonly<Record<string, string>> = {}
+  t: Test, file: string, settings: (origin: string) => Variables, startService: StartService = startApp, address?: string, replacements: Readonly<Record<string, string>> = {}
 ): Promise<Site> {
   const port = await freePort()
   const isTls = file === 'tls.conf'
@@ -91,7 +91,7 @@ export async function send (site: Site, target: string, htu = site.origin + targ
 }
 
 /** The service in a scope of its server: under a prefix, or on a unix socket. */
-export async function startScoped (t: Test, issuer: Issuer, values: RawSettings, { prefix = '', path }: { prefix?: string, path?: string }): Promise<RunningApp> {
+export async function startScoped (t: Test, issuer: Issuer, values: Variables, { prefix = '', path }: { prefix?: string, path?: string }): Promise<RunningApp> {
   const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
   const log: LogLine[] = []
   const stream = { write: (line: string) => { log.push(JSON.parse(line)) } }

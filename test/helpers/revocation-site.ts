@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { startApp } from './app.ts'
 import type { RunningApp } from './app.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from './variables.ts'
 import { startIssuer, makeIssuerKey } from './issuer.ts'
 import type { Issuer, IssuerKey } from './issuer.ts'
 import { encodeJws } from './jws.ts'
@@ -60,7 +60,7 @@ export interface Site extends RunningApp {
   operate (body: unknown, headers?: Record<string, string>): Promise<Response>
 }
 
-export async function startRevocation (t: Test, given: { revocation?: (transmitter: Transmitter, issuer: Issuer) => object, values?: RawSettings, prepare?: Parameters<typeof startApp>[3] } = {}): Promise<Site> {
+export async function startRevocation (t: Test, given: { revocation?: (transmitter: Transmitter, issuer: Issuer) => object, values?: Variables, prepare?: Parameters<typeof startApp>[3] } = {}): Promise<Site> {
   const issuer = await startIssuer(t)
   const transmitter = await startTransmitter(t)
   const revocation = given.revocation?.(transmitter, issuer) ?? { transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push', tokenIssuers: [issuer.url] }] }

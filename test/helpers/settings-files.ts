@@ -1,12 +1,12 @@
 import { parse, stringify } from 'yaml'
 import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
-import { memberKey, settingNames, settingSpec, variableNames } from '../../lib/settings/specs.ts'
+import { memberKey, settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 
 /** The files for people and editors that are made from the descriptions of the settings. The service reads none of them. */
 
 /** Without these nothing starts: the only lines that are in force. */
-export const IN_FORCE: readonly SettingName[] = ['IDP_DOMAIN', 'IDP_AUDIENCE']
+export const IN_FORCE: readonly SettingName[] = ['idp.domain', 'idp.audience']
 
 type JsonSchema = Readonly<Record<string, unknown>>
 type ValueSchema = SettingSpec['schema']
@@ -16,14 +16,14 @@ export type Section = Map<string, Section | SettingName>
 
 export function readSections (): Section {
   const root: Section = new Map()
-  for (const name of settingNames) {
-    const keys = settingSpec(name).file?.split('.') ?? []
+  for (const name of settingNames.filter(name => settingSpec(name).from !== 'environment')) {
+    const keys = name.split('.')
     let section = root
     for (const key of keys.slice(0, -1)) {
       if (!section.has(key)) section.set(key, new Map())
       section = section.get(key) as Section
     }
-    if (keys.length > 0) section.set(keys.at(-1)!, name)
+    section.set(keys.at(-1)!, name)
   }
   return root
 }
@@ -46,11 +46,11 @@ function remarks (spec: SettingSpec, elsewhere: string): string[] {
 }
 
 export function makeEnvExample (): string {
-  const settings = variableNames.map(name => {
+  const settings = [...variables].map(([variable, name]) => {
     const spec = settingSpec(name)
     const value = [shownValue(spec) ?? ''].flat().join(',')
-    const elsewhere = spec.file === null ? 'in the environment only' : `in the configuration file: ${spec.file}`
-    return [...remarks(spec, elsewhere), `${IN_FORCE.includes(name) ? '' : '#'}${name}=${value}`].join('\n')
+    const elsewhere = spec.from === 'environment' ? 'in the environment only' : `in the configuration file: ${name}`
+    return [...remarks(spec, elsewhere), `${IN_FORCE.includes(name) ? '' : '#'}${variable}=${value}`].join('\n')
   })
   return `# Every setting, for .env or the environment. Copy it to .env and change what differs. Two lines are in force; each other
 # shows the default or, if there is none, an example: take its # away to set it. Without a value it counts as unset.
@@ -80,7 +80,7 @@ function sectionLines (section: Section, indent: string): string[] {
     const spec = settingSpec(entry)
     if (spec.schema.type === 'entries') return ['', ...remarks(spec, 'in the configuration file only').map(text => indent + text), `${indent}#${key}:${yamlOf(shownValue(spec))}`]
     const line = `${IN_FORCE.includes(entry) ? '' : '#'}${key}:${yamlOf(shownValue(spec))}`
-    return ['', ...[...remarks(spec, spec.environment === false ? 'in the configuration file only' : `in the environment: ${entry}`), line].map(text => indent + text)]
+    return ['', ...[...remarks(spec, spec.from === 'file' ? 'in the configuration file only' : `in the environment: ${spec.variable}`), line].map(text => indent + text)]
   })
 }
 

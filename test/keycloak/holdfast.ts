@@ -4,7 +4,7 @@ import { check } from '../../cli/check.ts'
 import { createProof } from '../../cli/token.ts'
 import type { ProofKey } from '../../cli/token.ts'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { AUDIENCE } from './realm.ts'
 
 /** The service before an issuer. */
@@ -18,7 +18,7 @@ export interface Service {
 }
 
 /** The service with its sample routes, and one that asks for a role: `GET /role`. */
-export async function startService (issuer: string, values: RawSettings = {}): Promise<Service> {
+export async function startService (issuer: string, values: Variables = {}): Promise<Service> {
   const settings = await readSettings({ IDP_ISSUER: issuer, IDP_AUDIENCE: AUDIENCE, ...values })
   const reasons: string[] = []
   const stream = new Writable({

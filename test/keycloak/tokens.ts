@@ -1,6 +1,6 @@
 import { createProof, createProofKey } from '../../cli/token.ts'
 import type { ProofKey } from '../../cli/token.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { runCheck, startService } from './holdfast.ts'
 import type { Service } from './holdfast.ts'
 import { requestToken } from './keycloak.ts'
@@ -18,8 +18,8 @@ interface Site {
   machine (key?: ProofKey): Promise<string>
   user (name: string, scope?: string): Promise<string>
   /** One call of the service with these settings. */
-  call (path: string, token: string, key?: ProofKey, settings?: RawSettings): Promise<string>
-  withService<Result> (settings: RawSettings, use: (service: Service) => Promise<Result>): Promise<Result>
+  call (path: string, token: string, key?: ProofKey, settings?: Variables): Promise<string>
+  withService<Result> (settings: Variables, use: (service: Service) => Promise<Result>): Promise<Result>
 }
 
 /** Access tokens of Keycloak: what each setting of docs/providers.md does, with it and without. */

@@ -226,10 +226,10 @@ t.test('Each requirement of a route is told at once, in challenges that are kept
 
 t.test('The metadata and its address follow from the settings.', t => {
   const base = parsePublicUrl('https://api.example/svc')!
-  const settings = (more: object = {}): Settings => ({
-    IDP_AUDIENCE: 'api', RESOURCE: undefined, PUBLIC_URL: undefined, issuers: [{ issuer: 'https://i.example/', audience: 'IDP_AUDIENCE' in more ? more.IDP_AUDIENCE : 'api' }], dpopMode: 'ALLOWED', DPOP_ALGS: ['ES256'], CLIENT_CERTIFICATE: 'off', SECURITY_PROFILE: 'none', gate: undefined, ...more
+  const settings = (idp: { audience?: string, issuers?: object[], dpopMode?: string } = {}, server: object = {}, gate?: object): Settings => ({
+    idp: { audience: 'api', issuers: [{ issuer: 'https://i.example/', audience: idp.audience ?? 'api' }], dpopMode: 'ALLOWED', ...idp }, dpop: { algs: ['ES256'] }, server: { clientCertificate: 'off', securityProfile: 'none', ...server }, gate
   } as unknown as Settings)
-  const describe = (more?: object) => describeResource(base, ['a'], settings(more))
+  const describe = (...more: Parameters<typeof settings>) => describeResource(base, ['a'], settings(...more))
   t.strictSame(describe(), {
     resource: 'https://api.example/svc',
     authorization_servers: ['https://i.example/'],
@@ -240,30 +240,30 @@ t.test('The metadata and its address follow from the settings.', t => {
     dpop_bound_access_tokens_required: false,
     dpop_signing_alg_values_supported: ['ES256']
   })
-  t.equal(describe({ gate: { ownPrefix: '/-' } }).resource_documentation, 'https://api.example/svc/-/docs')
+  t.equal(describe({}, {}, { ownPrefix: '/-' }).resource_documentation, 'https://api.example/svc/-/docs')
   t.notOk('authorization_servers' in describe({ issuers: [] }))
   t.notOk('dpop_signing_alg_values_supported' in describe({ dpopMode: 'DISABLED' }))
-  const bound: ReadonlyArray<readonly [more: object, required: boolean, certificates: true | undefined]> = [
-    [{ dpopMode: 'REQUIRED' }, true, undefined], [{ SECURITY_PROFILE: 'fapi2' }, true, undefined], [{ SECURITY_PROFILE: 'fapi2', CLIENT_CERTIFICATE: 'socket' }, false, true], [{ CLIENT_CERTIFICATE: 'socket' }, false, true],
-    [{ SECURITY_PROFILE: 'fapi2', CLIENT_CERTIFICATE: 'socket', dpopMode: 'REQUIRED' }, true, true]
+  const bound: ReadonlyArray<readonly [more: Parameters<typeof settings>, required: boolean, certificates: true | undefined]> = [
+    [[{ dpopMode: 'REQUIRED' }], true, undefined], [[{}, { securityProfile: 'fapi2' }], true, undefined], [[{}, { securityProfile: 'fapi2', clientCertificate: 'socket' }], false, true], [[{}, { clientCertificate: 'socket' }], false, true],
+    [[{ dpopMode: 'REQUIRED' }, { securityProfile: 'fapi2', clientCertificate: 'socket' }], true, true]
   ]
   for (const [more, required, certificates] of bound) {
-    const { dpop_bound_access_tokens_required: isRequired, tls_client_certificate_bound_access_tokens: hasCertificates } = describe(more)
+    const { dpop_bound_access_tokens_required: isRequired, tls_client_certificate_bound_access_tokens: hasCertificates } = describe(...more)
     t.strictSame([isRequired, hasCertificates], [required, certificates], JSON.stringify(more))
   }
-  t.equal(describe({ RESOURCE: 'https://r.example' }).resource, 'https://r.example')
-  for (const audience of ['https://a.example', 'https://a.example/x?y']) t.equal(describe({ IDP_AUDIENCE: audience }).resource, audience)
-  for (const audience of ['https://', 'xhttps://a.example', 'https://a.example/#', 'https://[', 'http://a.example']) t.equal(describe({ IDP_AUDIENCE: audience }).resource, base.href, audience)
+  t.equal(describe({}, { resource: 'https://r.example' }).resource, 'https://r.example')
+  for (const audience of ['https://a.example', 'https://a.example/x?y']) t.equal(describe({ audience }).resource, audience)
+  for (const audience of ['https://', 'xhttps://a.example', 'https://a.example/#', 'https://[', 'http://a.example']) t.equal(describe({ audience }).resource, base.href, audience)
 
   t.match(resourceWarning(settings()), /names the address that the client used as the resource\. .* Set RESOURCE$/)
-  t.match(resourceWarning(settings({ PUBLIC_URL: 'https://a.example' })), /names PUBLIC_URL as the resource\. .* Set RESOURCE$/)
-  for (const more of [{ RESOURCE: 'https://r.example' }, { IDP_AUDIENCE: 'https://a.example' }, { IDP_AUDIENCE: 'http://a.example', PUBLIC_URL: 'http://a.example/' }]) t.equal(resourceWarning(settings(more)), undefined)
+  t.match(resourceWarning(settings({}, { publicUrl: 'https://a.example' })), /names PUBLIC_URL as the resource\. .* Set RESOURCE$/)
+  for (const made of [settings({}, { resource: 'https://r.example' }), settings({ audience: 'https://a.example' }), settings({ audience: 'http://a.example' }, { publicUrl: 'http://a.example/' })]) t.equal(resourceWarning(made), undefined)
 
   t.strictSame(['https://a', 'https://a/', 'https://a/b/'].map(insertedPath), ['', '', '/b/'])
   t.strictSame(mountedAt(base, '/m'), { scheme: 'https', host: 'api.example', prefix: '/svc/m', href: 'https://api.example/svc/m' })
   const well = '/.well-known/oauth-protected-resource'
   t.equal(metadataUrlOf(settings(), ''), undefined)
-  t.equal(metadataUrlOf(settings({ RESOURCE: 'https://r.example/x' }), '/m'), `https://r.example${well}/x`)
-  t.equal(metadataUrlOf(settings({ RESOURCE: 'https://r.example/x', PUBLIC_URL: 'https://p.example/y' }), '/m'), `https://p.example${well}/y/m`)
+  t.equal(metadataUrlOf(settings({}, { resource: 'https://r.example/x' }), '/m'), `https://r.example${well}/x`)
+  t.equal(metadataUrlOf(settings({}, { resource: 'https://r.example/x', publicUrl: 'https://p.example/y' }), '/m'), `https://p.example${well}/y/m`)
   t.end()
 })

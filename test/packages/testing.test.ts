@@ -23,6 +23,7 @@ import { createTestIssuer, createTestTransmitter } from '../../packages/holdfast
 import type { ProofHeaders, TestRevocation } from '../../packages/holdfast/testing.ts'
 import type { HoldfastOptions } from '../../packages/holdfast/index.ts'
 import { withTrustOf } from '../../lib/settings/app-trust.ts'
+import { noSettings } from '../../lib/settings/tree.ts'
 import { root } from '../helpers/documents.ts'
 
 interface Answer { readonly statusCode: number, readonly body: string }
@@ -276,7 +277,7 @@ t.test('The trustProxy of the app holds for the guard too, unless its options sa
     t.equal(await ask(app, isTrusted ? outer : inner), '200 user-1', name)
     t.equal(await ask(app, isTrusted ? inner : outer), '401 htu_mismatch', name)
   }
-  t.strictSame(withTrustOf({}, {}), { options: {}, trustPeer: undefined }, 'an app that keeps its options elsewhere trusts nobody')
+  t.strictSame(withTrustOf({}, noSettings()), { options: noSettings(), trustPeer: undefined }, 'an app that keeps its options elsewhere trusts nobody')
   const around = Fastify({ trustProxy: true })
   t.teardown(() => around.close())
   await around.register(service, { ...idp.options, revocation: { operators: { scope: 'revoke' } } })

@@ -12,7 +12,7 @@ import type { Test } from 'tap'
 import auth from '../../plugins/auth.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { SettingsError } from '../../lib/settings/problems.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -304,7 +304,7 @@ t.test('What the application learns of the caller is the same', async t => {
 })
 
 /** The tokens of FAPI are not signed with RS256. */
-async function startFapi (t: Test, values: RawSettings = {}) {
+async function startFapi (t: Test, values: Variables = {}) {
   const key = await createTokenKey('ES256')
   const rsa = await createTokenKey('RS256')
   const provider = await startTokenProvider(t, key.jwk, rsa.jwk)
@@ -364,7 +364,7 @@ t.test('The API description tells of certificates and of the profile only if the
 
 t.test('The metadata says what a token may be bound to', async t => {
   const issuer = await startIssuer(t)
-  const table: Array<[values: RawSettings, certificates: true | undefined, dpop: boolean]> = [
+  const table: Array<[values: Variables, certificates: true | undefined, dpop: boolean]> = [
     [{}, undefined, false],
     [{ CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'true' }, true, false],
     [{ SECURITY_PROFILE: 'fapi2' }, undefined, true],

@@ -15,6 +15,7 @@ import { answerOf, LINGER_MS, MAX_ALL_WAITING_BYTES, MAX_UNANSWERED, QUEUE_KEEP_
 import { MAX_STALLED } from '../../server/stalled-answers.ts'
 import { MAX_CONNECTIONS } from '../../plugins/connections.ts'
 import { startApp } from '../helpers/app.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -274,7 +275,7 @@ const SECOND = '127.0.0.2'
 const addressesOf = (app: FastifyInstance): AddressInfo[] => app.addresses() as AddressInfo[]
 
 /** The service on `localhost`, which here has two addresses; so Fastify makes it two servers. */
-async function startTwice (t: Test, before?: Prepare, values: object = {}) {
+async function startTwice (t: Test, before?: Prepare, values: Variables = {}) {
   const { lookup } = dns
   mock.method(dns, 'lookup', (host: string, options: { all?: boolean }, done: (error: null, addresses: object[]) => void) => {
     // From 22 on, Node asks for all addresses as well, also of an address.

@@ -8,7 +8,7 @@ import type { Test } from 'tap'
 import { arrivedRequest } from '../../lib/guard/guard.ts'
 import type { Refusal } from '../../lib/refusal.ts'
 import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
@@ -23,11 +23,11 @@ import type { OpaqueTenant } from '../helpers/opaque-tenant.ts'
 
 const tenant = await startOpaqueTenant(t)
 
-const startFor = (t: Test, client: string, values: RawSettings): Promise<RunningApp> =>
+const startFor = (t: Test, client: string, values: Variables): Promise<RunningApp> =>
   startApp(t, { url: tenant.issuer } as Issuer, { IDP_CLIENT_ID: client, IDP_CLIENT_SECRET: tenant.clientSecret, ...values })
 
 /** Each way in which the service may prove itself, with plain or signed answers. */
-function clientsOf (t: Test, { clientKey }: OpaqueTenant): ReadonlyArray<{ client: string, values: RawSettings }> {
+function clientsOf (t: Test, { clientKey }: OpaqueTenant): ReadonlyArray<{ client: string, values: Variables }> {
   const directory = t.testdir({ 'key.pem': clientKey.export({ type: 'pkcs8', format: 'pem' }) as string })
   return [
     { client: 'client_secret_basic', values: {} },
@@ -105,7 +105,7 @@ interface Hostile extends RunningApp {
 }
 
 /** The service with an endpoint that answers as the test says. */
-async function startHostile (t: Test, values: RawSettings): Promise<Hostile> {
+async function startHostile (t: Test, values: Variables): Promise<Hostile> {
   // No call meets its deadline on a busy machine.
   stopTimers(t, 5000)
   const issuer = await startIssuer(t)

@@ -12,7 +12,7 @@ import { readSettings } from '../../holdfast.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { settingsFromOptions } from '../../lib/settings/options.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { forAudience } from '../../lib/token/issuer-table.ts'
 import type { IssuerTable, TokenIssuer } from '../../lib/token/issuer-table.ts'
 import { startApp } from '../helpers/app.ts'
@@ -40,7 +40,7 @@ interface Asked extends RunningApp {
 const CLIENT = { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' }
 
 /** The service with an introspection endpoint beside its issuer. */
-async function start (t: Test, values: RawSettings, prepare?: (app: FastifyInstance) => void): Promise<Asked> {
+async function start (t: Test, values: Variables, prepare?: (app: FastifyInstance) => void): Promise<Asked> {
   const issuer = await startIssuer(t)
   const forms: URLSearchParams[] = []
   const requests: IncomingMessage[] = []
@@ -294,7 +294,7 @@ t.test('An opaque token is known to be good until it expires, or until its issue
 })
 
 t.test('Opaque tokens go by the mode of their issuer', async t => {
-  const issuers = [{ IDP_ISSUER: 'https://a.example/', IDP_DPOP_MODE: 'REQUIRED', IDP_INTROSPECTION: 'opaque' }, { IDP_ISSUER: 'https://b.example/' }]
+  const issuers = [{ issuer: 'https://a.example/', dpopMode: 'REQUIRED', introspection: { for: 'opaque' } }, { issuer: 'https://b.example/' }]
   const asked = await start(t, { IDP_ISSUER: undefined, IDP_ISSUERS: issuers, NO_PROXY: '*' })
   t.hasStrict(await call(asked, { lines: bearerLines('opaque') }), { status: 401, reason: 'scheme_not_offered' })
   t.equal(asked.forms.length, 0)
@@ -406,27 +406,27 @@ t.test('This service proves itself with a private key', async t => {
 
 t.test('Settings of introspection that lack something or contradict stop the start', async t => {
   const one = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: AUDIENCE, IDP_INTROSPECTION: 'opaque' }
-  const rows: ReadonlyArray<{ values: RawSettings, problems: readonly string[] }> = [
+  const rows: ReadonlyArray<{ values: Variables, problems: readonly string[] }> = [
     { values: one, problems: ['IDP_CLIENT_ID (idp.introspection.clientId) is not set; required for introspection', 'IDP_CLIENT_SECRET (idp.introspection.clientSecret) is not set; required for client_secret_basic and client_secret_post'] },
     { values: { ...one, IDP_CLIENT_ID: 'api', IDP_CLIENT_AUTH: 'private_key_jwt' }, problems: ['IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is not set; required for private_key_jwt'] },
     {
-      values: { ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'opaque' }, { IDP_DOMAIN: 'b.example', IDP_INTROSPECTION: 'all' }] },
+      values: { ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ domain: 'a.example', introspection: { for: 'opaque' } }, { domain: 'b.example', introspection: { for: 'all' } }] },
       problems: ['idp.issuers[1] and idp.issuers[0] both have introspection for opaque tokens ("all"): an opaque token does not name its issuer; allowed: opaque or all for one issuer']
     },
-    { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api' }] }, problems: ['idp.issuers[0].introspection.clientSecret is not set; required for client_secret_basic and client_secret_post'] },
-    { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ IDP_DOMAIN: 'a.example', IDP_CLIENT_SECRET: ['s3cret'] }] }, problems: ['idp.issuers[0].introspection.clientSecret is not usable (its value is not shown); allowed: any non-empty string'] }
+    { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ domain: 'a.example', introspection: { for: 'jwt', clientId: 'api' } }] }, problems: ['idp.issuers[0].introspection.clientSecret is not set; required for client_secret_basic and client_secret_post'] },
+    { values: { IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: [{ domain: 'a.example', introspection: { clientSecret: ['s3cret'] } }] }, problems: ['idp.issuers[0].introspection.clientSecret is not usable (its value is not shown); allowed: any non-empty string'] }
   ]
   for (const { values, problems } of rows) await t.rejects(readSettings(values), { name: 'SettingsError', problems }, problems[0]!)
-  const list = [{ IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: '7' }, { IDP_DOMAIN: 'b.example', IDP_INTROSPECTION: 'jwt' }, { IDP_DOMAIN: 'c.example' }]
-  const { issuers } = await readSettings({ ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: list })
+  const list = [{ domain: 'a.example', introspection: { for: 'opaque', cacheSeconds: '7' } }, { domain: 'b.example', introspection: { for: 'jwt' } }, { domain: 'c.example' }]
+  const { idp: { issuers } } = await readSettings({ ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: list })
   t.strictSame(issuers.map(({ introspection }) => introspection && [introspection.covers, introspection.cacheSeconds, introspection.clientId, introspection.auth]), [['opaque', 7, 'api', 'client_secret_basic'], ['jwt', 10, 'api', 'client_secret_basic'], undefined])
 })
 
 t.test('Introspection stands in a section, of the file or the options, and in that of an issuer', async t => {
   const section = { for: 'jwt', clientId: 'api', clientSecret: 'secret' }
-  t.strictSame(settingsFromOptions({ idp: { introspection: section } }), { IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' })
-  const entry = { IDP_DOMAIN: 'a.example', IDP_INTROSPECTION: 'jwt', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' }
-  t.strictSame(settingsFromOptions({ idp: { issuers: [{ domain: 'a.example', introspection: section, audience: undefined }] } }), { IDP_ISSUERS: [entry] })
+  t.strictSame(settingsFromOptions({ idp: { introspection: section } }).idp, { introspection: section })
+  const entry = { domain: 'a.example', introspection: section }
+  t.strictSame(settingsFromOptions({ idp: { issuers: [{ domain: 'a.example', introspection: section, audience: undefined }] } }).idp.issuers, [entry])
   t.throws(() => settingsFromOptions({ idp: { introspection: { fr: 'jwt' }, issuers: [{ introspection: { fr: 'jwt' }, keysfile: {} }] } } as object), {
     name: 'SettingsError',
     problems: [
@@ -435,10 +435,10 @@ t.test('Introspection stands in a section, of the file or the options, and in th
       'options: unknown key "idp.issuers[0].keysfile"; did you mean idp.issuers[0].keysFile?'
     ]
   })
-  t.strictSame(settingsFromOptions({ gate: { upstream: 'http://127.0.0.1:3000' } }), { GATE: { upstream: 'http://127.0.0.1:3000' } })
+  t.strictSame(settingsFromOptions({ gate: { upstream: 'http://127.0.0.1:3000' } }).gate, { upstream: 'http://127.0.0.1:3000' })
 
   const file = (text: string) => collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? text : undefined })
-  t.strictSame(file('idp:\n  issuers:\n    - domain: a.example\n      audience:\n      introspection:\n        for: jwt\n        clientId: api\n        clientSecret: secret\n').values, { IDP_ISSUERS: [entry] })
+  t.strictSame(file('idp:\n  issuers:\n    - domain: a.example\n      audience:\n      introspection:\n        for: jwt\n        clientId: api\n        clientSecret: secret\n').values.idp.issuers, [entry])
   t.strictSame(file('idp:\n  issuers:\n    - introspection:\n        fr: jwt\n        for: jwt\n        for: off\n      colour: red\n').problems, [
     'config.yaml, line 4: unknown key "idp.issuers[0].introspection.fr"; did you mean idp.issuers[0].introspection.for?',
     'config.yaml, line 6: the key "idp.issuers[0].introspection.for" appears twice',

@@ -10,7 +10,7 @@ import { containing, exactly } from '../helpers/containing.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import type { IssuerLookup } from '../../lib/settings/option-types.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import auth from '../../plugins/auth.ts'
 import health from '../../routes/health.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
@@ -29,12 +29,12 @@ const a = await createTokenKey('RS256', 'k')
 const b = await createTokenKey('RS256', 'k')
 const c = await createTokenKey('ES256', 'c')
 
-const startList = (t: Test, entries: RawSettings[], values: RawSettings = {}, prepare?: (app: FastifyInstance) => void): Promise<RunningApp> =>
+const startList = (t: Test, entries: Variables[], values: Variables = {}, prepare?: (app: FastifyInstance) => void): Promise<RunningApp> =>
   startApp(t, {} as Issuer, { IDP_ISSUERS: entries, ...values }, prepare)
 
-async function startTwo (t: Test, ofA: RawSettings = {}, ofB: RawSettings = {}, values: RawSettings = {}): Promise<{ first: HostileProvider, second: HostileProvider, running: RunningApp }> {
+async function startTwo (t: Test, ofA: Variables = {}, ofB: Variables = {}, values: Variables = {}): Promise<{ first: HostileProvider, second: HostileProvider, running: RunningApp }> {
   const [first, second] = [await startTokenProvider(t, a.jwk), await startTokenProvider(t, b.jwk)]
-  const running = await startList(t, [{ IDP_ISSUER: first.issuer, ...ofA }, { IDP_ISSUER: second.issuer, ...ofB }], values, app => {
+  const running = await startList(t, [{ issuer: first.issuer, ...ofA }, { issuer: second.issuer, ...ofB }], values, app => {
     app.get('/api/auth', { onRequest: app.authenticate() }, ({ auth }) => auth)
   })
   return { first, second, running }
@@ -53,7 +53,7 @@ async function until (isTrue: () => boolean | Promise<boolean>): Promise<void> {
 }
 
 t.test('The tokens of each issuer are held to its own keys, audience, algorithms and claims', async t => {
-  const { first, second, running } = await startTwo(t, {}, { IDP_AUDIENCE: 'https://b.example', IDP_SCOPE_CLAIMS: ['permissions'] })
+  const { first, second, running } = await startTwo(t, {}, { audience: 'https://b.example', scopeClaims: ['permissions'] })
   const ask = (token: string) => call(running, { path: '/api/auth', lines: bearerLines(token) })
   const claims = { aud: 'https://b.example', scope: 'x', permissions: ['read:messages'] }
   t.hasStrict(await ask(makeToken(first.issuer, a)), { status: 200, body: { issuer: first.issuer, scopes: [] } })
@@ -100,8 +100,8 @@ t.test('An issuer that is a prefix of another one is another one', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   const longer = `${provider.issuer}realm`
   const running = await startList(t, [
-    { IDP_ISSUER: provider.issuer, IDP_JWKS_URI: provider.jwksUri },
-    { IDP_ISSUER: longer, IDP_JWKS_URI: (await startTokenProvider(t, b.jwk)).jwksUri }
+    { issuer: provider.issuer, jwksUri: provider.jwksUri },
+    { issuer: longer, jwksUri: (await startTokenProvider(t, b.jwk)).jwksUri }
   ])
   t.equal((await call(running, { lines: bearerLines(makeToken(provider.issuer, a)) })).status, 200)
   t.equal((await call(running, { lines: bearerLines(makeToken(longer, b)) })).status, 200)
@@ -115,7 +115,7 @@ t.test('Each issuer has its own mode, and the schemes that are offered are those
   const client = await createDpopClient()
   for (const mode of MODES) {
     for (const other of MODES) {
-      const { first, running } = await startTwo(t, { IDP_DPOP_MODE: mode }, { IDP_DPOP_MODE: other })
+      const { first, running } = await startTwo(t, { dpopMode: mode }, { dpopMode: other })
       const { fetches } = first
       const url = `${running.url}/api/private`
       const bound = () => makeToken(first.issuer, a, { claims: { cnf: { jkt: client.jkt } } })
@@ -144,7 +144,7 @@ t.test('Each issuer has its own mode, and the schemes that are offered are those
 
 t.test('A token that was verified with one scheme is refused with one that its issuer does not offer', async t => {
   const client = await createDpopClient()
-  const { first, running } = await startTwo(t, { IDP_DPOP_MODE: 'DISABLED' }, { IDP_DPOP_MODE: 'REQUIRED' })
+  const { first, running } = await startTwo(t, { dpopMode: 'DISABLED' }, { dpopMode: 'REQUIRED' })
   const token = makeToken(first.issuer, a, { claims: { cnf: { jkt: client.jkt } } })
   t.equal((await call(running, { lines: bearerLines(token) })).status, 200)
   expectRefusal(t, await call(running, { lines: dpopLines(token, client.proof({ token, url: `${running.url}/api/private` })) }), 'scheme_not_offered')
@@ -156,7 +156,7 @@ t.test('It is ready when each first fetch has ended and one has succeeded', asyn
   const [first, second] = [await startTokenProvider(t, a.jwk), await startTokenProvider(t, b.jwk)]
   const held: Array<() => void> = []
   second.jwks = (_request, response) => { held.push(() => response.writeHead(500).end()) }
-  const running = await startList(t, [{ IDP_ISSUER: first.issuer }, { IDP_ISSUER: second.issuer }])
+  const running = await startList(t, [{ issuer: first.issuer }, { issuer: second.issuer }])
   await until(() => held.length > 0 && running.log.some(({ event }) => event === 'keys_fetched'))
   t.strictSame(await readiness(running.url), { status: 503, keys: 'empty', issuers: { [first.issuer]: 'ok', [second.issuer]: 'empty' } })
   t.equal((await call(running, { lines: bearerLines(makeToken(first.issuer, a)) })).status, 200, 'the other one is in use already')
@@ -171,7 +171,7 @@ t.test('It is not ready when no first fetch has succeeded', async t => {
   const { first, second, running } = await (async () => {
     const [first, second] = [await startTokenProvider(t), await startTokenProvider(t, b.jwk)]
     second.jwks = html(500)
-    return { first, second, running: await startList(t, [{ IDP_ISSUER: first.issuer }, { IDP_ISSUER: second.issuer }]) }
+    return { first, second, running: await startList(t, [{ issuer: first.issuer }, { issuer: second.issuer }]) }
   })()
   await until(async () => (await readiness(running.url)).keys !== 'empty')
   t.strictSame(await readiness(running.url), { status: 503, keys: 'none_usable', issuers: { [first.issuer]: 'none_usable', [second.issuer]: 'empty' } })
@@ -191,7 +191,7 @@ t.test('Two local tenants and a key file in one service: when one of them dies u
   const tenants = [await startProvider({ audience: AUDIENCE }), await startProvider({ audience: AUDIENCE })]
   t.teardown(() => Promise.all(tenants.map(({ close }) => close())))
   const keysFile = join(t.testdir({ 'keys.json': JSON.stringify({ keys: [c.jwk] }) }), 'keys.json')
-  const running = await startList(t, [...tenants.map(({ issuer }) => ({ IDP_ISSUER: issuer })), { IDP_ISSUER: 'https://offline.example/', IDP_KEYS_FILE: keysFile, IDP_ALGS: ['ES256'] }])
+  const running = await startList(t, [...tenants.map(({ issuer }) => ({ issuer })), { issuer: 'https://offline.example/', keysFile, algs: ['ES256'] }])
   const tokenOf = async ({ tokenEndpoint, clientId, clientSecret }: typeof tenants[number]): Promise<string> => {
     const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret, audience: AUDIENCE })
     return ((await (await fetch(tokenEndpoint, { method: 'POST', body })).json()) as { access_token: string }).access_token
@@ -323,7 +323,7 @@ t.test('A key file that is missing or broken stops the start, and each is named'
     if (word === '') await t.resolves(start())
     else await t.rejects(start(), { name: 'SettingsError', problems: [`IDP_KEYS_FILE (idp.keysFile) is ${JSON.stringify(keysFile)}, which is not usable (${word}); allowed: path of a file with a JWK set of public keys`] }, path)
   }
-  await t.rejects(startList(t, [{ IDP_ISSUER: 'https://a.example/' }, { IDP_ISSUER: 'https://b.example/', IDP_KEYS_FILE: 'nowhere' }]), { message: /idp\.issuers\[1\]\.keysFile is "nowhere"/ })
+  await t.rejects(startList(t, [{ issuer: 'https://a.example/' }, { issuer: 'https://b.example/', keysFile: 'nowhere' }]), { message: /idp\.issuers\[1\]\.keysFile is "nowhere"/ })
 })
 
 /** An app of somebody else, with a function in the place of the list. */

@@ -16,7 +16,7 @@ import type { Issuer, IssuerKey } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { rsaJwk } from '../helpers/rsa-jwk.ts'
 import { countVerifications } from '../helpers/verifications.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 
 const a = makeIssuerKey('a')
 const b = makeIssuerKey('b')
@@ -33,7 +33,7 @@ interface Bench extends RunningApp {
   events (): unknown[]
 }
 
-async function start (t: Test, prepare: (provider: HostileProvider) => void, settings: RawSettings = {}): Promise<Bench> {
+async function start (t: Test, prepare: (provider: HostileProvider) => void, settings: Variables = {}): Promise<Bench> {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   prepare(provider)

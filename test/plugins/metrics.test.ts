@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
 import { METRICS } from '../../lib/metrics/catalog.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { TEXT_MAX_AGE_MS } from '../../plugins/metrics.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
@@ -10,7 +10,7 @@ import { advanceClock } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
-async function start (t: Test, settings: RawSettings = {}, prepare?: Parameters<typeof startApp>[3]): Promise<RunningApp & { issuer: Awaited<ReturnType<typeof startIssuer>>, scrape: () => Promise<string> }> {
+async function start (t: Test, settings: Variables = {}, prepare?: Parameters<typeof startApp>[3]): Promise<RunningApp & { issuer: Awaited<ReturnType<typeof startIssuer>>, scrape: () => Promise<string> }> {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, settings, prepare)
   const scrape = async () => {

@@ -15,6 +15,7 @@ import { call, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import { expectedOf, PROOFS, SCHEMES, TOKENS } from '../helpers/scheme-cases.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
 const MODES = ['DISABLED', 'ALLOWED', 'REQUIRED'] as const
@@ -59,7 +60,7 @@ t.test('Every mode with every scheme, token and proof', async t => {
 
 t.test('The settings DPOP_ENABLED and DPOP_REQUIRED are the modes by other names', async t => {
   const issuer = await startIssuer(t)
-  const schemes = async (values: object) => (await call(await startApp(t, issuer, values))).challenges.map(({ scheme }) => scheme)
+  const schemes = async (values: Variables) => (await call(await startApp(t, issuer, values))).challenges.map(({ scheme }) => scheme)
   t.strictSame(await schemes({ DPOP_ENABLED: 'false' }), ['Bearer'])
   t.strictSame(await schemes({ DPOP_REQUIRED: 'true' }), ['DPoP'])
   t.strictSame(await schemes({ DPOP_ENABLED: 'true', DPOP_REQUIRED: 'false' }), ['Bearer', 'DPoP'])

@@ -11,14 +11,14 @@ import { containing, exactly } from '../helpers/containing.ts'
 import type { Operation, OpenapiDocument, Response } from '../../lib/openapi/document.ts'
 import { resolveReference } from '../../lib/openapi/document.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { EXAMPLE_CLIENT } from '../../schemas/answers.ts'
 import { startApp } from '../helpers/app.ts'
 import type { paths } from '../helpers/api-paths.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
-async function start (t: Test, settings: RawSettings = {}, prepare?: Parameters<typeof startApp>[3]) {
+async function start (t: Test, settings: Variables = {}, prepare?: Parameters<typeof startApp>[3]) {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, settings, prepare)
   const fetchDocument = async (headers: Record<string, string> = {}) =>
@@ -36,7 +36,7 @@ const lint = async (document: OpenapiDocument): Promise<string[]> => {
 const operationAt = (document: OpenapiDocument, path: string): Operation => document.paths[path]!.get!
 
 t.test('The document passes a linter in every mode and profile', async t => {
-  const variants: readonly RawSettings[] = [
+  const variants: readonly Variables[] = [
     {},
     { IDP_DPOP_MODE: 'REQUIRED', DPOP_NONCE: 'required', API_PROFILE: '2', ERROR_BODY: 'detailed', RATE_LIMIT: '100' },
     { IDP_DPOP_MODE: 'DISABLED', METRICS: 'off' }
@@ -206,7 +206,7 @@ t.test('The schemes are those that the mode offers', async t => {
 })
 
 t.test('Every refusal that can occur is documented, with the body that is served', async t => {
-  const variants: ReadonlyArray<readonly [settings: RawSettings, absent: (reason: keyof typeof REFUSALS) => boolean]> = [
+  const variants: ReadonlyArray<readonly [settings: Variables, absent: (reason: keyof typeof REFUSALS) => boolean]> = [
     [{ DPOP_NONCE: 'required', RATE_LIMIT: '100' }, () => false],
     [{ ERROR_BODY: 'detailed', RATE_LIMIT: '100' }, reason => REFUSALS[reason].error === 'use_dpop_nonce'],
     [{ DPOP_NONCE: 'required' }, reason => reason === 'rate_limited'],
@@ -340,7 +340,7 @@ async function readCalls ({ app, url }: { app: FastifyInstance, url: string }): 
 }
 
 t.test('Each example answer is what the example call gives, by Bearer and by DPoP', async t => {
-  const variants: ReadonlyArray<{ settings: RawSettings, scheme: string }> = [
+  const variants: ReadonlyArray<{ settings: Variables, scheme: string }> = [
     { settings: {}, scheme: 'Bearer' },
     { settings: { API_PROFILE: '2', IDP_DPOP_MODE: 'REQUIRED' }, scheme: 'DPoP' },
     { settings: { IDP_DPOP_MODE: 'DISABLED' }, scheme: 'Bearer' }

@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { containing } from '../helpers/containing.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { isVerifiable } from '../../lib/jose/public-key.ts'
 import { JWS_ALGS } from '../../lib/jose/signature.ts'
 import { startApp } from '../helpers/app.ts'
@@ -27,7 +27,7 @@ interface Bench extends ProofBench {
   send (proof: string, method?: string): Promise<Outcome>
 }
 
-async function prepare (t: Test, values: RawSettings = {}, alg = 'ES256'): Promise<Bench> {
+async function prepare (t: Test, values: Variables = {}, alg = 'ES256'): Promise<Bench> {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { DPOP_ALGS: ALGS, ...values })
   const client = await createDpopClient(alg)

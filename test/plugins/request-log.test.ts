@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -57,7 +57,7 @@ const INTROSPECTION = { IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIE
 const ofCertificate = (value: string): Build => ({ issuer }) => ({ lines: [bearer(issuer.token({ cnf: { 'x5t#S256': MARK } })), `Client-Cert: ${value}`] })
 
 /** For each reason a request that is refused for it, marked wherever a client writes something. */
-const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: RawSettings }> = [
+const CASES: ReadonlyArray<{ reason: RefusalReason, build: Build, settings?: Variables }> = [
   { reason: 'credentials_missing', build: () => ({ lines: [] }) },
   { reason: 'scheme_not_offered', build: () => ({ lines: [`Authorization: Basic ${MARK}`] }) },
   { reason: 'headers_uncounted', build: ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK })), ...Array<string>(995).fill('A:'), `X-Note: ${MARK}`] }) },
@@ -179,7 +179,7 @@ const BEFORE: Partial<Record<RefusalReason, (before: Before) => Promise<unknown>
   token_revoked: ({ revokeAll }) => revokeAll()
 }
 
-async function startWorld (t: Test, settings: RawSettings | undefined, isOut: boolean): Promise<RunningApp & { world: World }> {
+async function startWorld (t: Test, settings: Variables | undefined, isOut: boolean): Promise<RunningApp & { world: World }> {
   const issuer = await startIssuer(t)
   if (isOut) issuer.outage = 503
   const running = await startApp(t, issuer, { LOG_LEVEL: 'trace', ...settings }, addRoutes)
@@ -213,7 +213,7 @@ function secretsOf (lines: readonly string[], { client }: World): string[] {
 t.test('No refusal writes a byte of a token, proof, key, query or cookie into the log, and each writes one line beside that of the request', async t => {
   // One service for each set of settings, started when first needed.
   const started = new Map<string, Promise<RunningApp & { world: World }>>()
-  const worldFor = (reason: RefusalReason, settings: RawSettings | undefined) => {
+  const worldFor = (reason: RefusalReason, settings: Variables | undefined) => {
     const key = JSON.stringify([settings, reason === 'keys_unavailable'])
     if (!started.has(key)) started.set(key, startWorld(t, settings, reason === 'keys_unavailable'))
     return started.get(key)!

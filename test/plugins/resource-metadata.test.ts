@@ -4,13 +4,13 @@ import type { Test } from 'tap'
 import { containing } from '../helpers/containing.ts'
 import { holdfast, readSettings } from '../../holdfast.ts'
 import auth from '../../plugins/auth.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 
 const PATH = '/.well-known/oauth-protected-resource'
 
-async function start (t: Test, settings: RawSettings = {}) {
+async function start (t: Test, settings: Variables = {}) {
   const issuer = await startIssuer(t)
   const { app, log } = await startApp(t, issuer, settings)
   const ask = (path = PATH, headers: Record<string, string> = {}) => app.inject({ url: path, headers: { host: 'api.holdfast.test', ...headers } })
@@ -55,7 +55,7 @@ t.test('What it says of DPoP follows the mode', async t => {
 
 t.test('The resource is what a token may be meant for: RESOURCE, else the audience, else an address and a warning', async t => {
   const differs = [/differs from the audience/]
-  const table: ReadonlyArray<{ title: string, settings: RawSettings, resource: string, warnings: RegExp[] }> = [
+  const table: ReadonlyArray<{ title: string, settings: Variables, resource: string, warnings: RegExp[] }> = [
     { title: 'RESOURCE', settings: { RESOURCE: 'https://api.holdfast.test/v1', PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://api.holdfast.test/v1', warnings: [] },
     { title: 'the audience', settings: { IDP_AUDIENCE: 'https://api.holdfast.test/', PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://api.holdfast.test/', warnings: [] },
     { title: 'PUBLIC_URL', settings: { IDP_AUDIENCE: 'api', PUBLIC_URL: 'https://www.holdfast.test/svc/' }, resource: 'https://www.holdfast.test/svc', warnings: differs },
@@ -86,11 +86,11 @@ t.test('A token that is meant for the resource passes, as one for the audience d
 t.test('With several issuers the resource is one that the tokens of each advertised issuer may be meant for', async t => {
   const [a, b] = [await startIssuer(t), await startIssuer(t)]
   const [A, B] = ['https://a.holdfast.test', 'https://b.holdfast.test']
-  const entry = ({ url }: typeof a, audience?: string) => ({ IDP_ISSUER: url, ...audience !== undefined && { IDP_AUDIENCE: audience } })
+  const entry = ({ url }: typeof a, audience?: string) => ({ issuer: url, ...audience !== undefined && { audience } })
   const noCommon = 'The issuers have no audience in common and RESOURCE is not set, so the metadata names '
   const notHttps = 'The audience is not an https URL and RESOURCE is not set, so the metadata names '
   const rest = ' as the resource. It differs from the audience: a client that asks for a token for this resource gets one that is refused here. Set RESOURCE'
-  const table: ReadonlyArray<{ title: string, entries: object[], settings?: RawSettings, resource: string, servers: string[], warnings?: string[] }> = [
+  const table: ReadonlyArray<{ title: string, entries: object[], settings?: Variables, resource: string, servers: string[], warnings?: string[] }> = [
     { title: 'one https audience, not beside the list', entries: [entry(a, A), entry(b, A)], resource: A, servers: [a.url, b.url] },
     { title: 'one https audience, beside the list', entries: [entry(a), entry(b)], settings: { IDP_AUDIENCE: A }, resource: A, servers: [a.url, b.url] },
     { title: 'one entry with its own audience', entries: [entry(a), entry(b, B)], settings: { IDP_AUDIENCE: A }, resource: A, servers: [a.url] },

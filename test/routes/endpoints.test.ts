@@ -5,7 +5,7 @@ import t from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { kRouteGuard } from '../../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../../lib/requirement/route-guard.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { startApp, startWholeApp } from '../helpers/app.ts'
 import { root } from '../helpers/documents.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -70,7 +70,7 @@ t.test('Scopes come from every configured claim', async t => {
 // Who deletes the sample route needs no test of it.
 t.test('The profile has the claims that are there, of the right types', { skip: !samples.has('profile') && 'routes/api/profile.ts is gone' }, async t => {
   const issuer = await startIssuer(t)
-  const ask = async (settings: RawSettings, claims: Record<string, unknown>): Promise<unknown> => {
+  const ask = async (settings: Variables, claims: Record<string, unknown>): Promise<unknown> => {
     const { app } = await startApp(t, issuer, settings)
     return (await app.inject({ url: '/api/profile', headers: { authorization: `Bearer ${issuer.token(claims)}` } })).json()
   }

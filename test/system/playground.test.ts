@@ -19,7 +19,7 @@ import type { LocalTransmitter } from '../../dev/provider/transmitter.ts'
 import { readSettings } from '../../holdfast.ts'
 import { STEPS } from '../../explain/steps.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
-import type { RawSettings } from '../../lib/settings/specs.ts'
+import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
@@ -61,16 +61,16 @@ interface Opened {
   provider: LocalProvider
   api: RunningApp
   /** The settings of the API. */
-  raw: RawSettings
+  raw: Variables
 }
 
 /** Provider, API and page, each on an origin of its own, and a browser that knows nothing yet. */
-async function openPlayground (t: Test, given: RawSettings | ((provider: LocalProvider) => RawSettings) = {}, prepare?: (page: Page) => Promise<void>, { transmitter, apiPort }: { transmitter?: LocalTransmitter, apiPort?: number } = {}): Promise<Opened> {
+async function openPlayground (t: Test, given: Variables | ((provider: LocalProvider) => Variables) = {}, prepare?: (page: Page) => Promise<void>, { transmitter, apiPort }: { transmitter?: LocalTransmitter, apiPort?: number } = {}): Promise<Opened> {
   const port = await freePort()
   const origin = `http://localhost:${port}`
   const provider = await startProvider({ audience, redirectUris: [`${origin}/`], logoutUri: apiPort === undefined ? undefined : `http://127.0.0.1:${apiPort}/revocation/logout` })
   const values = typeof given === 'function' ? given(provider) : given
-  const raw: RawSettings = { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: audience, CORS_ORIGINS: origin, ...values }
+  const raw: Variables = { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: audience, CORS_ORIGINS: origin, ...values }
   const api = await startApp(t, { url: provider.issuer } as Issuer, raw, (app) => { app.register(recentLogin).register(openStream) }, undefined, undefined, apiPort)
   const playground = await startPlayground({ port, api: api.url, provider, transmitter, settings: await readSettings(raw) })
   const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] })

@@ -12,10 +12,10 @@ const page = readFileSync(path, 'utf8')
 const code = (text: string): string => `\`${text}\``
 
 function row (name: SettingName): string {
-  const { file, environment, schema, allowed, about, unset, secret } = settingSpec(name)
+  const { variable, from, schema, allowed, about, unset, secret } = settingSpec(name)
   const byDefault = schema.default === undefined ? unset! : code([schema.default].flat().join(' '))
   const purpose = secret ? `${about}. **Secret**: never shown` : about
-  return `| ${environment === false ? '-' : code(name)} | ${file ? code(file) : '-'} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${purpose} |`
+  return `| ${from === 'file' ? '-' : code(variable)} | ${from === 'environment' ? '-' : code(name)} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${purpose} |`
 }
 
 const table = ['| environment | file key | values | default | what it is for |', '| --- | --- | --- | --- | --- |', ...settingNames.map(row)].join('\n')
@@ -33,12 +33,12 @@ t.test('The example of a configuration file is one.', async t => {
   const [, example = ''] = /```yaml\n# config\.yaml\n(.*?)```/s.exec(page) ?? []
   const { values, ...faults } = collectSettings({ environment: {}, readFile: name => name === 'config.yaml' ? example : undefined })
   const settings = await readSettings(values, faults)
-  t.hasStrict(settings, { issuers: [{ issuer: 'https://tenant.example/' }], PUBLIC_URL: 'https://api.example', trustProxy: ['10.0.0.0/8', 'loopback'], port: 8000 })
+  t.hasStrict(settings, { idp: { issuers: [{ issuer: 'https://tenant.example/' }] }, server: { publicUrl: 'https://api.example', trustProxy: ['10.0.0.0/8', 'loopback'], port: 8000 } })
 })
 
 t.test('Every word in capitals that looks like a setting is one.', t => {
   const mentioned = [...page.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=|`)/g)].map(([, name]) => name!)
-  const known: readonly string[] = [...settingNames, 'CONFIG_FILE']
+  const known: readonly string[] = [...settingNames.map(name => settingSpec(name).variable), 'CONFIG_FILE']
   t.strictSame(mentioned.filter(name => !known.includes(name)), [])
   t.end()
 })

@@ -8,7 +8,7 @@ import { readSettings } from '../../../holdfast.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
-import { settingNames, settingSpec, variableNames } from '../../../lib/settings/specs.ts'
+import { settingNames, settingSpec, variables } from '../../../lib/settings/specs.ts'
 import type { SettingName } from '../../../lib/settings/specs.ts'
 import { root } from '../../helpers/documents.ts'
 import { IN_FORCE, makeConfigExample, makeConfigSchema, makeEnvExample } from '../../helpers/settings-files.ts'
@@ -44,7 +44,7 @@ for (const [file, example] of [['.env', '.env.example'], ['config.yaml', 'config
     t.strictSame(await start(file, read(example)), bare)
     t.strictSame(await start(file, lines.filter(line => !line.trimStart().startsWith('#')).join('\n')), bare, 'without the comments')
 
-    const forFile = (name: SettingName): string | undefined => file === '.env' ? name : settingSpec(name).file?.split('.').at(-1)
+    const forFile = (name: SettingName): string | undefined => file === '.env' ? settingSpec(name).variable : name.split('.').at(-1)
     const commented = lines.flatMap((line, at) => COMMENTED.test(line) ? [{ at, key: COMMENTED.exec(line)![2]! }] : [])
     t.strictSame(commented.map(({ key }) => key), [...file === '.env' ? ['CONFIG_FILE'] : [], ...settingsInOrder(file).filter(name => !IN_FORCE.includes(name)).map(forFile)], 'every setting is there')
     for (const { at, key } of commented) {
@@ -58,23 +58,23 @@ for (const [file, example] of [['.env', '.env.example'], ['config.yaml', 'config
     for (const name of IN_FORCE) {
       const without = lines.filter(line => !new RegExp(`^ *${forFile(name)}[=:]`).test(line))
       t.equal(without.length, lines.length - 1)
-      await t.rejects(start(file, without.join('\n')), { message: new RegExp(`${name} .* is not set`) }, `${name} must be there`)
+      await t.rejects(start(file, without.join('\n')), { message: new RegExp(`${settingSpec(name).variable} .* is not set`) }, `${name} must be there`)
     }
   })
 }
 
-const sectionOf = (name: SettingName): string | undefined => settingSpec(name).file?.split('.')[0]
+const sectionOf = (name: SettingName): string | undefined => settingSpec(name).from === 'environment' ? undefined : name.split('.')[0]
 
 /** The file has them in sections. */
 function settingsInOrder (file: '.env' | 'config.yaml'): readonly SettingName[] {
-  if (file === '.env') return variableNames
+  if (file === '.env') return [...variables.values()]
   const sections = [...new Set(settingNames.flatMap(name => sectionOf(name) ?? []))]
   return sections.flatMap(section => settingNames.filter(name => sectionOf(name) === section))
 }
 
 t.test('No example is a secret that somebody might keep.', async t => {
   const secrets = settingNames.filter(name => settingSpec(name).secret)
-  t.ok(secrets.includes('DPOP_NONCE_SECRET'))
+  t.ok(secrets.includes('dpop.nonceSecret'))
   for (const text of [read('.env.example'), read('config.example.yaml')]) t.match(text, /^ *#(?:DPOP_NONCE_SECRET=|nonceSecret:)$/m)
   for (const name of secrets) t.notMatch(String(settingSpec(name).example), containing('@'), name)
 })
@@ -113,7 +113,7 @@ const WRITTEN = ['[{ issuer: https://a.example }]', '', '~', '0', '1', '2', '5',
 
 /** The file keys of the settings that the service takes with this value, which all of them have at once. */
 /** The keys whose values the schema judges. What is in a tree is judged by its own module. */
-const keysOfValues = (): string[] => settingNames.map(settingSpec).filter(({ schema }) => schema.type !== 'tree').flatMap(({ file }) => file ?? [])
+const keysOfValues = (): string[] => settingNames.filter(name => settingSpec(name).schema.type !== 'tree' && settingSpec(name).from !== 'environment')
 
 async function keysThatTake (value: string): Promise<string[]> {
   const keys = keysOfValues()

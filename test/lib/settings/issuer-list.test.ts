@@ -12,7 +12,7 @@ function start (text: string, environment: Record<string, string> = {}): Promise
 const problemsOf = (text: string, environment?: Record<string, string>): Promise<readonly string[]> => start(text, environment).then(() => [], ({ problems }: SettingsError) => problems)
 
 t.test('Each member of an entry is what the single setting is, and what it leaves out is taken from beside the list.', async t => {
-  const { issuers, dpopMode } = await start(`
+  const { idp: { issuers, dpopMode } } = await start(`
 idp:
   audience: https://api.example
   dpopMode: REQUIRED
@@ -37,7 +37,7 @@ idp:
 })
 
 t.test('How an issuer is asked about tokens is told by its entry, and what it leaves out from beside the list.', async t => {
-  const { issuers } = await start(`
+  const { idp: { issuers } } = await start(`
 idp:
   audience: https://api.example
   introspection: { for: jwt, endpoint: 'https://idp.example/ask', cacheSeconds: 7, signed: true, audienceOptional: true, clientId: beside, clientSecret: s1, auth: client_secret_post, keyFile: beside.pem }
@@ -61,7 +61,7 @@ idp:
 t.test('The mode of all is that of each if they agree.', async t => {
   for (const mode of ['DISABLED', 'ALLOWED', 'REQUIRED']) {
     const entry = (name: string) => ({ issuer: `https://${name}.example/`, dpopMode: mode })
-    t.equal((await start(JSON.stringify({ idp: { audience: 'x', issuers: [entry('a'), entry('b')] } }))).dpopMode, mode)
+    t.equal((await start(JSON.stringify({ idp: { audience: 'x', issuers: [entry('a'), entry('b')] } }))).idp.dpopMode, mode)
   }
 })
 
@@ -112,7 +112,7 @@ t.test('The list is none of the environment.', async t => {
 
 t.test('The security profile holds for each entry of the list.', async t => {
   const list = (entry: string) => `server: { securityProfile: fapi2 }\nidp:\n  audience: x\n  issuers:\n    - issuer: https://a.example/\n    - issuer: https://b.example/\n      ${entry}\n`
-  t.strictSame((await start(list('algs: ES256'))).issuers.map(({ algs }) => algs), [['PS256', 'ES256', 'EdDSA', 'Ed25519'], ['ES256']])
+  t.strictSame((await start(list('algs: ES256'))).idp.issuers.map(({ algs }) => algs), [['PS256', 'ES256', 'EdDSA', 'Ed25519'], ['ES256']])
   t.match(await problemsOf(list('algs: [ES256, RS256]')), [/^config\.yaml, line 7: idp\.issuers\[1\]\.algs is "ES256 RS256", but SECURITY_PROFILE \(server\.securityProfile\) is fapi2; allowed: list of PS256/])
   t.match(await problemsOf(list('dpopMode: DISABLED')), [/^config\.yaml, line 7: idp\.issuers\[1\]\.dpopMode is "DISABLED", but/])
   t.strictSame(await problemsOf(list('dpopMode: DISABLED'), { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback' }), [])

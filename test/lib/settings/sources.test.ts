@@ -6,7 +6,8 @@ import { parseConfigDocument } from '../../../lib/settings/config-document.ts'
 import { readSettings } from '../../../holdfast.ts'
 import { readTextIfThere, collectSettings } from '../../../lib/settings/sources.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
-import { variableNames } from '../../../lib/settings/specs.ts'
+import { variables } from '../../../lib/settings/specs.ts'
+import { noSettings } from '../../../lib/settings/tree.ts'
 
 /** Collects from files that are texts, or that cannot be read for the reason of an error's code. */
 function collect (files: Record<string, string | Error>, environment: Record<string, string> = {}) {
@@ -36,9 +37,9 @@ t.test('A later source wins over an earlier one, and an empty variable is no sou
     { title: '.env may be quoted and hold remarks', files: { '.env': '# remark\r\nexport LOG_LEVEL="error" # remark\r\n' }, expected: 'error' },
     { title: 'names are upper-case in the environment', files: {}, environment: { log_level: 'fatal' }, expected: undefined }
   ]
-  for (const { title, files, environment = {}, expected } of cases) t.equal(collect(files, environment).values.LOG_LEVEL, expected, title)
+  for (const { title, files, environment = {}, expected } of cases) t.equal(collect(files, environment).values.server.logLevel, expected, title)
   const { origins } = collect({ 'config.yaml': 'idp:\n  audience: a\n' + file, '.env': 'METRICS=off\nDPOP_NONCE=' }, { PORT: '1', DPOP_NONCE: 'off', https_proxy: 'http://proxy.example' })
-  t.strictSame(origins, { IDP_AUDIENCE: 'config.yaml, line 2', LOG_LEVEL: 'config.yaml, line 3', METRICS: '.env', PORT: 'environment', DPOP_NONCE: 'environment', HTTPS_PROXY: 'environment' }, 'and each value has the place where it was found')
+  t.strictSame(origins, { 'idp.audience': 'config.yaml, line 2', 'server.logLevel': 'config.yaml, line 3', 'server.metrics': '.env', 'server.port': 'environment', 'dpop.nonce': 'environment', 'proxies.httpsProxy': 'environment' }, 'and each value has the place where it was found')
   t.end()
 })
 
@@ -61,7 +62,7 @@ t.test('The configuration file is the one that CONFIG_FILE names, else the first
   ]
   for (const { present, environment = {}, domain } of cases) {
     const { values, problems } = collect(present, environment)
-    t.strictSame({ domain: values.IDP_DOMAIN, problems }, { domain, problems: [] })
+    t.strictSame({ domain: values.idp.domain, problems }, { domain, problems: [] })
   }
   t.end()
 })
@@ -75,16 +76,19 @@ t.test('A value of the file keeps the text that was written, and a key without a
   })
   t.strictSame(problems, [])
   t.strictSame(values, {
-    IDP_AUDIENCE: '1e3', DPOP_REQUIRED: true, IDP_SCOPE_CLAIMS: ['scope', 'scp'], API_PROFILE: '2', TRUST_PROXY: false, METRICS: 'off', LOG_LEVEL: 'null'
+    ...noSettings(),
+    idp: { introspection: {}, audience: '1e3', dpopRequired: true, scopeClaims: ['scope', 'scp'] },
+    api: { profile: '2' },
+    server: { trustProxy: false, metrics: 'off', logLevel: 'null' }
   })
-  for (const empty of ['', '# nothing yet\n', '~', '{}']) t.strictSame(collect({ 'config.yaml': empty }), { values: {}, origins: {}, problems: [], places: new Map(), isFileUnread: false, unknownVariables: [] })
+  for (const empty of ['', '# nothing yet\n', '~', '{}']) t.strictSame(collect({ 'config.yaml': empty }), { values: noSettings(), origins: {}, problems: [], places: new Map(), isFileUnread: false, unknownVariables: [] })
   t.end()
 })
 
 t.test('A section with a module of its own has numbers if no digit is lost, and otherwise the text that was written.', t => {
   const { values, problems } = collect({ 'config.yaml': 'gate: { a: 12, b: "12", c: 012, d: 1e3, e: 1.50, f: 9007199254740993, g: NaN, h: Infinity, i: -1.5, j: 0x10, k: [3, 03] }' })
   t.strictSame(problems, [])
-  t.strictSame(values.GATE, { a: 12, b: '12', c: '012', d: '1e3', e: '1.50', f: '9007199254740993', g: 'NaN', h: 'Infinity', i: -1.5, j: '0x10', k: [3, '03'] })
+  t.strictSame(values.gate, { a: 12, b: '12', c: '012', d: '1e3', e: '1.50', f: '9007199254740993', g: 'NaN', h: 'Infinity', i: -1.5, j: '0x10', k: [3, '03'] })
   t.end()
 })
 
@@ -194,7 +198,7 @@ t.test('A variable that is nearly a setting stops the start with the name that w
     t.hasStrict(collect({ '.env': `${variable}=s3cret` }), { problems: [problem], unknownVariables: [] }, `${variable} in .env`)
     t.hasStrict(collect({ '.env': `${variable}=` }, { [variable]: '' }), { problems: [], unknownVariables: [] }, `${variable} is empty, as if unset`)
   }
-  const { problems, unknownVariables } = collect({}, Object.fromEntries(variableNames.map(name => [name, 'x'])))
+  const { problems, unknownVariables } = collect({}, Object.fromEntries([...variables.keys()].map(name => [name, 'x'])))
   t.strictSame({ problems, unknownVariables }, { problems: [], unknownVariables: [] }, 'every setting is one')
 })
 
@@ -203,16 +207,16 @@ t.test('A variable that begins as settings do, and is like none, is kept for a w
   // What Kubernetes sets for a service of the name idp.
   const strangers = { IDP_SERVICE_HOST: 's3cret', IDP_PORT: 's3cret', DPOP_COLOUR: 's3cret', IDP_: 's3cret' }
   const found = collect({ '.env': 'IDP_TEAM=s3cret\nDPOP_COLOUR=s3cret' }, { ...others, ...strangers })
-  t.strictSame(found, { values: {}, origins: {}, problems: [], places: new Map(), isFileUnread: false, unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM'] })
+  t.strictSame(found, { values: noSettings(), origins: {}, problems: [], places: new Map(), isFileUnread: false, unknownVariables: ['DPOP_COLOUR', 'IDP_', 'IDP_PORT', 'IDP_SERVICE_HOST', 'IDP_TEAM'] })
   const { values, ...faults } = collect({}, { ...strangers, IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a' })
   t.strictSame((await readSettings(values, faults)).unknownVariables, Object.keys(strangers).sort())
 })
 
 t.test('Variables of proxies are read in either case, the upper one first.', t => {
-  t.equal(collect({}, { https_proxy: 'http://lower.example' }).values.HTTPS_PROXY, 'http://lower.example')
-  t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' }).values.HTTPS_PROXY, 'http://upper.example')
-  t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: '' }).values.HTTPS_PROXY, 'http://lower.example')
-  t.strictSame(collect({}, { http_proxy: 'http://p', no_proxy: '*' }).values, { HTTP_PROXY: 'http://p', NO_PROXY: '*' })
+  t.equal(collect({}, { https_proxy: 'http://lower.example' }).values.proxies.httpsProxy, 'http://lower.example')
+  t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: 'http://upper.example' }).values.proxies.httpsProxy, 'http://upper.example')
+  t.equal(collect({}, { https_proxy: 'http://lower.example', HTTPS_PROXY: '' }).values.proxies.httpsProxy, 'http://lower.example')
+  t.strictSame(collect({}, { http_proxy: 'http://p', no_proxy: '*' }).values.proxies, { httpProxy: 'http://p', noProxy: '*' })
   t.end()
 })
 

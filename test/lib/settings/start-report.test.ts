@@ -1,15 +1,16 @@
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
-import type { RawSettings } from '../../../lib/settings/specs.ts'
+import type { Variables } from '../../helpers/variables.ts'
+import { settingsFromOptions } from '../../../lib/settings/options.ts'
 import { replayPromise, reportStart, startWarnings } from '../../../lib/settings/start-report.ts'
 
-const ENOUGH: RawSettings = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
+const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
 const PROOFS = ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
 const PLAIN = { issuers: ['https://tenant.example/'], audience: 'https://api.example', dpopMode: 'ALLOWED', tokenAlgs: ['RS256'], proofAlgs: PROOFS, replay: { kind: 'memory' } }
 
 t.test('What holds is told with its values, and what does not hold is left out.', async t => {
   const { proofAlgs, replay, ...bearer } = PLAIN
-  const cases: Array<[RawSettings, object]> = [
+  const cases: Array<[Variables, object]> = [
     [{}, PLAIN],
     [{ IDP_ISSUER: 'https://tenant.example/realm', IDP_DPOP_MODE: 'REQUIRED', DPOP_ALGS: 'ES256' }, { ...PLAIN, issuers: ['https://tenant.example/realm'], dpopMode: 'REQUIRED', proofAlgs: ['ES256'] }],
     [{ DPOP_ENABLED: 'false', DPOP_REPLAY: 'redis://cache' }, { ...bearer, dpopMode: 'DISABLED' }],
@@ -28,7 +29,7 @@ t.test('Where a proof is accepted at most once is told for each store, with nonc
   const alone = 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/scaling.md)'
   const apart = 'A proof is accepted at most once by all instances together, because a nonce is good only at the process that made it. The balancer must keep clients at their instance (docs/scaling.md)'
   const shared = 'A proof is accepted at most once by all instances that share the replay store'
-  const rows: Array<[RawSettings, string | undefined]> = [
+  const rows: Array<[Variables, string | undefined]> = [
     [{}, alone],
     [{ DPOP_NONCE: 'required' }, apart],
     [{ DPOP_REPLAY: 'redis://cache' }, shared],
@@ -50,7 +51,7 @@ t.test('Of a replay store the hosts are told, never what stands before or after 
 
 t.test('An operator is warned of a domain with a scheme, of strange variables, of a Host that is believed and of a secret that is not used.', async t => {
   const host = /^Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: .* for another name .* http:\/\/evil\.example .* Set PUBLIC_URL/
-  const cases: Array<{ values: RawSettings, unknownVariables?: string[], patterns?: RegExp[] }> = [
+  const cases: Array<{ values: Variables, unknownVariables?: string[], patterns?: RegExp[] }> = [
     { values: {}, patterns: [host] },
     { values: { IDP_DPOP_MODE: 'REQUIRED' }, patterns: [host] },
     { values: { IDP_DPOP_MODE: 'DISABLED' } },
@@ -65,7 +66,7 @@ t.test('An operator is warned of a domain with a scheme, of strange variables, o
     { values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: 'https://tenant.example' }, patterns: [/^IDP_DOMAIN starts with a scheme, so there is no issuer .* without https:\/\/$/] }
   ]
   for (const { values, unknownVariables = [], patterns = [] } of cases) {
-    const warnings = startWarnings(await readSettings({ ...ENOUGH, ...values }, { problems: [], isFileUnread: false, unknownVariables }))
+    const warnings = startWarnings(await readSettings(settingsFromOptions({ ...ENOUGH, ...values }), { problems: [], isFileUnread: false, unknownVariables }))
     t.equal(warnings.length, patterns.length, JSON.stringify(values))
     warnings.forEach((warning, index) => t.match(warning, patterns[index]))
   }

@@ -4,15 +4,26 @@ import { readSettings } from '../../../holdfast.ts'
 import { isVerifiable } from '../../../lib/jose/public-key.ts'
 import { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
+import type { Variables } from '../../helpers/variables.ts'
 import type { RawSettings, SettingName } from '../../../lib/settings/specs.ts'
-import { settingSpec, variableNames } from '../../../lib/settings/specs.ts'
+import { settingNames, settingSpec, variables } from '../../../lib/settings/specs.ts'
+import { NO_FAULTS } from '../../../lib/settings/options.ts'
+import { noSettings, put, valueAt } from '../../../lib/settings/tree.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
 
-const ENOUGH: RawSettings = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
+const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
 
-const read = (values: RawSettings): Promise<Settings> => readSettings({ ...ENOUGH, ...values })
+const NAMES: ReadonlyMap<string, SettingName> = new Map(settingNames.map(name => [settingSpec(name).variable, name]))
 
-async function problemsOf (values: RawSettings): Promise<readonly string[]> {
+function treeOf (values: Variables): RawSettings {
+  const tree = noSettings()
+  for (const [variable, value] of Object.entries(values)) put(tree, NAMES.get(variable)!, value)
+  return tree
+}
+
+const read = (values: Variables): Promise<Settings> => readSettings(treeOf({ ...ENOUGH, ...values }), NO_FAULTS)
+
+async function problemsOf (values: Variables): Promise<readonly string[]> {
   const outcome = await read(values).catch(error => error)
   if (outcome instanceof SettingsError) return outcome.problems
   if (outcome instanceof Error) throw outcome
@@ -20,61 +31,48 @@ async function problemsOf (values: RawSettings): Promise<readonly string[]> {
 }
 
 /** How a message names a setting. */
-function title (name: SettingName): string {
-  const { file, environment } = settingSpec(name)
-  return environment === false ? file! : file ? `${name} (${file})` : name
+function title (variable: string): string {
+  const name = NAMES.get(variable)!
+  const { from } = settingSpec(name)
+  return from === 'file' ? name : from === 'environment' ? variable : `${variable} (${name})`
 }
 
 t.test('Two settings are enough, and the rest has defaults.', async t => {
   t.strictSame(await read({}), {
-    ...ENOUGH,
-    isNonceSecretUnused: false,
-    DPOP_NONCE_SECRET: undefined,
-    rateLimit: undefined,
+    idp: {
+      domain: 'tenant.example',
+      audience: 'https://api.example',
+      algs: ['RS256'],
+      introspection: { for: 'off', cacheSeconds: 10, signed: false, audienceOptional: false, auth: 'client_secret_basic' },
+      scopeClaims: ['scope'],
+      clockToleranceSeconds: 5,
+      dpopIatOffsetSeconds: 300,
+      dpopIatLeewaySeconds: 30,
+      issuers: [{
+        issuer: 'https://tenant.example/',
+        audience: 'https://api.example',
+        jwksUri: undefined,
+        keysFile: undefined,
+        algs: ['RS256'],
+        scopeClaims: ['scope'],
+        dpopMode: 'ALLOWED',
+        introspection: undefined
+      }],
+      dpopMode: 'ALLOWED'
+    },
+    api: { profile: '1', errorBody: 'default' },
+    dpop: { algs: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256'], replay: 'memory', replayMax: 2_000_000, nonce: 'off', nonceIat: 'ignored' },
+    server: { clientCertificate: 'off', securityProfile: 'none', trustProxy: false, rateLimit: undefined, metrics: 'on', logLevel: 'info', port: 8000 },
+    proxies: {},
     gate: undefined,
     revocation: undefined,
-    IDP_ALGS: ['RS256'],
-    IDP_INTROSPECTION: 'off',
-    IDP_INTROSPECTION_CACHE_SECONDS: 10,
-    IDP_INTROSPECTION_SIGNED: false,
-    IDP_INTROSPECTION_AUDIENCE_OPTIONAL: false,
-    IDP_CLIENT_AUTH: 'client_secret_basic',
-    IDP_SCOPE_CLAIMS: ['scope'],
-    IDP_CLOCK_TOLERANCE_SECONDS: 5,
-    API_PROFILE: '1',
-    ERROR_BODY: 'default',
-    IDP_DPOP_IAT_OFFSET_SECONDS: 300,
-    IDP_DPOP_IAT_LEEWAY_SECONDS: 30,
-    DPOP_ALGS: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256'],
-    DPOP_REPLAY: 'memory',
-    DPOP_REPLAY_MAX: 2_000_000,
-    DPOP_NONCE: 'off',
-    DPOP_NONCE_IAT: 'ignored',
-    CLIENT_CERTIFICATE: 'off',
-    SECURITY_PROFILE: 'none',
-    TRUST_PROXY: ['false'],
-    RATE_LIMIT: 'off',
-    METRICS: 'on',
-    LOG_LEVEL: 'info',
-    issuers: [{
-      issuer: 'https://tenant.example/',
-      audience: 'https://api.example',
-      jwksUri: undefined,
-      keysFile: undefined,
-      algs: ['RS256'],
-      scopeClaims: ['scope'],
-      dpopMode: 'ALLOWED',
-      introspection: undefined
-    }],
-    dpopMode: 'ALLOWED',
-    trustProxy: false,
-    port: 8000,
+    isNonceSecretUnused: false,
     unknownVariables: []
   })
 })
 
 t.test('Values that are set are typed, whether they are text of the environment or values of the file.', async t => {
-  const cases: Array<{ name: SettingName, value: unknown, expected: unknown }> = [
+  const cases: Array<{ name: string, value: unknown, expected: unknown }> = [
     { name: 'IDP_CLOCK_TOLERANCE_SECONDS', value: '0', expected: 0 },
     { name: 'IDP_CLOCK_TOLERANCE_SECONDS', value: 300, expected: 300 },
     { name: 'IDP_DPOP_IAT_OFFSET_SECONDS', value: '31536000', expected: 31536000 },
@@ -90,14 +88,14 @@ t.test('Values that are set are typed, whether they are text of the environment 
     { name: 'CORS_ORIGINS', value: '*', expected: ['*'] },
     { name: 'CORS_ORIGINS', value: 'https://a.example,http://localhost:3000', expected: ['https://a.example', 'http://localhost:3000'] }
   ]
-  for (const { name, value, expected } of cases) t.strictSame((await read({ [name]: value }))[name], expected, `${name} ${JSON.stringify(value)}`)
+  for (const { name, value, expected } of cases) t.strictSame(valueAt(await read({ [name]: value }), NAMES.get(name)!), expected, `${name} ${JSON.stringify(value)}`)
 })
 
 const secret = (bytes: number): string => randomBytes(bytes).toString('base64url')
 const longest = 'a'.repeat(63)
 
 /** For each setting the values that it takes, and values that it does not. */
-const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> = [
+const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
   {
     name: 'IDP_DOMAIN',
     passes: ['tenant.example', 'TENANT.Example', 'tenant', 'my_tenant.example', 'localhost:3000', 'tenant.example:65535', '192.0.2.1', '[2001:db8::1]', '[::1]:8443', 'bücher.example', `${longest}.example`],
@@ -169,18 +167,18 @@ const FORMS: Array<{ name: SettingName, passes: unknown[], fails: unknown[] }> =
 
 t.test('Each setting takes what it should, and names itself, what it held and what is allowed where it does not.', async t => {
   // One read takes a column of the table: its values stand each for itself.
-  const columns = (of: 'passes' | 'fails'): RawSettings[] => Array.from({ length: Math.max(...FORMS.map(row => row[of].length)) }, (_, index) =>
+  const columns = (of: 'passes' | 'fails'): Variables[] => Array.from({ length: Math.max(...FORMS.map(row => row[of].length)) }, (_, index) =>
     Object.fromEntries(FORMS.filter(row => index in row[of]).map(row => [row.name, row[of][index]])))
   for (const values of columns('passes')) t.strictSame(await problemsOf(values), [], `it takes ${JSON.stringify(values)}`)
   for (const values of columns('fails')) {
     const problems = await problemsOf(values)
     t.equal(problems.length, Object.keys(values).length)
-    for (const [name, value] of Object.entries(values) as Array<[SettingName, unknown]>) {
+    for (const [name, value] of Object.entries(values)) {
       const problem = problems.find(problem => problem.startsWith(`${title(name)} is `))
-      t.ok(problem?.endsWith(`; allowed: ${settingSpec(name).allowed}`), `${name} refuses ${JSON.stringify(value)}`)
+      t.ok(problem?.endsWith(`; allowed: ${settingSpec(NAMES.get(name)!).allowed}`), `${name} refuses ${JSON.stringify(value)}`)
     }
   }
-  const untested = variableNames.filter(name => !FORMS.some(row => row.name === name))
+  const untested = [...variables.keys()].filter(name => !FORMS.some(row => row.name === name))
   t.strictSame(untested, ['DPOP_REQUIRED'], 'the table has every setting but one, which is the twin of DPOP_ENABLED')
 })
 
@@ -195,12 +193,12 @@ t.test('ML-DSA-44 is for a Node that has it, and a larger one does not fit: the 
       t.strictSame(lackOf(await problemsOf({ ...ENOUGH, [name]: `ES256 ${alg}` })), [`${title}: ${alg} does not fit: a proof with its key and signature is larger than the 8 KiB that a proof may have; ML-DSA-44 fits`])
     }
   }
-  const entry = { IDP_ISSUER: 'https://a.example', IDP_AUDIENCE: 'a', IDP_ALGS: ['ML-DSA-65'] }
+  const entry = { issuer: 'https://a.example', audience: 'a', algs: ['ML-DSA-65'] }
   t.match(lackOf(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUERS: [entry] })), [/^idp\.issuers\[0\]\.algs: ML-DSA-65 does not fit/])
 })
 
 t.test('A message shows what a setting held, as far as it may be shown.', async t => {
-  const cases: Array<[RawSettings, RegExp]> = [
+  const cases: Array<[Variables, RegExp]> = [
     [{ IDP_DOMAIN: 'tenant.example/x' }, /^IDP_DOMAIN \(idp\.domain\) is "tenant\.example\/x"; allowed: host, /],
     [{ PORT: 'http' }, /^PORT is "http"; allowed: /],
     [{ TRUST_PROXY: 1 }, /^TRUST_PROXY .* is "1"; .* not a number of hops$/],
@@ -214,7 +212,7 @@ t.test('A message shows what a setting held, as far as it may be shown.', async 
   for (const [values, expected] of cases) t.match(await problemsOf(values), [expected])
 
   const password = 'p4ssw0rd'
-  const hidden: RawSettings[] = [
+  const hidden: Variables[] = [
     { DPOP_NONCE_SECRET: password }, { DPOP_NONCE_SECRET: [password, secret(32)] }, { DPOP_NONCE_SECRET: { [password]: 1 } },
     { DPOP_REPLAY: `redis://:${password}@` }, { HTTP_PROXY: `ftp://u:${password}@proxy.example` }, { HTTPS_PROXY: `u:${password}@` },
     { IDP_DOMAIN: `u:${password}@tenant.example` }, { IDP_ISSUER: `https://u:${password}@tenant.example` },
@@ -240,7 +238,7 @@ t.test('Domain or issuer, and the audience, are required.', async t => {
 })
 
 t.test('The issuer follows from the domain, unless it is set.', async t => {
-  const cases: Array<[RawSettings, string | undefined]> = [
+  const cases: Array<[Variables, string | undefined]> = [
     [{ IDP_DOMAIN: 'tenant.example' }, 'https://tenant.example/'],
     [{ IDP_DOMAIN: 'Tenant.EXAMPLE' }, 'https://tenant.example/'],
     [{ IDP_DOMAIN: 'tenant.example:8443' }, 'https://tenant.example:8443/'],
@@ -250,13 +248,13 @@ t.test('The issuer follows from the domain, unless it is set.', async t => {
     [{ IDP_DOMAIN: undefined, IDP_ISSUER: 'https://Tenant.example/realm' }, 'https://Tenant.example/realm'],
     [{ IDP_ISSUER: 'http://localhost:3000' }, 'http://localhost:3000']
   ]
-  for (const [values, issuer] of cases) t.equal((await read(values)).issuers[0]!.issuer, issuer, JSON.stringify(values))
+  for (const [values, issuer] of cases) t.equal((await read(values)).idp.issuers[0]!.issuer, issuer, JSON.stringify(values))
 })
 
 t.test('A domain with a scheme starts without an issuer, whatever else is set.', async t => {
   for (const domain of ['https://tenant.example', 'HTTPS://Tenant.example', 'hTTp://tenant.example/path', 'https://', 'https://not a host']) {
-    t.strictSame((await read({ IDP_DOMAIN: domain })).issuers, [], domain)
-    t.strictSame((await read({ IDP_DOMAIN: domain, IDP_ISSUER: 'https://tenant.example/', IDP_JWKS_URI: 'https://tenant.example/jwks' })).issuers, [], domain)
+    t.strictSame((await read({ IDP_DOMAIN: domain })).idp.issuers, [], domain)
+    t.strictSame((await read({ IDP_DOMAIN: domain, IDP_ISSUER: 'https://tenant.example/', IDP_JWKS_URI: 'https://tenant.example/jwks' })).idp.issuers, [], domain)
   }
   t.match(await problemsOf({ IDP_DOMAIN: 'https://tenant.example', IDP_AUDIENCE: undefined, PORT: 'x' }), [/^PORT/, /^IDP_AUDIENCE/], 'other faults still stop the start')
 })
@@ -275,7 +273,7 @@ t.test('The mode of DPoP follows from three settings, which must not contradict 
     for (const required of [undefined, 'true', 'false']) {
       for (const mode of [undefined, 'DISABLED', 'ALLOWED', 'REQUIRED']) {
         const values = { DPOP_ENABLED: enabled, DPOP_REQUIRED: required, IDP_DPOP_MODE: mode }
-        const outcome = await read(values).then(settings => settings.dpopMode, (error: SettingsError) => {
+        const outcome = await read(values).then(settings => settings.idp.dpopMode, (error: SettingsError) => {
           t.match(error.problems[0], /^(DPOP_ENABLED|DPOP_REQUIRED) .* is (true|false) and (DPOP_REQUIRED|IDP_DPOP_MODE) .*: they contradict each other$/)
           return contradiction
         })
@@ -305,15 +303,15 @@ t.test('A certificate in a header needs somebody who is trusted to send it.', as
 })
 
 t.test('The security profile sets the algorithms, and settings that say otherwise are told by name.', async t => {
-  const fapi = (values: RawSettings) => ({ SECURITY_PROFILE: 'fapi2', ...values })
+  const fapi = (values: Variables) => ({ SECURITY_PROFILE: 'fapi2', ...values })
   const algs = ['PS256', 'ES256', 'EdDSA', 'Ed25519']
-  const { IDP_ALGS, DPOP_ALGS, issuers } = await read(fapi({}))
-  t.strictSame([IDP_ALGS, DPOP_ALGS, issuers[0]!.algs], [algs, algs, algs])
-  t.strictSame((await read(fapi({ IDP_ALGS: 'ES256' }))).IDP_ALGS, ['ES256'])
+  const { idp, dpop } = await read(fapi({}))
+  t.strictSame([idp.algs, dpop.algs, idp.issuers[0]!.algs], [algs, algs, algs])
+  t.strictSame((await read(fapi({ IDP_ALGS: 'ES256' }))).idp.algs, ['ES256'])
   const certificates = { CLIENT_CERTIFICATE: 'xfcc', TRUST_PROXY: 'true' }
-  const passes: RawSettings[] = [{ IDP_ALGS: 'PS256 EdDSA', DPOP_ALGS: ['Ed25519'] }, { IDP_DPOP_MODE: 'REQUIRED' }, { DPOP_ENABLED: 'true' }, { ...certificates, IDP_DPOP_MODE: 'DISABLED' }, { ...certificates, DPOP_ENABLED: 'false' }]
+  const passes: Variables[] = [{ IDP_ALGS: 'PS256 EdDSA', DPOP_ALGS: ['Ed25519'] }, { IDP_DPOP_MODE: 'REQUIRED' }, { DPOP_ENABLED: 'true' }, { ...certificates, IDP_DPOP_MODE: 'DISABLED' }, { ...certificates, DPOP_ENABLED: 'false' }]
   for (const values of passes) t.strictSame(await problemsOf(fapi(values)), [], JSON.stringify(values))
-  const fails: Array<[RawSettings, RegExp[]]> = [
+  const fails: Array<[Variables, RegExp[]]> = [
     [{ IDP_ALGS: 'RS256' }, [/^IDP_ALGS \(idp\.algs\) is "RS256", but SECURITY_PROFILE \(server\.securityProfile\) is fapi2; allowed: list of PS256, ES256, EdDSA, Ed25519$/]],
     [{ IDP_ALGS: 'ES256 ES384', DPOP_ALGS: 'RS256' }, [/^IDP_ALGS .* is "ES256 ES384", but/, /^DPOP_ALGS .* is "RS256", but/]],
     [{ IDP_DPOP_MODE: 'DISABLED' }, [/^IDP_DPOP_MODE .* is "DISABLED", but .*; allowed: ALLOWED or REQUIRED, unless CLIENT_CERTIFICATE is set$/]],
@@ -329,14 +327,14 @@ t.test('The security profile sets the algorithms, and settings that say otherwis
 })
 
 t.test('Trust and port follow from what is set.', async t => {
-  t.equal((await read({ TRUST_PROXY: true })).trustProxy, true)
-  t.equal((await read({ TRUST_PROXY: 'false' })).trustProxy, false)
-  t.strictSame((await read({ TRUST_PROXY: 'loopback, 10.0.0.0/8' })).trustProxy, ['loopback', '10.0.0.0/8'])
-  t.equal((await read({ API_PROFILE: '2' })).port, 8080)
-  t.equal((await read({ API_PROFILE: '2', PORT: '9000' })).port, 9000)
-  t.equal((await read({ PORT: '0' })).port, 0)
+  t.equal((await read({ TRUST_PROXY: true })).server.trustProxy, true)
+  t.equal((await read({ TRUST_PROXY: 'false' })).server.trustProxy, false)
+  t.strictSame((await read({ TRUST_PROXY: 'loopback, 10.0.0.0/8' })).server.trustProxy, ['loopback', '10.0.0.0/8'])
+  t.equal((await read({ API_PROFILE: '2' })).server.port, 8080)
+  t.equal((await read({ API_PROFILE: '2', PORT: '9000' })).server.port, 9000)
+  t.equal((await read({ PORT: '0' })).server.port, 0)
 })
 
 t.test('A fault that is not about settings is not taken for one.', async t => {
-  await t.rejects(validateSettings(ENOUGH, async () => { throw new TypeError('the registration failed') }), { name: 'TypeError', message: 'the registration failed' })
+  await t.rejects(validateSettings(treeOf(ENOUGH), async () => { throw new TypeError('the registration failed') }), { name: 'TypeError', message: 'the registration failed' })
 })
