@@ -196,5 +196,12 @@ function nameOf (name: SettingName): string {
 
 function held (values: RawSettings, name: SettingName): string {
   const { secret, schema } = settingSpec(name)
-  return secret ? `${nameOf(name)} is not usable (its value is not shown)` : `${nameOf(name)} is ${quoteSetting(valueAt(values, name), schema.type === 'array')}`
+  if (secret) return `${nameOf(name)} is not usable (its value is not shown)`
+  const value = valueAt(values, name)
+  return `${nameOf(name)} is ${quoteSetting(schema.type === 'entries' ? withoutSecrets(value) : value, schema.type === 'array')}`
+}
+
+/** Of each entry of a list, what may be shown. */
+function withoutSecrets (list: unknown): unknown {
+  return Array.isArray(list) ? list.map(entry => isEntry(entry) && isEntry(entry.introspection) ? { ...entry, introspection: { ...entry.introspection, clientSecret: undefined } } : entry) : list
 }

@@ -106,6 +106,12 @@ t.test('A problem of an entry is told with its line and its path.', async t => {
   t.match(await problemsOf(list(a), { IDP_ISSUER: 'https://b.example/' }), [/^IDP_ISSUER \(idp\.issuer\) is .* but idp\.issuers is set too/], 'the environment is beside the list too')
 })
 
+t.test('A list that is too long is told with its keys as they were written, and without secrets.', async t => {
+  const entries = Array.from({ length: 51 }, () => ({ domain: 'a', introspection: { clientSecret: 's3cret', clientId: 'c' } }))
+  const [problem] = await problemsOf(JSON.stringify({ idp: { audience: 'x', issuers: entries } }))
+  t.match(problem, /^idp\.issuers is \[\{"domain":"a","introspection":\{"clientId":"c"\}\},.*…; allowed: list of 1 to 50/)
+})
+
 t.test('The list is none of the environment.', async t => {
   t.hasStrict(await problemsOf('', { IDP_ISSUERS: '[]', IDP_DOMAIN: 'a.example', IDP_AUDIENCE: 'x' }), ['unknown variable "IDP_ISSUERS"; did you mean IDP_ISSUER?'])
 })
