@@ -16,6 +16,14 @@ export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'
   readonly originalUrl?: string | undefined
 }
 
+/**
+ * The values of the lines with a name, which is in lower case.
+ * @param rawHeaders names and values in turn
+ */
+export function linesOf (rawHeaders: readonly string[], name: string): string[] {
+  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === name)
+}
+
 /** A request that did not arrive: a test made it up, as `injectWS` of @fastify/websocket does. It has no raw lines, and often no socket. */
 type MadeUpRequest = Pick<ReceivedRequest, 'method' | 'url' | 'originalUrl'> & {
   readonly headers: Readonly<Record<string, unknown>>

@@ -132,11 +132,10 @@ function onHangUp ({ raw }: FastifyReply, abort: () => void): void {
 const NOTHING = Buffer.alloc(0)
 const PLAIN_TYPE = /^[a-z]+\/[a-z0-9.+-]+(?:; ?charset=[a-z0-9-]+)?$/i
 
-function send (reply: FastifyReply, answer: UpstreamAnswer): void {
-  const { status, headers, body } = answer
+function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
   reply.code(status)
   for (const [name, values] of headersForClient(headers)) reply.header(name, values.length === 1 ? values[0] : values)
-  const payload = wholeBody(reply, answer)
+  const payload = wholeBody(reply, body)
   if (payload) {
     reply.send(payload)
     return
@@ -151,8 +150,8 @@ function send (reply: FastifyReply, answer: UpstreamAnswer): void {
  * The body of an answer that has come at once, as small ones do: it costs much less than a stream. Not for answers without a body, whose
  * length Fastify would set to 0, and not without a content type that Fastify understands, because it would write its own.
  */
-function wholeBody (reply: FastifyReply, { isWhole, body }: UpstreamAnswer): Buffer | null {
-  return isWhole && body.readableLength > 0 && isPlainType(reply.getHeader('content-type')) ? body.read(body.readableLength) : null
+function wholeBody (reply: FastifyReply, body: UpstreamAnswer['body']): Buffer | null {
+  return body.isWhole && body.readableLength > 0 && isPlainType(reply.getHeader('content-type')) ? body.read(body.readableLength) : null
 }
 
 function isPlainType (type: unknown): boolean {

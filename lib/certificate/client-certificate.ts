@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto'
+import { linesOf } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
 import { Refusal } from '../refusal.ts'
+import { decodeEscapes } from '../url/path.ts'
 import { parseForwardedCertificate } from './forwarded-certificate.ts'
 import { pemBody } from './pem.ts'
 
@@ -29,7 +31,7 @@ export interface CertificateReaderOptions {
 /** The header of each form, and how its value gives a thumbprint. Undefined if the value cannot be read. */
 const HEADERS: Readonly<Record<'client-cert' | 'nginx' | 'xfcc', { readonly name: string, readonly thumbprint: (value: string) => string | undefined }>> = {
   'client-cert': { name: 'client-cert', thumbprint: value => thumbprintOf(byteSequence(value)) },
-  nginx: { name: 'x-ssl-client-cert', thumbprint: value => thumbprintOf(pemBody(unescaped(value))) },
+  nginx: { name: 'x-ssl-client-cert', thumbprint: value => thumbprintOf(pemBody(decodeEscapes(value))) },
   xfcc: { name: 'x-forwarded-client-cert', thumbprint: forwardedThumbprint }
 }
 
@@ -41,13 +43,14 @@ export function certificateHeader (source: CertificateSource): string | undefine
 export function createCertificateReader ({ source, isTrustedPeer }: CertificateReaderOptions): CertificateReader {
   // Such a token is refused before anybody asks. Whoever asks anyway must not be let through.
   if (source === 'off') return () => { throw new Refusal('token_binding_unusable') }
-  if (source === 'socket') return received => found(socketThumbprint(received))
+  // TLS has made sure that the client holds the private key.
+  if (source === 'socket') return ({ socket }) => thumbprintOf(socket.getPeerX509Certificate?.()?.raw) ?? missing()
   const { name, thumbprint } = HEADERS[source]
   return received => {
     // Anybody can send the header. Only the word of a trusted proxy counts.
-    if (!isTrustedPeer(received.socket.remoteAddress)) throw new Refusal('certificate_missing')
-    const values = linesOf(received, name)
-    if (values.length === 0 || values[0] === '') throw new Refusal('certificate_missing')
+    if (!isTrustedPeer(received.socket.remoteAddress)) return missing()
+    const values = linesOf(received.rawHeaders, name)
+    if (values.length === 0 || values[0] === '') return missing()
     // Of two lines, one may be the client's own.
     const read = values.length === 1 ? thumbprint(values[0]!) : undefined
     if (read === undefined) throw new Refusal('certificate_unreadable')
@@ -55,18 +58,8 @@ export function createCertificateReader ({ source, isTrustedPeer }: CertificateR
   }
 }
 
-function found (thumbprint: string | undefined): string {
-  if (thumbprint === undefined) throw new Refusal('certificate_missing')
-  return thumbprint
-}
-
-/** TLS has made sure that the client holds the private key. Undefined without TLS or without a certificate. */
-function socketThumbprint ({ socket }: ReceivedRequest): string | undefined {
-  return thumbprintOf(socket.getPeerX509Certificate?.()?.raw)
-}
-
-function linesOf ({ rawHeaders }: ReceivedRequest, name: string): string[] {
-  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === name)
+function missing (): never {
+  throw new Refusal('certificate_missing')
 }
 
 function thumbprintOf (der: Buffer | undefined): string | undefined {
@@ -81,18 +74,10 @@ function byteSequence (value: string): Buffer | undefined {
   return BASE64.test(text) ? Buffer.from(text, 'base64') : undefined
 }
 
-function unescaped (value: string): string | undefined {
-  try {
-    return decodeURIComponent(value)
-  } catch {
-    return undefined
-  }
-}
-
 /** `Hash` decides. A `Cert` beside it must be the certificate of that hash. */
 function forwardedThumbprint (value: string): string | undefined {
   const { hash: hex, cert } = parseForwardedCertificate(value) ?? {}
   if (hex === undefined || !/^[0-9a-f]{64}$/i.test(hex)) return undefined
   const thumbprint = Buffer.from(hex, 'hex').toString('base64url')
-  return cert === undefined || thumbprintOf(pemBody(unescaped(cert))) === thumbprint ? thumbprint : undefined
+  return cert === undefined || thumbprintOf(pemBody(decodeEscapes(cert))) === thumbprint ? thumbprint : undefined
 }

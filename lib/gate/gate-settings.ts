@@ -65,9 +65,9 @@ export function parseGate (given: unknown, places: ReadonlyMap<string, string> =
     const place = places.get(path)
     problems.push(`${place === undefined ? '' : `${place}: `}${path}${problem}`)
   }
-  const section = asObject(given ?? {})
-  if (!section) tell('gate', ` is ${quoteSetting(given)}; allowed: a section with members such as upstream and rules`)
-  const members = section ?? {}
+  const section = given ?? {}
+  const members = isJsonObject(section) ? section : {}
+  if (members !== section) tell('gate', ` is ${quoteSetting(given)}; allowed: a section with members such as upstream and rules`)
   for (const name of Object.keys(members)) {
     if ((MEMBERS as readonly string[]).includes(name)) continue
     const meant = nameThatWasMeant(name, MEMBERS)
@@ -126,10 +126,6 @@ export function parseGate (given: unknown, places: ReadonlyMap<string, string> =
 /** The paths that the service answers itself. What is under them never reaches the upstream. */
 export function ownPathsOf (ownPrefix: string): readonly string[] {
   return [...MOVABLE_PATHS.map(path => ownPrefix + path), ...FIXED_PATHS]
-}
-
-function asObject (given: unknown): Readonly<Record<string, unknown>> | undefined {
-  return isJsonObject(given) ? given : undefined
 }
 
 function parseText (given: unknown): string | undefined {

@@ -55,8 +55,8 @@ export function readOriginal (family: ProxyFamily, message: Message, rest: strin
     case 'envoy':
       if (message.hostCount > 1) throw new Refusal('host_repeated')
       // Another forwarded header than that of the scheme may be the client's: Envoy replaces this one alone. Where it is not passed on, the
-      // scheme is that of the question.
-      return originalOf(message.method, lines.has('x-forwarded-proto') ? forwardedScheme(lines) : connectionScheme(message), authorityOf(message.host ?? '', 'host'), rest)
+      // scheme is that of the question, which Envoy asks over plain HTTP or over TLS that ends here.
+      return originalOf(message.method, lines.has('x-forwarded-proto') ? forwardedScheme(lines) : message.encrypted ? 'https' : 'http', authorityOf(message.host ?? '', 'host'), rest)
   }
 }
 
@@ -123,11 +123,6 @@ function only (lines: ReadonlyMap<string, readonly string[]>, name: string): str
 function forwardedScheme (lines: ReadonlyMap<string, readonly string[]>): HttpScheme {
   const name = 'x-forwarded-proto'
   return parseScheme(only(lines, name)) ?? refuse(`The header ${name} holds no scheme.`)
-}
-
-/** Envoy asks over plain HTTP, or over TLS that ends here. */
-function connectionScheme ({ encrypted }: Message): HttpScheme {
-  return encrypted ? 'https' : 'http'
 }
 
 function authorityOf (text: string, header: string): Authority {

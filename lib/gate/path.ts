@@ -1,4 +1,5 @@
 import { Refusal } from '../refusal.ts'
+import { decodeEscapes } from '../url/path.ts'
 
 /**
  * What two parties could read in two ways, although it stands in the normal form of a path (RFC 3986 section 6.2.2). Some servers drop
@@ -25,7 +26,7 @@ const SUSPECT = /\/\/|\/\.|\/;|%/
 export function verifyOneReading (path: string): void {
   if (!SUSPECT.test(path)) return
   for (const [cause, form] of UNCLEAR) if (form.test(path)) throw new Refusal('target_path', { detail: { cause } })
-  if (!isUtf8(path)) throw new Refusal('target_path', { detail: { cause: 'encoding' } })
+  if (decodeEscapes(path) === undefined) throw new Refusal('target_path', { detail: { cause: 'encoding' } })
 }
 
 /** What a program may take for a parameter of a segment. Some decode the path first, so that `%3B` begins one too. */
@@ -39,15 +40,6 @@ const PARAMETER_STARTS: ReadonlyArray<string | RegExp> = [';', /;|%3B/]
 export function withoutParameters (path: string): readonly string[] {
   if (!/;|%3B/.test(path)) return []
   return PARAMETER_STARTS.map(start => path.split('/').map(segment => segment.split(start, 1)[0]!).join('/'))
-}
-
-function isUtf8 (path: string): boolean {
-  try {
-    decodeURIComponent(path)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /**

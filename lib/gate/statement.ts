@@ -1,5 +1,8 @@
-import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
+import { encodeJson } from '../jose/jws.ts'
+import { thumbprint } from '../jose/public-key.ts'
+import type { PublicJwk } from '../jose/public-key.ts'
 import type { Surroundings } from '../surroundings.ts'
 import type { Caller } from './identity-headers.ts'
 
@@ -34,15 +37,14 @@ export interface StatementSigner {
 export function createStatementSigner (pem: string, { wallMs, randomBytes }: Pick<Surroundings, 'wallMs' | 'randomBytes'>): StatementSigner {
   const key = readKey(pem)
   const { kty, crv, x, y } = createPublicKey(key).export({ format: 'jwk' })
-  // RFC 7638 section 3.2: these members, in this order.
-  const kid = createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url')
-  const header = encode({ alg: 'ES256', typ: 'JWT', kid })
+  const kid = thumbprint({ crv, kty, x, y } as PublicJwk)
+  const header = encodeJson({ alg: 'ES256', typ: 'JWT', kid })
 
   return {
     keySet: { keys: [{ kty, crv, x, y, kid, alg: 'ES256', use: 'sig' }] },
     sign ({ claims, scopes }, { issuer, audience, method, path }) {
       const now = Math.floor(wallMs() / 1000)
-      const input = `${header}.${encode({
+      const input = `${header}.${encodeJson({
         iss: issuer,
         aud: audience,
         sub: claims.sub,
@@ -56,10 +58,6 @@ export function createStatementSigner (pem: string, { wallMs, randomBytes }: Pic
       return `${input}.${sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
     }
   }
-}
-
-function encode (value: object): string {
-  return Buffer.from(JSON.stringify(value)).toString('base64url')
 }
 
 function readKey (pem: string): KeyObject {

@@ -1,5 +1,6 @@
 import { createPrivateKey, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
+import { encodeJson } from '../jose/jws.ts'
 import { ALGORITHMS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 
@@ -98,7 +99,7 @@ function makeAssertion ({ key, alg, kid }: ClientKey, { clientId, issuer, now, r
   const iat = Math.floor(now())
   const header = { alg, typ: 'JWT', ...(kid === undefined ? {} : { kid }) }
   const claims = { iss: clientId, sub: clientId, aud: issuer, jti: randomBytes(16).toString('base64url'), iat, exp: iat + ASSERTION_SECONDS }
-  const input = [header, claims].map(part => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+  const input = `${encodeJson(header)}.${encodeJson(claims)}`
   const { digest, signing } = ALGORITHMS[alg]
   return new Promise((resolve, reject) => {
     sign(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363', ...signing }, (error, signature) => {

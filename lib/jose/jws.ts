@@ -37,6 +37,11 @@ export function isJsonObject (value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** A segment that holds a JSON object. */
+export function encodeJson (value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
+}
+
 /** Decodes a segment that holds a JSON object in UTF-8. Undefined for anything else. */
 export function decodeJsonObject (segment: string): JsonObject | undefined {
   const bytes = Buffer.from(segment, 'base64url')

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { linesOf } from '../message.ts'
 
 /** Why the upstream gave no answer. */
 export class UpstreamError extends Error {
@@ -29,7 +30,7 @@ export function statusFault (status: number): UpstreamError {
  * @throws UpstreamError
  */
 export function verifyCoding (headers: readonly string[]): void {
-  const codings = headers.filter((_, i) => i % 2 === 1 && headers[i - 1]!.toLowerCase() === 'transfer-encoding')
+  const codings = linesOf(headers, 'transfer-encoding')
   if (codings.length > 1 || !/^(?:chunked)?$/i.test(codings[0] ?? '')) throw new UpstreamError(502, 'The upstream answered with an unknown transfer coding')
 }
 
@@ -39,9 +40,10 @@ export interface UpstreamAnswer {
   /** Names and values in turn, a character for each byte. */
   readonly headers: readonly string[]
   /** It fails if the upstream breaks off, or is silent for too long. If it is destroyed, the request ends. */
-  readonly body: Readable
-  /** Whether the body has come as a whole. `read(readableLength)` gives it: without a length, Node 26 gives its first piece. */
-  readonly isWhole?: boolean
+  readonly body: Readable & {
+    /** Whether it has come as a whole. `read(readableLength)` gives it: without a length, Node 26 gives its first piece. */
+    readonly isWhole?: boolean
+  }
 }
 
 /** Called for each interim answer (1xx) but 100 and 101. */
@@ -94,7 +96,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     this.#body = new AnswerBody(controller)
     // RFC 9110 section 15.4.5: it has no body, whatever length it tells. undici would wait for one.
     if (status === 304) this.#body.finish()
-    this.#resolve(new ReceivedAnswer(status, headers, this.#body))
+    this.#resolve({ status, headers, body: this.#body })
   }
 
   onResponseData (controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -111,22 +113,6 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   }
 }
 
-class ReceivedAnswer implements UpstreamAnswer {
-  readonly status: number
-  readonly headers: readonly string[]
-  readonly body: AnswerBody
-
-  constructor (status: number, headers: readonly string[], body: AnswerBody) {
-    this.status = status
-    this.headers = headers
-    this.body = body
-  }
-
-  get isWhole (): boolean {
-    return this.body.isOver
-  }
-}
-
 /** The body of an answer. It asks for more only when its reader has room. */
 class AnswerBody extends Readable {
   readonly #controller: Dispatcher.DispatchController
@@ -137,7 +123,7 @@ class AnswerBody extends Readable {
     this.#controller = controller
   }
 
-  get isOver (): boolean {
+  get isWhole (): boolean {
     return this.#isOver
   }
 

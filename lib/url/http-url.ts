@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
-import { escapeNonAscii, normalizeEscapes, removeDotSegments } from './path.ts'
+import { decodeEscapes, escapeNonAscii, normalizeEscapes, removeDotSegments } from './path.ts'
 
 /** The schemes under which this service can be reached. */
 export type HttpScheme = 'http' | 'https'
@@ -44,19 +44,11 @@ export function parsePort (text: string): number | undefined {
   return port >= 1 && port <= 65535 ? port : undefined
 }
 
-function decodeHost (text: string): string | undefined {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
-  }
-}
-
 // RFC 3986 section 3.2.2 allows sub-delims in a registered name. They are refused here: no name that resolves has them, and some, such as
 // the comma, have a meaning of their own in a forwarded header.
 function parseName (text: string): string | undefined {
   if (HOST_CHARS.test(text)) return text.toLowerCase()
-  const name = text.includes('%') ? decodeHost(text) : text
+  const name = text.includes('%') ? decodeEscapes(text) : text
   // domainToASCII stops at the first delimiter that it finds, so it must get nothing but a name.
   if (name === undefined || !HOST_CHARS_OR_IDN.test(name)) return undefined
   const ascii = domainToASCII(name)

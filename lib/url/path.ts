@@ -23,6 +23,15 @@ export function escapeNonAscii (path: string): string | undefined {
   return path.isWellFormed() ? path.replace(/[\u0080-\uffff]+/g, encodeURIComponent) : undefined
 }
 
+/** Decodes every escape. Undefined if one is broken, or if the bytes are not UTF-8. */
+export function decodeEscapes (text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** Matches a path in normal form that has a segment `.` or `..`. */
 const DOT_SEGMENT = /\/\.\.?(?:\/|$)/
 

@@ -4,7 +4,7 @@ import { createBaseUrlResolver, readHost } from './base-url.ts'
 import type { BaseUrl, UrlSettings } from './base-url.ts'
 import { originOf, parseHttpUrl, parseWireAuthority, splitHttpUrl } from './http-url.ts'
 import type { Authority, HttpUrl, HttpScheme } from './http-url.ts'
-import { readTargetPath } from './path.ts'
+import { decodeEscapes, readTargetPath } from './path.ts'
 
 /** The URL that the client used, without query and fragment, in normal form. */
 export interface RequestUrl {
@@ -48,11 +48,7 @@ function withoutPort (host: string): string {
 // The escapes are well-formed here, but they may not be UTF-8. Then nothing more can be compared.
 function rewritten (path: string): string {
   const merged = path.replace(/\/+/g, '/')
-  try {
-    return decodeURIComponent(merged).replace(/\/+/g, '/')
-  } catch {
-    return merged
-  }
+  return decodeEscapes(merged)?.replace(/\/+/g, '/') ?? merged
 }
 
 function findPathCause (htu: string, path: string): HtuCause {

@@ -1,3 +1,5 @@
+import { decodeEscapes } from '../../url/path.ts'
+
 /** The location of a shared replay store. */
 export type RedisTarget = ReturnType<typeof parseReplayUrl>
 
@@ -78,9 +80,5 @@ function readParameters (query = ''): URLSearchParams {
 }
 
 function decode (text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return refuse('a percent sign must be written as %25')
-  }
+  return decodeEscapes(text) ?? refuse('a percent sign must be written as %25')
 }

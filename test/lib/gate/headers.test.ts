@@ -187,7 +187,7 @@ t.test('The body of an answer is taken as fast as it is read, and ends once.', a
   const { exchange, controller, done } = beginExchange()
   exchange.onResponseStart(controller, 200)
   const answer = await exchange.answer
-  t.equal(answer.isWhole, false)
+  t.equal(answer.body.isWhole, false)
   exchange.onResponseData(controller, Buffer.from('a'))
   t.strictSame(done, [], 'a small chunk does not stop the upstream')
   exchange.onResponseData(controller, Buffer.alloc(1024 * 1024))
@@ -195,7 +195,7 @@ t.test('The body of an answer is taken as fast as it is read, and ends once.', a
   t.equal(answer.body.read(answer.body.readableLength).length, 1024 * 1024 + 1)
   t.equal(done.at(-1), 'resume')
   exchange.onResponseEnd()
-  t.equal(answer.isWhole, true)
+  t.equal(answer.body.isWhole, true)
   exchange.onResponseError(controller, new Error('closed'))
   exchange.onResponseEnd()
   await once(answer.body.resume(), 'end')
@@ -219,7 +219,7 @@ t.test('An answer that breaks off fails for its first reason.', async t => {
   const unmodified = beginExchange()
   unmodified.exchange.onResponseStart(unmodified.controller, 304)
   const answer = await unmodified.exchange.answer
-  t.equal(answer.isWhole, true, 'an answer of 304 has no body to wait for')
+  t.equal(answer.body.isWhole, true, 'an answer of 304 has no body to wait for')
   await once(answer.body.resume(), 'end')
 
   const again = beginExchange()
