@@ -12,10 +12,9 @@ import type { MissingAffinity } from '../guard/affinity.ts'
 import { createGuard } from '../guard/guard.ts'
 import type { Guard, GuardOptions } from '../guard/guard.ts'
 import { createIssuers } from './create-issuers.ts'
-import type { IssuerEvent } from './create-issuers.ts'
+import type { IssuerEvent, IssuersOptions } from './create-issuers.ts'
 import { createJudge } from '../requirement/judge.ts'
 import type { Judge } from '../requirement/judge.ts'
-import type { PostingTransport, Transport } from '../provider/transport.ts'
 import { createGuardTally, timeRecords, timeProofs, timeSignatures } from '../metrics/tallies.ts'
 import type { GuardTally } from '../metrics/tallies.ts'
 import { createRateLimit } from '../guard/rate-limit.ts'
@@ -29,7 +28,6 @@ import type { ReplayStoreEvent } from '../replay/create-store.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
 import { networkOf } from './network.ts'
 import { metadataUrlOf } from './resource-metadata.ts'
-import type { IssuerLookup } from '../settings/option-types.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
 import { forAudience } from '../token/issuer-table.ts'
@@ -69,12 +67,7 @@ export interface GuardParts {
 
 export type GuardEvent = IssuerEvent | ReplayStoreEvent | RevocationEvent | { readonly name: 'nonce_secret_random' } | { readonly name: 'affinity_missing' } & MissingAffinity
 
-export interface GuardPartsOptions {
-  readonly surroundings: Surroundings
-  /** Names the issuers in place of the settings. */
-  readonly lookUpIssuer?: IssuerLookup | undefined
-  /** The most issuers of that function that are kept. */
-  readonly maxIssuers?: number | undefined
+export interface GuardPartsOptions extends Omit<IssuersOptions, 'onEvent'> {
   /** Called once for each change of state, for the log. */
   readonly onEvent: (event: GuardEvent) => void
   /**
@@ -84,10 +77,6 @@ export interface GuardPartsOptions {
   readonly metadataMount: string | undefined
   /** The path under which the guard is mounted. Empty unless given. */
   readonly mount?: string | undefined
-  /** The way to the identity provider. The default is the network, through the proxies of the settings. */
-  readonly transport?: Transport | undefined
-  /** The way by which it is asked about tokens, in place of the network. */
-  readonly askingTransport?: PostingTransport | undefined
   /** Decides about peers in place of the setting. */
   readonly trustPeer?: AppTrust | undefined
   /** Takes the place of what the settings say about certificates. */

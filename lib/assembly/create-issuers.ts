@@ -32,7 +32,7 @@ export interface IssuersOptions {
   readonly maxIssuers?: number | undefined
   readonly surroundings: Surroundings
   /** How providers are reached. The default follows from the proxy settings. */
-  readonly transport?: Transport
+  readonly transport?: Transport | undefined
   /** The way by which they are asked about tokens. The default follows from the proxy settings, and keeps its connections. */
   readonly askingTransport?: PostingTransport | undefined
   readonly onEvent: (event: IssuerEvent) => void

@@ -3,23 +3,14 @@ import type { RouteGuard } from '../requirement/route-guard.ts'
 import { offeredSchemes } from '../scheme.ts'
 import type { DpopMode, AuthScheme } from '../scheme.ts'
 import { CHALLENGES, describeGuard, guardStatuses, PROOF_HEADER, REFUSED, RETRY_AFTER, SCHEMES, securityOf } from './describe.ts'
+import type { DescriptionPolicy } from './describe.ts'
 import type { Operation, Response } from './document.ts'
 
 /** The member by which an operation names its guard, until its guard is described. */
 export const GUARD_MARK = 'x-holdfast-guard'
 
 /** The settings that decide what the document of an app says about its guards. */
-export interface AppDocumentPolicy {
-  readonly mode: DpopMode
-  /** Accepted `alg` values of proofs. */
-  readonly algs: readonly string[]
-  /** Whether a token may be bound to the certificate of the client. */
-  readonly certificates: boolean
-  /** Whether the requests of each client are limited. */
-  readonly rateLimit: boolean
-  /** Whether each client is limited to a share of the store of used proofs. */
-  readonly replayShare: boolean
-}
+export type AppDocumentPolicy = Pick<DescriptionPolicy, 'mode' | 'algs' | 'certificates' | 'rateLimit' | 'replayShare'>
 
 /** An operation of any version. The app says what it likes, and it keeps what it says. */
 type AppOperation = Partial<Operation> & { [GUARD_MARK]?: string }

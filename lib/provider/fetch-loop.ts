@@ -28,7 +28,9 @@ export interface FetchLoopOptions<Fetched> {
   readonly attempt: (exchange: ProviderSession) => Promise<Fetched>
   readonly onSuccess: (fetched: Fetched, afterFailure: boolean) => void
   readonly onFailure: (failure: ProviderFailure, afterFailure: boolean) => void
+  /** Milliseconds since the epoch. */
   readonly now: () => number
+  /** At least 0, less than 1. It spreads the fetches of many instances. */
   readonly random: () => number
   /** Runs `callback` once, later. Returns the function that cancels it. */
   readonly schedule: (callback: () => void, delayMs: number) => () => void

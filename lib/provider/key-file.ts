@@ -1,7 +1,7 @@
 import type { JwsAlg } from '../jose/signature.ts'
 import { readKeySet } from './fetch-key-set.ts'
 import type { FetchedKeys } from './fetch-key-set.ts'
-import type { KeySource, KeySourceEvent, KeySourceState } from './key-source.ts'
+import type { KeySource, KeySourceEvent, KeySourceOptions, KeySourceState } from './key-source.ts'
 import { createKeyRing, keyChanges } from './key-ring.ts'
 import { ProviderFailure } from './provider-failure.ts'
 
@@ -9,16 +9,12 @@ import { ProviderFailure } from './provider-failure.ts'
 const READ_AGAIN_MS = 5000
 const MAX_BYTES = 1024 * 1024
 
-export interface KeyFileOptions {
+export interface KeyFileOptions extends Pick<KeySourceOptions, 'now' | 'schedule'> {
   readonly path: string
   /** The accepted algorithms of tokens. */
   readonly algs: readonly JwsAlg[]
   /** Reads a whole file of at most so many bytes. Rejects with an error that has a `code`. */
   readonly readFile: (path: string, maxBytes: number) => Promise<Uint8Array>
-  /** Milliseconds since the epoch. */
-  readonly now: () => number
-  /** Runs `callback` once, later. Returns the function that cancels it. */
-  readonly schedule: (callback: () => void, delayMs: number) => () => void
   readonly onEvent: (event: KeySourceEvent) => void
 }
 

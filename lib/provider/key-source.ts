@@ -2,13 +2,13 @@ import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
 import type { FetchedKeys, JwksUriFinder, ProviderAddress } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
+import type { FetchLoopOptions } from './fetch-loop.ts'
 import { createKeyRing, isSameSet, keyChanges } from './key-ring.ts'
 import type { SigningKey } from './key-ring.ts'
 import type { PassedOver } from './key-set.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import { parseConfiguredJwksUri, parseIssuer } from './provider-url.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import type { Transport } from './transport.ts'
 
 /**
  * empty: no set has been fetched yet. fresh: the last fetch brought a set. stale: the last fetch failed, and the keys of the last
@@ -54,7 +54,7 @@ const UNKNOWN_KID_GAP_MS = 30_000
 
 const NONE: readonly SigningKey[] = Object.freeze([])
 
-export interface KeySourceOptions {
+export interface KeySourceOptions extends Pick<FetchLoopOptions<FetchedKeys>, 'transport' | 'now' | 'random' | 'schedule'> {
   /** The configured issuer. Discovery must repeat it, except for a trailing slash. */
   issuer: string
   /** The address of the set. If it is not given, discovery names it. */
@@ -63,13 +63,6 @@ export interface KeySourceOptions {
   discover?: JwksUriFinder | undefined
   /** The accepted algorithms of tokens. Only keys for one of them are used. RS256 unless given. */
   algs?: readonly JwsAlg[] | undefined
-  transport: Transport
-  /** Milliseconds since the epoch. */
-  now: () => number
-  /** At least 0, less than 1. It spreads the fetches of many instances. */
-  random: () => number
-  /** Runs `callback` once, later. Returns the function that cancels it. */
-  schedule: (callback: () => void, delayMs: number) => () => void
   onEvent?: (event: KeySourceEvent) => void
 }
 

@@ -4,6 +4,7 @@ import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { isFinal, statusFault, UpstreamError } from './exchange.ts'
 import { tlsNameOf } from '../gate/upstream-origin.ts'
+import type { UpstreamOptions, UpstreamRequest } from './upstream.ts'
 
 /** A connection that asks for another protocol. The server reads it no further. */
 export interface UpgradedConnection {
@@ -18,16 +19,9 @@ export type UpgradeAnswer =
   /** The upstream's own answer, which the client gets. */
   { readonly kind: 'refused', readonly response: IncomingMessage }
 
-export interface UpgradeRequest {
-  /** Scheme, host and port of the upstream. */
-  readonly origin: string
-  readonly method: string
-  readonly target: string
-  /** Names and values in turn, without those of the connection. */
-  readonly headers: readonly string[]
+export interface UpgradeRequest extends Pick<UpstreamRequest, 'method' | 'target' | 'headers'>, Pick<UpstreamOptions, 'origin' | 'timeoutSeconds'> {
   /** The protocols that the client asks for. */
   readonly protocols: string
-  readonly timeoutSeconds: number
 }
 
 /** A question that the upstream has not answered. */
