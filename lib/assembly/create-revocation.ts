@@ -21,6 +21,7 @@ import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
 import { createSignatureVerifier } from '../token/jwt-signature.ts'
+import { createSignerFinder } from '../token/token-signer.ts'
 
 export type RevocationEvent =
   | (KeySourceEvent & { readonly issuer: string })
@@ -77,7 +78,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
   const receiver = createReceiver({
     senders: transmitters.map(({ sender }) => sender),
     logoutSenders: logoutSenders.map(({ sender }) => sender),
-    verifySignature: createSignatureVerifier(),
+    findSigner: createSignerFinder(createSignatureVerifier()),
     append: revocations.append,
     now
   })

@@ -8,7 +8,7 @@ import { logoutEntries } from './logout-token.ts'
 import type { LogoutRules } from './logout-token.ts'
 import type { RevocationEntry } from './entry.ts'
 import { checkSet, eventIn, readSet, SetError, verifySetSignature } from './security-event-token.ts'
-import type { SetRules, SetSignatureVerifier, UnverifiedSet } from './security-event-token.ts'
+import type { SetRules, SetSignerFinder, UnverifiedSet } from './security-event-token.ts'
 import { SubjectError } from './subject.ts'
 import type { SubjectRules } from './subject.ts'
 
@@ -40,7 +40,7 @@ export interface Received {
 export interface ReceiverOptions {
   readonly senders: readonly EventSender[]
   readonly logoutSenders: readonly LogoutSender[]
-  readonly verifySignature: SetSignatureVerifier
+  readonly findSigner: SetSignerFinder
   /** Resolves when the entries are stored. */
   readonly append: (entries: readonly RevocationEntry[]) => Promise<void>
   /** Unix seconds. */
@@ -68,11 +68,11 @@ export interface Receiver {
   logout (text: string): Promise<Received>
 }
 
-export function createReceiver ({ senders, logoutSenders, verifySignature, append, now }: ReceiverOptions): Receiver {
+export function createReceiver ({ senders, logoutSenders, findSigner, append, now }: ReceiverOptions): Receiver {
   async function takeSet (set: UnverifiedSet, sender: EventSender): Promise<Received> {
     checkSet(set, sender.setRules)
     const event = eventIn(set)
-    await verifySetSignature(set, sender.keys, verifySignature)
+    await verifySetSignature(set, sender.keys, findSigner)
     const { outcome, entries } = readingSubject(() => effectsOf(event, sender.subjectRules, now()))
     await append(outcome === 'state' ? readingSubject(() => streamEntries(event, sender.name, now())) : entries)
     return { sender: sender.name, event: eventName(event.type), outcome }
@@ -96,7 +96,7 @@ export function createReceiver ({ senders, logoutSenders, verifySignature, appen
       if (!sender) throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
       checkSet(set, sender.setRules)
       const entries = readingSubject(() => logoutEntries(set, sender.logoutRules, now()))
-      await verifySetSignature(set, sender.keys, verifySignature)
+      await verifySetSignature(set, sender.keys, findSigner)
       await append(entries)
       return { sender: sender.logoutRules.issuer, event: 'logout', outcome: 'applied' }
     }

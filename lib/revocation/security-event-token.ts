@@ -4,6 +4,7 @@ import type { JwsAlg } from '../jose/signature.ts'
 import type { KeySource, SigningKey } from '../provider/key-source.ts'
 import { Refusal } from '../refusal.ts'
 import type { SecurityEvent } from './effects.ts'
+import { holdsManyValues } from './value-count.ts'
 
 /** The signatures of security event tokens and logout tokens: a setting of their own in SSF, apart from those of access tokens. */
 export const EVENT_ALGS: readonly JwsAlg[] = Object.freeze(['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'])
@@ -29,6 +30,7 @@ export interface UnverifiedSet {
 /** The parts of a token that is sent to us. @throws SetError */
 export function readSet (text: string): UnverifiedSet {
   const jws = splitCompactJws(text)
+  if (jws && [jws.header, jws.payload].some(part => holdsManyValues(Buffer.from(part, 'base64url')))) throw new SetError('invalid_request', 'The token holds too many values.')
   const header = jws && decodeJsonObject(jws.header)
   const claims = header && decodeJsonObject(jws!.payload)
   if (!claims) throw new SetError('invalid_request', 'The body is not a well-formed JWT.')
@@ -79,21 +81,28 @@ export function eventIn ({ claims }: UnverifiedSet): SecurityEvent {
   return { type: types[0]!, event, claims }
 }
 
-export type SetSignatureVerifier = (token: string, pem: string, alg: JwsAlg) => boolean
+/** The key that has signed a token by this algorithm, or undefined. */
+export type SetSignerFinder = (token: string, keys: readonly SigningKey[], alg: JwsAlg) => SigningKey | undefined
+
+/** Each key that is tried hashes the whole token. */
+const MAX_TRIED_CHARACTERS = 8 * 1024
 
 /**
- * Verifies the signature under the keys of the sender.
+ * Verifies the signature under the keys of the sender. A token beyond 8 KiB is not tried under several keys.
  * @throws SetError invalid_key, or Refusal keys_unavailable if the keys cannot be had now
  */
-export async function verifySetSignature ({ text, header }: UnverifiedSet, keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>, verifySignature: SetSignatureVerifier): Promise<void> {
+export async function verifySetSignature ({ text, header }: UnverifiedSet, keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>, findSigner: SetSignerFinder): Promise<void> {
   const kid = header.kid as string | undefined
   const alg = header.alg as JwsAlg
-  const isSignedBy = ({ pem }: SigningKey): boolean => verifySignature(text, pem, alg)
+  const isSignedByOneOf = (candidates: readonly SigningKey[]): boolean => {
+    if (candidates.length > 1 && text.length > MAX_TRIED_CHARACTERS) throw new SetError('invalid_key', 'A token of this size must name its key.')
+    return findSigner(text, candidates, alg) !== undefined
+  }
   const atHand = keys.candidates(kid, alg)
-  if (atHand.some(isSignedBy)) return
+  if (isSignedByOneOf(atHand)) return
   if (atHand.length === 0 || kid === undefined) {
     const fetched = await keys.fetchCandidates(kid, alg)
-    if (fetched !== atHand && fetched.some(isSignedBy)) return
+    if (fetched !== atHand && isSignedByOneOf(fetched)) return
   }
   throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')
 }
