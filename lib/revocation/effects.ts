@@ -77,7 +77,10 @@ export interface Change {
 
 /** The entries of changes. Targets with the same key make one. */
 export function entriesOf (changes: readonly Change[], common: Omit<RevocationEntry, 'key' | 'effect'>): readonly RevocationEntry[] {
-  const byKey = new Map(changes.map(({ effect, target }) => [`${effect} ${keyOf(target)}`, { key: keyOf(target), effect, ...common }]))
+  const byKey = new Map(changes.map(({ effect, target }) => {
+    const key = keyOf(target)
+    return [`${effect} ${key}`, { key, effect, ...common }]
+  }))
   return [...byKey.values()]
 }
 

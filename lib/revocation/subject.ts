@@ -54,6 +54,7 @@ export function readSubject (subject: unknown, rules: SubjectRules, ofSession = 
   const isSession = ofSession && format === 'opaque' && own(rules.subjectClaims, 'opaque') === undefined
   if (format !== 'complex') return readSimple(subject, format, isSession ? 'session' : 'user', rules)
   const members = MEMBERS.filter(name => Object.hasOwn(subject, name))
+  verifyIdentifierCount(members.map(name => subject[name]))
   if (members.length === 0 || rules.criticalMembers.some(name => Object.hasOwn(subject, name) && !isUnderstood(name, rules))) return undefined
   const parts = members.map(name => {
     const member = subject[name]
@@ -127,13 +128,19 @@ export function normalized (claim: string, value: string): string {
 
 function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectRules): Subject {
   if (!Array.isArray(identifiers) || identifiers.length === 0) throw new SubjectError('the aliases have no identifiers')
-  if (identifiers.length > MAX_IDENTIFIERS) throw new SubjectError(`there are more than ${MAX_IDENTIFIERS} identifiers`)
+  verifyIdentifierCount([{ identifiers }])
   return identifiers.map(identifier => {
     if (!isJsonObject(identifier)) throw new SubjectError('an identifier is not an object')
     const format = formatOf(identifier)
     if (format === 'aliases') throw new SubjectError('aliases stand inside of aliases')
     return readSimple(identifier, format, role, rules) ?? NONE
   }).reduce(join, NONE)
+}
+
+/** @param subjects the subject, or the members of a complex one, which share the maximum */
+function verifyIdentifierCount (subjects: readonly unknown[]): void {
+  const lengths = subjects.map(subject => isJsonObject(subject) && Array.isArray(subject.identifiers) ? subject.identifiers.length : 1)
+  if (lengths.reduce((sum, length) => sum + length, 0) > MAX_IDENTIFIERS) throw new SubjectError(`there are more than ${MAX_IDENTIFIERS} identifiers`)
 }
 
 /** Undefined if the sender may not speak for this issuer. */
