@@ -7,9 +7,13 @@ import type { Received } from '../lib/revocation/receiver.ts'
 import { NoRoomError } from '../lib/revocation/revocations.ts'
 import { SetError } from '../lib/revocation/security-event-token.ts'
 import { SubjectError } from '../lib/revocation/subject.ts'
+import { holdsManyValues } from '../lib/revocation/value-count.ts'
 import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
 
 const MAX_BYTES = 64 * 1024
+/** Each piece of a body costs more than its bytes. 64 KiB come in 128 pieces of the shortest packets. */
+const MAX_PIECES = 256
+const MAX_FORM_MEMBERS = 100
 const RETRY_AFTER_SECONDS = 1
 /** Schemas of bodies are for the description. What cannot be read is refused in the words of each protocol. */
 const DESCRIBED_ONLY = { validatorCompiler: () => () => true } as const
@@ -24,6 +28,13 @@ const routes: FastifyPluginAsync = async (app) => {
     scope.addHook('onRequest', (_request, reply, done) => {
       reply.header('cache-control', 'no-store')
       done()
+    })
+
+    scope.addHook('preParsing', (_request, _reply, payload, done) => {
+      let pieces = 0
+      // Fastify then answers 413.
+      payload.on('data', () => { if (++pieces > MAX_PIECES) payload.receivedEncodedLength = Infinity })
+      done(null, payload)
     })
 
     if (settings.transmitters.some(({ delivery }) => delivery === 'push')) await scope.register(events)
@@ -49,6 +60,8 @@ const routes: FastifyPluginAsync = async (app) => {
     takeText(scope, 'application/x-www-form-urlencoded')
     scope.post('/revocation/logout', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, config: { essential: true }, schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', 'application/x-www-form-urlencoded', logoutSchema) }, async (request, reply) => {
       try {
+        const members = String(request.body).split('&', MAX_FORM_MEMBERS + 1)
+        if (members.length > MAX_FORM_MEMBERS) throw new SetError('invalid_request', 'The form has too many members.')
         const [token, ...more] = new URLSearchParams(String(request.body)).getAll('logout_token')
         if (token === undefined || more.length > 0) throw new SetError('invalid_request', 'The form does not have exactly one logout_token.')
         note(request, await receiver.logout(token))
@@ -61,6 +74,11 @@ const routes: FastifyPluginAsync = async (app) => {
 
   /** The shape of Global Token Revocation (draft-parecki-oauth-global-token-revocation). */
   async function operators (scope: typeof app, { scope: needed }: { readonly scope: string }): Promise<void> {
+    const parseJson = scope.getDefaultJsonParser('error', 'error')
+    scope.addContentTypeParser('application/json', { parseAs: 'string', bodyLimit: MAX_BYTES }, (request, body, done) => {
+      if (holdsManyValues(Buffer.from(body))) done(app.httpErrors.badRequest('The body holds too many values.'))
+      else parseJson(request, String(body), done)
+    })
     scope.post('/revocation/subjects', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, onRequest: app.requireScope(needed), schema: described('What an operator takes back', 'application/json', subjectsSchema) }, async (request, reply) => {
       try {
         const entries = operatorEntries({ body: request.body, operator: request.user.sub, issuers, now: revocations.now() })
