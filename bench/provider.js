@@ -55,6 +55,8 @@ export const startProvider = async () => {
       request.resume()
       return response.end(JSON.stringify({ active: true, sub: 'bench|00000000', aud: AUDIENCE, exp: Math.floor(Date.now() / 1000) + 86_400, scope: 'openid read:messages', client_id: 'bench' }))
     }
+    if (request.url === '/.well-known/ssf-configuration') return response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}.well-known/events.json` }))
+    if (request.url === '/.well-known/events.json') return response.end(JSON.stringify(crowd))
     if (request.url === '/.well-known/openid-configuration') {
       return response.end(JSON.stringify({
         issuer,

@@ -1,6 +1,6 @@
+import { measureBeside } from './beside.js'
 import { keep, startHoldfast } from './holdfast.js'
-import { awaitQuiet, median, round, warmUp } from './measure.js'
-import { contender, startServer } from './processes.js'
+import { warmUp } from './measure.js'
 import { FORGED_ALGS } from './requests.js'
 
 const ROUNDS = 5
@@ -17,11 +17,11 @@ export const refusals = async (bench) => {
   const plain = await startHoldfast(bench, 'refusals')
   if (plain === null) return null
   const nonces = await startHoldfast(bench, 'refusals with nonces', { env: { DPOP_NONCE: 'required' } })
-  const all = await bench.load.call('likes')
+  // Those of security events have a service of their own (hostile-events.js).
+  const all = (await bench.load.call('likes')).filter(({ of }) => of !== 'events')
   const ofCrowd = new Set(all.filter(({ of }) => of === 'crowd').map(({ name }) => name))
   const crowd = await startHoldfast(bench, 'refusals with many keys', { env: { IDP_ALGS: FORGED_ALGS.join(' '), IDP_KEYS_FILE: keep('keys.json', JSON.stringify(bench.provider.crowd)) } })
   const refused = all.filter(({ like }) => like !== undefined)
-  const names = [...new Set(refused.map(({ like }) => like)), ...refused.map(({ name }) => name)]
   const serverOf = (name) => ofCrowd.has(name) ? crowd : name === 'dpop-nonce' || name.startsWith('nonce') ? nonces : plain
 
   const countOf = (name) => {
@@ -29,38 +29,8 @@ export const refusals = async (bench) => {
     if (ofCrowd.has(name)) return COUNT_OF_CROWD
     return all.find(kind => kind.name === name).fresh ? COUNT : COUNT_OF_SAME
   }
-  const node = await startServer(contender('node'))
-  bench.cleanUp(node.stop)
-  const costOfBytes = (name) => round(bench, node, `${name}, bare node:http`, [{ name, count: countOf(name), status: 200, anyError: true }])
-  const cost = (name) => round(bench, serverOf(name), name, [{ name, count: countOf(name) }])
-
-  const costs = new Map(refused.map(({ name }) => [name, []]))
   await warmUp(bench, plain, 'dpop', 'dpop', bench.plan.warmSeconds)
   await warmUp(bench, nonces, 'dpop-nonce', 'dpop-nonce', bench.plan.warmSeconds)
-  // Each kind once, unmeasured, so that no path is compiled while it is measured.
-  for (const name of names) await cost(name)
-  for (const { name } of refused) await costOfBytes(name)
-  for (let i = 0; i < (bench.quick ? QUICK.rounds : ROUNDS); i++) {
-    await awaitQuiet(bench)
-    // One right after the other: the speed of the machine drifts.
-    for (const { name, like } of refused) costs.get(name).push({ accepted: await cost(like), refused: await cost(name), bytes: await costOfBytes(name) })
-  }
-  return {
-    refused: refused.map(({ name, like, status, large = false, of: at }) => {
-      const of = (figure) => median(costs.get(name).map(figure))
-      return {
-        name,
-        like,
-        status,
-        large,
-        isTriedOften: at === 'crowd',
-        cpuUs: of(one => one.refused.cpuUs),
-        mainUs: of(one => one.refused.mainUs),
-        acceptedUs: of(one => one.accepted.cpuUs),
-        bytesUs: of(one => one.bytes.cpuUs),
-        ratio: of(one => one.refused.cpuUs / one.accepted.cpuUs),
-        beyondBytes: of(one => (one.refused.cpuUs - one.bytes.cpuUs) / one.accepted.cpuUs)
-      }
-    })
-  }
+  const measured = await measureBeside(bench, refused, { serverOf, countOf, rounds: bench.quick ? QUICK.rounds : ROUNDS })
+  return { refused: measured.map(one => ({ ...one, isTriedOften: ofCrowd.has(one.name) })) }
 }

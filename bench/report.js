@@ -28,7 +28,11 @@ const issuedTable = (rows) => table(
   ['token', 'CPU µs a request', 'of it main thread', 'requests/s', 'p99 ms'],
   rows.map(one => [one.label, us(one.cpuUs), us(one.mainUs), count(one.requestsPerSecond), one.p99Ms.toFixed(1)]))
 
-const revocationTable = ({ rows, memory }) => `${issuedTable(rows)}\n\nMemory: ${memory.bytesEach.toFixed(0)} bytes for a user with a cutoff, ${memory.sessionBytesEach.toFixed(0)} for a session that has ended (at ${count(memory.number)}).`
+const hostileTable = (rows) => table(
+  ['hostile', 'status', 'CPU µs', 'main thread', 'its bytes to bare node:http', 'accepted in its place', 'CPU µs', 'ratio', 'beyond the bytes'],
+  rows.map(one => [one.name, one.status, us(one.cpuUs), us(one.mainUs), us(one.bytesUs), one.like, us(one.acceptedUs), one.ratio.toFixed(2), one.beyondBytes.toFixed(2)]))
+
+const revocationTable = ({ rows, memory, hostile }) => `${issuedTable(rows)}\n\nMemory: ${memory.bytesEach.toFixed(0)} bytes for a user with a cutoff, ${memory.sessionBytesEach.toFixed(0)} for a session that has ended (at ${count(memory.number)}).${hostile ? `\n\n${hostileTable(hostile)}` : ''}`
 
 const targets = (judged) => table(['target', 'bound', 'measured', ''], judged.map(one => [
   one.name, `at ${one.bound} ${one.limit}`, one.value.toFixed(one.value < 20 ? 2 : 0), one.met ? 'met' : '**missed**'

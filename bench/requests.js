@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { createEventKinds } from './events.js'
 import { HAS_ML_DSA, HOST, OTHER_ALGS } from './provider.js'
 import { createClient, createMint, createOtherMint, hashOf, tamper, unique } from './tokens.js'
 
@@ -127,6 +128,7 @@ export const createKinds = (provider) => {
     'proof of 8 KB of brackets': large('dpop', 'invalid_dpop_proof', i => http(`DPoP ${of(pool.ES256, i).token}`, `${nested(5_500)}.${unique()}.`)),
     'proof of 12 KB': large('dpop', 'invalid_dpop_proof', dpop({ pad: 'x'.repeat(8_500) })),
     'nonce missing': refused('dpop-nonce', 'use_dpop_nonce', dpop({})),
+    ...createEventKinds(provider),
     'nonce stale': refused('dpop-nonce', 'use_dpop_nonce', dpop({ nonce: 'bm90LW9uZS1vZi1vdXJz' }))
   }
   return { kinds, useNonce: (text) => { nonce = text } }

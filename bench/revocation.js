@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process'
 import { measureRows } from './compare.js'
+import { hostileEvents } from './hostile-events.js'
 import { startHoldfast } from './holdfast.js'
 import { createMint } from './tokens.js'
 
@@ -46,5 +47,6 @@ export const revocation = async (bench) => {
   const rows = (await measureRows(bench, ROWS)).map(({ figures }) => figures)
   const memory = await measureMemory()
   bench.say(`${memory.number} cutoffs: ${memory.bytesEach.toFixed(0)} bytes a user, ${memory.sessionBytesEach.toFixed(0)} a session`)
-  return { rows, memory }
+  await bench.stopServers()
+  return { rows, memory, hostile: await hostileEvents(bench) }
 }

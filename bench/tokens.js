@@ -22,7 +22,7 @@ export const createMint = ({ issuer, kid, privateJwk }) => {
 }
 
 /** The rest of what a JWS signature by `alg` needs (RFC 7518 section 3.1, RFC 8037, RFC 9964). */
-const signerOf = (alg, key) => {
+export const signerOf = (alg, key) => {
   if (alg.startsWith('Ed') || alg.startsWith('ML')) return [null, key]
   const hash = `sha${alg.slice(2)}`
   if (alg.startsWith('PS')) return [hash, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST }]

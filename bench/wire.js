@@ -4,6 +4,8 @@ import { connect } from 'node:net'
 const endOfAnswer = (text) => {
   const head = text.indexOf('\r\n\r\n')
   if (head === -1) return -1
+  // RFC 9110 section 8.6: a 204 has no length.
+  if (text.startsWith('HTTP/1.1 204')) return head + 4
   const length = text.indexOf('ength: ') // Content-Length, in whichever case.
   if (length === -1 || length > head) throw new Error(`an answer without Content-Length: ${text.slice(0, head)}`)
   const end = head + 4 + Number.parseInt(text.slice(length + 7, length + 15), 10)
