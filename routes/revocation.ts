@@ -76,7 +76,7 @@ const routes: FastifyPluginAsync = async (app) => {
   async function operators (scope: typeof app, { scope: needed }: { readonly scope: string }): Promise<void> {
     const parseJson = scope.getDefaultJsonParser('error', 'error')
     scope.addContentTypeParser('application/json', { parseAs: 'string', bodyLimit: MAX_BYTES }, (request, body, done) => {
-      if (holdsManyValues(Buffer.from(body))) done(app.httpErrors.badRequest('The body holds too many values.'))
+      if (holdsManyValues(Buffer.from(body))) done(Object.assign(new Error('The body holds too many values.'), { statusCode: 400 }))
       else parseJson(request, String(body), done)
     })
     scope.post('/revocation/subjects', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, onRequest: app.requireScope(needed), schema: described('What an operator takes back', 'application/json', subjectsSchema) }, async (request, reply) => {
