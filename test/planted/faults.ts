@@ -130,6 +130,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8935 5.1', fault: 'keys may be at another host', file: CONFIGURATION, text: 'if (new URL(keysUrl).host !== new URL(url).host)', replacement: "if (keysUrl === '')", seenBy: [CONFIGURATION_TEST] },
   { point: 'RFC 8935 5.3', fault: 'an endpoint may be http', file: CONFIGURATION, text: "? parseDiscoveredUri(value, url, 'discovery_malformed') : undefined", replacement: '? value : undefined' },
   { point: 'RFC 8935 5.4', fault: 'an event may have 1 MiB', file: 'routes/revocation.ts', text: 'const MAX_BYTES = 64 * 1024', replacement: 'const MAX_BYTES = 1024 * 1024', seenBy: [EVENTS] },
+  { point: 'RFC 8935 5.4', fault: 'a forged event is verified anew under each key', file: SET, text: 'return findSigner(text, candidates, alg) !== undefined', replacement: 'return candidates.some(key => findSigner(text, [key], alg))', seenBy: ['test/plugins/revocation-costs.test.ts'] },
   { point: 'RFC 8935 5.4', fault: 'each unknown kid causes a fetch', file: 'lib/provider/key-source.ts', text: 'sinceMs >= UNKNOWN_KID_GAP_MS', replacement: 'sinceMs >= 0', seenBy: ['test/plugins/keys.test.ts'] },
   { point: 'RFC 8935 5.5', fault: 'an event is stored before its signature is verified', file: RECEIVER, text: '    const event = eventIn(set)\n', replacement: '    const event = eventIn(set)\n    await append(effectsOf(event, sender.subjectRules, now()).entries)\n' },
 
