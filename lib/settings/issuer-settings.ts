@@ -1,45 +1,27 @@
-import type { JwsAlg } from '../jose/signature.ts'
 import type { DpopMode } from '../scheme.ts'
-import type { ClientAuthMethod } from '../introspection/client-authentication.ts'
 import type { IntrospectedTokens } from '../token/issuer-table.ts'
-import type { ScopeClaim } from '../token/verified-tokens.ts'
 import { quoteSetting } from '../printable.ts'
 import { hasScheme } from './formats.ts'
 import { memberKey, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName, SettingValues } from './specs.ts'
 
+type Idp = SettingValues['idp']
+
 /** What holds for the tokens of one issuer. */
-export interface IssuerSettings {
+export interface IssuerSettings extends Pick<Idp, 'jwksUri' | 'keysFile' | 'algs' | 'scopeClaims'> {
   /** Issuer URL. It names the issuer in logs, metrics and answers. */
   readonly issuer: string
   readonly audience: string
-  /** Address of the key set. Undefined means discovery. */
-  readonly jwksUri: string | undefined
-  /** File with the key set. If it is set, the provider is never called. */
-  readonly keysFile: string | undefined
-  /** Accepted values of `alg`. */
-  readonly algs: readonly JwsAlg[]
-  readonly scopeClaims: readonly ScopeClaim[]
   readonly dpopMode: DpopMode
   /** Undefined if the provider is never asked about a token. */
   readonly introspection: IntrospectionSettings | undefined
 }
 
 /** How the provider is asked about tokens (RFC 7662). */
-export interface IntrospectionSettings {
+export interface IntrospectionSettings extends Omit<Idp['introspection'], 'for' | 'clientId'> {
   readonly covers: IntrospectedTokens
-  /** Undefined means discovery. */
-  readonly endpoint: string | undefined
-  readonly cacheSeconds: number
-  readonly signed: boolean
-  readonly audienceOptional: boolean
   readonly clientId: string
-  readonly clientSecret: string | undefined
-  readonly auth: ClientAuthMethod
-  readonly keyFile: string | undefined
 }
-
-type Idp = SettingValues['idp']
 
 /** The settings of one issuer: those of an entry of the list, or the single ones. */
 export type IssuerValues = Partial<Omit<Idp, 'introspection'>> & { readonly introspection?: Partial<Idp['introspection']> }

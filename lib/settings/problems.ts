@@ -4,6 +4,7 @@ import type { RawIssuer } from './issuer-settings.ts'
 import { entryPath, profileBreaches } from './security-profile.ts'
 import { isEntry } from './setting-spec.ts'
 import { memberKey, settingNames, settingSpec } from './specs.ts'
+import type { SourceFaults } from './sources.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { valueAt } from './tree.ts'
 import { isVerifiable } from '../jose/public-key.ts'
@@ -34,23 +35,11 @@ export interface SchemaError {
   readonly instancePath: string
 }
 
-/** What is known of the sources of the values. */
-export interface SourceNotes {
-  /** Nothing can be said about missing values. */
-  readonly isFileUnread: boolean
-  /** Where the file holds the parts of lists, such as `idp.issuers[1].audience`, in words. */
-  readonly places?: ReadonlyMap<string, string> | undefined
-  /** A function of the application names the issuers. */
-  readonly areIssuersAsked?: boolean
-  /** A function of the application says which peers are trusted. */
-  readonly arePeersAsked?: boolean
-}
-
 /**
  * Returns a line for each value that the schema refuses, and for each value that is missing or contradictory by other rules.
  * @param values typed as far as their text allows
  */
-export function describeProblems (values: RawSettings, errors: readonly SchemaError[], notes: SourceNotes): string[] {
+export function describeProblems (values: RawSettings, errors: readonly SchemaError[], notes: SourceFaults): string[] {
   const bad = errors.map(({ instancePath }) => instancePath.slice(1).replaceAll('/', '.')).sort((a, b) => settingNames.indexOf(settingAt(a)!) - settingNames.indexOf(settingAt(b)!))
   return [
     ...new Set(bad.map(path => refused(values, path, notes))),
@@ -72,7 +61,7 @@ function settingAt (path: string): SettingName | undefined {
   return settingNames.find(name => `${path}.`.startsWith(`${name}.`))
 }
 
-function refused (values: RawSettings, bad: string, { places }: SourceNotes): string {
+function refused (values: RawSettings, bad: string, { places }: SourceFaults): string {
   const name = settingAt(bad)!
   const [index, ...words] = settingSpec(name).schema.type === 'entries' ? bad.split('.').slice(name.split('.').length) : []
   if (index === undefined) return `${held(values, name)}; allowed: ${settingSpec(name).allowed}`
@@ -84,12 +73,12 @@ function refused (values: RawSettings, bad: string, { places }: SourceNotes): st
   return placed(places, path, `${path} is ${secret ? 'not usable (its value is not shown)' : quoteSetting(valueAt(entry, memberKey(member)), schema.type === 'array')}; allowed: ${allowed}`)
 }
 
-function placed (places: SourceNotes['places'], path: string, problem: string): string {
+function placed (places: SourceFaults['places'], path: string, problem: string): string {
   const place = places?.get(path)
   return place === undefined ? problem : `${place}: ${problem}`
 }
 
-function missing ({ idp }: RawSettings, { areIssuersAsked }: SourceNotes): string[] {
+function missing ({ idp }: RawSettings, { areIssuersAsked }: SourceFaults): string[] {
   if (areIssuersAsked || idp.issuers !== undefined) return []
   const names: SettingName[] = []
   if (idp.domain === undefined && idp.issuer === undefined) names.push('idp.domain')
@@ -102,7 +91,7 @@ function entriesOf ({ idp: { issuers } }: RawSettings): ReadonlyArray<RawIssuer 
   return Array.isArray(issuers) ? issuers.map(entry => isEntry(entry) ? entry : undefined) : []
 }
 
-function issuerProblems (values: RawSettings, { places, areIssuersAsked }: SourceNotes): string[] {
+function issuerProblems (values: RawSettings, { places, areIssuersAsked }: SourceFaults): string[] {
   const { idp } = values
   const single = idp.issuers !== undefined || areIssuersAsked ? (['domain', 'issuer'] as const).filter(member => idp[member] !== undefined) : []
   return [
@@ -112,13 +101,13 @@ function issuerProblems (values: RawSettings, { places, areIssuersAsked }: Sourc
 }
 
 /** What introspection needs, by the single settings. For a list, entryProblems tells it. */
-function introspectionProblems ({ idp }: RawSettings, { areIssuersAsked }: SourceNotes): string[] {
+function introspectionProblems ({ idp }: RawSettings, { areIssuersAsked }: SourceFaults): string[] {
   if (idp.issuers !== undefined || areIssuersAsked) return []
   return introspectionLacks(idp).map(name => `${nameOf(name)} is not set; ${settingSpec(name).unset}`)
 }
 
 /** An opaque token names no issuer that a function could be asked about. */
-function opaqueProblems (values: RawSettings, { areIssuersAsked }: SourceNotes): string[] {
+function opaqueProblems (values: RawSettings, { areIssuersAsked }: SourceFaults): string[] {
   if (!areIssuersAsked) return []
   const rest = '; allowed if a function names the issuers: off or jwt, because an opaque token names no issuer'
   const beside = coversOpaque(values.idp.introspection.for) ? [held(values, 'idp.introspection.for') + rest] : []
@@ -130,7 +119,7 @@ const TOO_LARGE = 'does not fit: a proof with its key and signature is larger th
 /** Why algorithms cannot be used, in words for after the name. */
 const LACKS: ReadonlyMap<unknown, string> = new Map([['ML-DSA-44', 'needs Node 24.7 or newer, and this Node cannot verify it'], ['ML-DSA-65', TOO_LARGE], ['ML-DSA-87', TOO_LARGE]])
 
-function algorithmProblems (values: RawSettings, { places }: SourceNotes): string[] {
+function algorithmProblems (values: RawSettings, { places }: SourceFaults): string[] {
   const lacksOf = (algs: unknown): string[] => Array.isArray(algs) ? algs.filter(alg => LACKS.has(alg) && !isVerifiable(alg)).map(alg => `${alg} ${LACKS.get(alg)}`) : []
   return [
     ...(['idp.algs', 'dpop.algs'] as const).flatMap(name => lacksOf(valueAt(values, name)).map(lack => `${nameOf(name)}: ${lack}`)),
@@ -153,7 +142,7 @@ function dpopContradictions (values: RawSettings): string[] {
   return pairs.filter(([, , contradict]) => contradict).map(([a, b]) => `${held(values, a)} and ${held(values, b)}: they contradict each other`)
 }
 
-function profileProblems (values: RawSettings, { places }: SourceNotes): string[] {
+function profileProblems (values: RawSettings, { places }: SourceFaults): string[] {
   return profileBreaches(values).map(({ name, index, allowed }) => {
     const rest = `, but ${nameOf('server.securityProfile')} is fapi2; allowed: ${allowed}`
     if (index === undefined) return held(values, name) + rest
@@ -163,7 +152,7 @@ function profileProblems (values: RawSettings, { places }: SourceNotes): string[
 }
 
 /** Anybody can send a header. */
-function certificateProblems (values: RawSettings, { arePeersAsked }: SourceNotes): string[] {
+function certificateProblems (values: RawSettings, { arePeersAsked }: SourceFaults): string[] {
   const { clientCertificate: source, trustProxy: peers } = values.server
   const isHeader = source === 'client-cert' || source === 'nginx' || source === 'xfcc'
   const trustsNoPeer = !arePeersAsked && (peers === undefined || (Array.isArray(peers) && peers[0] === 'false'))
