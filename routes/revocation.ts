@@ -11,6 +11,8 @@ import { holdsManyValues } from '../lib/revocation/value-count.ts'
 import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
 
 const MAX_BYTES = 64 * 1024
+/** A logout token has a few short claims. */
+const MAX_LOGOUT_BYTES = 16 * 1024
 /** Each piece of a body costs more than its bytes. 64 KiB come in 128 pieces of the shortest packets. */
 const MAX_PIECES = 256
 const MAX_FORM_MEMBERS = 100
@@ -44,7 +46,7 @@ const routes: FastifyPluginAsync = async (app) => {
 
   /** Security event tokens by push (RFC 8935). */
   async function events (scope: typeof app): Promise<void> {
-    takeText(scope, 'application/secevent+jwt')
+    takeText(scope, 'application/secevent+jwt', MAX_BYTES)
     scope.post('/revocation/events', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, config: { essential: true }, schema: described('Security event tokens of transmitters (RFC 8935)', 'application/secevent+jwt', eventsSchema) }, async (request, reply) => {
       try {
         note(request, await receiver.push(String(request.body).trim(), request.headers.authorization))
@@ -57,8 +59,8 @@ const routes: FastifyPluginAsync = async (app) => {
 
   /** OpenID Connect Back-Channel Logout 1.0 section 2.5. */
   async function logout (scope: typeof app): Promise<void> {
-    takeText(scope, 'application/x-www-form-urlencoded')
-    scope.post('/revocation/logout', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, config: { essential: true }, schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', 'application/x-www-form-urlencoded', logoutSchema) }, async (request, reply) => {
+    takeText(scope, 'application/x-www-form-urlencoded', MAX_LOGOUT_BYTES)
+    scope.post('/revocation/logout', { ...DESCRIBED_ONLY, bodyLimit: MAX_LOGOUT_BYTES, config: { essential: true }, schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', 'application/x-www-form-urlencoded', logoutSchema) }, async (request, reply) => {
       try {
         const members = String(request.body).split('&', MAX_FORM_MEMBERS + 1)
         if (members.length > MAX_FORM_MEMBERS) throw new SetError('invalid_request', 'The form has too many members.')
@@ -123,7 +125,7 @@ function described (summary: string, consumed: string, schema: object): object {
 }
 
 /** Only this content type is read. Any other is 415. */
-function takeText (scope: Parameters<FastifyPluginAsync>[0], type: string): void {
+function takeText (scope: Parameters<FastifyPluginAsync>[0], type: string, bodyLimit: number): void {
   scope.removeAllContentTypeParsers()
-  scope.addContentTypeParser(type, { parseAs: 'string', bodyLimit: MAX_BYTES }, (_request, body, done) => done(null, body))
+  scope.addContentTypeParser(type, { parseAs: 'string', bodyLimit }, (_request, body, done) => done(null, body))
 }

@@ -137,7 +137,7 @@ t.test('A push lacks its place without the agreed Authorization, whose secret ma
   t.equal((await push(event, { authorization: 'Bearer agreed' })).status, 202)
 })
 
-t.test('Another content type is 415, and more than 64 KiB are 413', async t => {
+t.test('Another content type is 415, and more than 64 KiB, of a logout 16 KiB, are 413', async t => {
   const { transmitter, push, logout, url } = await startRevocation(t, { revocation: (transmitter, issuer) => ({ transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push' }], logout: { issuer: issuer.url, clientId: 'c' } }) })
   const event = set(transmitter)
   for (const type of ['application/json', 'application/jwt', 'text/plain']) t.equal((await push(event, { 'content-type': type })).status, 415, type)
@@ -145,7 +145,8 @@ t.test('Another content type is 415, and more than 64 KiB are 413', async t => {
   t.equal((await fetch(`${url}/revocation/logout`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })).status, 415)
   t.equal((await push(event.padEnd(64 * 1024))).status, 202)
   t.equal((await push(event.padEnd(64 * 1024 + 1))).status, 413)
-  t.equal((await logout('logout_token=a'.padEnd(64 * 1024 + 1, 'a'))).status, 413)
+  t.equal((await logout('logout_token=a'.padEnd(16 * 1024, 'a'))).status, 400)
+  t.equal((await logout('logout_token=a'.padEnd(16 * 1024 + 1, 'a'))).status, 413)
 })
 
 t.test('While the keys cannot be had, or the sender is not known yet, the answer is 503 with Retry-After', async t => {
