@@ -45,7 +45,7 @@ export default fp(async (app: FastifyInstance) => {
   app.decorate('grpcQuestion', ({ headers }) => questions.get(headers[QUESTION]))
   app.decorate('grpcSessions', () => server?.connections ?? 0)
   app.decorate('grpcAddress', () => server?.address())
-  if (!settings || port === undefined) return
+  if (port === undefined) return
 
   app.addHook('onListen', async () => {
     const { address } = app.server.address() as AddressInfo

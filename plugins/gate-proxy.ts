@@ -34,7 +34,7 @@ export default fp(async (app: FastifyInstance) => {
     app.decorate('verifyFraming', undefined)
     return
   }
-  const { upstream: origin, timeoutSeconds, bodyLimit, passCredentials } = gate.settings
+  const { upstream: origin, timeoutSeconds, bodyLimit = Infinity, passCredentials } = gate.settings
   const upstream = createUpstream({ origin, timeoutSeconds, bodyLimit, after: processSurroundings.after })
   app.addHook('onClose', () => upstream.close())
 
@@ -43,7 +43,7 @@ export default fp(async (app: FastifyInstance) => {
   app.decorate('verifyFraming', verifyFraming)
 
   function verifyFraming ({ raw }: FastifyRequest): void {
-    if (bodyLimit !== undefined && Number(raw.headers['content-length']) > bodyLimit) throw tooLarge()
+    if (Number(raw.headers['content-length']) > bodyLimit) throw tooLarge()
     // RFC 9112 section 6.1: the upstream would not learn of another coding, which holds for one connection only.
     if (!/^(?:chunked)?$/i.test(raw.headers['transfer-encoding'] ?? '')) throw app.httpErrors.notImplemented('The transfer coding is unknown.')
     // Node has stopped reading such a request, so its body would never end.

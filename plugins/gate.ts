@@ -115,8 +115,8 @@ export default fp(async (app: FastifyInstance) => {
       if (expecting.delete(raw)) reply.raw.writeContinue()
     },
     identify (request, audience) {
-      const { user: claims, auth } = request
-      const caller = claims && auth ? { claims, scopes: auth.scopes, issuer: auth.issuer } : undefined
+      const { user, auth } = request
+      const caller = auth ? { claims: user!, scopes: auth.scopes, issuer: auth.issuer } : undefined
       const headers = identityHeaders(caller)
       if (!signer) return headers
       const { method, target, url } = request.gated!
@@ -149,7 +149,8 @@ function readSigner (path: string): StatementSigner {
  */
 function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, UpgradedConnection>): void {
   app.server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    socket.on('error', () => socket.destroy())
+    // It closes then.
+    socket.on('error', () => {})
     // The answers to earlier requests would come too late: a connection has one answer at a time.
     if (answerOf(socket)) {
       socket.destroy()

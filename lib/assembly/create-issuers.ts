@@ -45,9 +45,8 @@ export async function createIssuers (settings: Settings, options: IssuersOptions
   if (settings.idp.issuers.length === 0) return undefined
   const outcomes = await Promise.allSettled(settings.idp.issuers.map(issuer => createTokenIssuer(issuer, settings, options)))
   const problems = outcomes.flatMap((outcome, index) => outcome.status === 'rejected' ? [...problemsOf(settings, index, outcome.reason as Error)] : [])
-  const issuers = outcomes.flatMap(outcome => outcome.status === 'fulfilled' ? [outcome.value] : [])
   if (problems.length > 0) throw new SettingsError(problems)
-  return createIssuerTable(issuers)
+  return createIssuerTable(outcomes.map(outcome => (outcome as PromiseFulfilledResult<TokenIssuer>).value))
 }
 
 /** Asks the function, and makes a new issuer only if the settings of the issuer have changed. */

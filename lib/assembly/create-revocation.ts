@@ -9,7 +9,7 @@ import type { RevocationEntry } from '../revocation/entry.ts'
 import { createMemoryLog } from '../revocation/log.ts'
 import type { RevocationLog } from '../revocation/log.ts'
 import { createReceiver } from '../revocation/receiver.ts'
-import type { EventSender, LogoutSender, Received, Receiver } from '../revocation/receiver.ts'
+import type { EventSender, LogoutSender, Receiver } from '../revocation/receiver.ts'
 import type { Revocations } from '../revocation/revocations.ts'
 import { EVENT_ALGS, SetError } from '../revocation/security-event-token.ts'
 import { createTransmitter } from '../revocation/transmitter.ts'
@@ -104,13 +104,11 @@ export async function createRevocation (settings: Settings, options: RevocationP
     counts.set(`${event} ${outcome}`, (counts.get(`${event} ${outcome}`) ?? 0) + 1)
   }
 
-  async function takeFetched (text: string, sender: EventSender): Promise<Received> {
+  async function takeFetched (text: string, sender: EventSender): Promise<void> {
     try {
-      const received = await receiver.take(text, sender)
-      const { event, outcome } = received
+      const { event, outcome } = await receiver.take(text, sender)
       count(event, outcome)
       options.onEvent({ name: 'revocation_received', sender: sender.name, type: event, outcome })
-      return received
     } catch (error) {
       count('refused', error instanceof SetError ? 'invalid' : 'unavailable')
       options.onEvent({ name: 'revocation_refused', sender: sender.name, reason: (error as Error).message })

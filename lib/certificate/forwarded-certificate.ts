@@ -18,7 +18,7 @@ export function parseForwardedCertificate (value: string): ForwardedCertificate 
   let element = new Map<string, string>()
   let separator: string | undefined
   let end = 0
-  while (end < value.length || separator === ',' || separator === ';') {
+  while (separator !== '') {
     PAIR.lastIndex = end
     const pair = PAIR.exec(value)
     if (!pair) return undefined

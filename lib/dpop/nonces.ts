@@ -28,7 +28,7 @@ export interface Nonces {
 export function createNonces (secrets: readonly Buffer[], scope: 'shared' | 'process'): Nonces {
   const own = scope === 'shared' ? '' : macOf(secrets[0]!, 'dpop-nonce process').slice(0, 4)
   let newestSlot = NaN
-  let newest = ''
+  let newest!: string
   let expiries = new Map<string, number>()
 
   function turn (now: number): void {

@@ -135,7 +135,7 @@ function parseText (given: unknown): string | undefined {
 
 function integerUpTo (least: number, most: number): Parse<number> {
   return given => {
-    const number = typeof given === 'string' && /^\d{1,15}$/.test(given) ? Number(given) : given
-    return typeof number === 'number' && Number.isSafeInteger(number) && number >= least && number <= most ? number : undefined
+    const number = (typeof given === 'string' && /^\d{1,15}$/.test(given) ? Number(given) : given) as number
+    return Number.isSafeInteger(number) && number >= least && number <= most ? number : undefined
   }
 }

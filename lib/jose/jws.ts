@@ -56,7 +56,6 @@ export function decodeJsonObject (segment: string): JsonObject | undefined {
 
 /** Compares a `typ` header with a media type. Case makes no difference, and `application/` may be left out (RFC 7515 section 4.1.9). */
 export function isMediaType (typ: unknown, expected: string): boolean {
-  if (typ === expected) return true
   if (typeof typ !== 'string') return false
   const lower = typ.toLowerCase()
   return lower === expected || lower === `application/${expected}`

@@ -23,7 +23,7 @@ import type { ProviderAnswer, ProviderSession } from './transport.ts'
 
 const require = createRequire(import.meta.url)
 /** The package is loaded at the first fetch, as in transport.ts. Each use has a reader of its own, so that nothing is read from a cache. */
-const createReader = (): ReturnType<typeof import('get-jwks')> => require('get-jwks')({ max: 1 })
+const createReader = (): ReturnType<typeof import('get-jwks')> => require('get-jwks')()
 
 /** A domain for get-jwks at which every path leads to the document: the path becomes a fragment, and a fragment is not fetched. */
 function domainOf (document: object): string {

@@ -177,12 +177,10 @@ export function createKeySource (options: KeySourceOptions): KeySource {
   async function fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]> {
     const atHand = candidates(kid, alg)
     if (kid !== undefined && atHand.length > 0) return atHand
-    if (loop.running !== undefined) {
-      // That fetch may have read the set before the key was published. If it did not bring the key, one more fetch may follow.
-      await loop.running
-      const brought = candidates(kid, alg)
-      if (brought.length > 0 && atHand.length === 0) return brought
-    }
+    // A fetch on its way may have read the set before the key was published. If it does not bring the key, one more fetch may follow.
+    await loop.running
+    const brought = candidates(kid, alg)
+    if (brought.length > 0 && atHand.length === 0) return brought
     if (mayAsk()) {
       // The first fetch would happen anyway, so it does not count as a fetch for a kid.
       if (fetchedAt !== undefined) askedAt = now()

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../jose/jws.ts'
 import { parseDocument } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
-import type { EventSender, Receiver } from './receiver.ts'
+import type { EventSender } from './receiver.ts'
 import { SetError } from './security-event-token.ts'
 import type { TransmitterClient } from './transmitter-client.ts'
 
@@ -10,12 +10,18 @@ export interface PollOptions {
   readonly sender: EventSender
 }
 
+/** Where an event goes that was fetched. */
+export interface EventTaker {
+  /** The errors are those of the receiver. */
+  take (text: string, sender: EventSender): Promise<unknown>
+}
+
 /**
  * Fetches a batch of events. What was stored of it is acknowledged with the next one (RFC 8936 section 2.2). Returns whether there were
  * any.
  * @throws ProviderFailure, and what the receiver throws that says nothing against an event
  */
-export type Poll = (endpoint: string | undefined, receiver: Pick<Receiver, 'take'>) => Promise<boolean>
+export type Poll = (endpoint: string | undefined, receiver: EventTaker) => Promise<boolean>
 
 const MAX_EVENTS = 100
 
@@ -23,7 +29,7 @@ export function createPoll ({ client, sender }: PollOptions): Poll {
   let acknowledged: string[] = []
   let refused: Record<string, { err: string, description: string }> = {}
 
-  async function take (jti: string, set: unknown, receiver: Pick<Receiver, 'take'>): Promise<void> {
+  async function take (jti: string, set: unknown, receiver: EventTaker): Promise<void> {
     try {
       await receiver.take(String(set), sender)
       acknowledged.push(jti)

@@ -5,7 +5,8 @@ import { parseDiscoveredUri, withoutTrailingSlash } from '../provider/provider-u
 import type { Surroundings } from '../surroundings.ts'
 import { KNOWN_EVENT_TYPES } from './event-types.ts'
 import { createPoll } from './poll.ts'
-import type { EventSender, Receiver } from './receiver.ts'
+import type { EventTaker } from './poll.ts'
+import type { EventSender } from './receiver.ts'
 import { createTransmitterClient } from './transmitter-client.ts'
 import type { TransmitterClientOptions } from './transmitter-client.ts'
 import { configurationUrlOf } from './transmitter-configuration.ts'
@@ -41,7 +42,7 @@ export interface FoundStream {
 }
 
 export interface TransmitterRun {
-  readonly receiver: Pick<Receiver, 'take'>
+  readonly receiver: EventTaker
   /** Whether this instance alone may do something now. */
   readonly lead: (task: string, seconds: number) => Promise<boolean>
 }

@@ -107,7 +107,7 @@ export function entryProblems (entries: ReadonlyArray<RawIssuer | undefined>, be
     for (const name of introspectionLacks(entry, beside)) tell(`.${memberKey(name)} is not set; ${settingSpec(name).unset}`)
     if (issuer === undefined && domain === undefined) tell(`.issuer is not set; allowed: ${settingSpec('idp.issuer').allowed}`)
     if (audience === undefined) tell(`.audience is not set; allowed: ${settingSpec('idp.audience').allowed}`)
-    if (domain !== undefined && hasScheme(String(domain))) tellMember('domain', ', which starts with a scheme; allowed: only the host')
+    if (hasScheme(String(domain))) tellMember('domain', ', which starts with a scheme; allowed: only the host')
     if (domain !== undefined && issuer !== undefined) tellMember('domain', `, but ${path}.issuer is set too; allowed: one of them`)
     const covers = introspection?.for ?? beside.introspection?.for
     if (coversOpaque(covers)) {

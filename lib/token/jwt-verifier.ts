@@ -68,11 +68,8 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     const atHand = keys.candidates(kid, alg)
     const found = tryKeys(text, token, issuer, atHand)
     if (found) return admit(found, issuer, done)
-    // If a token names a key that is at hand and that key fails, the signature is wrong. If a token names no key, the provider may have a
-    // newer one.
-    if (atHand.length > 0 && kid !== undefined) return done(new Refusal('token_signature'))
     keys.fetchCandidates(kid, alg).then(candidates => {
-      // Keys that were tried already are not tried again. Otherwise a forged token without a kid would cost twice as much.
+      // Keys that were tried already are not tried again. Otherwise a forged token would cost twice as much.
       const found = candidates === atHand ? undefined : tryKeys(text, token, issuer, candidates)
       if (found) return admit(found, issuer, done)
       done(new Refusal(candidates.length === 0 ? 'token_key_unknown' : 'token_signature'))
@@ -147,7 +144,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
 
 /** Refusals name the issuer as soon as it is known. */
 function naming (issuer: string, done: TokenDone): TokenDone {
-  return (error, token) => done(error && refusalOfIssuer(error, issuer), token)
+  return (error, token) => done(refusalOfIssuer(error, issuer), token)
 }
 
 /** @throws Refusal token_malformed, token_claim_invalid */

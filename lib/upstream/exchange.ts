@@ -145,7 +145,6 @@ class AnswerBody extends Readable {
 
   override _destroy (error: Error | null, done: (error: Error | null) => void): void {
     if (!this.#isOver) this.#controller.abort(new UpstreamError(499, 'The client has gone'))
-    this.#isOver = true
     done(error)
   }
 }

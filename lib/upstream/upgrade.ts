@@ -103,7 +103,8 @@ export function joinConnections (a: Socket, b: Socket): void {
   for (const [from, to] of [[a, b], [b, a]] as const) {
     from.setTimeout(0)
     from.setKeepAlive(true, KEEP_ALIVE_MS)
-    from.on('error', () => to.destroy())
+    // It closes then.
+    from.on('error', () => {})
     from.on('close', () => to.destroy())
     from.pipe(to)
   }

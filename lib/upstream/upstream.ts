@@ -28,7 +28,7 @@ export interface UpstreamOptions {
   readonly origin: string
   readonly timeoutSeconds: number
   /** Bytes that the body of a request may have. */
-  readonly bodyLimit: number | undefined
+  readonly bodyLimit: number
   readonly after: Surroundings['after']
 }
 
@@ -95,12 +95,12 @@ function createPool (origin: string, timeoutMs: number): Pool {
  * The body of a request on its way to the upstream. It stands between the two, because undici destroys a body that the upstream does not
  * want to the end, and with it the connection of the client, which would then get no answer.
  */
-function limitBody (source: Readable, limit: number | undefined, onChunk: () => void, end: (error: UpstreamError) => void): Transform {
+function limitBody (source: Readable, limit: number, onChunk: () => void, end: (error: UpstreamError) => void): Transform {
   let size = 0
   const body = new Transform({
     transform (chunk: Buffer, _encoding, done) {
       size += chunk.length
-      if (limit !== undefined && size > limit) return end(new UpstreamError(413, 'The body of the request is too large'))
+      if (size > limit) return end(new UpstreamError(413, 'The body of the request is too large'))
       onChunk()
       done(null, chunk)
     }

@@ -49,10 +49,10 @@ export function parsePort (text: string): number | undefined {
 function parseName (text: string): string | undefined {
   if (HOST_CHARS.test(text)) return text.toLowerCase()
   const name = text.includes('%') ? decodeEscapes(text) : text
-  // domainToASCII stops at the first delimiter that it finds, so it must get nothing but a name.
+  // domainToASCII stops at the first delimiter that it finds, so it must get nothing but a name. It writes lower case.
   if (name === undefined || !HOST_CHARS_OR_IDN.test(name)) return undefined
   const ascii = domainToASCII(name)
-  return HOST_CHARS.test(ascii) ? ascii.toLowerCase() : undefined
+  return HOST_CHARS.test(ascii) ? ascii : undefined
 }
 
 function parseBracketed (text: string): string | undefined {

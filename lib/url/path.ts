@@ -90,8 +90,9 @@ export function parsePrefix (text: string): string | undefined {
   if (text.length > MAX_CHARS || !text.startsWith('/')) return undefined
   const path = text.endsWith('/') ? text.slice(0, -1) : text
   if (!SEGMENTS.test(path) || UNCLEAR_ESCAPE.test(path)) return undefined
-  const prefix = normalizeEscapes(path)
-  return prefix === undefined || DOT_SEGMENT.test(prefix) ? undefined : prefix
+  // Its escapes are whole, so there is a normal form.
+  const prefix = normalizeEscapes(path)!
+  return DOT_SEGMENT.test(prefix) ? undefined : prefix
 }
 
 /** Reads the entries of X-Forwarded-Prefix and joins them in order. Undefined if one of them is not a prefix. */

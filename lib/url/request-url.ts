@@ -90,7 +90,7 @@ export function verifyHtu (htu: string, url: RequestUrl): void {
 // Both are read under the scheme of the target, so either may leave out a default port.
 function isHostOf (message: Message, scheme: HttpScheme, authorityText: string): boolean {
   const target = parseWireAuthority(authorityText)
-  const host = readHost(message.host ?? '')?.authority
+  const host = message.host === undefined ? undefined : readHost(message.host)?.authority
   if (target === undefined || host === undefined) return false
   return originOf(scheme, target).host === originOf(scheme, host).host
 }

@@ -52,7 +52,7 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
 
   function countInBucket (bucket: number, count: number, second: number): void {
     young[bucket]! += count
-    if (second > youngLatest) youngLatest = second
+    youngLatest = Math.max(youngLatest, second)
     if (young[bucket]! + old[bucket]! >= watchAt && !reading?.isWatched[bucket]) isDue = true
   }
 
