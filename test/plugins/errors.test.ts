@@ -69,6 +69,14 @@ t.test('Each plugin has the name of its file, and does not load without those th
   }
 })
 
+t.test('What plugins add to a request is there from its beginning', async t => {
+  const { app } = await startApp(t, await startIssuer(t), {}, app => {
+    app.get('/members', ({ auth, gated, mcpMatches }) => ({ auth, gated, mcpMatches }))
+  })
+  t.strictSame((await app.inject('/members')).json(), { auth: null, gated: null, mcpMatches: null })
+  for (const name of ['auth', 'gated', 'mcpMatches', 'user']) t.equal(app.hasRequestDecorator(name), true, name)
+})
+
 t.test('An error keeps its status if that is one of an error, and its text if the client is at fault', async t => {
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer, {}, app => {

@@ -382,6 +382,20 @@ t.test('A function may name the issuers: it is asked once, and again after 5 s',
   t.strictSame(app.guardState.issuers!.all(), [])
 })
 
+t.test('A function may name a file of keys, which is told and read again like any other', async t => {
+  fiveSecondsMs = 50
+  t.teardown(() => { fiveSecondsMs = 5000 })
+  const issuer = 'https://offline.example/'
+  const keysFile = join(t.testdir({ 'keys.json': setOf(a.jwk) }), 'keys.json')
+  const { ask, log } = await startAsked(t, async () => ({ issuer, keysFile }))
+  t.equal((await ask(makeToken(issuer, a))).status, 200)
+  const fetched = (): unknown[] => log.filter(({ event }) => event === 'keys_fetched')
+  t.hasStrict(fetched(), [{ issuer, keys: 1, added: 1, removed: 0 }])
+  writeFileSync(keysFile, setOf({ ...b.jwk, kid: 'k' }))
+  await until(() => fetched().length > 1)
+  t.strictSame([(await ask(makeToken(issuer, a))).status, (await ask(makeToken(issuer, b))).status], [401, 200])
+})
+
 t.test('A function that fails, or names what cannot be used, is 503; one that names another issuer is none', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   let answer: () => unknown = () => ({ issuer: provider.issuer })

@@ -105,6 +105,8 @@ t.test('The session stands in the claim that the settings name, and of several c
   t.equal((await logout(form(logoutToken('b')))).status, 400)
   t.equal((await logout(form(logoutToken('a')))).status, 200)
   t.strictSame(await Promise.all(tokens.map(ask)), [401, 401, 200, 200])
+  t.equal((await logout(form(issuer.token({ aud: 'b', jti: 'l2', events: EVENTS }, { typ: 'logout+jwt' })))).status, 200)
+  t.strictSame(await Promise.all(tokens.map(ask)), [401, 401, 401, 401], 'the second one names the user')
 })
 
 t.test('While the keys of the provider cannot be had, the answer is 503', async t => {

@@ -46,7 +46,7 @@ function attemptOf (overrides: Partial<PresentedProof> = {}): PresentedProof {
 
 function outcome (attempt: PresentedProof): Promise<string> {
   const policy = { iatOffsetSeconds: 300, iatLeewaySeconds: 30, keys: createClientKeys(JWS_ALGS, { nowMs: () => 0 }), replay: createOffStore(), nonces: undefined }
-  return new Promise(resolve => verifyProof(attempt, policy, error => resolve(error ? (error as Refusal).reason : 'accepted')))
+  return new Promise(resolve => verifyProof(attempt, policy, error => resolve(error === null ? 'accepted' : (error as Refusal).reason)))
 }
 
 t.test('The complete example of RFC 9449 section 7.1 passes, and each change of it is refused for its own reason', async t => {

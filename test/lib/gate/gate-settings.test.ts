@@ -3,6 +3,7 @@ import { containing } from '../../helpers/containing.ts'
 import { readSettings } from '../../../holdfast.ts'
 import type { GateOptions } from '../../../lib/gate/gate-options.ts'
 import { ownPathsOf, parseGate } from '../../../lib/gate/gate-settings.ts'
+import { isSamePath } from '../../../lib/gate/rule-path.ts'
 import { parseRule } from '../../../lib/gate/rule.ts'
 import { createRules } from '../../../lib/gate/rules.ts'
 import type { GateRule } from '../../../lib/gate/rule.ts'
@@ -244,5 +245,11 @@ t.test('Two rules for the same requests are told apart from two that only look a
     'gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs', 'gate.rules[1] ("/docs/json") is unreachable: the service itself answers under /docs', 'gate.rules[4] ("/verify/x") is unreachable: the service itself answers under /verify', 'gate.rules[5] ("/.well-known/oauth-protected-resource") is unreachable: the service itself answers under /.well-known/oauth-protected-resource'
   ])
   t.strictSame(problemsOf({ path: '/docs' }), [], 'a gate that is only asked has no such paths')
+  t.end()
+})
+
+t.test('Two paths are one if the router takes them for one.', t => {
+  const rows = [['/a', '/a', true], ['/a', '/%61', true], ['/:id', '/:name', true], ['/a', '/b', false], ['/a', '/:id', false], ['/a', '/a/', false]] as const
+  for (const [one, other, isSame] of rows) t.equal(isSamePath(one, other), isSame, `${one} and ${other}`)
   t.end()
 })

@@ -240,4 +240,9 @@ t.test('A body is read up to a size and a time, and all bodies together up to a 
   held[0]!.release()
   t.equal((await reader.read(Readable.from([full])).body).length, full.length, 'there is room for one more')
   await t.rejects(reader.read(Readable.from([full])).body, { name: 'BodyError', statusCode: 503 }, 'and only for one')
+
+  held[1]!.release()
+  const short = (): Promise<Buffer> => reader.read(Readable.from([Buffer.from('x')])).body
+  for (let n = 0; n < MAX_MESSAGE_BYTES / 2048; n++) await short()
+  await t.rejects(short(), { name: 'BodyError', statusCode: 503 }, 'a short one counts for 2 KiB')
 })

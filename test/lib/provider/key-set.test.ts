@@ -31,6 +31,7 @@ t.test('a key is usable when it can verify RS256 and is not set aside for anythi
     ['with a certificate beside it', { ...good, x5c: ['MIIB'], x5t: 'abc' }],
     ['with 4096 bits', { ...good, n: oddNumber(4096) }],
     ['with a leading zero in its modulus', { ...good, n: oddNumber(2048, 1) }],
+    ['with a modulus of 700 characters', { ...good, n: oddNumber(4096, 13) }],
     ['with the exponent 3', { ...good, e: 'Aw' }],
     ['with the largest exponent of 32 bits', { ...good, e: '_____w' }]
   ]
@@ -68,6 +69,7 @@ t.test('any other entry is passed over, for a stable reason', async (t) => {
     { title: 'a modulus of 512 bits', jwk: { ...good, n: oddNumber(512) }, reason: 'modulus' },
     { title: 'a modulus of 2040 bits', jwk: { ...good, n: oddNumber(2040) }, reason: 'modulus' },
     { title: 'a modulus of 4104 bits', jwk: { ...good, n: oddNumber(4104) }, reason: 'modulus' },
+    { title: 'a modulus of 702 characters', jwk: { ...good, n: oddNumber(4096, 14) }, reason: 'modulus' },
     { title: 'a modulus of 16384 bits', jwk: { ...good, n: oddNumber(16384) }, reason: 'modulus' },
     { title: 'a key without an exponent', jwk: without('e'), reason: 'exponent' },
     { title: 'an exponent that is a number', jwk: { ...good, e: 65537 }, reason: 'exponent' },

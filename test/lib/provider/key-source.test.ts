@@ -537,6 +537,33 @@ t.test('a process that was frozen for more than 24 h asks before it answers', as
   t.equal(provider.fetches, 2)
 })
 
+t.test('a process that was frozen while requests waited for keys does not say that there are none', async (t) => {
+  let frozenMs = 0
+  const { provider, source, clock, settled } = await setUp(t, { onEvent: () => { clock.at += frozenMs } })
+  provider.publish(a)
+  source.start()
+  await settled(1)
+  provider.publish(a, b)
+  // It freezes between the fetch and the requests that wait for it.
+  frozenMs = 25 * HOUR
+  await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
+})
+
+t.test('a refresh that a frozen process makes up for is none for a kid', async (t) => {
+  let frozenMs = 0
+  const { provider, source, clock, settled } = await setUp(t, { onEvent: () => { clock.at += frozenMs } })
+  source.start()
+  frozenMs = 11 * MINUTE
+  const waiting = source.fetchCandidates('b', 'RS256')
+  provider.publish(a)
+  t.strictSame(await waiting, [])
+  frozenMs = 0
+  await settled(2)
+  provider.publish(a, b)
+  t.equal((await source.fetchCandidates('b', 'RS256')).length, 1)
+  t.equal(source.state().fetches, 3)
+})
+
 t.test('while the provider fails, only the back-off asks it again', async (t) => {
   const { provider, source, clock, settled, next } = await setUp(t)
   await provider.vanish()

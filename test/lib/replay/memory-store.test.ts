@@ -610,6 +610,25 @@ t.test('counters go back by less than 18 hours of what they have seen, and never
   t.equal(counts.live, 0)
 })
 
+t.test('a second beside a multiple of 36 hours is counted like any other', async t => {
+  const turn = 2 ** 17
+  const next = Math.ceil(START / turn) * turn
+  for (const second of [next - 1, next, next + 1, next + turn - 1, next + turn, next + turn + 1]) {
+    const counts = createExpiryCounts(second - 5)
+    counts.add(second)
+    counts.add(second)
+    counts.remove(second)
+    counts.moveTo(second - 1)
+    t.equal(counts.live, 1, `${second - next} s from it`)
+    counts.moveTo(second)
+    t.equal(counts.live, 0, `${second - next} s from it, dead`)
+  }
+  const far = createExpiryCounts(next - turn)
+  far.add(next + turn)
+  far.moveTo(next)
+  t.equal(far.live, 1, 'a turn does not count for the one after it')
+})
+
 t.test('the counts of one key forget a second when it comes, in one step or in many', async t => {
   for (const ahead of [1, 2, 100]) {
     const counts = new SecondCounts(START)
@@ -738,13 +757,24 @@ t.test('a table finds what it holds, also around its end, and forgets the dead o
     table.put(-1 - at, n, 0, 0, 0, START + n)
   }
   for (let n = 1; n <= 8; n++) t.equal(table.secondAt(table.find(hash, n, 0, 0, 0, START)), START + n)
-  t.ok(table.find(hash, 1, 0, 0, 0, START + 1) < 0, 'it is dead')
+  const first = table.find(hash, 1, 0, 0, 0, START)
+  t.equal(table.find(hash, 1, 0, 0, 0, START + 1), -1 - first, 'it is dead, and its slot is free again')
+  t.equal(table.find(hash, 9, 0, 0, 0, START + 2), -1 - first, 'of two such slots, the first')
   t.equal(table.used, 8)
   for (const [a, b, c, d] of [[2, 1, 0, 0], [2, 0, 1, 0], [2, 0, 0, 1]] as const) t.ok(table.find(hash, a, b, c, d, START) < 0, 'every word counts')
   table.rebuild(START + 4)
   t.equal(table.used, 4)
   t.ok(table.find(hashWords(key, 5, 0, 0, 0), 5, 0, 0, 0, START + 4) >= 0)
   t.ok(table.find(hashWords(key, 4, 0, 0, 0), 4, 0, 0, 0, START + 4) < 0)
+})
+
+t.test('a hash is a sum of products modulo 2^32', t => {
+  const key = [0x9e3779b1, 0x85ebca77, 0xc2b2ae3d, 0x27d4eb2f] as const
+  for (const words of [[1, 2, 3, 4], [-1, -2, -3, -4], [2 ** 31 - 1, -(2 ** 31), 0, 77]] as const) {
+    const sum = key.reduce((sum, factor, index) => sum + BigInt(factor) * BigInt(words[index]!), 0n)
+    t.equal(hashWords(key, words[0], words[1], words[2], words[3]), Number(BigInt.asUintN(32, sum)))
+  }
+  t.end()
 })
 
 t.test('ids are spread over the whole table, so that the search for one is short', t => {

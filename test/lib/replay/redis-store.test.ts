@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import tls from 'node:tls'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
@@ -10,7 +11,7 @@ import { createReplayStore } from '../../../lib/replay/create-store.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import type { ReplayStoreEvent } from '../../../lib/replay/create-store.ts'
 import { faultOf, policyOf } from '../../../lib/replay/redis/redis-faults.ts'
-import { openRedisLink, retryAfterMs } from '../../../lib/replay/redis/redis-link.ts'
+import { openRedisClient, openRedisLink, retryAfterMs } from '../../../lib/replay/redis/redis-link.ts'
 import type { LinkListeners } from '../../../lib/replay/redis/redis-link.ts'
 import type { EvictionPolicy, MemoryAnswer } from '../../../lib/replay/redis/redis-faults.ts'
 import { createRedisStore } from '../../../lib/replay/redis/redis-store.ts'
@@ -89,6 +90,25 @@ t.test('a client that has given up is started anew', async (t) => {
   t.equal(await record(store, 'a'), 'replay_unavailable')
   await until('the store is ready again', () => store.state().ready)
   t.equal(await record(store, 'a'), 'first')
+})
+
+t.test('a client that is closed is not', async (t) => {
+  const fake = await startFake(t)
+  const { client, close } = openRedisClient(parseReplayUrl(`redis://127.0.0.1:${fake.port}`), { ready () {}, error () {}, close () {} }, () => 0)
+  await until('it is ready', () => client.status === 'ready')
+  const ended = once(client, 'end')
+  const timers: Array<() => void> = []
+  const { setTimeout } = globalThis
+  t.teardown(() => { globalThis.setTimeout = setTimeout })
+  globalThis.setTimeout = ((run: () => void, ms: number) => {
+    timers.push(run)
+    return setTimeout(run, ms)
+  }) as typeof setTimeout
+  close()
+  await ended
+  globalThis.setTimeout = setTimeout
+  for (const run of timers) run()
+  t.equal(client.status, 'end', 'whatever waits')
 })
 
 t.test('settings name the store', async (t) => {

@@ -102,6 +102,19 @@ t.test('An undo removes what came before it, and a later event counts again', as
   t.ok(cutoffs.revocationOf(facts()), 'an undo that comes late')
 })
 
+t.test('An undo is forgotten after the retention, also behind an older one that was repeated', async t => {
+  let now = NOW
+  const cutoffs = createCutoffs({ max: 10, retentionSeconds: 100, now: () => now })
+  const other = keyOf(['sub', 'https://issuer.example/', 'u2'])
+  cutoffs.apply(entry({ effect: 'undo', key: other }), position(3))
+  cutoffs.apply(entry({ effect: 'undo', recordedAt: NOW + 1 }), position(4))
+  cutoffs.apply(entry({ effect: 'undo', key: other, recordedAt: NOW + 50 }), position(5))
+  now = NOW + 101
+  cutoffs.apply(entry({ effect: 'undo', key: other, recordedAt: now }), position(6))
+  cutoffs.apply(entry({ recordedAt: now }), position(4))
+  t.ok(cutoffs.revocationOf(facts()))
+})
+
 t.test('There is room for so many keys, and a known key needs none', async t => {
   const { take, hasRoom, size, entries } = view({ max: 2 })
   take(entry({ key: 'a' }), entry({ key: 'b', effect: 'block' }))

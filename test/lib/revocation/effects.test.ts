@@ -46,6 +46,8 @@ const ROWS: readonly Row[] = [
   // What each event asks for.
   { title: 'a session that is revoked ends', claims: complex({ user: USER, session: SESSION }), expected: [['end', sid]] },
   { title: 'a session of ALL means the user', claims: complex({ user: USER, session: { format: 'opaque', id: 'ALL' } }), expected: [['login', sub]] },
+  ...[['ALL', 's1'], ['s1', 'ALL']].map((ids): Row =>
+    ({ title: `sessions that are ${ids.join(' and ')} mean the user`, claims: complex({ user: USER, session: { format: 'aliases', identifiers: ids.map(id => ({ format: 'opaque', id })) } }), expected: [['login', sub]] })),
   { title: 'without a session the user is meant', expected: [['login', sub]] },
   { title: 'if no token has a session, the user is meant', claims: complex({ user: USER, session: SESSION }), rules: { sessionClaim: false }, expected: [['login', sub]] },
   { title: 'an opaque subject of a session event is a session', claims: { sub_id: SESSION }, expected: [['end', sid]] },

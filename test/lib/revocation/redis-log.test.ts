@@ -35,6 +35,8 @@ function startStore () {
     /** Whether a hash comes as a list, as a client may give it. */
     isFlat: false,
     isUp: true,
+    /** What reads for news ask for. */
+    asked: [] as string[][],
     /** The most reads that waited for news at once. */
     mostWaiting: 0,
     empty () {
@@ -70,6 +72,7 @@ function startStore () {
 
   async function call (command: string, ...args: string[]): Promise<unknown> {
     if (command === 'xread') {
+      store.asked.push(args)
       store.mostWaiting = Math.max(store.mostWaiting, ++waiting)
       await delay(2)
       waiting--
@@ -152,6 +155,7 @@ t.test('An entry is in force where it was appended at once, and elsewhere soon',
   two.clock.ms = 2000
   await until('it hears of the log again', () => two.state().ageSeconds === 0)
   t.strictSame(two.changes, [], 'nothing has changed for either')
+  t.strictSame(store.asked[0], ['COUNT', '1000', 'BLOCK', '200', 'STREAMS', '{holdfast:revocation}:log', '0-0'])
 })
 
 t.test('An instance reads all of the log before it counts as loaded, many entries and blocks too', async t => {

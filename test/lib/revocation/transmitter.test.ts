@@ -286,6 +286,7 @@ t.test('Until the stream is known, an event is neither taken nor refused', async
     prepare: remote => { remote.answers['POST /stream'] = [500, {}] }
   })
   t.strictSame(stream.sender.setRules.issuers, [], 'the issuer stands in the document')
+  t.equal(stream.state().status, 'unknown')
   await until('the issuer is known', () => stream.sender.setRules.issuers.length > 0)
   await t.rejects(receiver.push(revoked(remote, 'j1'), undefined), { name: 'Refusal', reason: 'keys_unavailable' })
   remote.answers['POST /stream'] = [201, { stream_id: 's1', aud: 'receiver' }]
@@ -309,6 +310,31 @@ t.test('News of the stream change its state', async t => {
   t.equal(stream.state().status, 'paused')
   await receiver.push(remote.set(STREAM_UPDATED, { status: 'enabled' }, { iat: iat + 1 }), undefined)
   t.strictSame(statuses, ['paused', 'enabled'])
+})
+
+t.test('A stream that was closed leaves no timer behind', async t => {
+  const timers = new Set<() => void>()
+  const { stream, remote } = await start(t, {
+    surroundings: {
+      ...processSurroundings,
+      after (ms, run) {
+        const cancel = processSurroundings.after(ms / HASTE, () => {
+          timers.delete(stop)
+          run()
+        })
+        const stop = (): void => {
+          timers.delete(stop)
+          cancel()
+        }
+        timers.add(stop)
+        return stop
+      }
+    }
+  })
+  // One is that of the keys.
+  await until('it waits for the next round', () => remote.bodies('POST /poll').length > 0 && timers.size === 2)
+  await stream.close()
+  t.equal(timers.size, 0)
 })
 
 t.test('A stream that was closed asks for nothing more, in the midst of a poll too', async t => {

@@ -9,7 +9,8 @@ import type { RawSettings, SettingName } from '../../../lib/settings/specs.ts'
 import { settingNames, settingSpec, variables } from '../../../lib/settings/specs.ts'
 import { NO_FAULTS } from '../../../lib/settings/options.ts'
 import { noSettings, put, valueAt } from '../../../lib/settings/tree.ts'
-import { validateSettings } from '../../../lib/settings/validation.ts'
+import { checkOptions, validateSettings } from '../../../lib/settings/validation.ts'
+import type { CheckOptions } from '../../../lib/settings/validation.ts'
 
 const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
 
@@ -333,6 +334,12 @@ t.test('Trust and port follow from what is set.', async t => {
   t.equal((await read({ API_PROFILE: '2' })).server.port, 8080)
   t.equal((await read({ API_PROFILE: '2', PORT: '9000' })).server.port, 9000)
   t.equal((await read({ PORT: '0' })).server.port, 0)
+})
+
+t.test('Values that do not fit their schema are an error that says where.', async t => {
+  const check = (value: unknown) => checkOptions({ data: treeOf({ ...ENOUGH, DPOP_REQUIRED: value }) } as CheckOptions)
+  t.equal((await check(true)).idp.dpopRequired, true)
+  await t.rejects(check(1), { name: 'Error', message: 'The options are not valid', errors: [{ instancePath: '/idp/dpopRequired' }] })
 })
 
 t.test('A fault that is not about settings is not taken for one.', async t => {

@@ -319,6 +319,7 @@ const forwarded: Array<[Headers, string]> = [
   [{ 'x-forwarded-prefix': '/a\\b' }, 'forwarded_invalid x-forwarded-prefix'],
   [{ 'x-forwarded-prefix': '/a b' }, 'forwarded_invalid x-forwarded-prefix'],
   [{ 'x-forwarded-prefix': '/\u00e9' }, 'forwarded_invalid x-forwarded-prefix'],
+  [{ 'x-forwarded-prefix': '\u00a0/a' }, 'forwarded_invalid x-forwarded-prefix'],
   [{ 'x-forwarded-prefix': 'https://evil.example/' }, 'forwarded_invalid x-forwarded-prefix'],
   [{ 'x-forwarded-prefix': '/a,' }, 'forwarded_invalid x-forwarded-prefix'],
   [{ 'x-forwarded-prefix': ',/a' }, 'forwarded_invalid x-forwarded-prefix'],
