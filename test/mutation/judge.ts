@@ -74,7 +74,7 @@ export function openCourt ({ past, budgetMs, clock }: CourtOptions): Court {
     return end === 'passed'
   }
 
-  /** A kill counts only if the test fails with the change again. One that takes too long must also end without it. */
+  /** A kill counts only if the test fails with the change again. One that takes too long either time must also end without it. */
   async function isKill (candidate: Candidate, swap: Swap, { end, inTest }: Run): Promise<boolean> {
     const isOne = inTest !== undefined && candidate.msOf[inTest] !== undefined
     const ms = isOne ? candidate.msOf[inTest]! : candidate.ms
@@ -82,7 +82,8 @@ export function openCourt ({ past, budgetMs, clock }: CourtOptions): Court {
     const again = await within(warm => warm.run(candidate.file, { ...start, swap }))
     // Alone the test may see nothing: it may need those before it.
     if (again.end === 'passed') return isOne && isKill({ ...candidate, msOf: {} }, swap, { end, inTest, ms, failure: undefined })
-    return end !== 'timeout' || (await within(warm => warm.run(candidate.file, start), true)).end === 'passed'
+    const isSlow = end === 'timeout' || again.end === 'timeout'
+    return !isSlow || (await within(warm => warm.run(candidate.file, start), true)).end === 'passed'
   }
 
   return {

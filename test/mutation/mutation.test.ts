@@ -31,6 +31,10 @@ t.test('Each kind of change is made once, at its place', async t => {
     { source: 'function f () { if (a) return; b(); return }', changes: ['conditional: a -> true', 'conditional: a -> false', 'statement: return; -> ;', 'statement: b(); -> ;'] },
     { source: 'const f = () => { if (a) { return undefined } b(); return undefined }', changes: ['conditional: a -> true', 'conditional: a -> false', 'statement: return undefined -> ;', 'statement: b(); -> ;'] },
     { source: 'function f () { return null }', changes: ['statement: return null -> ;'] },
+    { source: 'function f () { try { return a() } catch { return undefined } }', changes: ['statement: return a() -> ;'] },
+    { source: 'function f () { try { return } finally { return } }', changes: ['statement: return -> ;'] },
+    { source: 'function f () { if (a) return; else { return undefined } }', changes: ['conditional: a -> true', 'conditional: a -> false'] },
+    { source: 'function f () { for (const a of b) { return } }', changes: ['statement: return -> ;'] },
     { source: "import a from 'b'\nexport * from 'c'", changes: [] }
   ]
   for (const { source, changes } of rows) t.strictSame(changesOf(source), changes, source)
@@ -131,17 +135,17 @@ t.test('The figures leave out what is listed, and a folder below its target is n
   t.match(text, containing('| lib/guard | 3 | 2 | 0 | 1 | 66.7 % |'))
   t.match(text, containing('lib/guard/a.ts:1'))
   t.equal(isEnough, false)
-  const listed = report(judged, [{ file: source.file, within: '', line: 'if (a) b = c', original: 'b = c', replacement: ';', reason: 'b is never read' }])
+  const listed = report(judged, [{ file: source.file, within: '', line: 'if (a) b = c', original: 'b = c', replacement: ';', reason: 'b is never read', tried: 'all values of b' }])
   t.match(listed.text, containing('| lib/guard | 3 | 2 | 1 | 0 | 100.0 % |'))
   t.notMatch(listed.text, containing('lib/guard/a.ts:1'))
   t.equal(listed.isEnough, true)
 })
 
-t.test('Each listed survivor has a reason, and fits a mutant of today', async t => {
+t.test('Each listed survivor has a reason, says what was tried, and fits a mutant of today', async t => {
   const listed = readListed()
   const byFile = new Map([...new Set(listed.map(({ file }) => file))].map(file => [file, findMutants(readProgram(file))]))
   for (const entry of listed) {
-    t.match(entry.reason, /^[A-Z].*\.$/s, entry.line)
+    for (const text of [entry.reason, entry.tried]) t.match(text, /^[A-Z\d].*\.$/s, entry.line)
     t.ok(byFile.get(entry.file)!.some(mutant => isListed(mutant, [entry])), `${entry.file}: ${entry.line}: ${entry.original} -> ${entry.replacement}`)
   }
 })

@@ -166,9 +166,21 @@ function isCondition (node: ts.Node): boolean {
 
 /** A `return` without a value at the end of a function, which returns undefined there all the same. */
 function isEnd (node: ts.ReturnStatement): boolean {
-  const { expression, parent } = node
+  const { expression } = node
   const hasValue = expression !== undefined && !(ts.isIdentifier(expression) && expression.text === 'undefined')
-  return !hasValue && ts.isBlock(parent) && ts.isFunctionLike(parent.parent) && parent.statements.at(-1) === node
+  return !hasValue && isLast(node)
+}
+
+/** Whether the function ends after a statement, also one inside of a condition or a `try`. A `return` in `finally` undoes another one. */
+function isLast (node: ts.Statement): boolean {
+  const { parent } = node
+  if (ts.isIfStatement(parent)) return isLast(parent)
+  if (!ts.isBlock(parent) || parent.statements.at(-1) !== node) return false
+  const owner = parent.parent
+  if (ts.isFunctionLike(owner)) return true
+  if (ts.isCatchClause(owner)) return isLast(owner.parent)
+  if (ts.isTryStatement(owner)) return parent === owner.tryBlock && isLast(owner)
+  return ts.isIfStatement(owner) && isLast(owner)
 }
 
 /** A text that names something: a key, a module. Without it the program does not even load. */
