@@ -136,14 +136,10 @@ function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): 
   reply.code(status)
   for (const [name, values] of headersForClient(headers)) reply.header(name, values.length === 1 ? values[0] : values)
   const payload = wholeBody(reply, body)
-  if (payload) {
-    reply.send(payload)
-    return
-  }
   // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until then. An empty
   // chunk sends it with a byte for each character, which flushHeaders() does not.
-  reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.write(NOTHING) })
-  reply.send(body)
+  if (!payload) reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.write(NOTHING) })
+  reply.send(payload ?? body)
 }
 
 /**
