@@ -222,6 +222,7 @@ t.test('What a source cannot tell is absent, not zero', async t => {
   const one: KeySourceState = { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
   const several = readAll(sources({ issuers: issuersOf(one, { ...one, keys: 2, failures: 3, lastFailure: 'deadline' }) }))
   t.hasStrict(several, { holdfast_keys: { 'https://0/': 1, 'https://1/': 2 }, holdfast_keys_last_failure: { 'https://1/ deadline': 1 } }, 'several issuers are told apart')
+  t.strictSame(METRICS.find(({ name }) => name === 'holdfast_keys_last_failure')!.read(sources({ issuers }), ''), [{ labels: { failure: 'deadline' }, value: 1 }])
   const unusable = readAll(sources({ issuers: undefined }))
   for (const { name } of METRICS.filter(({ name }) => name.startsWith('holdfast_keys'))) t.strictSame(unusable[name], {}, `${name} with an unusable domain`)
 })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import t from 'tap'
+import { networkOf } from '../../../lib/assembly/network.ts'
 import { createTransport, type ProviderAnswer, type TransportOptions } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
@@ -116,6 +117,19 @@ t.test('HTTPS_PROXY tunnels to the provider, and the certificate is checked thro
   await t.rejects(get(stranger.jwksUri, settings), { name: 'ProviderFailure', word: 'tls', detail: 'ERR_TLS_CERT_ALTNAME_INVALID' })
   t.equal((await get(provider.jwksUri, { ...settings, httpsProxy: proxy.url.slice('http://'.length) })).status, 200, 'a proxy without a scheme is an http one')
   t.equal((await get(provider.jwksUri, { ca: providerCertificate, httpProxy: proxy.url })).status, 200, 'HTTP_PROXY serves for HTTPS_PROXY')
+})
+
+t.test('The proxies of the settings are those of the calls', async (t) => {
+  const proxy = await startConnectProxy()
+  t.teardown(() => proxy.close())
+  proxy.mode = 'refuse'
+  const none = { httpProxy: undefined, httpsProxy: undefined, noProxy: undefined }
+  for (const proxies of [{ httpsProxy: proxy.url }, { httpProxy: proxy.url }, { httpsProxy: proxy.url, noProxy: 'localhost' }]) {
+    const exchange = networkOf({ proxies: { ...none, ...proxies } }).open()
+    t.teardown(() => exchange.close())
+    await t.rejects(exchange.get('https://localhost:1/keys'), { name: 'ProviderFailure' })
+  }
+  t.strictSame(proxy.tunnels, ['localhost:1', 'localhost:1'])
 })
 
 t.test('NO_PROXY goes around the proxy, and without it nothing does', async (t) => {

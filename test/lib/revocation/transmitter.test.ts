@@ -243,6 +243,17 @@ t.test('What a stream says of its own subjects holds before the word of its tran
   }
 })
 
+t.test('A stream that is to be managed must be one that can be', async t => {
+  const { statuses } = await start(t, {
+    manage: true,
+    delivery: 'push',
+    audience: 'receiver',
+    prepare: remote => { remote.answers[CONFIGURATION] = [200, { issuer: remote.url, jwks_uri: `${remote.url}/keys` }] }
+  })
+  await until('it is told', () => statuses.length > 0)
+  t.strictSame(statuses, ['failing'])
+})
+
 t.test('A stream that cannot be trusted or used is refused', async t => {
   const rows: Array<[string, (url: string) => unknown]> = [
     ['of another issuer', url => ({ stream_id: 's1', iss: `${url}/other`, aud: 'receiver', delivery: { endpoint_url: `${url}/poll` } })],
