@@ -69,10 +69,10 @@ function readLast<Piece> (headers: IncomingHttpHeaders, name: string, parse: Par
 }
 
 function readForwarded (headers: IncomingHttpHeaders): Pick<ForwardedUrl, 'scheme' | 'authority'> {
-  const { proto, host } = readWith(headers, 'forwarded', parseForwarded) ?? { proto: undefined, host: undefined }
+  const forwarded = readWith(headers, 'forwarded', parseForwarded)
   return {
-    scheme: proto === undefined ? undefined : parseScheme(proto) ?? refuse('forwarded'),
-    authority: host === undefined ? undefined : keptAuthority(host) ?? refuse('forwarded')
+    scheme: forwarded?.proto === undefined ? undefined : parseScheme(forwarded.proto) ?? refuse('forwarded'),
+    authority: forwarded?.host === undefined ? undefined : keptAuthority(forwarded.host) ?? refuse('forwarded')
   }
 }
 
