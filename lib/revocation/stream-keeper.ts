@@ -67,7 +67,7 @@ export function createStreamKeeper (given: StreamKeeperOptions): StreamKeeper {
   const poll = createPoll({ client, sender: given.sender })
   let streamId: string | undefined
   let pollEndpoint = given.endpoint
-  let minimumSeconds = 0
+  let minimumSeconds!: number
   let verifyAt = 0
   let failures = 0
   let isClosed = false
