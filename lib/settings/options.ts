@@ -64,8 +64,8 @@ export function settingsFromOptions (options: object): RawSettings {
     items: node => Array.isArray(node) ? node : undefined,
     isUnset: node => node === undefined || node === null,
     value (node, path, name) {
-      if (name === undefined || isData(node)) return node
-      form.tell(PLACE, `${path} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
+      if (isData(node)) return node
+      form.tell(PLACE, name === undefined ? `${path} is no section: expected keys under it` : `${path} is not a text, a number, a boolean or a list; allowed: ${settingSpec(name).allowed}`)
       return undefined
     },
     isLeftOut: () => false,

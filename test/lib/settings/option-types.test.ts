@@ -77,6 +77,7 @@ const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
   { options: { idp: { issuers: [{ introspection: ['jwt'] }] } }, problem: 'options: idp.issuers[0].introspection is a section: expected keys under it' },
   { options: { idp: { issuers: [{ introspection: { client: 'api' } }] } }, problem: 'options: unknown key "idp.issuers[0].introspection.client"; did you mean idp.issuers[0].introspection.clientId?' },
   { options: { idp: { issuers: [{ introspect: { for: 'jwt' } }] } }, problem: /^options: unknown key "idp\.issuers\[0\]\.introspect"/ },
+  { options: { idp: { issuers: [() => ({ issuer: 'https://a.example/' })] } }, problem: 'options: idp.issuers[0] is no section: expected keys under it' },
   { options: { idp: { issuers: Promise.resolve([]) } }, problem: /^options: idp\.issuers is not a text/ },
   { options: { idp: { scopeImplies: { admin: new Date() } } }, problem: /^options: idp\.scopeImplies is not a text/ },
   { options: { gate: { rules: [] }, IDP_AUDIENCE: 'x' }, problem: /gate is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ }
