@@ -243,8 +243,9 @@ t.test('What a stream says of its own subjects holds before the word of its tran
   }
 })
 
-t.test('A stream that is to be managed must be one that can be', async t => {
+t.test('An instance that does not lead needs the stream that is to be managed, too', async t => {
   const { statuses } = await start(t, {
+    isLeader: false,
     manage: true,
     delivery: 'push',
     audience: 'receiver',
