@@ -70,6 +70,7 @@ t.test('The document of an app with its own @fastify/swagger shows the guards, w
     t.equal(at('/orders').description, 'Needs a valid access token with `read:orders`.')
     t.strictSame(Object.keys(at('/orders').responses), ['200', '401', '403', '429', '503'])
     t.strictSame(at('/orders').responses['401'], { description: 'The credentials are missing or were refused.', headers: { 'WWW-Authenticate': { description: 'The challenges of the accepted schemes, in one line (RFC 6750, RFC 9449 section 7.1).', schema: { type: 'string' } } } })
+    t.strictSame((at('/orders').responses['503'] as { headers?: object }).headers, { 'Retry-After': { description: 'Seconds to wait before the next try.', schema: { type: 'integer' } } })
     t.strictSame((at('/orders').parameters as Array<{ name: string, required: boolean }>).map(({ name, required }) => [name, required]), [['DPoP', false]])
     t.strictSame(at('/orders/{id}').security, [{ Bearer: ['read:orders'] }, { Bearer: ['admin'] }, { DPoP: ['read:orders'] }, { DPoP: ['admin'] }])
     t.equal(at('/orders/{id}').summary, 'One order')
