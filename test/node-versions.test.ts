@@ -69,3 +69,12 @@ t.test('A Node that is too old gets one sentence, before anything is loaded.', a
   }
   for (const version of ['20.19.0', '22.0.0', '24.0.0', '26.0.0']) t.strictSame(await runOn(version, ['check-node.cjs']), { code: 0, stderr: '' }, version)
 })
+
+t.test('A program that a test starts has nothing of the recorder of tap, so what it runs is not counted.', async t => {
+  const code = 'console.log(JSON.stringify({ options: process.env.NODE_OPTIONS ?? "", names: Object.keys(process.env).filter(name => name.startsWith("_TAPJS_")) }))'
+  const { options, names } = JSON.parse(await new Promise<string>((resolve, reject) => {
+    execFile(process.execPath, ['-e', code], (error, stdout) => error ? reject(error) : resolve(stdout))
+  }))
+  t.notMatch(options, /processinfo/)
+  t.strictSame(names, [])
+})

@@ -7,6 +7,6 @@ import processOnSpawn from 'process-on-spawn'
 processOnSpawn.addListener(child => {
   const { NODE_OPTIONS = '', ...env } = child.env
   child.env = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('_TAPJS_')))
-  const own = NODE_OPTIONS.replace(/"?--import=[^" ]*@tapjs\/processinfo[^" ]*"?/, '').trim()
+  const own = NODE_OPTIONS.replace(/"?--import=[^" ]*@tapjs\/processinfo[^" ]*"?/g, '').trim()
   if (own !== '') child.env.NODE_OPTIONS = own
 })
