@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
 import { RevocationLogError } from '../lib/revocation/log.ts'
+import { readLogoutForm } from '../lib/revocation/logout-token.ts'
 import { operatorEntries } from '../lib/revocation/operator.ts'
 import { PushAuthorizationError } from '../lib/revocation/receiver.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
@@ -15,7 +16,6 @@ const MAX_BYTES = 64 * 1024
 const MAX_LOGOUT_BYTES = 16 * 1024
 /** Each piece of a body costs more than its bytes. 64 KiB come in 128 pieces of the shortest packets. */
 const MAX_PIECES = 256
-const MAX_FORM_MEMBERS = 100
 const RETRY_AFTER_SECONDS = 1
 /** Schemas of bodies are for the description. What cannot be read is refused in the words of each protocol. */
 const DESCRIBED_ONLY = { validatorCompiler: () => () => true } as const
@@ -62,11 +62,7 @@ const routes: FastifyPluginAsync = async (app) => {
     takeText(scope, 'application/x-www-form-urlencoded', MAX_LOGOUT_BYTES)
     scope.post('/revocation/logout', { ...DESCRIBED_ONLY, bodyLimit: MAX_LOGOUT_BYTES, config: { essential: true }, schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', 'application/x-www-form-urlencoded', logoutSchema) }, async (request, reply) => {
       try {
-        const members = String(request.body).split('&', MAX_FORM_MEMBERS + 1)
-        if (members.length > MAX_FORM_MEMBERS) throw new SetError('invalid_request', 'The form has too many members.')
-        const [token, ...more] = new URLSearchParams(String(request.body)).getAll('logout_token')
-        if (token === undefined || more.length > 0) throw new SetError('invalid_request', 'The form does not have exactly one logout_token.')
-        note(request, await receiver.logout(token))
+        note(request, await receiver.logout(readLogoutForm(String(request.body))))
         return await reply.code(200).send()
       } catch (error) {
         return refuse(request, reply, error as Error, ({ message }) => ({ error: 'invalid_request', error_description: message }))

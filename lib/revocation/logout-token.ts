@@ -6,6 +6,7 @@ import { SetError } from './security-event-token.ts'
 import type { UnverifiedSet } from './security-event-token.ts'
 
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+const MAX_FORM_MEMBERS = 100
 
 export interface LogoutRules {
   /** The issuer as the settings name it. */
@@ -13,6 +14,17 @@ export interface LogoutRules {
   /** The claim of access tokens that holds the session. False if they have none. */
   readonly sessionClaim: string | false
   readonly clockToleranceSeconds: number
+}
+
+/**
+ * The logout token in a form (Back-Channel Logout 1.0 section 2.5). Other members are passed over.
+ * @throws SetError
+ */
+export function readLogoutForm (form: string): string {
+  if (form.split('&', MAX_FORM_MEMBERS + 1).length > MAX_FORM_MEMBERS) throw new SetError('invalid_request', 'The form has too many members.')
+  const [token, ...more] = new URLSearchParams(form).getAll('logout_token')
+  if (token === undefined || more.length > 0) throw new SetError('invalid_request', 'The form does not have exactly one logout_token.')
+  return token
 }
 
 /**

@@ -78,9 +78,9 @@ export function createRevocations ({ cutoffs, log, names, retentionSeconds, stal
     refusalOf (token) {
       if (outage === 'refuse' && !isCurrent()) return new Refusal('revocation_unknown', { retryAfterSeconds: RETRY_AFTER_SECONDS })
       const known = knownOf(token)
+      if (known.version === cutoffs.version()) return undefined
       const tooLong = lifetimeRefusal(token.claims.exp, known.facts.issuedAt ?? now(), retentionSeconds)
       if (tooLong) return tooLong
-      if (known.version === cutoffs.version()) return undefined
       const revocation = cutoffs.revocationOf(known.facts)
       if (revocation) return new Refusal('token_revoked', { detail: { ...revocation } })
       known.version = cutoffs.version()

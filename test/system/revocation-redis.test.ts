@@ -3,11 +3,10 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { openRedisClient } from '../../lib/replay/redis/redis-link.ts'
 import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
-import { createCutoffs } from '../../lib/revocation/cutoffs.ts'
 import { keyOf } from '../../lib/revocation/entry.ts'
 import type { RevocationEntry } from '../../lib/revocation/entry.ts'
-import { createRedisLog } from '../../lib/revocation/redis-log.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
+import { startLogReader } from '../helpers/log-reader.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
@@ -15,26 +14,10 @@ const now = (): number => Date.now() / 1000
 const keyOfUser = (sub: string): string => keyOf(['sub', 'https://issuer.example/', sub])
 const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): RevocationEntry => ({ key: keyOfUser(sub), effect, at: now(), recordedAt: now(), event: 'session-revoked', source: 'https://transmitter.example' })
 
-/** A process with its view of the log. */
 function startInstance (t: Test, port: number) {
-  const cutoffs = createCutoffs({ max: 1000, retentionSeconds: 3600, now })
-  const changes: Array<string | null> = []
   const target = parseReplayUrl(`redis://127.0.0.1:${port}`)
-  const log = createRedisLog({
-    open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs),
-    surroundings: processSurroundings,
-    retentionSeconds: 3600,
-    onEntry: cutoffs.apply,
-    standing: cutoffs.entries,
-    onChange: change => { changes.push(change) }
-  })
-  t.teardown(() => log.close())
-  return {
-    ...log,
-    changes,
-    isRevoked: (sub: string) => cutoffs.revocationOf({ keys: [keyOfUser(sub)], issuedAt: now() - 10, loginAt: undefined }) !== undefined,
-    loaded: () => until('it is loaded', () => log.state().isLoaded)
-  }
+  const reader = startLogReader(t, { open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600, now })
+  return { ...reader, isRevoked: (sub: string) => reader.isRevoked(keyOfUser(sub)) }
 }
 
 t.test('A Redis that is killed after an append and comes back empty gets all back, from those who have read it', { skip: skipRedis }, async t => {

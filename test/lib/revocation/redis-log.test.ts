@@ -2,12 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { createCutoffs } from '../../../lib/revocation/cutoffs.ts'
 import { keyOf } from '../../../lib/revocation/entry.ts'
 import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
 import { createMemoryLog, RevocationLogError } from '../../../lib/revocation/log.ts'
-import { createRedisLog } from '../../../lib/revocation/redis-log.ts'
 import type { RedisLogOptions } from '../../../lib/revocation/redis-log.ts'
+import { startLogReader } from '../../helpers/log-reader.ts'
 import { until } from '../../helpers/until.ts'
 
 const NOW = 1_800_000_000
@@ -119,28 +118,11 @@ function numberOf (id: string): number {
   return Number(ms) * 1000 + Number(sequence)
 }
 
-/** A process with its view of the log. */
 function startInstance (t: Test, store: ReturnType<typeof startStore>) {
-  const cutoffs = createCutoffs({ max: 10_000, retentionSeconds: 100, now: () => NOW })
-  const changes: Array<string | null> = []
   const clock = { ms: 0 }
-  const log = createRedisLog({
-    open: store.open,
-    surroundings: { steadyMs: () => clock.ms, randomBytes, after (ms, run) { const timer = setTimeout(run, ms / HASTE); return () => clearTimeout(timer) } },
-    retentionSeconds: 100,
-    onEntry: cutoffs.apply,
-    standing: cutoffs.entries,
-    onChange: change => { changes.push(change) }
-  })
-  t.teardown(() => log.close())
-  return {
-    ...log,
-    changes,
-    clock,
-    cutoffs,
-    isRevoked: (key = KEY) => cutoffs.revocationOf({ keys: [key], issuedAt: NOW - 10, loginAt: undefined }) !== undefined,
-    loaded: () => until('it is loaded', () => log.state().isLoaded)
-  }
+  const surroundings: RedisLogOptions['surroundings'] = { steadyMs: () => clock.ms, randomBytes, after (ms, run) { const timer = setTimeout(run, ms / HASTE); return () => clearTimeout(timer) } }
+  const reader = startLogReader(t, { open: store.open, surroundings, retentionSeconds: 100, now: () => NOW })
+  return { ...reader, clock, isRevoked: (key = KEY) => reader.isRevoked(key) }
 }
 
 t.test('An entry is in force where it was appended at once, and elsewhere soon', async t => {
