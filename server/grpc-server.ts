@@ -6,7 +6,7 @@ import { frameMessage, MessageReader, MessageSizeError } from '../lib/gate/grpc-
 import { MessageError } from '../lib/gate/protobuf.ts'
 import type { Surroundings } from '../lib/surroundings.ts'
 
-/** What peers may have at once, and for how long. Together this is less than 100 MB. */
+/** What peers may have at once, and for how long. Together this is less than 64 MB, with what V8 makes of the largest messages. */
 export const GRPC_LIMITS = {
   connections: 128,
   /** Questions of one connection. Envoy opens another connection when it has more. */
@@ -16,7 +16,7 @@ export const GRPC_LIMITS = {
   messageBytes: 1280 * 1024,
   /** Messages of the questions of one connection, and of all. */
   bytesOfConnection: 5 * 1024 * 1024,
-  bytes: 40 * 1024 * 1024,
+  bytes: 25 * 1024 * 1024,
   /** Milliseconds from the first byte of a question to the last of its answer. */
   questionMs: 15_000,
   /** Milliseconds after the last answer that the peer has taken until the peer is asked to open another connection. */

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { Agent, createServer, request as httpRequest } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { ServerResponse } from 'node:http'
+import { createRequire } from 'node:module'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -52,6 +53,20 @@ t.test('An upstream that is not there is 502, and one that is silent is 504.', a
   await new Promise(resolve => upstream.server.close(resolve))
   t.equal((await send('/open/gone')).status, 502)
   t.match(log.filter(({ msg }) => msg === 'request failed'), [{ err: { message: exactly('The upstream is too slow') } }, { err: { message: /The upstream failed/ } }])
+})
+
+t.test('An upstream may think for as long as the gate allows, even beyond the five minutes of undici.', async t => {
+  // Its clock for long waits, which its own tests move as well.
+  const { tick } = createRequire(import.meta.url)('undici/lib/util/timers.js') as { tick: (ms: number) => void }
+  const upstreamThinks = new EventEmitter()
+  const { send } = await startSite(t, { timeoutSeconds: 600 }, (_request, response) => { upstreamThinks.emit('begin', response) })
+  const begun = once(upstreamThinks, 'begin')
+  const answer = send('/open/slow')
+  const [response] = await begun as [ServerResponse]
+  // The first counts from when it is called.
+  for (const ms of [0, 400_000]) tick(ms)
+  response.end('at last')
+  t.match(await answer, { status: 200, body: exactly('at last') })
 })
 
 t.test('A body may be as large as the limit, and no larger.', async t => {
