@@ -142,7 +142,9 @@ const WIDTHS = { wide: { width: 1024, height: 600 }, phone: { width: 390, height
 
 /** Those that the manual shows; `npx tap --snapshot --disable-coverage test/system/playground.test.ts` takes them anew. */
 const IN_THE_MANUAL: Readonly<Record<string, string>> = {
-  'stopped-wide-light': 'playground.png', 'stopped-phone-dark': 'playground-phone.png', 'provider-down-wide-light': 'playground-provider-down.png',
+  'stopped-wide-light': 'playground.png',
+  'stopped-phone-dark': 'playground-phone.png',
+  'provider-down-wide-light': 'playground-provider-down.png',
   'ended-wide-light': 'playground-logged-out.png'
 }
 
