@@ -3,8 +3,6 @@ import { linesOf } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import { decodeEscapes } from '../url/path.ts'
-import { parseForwardedCertificate } from './forwarded-certificate.ts'
-import { pemBody } from './pem.ts'
 
 /**
  * Where the certificate of a client is found. `socket`: TLS ends in this process. The others name the header in which a proxy passes
@@ -41,13 +39,13 @@ export function certificateHeader (source: CertificateSource): string | undefine
 }
 
 export function createCertificateReader ({ source, isTrustedPeer }: CertificateReaderOptions): CertificateReader {
-  // Such a token is refused before anybody asks. Whoever asks anyway must not be let through.
+  // Such a token is refused earlier, by its claims. This fails closed should that check go.
   if (source === 'off') return () => { throw new Refusal('token_binding_unusable') }
   // TLS has made sure that the client holds the private key.
   if (source === 'socket') return ({ socket }) => thumbprintOf(socket.getPeerX509Certificate?.()?.raw) ?? missing()
   const { name, thumbprint } = HEADERS[source]
   return received => {
-    // Anybody can send the header. Only the word of a trusted proxy counts.
+    // Any client can send the header. It counts only from a trusted proxy.
     if (!isTrustedPeer(received.socket.remoteAddress)) return missing()
     const values = linesOf(received.rawHeaders, name)
     if (values.length === 0 || values[0] === '') return missing()
@@ -74,10 +72,48 @@ function byteSequence (value: string): Buffer | undefined {
   return BASE64.test(text) ? Buffer.from(text, 'base64') : undefined
 }
 
+const PEM = /^-----BEGIN CERTIFICATE-----\s([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----\s*$/
+
+/** The DER form of the one certificate in a PEM text (RFC 7468 section 5). Undefined for any other text, also for two certificates. */
+function pemBody (text: string | undefined): Buffer | undefined {
+  const base64 = text === undefined ? undefined : PEM.exec(text)?.[1]?.replace(/\s/g, '')
+  return base64 !== undefined && BASE64.test(base64) ? Buffer.from(base64, 'base64') : undefined
+}
+
 /** `Hash` decides. A `Cert` beside it must be the certificate of that hash. */
 function forwardedThumbprint (value: string): string | undefined {
-  const { hash: hex, cert } = parseForwardedCertificate(value) ?? {}
+  const element = lastForwardedElement(value)
+  const hex = element?.get('hash')
+  const cert = element?.get('cert')
   if (hex === undefined || !/^[0-9a-f]{64}$/i.test(hex)) return undefined
   const thumbprint = Buffer.from(hex, 'hex').toString('base64url')
   return cert === undefined || thumbprintOf(pemBody(decodeEscapes(cert))) === thumbprint ? thumbprint : undefined
+}
+
+// One key and its value: a quoted text with escapes, or a text without any of the separators. The sticky flag makes a gap a failure.
+const PAIR = /([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^",;\\]*))(;|,|$)/y
+
+/**
+ * The pairs of the last element of Envoy's `X-Forwarded-Client-Cert`, by their keys in lower case: elements are separated by commas, their
+ * pairs by semicolons. Each proxy appends an element, so only the last one is of our own. Undefined if any part of the value cannot be
+ * read: an element before the last may be the client's own, made to hide where the last one begins.
+ */
+function lastForwardedElement (value: string): ReadonlyMap<string, string> | undefined {
+  let element = new Map<string, string>()
+  let separator: string | undefined
+  let end = 0
+  while (separator !== '') {
+    PAIR.lastIndex = end
+    const pair = PAIR.exec(value)
+    if (!pair) return undefined
+    const [, key, quoted, plain, next] = pair as unknown as [string, string, string | undefined, string, string]
+    const name = key.toLowerCase()
+    // URI and DNS may be repeated. A second Hash or Cert would leave open which one counts.
+    if (element.has(name) && (name === 'hash' || name === 'cert')) return undefined
+    element.set(name, quoted ?? plain)
+    end = PAIR.lastIndex
+    separator = next
+    if (separator === ',') element = new Map()
+  }
+  return element
 }
