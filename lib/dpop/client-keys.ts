@@ -1,10 +1,10 @@
 import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { decodeJsonObject, isJsonObject, isMediaType } from '../jose/jws.ts'
+import { decodeJsonObject, isMediaType } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
 import { ALGORITHMS } from '../jose/signature.ts'
 import type { AlgorithmSpec, JwsAlg } from '../jose/signature.ts'
-import { importPublicJwk, isForAlg, isForVerifying, isPrivateJwk, readPublicJwk, thumbprint } from '../jose/public-key.ts'
+import { importPublicJwk, readPublicJwk, thumbprint } from '../jose/public-key.ts'
 import type { PublicJwk } from '../jose/public-key.ts'
 
 /** The header of a proof: its algorithm and its key (RFC 9449 section 4.2). */
@@ -110,8 +110,7 @@ export function parseProofHeader (encoded: string, algs: readonly JwsAlg[]): Pro
  * @throws Refusal proof_key
  */
 export function parseProofJwk (jwk: unknown, alg: JwsAlg): PublicJwk {
-  if (!isJsonObject(jwk) || jwk.kty !== ALGORITHMS[alg].kty || isPrivateJwk(jwk) || !isForVerifying(jwk) || !isForAlg(jwk, alg)) throw new Refusal('proof_key')
-  const key = readPublicJwk(jwk, ALGORITHMS[alg])
+  const key = readPublicJwk(jwk, alg, 'proof')
   if (typeof key === 'string') throw new Refusal('proof_key')
   return key
 }

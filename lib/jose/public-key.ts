@@ -1,9 +1,9 @@
 import { createPublicKey, hash } from 'node:crypto'
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto'
-import { isCanonicalBase64url } from './jws.ts'
+import { isCanonicalBase64url, isJsonObject } from './jws.ts'
 import type { JsonObject } from './jws.ts'
 import { ALGORITHMS, isSameAlg } from './signature.ts'
-import type { AlgorithmSpec, JwsAlg } from './signature.ts'
+import type { JwsAlg } from './signature.ts'
 
 const MIN_MODULUS_BITS = 2048
 const MAX_MODULUS_BITS = 4096
@@ -23,42 +23,55 @@ export type PublicJwk =
   | { readonly e: string, readonly kty: 'RSA', readonly n: string }
   | { readonly alg: 'ML-DSA-44', readonly kty: 'AKP', readonly pub: string }
 
-/** What is wrong with the members of a JWK. `point`: a coordinate, or the `pub` of ML-DSA-44. */
-export type JwkFault = 'curve' | 'modulus' | 'exponent' | 'point'
+/** Why a JWK may not verify signatures, in the order of the checks. The words are stable, for logs. docs/operating.md explains each. */
+export const JWK_FAULTS = Object.freeze([
+  'not_a_key', 'key_type', 'key_use', 'algorithm', 'key_id', 'private_key', 'modulus', 'exponent', 'curve', 'point'
+] as const)
 
-/** Whether a JWK holds a private or symmetric key, or a member of one. */
-export function isPrivateJwk (jwk: object): boolean {
-  return PRIVATE_MEMBERS.some(name => Object.hasOwn(jwk, name))
-}
-
-/** Whether `use` and `key_ops` of a JWK, if present, allow it to verify signatures (RFC 7517 sections 4.2 and 4.3). */
-export function isForVerifying ({ use, key_ops: keyOps }: JsonObject): boolean {
-  return (use === undefined || use === 'sig') && (keyOps === undefined || (Array.isArray(keyOps) && keyOps.includes('verify')))
-}
-
-/** Whether the `alg` of a JWK, if present, allows it to verify signatures by this algorithm (RFC 7517 section 4.4). A key of ML-DSA must have one (RFC 9964). */
-export function isForAlg ({ kty, alg: ofKey }: JsonObject, alg: JwsAlg): boolean {
-  return ofKey === undefined ? kty !== 'AKP' : isSameAlg(ofKey, alg)
-}
+export type JwkFault = (typeof JWK_FAULTS)[number]
 
 /**
- * Takes the members that make the key from a public JWK of the algorithm's `kty`. They must fit the curve and the size: RSA has an odd
- * modulus of 2048 to 4096 bits and an odd exponent of 3 or more and at most 32 bits (RFC 7518 section 6.3.1), since a larger number costs
- * its sender nothing and the verifier much. Coordinates have every leading zero (RFC 7518 section 6.2.1.2, RFC 8037 section 2).
+ * Decides whether a JWK may verify signatures by an algorithm (RFC 7517 section 4, RFC 7518 section 6, RFC 8037 section 2, RFC 9964), and
+ * takes the members that make the key. It must be of the algorithm's type and curve, and not be reserved for encryption, for another
+ * algorithm or for signing only. One with private members is refused, because anyone could sign with it. An RSA key has an odd modulus of
+ * 2048 to 4096 bits and an odd exponent of 3 or more and at most 32 bits, since a larger number costs its sender nothing and the verifier
+ * much. Coordinates have every leading zero (RFC 7518 section 6.2.1.2).
  *
  * It builds no key, so it costs no more than reading, whatever the size of the input. Whether a point is on its curve shows in `importPublicJwk`.
- * @param allowsLeadingZeros whether numbers of RSA may begin with zero bytes, against RFC 7518 section 2: then one key has several thumbprints
+ * @param origin `proof`: the header of a proof. `set`: the key set of a provider or of a file. Only there RSA numbers may begin with zero
+ * bytes (against RFC 7518 section 2: then one key has several thumbprints), a `kid` must be a text, and Ed448 is not accepted
  */
-export function readPublicJwk (jwk: JsonObject, { kty, crvs }: AlgorithmSpec, { allowsLeadingZeros = false } = {}): PublicJwk | JwkFault {
+export function readPublicJwk (jwk: unknown, alg: JwsAlg, origin: 'proof' | 'set'): PublicJwk | JwkFault {
+  if (!isJsonObject(jwk)) return 'not_a_key'
+  const { kty, crvs } = ALGORITHMS[alg]
+  if (jwk.kty !== kty) return 'key_type'
+  if (!isForVerifying(jwk)) return 'key_use'
+  if (!isForAlg(jwk, alg)) return 'algorithm'
+  if (origin === 'set' && jwk.kid !== undefined && typeof jwk.kid !== 'string') return 'key_id'
+  if (isPrivateJwk(jwk)) return 'private_key'
   const { n, e, pub, x, y } = jwk
-  if (kty === 'RSA') return rsaFault(n, e, allowsLeadingZeros) ?? { e: e as string, kty, n: n as string }
+  if (kty === 'RSA') return rsaFault(n, e, origin === 'set') ?? { e: e as string, kty, n: n as string }
   if (kty === 'AKP') return isBytes(pub, ML_DSA_44_BYTES) ? { alg: 'ML-DSA-44', kty, pub } : 'point'
   const crv = crvs.find(name => name === jwk.crv)
-  if (crv === undefined) return 'curve'
+  if (crv === undefined || (origin === 'set' && crv === 'Ed448')) return 'curve'
   const bytes = COORDINATE_BYTES[crv]!
   if (!isBytes(x, bytes)) return 'point'
   if (kty === 'OKP') return { crv, kty, x }
   return isBytes(y, bytes) ? { crv, kty, x, y } : 'point'
+}
+
+/** RFC 7517 sections 4.2 and 4.3. */
+function isForVerifying ({ use, key_ops: keyOps }: JsonObject): boolean {
+  return (use === undefined || use === 'sig') && (keyOps === undefined || (Array.isArray(keyOps) && keyOps.includes('verify')))
+}
+
+/** RFC 7517 section 4.4. A key of ML-DSA must have an `alg` (RFC 9964). */
+function isForAlg ({ kty, alg: ofKey }: JsonObject, alg: JwsAlg): boolean {
+  return ofKey === undefined ? kty !== 'AKP' : isSameAlg(ofKey, alg)
+}
+
+function isPrivateJwk (jwk: object): boolean {
+  return PRIVATE_MEMBERS.some(name => Object.hasOwn(jwk, name))
 }
 
 function rsaFault (n: unknown, e: unknown, allowsLeadingZeros: boolean): JwkFault | undefined {

@@ -1,7 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { parseKeySet, UNUSABLE_KEYS, usableKey } from '../../../lib/provider/key-set.ts'
+import { JWK_FAULTS } from '../../../lib/jose/public-key.ts'
+import { parseKeySet, usableKey } from '../../../lib/provider/key-set.ts'
 import { createKeyRing, isSameSet, keyChanges } from '../../../lib/provider/key-ring.ts'
 import type { SigningKey } from '../../../lib/provider/key-ring.ts'
 import { parseDocument } from '../../../lib/provider/provider-document.ts'
@@ -80,7 +81,7 @@ t.test('any other entry is passed over, for a stable reason', async (t) => {
     { title: 'an exponent as long as the modulus', jwk: { ...good, e: n }, reason: 'exponent' }
   ]
   for (const { title, jwk, reason } of refused) t.equal(usableKey(jwk), reason, title)
-  t.strictSame([...new Set(refused.map(({ jwk }) => usableKey(jwk)))], UNUSABLE_KEYS.filter(word => word !== 'curve' && word !== 'point'), 'in the order of the checks')
+  t.strictSame([...new Set(refused.map(({ jwk }) => usableKey(jwk)))], JWK_FAULTS.filter(word => word !== 'curve' && word !== 'point'), 'in the order of the checks')
 })
 
 t.test('a set gives its usable keys and counts the others', async (t) => {
@@ -225,7 +226,7 @@ t.test('a key on a curve is usable for the algorithms of its curve', async t => 
     ['a private key', { ...p256, d: p256.x }, 'private_key']
   ]
   for (const [title, jwk, expected] of rows) t.strictSame(algsOf(jwk), expected, title)
-  t.strictSame(rows.flatMap(([, , expected]) => typeof expected === 'string' && !(UNUSABLE_KEYS as readonly string[]).includes(expected) ? expected : []), [], 'each word is listed')
+  t.strictSame(rows.flatMap(([, , expected]) => typeof expected === 'string' && !(JWK_FAULTS as readonly string[]).includes(expected) ? expected : []), [], 'each word is listed')
   t.strictSame((usableKey({ ...p256, extra: 1, kid: 'a' }, all) as object), { kid: 'a', material: { kty: 'EC', crv: 'P-256', x: p256.x, y: p256.y }, algs: ['ES256'] }, 'the material is no more than the key')
   t.strictSame((usableKey(edwards, all) as object), { kid: undefined, material: { kty: 'OKP', crv: 'Ed25519', x: edwards.x }, algs: ['EdDSA', 'Ed25519'] })
   t.strictSame(['ES256'].map(name => usableKey(good, [name as 'ES256'])), ['key_type'], 'a type that no accepted algorithm has')
@@ -240,7 +241,7 @@ t.test('docs/operating.md explains each state, failure and reason', async (t) =>
   }
   t.strictSame(rows('States'), KEY_SOURCE_STATUSES)
   t.strictSame(rows('Failures'), PROVIDER_FAILURES)
-  t.strictSame(rows('Entries that are passed over'), UNUSABLE_KEYS)
+  t.strictSame(rows('Entries that are passed over'), JWK_FAULTS)
   const partsOf = ({ name, message, word, detail, facts }: ProviderFailure) => ({ name, message, word, detail, facts })
   for (const word of PROVIDER_FAILURES) t.strictSame(partsOf(new ProviderFailure(word)), { name: 'ProviderFailure', message: word, word, detail: undefined, facts: {} })
   const failure = new ProviderFailure('status', 500, { url: 'a' }).with({ url: 'b', status: 500 })
