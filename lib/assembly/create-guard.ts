@@ -32,8 +32,7 @@ import type { Settings } from '../settings/settings.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
 import { forAudience } from '../token/issuer-table.ts'
 import type { IssuerTable } from '../token/issuer-table.ts'
-import { createSignatureVerifier, loadFastifyJwt } from '../token/jwt-signature.ts'
-import { createSignerFinder } from '../token/token-signer.ts'
+import { createSignerFinder, loadFastifyJwt } from '../token/jwt-signature.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
 import type { VerifiedTokens } from '../token/verified-tokens.ts'
@@ -102,7 +101,7 @@ export async function createGuardParts (settings: Settings, { surroundings, look
   const revocation = await createRevocation(settings, { surroundings, transport, mount, onEvent })
   const revocationOf = revocation?.revocations.refusalOf
 
-  const findSigner = createSignerFinder(createSignatureVerifier())
+  const findSigner = createSignerFinder()
   const timedFinder = tally ? timeSignatures(findSigner, tally.tokens, nowMs) : findSigner
   const tokensOf = (issuers: IssuerTable | undefined, verified: VerifiedTokens): TokenVerifier => createJwtVerifier({
     issuers,

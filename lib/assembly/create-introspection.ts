@@ -12,8 +12,7 @@ import type { Surroundings } from '../surroundings.ts'
 import { createInquiry } from '../token/inquiry.ts'
 import type { TokenIntrospection } from '../token/issuer-table.ts'
 import type { TokenRules } from '../token/jwt-checks.ts'
-import { createSignatureVerifier } from '../token/jwt-signature.ts'
-import { createSignerFinder } from '../token/token-signer.ts'
+import { createSignerFinder } from '../token/jwt-signature.ts'
 import { networkOf } from './network.ts'
 import type { ProxySettings } from './network.ts'
 
@@ -38,7 +37,7 @@ export async function createIntrospection ({ issuer, introspection, algs }: Issu
     transport: transport ?? networkOf(proxies, true),
     endpoint: createEndpointFinder({ issuer, base: parseIssuer(issuer) }, endpoint, nowMs),
     authenticate: await createAuthentication(issuer, introspection, surroundings),
-    readSigned: signed ? createSignedAnswerReader({ issuers: rules.issuers, algs, clientId, keys, findSigner: createSignerFinder(createSignatureVerifier()), clockToleranceSeconds: rules.clockToleranceSeconds, now }) : undefined
+    readSigned: signed ? createSignedAnswerReader({ issuers: rules.issuers, algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds: rules.clockToleranceSeconds, now }) : undefined
   })
   return { covers, cacheSeconds, inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now }) }
 }

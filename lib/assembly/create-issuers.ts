@@ -13,8 +13,8 @@ import { SettingsError } from '../settings/problems.ts'
 import type { IssuerLookup } from '../settings/option-types.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
-import { createAskedIssuers, DEFAULT_MAX_ISSUERS } from '../token/dynamic-issuers.ts'
-import type { AskedIssuersOptions } from '../token/dynamic-issuers.ts'
+import { createDynamicIssuers, DEFAULT_MAX_ISSUERS } from '../token/dynamic-issuers.ts'
+import type { DynamicIssuersOptions } from '../token/dynamic-issuers.ts'
 import { createIssuerTable } from '../token/issuer-table.ts'
 import type { IssuerTable, TokenIssuer } from '../token/issuer-table.ts'
 
@@ -41,7 +41,7 @@ export interface IssuersOptions {
 /** Makes the issuers of the settings, each with keys of its own. Undefined if there is none, because the only domain has a scheme. */
 export async function createIssuers (settings: Settings, options: IssuersOptions): Promise<IssuerTable | undefined> {
   const { lookUpIssuer, maxIssuers = DEFAULT_MAX_ISSUERS } = options
-  if (lookUpIssuer) return createAskedIssuers({ ask: createQuestion(lookUpIssuer, settings, options), maxIssuers, nowMs: options.surroundings.steadyMs })
+  if (lookUpIssuer) return createDynamicIssuers({ ask: createQuestion(lookUpIssuer, settings, options), maxIssuers, nowMs: options.surroundings.steadyMs })
   if (settings.idp.issuers.length === 0) return undefined
   const outcomes = await Promise.allSettled(settings.idp.issuers.map(issuer => createTokenIssuer(issuer, settings, options)))
   const problems = outcomes.flatMap((outcome, index) => outcome.status === 'rejected' ? [...problemsOf(settings, index, outcome.reason as Error)] : [])
@@ -50,7 +50,7 @@ export async function createIssuers (settings: Settings, options: IssuersOptions
 }
 
 /** Asks the function, and makes a new issuer only if the settings of the issuer have changed. */
-function createQuestion (lookUp: IssuerLookup, settings: Settings, options: IssuersOptions): AskedIssuersOptions['ask'] {
+function createQuestion (lookUp: IssuerLookup, settings: Settings, options: IssuersOptions): DynamicIssuersOptions['ask'] {
   const readIssuer = createIssuerReader(settings)
   const recordOf = new WeakMap<TokenIssuer, string>()
   let hasFailed = false

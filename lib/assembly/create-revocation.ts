@@ -20,8 +20,7 @@ import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '..
 import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
-import { createSignatureVerifier } from '../token/jwt-signature.ts'
-import { createSignerFinder } from '../token/token-signer.ts'
+import { createSignerFinder } from '../token/jwt-signature.ts'
 
 export type RevocationEvent =
   | (KeySourceEvent & { readonly issuer: string })
@@ -78,7 +77,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
   const receiver = createReceiver({
     senders: transmitters.map(({ sender }) => sender),
     logoutSenders: logoutSenders.map(({ sender }) => sender),
-    findSigner: createSignerFinder(createSignatureVerifier()),
+    findSigner: createSignerFinder(),
     append: revocations.append,
     now
   })

@@ -3,7 +3,7 @@ import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
 import type { AuthScheme } from '../scheme.ts'
-import type { SignerFinder } from '../token/token-signer.ts'
+import type { SignerFinder } from '../token/jwt-signature.ts'
 import { createHistogram } from './histogram.ts'
 import type { Histogram, Sample } from './histogram.ts'
 

@@ -4,29 +4,29 @@ import { issuerSpellings } from './jwt-checks.ts'
 import { closeIssuer } from './issuer-table.ts'
 import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
 
-/** How long an answer of the application holds. */
-const HOLDS_MS = 5000
+/** How long an answer of the application is used. */
+const ANSWER_MS = 5000
 /** Only an attacker sends a longer name. */
 const MAX_NAME_CHARACTERS = 2048
 /** Each listed issuer has keys of its own, and fetches them again and again. */
 export const DEFAULT_MAX_ISSUERS = 5000
-/** Listed issuers of which no token has been verified yet: anybody can name them. */
+/** Listed issuers without a verified token yet: any client can name them. */
 const MAX_UNPROVEN = 1000
 const MAX_UNLISTED = 1000
-/** Questions about issuers that are not listed yet. Those about listed ones are not limited: they cannot be made up. */
-const MAX_QUESTIONS = 64
-/** As many as are named in metrics and readiness. */
+/** Look-ups of issuers that are not listed yet. Those of listed ones are not limited: their names cannot be made up. */
+const MAX_LOOKUPS = 64
+/** As many as metrics and readiness name. */
 const MAX_SHOWN = 50
 
 const UNAVAILABLE_SECONDS = 1
 
-export interface AskedIssuersOptions {
+export interface DynamicIssuersOptions {
   /**
-   * Asks the application about an issuer. Its answer is undefined if tokens of that issuer do not pass. It is `known` if nothing has
-   * changed. Any rejection means that the answer is not known now.
+   * Asks the application about an issuer. The answer is undefined if tokens of that issuer are refused, and `known` if nothing has changed.
+   * Any rejection means that the answer is currently not known.
    */
   readonly ask: (iss: string, known: TokenIssuer | undefined) => Promise<TokenIssuer | undefined>
-  /** The most issuers that are kept because a token of theirs was verified. */
+  /** The maximum number of issuers with a verified token. */
   readonly maxIssuers: number
   /** Milliseconds from any start. The clock is never set back. */
   readonly nowMs: () => number
@@ -42,19 +42,19 @@ interface Listed {
 
 /**
  * A table of issuers that the application keeps, for example one for each tenant. Answers are kept for 5 s. Within that time a token
- * of a listed issuer causes no question, and all requests that wait for an answer share one question. A token that was verified
- * before is trusted only while its issuer is known to be listed.
+ * of a listed issuer causes no look-up, and all requests that wait for an answer share one. A token that was verified before is trusted
+ * only while its issuer is known to be listed.
  *
- * Forged tokens can name every issuer that is listed. So an issuer makes room for another one only by its verified tokens: until the
- * first of them it stands among the unproven ones, which make room for each other, and no look-up makes any issuer more recent.
+ * Forged tokens can name every issuer that is listed. So an issuer evicts another one only by its verified tokens: until the first of
+ * them it is among the unproven ones, which evict each other, and no look-up makes any issuer more recent.
  */
-export function createAskedIssuers ({ ask, maxIssuers, nowMs }: AskedIssuersOptions): IssuerTable {
+export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuersOptions): IssuerTable {
   const proven = new LRUCache<string, Listed>({ max: maxIssuers, dispose: retire })
-  // A Map keeps the order in which its entries came.
-  const unproven = new Map<string, Listed>()
+  // It is only peeked at, so the oldest entry is evicted. One that becomes proven moves to the others, and stays open.
+  const unproven = new LRUCache<string, Listed>({ max: MAX_UNPROVEN, dispose: entry => { if (!entry.isProven) retire(entry) } })
   const unlisted = new LRUCache<string, number>({ max: MAX_UNLISTED })
-  const questions = new Map<string, Promise<TokenIssuer | undefined>>()
-  let unlistedQuestions = 0
+  const lookups = new Map<string, Promise<TokenIssuer | undefined>>()
+  let unlistedLookups = 0
 
   function retire (entry: Listed): void {
     entry.untilMs = -Infinity
@@ -62,50 +62,35 @@ export function createAskedIssuers ({ ask, maxIssuers, nowMs }: AskedIssuersOpti
   }
 
   function entryOf (iss: string): Listed | undefined {
-    return proven.peek(iss) ?? unproven.get(iss)
-  }
-
-  function keep (iss: string, entry: Listed): void {
-    if (entry.isProven) {
-      proven.set(iss, entry)
-      return
-    }
-    unproven.set(iss, entry)
-    if (unproven.size > MAX_UNPROVEN) forget(unproven.keys().next().value!)
-  }
-
-  function forget (iss: string): void {
-    const entry = unproven.get(iss)
-    if (entry && unproven.delete(iss)) retire(entry)
-    proven.delete(iss)
+    return proven.peek(iss) ?? unproven.peek(iss)
   }
 
   function recordUse (iss: string): void {
     if (proven.get(iss)) return
-    const entry = unproven.get(iss)
+    const entry = unproven.peek(iss)
     if (!entry) return
-    unproven.delete(iss)
     entry.isProven = true
-    keep(iss, entry)
+    unproven.delete(iss)
+    proven.set(iss, entry)
   }
 
   function find (iss: string): TokenIssuer | undefined | Promise<TokenIssuer | undefined> {
     const entry = entryOf(iss)
     if (entry && nowMs() < entry.untilMs) return entry.issuer
     if (iss.length > MAX_NAME_CHARACTERS || nowMs() < (unlisted.get(iss) ?? -Infinity)) return undefined
-    const running = questions.get(iss)
+    const running = lookups.get(iss)
     if (running) return running
-    if (!entry && unlistedQuestions >= MAX_QUESTIONS) return Promise.reject(unavailable())
-    if (!entry) unlistedQuestions++
-    const question = put(iss, entry).finally(() => {
-      questions.delete(iss)
-      if (!entry) unlistedQuestions--
+    if (!entry && unlistedLookups >= MAX_LOOKUPS) return Promise.reject(unavailable())
+    if (!entry) unlistedLookups++
+    const lookup = lookUp(iss, entry).finally(() => {
+      lookups.delete(iss)
+      if (!entry) unlistedLookups--
     })
-    questions.set(iss, question)
-    return question
+    lookups.set(iss, lookup)
+    return lookup
   }
 
-  async function put (iss: string, entry: Listed | undefined): Promise<TokenIssuer | undefined> {
+  async function lookUp (iss: string, entry: Listed | undefined): Promise<TokenIssuer | undefined> {
     let source: TokenIssuer | undefined
     try {
       source = await ask(iss, entry?.source)
@@ -113,21 +98,21 @@ export function createAskedIssuers ({ ask, maxIssuers, nowMs }: AskedIssuersOpti
       throw unavailable()
     }
     if (!source || !issuerSpellings(source.issuer).includes(iss)) {
-      forget(iss)
-      unlisted.set(iss, nowMs() + HOLDS_MS)
+      proven.delete(iss)
+      unproven.delete(iss)
+      unlisted.set(iss, nowMs() + ANSWER_MS)
       return undefined
     }
-    // Its keys are closed if it had to make room while the application was asked.
+    // It may have been evicted, or a token of it verified, while the application was asked.
+    const current = entryOf(iss)
     if (source === entry?.source) {
-      if (entryOf(iss) !== entry) throw unavailable()
-      entry.untilMs = nowMs() + HOLDS_MS
+      if (current !== entry) throw unavailable()
+      entry.untilMs = nowMs() + ANSWER_MS
       return entry.issuer
     }
-    // A token of it may have been verified while the application was asked.
-    const isProven = entryOf(iss)?.isProven ?? false
-    forget(iss)
-    const fresh = list(source, isProven)
-    keep(iss, fresh)
+    const fresh = list(source, current?.isProven ?? false)
+    const store = fresh.isProven ? proven : unproven
+    store.set(iss, fresh)
     source.keys.start()
     return fresh.issuer
   }
@@ -137,7 +122,7 @@ export function createAskedIssuers ({ ask, maxIssuers, nowMs }: AskedIssuersOpti
       source,
       isProven,
       issuer: { ...source, keys: { ...source.keys, isTrusted: key => nowMs() < entry.untilMs && source.keys.isTrusted(key) } },
-      untilMs: nowMs() + HOLDS_MS
+      untilMs: nowMs() + ANSWER_MS
     }
     return entry
   }

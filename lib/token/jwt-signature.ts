@@ -11,20 +11,22 @@
  */
 
 import type { FastifyInstance } from 'fastify'
-import { createPublicKey, verify } from 'node:crypto'
+import { createPublicKey } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { createRequire } from 'node:module'
+import { ALGORITHMS, indexOfSigner } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
+import type { SigningKey } from '../provider/key-ring.ts'
 
 const require = createRequire(import.meta.url)
 /** Loads @fastify/jwt: when the app has started, or for the first token if one comes earlier. Apps then start earlier. */
 export const loadFastifyJwt = (): typeof import('@fastify/jwt').default => require('@fastify/jwt')
 
 /**
- * Whether a token is signed with the private half of this key by this algorithm. The caller has checked that the token names the
- * algorithm and that the key is made for it.
- * @param pem SPKI
+ * The key that has signed a token by this algorithm, or undefined (RFC 7515 section 5.2). The caller has checked that the token names the
+ * algorithm and that the keys are made for it.
  */
-export type SignatureVerifier = (token: string, pem: string, alg: JwsAlg) => boolean
+export type SignerFinder = (token: string, keys: readonly SigningKey[], alg: JwsAlg) => SigningKey | undefined
 
 /** The object that @fastify/jwt verifies in place of a request. */
 interface Candidate {
@@ -32,38 +34,66 @@ interface Candidate {
   readonly pem: string
 }
 
-const MAX_VERIFIERS = 1000
-
-/** What the package knows. */
-type PackageAlg = Exclude<JwsAlg, 'Ed25519' | 'ML-DSA-44'>
-
 type RequestVerify = (this: Candidate, options: undefined, done: (error: Error | null) => void) => void
 
-/** Makes the function that checks signatures. For each algorithm it keeps the verifiers of at most `MAX_VERIFIERS` keys. */
-export function createSignatureVerifier (): SignatureVerifier {
+const MAX_VERIFIERS = 1000
+
+/**
+ * Makes the function that finds the signer of a token. If several keys are possible, node:crypto finds the one, and the package confirms
+ * it: node:crypto parses each key once and decodes a token once. A forged token fails under all of them, and must not cost as much as that
+ * many accepted ones. For each algorithm it keeps the verifiers of at most `MAX_VERIFIERS` keys.
+ */
+export function createSignerFinder (): SignerFinder {
+  const objects = new WeakMap<SigningKey, KeyObject>()
   const verifiers = new Map<JwsAlg, (token: string, pem: string) => boolean>()
 
-  return (token, pem, alg) => {
-    let verifier = verifiers.get(alg)
-    if (!verifier) verifiers.set(alg, verifier = alg === 'Ed25519' || alg === 'ML-DSA-44' ? verifyDirectly : createAlgorithmVerifier(alg))
-    return verifier(token, pem)
+  function objectOf (key: SigningKey): KeyObject {
+    const object = objects.get(key) ?? createPublicKey(key.pem)
+    objects.set(key, object)
+    return object
+  }
+
+  function findByCrypto (token: string, keys: readonly SigningKey[], alg: JwsAlg): SigningKey | undefined {
+    const end = token.lastIndexOf('.')
+    return keys[indexOfSigner(ALGORITHMS[alg], keys.map(objectOf), token.slice(0, end), token.slice(end + 1))]
+  }
+
+  return (token, keys, alg) => {
+    if (alg === 'Ed25519' || alg === 'ML-DSA-44') return findByCrypto(token, keys, alg)
+    const key = keys.length < 2 ? keys[0] : findByCrypto(token, keys, alg)
+    if (!key) return undefined
+    let verify = verifiers.get(alg)
+    if (!verify) verifiers.set(alg, verify = createAlgorithmVerifier(alg))
+    return verify(token, key.pem) ? key : undefined
   }
 }
 
-/** RFC 8037 section 3.1, RFC 9864 section 2.2, RFC 9964. */
-function verifyDirectly (token: string, pem: string): boolean {
-  const end = token.lastIndexOf('.')
-  return verify(null, Buffer.from(token.slice(0, end)), createPublicKey(pem), Buffer.from(token.slice(end + 1), 'base64url'))
-}
-
-function createAlgorithmVerifier (alg: PackageAlg): (token: string, pem: string) => boolean {
-  let requestVerify = decorateStandIn(alg)
+function createAlgorithmVerifier (alg: Exclude<JwsAlg, 'Ed25519' | 'ML-DSA-44'>): (token: string, pem: string) => boolean {
+  let requestVerify = decorateStandIn()
   let pems = new Set<string>()
+
+  /** The `jwtVerify` function that the package would add to requests. */
+  function decorateStandIn (): RequestVerify {
+    let requestVerify: RequestVerify | undefined
+    const standIn = {
+      decorate () {},
+      decorateReply () {},
+      decorateRequest (name: string, value: RequestVerify) {
+        if (name === 'jwtVerify') requestVerify = value
+      }
+    }
+    // The package calls the last function when it has looked at the options. They are fixed, and it has decorated by then.
+    loadFastifyJwt()(standIn as unknown as FastifyInstance, {
+      secret: { public: (candidate: unknown, _token: unknown, done: (error: null, key: string) => void) => done(null, (candidate as Candidate).pem) },
+      verify: { algorithms: [alg], ignoreExpiration: true, ignoreNotBefore: true, extractToken: (candidate: unknown) => (candidate as Candidate).token }
+    }, () => {})
+    return requestVerify!
+  }
 
   return (token, pem) => {
     // The package never forgets a verifier. A provider that changes its keys all the time must not fill the memory with verifiers.
     if (pems.size === MAX_VERIFIERS) {
-      requestVerify = decorateStandIn(alg)
+      requestVerify = decorateStandIn()
       pems = new Set()
     }
     pems.add(pem)
@@ -78,24 +108,4 @@ function createAlgorithmVerifier (alg: PackageAlg): (token: string, pem: string)
     Error.stackTraceLimit = limit
     return isValid
   }
-}
-
-/** The `jwtVerify` function that the package would add to requests. */
-function decorateStandIn (alg: PackageAlg): RequestVerify {
-  let requestVerify: RequestVerify | undefined
-  const standIn = {
-    decorate () {},
-    decorateReply () {},
-    decorateRequest (name: string, value: RequestVerify) {
-      if (name === 'jwtVerify') requestVerify = value
-    }
-  }
-  loadFastifyJwt()(standIn as unknown as FastifyInstance, {
-    secret: { public: (candidate: unknown, _token: unknown, done: (error: null, key: string) => void) => done(null, (candidate as Candidate).pem) },
-    verify: { algorithms: [alg], ignoreExpiration: true, ignoreNotBefore: true, extractToken: (candidate: unknown) => (candidate as Candidate).token }
-  }, done)
-  return requestVerify!
-
-  /** The package calls it when it has looked at the options. They are fixed, and it has decorated by then. */
-  function done (): void {}
 }

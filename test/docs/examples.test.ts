@@ -17,8 +17,7 @@ import { collectSettings } from '../../lib/settings/sources.ts'
 import { createIssuerTable } from '../../lib/token/issuer-table.ts'
 import { checkByRules, createTokenRules, readPresentedToken } from '../../lib/token/jwt-checks.ts'
 import { readScopes, createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
-import { createSignatureVerifier } from '../../lib/token/jwt-signature.ts'
-import { createSignerFinder } from '../../lib/token/token-signer.ts'
+import { createSignerFinder } from '../../lib/token/jwt-signature.ts'
 import { createJwtVerifier } from '../../lib/token/jwt-verifier.ts'
 import { createRequestUrlResolver } from '../../lib/url/request-url.ts'
 import { startApp } from '../helpers/app.ts'
@@ -70,7 +69,7 @@ function createService (publicUrl = 'https://api.example') {
       dpopMode: 'ALLOWED',
       introspection: undefined
     }]),
-    findSigner: createSignerFinder(createSignatureVerifier()),
+    findSigner: createSignerFinder(),
     verified: createVerifiedTokens()
   })
   const guard: Guard = createGuard({

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
-import { createAskedIssuers } from '../../../lib/token/dynamic-issuers.ts'
+import { createDynamicIssuers } from '../../../lib/token/dynamic-issuers.ts'
 import { createScopeGranters, findScopeCircle } from '../../../lib/requirement/implied-scopes.ts'
 import type { Introspector } from '../../../lib/introspection/introspector.ts'
 import { createInquiry } from '../../../lib/token/inquiry.ts'
@@ -248,7 +248,7 @@ t.test('A table that the application keeps is asked once for each name, and the 
   const gate: { hold?: Promise<void> } = {}
   const keys = { start () {}, async close () {}, isTrusted: () => true }
   const issuer = (name: string): TokenIssuer => ({ issuer: name, keys, rules: createTokenRules({ ...POLICY, issuer: name }) }) as unknown as TokenIssuer
-  const table = createAskedIssuers({
+  const table = createDynamicIssuers({
     maxIssuers: 10,
     nowMs: () => nowMs,
     async ask (iss) {
@@ -308,7 +308,7 @@ t.test('A table that the application keeps is asked once for each name, and the 
 
 t.test('An application that cannot answer leaves its issuers undecided', async t => {
   let isDown = true
-  const table = createAskedIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async () => { if (isDown) throw new Error('down'); return undefined } })
+  const table = createDynamicIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async () => { if (isDown) throw new Error('down'); return undefined } })
   const find = async (): Promise<unknown> => await table.find('https://a/')
   await t.rejects(find(), { name: 'Refusal', reason: 'issuers_unavailable', retryAfterSeconds: 1 })
   isDown = false
@@ -324,7 +324,7 @@ t.test('An issuer that is no longer listed is closed, and what it has signed is 
     rules: createTokenRules({ ...POLICY, issuer: name }),
     introspection: { inquiry: { close: () => { closed.push(`inquiry of ${name}`) } } }
   }) as unknown as TokenIssuer
-  const table = createAskedIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async iss => issuer(iss) })
+  const table = createDynamicIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async iss => issuer(iss) })
   t.strictSame([table.isComplete, table.ofOpaque, table.all(), table.start()], [false, undefined, [], undefined])
   const first = (await table.find('https://0/'))!
   t.strictSame([first.keys.isTrusted('good' as never), first.keys.isTrusted('bad' as never)], [true, false])
@@ -351,7 +351,7 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   const issuer = (name: string): TokenIssuer => ({
     issuer: name, keys: { start () {}, close: async () => { closed.push(name) }, isTrusted: () => true }, rules: createTokenRules({ ...POLICY, issuer: name })
   }) as unknown as TokenIssuer
-  const table = createAskedIssuers({
+  const table = createDynamicIssuers({
     maxIssuers: 2,
     nowMs: () => clock.nowMs,
     async ask (iss) {
@@ -405,7 +405,7 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
 
 t.test('An unlisted name is forgotten for another one only when there are a thousand', async t => {
   const asked: string[] = []
-  const table = createAskedIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async iss => { asked.push(iss); return undefined } })
+  const table = createDynamicIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async iss => { asked.push(iss); return undefined } })
   for (let n = 0; n < 1000; n++) await table.find(`https://${n}/`)
   t.equal(await table.find('https://0/'), undefined)
   t.equal(asked.length, 1000)
