@@ -21,7 +21,7 @@ import type { Judge } from '../lib/requirement/judge.ts'
 import type { Requirement } from '../lib/requirement/requirement.ts'
 import { createScopeGranters } from '../lib/requirement/implied-scopes.ts'
 import type { ScopeGranters } from '../lib/requirement/implied-scopes.ts'
-import type { VerifiedToken } from '../lib/token/token-verifier.ts'
+import type { VerifiedToken } from '../lib/token/verified-tokens.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
 import type { RequestUrl } from '../lib/url/request-url.ts'
 

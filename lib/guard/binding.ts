@@ -2,7 +2,7 @@ import type { CertificateReader } from '../certificate/client-certificate.ts'
 import type { AuthScheme } from '../scheme.ts'
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
-import type { Binding } from '../token/token-verifier.ts'
+import type { Binding } from '../token/verified-tokens.ts'
 import type { DpopMode } from '../scheme.ts'
 
 /**

@@ -11,7 +11,7 @@ import { clientKey } from './rate-limit.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { DpopMode } from '../scheme.ts'
-import type { TokenVerifier, VerifiedToken } from '../token/token-verifier.ts'
+import type { TokenVerifier, VerifiedToken } from '../token/verified-tokens.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 
 /** The sender of a request, known once token and proof have passed. */

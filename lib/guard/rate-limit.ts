@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Binding } from '../token/token-verifier.ts'
+import type { Binding } from '../token/verified-tokens.ts'
 
 /** The number of clients that are counted at a time. If there are more, the count of the longest silent client is dropped. */
 export const MAX_CLIENTS = 50_000

@@ -1,5 +1,5 @@
 import type { AuthScheme } from '../scheme.ts'
-import type { VerifiedToken } from '../token/token-verifier.ts'
+import type { VerifiedToken } from '../token/verified-tokens.ts'
 import type { TokenEnd, TokenSignals, WatchedToken } from './token-signals.ts'
 
 /** How a request proved its sender. */

@@ -1,5 +1,5 @@
 import type { Refusal } from '../refusal.ts'
-import type { VerifiedToken } from '../token/token-verifier.ts'
+import type { VerifiedToken } from '../token/verified-tokens.ts'
 
 /** What a signal watches: a token, for as long as a request lives by it. */
 export interface WatchedToken {

@@ -1,4 +1,4 @@
-import type { VerifiedToken } from '../token/token-verifier.ts'
+import type { VerifiedToken } from '../token/verified-tokens.ts'
 import { keyOf } from './entry.ts'
 import type { RevocationTarget } from './entry.ts'
 import { normalized } from './subject.ts'

@@ -8,7 +8,7 @@ import { checkClaimsByRules, isAudienceMet, TOKEN_BINDINGS } from './jwt-checks.
 import type { TokenClaims, TokenRules } from './jwt-checks.ts'
 import { verifyAnsweredKind } from './token-kind.ts'
 
-/** What is settled about a token once its issuer has been asked. */
+/** What the issuer's answer about a token has settled. */
 export interface Inquired<Settled> {
   readonly settled: Settled
   /** Whether the answer may still be used without asking again. */
@@ -18,10 +18,10 @@ export interface Inquired<Settled> {
 /** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
 export type InquiryDone<Settled> = (error: Error | null, inquired?: Inquired<Settled>) => void
 
-/** Asks the issuer of a token about it, and remembers for a short time what it said. */
+/** Introspects tokens at their issuer (RFC 7662), and remembers its answers for a short time. */
 export interface Inquiry {
   /**
-   * The claims of an opaque token: those of the answer, held to the rules for tokens as far as they are there.
+   * The claims of an opaque token: those of the answer. The rules for tokens apply to each that is present.
    * @param isStranger false for a token that was active before
    * @param now Unix seconds
    */
@@ -49,7 +49,7 @@ export interface InquiryOptions {
   readonly now: () => number
 }
 
-/** Made-up tokens must fill neither the memory nor the provider with questions. */
+/** Made-up tokens must fill neither the memory nor the provider with requests. */
 const MAX_REFUSALS = 10_000
 const REFUSAL_MS = 5000
 
@@ -92,12 +92,12 @@ export function createInquiry (options: InquiryOptions): Inquiry {
     state: () => ({ ...introspector.state(), cache: { entries: refusals.size, hits, misses } }),
     close: introspector.close,
     claimsOf: (text, isStranger, rules, now, done) => ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options), Infinity, done),
-    // Nobody makes up a JWT whose signature is right.
+    // A JWT whose signature is valid is not made up, so it is no stranger.
     confirm: (text, rules, claims, done) => ask(text, false, rules, answer => verifyAgreement(claims, answer, rules), claims.exp, done)
   }
 }
 
-/** When the token expires by an answer, in Unix seconds. The clock tolerance does not count: an expired token is asked about anew. */
+/** When the token expires by an answer, in Unix seconds. The clock tolerance does not count: an expired token is introspected again. */
 function expiryIn ({ exp = Infinity }: JsonObject): number {
   return typeof exp === 'number' ? exp : -Infinity
 }

@@ -16,9 +16,12 @@ export interface UnverifiedToken {
   readonly claims: TokenClaims
 }
 
-export interface TokenPolicy {
-  /** Issuer URL. A trailing slash makes no difference. */
+/** What holds for the tokens of an issuer. */
+export interface TokenRules {
+  /** As the settings name it. */
   readonly issuer: string
+  /** The two spellings that it may have in a token: a last slash makes no difference. */
+  readonly issuers: readonly string[]
   readonly audience: string
   /** The identifier that the metadata of the service names (RFC 9728). A token may be meant for it too (RFC 8707). */
   readonly resource?: string | undefined
@@ -50,11 +53,6 @@ export interface PresentedToken {
   claims?: JsonObject
 }
 
-/** A policy, with the two spellings that its issuer may have. */
-export interface TokenRules extends TokenPolicy {
-  readonly issuers: readonly string[]
-}
-
 export interface TokenCheck {
   readonly name: string
   /** @throws Refusal token_* */
@@ -79,8 +77,8 @@ export const TOKEN_CHECKS: readonly TokenCheck[] = [
   { name: 'time', run: checkTimes }
 ]
 
-export function createTokenRules (policy: TokenPolicy): TokenRules {
-  return { ...policy, issuers: issuerSpellings(policy.issuer) }
+export function createTokenRules (rules: Omit<TokenRules, 'issuers'>): TokenRules {
+  return { ...rules, issuers: issuerSpellings(rules.issuer) }
 }
 
 /** The spellings of an issuer in a token: with and without its last slash. No other difference is accepted. */
@@ -116,10 +114,11 @@ export function unverifiedToken ({ header, claims }: PresentedToken): Unverified
   return { kid: header!.kid as string | undefined, alg: header!.alg as JwsAlg, claims: claims as TokenClaims }
 }
 
-/** @param now Unix seconds. @throws Refusal token_expired, token_not_yet_valid (RFC 7519 sections 4.1.4 and 4.1.5). */
-export function verifyTokenTimes (claims: AccessTokenClaims, now: number, toleranceSeconds: number): void {
-  if (now >= claims.exp + toleranceSeconds) throw new Refusal('token_expired', { detail: { expected: `exp after ${Math.floor(now - toleranceSeconds)}`, found: claims.exp } })
-  if (claims.nbf !== undefined && now < claims.nbf - toleranceSeconds) throw new Refusal('token_not_yet_valid', { detail: { expected: `nbf up to ${Math.floor(now + toleranceSeconds)}`, found: claims.nbf } })
+/** Why a token is not valid at this time: token_expired or token_not_yet_valid (RFC 7519 sections 4.1.4 and 4.1.5). @param now Unix seconds */
+export function timeRefusal ({ exp, nbf }: AccessTokenClaims, now: number, toleranceSeconds: number): Refusal | undefined {
+  if (now >= exp + toleranceSeconds) return new Refusal('token_expired', { detail: { expected: `exp after ${Math.floor(now - toleranceSeconds)}`, found: exp } })
+  if (nbf !== undefined && now < nbf - toleranceSeconds) return new Refusal('token_not_yet_valid', { detail: { expected: `nbf up to ${Math.floor(now + toleranceSeconds)}`, found: nbf } })
+  return undefined
 }
 
 /** Splits and decodes a token. @throws Refusal token_malformed */
@@ -153,6 +152,7 @@ function checkKeyId ({ header }: PresentedToken): void {
 }
 
 const isNumber = (value: unknown): boolean => Number.isFinite(value)
+const isNonEmptyText = (value: unknown): boolean => typeof value === 'string' && value !== ''
 const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every(entry => typeof entry === 'string')
 
 // The claims are frozen and serialized by recursion, which fails at some thousand levels. Claims in use have about ten levels.
@@ -180,15 +180,13 @@ function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindin
   }
   // RFC 7800 section 3.1: a confirmation that cannot be checked must not be ignored.
   const found = bindingsIn(cnf)
-  const isUsable = found.length > 0 && found.every(member => bindings.includes(member) && isThumbprint((cnf as JsonObject)[member]))
+  const isUsable = found.length > 0 && found.every(member => bindings.includes(member) && isNonEmptyText((cnf as JsonObject)[member]))
   if (!isUsable || (neededBindings && !found.some(member => neededBindings.includes(member)))) throw new Refusal('token_binding_unusable')
 }
 
 function bindingsIn (cnf: unknown): TokenBinding[] {
   return typeof cnf === 'object' && cnf !== null ? TOKEN_BINDINGS.filter(member => Object.hasOwn(cnf, member)) : []
 }
-
-const isThumbprint = (value: unknown): boolean => typeof value === 'string' && value !== ''
 
 /** @throws Refusal token_claim_invalid if there is no issuer, token_issuer if it is another one */
 export function checkIssuer ({ claims }: PresentedToken, { issuer, issuers }: Pick<TokenRules, 'issuer' | 'issuers'>): void {
@@ -215,5 +213,6 @@ export function isAudienceMet (aud: unknown, { audience, resource }: Pick<TokenR
 }
 
 function checkTimes ({ claims, now }: PresentedToken, { clockToleranceSeconds }: TokenRules): void {
-  verifyTokenTimes(claims as TokenClaims, now, clockToleranceSeconds)
+  const refusal = timeRefusal(claims as TokenClaims, now, clockToleranceSeconds)
+  if (refusal) throw refusal
 }

@@ -3,13 +3,12 @@ import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import { isOffered } from '../scheme.ts'
 import type { AuthScheme } from '../scheme.ts'
 import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
-import { checkByRules, issuerRefusal, readPresentedToken, verifyTokenTimes } from './jwt-checks.ts'
+import { checkByRules, issuerRefusal, readPresentedToken, timeRefusal } from './jwt-checks.ts'
 import type { PresentedToken, UnverifiedToken } from './jwt-checks.ts'
 import { isJwt } from './token-kind.ts'
 import type { SignerFinder } from './jwt-signature.ts'
-import type { TokenDone, TokenVerifier, VerifiedToken } from './token-verifier.ts'
-import type { VerifiedTokens } from './verified-tokens.ts'
 import { createVerifiedToken } from './verified-tokens.ts'
+import type { TokenDone, TokenVerifier, VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
 
 export interface JwtVerifierOptions {
   /** Undefined if no provider is usable. Then every token is refused, and no call is made. */
@@ -22,9 +21,9 @@ export interface JwtVerifierOptions {
 }
 
 /**
- * Verifies access tokens. For a JWT (RFC 9068) it first chooses the issuer, then it runs all checks that need no key, then it checks the
- * signature under a key that this issuer publishes, and it asks the issuer if that is set. About any other token it asks the one issuer
- * that has opaque tokens (RFC 7662), if there is one.
+ * Verifies access tokens. For a JWT (RFC 9068) it chooses the issuer, runs all checks that need no key, verifies the signature under a key
+ * of this issuer, and introspects the token if that is set. Any other token is introspected at the one issuer with opaque tokens (RFC 7662),
+ * if there is one.
  */
 export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   const { issuers, verified } = options
@@ -84,7 +83,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     return createVerifiedToken({ text, claims, issuer, dpopMode, isTrusted, scopeClaims })
   }
 
-  /** A token that has passed all checks of its own. Its issuer may have to say whether it is still active. */
+  /** A token that has passed all checks of its own. Its issuer may decide whether it is still active. */
   function admit (token: VerifiedToken, { introspection, rules }: TokenIssuer, done: TokenDone): void {
     if (!introspection || introspection.covers === 'opaque') return keep(token, done)
     introspection.inquiry.confirm(token.text, rules, token.claims, (error, inquired) => {
@@ -100,7 +99,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     inquiry.claimsOf(text, !known, rules, now, (error, inquired) => {
       if (!inquired) return done(error)
       const { settled: claims, isCurrent: isTrusted } = inquired
-      // The issuer may leave out `exp`. Then only its answer counts, which is asked for anew.
+      // The issuer may leave out `exp`. Then only its answer counts, which expires.
       const expiresAt = claims.exp ?? Math.floor(now) + cacheSeconds
       keep(createVerifiedToken({ text, claims, issuer, dpopMode, isTrusted, scopeClaims, expiresAt }), done)
     })
@@ -111,15 +110,15 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     pass(token, done)
   }
 
-  /** Every token that passes comes by here: JWTs, opaque ones, and those that were verified before. */
+  /** The last step for every token: JWTs, opaque ones, and those that were verified before. */
   function pass (token: VerifiedToken, done: TokenDone): void {
     const refusal = options.revocationOf?.(token)
-    if (refusal) return naming(token.issuer, done)(refusal)
+    if (refusal) return done(refusalOfIssuer(refusal, token.issuer))
     issuers!.recordUse(token.claims.iss)
     done(null, token)
   }
 
-  /** If the issuer does not answer now, the token stays: that it was good before is what sets it apart from one that is made up. */
+  /** If the issuer does not answer now, the token stays: only this memory sets it apart from a made-up one. */
   function forgetRefused (known: VerifiedToken, done: TokenDone): TokenDone {
     return (error, token) => {
       if (error && (error as Refusal).statusCode !== 503) verified.forget(known)
@@ -132,12 +131,12 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     verify (text, scheme, known, now, done) {
       if (!issuers) return done(new Refusal('domain_has_scheme'))
       if (!known) return verifyAnew(issuers, text, scheme, undefined, now, done)
-      if (!isOffered(scheme, known.dpopMode)) return naming(known.issuer, done)(new Refusal('scheme_not_offered'))
+      if (!isOffered(scheme, known.dpopMode)) return done(refusalOfIssuer(new Refusal('scheme_not_offered'), known.issuer))
       if (!known.isTrusted()) return verifyAnew(issuers, text, scheme, known, now, forgetRefused(known, done))
-      const refusal = timeRefusal(known, now, options.clockToleranceSeconds)
+      const refusal = timeRefusal(known.claims, now, options.clockToleranceSeconds)
       if (!refusal) return pass(known, done)
       verified.forget(known)
-      naming(known.issuer, done)(refusal)
+      done(refusalOfIssuer(refusal, known.issuer))
     }
   }
 }
@@ -153,13 +152,4 @@ function findIssuer (issuers: IssuerTable, presented: PresentedToken): ReturnTyp
   const { iss } = presented.claims!
   if (typeof iss !== 'string') throw new Refusal('token_claim_invalid')
   return issuers.find(iss)
-}
-
-function timeRefusal ({ claims }: VerifiedToken, now: number, toleranceSeconds: number): Error | null {
-  try {
-    verifyTokenTimes(claims, now, toleranceSeconds)
-    return null
-  } catch (error) {
-    return error as Error
-  }
 }

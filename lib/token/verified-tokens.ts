@@ -1,7 +1,52 @@
 import { LRUCache } from 'lru-cache'
 import { hash } from 'node:crypto'
 import type { JsonObject } from '../jose/jws.ts'
-import type { VerifiedToken } from './token-verifier.ts'
+import type { AuthScheme, DpopMode } from '../scheme.ts'
+import type { TokenClaims } from './jwt-checks.ts'
+
+/** What a token is bound to (RFC 7800): nothing, a key of the client, its certificate, or both. */
+export interface Binding {
+  /** RFC 7638 thumbprint of the key (RFC 9449 section 6.1). */
+  readonly jkt: string | undefined
+  /** Thumbprint of the certificate: base64url SHA-256 of its DER form (RFC 8705 section 3.1). */
+  readonly x5tS256: string | undefined
+}
+
+/** A verified access token, with all that its requests need to know. */
+export interface VerifiedToken {
+  /** The whole token. */
+  readonly text: string
+  /** Frozen at every level, because requests share it. */
+  readonly claims: TokenClaims
+  readonly scopes: readonly string[]
+  readonly binding: Binding
+  /** base64url SHA-256 of the token, the value that `ath` holds. */
+  readonly tokenHash: string
+  /** The issuer as the settings name it. */
+  readonly issuer: string
+  /** Which schemes its issuer lets it be sent with. */
+  readonly dpopMode: DpopMode
+  /** Unix seconds. */
+  readonly expiresAt: number
+  /** Whether the trust in the token still holds: for example, its signing key is still published. Its times are checked elsewhere. */
+  readonly isTrusted: () => boolean
+}
+
+/** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
+export type TokenDone = (error: Error | null, token?: VerifiedToken) => void
+
+/** The boundary between the guard and the kinds of tokens: it turns the text of a token into a verified token. */
+export interface TokenVerifier {
+  /** A token of exactly this text that was verified before. `verify` decides whether it still passes. */
+  known (text: string): VerifiedToken | undefined
+  /**
+   * A scheme that the issuer of the token does not offer is refused before anything else of the token.
+   * @param scheme how the token was sent
+   * @param known the result of `known` for this text
+   * @param now Unix seconds
+   */
+  verify (text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void
+}
 
 /** The text, the claims and the trust of a token that was verified. */
 export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'issuer' | 'dpopMode' | 'isTrusted'> {
@@ -10,7 +55,7 @@ export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims
   readonly expiresAt?: number
 }
 
-/** Makes a verified token from what its checks found. The claims are frozen in place, not copied. */
+/** Makes a verified token. The claims are frozen in place, not copied. */
 export function createVerifiedToken ({ text, claims, issuer, dpopMode, isTrusted, scopeClaims, expiresAt = claims.exp }: VerifiedTokenParts): VerifiedToken {
   return Object.freeze({
     text,
@@ -25,16 +70,6 @@ export function createVerifiedToken ({ text, claims, issuer, dpopMode, isTrusted
   })
 }
 
-/** A bounded memory of verified tokens. It holds no refused token. */
-export interface VerifiedTokens {
-  /** The token that has exactly this text. */
-  get (text: string): VerifiedToken | undefined
-  keep (token: VerifiedToken): void
-  forget (token: VerifiedToken): void
-  /** The number of entries, and the number of lookups that found one. */
-  state (): { readonly entries: number, readonly hits: number, readonly misses: number }
-}
-
 const MAX_TOKENS = 50_000
 const MAX_BYTES = 128 * 1024 * 1024
 // The size of the text, and of the claims parsed from most of it. The claims take about three times as much as the text.
@@ -42,19 +77,18 @@ const BYTES_PER_CHARACTER = 4
 const BYTES_PER_ENTRY = 600
 const TAIL_CHARACTERS = 32
 
-export function createVerifiedTokens (maxTokens = MAX_TOKENS): VerifiedTokens {
+export type VerifiedTokens = ReturnType<typeof createVerifiedTokens>
+
+/** A bounded memory of verified tokens. It holds no refused token. */
+export function createVerifiedTokens (maxTokens = MAX_TOKENS) {
   // It takes its memory when it is made, which takes milliseconds: at the first token, not at the start.
   let tokens: LRUCache<string, VerifiedToken> | undefined
-  const madeTokens = () => (tokens ??= new LRUCache<string, VerifiedToken>({
-    max: maxTokens,
-    maxSize: MAX_BYTES,
-    sizeCalculation: ({ text }) => text.length * BYTES_PER_CHARACTER + BYTES_PER_ENTRY
-  }))
   let hits = 0
   let misses = 0
 
   return {
-    get (text) {
+    /** The token that has exactly this text. */
+    get (text: string): VerifiedToken | undefined {
       const found = tokens?.get(tailOf(text))
       if (found?.text === text) {
         hits++
@@ -63,12 +97,14 @@ export function createVerifiedTokens (maxTokens = MAX_TOKENS): VerifiedTokens {
       misses++
       return undefined
     },
-    keep (token) {
-      madeTokens().set(tailOf(token.text), token)
+    keep (token: VerifiedToken): void {
+      tokens ??= new LRUCache({ max: maxTokens, maxSize: MAX_BYTES, sizeCalculation: ({ text }) => text.length * BYTES_PER_CHARACTER + BYTES_PER_ENTRY })
+      tokens.set(tailOf(token.text), token)
     },
-    forget ({ text }) {
-      madeTokens().delete(tailOf(text))
+    forget ({ text }: VerifiedToken): void {
+      tokens?.delete(tailOf(text))
     },
+    /** The number of entries, and the numbers of look-ups that found one and that did not. */
     state: () => ({ entries: tokens?.size ?? 0, hits, misses })
   }
 }
@@ -90,21 +126,16 @@ function deepFreeze<T> (value: T): T {
 export type ScopeClaim = 'scope' | 'scp' | 'permissions'
 
 /**
- * The scopes that a token grants: the whole words of the configured claims. Each claim is an array of strings, or a string with
- * spaces between the scopes (RFC 6749 section 3.3). Scopes keep the token's order, without repeats. A claim of another type grants
- * nothing.
+ * The scopes that a token grants: the whole words of the configured claims, in the token's order, without repeats. Each claim is an array
+ * of strings, or a string with spaces between the scopes (RFC 6749 section 3.3). A claim of another type grants nothing.
  */
 export function readScopes (claims: JsonObject, names: readonly ScopeClaim[]): readonly string[] {
   const scopes = new Set<string>()
   for (const name of names) {
     const value = claims[name]
-    if (typeof value === 'string') addAll(scopes, value.split(' '))
-    else if (Array.isArray(value) && value.every(entry => typeof entry === 'string')) addAll(scopes, value)
+    const words: unknown = typeof value === 'string' ? value.split(' ') : value
+    if (Array.isArray(words) && words.every(word => typeof word === 'string')) for (const word of words) scopes.add(word)
   }
   scopes.delete('')
   return Object.freeze([...scopes])
-}
-
-function addAll (scopes: Set<string>, words: readonly string[]): void {
-  for (const word of words) scopes.add(word)
 }

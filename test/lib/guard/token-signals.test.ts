@@ -4,7 +4,7 @@ import t from 'tap'
 import { AdmittedAuth } from '../../../lib/guard/request-auth.ts'
 import { createTokenSignals } from '../../../lib/guard/token-signals.ts'
 import { Refusal } from '../../../lib/refusal.ts'
-import type { VerifiedToken } from '../../../lib/token/token-verifier.ts'
+import type { VerifiedToken } from '../../../lib/token/verified-tokens.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void

@@ -8,12 +8,14 @@ import type { Inquired, InquiryOptions } from '../../../lib/token/inquiry.ts'
 import { createIssuerTable, forAudience } from '../../../lib/token/issuer-table.ts'
 import type { TokenIssuer } from '../../../lib/token/issuer-table.ts'
 import { checkByRules, checkClaimsByRules, createTokenRules, isAudienceMet, readPresentedToken } from '../../../lib/token/jwt-checks.ts'
-import type { PresentedToken, TokenClaims, TokenPolicy } from '../../../lib/token/jwt-checks.ts'
+import type { PresentedToken, TokenClaims, TokenRules } from '../../../lib/token/jwt-checks.ts'
 import { isJwt } from '../../../lib/token/token-kind.ts'
 import { createVerifiedToken, createVerifiedTokens, readScopes } from '../../../lib/token/verified-tokens.ts'
 import { encodeJws } from '../../helpers/jws.ts'
 
 const NOW = 1_800_000_000
+type TokenPolicy = Omit<TokenRules, 'issuers'>
+
 const POLICY: TokenPolicy = { issuer: 'https://idp.example/', audience: 'api', algs: ['RS256', 'ES256'], clockToleranceSeconds: 5, bindings: ['jkt'] }
 const CLAIMS = { iss: 'https://idp.example/', sub: 'user-1', aud: 'api', exp: NOW + 60 }
 const deep = (levels: number): unknown => levels === 0 ? 'x' : [deep(levels - 1)]
