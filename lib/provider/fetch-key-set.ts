@@ -10,22 +10,23 @@
  */
 
 import { createRequire } from 'node:module'
+import type { JsonObject } from '../jose/jws.ts'
 import { importPublicJwk } from '../jose/public-key.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { keyIdentity, parseKeySet } from './key-set.ts'
 import type { PassedOver, UsableKey } from './key-set.ts'
 import type { SigningKey, SigningKeys } from './key-ring.ts'
-import { parseDocument } from './provider-document.ts'
+import { parseDocument, readAnswer } from './provider-document.ts'
 import { printable } from '../printable.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import { parseDiscoveredUri, withoutTrailingSlash } from './provider-url.ts'
-import type { ProviderAnswer, ProviderSession } from './transport.ts'
+import type { ProviderSession } from './transport.ts'
 
 const require = createRequire(import.meta.url)
 /** The package is loaded at the first fetch, as in transport.ts. Each use has a reader of its own, so that nothing is read from a cache. */
 const createReader = (): ReturnType<typeof import('get-jwks')> => require('get-jwks')()
 
-/** A domain for get-jwks at which every path leads to the document: the path becomes a fragment, and a fragment is not fetched. */
+/** A domain for get-jwks under which every path is the document: the path becomes a fragment, which is not fetched. */
 function domainOf (document: object): string {
   return `data:application/json;base64,${Buffer.from(JSON.stringify(document)).toString('base64')}#/`
 }
@@ -42,50 +43,32 @@ export interface FetchedKeys {
   readonly passedOver: PassedOver
 }
 
-/**
- * The location of the keys: the configured issuer as text, the address of its documents, and the address of the set if one is
- * configured.
- */
+/** Where the keys of an issuer are, and which of them count. */
 export interface ProviderAddress {
+  /** The configured issuer. Discovery must repeat it, except for a trailing slash. */
   readonly issuer: string
+  /** The address of its documents. */
   readonly base: string
-  readonly jwksUri: string | undefined
+  /** The address of the set. If it is not given, discovery names it. */
+  readonly jwksUri?: string | undefined
   /** Finds the address of the set in a document of another kind than OpenID discovery. Rejects with ProviderFailure. */
-  readonly discover?: JwksUriFinder | undefined
-  /** The accepted algorithms of tokens. RS256 unless given. */
+  readonly discover?: ((exchange: Pick<ProviderSession, 'get'>) => Promise<string>) | undefined
+  /** The accepted algorithms of tokens. Only keys for one of them are used. RS256 unless given. */
   readonly algs?: readonly JwsAlg[] | undefined
 }
 
-export type JwksUriFinder = (exchange: Pick<ProviderSession, 'get'>) => Promise<string>
-
-/** @throws ProviderFailure status */
-export function expectOk ({ status }: ProviderAnswer): void {
-  if (status !== 200) throw new ProviderFailure('status', status, { expected: '200', found: String(status) })
-}
-
-/** Uses an answer. A failure tells what the answer was. */
-export async function useAnswer<Result> (answer: ProviderAnswer, read: () => Result | Promise<Result>): Promise<Result> {
-  try {
-    return await read()
-  } catch (error) {
-    throw error instanceof ProviderFailure ? error.with(answer.facts) : error
-  }
-}
-
 /**
- * Fetches the discovery document of an issuer and reads what is wanted from it. Undefined if there is none. A document that speaks
- * for another issuer is not used (OpenID Connect Discovery 1.0 section 4.3).
+ * Fetches the discovery document of an issuer and reads what is wanted from it. Undefined if there is none. A document that names
+ * another issuer is not used (OpenID Connect Discovery 1.0 section 4.3).
  * @throws ProviderFailure
  */
 export async function readDiscovery<T> (
-  { issuer, base }: Pick<ProviderAddress, 'issuer' | 'base'>, exchange: Pick<ProviderSession, 'get'>,
-  read: (document: Readonly<Record<string, unknown>>) => T | Promise<T>
+  { issuer, base }: Pick<ProviderAddress, 'issuer' | 'base'>, exchange: Pick<ProviderSession, 'get'>, read: (document: JsonObject) => T | Promise<T>
 ): Promise<T | undefined> {
   const answer = await exchange.get(`${base}.well-known/openid-configuration`)
   if (answer.status === 404) return undefined
-  return useAnswer(answer, () => {
-    expectOk(answer)
-    const document = parseDocument(answer.body, 'discovery_malformed')
+  return readAnswer(answer, body => {
+    const document = parseDocument(body, 'discovery_malformed')
     if (typeof document.issuer !== 'string' || typeof document.jwks_uri !== 'string' || document.jwks_uri === '') {
       throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
     }
@@ -99,8 +82,7 @@ export async function readDiscovery<T> (
 async function discoverJwksUri (address: ProviderAddress, exchange: Pick<ProviderSession, 'get'>): Promise<string> {
   const found = await readDiscovery(address, exchange, async ({ jwks_uri: named }) => {
     // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
-    const jwksUri = await createReader().getJwksUri(domainOf({ jwks_uri: named }))
-    return parseDiscoveredUri(jwksUri, address.base, 'jwks_uri_refused')
+    return parseDiscoveredUri(await createReader().getJwksUri(domainOf({ jwks_uri: named })), address.base, 'jwks_uri_refused')
   })
   return found ?? `${address.base}.well-known/jwks.json`
 }
@@ -108,23 +90,16 @@ async function discoverJwksUri (address: ProviderAddress, exchange: Pick<Provide
 /**
  * Makes one refresh: first discovery, unless the address of the set is configured, then the set. Each is one upstream request. The
  * location of the set is looked up every time: a remembered address would be wrong after the provider has moved.
- *
  * @param known the keys at hand, so that a key that stays is the same object as before
  * @throws ProviderFailure
  */
 export async function fetchKeySet (address: ProviderAddress, exchange: Pick<ProviderSession, 'get'>, known: SigningKeys): Promise<FetchedKeys> {
   const jwksUri = address.jwksUri ?? await (address.discover?.(exchange) ?? discoverJwksUri(address, exchange))
-  const answer = await exchange.get(jwksUri)
-  return useAnswer(answer, () => {
-    expectOk(answer)
-    return readKeySet(answer.body, known, address.algs)
-  })
+  return readAnswer(await exchange.get(jwksUri), body => readKeySet(body, known, address.algs))
 }
 
 /**
- * Reads the usable keys from the document of a JWK Set.
- *
- * @param known the keys at hand, so that a key that stays is the same object as before
+ * Reads the usable keys from the document of a JWK Set. `known` as for `fetchKeySet`.
  * @throws ProviderFailure
  */
 export async function readKeySet (document: Uint8Array, known: SigningKeys, algs?: readonly JwsAlg[]): Promise<FetchedKeys> {

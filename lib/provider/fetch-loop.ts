@@ -6,18 +6,12 @@ const MINUTE_MS = 60_000
 const FIRST_STEP_MS = 2000
 export const LONGEST_BACK_OFF_MS = 60_000
 
-/**
- * The time until the next refresh: 8 to 9.5 minutes, so that keys are refreshed before they are 10 minutes old, even by a slow
- * fetch. `random` is in [0, 1).
- */
+/** The time until the next refresh: 8 to 9.5 minutes, so that even a slow fetch ends before keys are 10 minutes old. `random` is in [0, 1). */
 export function refreshAfterMs (random: number): number {
   return 8 * MINUTE_MS + random * 1.5 * MINUTE_MS
 }
 
-/**
- * The wait after a number of failures in a row: steps of 2, 4, 8 ... 60 s. Each step is shortened by up to half, so the wait is 1
- * to 60 s. `random` is in [0, 1).
- */
+/** The wait after failures in a row: steps of 2, 4, 8 ... 60 s, each shortened by up to half. `random` is in [0, 1). */
 export function backOffMs (failures: number, random: number): number {
   const stepMs = Math.min(LONGEST_BACK_OFF_MS, FIRST_STEP_MS * 2 ** (failures - 1))
   return stepMs * (1 - random / 2)
@@ -36,10 +30,7 @@ export interface FetchLoopOptions<Fetched> {
   readonly schedule: (callback: () => void, delayMs: number) => () => void
 }
 
-/**
- * Fetches again and again, one attempt at a time, from the first `run` on. The next attempt is planned when the last one has ended:
- * after a success in 8 to 9.5 minutes, after a failure as the back-off decides.
- */
+/** Fetches again and again, one attempt at a time, from the first `run` on. The end of an attempt plans the next one. */
 export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>) {
   const { transport, attempt, onSuccess, onFailure, now, random, schedule } = options
   let cancelNext = (): void => {}
@@ -51,7 +42,7 @@ export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>) {
     closed: false,
     /** Why the last attempt failed. Undefined if it did not fail. */
     lastFailure: undefined as ProviderFailureWord | undefined,
-    /** The numbers of attempts begun and attempts failed since the start. */
+    /** The numbers of attempts begun and failed since the start. */
     fetches: 0,
     failures: 0,
     /** When the next attempt is due. */
@@ -74,7 +65,7 @@ export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>) {
       const fetched = await attempt(exchange)
       if (!loop.closed) succeed(fetched)
     } catch (error) {
-      // No fault in here may end the loop. A request may only see that keys are unavailable.
+      // No fault may end the loop. Requests may only see that keys are unavailable.
       if (!loop.closed) fail(error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name))
     } finally {
       exchange?.close()

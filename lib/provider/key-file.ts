@@ -5,7 +5,7 @@ import type { KeySource, KeySourceEvent, KeySourceOptions, KeySourceState } from
 import { createKeyRing, keyChanges } from './key-ring.ts'
 import { ProviderFailure } from './provider-failure.ts'
 
-/** A change is seen within this time. Kubernetes swaps a link to swap a mounted file, which a watch of the file would not notice. */
+/** A change is noticed within this time. Kubernetes swaps a link to swap a mounted file, which a watch of the file would not notice. */
 const READ_AGAIN_MS = 5000
 const MAX_BYTES = 1024 * 1024
 
@@ -13,15 +13,14 @@ export interface KeyFileOptions extends Pick<KeySourceOptions, 'now' | 'schedule
   readonly path: string
   /** The accepted algorithms of tokens. */
   readonly algs: readonly JwsAlg[]
-  /** Reads a whole file of at most so many bytes. Rejects with an error that has a `code`. */
+  /** Reads a whole file of at most `maxBytes`. Rejects with an error that has a `code`. */
   readonly readFile: (path: string, maxBytes: number) => Promise<Uint8Array>
   readonly onEvent: (event: KeySourceEvent) => void
 }
 
 /**
- * The signing keys in a file, in place of those of a provider. Nothing is ever called. The file is read again and again. If it is
- * missing or broken, the keys of the last good reading stay, for as long as it takes. A good file without keys withdraws all.
- *
+ * The signing keys in a file, in place of those of a provider. The network is never used. The file is read again and again. If it is
+ * missing or broken, the keys of the last good reading stay. A good file without keys withdraws all.
  * @throws ProviderFailure if the file is missing or broken now
  */
 export async function openKeyFile ({ path, algs, readFile, now, schedule, onEvent }: KeyFileOptions): Promise<KeySource> {
@@ -61,10 +60,10 @@ export async function openKeyFile ({ path, algs, readFile, now, schedule, onEven
     fetched = news
     ring = createKeyRing(news.keys)
     state = { ...state, keys: ring.keys.size, passedOver: news.passedOver }
-    tell(added, removed)
+    report(added, removed)
   }
 
-  function tell (added: number, removed: number): void {
+  function report (added: number, removed: number): void {
     const { keys, passedOver } = state
     onEvent({ name: 'keys_fetched', keys, added, removed, passedOver })
     if (passedOver.private_key !== undefined) onEvent({ name: 'keys_private', passedOver: passedOver.private_key })
@@ -82,11 +81,11 @@ export async function openKeyFile ({ path, algs, readFile, now, schedule, onEven
 
   return {
     start () {
-      tell(state.keys, 0)
+      report(state.keys, 0)
       planNext()
     },
     candidates: (kid, alg) => ring.candidates(kid, alg),
-    // The file says all that there is to know.
+    // There is nothing more to fetch.
     fetchCandidates: async (kid, alg) => ring.candidates(kid, alg),
     isTrusted: key => ring.has(key),
     state: () => state,

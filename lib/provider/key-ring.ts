@@ -15,10 +15,7 @@ export type SigningKeys = ReadonlyMap<string, SigningKey>
 
 /** A token is tried against at most this many keys, so that its number of verifications is bounded. */
 const MAX_CANDIDATES = 8
-/**
- * A signature on these curves takes ten times as long as on P-256, and nearly all that an accepted token costs. The bound on what a forged one
- * costs is five times that.
- */
+/** A signature on these curves takes ten times as long as on P-256. A forged token may cost five times an accepted one. */
 const MAX_SLOW_CANDIDATES = 4
 const SLOW_ALGS: readonly JwsAlg[] = ['ES384', 'ES512']
 

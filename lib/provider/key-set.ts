@@ -37,13 +37,11 @@ export interface KeySet {
 /**
  * Decides which keys of a JWK Set document (RFC 7517 section 5) may verify access tokens. `accepted` are the algorithms of tokens.
  *
- * A set without usable keys is a valid answer: the provider has withdrawn its keys. A document that is not a set is a fault of the
- * provider and says nothing about its keys. The same holds for a set without any JSON object in it, and for a set of more than 100
- * entries, since it is not our choice which keys to drop.
+ * A set without usable keys is a valid answer: the provider has withdrawn its keys. A document that is no set, a set without any JSON object
+ * in it, and one of more than 100 entries, of which we must not choose, are faults of the provider and say nothing about its keys.
  *
  * Several keys may have the same `kid` (RFC 7517 section 4.5 only says that they should not). A key that appears twice counts once.
- *
- * Throws ProviderFailure `not_json`, `set_malformed`, `set_too_many_keys`.
+ * @throws ProviderFailure `not_json`, `set_malformed`, `set_too_many_keys`
  */
 export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): KeySet {
   const { keys } = parseDocument(body, 'set_malformed')

@@ -1,6 +1,6 @@
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
-import type { FetchedKeys, JwksUriFinder, ProviderAddress } from './fetch-key-set.ts'
+import type { FetchedKeys, ProviderAddress } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
 import type { FetchLoopOptions } from './fetch-loop.ts'
 import { createKeyRing, isSameSet, keyChanges } from './key-ring.ts'
@@ -40,7 +40,7 @@ export type KeySourceEvent =
   | { readonly name: 'keys_fetched', readonly keys: number, readonly added: number, readonly removed: number, readonly passedOver: PassedOver }
   /** The first failure after the start or after a success. Repeated failures are not reported. */
   | { readonly name: 'keys_fetch_failed', readonly failure: ProviderFailureWord, readonly detail: string | number | undefined, readonly keys: number } & FailureFacts
-  /** So many keys of a file are published with their private half, and are not used. */
+  /** The number of keys of a file that include their private half, and are not used. */
   | { readonly name: 'keys_private', readonly passedOver: number }
   /** 24 h have passed without a set: no key is trusted any more. */
   | { readonly name: 'keys_expired', readonly failure: ProviderFailureWord, readonly keys: number }
@@ -54,31 +54,23 @@ const UNKNOWN_KID_GAP_MS = 30_000
 
 const NONE: readonly SigningKey[] = Object.freeze([])
 
-export interface KeySourceOptions extends Pick<FetchLoopOptions<FetchedKeys>, 'transport' | 'now' | 'random' | 'schedule'> {
-  /** The configured issuer. Discovery must repeat it, except for a trailing slash. */
-  issuer: string
-  /** The address of the set. If it is not given, discovery names it. */
-  jwksUri?: string | undefined
-  /** Finds that address in a document of another kind. */
-  discover?: JwksUriFinder | undefined
-  /** The accepted algorithms of tokens. Only keys for one of them are used. RS256 unless given. */
-  algs?: readonly JwsAlg[] | undefined
-  onEvent?: (event: KeySourceEvent) => void
+export interface KeySourceOptions extends Omit<ProviderAddress, 'base'>, Pick<FetchLoopOptions<FetchedKeys>, 'transport' | 'now' | 'random' | 'schedule'> {
+  readonly onEvent?: (event: KeySourceEvent) => void
 }
 
 export interface KeySource {
   /** Fetches the keys in the background. Never throws and never waits. */
   start (): void
   /**
-   * The keys at hand that may have signed a token with this `kid` by this algorithm. Without `kid`, the keys of the set. At most 8
-   * keys. The array stays the same for as long as the set stays the same. It is empty if no such key is at hand. Never waits.
+   * The keys at hand that may have signed a token with this `kid`, or without one, by this algorithm: at most 8. The array stays the same
+   * for as long as the set does. Never waits.
    */
   candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[]
   /**
-   * Is called when `candidates` has found no key or, without `kid`, when none of the keys at hand has signed the token. Returns the
-   * candidates after at most one fetch, which all waiting callers share. Empty if the provider publishes no such key, by its answer
-   * now or within the last 30 s. Rejects with Refusal `keys_unavailable` if the service cannot know. Without `kid` it fetches again
-   * even if keys are at hand, but no more often than for an unknown `kid`.
+   * Called if `candidates` has found no key or, without `kid`, if none of the keys at hand has signed the token. Returns the candidates
+   * after at most one fetch, which all waiting callers share. Empty if the provider publishes no such key, by its answer now or within
+   * the last 30 s. Without `kid` it fetches even if keys are at hand, but no more often than for an unknown `kid`.
+   * Rejects with Refusal `keys_unavailable` if that cannot be known.
    */
   fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]>
   /** Whether a key that verified a token earlier is still trusted: it is in the last set, and that set is at most 24 h old. */
@@ -89,21 +81,17 @@ export interface KeySource {
 }
 
 /**
- * The signing keys of one identity provider. They are at hand without waiting and refreshed in the background. A key that is
- * missing in a fetched set is gone at once. If the provider is down, the keys stay for 24 h. At most one fetch runs at a time.
- * Requests cause a fetch only if the last fetch succeeded, and for unknown `kid`s at most once every 30 s. After a failure only the
- * clock causes a fetch.
- *
- * Throws TypeError for an issuer or jwksUri from which keys may not be fetched.
+ * The signing keys of one identity provider, refreshed in the background, one fetch at a time. A key that is missing in a fetched set is
+ * gone at once. If the provider is down, the keys stay for 24 h. Requests cause a fetch only if the last fetch succeeded, and for unknown
+ * `kid`s at most once every 30 s. After a failure only the clock causes a fetch.
+ * @throws TypeError for an issuer or jwksUri from which keys may not be fetched
  */
 export function createKeySource (options: KeySourceOptions): KeySource {
-  const { transport, now, random, schedule, onEvent = () => {} } = options
+  const { transport, now, random, schedule, onEvent = () => {}, ...location } = options
   const address: ProviderAddress = {
-    issuer: options.issuer,
-    base: parseIssuer(options.issuer),
-    jwksUri: options.jwksUri === undefined ? undefined : parseConfiguredJwksUri(options.jwksUri),
-    discover: options.discover,
-    algs: options.algs
+    ...location,
+    base: parseIssuer(location.issuer),
+    jwksUri: location.jwksUri === undefined ? undefined : parseConfiguredJwksUri(location.jwksUri)
   }
 
   let ring = createKeyRing(new Map())
@@ -148,7 +136,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     }
   }
 
-  /** Returns the time. It also starts an overdue refresh, because timers stand still while the machine sleeps or the process is frozen. */
+  /** Returns the time, and starts an overdue refresh: timers do not run while the machine sleeps or the process is frozen. */
   function refreshTime (): number {
     const at = now()
     if (at >= overdueAt) {
@@ -163,9 +151,8 @@ export function createKeySource (options: KeySourceOptions): KeySource {
   }
 
   /**
-   * After a failure only the back-off decides when the provider is asked again. Otherwise an unknown `kid` may cause a fetch once
-   * every 30 s, counted from the last fetch for an unknown `kid`. Refreshes by the clock do not count: they must not delay a key
-   * that is published just after them. A clock that was set back does not lengthen the wait.
+   * Whether an unknown `kid` may cause a fetch: 30 s after the last one for an unknown `kid`. Refreshes by the clock do not count: they
+   * must not delay a key that is published just after them. A clock that was set back does not lengthen the wait.
    */
   function mayAsk (): boolean {
     if (loop.closed || loop.running !== undefined || loop.lastFailure !== undefined) return false

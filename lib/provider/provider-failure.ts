@@ -10,9 +10,9 @@ export const PROVIDER_FAILURES = Object.freeze([
 
 export type ProviderFailureWord = (typeof PROVIDER_FAILURES)[number]
 
-/** What a log line tells of a failure beside its word. Text that the provider sent is in it only as `shown` gives it. */
+/** What a log line says of a failure beside its word. Text that the provider sent is in it only as `printable` writes it. */
 export interface FailureFacts {
-  /** What was asked for, without its query. */
+  /** The URL of the request, without its query. */
   readonly url?: string
   /** Host and port of the proxy between, if there was one. */
   readonly proxy?: string | undefined
@@ -37,7 +37,7 @@ export class ProviderFailure extends Error {
     this.facts = facts
   }
 
-  /** The same failure, with more to tell. */
+  /** The same failure with more facts. */
   with (facts: FailureFacts | undefined): ProviderFailure {
     return new ProviderFailure(this.word, this.detail, { ...facts, ...this.facts })
   }

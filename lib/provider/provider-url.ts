@@ -4,10 +4,7 @@ import { ProviderFailure } from './provider-failure.ts'
 /** 127.0.0.0/8 as the URL parser writes it, ::1, and `localhost`, which RFC 6761 section 6.3 reserves for the machine itself. */
 const LOOPBACK = /^(?:localhost|\[::1\]|127\.\d{1,3}\.\d{1,3}\.\d{1,3})$/
 
-/**
- * Whether the URL is `http:` to this machine. Over a network, `http:` would let anyone on the way choose the keys. A proxy counts
- * as a network.
- */
+/** Whether the URL is `http:` to this machine. Over a network, `http:` would let anyone on the way choose the keys. */
 export function isLoopbackHttp (url: URL): boolean {
   return url.protocol === 'http:' && LOOPBACK.test(url.hostname)
 }
@@ -18,7 +15,6 @@ function isSafe (url: URL): boolean {
 }
 
 function parse (text: string): URL | undefined {
-  // URL.canParse and a second parse cost nothing here, and no catch is needed.
   return URL.canParse(text) ? new URL(text) : undefined
 }
 
@@ -28,8 +24,8 @@ export function withoutTrailingSlash (text: string): string {
 }
 
 /**
- * Decides whether `text` can be the configured issuer: an absolute `https:` URL (`http:` on loopback only) without user info, query
- * and fragment (RFC 8414 section 2). Returns the address of its documents, with a trailing slash. Throws TypeError.
+ * Reads the configured issuer: an absolute `https:` URL (`http:` on loopback only) without user info, query and fragment (RFC 8414
+ * section 2). Returns the address of its documents, with a trailing slash. Throws TypeError.
  */
 export function parseIssuer (text: string): string {
   const url = parse(text)
@@ -39,10 +35,7 @@ export function parseIssuer (text: string): string {
   return url.href.endsWith('/') ? url.href : `${url.href}/`
 }
 
-/**
- * Decides whether the settings may name `text` as the address of the set: `https:`, or `http:` on loopback. The operator may choose
- * it whatever the issuer is. Returns the URL without fragment. Throws TypeError.
- */
+/** Reads the address of the set from the settings: `https:`, or `http:` on loopback, whatever the issuer is. Returns it without fragment. Throws TypeError. */
 export function parseConfiguredJwksUri (text: string): string {
   const url = parse(text)
   if (url === undefined || !isSafe(url)) {
@@ -52,9 +45,8 @@ export function parseConfiguredJwksUri (text: string): string {
 }
 
 /**
- * Decides whether an address in a discovery document may be called (RFC 8414 section 2). Another host is accepted, because the
- * configured provider names it. `http:` is refused, unless the issuer itself is loopback `http:`. Returns the URL without fragment.
- * Throws ProviderFailure with the word `refused`.
+ * Reads an address from a discovery document (RFC 8414 section 2). Another host is accepted, because the configured provider names it.
+ * `http:` is refused, unless the issuer itself is loopback `http:`. Returns it without fragment. Throws ProviderFailure with the word `refused`.
  */
 export function parseDiscoveredUri (text: string, issuer: string, refused: 'jwks_uri_refused' | 'introspection_endpoint' | 'discovery_malformed'): string {
   const url = parse(text)

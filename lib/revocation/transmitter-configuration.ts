@@ -1,5 +1,4 @@
-import { expectOk, useAnswer } from '../provider/fetch-key-set.ts'
-import { parseDocument } from '../provider/provider-document.ts'
+import { parseDocument, readAnswer } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseDiscoveredUri, withoutTrailingSlash } from '../provider/provider-url.ts'
 import { printable } from '../printable.ts'
@@ -39,10 +38,8 @@ export function configurationUrlOf ({ issuer, metadata }: TransmitterAddress): s
  */
 export async function fetchTransmitterConfiguration (address: TransmitterAddress, exchange: Pick<ProviderSession, 'get'>): Promise<TransmitterConfiguration> {
   const url = configurationUrlOf(address)
-  const answer = await exchange.get(url)
-  return useAnswer(answer, () => {
-    expectOk(answer)
-    const document = parseDocument(answer.body, 'discovery_malformed')
+  return readAnswer(await exchange.get(url), body => {
+    const document = parseDocument(body, 'discovery_malformed')
     const { issuer, jwks_uri: jwksUri, default_subjects: defaultSubjects, critical_subject_members: critical, delivery_methods_supported: methods } = document
     if (typeof issuer !== 'string' || typeof jwksUri !== 'string') throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
     if (address.issuer !== undefined && withoutTrailingSlash(issuer) !== withoutTrailingSlash(address.issuer)) {
