@@ -7,7 +7,7 @@ import type { ProxyFamily } from '../lib/gate/original.ts'
 import { readMessage } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { parsePublicUrl } from '../lib/url/base-url.ts'
-import { createPeerTrust } from '../lib/url/peer-trust.ts'
+import { createPeerTrust } from '../lib/url/forwarded.ts'
 
 const NGINX = '/verify/nginx'
 const ENVOY = '/verify/envoy'

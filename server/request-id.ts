@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { createPeerTrust } from '../lib/url/peer-trust.ts'
-import type { TrustProxy } from '../lib/url/peer-trust.ts'
+import { createPeerTrust } from '../lib/url/forwarded.ts'
+import type { TrustProxy } from '../lib/url/forwarded.ts'
 
 const ACCEPTED = /^[A-Za-z0-9._-]{1,128}$/
 

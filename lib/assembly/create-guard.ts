@@ -36,8 +36,8 @@ import { createSignerFinder, loadFastifyJwt } from '../token/jwt-signature.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
 import type { TokenVerifier, VerifiedTokens } from '../token/verified-tokens.ts'
-import { createPeerTrust } from '../url/peer-trust.ts'
-import type { AppTrust } from '../url/peer-trust.ts'
+import { createPeerTrust } from '../url/forwarded.ts'
+import type { AppTrust } from '../url/forwarded.ts'
 import { createRequestUrlResolver } from '../url/request-url.ts'
 
 /** The guard and the parts behind it. Each process makes them once. */

@@ -1,4 +1,4 @@
-import type { AppTrust } from '../url/peer-trust.ts'
+import type { AppTrust } from '../url/forwarded.ts'
 import type { RawSettings } from './specs.ts'
 
 /** What `Fastify({ trustProxy })` takes. */

@@ -1,12 +1,11 @@
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
+import { createPeerTrust, readForwardedUrl } from './forwarded.ts'
+import type { AppTrust, TrustProxy } from './forwarded.ts'
+import { originOf, parseHttpUrl, parseWireAuthority } from './http-url.ts'
 import type { Authority, HttpOrigin, HttpScheme } from './http-url.ts'
-import { originOf, parseWireAuthority, parseHttpUrl } from './http-url.ts'
-import { readForwardedUrl } from './forwarded.ts'
 import { memoize } from './memo.ts'
 import { escapeNonAscii, parsePrefix } from './path.ts'
-import type { AppTrust, TrustProxy } from './peer-trust.ts'
-import { createPeerTrust } from './peer-trust.ts'
 
 /** The settings that decide the source of scheme, host and prefix. */
 export interface UrlSettings {
@@ -31,7 +30,7 @@ interface HostEntry {
 
 const MAX_HOSTS = 64
 
-/** Returns the host of a Host header. A valid host is kept for the next request. Undefined if it is not a host. */
+/** Reads a Host header. A valid host is kept for the next request. Undefined if it is not a host. */
 export const readHost = memoize<HostEntry>((text) => {
   const authority = parseWireAuthority(text)
   return authority && { authority, http: baseOf('http', authority, ''), https: baseOf('https', authority, '') }
@@ -56,10 +55,7 @@ function readBehindProxy (message: Message): BaseUrl {
   return baseOf(scheme, { host: authority.host, port }, forwarded.prefix)
 }
 
-/**
- * Reads PUBLIC_URL: an absolute http or https URL, with an optional prefix that a proxy strips, without user info, query and
- * fragment. Undefined for any other text.
- */
+/** Reads PUBLIC_URL: an absolute http or https URL, with an optional prefix that a proxy strips. Undefined for any other text. */
 export function parsePublicUrl (text: string): BaseUrl | undefined {
   if (text.includes('?') || text.includes('#')) return undefined
   const url = parseHttpUrl(text)
@@ -71,9 +67,9 @@ export function parsePublicUrl (text: string): BaseUrl | undefined {
 }
 
 /**
- * Makes the function that tells under which URL the client reaches this service. It uses PUBLIC_URL if it is set, then the
- * forwarded headers of a trusted peer, then the connection and Host. The function throws a Refusal (`host_repeated`,
- * `host_invalid`, `forwarded_invalid`) if it cannot tell the URL. A bad setting throws TypeError at once.
+ * Makes the function that returns the URL under which the client reaches this service: PUBLIC_URL if it is set, else the forwarded headers
+ * of a trusted peer, else the connection and Host. It throws Refusal host_repeated, host_invalid or forwarded_invalid if that is uncertain.
+ * @throws TypeError for a bad setting
  */
 export function createBaseUrlResolver (settings: UrlSettings): (message: Message) => BaseUrl {
   const publicBase = settings.publicUrl === undefined ? undefined : parsePublicUrl(settings.publicUrl)

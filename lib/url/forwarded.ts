@@ -1,9 +1,32 @@
+import { compile } from '@fastify/proxy-addr'
 import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../refusal.ts'
 import { parsePort, parseScheme, parseWireAuthority } from './http-url.ts'
 import type { Authority, HttpScheme } from './http-url.ts'
 import { memoize } from './memo.ts'
 import { parsePrefixList } from './path.ts'
+
+/** `true` for every peer, `false` for none, or addresses, CIDRs and the names `loopback`, `linklocal`, `uniquelocal`. */
+export type TrustProxy = boolean | readonly string[]
+
+/** A function of the app that decides about peers, as for Fastify. The peer is hop 0. Only `true` is trust. */
+export type AppTrust = (address: string, hop: number) => boolean
+
+const MAX_ADDRESSES = 256
+
+/**
+ * Makes the predicate that says whether the forwarded headers of a peer count. An IPv4-mapped IPv6 address counts as the IPv4 address in
+ * it. A peer without an address (a unix socket, or a closed connection) is trusted only under `true`, because a list names addresses.
+ * @throws TypeError for an entry that is not an address, CIDR or name
+ */
+export function createPeerTrust (trustProxy: TrustProxy | AppTrust): (remoteAddress: string | undefined) => boolean {
+  if (trustProxy === true) return () => true
+  if (trustProxy === false) return () => false
+  if (typeof trustProxy === 'function') return (remoteAddress) => remoteAddress !== undefined && trustProxy(remoteAddress, 0) === true
+  const matches = compile([...trustProxy])
+  const verdictOn = memoize((address) => ({ trusted: matches(address, 0) }), MAX_ADDRESSES)
+  return (remoteAddress) => remoteAddress !== undefined && verdictOn(remoteAddress)!.trusted
+}
 
 /** The parameters of one forwarded-element that matter here. They are unquoted and not yet validated. */
 interface ForwardedElement {
@@ -16,9 +39,8 @@ interface ForwardedElement {
 const PARAMETER = /[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^ \t,;="]+))[ \t]*)?([,;]|$)/gsy
 
 /**
- * Reads a Forwarded header (RFC 7239 section 4) and returns its last element, which the nearest proxy wrote. Undefined if any part
- * of the value is malformed (an open quote in one element would swallow the next one), if a parameter appears twice in an element,
- * or if the last element is empty.
+ * Reads the last element of a Forwarded header (RFC 7239 section 4), which the nearest proxy wrote. Undefined if any part of the value is
+ * malformed (an open quote would swallow the next element), if an element has a parameter twice, or if the last element is empty.
  */
 function parseForwarded (text: string): ForwardedElement | undefined {
   const element = new Map<string, string>()
@@ -34,7 +56,7 @@ function parseForwarded (text: string): ForwardedElement | undefined {
   return separator === '' && element.size > 0 ? { proto: element.get('proto'), host: element.get('host') } : undefined
 }
 
-/** What a trusted proxy says about the URL that the client used. A member is undefined if the proxy does not say it. */
+/** The parts of the URL that the client used, by a trusted proxy. A member is undefined if the proxy does not name it. */
 export interface ForwardedUrl {
   readonly scheme: HttpScheme | undefined
   readonly authority: Authority | undefined
@@ -55,8 +77,7 @@ function refuse (header: string): never {
 
 type Parse<Piece> = (text: string) => Piece | undefined
 
-// If a header is there but empty, the proxy meant to tell something and failed. The empty text is refused like any other text that is not a
-// scheme, host, port or prefix.
+// An empty header is refused like any other text that is no scheme, host, port or prefix: the proxy meant to name one and failed.
 function readWith<Piece> (headers: IncomingHttpHeaders, name: string, parse: Parse<Piece>): Piece | undefined {
   const value = headers[name]
   if (value === undefined) return undefined
@@ -78,12 +99,11 @@ function readForwarded (headers: IncomingHttpHeaders): Pick<ForwardedUrl, 'schem
 
 /**
  * Reads the forwarded headers of a trusted peer: the last entry of X-Forwarded-Proto, -Host and -Port, and all entries of
- * X-Forwarded-Prefix in order. Forwarded (RFC 7239) is read if there is neither X-Forwarded-Proto nor X-Forwarded-Host. Throws
- * `forwarded_invalid`, with the name of the header, if a part that is used is not valid. Host names are kept for the next request.
+ * X-Forwarded-Prefix in order. Forwarded (RFC 7239) is read if there is neither X-Forwarded-Proto nor X-Forwarded-Host.
+ * @throws Refusal forwarded_invalid, with the name of the header, if a part that is used is not valid
  */
 export function readForwardedUrl (headers: IncomingHttpHeaders, hostHasPort: boolean): ForwardedUrl {
-  // A proxy that writes one of the two X- headers seldom touches Forwarded, so a Forwarded header beside them may come from the client. It
-  // counts only if both X- headers are absent.
+  // A proxy that writes one of the two X- headers seldom touches Forwarded, so a Forwarded header beside them may be the client's.
   const hasNone = headers['x-forwarded-proto'] === undefined && headers['x-forwarded-host'] === undefined
   const { scheme, authority } = hasNone
     ? readForwarded(headers)

@@ -76,7 +76,7 @@ export function parseAuthority (text: string): Authority | undefined {
   return port === undefined ? undefined : { host, port }
 }
 
-/** Reads host and port from the bytes of a header. They arrive as one character for each byte. Bytes outside ASCII are read as UTF-8. */
+/** Reads host and port from a header, which has one character for each byte. Bytes outside ASCII are read as UTF-8. */
 export function parseWireAuthority (text: string): Authority | undefined {
   if (!/[\u0080-\u00ff]/.test(text)) return parseAuthority(text)
   const bytes = Buffer.from(text, 'latin1')
@@ -113,9 +113,8 @@ function normalizePath (path: string): string | undefined {
 }
 
 /**
- * Reads an absolute URL and brings it to normal form by syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3): dot segments are
- * resolved, and an empty path becomes `/`. Query and fragment are left out. The scheme's default port is kept. Returns the fault if
- * the text is not such a URL. Never throws.
+ * Reads an absolute URL into normal form by syntax and scheme (RFC 3986 sections 6.2.2 and 6.2.3), without query and fragment: dot segments
+ * are resolved, and an empty path becomes `/`. The scheme's default port is kept. Returns the fault of any other text. Never throws.
  */
 export function parseHttpUrl (text: string): HttpUrl | HttpUrlFault {
   const parts = splitHttpUrl(text)

@@ -15,10 +15,7 @@ export function normalizeEscapes (path: string): string | undefined {
   })
 }
 
-/**
- * Writes characters outside ASCII as the escapes of their UTF-8 bytes, so that a path in another script may be written plainly.
- * Each IRI maps to exactly one URI (RFC 3987 section 3.1). Undefined for half a surrogate pair.
- */
+/** Escapes the UTF-8 bytes of characters outside ASCII: each IRI maps to exactly one URI (RFC 3987 section 3.1). Undefined for half a surrogate pair. */
 export function escapeNonAscii (path: string): string | undefined {
   return path.isWellFormed() ? path.replace(/[\u0080-\uffff]+/g, encodeURIComponent) : undefined
 }
@@ -57,9 +54,9 @@ function causeOf (char: string): string {
 }
 
 /**
- * Returns the path of a request target that begins with its path, in normal form and without the query. If router and proof could
- * read two different resources from the target (dot segments, also as `%2e`, back-slashes, control characters, a fragment, bytes
- * outside ASCII, broken escapes), it throws `target_path` with the `cause` in its detail.
+ * Returns the path of a request target that begins with its path, in normal form and without the query.
+ * @throws Refusal target_path, with the `cause`, if router and proof could read two different resources from the target: dot segments, also
+ * as `%2e`, back-slashes, control characters, a fragment, bytes outside ASCII, broken escapes
  */
 export function readTargetPath (target: string): string {
   const query = target.indexOf('?')
@@ -83,8 +80,8 @@ const SEGMENTS = /^(?:\/(?:[A-Za-z0-9._~!$&'()*+;=:@-]|%[0-9A-Fa-f]{2})+)*$/
 const UNCLEAR_ESCAPE = /%(?:2[ef]|5c|[01][0-9a-f]|7f)/i
 
 /**
- * Reads one path under which the service is mounted: plain segments, each after a slash. One slash at the end is dropped, so `/` is
- * the empty prefix. Returns the path in normal form, or undefined if it is not such a path.
+ * Reads a path under which the service is mounted: plain segments, each after a slash. One slash at the end is dropped, so `/` is the
+ * empty prefix. Returns it in normal form, or undefined if it is not such a path.
  */
 export function parsePrefix (text: string): string | undefined {
   if (text.length > MAX_CHARS || !text.startsWith('/')) return undefined

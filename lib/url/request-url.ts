@@ -37,13 +37,9 @@ export type HtuCause = keyof typeof HTU_ADVICE
 
 const MAX_LOGGED_CHARS = 512
 
-function shorten (url: string): string {
-  return url.length <= MAX_LOGGED_CHARS ? url : url.slice(0, MAX_LOGGED_CHARS - 3) + '...'
-}
+const shorten = (url: string): string => url.length <= MAX_LOGGED_CHARS ? url : url.slice(0, MAX_LOGGED_CHARS - 3) + '...'
 
-function withoutPort (host: string): string {
-  return host.replace(/:[0-9]+$/, '')
-}
+const withoutPort = (host: string): string => host.replace(/:[0-9]+$/, '')
 
 // The escapes are well-formed here, but they may not be UTF-8. Then nothing more can be compared.
 function rewritten (path: string): string {
@@ -67,10 +63,10 @@ function findCause (htu: HttpUrl, htuHost: string, url: RequestUrl): HtuCause {
 }
 
 /**
- * Compares the `htu` of a proof with the URL of the request (RFC 9449 section 4.3 check 9). Both are in normal form by syntax and
- * scheme (RFC 3986 sections 6.2.2 and 6.2.3). Equal strings decide at once. Query and fragment of `htu` do not count. Throws
- * `htu_invalid` with its `cause` if `htu` is not an absolute http or https URL or holds user info. Throws `htu_mismatch` with the
- * two URLs (bounded, without query) and the `cause` if `htu` is another URL.
+ * Compares the `htu` of a proof with the URL of the request (RFC 9449 section 4.3 check 9), in normal form by syntax and scheme (RFC 3986
+ * sections 6.2.2 and 6.2.3). Equal strings decide at once. Query and fragment of `htu` do not count.
+ * @throws Refusal htu_invalid with its `cause` if `htu` is not an absolute http or https URL or holds user info; htu_mismatch with the two
+ * URLs (bounded, without query) and the `cause` if it is another URL
  */
 export function verifyHtu (htu: string, url: RequestUrl): void {
   if (htu === url.href) return
@@ -78,13 +74,7 @@ export function verifyHtu (htu: string, url: RequestUrl): void {
   if (typeof parsed === 'string') throw new Refusal('htu_invalid', { detail: { cause: parsed } })
   const { host, href } = originOf(parsed.scheme, parsed)
   if (href + parsed.path === url.href) return
-  throw new Refusal('htu_mismatch', {
-    detail: {
-      htu: shorten(href + parsed.path),
-      url: shorten(url.href),
-      cause: findCause(parsed, host, url)
-    }
-  })
+  throw new Refusal('htu_mismatch', { detail: { htu: shorten(href + parsed.path), url: shorten(url.href), cause: findCause(parsed, host, url) } })
 }
 
 // Both are read under the scheme of the target, so either may leave out a default port.
@@ -107,10 +97,10 @@ function readAbsoluteTarget (message: Message, base: BaseUrl, isFixedBase: boole
 }
 
 /**
- * Makes the function that tells which URL the client used, to be compared with the `htu` of a DPoP proof (RFC 9449 section 4.3):
- * scheme, host and prefix as createBaseUrlResolver decides, then the path of the request target. If the URL is uncertain, the
- * function throws a Refusal (`host_repeated`, `host_invalid`, `forwarded_invalid`, `target_authority`, `target_path`) and does not
- * guess. A bad setting throws TypeError at once.
+ * Makes the function that returns the URL that the client used, to be compared with the `htu` of a proof (RFC 9449 section 4.3): scheme,
+ * host and prefix as createBaseUrlResolver decides, then the path of the request target. If the URL is uncertain, it does not guess, and
+ * throws Refusal host_repeated, host_invalid, forwarded_invalid, target_authority or target_path.
+ * @throws TypeError for a bad setting
  */
 export function createRequestUrlResolver (settings: UrlSettings): (message: Message) => RequestUrl {
   const resolveBase = createBaseUrlResolver(settings)
@@ -123,8 +113,8 @@ export function createRequestUrlResolver (settings: UrlSettings): (message: Mess
 }
 
 /**
- * The URL that the client used, from what a trusted proxy tells of it. Each part has been read by its own grammar before they are joined,
- * so that none can change where another begins.
+ * The URL that the client used, by the word of a trusted proxy. Each part has been read by its own grammar before they are joined, so that
+ * none can change where another begins.
  * @param target it begins with its path. The query is left out
  * @throws Refusal target_path
  */

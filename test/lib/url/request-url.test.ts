@@ -4,7 +4,7 @@ import { createBaseUrlResolver, parsePublicUrl } from '../../../lib/url/base-url
 import type { UrlSettings } from '../../../lib/url/base-url.ts'
 import { verifyHtu, createRequestUrlResolver, joinRequestUrl } from '../../../lib/url/request-url.ts'
 import { memoize } from '../../../lib/url/memo.ts'
-import { createPeerTrust } from '../../../lib/url/peer-trust.ts'
+import { createPeerTrust } from '../../../lib/url/forwarded.ts'
 import type { Message } from '../../../lib/message.ts'
 
 type Headers = Record<string, string>
