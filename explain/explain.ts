@@ -7,8 +7,8 @@ import type { CapturedRequest, Examination, ExplainOptions } from './examination
 import { NotChecked, STEPS } from './steps.ts'
 import { Refusal, REFUSALS } from '../lib/refusal.ts'
 import type { RefusalDetail, RefusalKind, RefusalReason } from '../lib/refusal.ts'
-import { HTU_ADVICE } from '../lib/url/request-url.ts'
 import type { HtuCause } from '../lib/url/request-url.ts'
+import { HTU_ADVICE } from './htu-advice.ts'
 
 export type { CapturedRequest, ExplainOptions, GuardSettings } from './examination.ts'
 

@@ -21,20 +21,8 @@ const SLOW_ALGS: readonly JwsAlg[] = ['ES384', 'ES512']
 
 const NONE: readonly SigningKey[] = Object.freeze([])
 
-/** The keys of one fetched set, arranged for requests. A ring never changes: the next set gets a new ring. */
-export interface KeyRing {
-  readonly keys: SigningKeys
-  /**
-   * The keys that may have signed a token by this algorithm: the first 8 (ES384, ES512: the first 4) of those with this `kid`, or of all
-   * of them if there is no `kid`.
-   */
-  candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[]
-  /** Whether this very object is in the set. */
-  has (key: SigningKey): boolean
-}
-
-/** @param keys the usable keys of a set */
-export function createKeyRing (keys: SigningKeys): KeyRing {
+/** The usable keys of one fetched set, arranged for requests. A ring never changes: the next set gets a new ring. */
+export function createKeyRing (keys: SigningKeys) {
   const all = [...keys.values()]
   const members = new Set(all)
   const byAlg = new Map<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>()
@@ -45,8 +33,13 @@ export function createKeyRing (keys: SigningKeys): KeyRing {
 
   return {
     keys,
-    candidates: (kid, alg) => byAlg.get(alg)?.get(kid) ?? NONE,
-    has: (key) => members.has(key)
+    /**
+     * The keys that may have signed a token by this algorithm: the first 8 (ES384, ES512: the first 4) of those with this `kid`, or of all
+     * if there is no `kid`.
+     */
+    candidates: (kid: string | undefined, alg: JwsAlg): readonly SigningKey[] => byAlg.get(alg)?.get(kid) ?? NONE,
+    /** Whether this very object is in the set. */
+    has: (key: SigningKey): boolean => members.has(key)
   }
 }
 

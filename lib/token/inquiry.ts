@@ -18,21 +18,6 @@ export interface Inquired<Settled> {
 /** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
 export type InquiryDone<Settled> = (error: Error | null, inquired?: Inquired<Settled>) => void
 
-/** Introspects tokens at their issuer (RFC 7662), and remembers its answers for a short time. */
-export interface Inquiry {
-  /**
-   * The claims of an opaque token: those of the answer. The rules for tokens apply to each that is present.
-   * @param isStranger false for a token that was active before
-   * @param now Unix seconds
-   */
-  claimsOf (text: string, isStranger: boolean, rules: TokenRules, now: number, done: InquiryDone<TokenClaims>): void
-  /** Whether a JWT that has passed its own checks is still active. An answer that contradicts its claims is a refusal. */
-  confirm (text: string, rules: TokenRules, claims: TokenClaims, done: InquiryDone<void>): void
-  /** For metrics. The cache is that of refusals; tokens that are active are remembered where verified tokens are. */
-  state (): InquiryState
-  close (): void
-}
-
 export interface InquiryState extends IntrospectorState {
   readonly cache: { readonly entries: number, readonly hits: number, readonly misses: number }
 }
@@ -53,14 +38,12 @@ export interface InquiryOptions {
 const MAX_REFUSALS = 10_000
 const REFUSAL_MS = 5000
 
-interface KeptRefusal {
-  readonly reason: RefusalReason
-  readonly untilMs: number
-}
+export type Inquiry = ReturnType<typeof createInquiry>
 
-export function createInquiry (options: InquiryOptions): Inquiry {
+/** Introspects tokens at their issuer (RFC 7662), and remembers its answers for a short time. */
+export function createInquiry (options: InquiryOptions) {
   const { introspector, nowMs, now } = options
-  const refusals = new LRUCache<string, KeptRefusal>({ max: MAX_REFUSALS })
+  const refusals = new LRUCache<string, { readonly reason: RefusalReason, readonly untilMs: number }>({ max: MAX_REFUSALS })
   let hits = 0
   let misses = 0
 
@@ -89,11 +72,24 @@ export function createInquiry (options: InquiryOptions): Inquiry {
   }
 
   return {
-    state: () => ({ ...introspector.state(), cache: { entries: refusals.size, hits, misses } }),
-    close: introspector.close,
-    claimsOf: (text, isStranger, rules, now, done) => ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options), Infinity, done),
-    // A JWT whose signature is valid is not made up, so it is no stranger.
-    confirm: (text, rules, claims, done) => ask(text, false, rules, answer => verifyAgreement(claims, answer, rules), claims.exp, done)
+    /**
+     * The claims of an opaque token: those of the answer. The rules for tokens apply to each that is present.
+     * @param isStranger false for a token that was active before
+     * @param now Unix seconds
+     */
+    claimsOf (text: string, isStranger: boolean, rules: TokenRules, now: number, done: InquiryDone<TokenClaims>): void {
+      ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options), Infinity, done)
+    },
+    /**
+     * Whether a JWT that has passed its own checks is still active. An answer that contradicts its claims is a refusal. Such a token is no
+     * stranger: its signature is valid, so it is not made up.
+     */
+    confirm (text: string, rules: TokenRules, claims: TokenClaims, done: InquiryDone<void>): void {
+      ask(text, false, rules, answer => verifyAgreement(claims, answer, rules), claims.exp, done)
+    },
+    /** For metrics. The cache is that of refusals; tokens that are active are remembered where verified tokens are. */
+    state: (): InquiryState => ({ ...introspector.state(), cache: { entries: refusals.size, hits, misses } }),
+    close: introspector.close
   }
 }
 

@@ -7,7 +7,7 @@ import { PROVIDER_FAULTS, STORE_FAULTS } from '../../explain/faults.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { variables } from '../../lib/settings/specs.ts'
-import { HTU_ADVICE } from '../../lib/url/request-url.ts'
+import { HTU_ADVICE } from '../../explain/htu-advice.ts'
 import { readSection, readTable } from '../helpers/documents.ts'
 
 const path = join(import.meta.dirname, '../../docs/errors.md')

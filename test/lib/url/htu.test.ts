@@ -4,7 +4,8 @@ import t from 'tap'
 import type { Message } from '../../../lib/message.ts'
 import { Refusal } from '../../../lib/refusal.ts'
 import type { HtuCause, RequestUrl } from '../../../lib/url/request-url.ts'
-import { verifyHtu, HTU_ADVICE, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
+import { verifyHtu, createRequestUrlResolver } from '../../../lib/url/request-url.ts'
+import { HTU_ADVICE } from '../../../explain/htu-advice.ts'
 
 /** The URL of a request to `target` of `base`, as the service makes it. */
 function urlOf (base: string, target: string): RequestUrl {
