@@ -21,13 +21,11 @@ interface KeptHeader extends ProofHeader {
   readonly key: KeyObject
 }
 
-// A P-256 key with everything that belongs to it takes 7 KB, most of it outside of V8's heap. An RSA key of 4096 bits takes 9 KB. All keys
-// together take at most 180 MB.
+// A P-256 key takes 7 KB in all, most of it outside of V8's heap, an RSA key of 4096 bits 9 KB. All keys together take at most 180 MB.
 const MAX_KEYS = 20_000
 const MAX_HEADER_CHARACTERS = 1_200
-// V8 does not see the memory that a key takes outside of its heap. A key that was kept stays there until the next full collection. A key
-// that was never kept goes with the next small collection. So replacements are rare: a flood of new keys then neither fills the memory with
-// dead keys nor pushes out the keys in use.
+// V8 does not see the memory outside of its heap: a key that was kept stays there until the next full collection, one that was never kept
+// goes with the next small one. With rare replacements, a flood of new keys neither fills the memory nor evicts the keys in use.
 const MS_BETWEEN_REPLACEMENTS = 15
 
 export interface ClientKeysOptions {
@@ -43,18 +41,14 @@ export type ClientKeys = ReturnType<typeof createClientKeys>
  * @param algs the accepted values of `alg`
  */
 export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS, nowMs }: ClientKeysOptions) {
-  // It takes its memory when it is made, which takes milliseconds: at the first proof, not at the start.
+  // To make it takes milliseconds and its whole memory: at the first proof, not at the start.
   let cache: LRUCache<string, KeptHeader> | undefined
   let nextReplacementMs = nowMs()
   let hits = 0
   let misses = 0
 
   return {
-    /**
-     * @param encoded the header segment of a proof
-     * @param tokenJkt the thumbprint that the token is bound to. A known header is found under it.
-     * @throws Refusal proof_*
-     */
+    /** Reads the header segment of a proof. A known header is found under the thumbprint that the token is bound to. @throws Refusal proof_* */
     readHeader (encoded: string, tokenJkt: string): ProofHeader {
       const known = cache?.get(tokenJkt)
       return known?.encoded === encoded ? known : parseProofHeader(encoded, algs)
@@ -105,10 +99,7 @@ export function parseProofHeader (encoded: string, algs: readonly JwsAlg[]): Pro
   return { algorithm, jwk, jkt: thumbprint(jwk) }
 }
 
-/**
- * The public key of a proof (RFC 9449 section 4.2).
- * @throws Refusal proof_key
- */
+/** The public key of a proof (RFC 9449 section 4.2). @throws Refusal proof_key */
 export function parseProofJwk (jwk: unknown, alg: JwsAlg): PublicJwk {
   const key = readPublicJwk(jwk, alg, 'proof')
   if (typeof key === 'string') throw new Refusal('proof_key')

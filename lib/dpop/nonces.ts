@@ -12,18 +12,16 @@ export interface Nonces {
   current (now: number): string
   /** The time at which a nonce will be refused, in Unix seconds. Undefined for a nonce that is not ours or not recent. */
   expiryOf (nonce: string, now: number): number | undefined
-  /** Whether a nonce that is not accepted looks like one of another process. Anybody can write such a text: it is only for advice. */
+  /** Whether a nonce that is not accepted looks like one of another process. Only for advice: any client can write such a text. */
   isOfAnotherProcess (nonce: string): boolean
 }
 
 /**
- * Server-provided nonces (RFC 9449 sections 8 and 9) without state. Each nonce is a keyed hash of the minute in which it is handed
- * out.
+ * Server-provided nonces (RFC 9449 sections 8 and 9) without state. Each nonce is a keyed hash of the minute in which it is handed out.
  * - `shared`: all instances with the same secret make and accept the same nonces, 22 characters of base64url.
- * - `process`: only this process accepts its nonces. They begin with 4 characters that name it, so that a nonce of another process can
- *   be told from an old one: 26 characters.
- * @param secrets the first secret makes nonces, and all of them verify nonces, so that a secret can be replaced without refusing a
- * client
+ * - `process`: only this process accepts its nonces, 26 characters. The first 4 name it, to distinguish a nonce of another process from an
+ *   old one.
+ * @param secrets the first one makes nonces, and all of them verify, so that a secret can be replaced without refusing a client
  */
 export function createNonces (secrets: readonly Buffer[], scope: 'shared' | 'process'): Nonces {
   const own = scope === 'shared' ? '' : macOf(secrets[0]!, 'dpop-nonce process').slice(0, 4)

@@ -30,21 +30,18 @@ export interface ProofPolicy {
   readonly replay: ReplayStore
   /** Undefined if nonces are off. */
   readonly nonces: Nonces | undefined
-  /** Whether the age by `iat` counts beside a nonce too. It does not unless it is said. */
+  /** Whether the age by `iat` counts beside a nonce, too. Ignored unless given. */
   readonly nonceIat?: 'ignored' | 'checked'
 }
 
-/** A proof during the checks. Each check reads what earlier checks found and adds what it finds. */
+/** A proof during the checks. Each check reads what earlier ones have found, and adds what it finds. */
 export interface PresentedProof {
   readonly proof: string
   readonly method: string
   /** base64url SHA-256 of the access token, and the thumbprint that the token is bound to. */
   readonly tokenHash: string
   readonly tokenJkt: string
-  /**
-   * Returns the URL that the client used.
-   * @throws Refusal
-   */
+  /** The URL that the client used. @throws Refusal */
   readonly requestUrl: () => RequestUrl
   /** Unix seconds. */
   readonly now: number
@@ -68,13 +65,13 @@ const MAX_JTI_CHARACTERS = 512
 /** The checks of RFC 9449 section 4.3 that run before the signature check. Cheap checks come first. */
 export const CHECKS_BEFORE_SIGNATURE: readonly ProofCheck[] = [
   { name: 'form', run: checkForm },
-  { name: 'header', run: checkHeader },
+  { name: 'header', run: (presented, { keys }) => { presented.header = keys.readHeader(presented.jws!.header, presented.tokenJkt) } },
   { name: 'claims', run: checkClaims },
-  { name: 'htm', run: checkMethod },
+  { name: 'htm', run: ({ claims, method }) => { if (claims!.htm !== method) throw new Refusal('htm_mismatch') } },
   { name: 'htu', run: checkUrl },
   { name: 'iat', run: checkWindow },
-  { name: 'ath', run: checkTokenHash },
-  { name: 'jkt', run: checkBinding }
+  { name: 'ath', run: ({ claims, tokenHash }) => { if (claims!.ath !== tokenHash) throw new Refusal('ath_mismatch') } },
+  { name: 'jkt', run: ({ header, tokenJkt }) => { if (header!.jkt !== tokenJkt) throw new Refusal('jkt_mismatch') } }
 ]
 
 /** The checks that run only after a good signature, before the `jti` is recorded. */
@@ -83,14 +80,13 @@ export const CHECKS_AFTER_SIGNATURE: readonly ProofCheck[] = [
   { name: 'iat-beside-nonce', run: checkWindowBesideNonce }
 ]
 
-export type ProofVerifier = (presented: PresentedProof, policy: ProofPolicy, done: (error: Error | null) => void) => void
+/** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
+type ProofDone = (error: Error | null) => void
 
-/**
- * Runs every check of a proof except the replay check: the checks before the signature, the signature on the thread pool, and the
- * nonce. It does not record the `jti`.
- * @param done called exactly once, never inside a `try`
- */
-export function verifyProof (presented: PresentedProof, policy: ProofPolicy, done: (error: Error | null) => void): void {
+export type ProofVerifier = (presented: PresentedProof, policy: ProofPolicy, done: ProofDone) => void
+
+/** Runs every check of a proof except the replay check: those before the signature, the signature on the thread pool, and the nonce. */
+export function verifyProof (presented: PresentedProof, policy: ProofPolicy, done: ProofDone): void {
   const refusal = findRefusal(CHECKS_BEFORE_SIGNATURE, presented, policy)
   if (refusal) return done(refusal)
   verifyProofSignature(presented, policy, error => done(error ?? findRefusal(CHECKS_AFTER_SIGNATURE, presented, policy)))
@@ -109,10 +105,6 @@ function checkForm (presented: PresentedProof): void {
   if (presented.proof.length > MAX_PROOF_CHARACTERS) throw new Refusal('proof_too_large')
   presented.jws = splitCompactJws(presented.proof)
   if (!presented.jws) throw new Refusal('proof_malformed')
-}
-
-function checkHeader (presented: PresentedProof, { keys }: ProofPolicy): void {
-  presented.header = keys.readHeader(presented.jws!.header, presented.tokenJkt)
 }
 
 const isTime = (value: unknown): value is number => Number.isFinite(value)
@@ -134,10 +126,6 @@ function areProofClaims (claims: JsonObject): claims is JsonObject & ProofClaims
     (exp === undefined || isTime(exp)) && (nbf === undefined || isTime(nbf))
 }
 
-function checkMethod (presented: PresentedProof): void {
-  if (presented.claims!.htm !== presented.method) throw new Refusal('htm_mismatch')
-}
-
 function checkUrl (presented: PresentedProof): void {
   presented.url = presented.requestUrl()
   verifyHtu(presented.claims!.htu, presented.url)
@@ -152,24 +140,15 @@ function checkWindow (presented: PresentedProof, policy: ProofPolicy): void {
 
 function verifyWindow ({ claims, now }: PresentedProof, { iatOffsetSeconds, iatLeewaySeconds }: ProofPolicy): void {
   const { iat } = claims!
-  // Clients write whole seconds. The last second in which a proof passes counts to its end. Otherwise an offset of 0 would refuse all
-  // proofs.
+  // Clients write whole seconds. The last second counts to its end, or an offset of 0 would refuse all proofs.
   const oldest = Math.floor(now) - iatOffsetSeconds
   const newest = now + iatLeewaySeconds
   if (iat < oldest) throw new Refusal('iat_too_old', { detail: { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat } })
   if (iat > newest) throw new Refusal('iat_in_future', { detail: { expected: `from ${oldest} to ${Math.floor(newest)}`, found: iat } })
 }
 
-function checkTokenHash (presented: PresentedProof): void {
-  if (presented.claims!.ath !== presented.tokenHash) throw new Refusal('ath_mismatch')
-}
-
-function checkBinding (presented: PresentedProof): void {
-  if (presented.header!.jkt !== presented.tokenJkt) throw new Refusal('jkt_mismatch')
-}
-
 /** Checks the signature under the proof's own key. An earlier check has tied this key to the token. */
-export function verifyProofSignature (presented: PresentedProof, { keys }: ProofPolicy, done: (error: Error | null) => void): void {
+export function verifyProofSignature (presented: PresentedProof, { keys }: ProofPolicy, done: ProofDone): void {
   const { header, jws } = presented as Required<PresentedProof>
   let key: KeyObject
   try {
@@ -193,18 +172,14 @@ function checkNonce (presented: PresentedProof, { nonces }: ProofPolicy): void {
   if (presented.expiresAt === undefined) throw new Refusal(nonces.isOfAnotherProcess(nonce) ? 'nonce_of_another_instance' : 'nonce_stale')
 }
 
-// After the nonce, so that a client whose clock is wrong first gets a nonce, and with it our time (RFC 9110 section 6.6.1).
+// After the nonce, so that a client with a wrong clock first gets a nonce, and with it our time (RFC 9110 section 6.6.1).
 function checkWindowBesideNonce (presented: PresentedProof, policy: ProofPolicy): void {
   if (policy.nonces && policy.nonceIat === 'checked') verifyWindow(presented, policy)
 }
 
-/**
- * Records the `jti`, which must be new: RFC 9449 section 11.1. This step comes last, so that a proof that is refused for any other
- * reason stays unused.
- */
-export function recordProof (presented: PresentedProof, { replay }: Pick<ProofPolicy, 'replay'>, done: (error: Error | null) => void): void {
-  // The thumbprint has a fixed length, so thumbprint and jti cannot be mixed up, and no client can use up a jti of another client. The two
-  // are hashed as text: a Buffer for each hash costs twice as much.
+/** Records the `jti`, which must be new (RFC 9449 section 11.1). It comes last, so that a proof that is refused for another reason stays unused. */
+export function recordProof (presented: PresentedProof, { replay }: Pick<ProofPolicy, 'replay'>, done: ProofDone): void {
+  // The thumbprint has a fixed length, so no client can use up a jti of another one. Text, because a Buffer would cost twice as much.
   const id = hash('sha256', presented.header!.jkt + presented.claims!.jti, 'binary')
   replay.record(id, presented.header!.jkt, presented.expiresAt!, (refusal, first) => {
     done(refusal ?? (first ? null : new Refusal('proof_replayed')))

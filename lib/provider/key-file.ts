@@ -2,7 +2,7 @@ import type { JwsAlg } from '../jose/signature.ts'
 import { readKeySet } from './fetch-key-set.ts'
 import type { FetchedKeys } from './fetch-key-set.ts'
 import type { KeySource, KeySourceEvent, KeySourceOptions, KeySourceState } from './key-source.ts'
-import { createKeyRing, keyChanges } from './key-ring.ts'
+import { createKeyRing, keyChanges } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
 
 /** A change is noticed within this time. Kubernetes swaps a link to swap a mounted file, which a watch of the file would not notice. */

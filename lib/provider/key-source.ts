@@ -3,9 +3,8 @@ import { fetchKeySet } from './fetch-key-set.ts'
 import type { FetchedKeys, ProviderAddress } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
 import type { FetchLoopOptions } from './fetch-loop.ts'
-import { createKeyRing, isSameSet, keyChanges } from './key-ring.ts'
-import type { SigningKey } from './key-ring.ts'
-import type { PassedOver } from './key-set.ts'
+import { createKeyRing, isSameSet, keyChanges } from './key-set.ts'
+import type { PassedOver, SigningKey } from './key-set.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import { parseConfiguredJwksUri, parseIssuer } from './provider-url.ts'
 import type { JwsAlg } from '../jose/signature.ts'
@@ -45,7 +44,7 @@ export type KeySourceEvent =
   /** 24 h have passed without a set: no key is trusted any more. */
   | { readonly name: 'keys_expired', readonly failure: ProviderFailureWord, readonly keys: number }
 
-export type { SigningKey } from './key-ring.ts'
+export type { SigningKey } from './key-set.ts'
 
 /** If the keys are older than this, a refresh runs while they are used. */
 const MAX_AGE_MS = 10 * 60_000

@@ -43,7 +43,7 @@ export const TOKEN_BINDINGS = ['jkt', 'x5t#S256'] as const
 
 export type TokenBinding = (typeof TOKEN_BINDINGS)[number]
 
-/** A token during the checks that need no key. Each check reads what earlier checks found and adds what it finds. */
+/** A token during the checks that need no key. Each check reads what earlier ones have found, and adds what it finds. */
 export interface PresentedToken {
   readonly text: string
   /** Unix seconds. */
@@ -66,10 +66,10 @@ export interface TokenCheck {
 export const TOKEN_CHECKS: readonly TokenCheck[] = [
   { name: 'form', run: readPresentedToken },
   { name: 'iss', run: checkIssuer },
-  { name: 'alg', run: checkAlgorithm },
+  { name: 'alg', run: ({ header }, { algs }) => { if (!algs.some(alg => alg === header!.alg)) throw new Refusal('token_algorithm') } },
   { name: 'typ', run: checkType },
   { name: 'crit', run: checkCritical },
-  { name: 'kid', run: checkKeyId },
+  { name: 'kid', run: ({ header }) => { if (header!.kid !== undefined && typeof header!.kid !== 'string') throw new Refusal('token_malformed') } },
   { name: 'kind', run: ({ claims }) => verifyKind(claims!) },
   { name: 'claims', run: checkClaims },
   { name: 'cnf', run: checkConfirmation },
@@ -90,10 +90,7 @@ export function issuerSpellings (issuer: string): readonly [string, string] {
 const CHECKS_OF_ISSUER = TOKEN_CHECKS.slice(2)
 const CHECKS_OF_CLAIMS = TOKEN_CHECKS.filter(({ name }) => ['iss', 'kind', 'claims', 'cnf', 'aud', 'time'].includes(name))
 
-/**
- * Runs only the checks of claims, for claims that did not come in a token.
- * @throws Refusal token_*
- */
+/** Runs only the checks of claims, for claims that did not come in a token. @throws Refusal token_* */
 export function checkClaimsByRules (claims: JsonObject, now: number, rules: TokenRules): void {
   const presented: PresentedToken = { text: '', now, claims }
   for (const check of CHECKS_OF_CLAIMS) check.run(presented, rules)
@@ -130,10 +127,6 @@ export function readPresentedToken (presented: PresentedToken): void {
   if (!presented.claims) throw new Refusal('token_malformed')
 }
 
-function checkAlgorithm ({ header }: PresentedToken, { algs }: TokenRules): void {
-  if (!algs.some(alg => alg === header!.alg)) throw new Refusal('token_algorithm')
-}
-
 function checkType ({ header }: PresentedToken): void {
   // RFC 9068 section 2.1. A plain JWT is accepted too, because many providers issue no other.
   const { typ } = header!
@@ -141,21 +134,15 @@ function checkType ({ header }: PresentedToken): void {
 }
 
 function checkCritical ({ header }: PresentedToken): void {
-  // RFC 7515 section 4.1.11: no extension is understood here, so any crit is refused.
-  if (header!.crit !== undefined) throw new Refusal('token_critical')
-  // RFC 7797: an unencoded payload must be announced together with crit.
-  if (header!.b64 !== undefined) throw new Refusal('token_critical')
-}
-
-function checkKeyId ({ header }: PresentedToken): void {
-  if (header!.kid !== undefined && typeof header!.kid !== 'string') throw new Refusal('token_malformed')
+  // No extension is understood here (RFC 7515 section 4.1.11), so no unencoded payload either (RFC 7797).
+  if (header!.crit !== undefined || header!.b64 !== undefined) throw new Refusal('token_critical')
 }
 
 const isNumber = (value: unknown): boolean => Number.isFinite(value)
 const isNonEmptyText = (value: unknown): boolean => typeof value === 'string' && value !== ''
 const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every(entry => typeof entry === 'string')
 
-// The claims are frozen and serialized by recursion, which fails at some thousand levels. Claims in use have about ten levels.
+// The claims are frozen and serialised by recursion, which fails at some thousand levels. Real claims have about ten.
 const MAX_DEPTH = 64
 
 function isDeeper (value: unknown, levels: number): boolean {

@@ -16,7 +16,7 @@ import type { KeyObject } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { ALGORITHMS, indexOfSigner } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import type { SigningKey } from '../provider/key-ring.ts'
+import type { SigningKey } from '../provider/key-set.ts'
 
 const require = createRequire(import.meta.url)
 /** Loads @fastify/jwt: when the app has started, or for the first token if one comes earlier. Apps then start earlier. */
