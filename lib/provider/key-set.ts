@@ -60,7 +60,7 @@ export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): Ke
   return { usable: [...usable.values()], passedOver }
 }
 
-/** Equal for two keys only if their texts are equal: a number that is written in two ways counts as two numbers. */
+/** The same for two keys only if their texts are: a number that is written in two ways counts as two. */
 export function keyIdentity ({ kid, material, algs }: UsableKey): string {
   return JSON.stringify([material, algs, kid])
 }
@@ -107,10 +107,7 @@ export function createKeyRing (keys: SigningKeys) {
   }
 }
 
-/**
- * If a token names no key, any key may have signed it. If a token names a key, only keys with that name may have signed it (RFC 7515
- * section 4.1.4).
- */
+/** If a token names no key, any key may have signed it, else only the keys with that name (RFC 7515 section 4.1.4). */
 function keysByKid (keys: readonly SigningKey[], max: number): ReadonlyMap<string | undefined, readonly SigningKey[]> {
   const byKid = new Map<string | undefined, readonly SigningKey[]>([[undefined, Object.freeze(keys.slice(0, max))]])
   for (const key of keys) {
