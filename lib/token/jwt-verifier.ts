@@ -44,21 +44,16 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   }
 
   function verifyByIssuer (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: AuthScheme, finish: TokenDone): void {
-    const done = issuer ? naming(issuer.issuer, finish) : finish
+    if (!issuer) return finish(issuerRefusal(presented.claims!.iss as string, issuers!.all().map(({ issuer }) => issuer)))
+    const done = naming(issuer.issuer, finish)
+    if (!isOffered(scheme, issuer.dpopMode)) return done(new Refusal('scheme_not_offered'))
     let token: UnverifiedToken
     try {
-      token = checkUnverified(issuer, presented, scheme)
+      token = checkByRules(presented, issuer.rules)
     } catch (error) {
       return done(error as Error)
     }
-    verifyUnderKeys(issuer!, presented.text, token, done)
-  }
-
-  /** @throws Refusal token_*, scheme_not_offered */
-  function checkUnverified (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: AuthScheme): UnverifiedToken {
-    if (!issuer) throw issuerRefusal(presented.claims!.iss as string, issuers!.all().map(({ issuer }) => issuer))
-    if (!isOffered(scheme, issuer.dpopMode)) throw new Refusal('scheme_not_offered')
-    return checkByRules(presented, issuer.rules)
+    verifyUnderKeys(issuer, presented.text, token, done)
   }
 
   function verifyUnderKeys (issuer: TokenIssuer, text: string, token: UnverifiedToken, done: TokenDone): void {

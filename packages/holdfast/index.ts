@@ -15,7 +15,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   await app.register(appDocument)
   await app.register(revocation)
 }, { name: 'holdfast-guard', fastify: '5.x' })
-/** Its interface is exported as a whole, so that `declare module 'holdfast' { interface AccessTokenClaims { ... } }` merges into it. */
+/** Its interfaces are exported as a whole, so that `declare module 'holdfast' { interface AccessTokenClaims { ... } }` merges into it. */
 export * from '../../lib/token/access-token-claims.ts'
 export { Refusal, REFUSALS } from '../../lib/refusal.ts'
 export type { RefusalDetail, RefusalKind, RefusalReason } from '../../lib/refusal.ts'
@@ -25,7 +25,6 @@ export type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../lib/g
 export type {
   AnyScope, AuthorizationDetail, ClaimRequirement, ClaimRule, ClaimValue, DetailRequirement, Predicate, RequiredScopes, Requirement, RequirementOptions
 } from '../../lib/requirement/requirement.ts'
-export type { RegisteredClaims } from '../../lib/token/registered-claims.ts'
 export type { AuthScheme } from '../../lib/scheme.ts'
 export type { GuardHook, RequestAuth } from '../../plugins/auth.ts'
 export type { LogoutOptions, RevocationOptions, SecretOption, TransmitterOptions } from '../../lib/revocation/revocation-options.ts'
