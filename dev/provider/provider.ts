@@ -6,31 +6,16 @@ import { listen, stop } from './listen.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { logOut } from './logout.ts'
 import { BROWSER_CLIENT, MACHINE_CLIENT } from './own-client.ts'
-import type { OwnClient } from './own-client.ts'
 import { ACR_VALUES, configuration, DAY, originsOf, TOKEN_PATH } from './tenant-configuration.ts'
 import type { TenantSettings } from './tenant-configuration.ts'
 import { takeAudience } from './token-request.ts'
 import { findUser } from './users.ts'
 
-export interface ProviderOptions {
+export type ProviderOptions = Pick<TenantSettings, 'audience'> & Partial<TenantSettings> & {
   /** 0, the default, takes any free port. */
-  port?: number
+  readonly port?: number
   /** The address to listen on, loopback by default. The issuer stays on localhost. */
-  address?: string
-  /** The identifier of the API: an absolute URI (RFC 8707 section 2). */
-  audience: string
-  clientSecret?: string
-  /** Where the browser client may be sent back to; their origins may call the token endpoint. */
-  redirectUris?: readonly string[]
-  /** Where the API takes logout tokens: the browser client is then told when its user logs out. */
-  logoutUri?: string | undefined
-  /** One more client, of whoever runs this. */
-  ownClient?: OwnClient | undefined
-  /** Proofs to the token endpoint then need a nonce (RFC 9449 section 8). */
-  nonce?: boolean
-  tokenTtl?: number
-  /** Seconds since the epoch: moves `iat` and `exp` of the tokens. */
-  now?: () => number
+  readonly address?: string | undefined
 }
 
 export interface LocalProvider {

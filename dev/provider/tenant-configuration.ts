@@ -3,7 +3,6 @@ import { exportJWK, generateKeyPair } from 'jose'
 import type { Context, Policy } from 'oidc-provider'
 import { BROWSER_CLIENT, MACHINE_CLIENT } from './own-client.ts'
 import type { OwnClient } from './own-client.ts'
-import type { ProviderOptions } from './provider.ts'
 import { emailOf, findUser, PERMISSIONS } from './users.ts'
 
 /** The namespaced claim that every token of the local tenant carries. */
@@ -17,7 +16,23 @@ export const DAY = 86_400
 
 const DPOP_ALGS = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
 
-export type TenantSettings = Required<Omit<ProviderOptions, 'port' | 'address' | 'now' | 'ownClient' | 'logoutUri'>> & Pick<ProviderOptions, 'now' | 'ownClient' | 'logoutUri'>
+export interface TenantSettings {
+  /** The identifier of the API: an absolute URI (RFC 8707 section 2). */
+  readonly audience: string
+  readonly clientSecret: string
+  /** Redirect URIs of the browser client; their origins may call the token endpoint. */
+  readonly redirectUris: readonly string[]
+  /** Where the API receives logout tokens for the browser client. */
+  readonly logoutUri?: string | undefined
+  /** One more client, registered by the developer. */
+  readonly ownClient?: OwnClient | undefined
+  /** Whether proofs to the token endpoint need a nonce (RFC 9449 section 8). */
+  readonly nonce: boolean
+  /** Seconds. */
+  readonly tokenTtl: number
+  /** Seconds since the epoch: moves `iat` and `exp` of the tokens. */
+  readonly now?: () => number
+}
 
 /** The configuration of oidc-provider. `refuseResource` throws for an API that the tenant does not know. */
 export async function configuration (settings: TenantSettings, policy: Policy, refuseResource: () => never): Promise<Record<string, unknown>> {
