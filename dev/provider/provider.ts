@@ -78,7 +78,7 @@ async function createHandler (issuer: string, settings: TenantSettings): Promise
   return provider.callback()
 }
 
-/** Logs in whom `login_hint` names, or else whom the visitor chooses on a page. */
+/** Logs in the user of `login_hint`, or else the one chosen on a page. */
 async function logIn (provider: Provider, context: Context, next: () => Promise<void>): Promise<void> {
   if (!context.path.startsWith('/interaction/')) return next()
   const { params } = await provider.interactionDetails(context.req, context.res)
@@ -107,12 +107,12 @@ async function logIn (provider: Provider, context: Context, next: () => Promise<
 
 const wordsOf = (list: unknown): string[] => String(list).split(' ')
 
-/** The kind of login that a client gets: the first that it asks for and the tenant knows (RFC 9470 section 5). A choice on the page counts as any of them. */
+/** The kind of login for a client: the first requested one that the tenant supports (RFC 9470 section 5). A choice on the page counts as any of them. */
 function chooseAcr (asked: unknown): string | undefined {
   return asked === undefined ? ACR_VALUES[0] : wordsOf(asked).find((value) => ACR_VALUES.includes(value))
 }
 
-/** oidc-provider starts with advice for production. It would hide what a developer needs to read. */
+/** oidc-provider prints advice for production at start, which would hide what a developer needs to read. */
 async function quietly<T> (work: () => Promise<T>): Promise<T> {
   const { warn, info } = console
   console.warn = console.info = () => {}
