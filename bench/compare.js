@@ -57,13 +57,13 @@ export const measureRows = async (bench, rows) => {
   for (let i = 0; i < rounds; i++) {
     await awaitQuiet(bench)
     for (const { row, server, count, rounds: done } of entries) {
-      done.push(await round(bench, server, row.id, [{ name: row.kind, count, outruns: row.outruns }]))
+      done.push(await round(bench, server, row.id, [{ name: row.kind, count }]))
       bench.say(`round ${i + 1} of ${rounds}  ${row.id}: ${done.at(-1).cpuUs.toFixed(1)} µs, ${done.at(-1).mainUs.toFixed(1)} on the main thread`)
     }
   }
   for (const { row, server } of entries) await check(bench, row, server)
   return entries.map(({ row, server, rounds: done }) => ({
-    server, row, figures: { id: row.id, label: row.label, scheme: row.scheme ?? row.kind, peer: row.peer === true, ...summarize(done) }
+    server, row, figures: { id: row.id, label: row.label, scheme: row.kind, peer: row.peer === true, ...summarize(done) }
   }))
 }
 

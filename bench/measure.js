@@ -2,9 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { coreBusyMs, cpuTime, residentBytes } from './kernel.js'
 import { LOAD_CORE, ourCpuMs, SERVER_CORE } from './processes.js'
 
-/** What the processes of a row have used: the server, and those beside it that each request needs as well. */
-const cpuOf = ({ pid, beside = [] }) => [pid, ...beside].map(cpuTime).reduce((sum, one) => ({ totalNs: sum.totalNs + one.totalNs, mainNs: sum.mainNs + one.mainNs }))
-
 const CONNECTIONS = 64
 const MOST_FOREIGN = 0.05 // of a core, by others or the host, during a round
 const MOST_LOAD = 0.9 // of its core, by the load generator
@@ -46,25 +43,25 @@ const checkAnswers = (name, { wrong, requests, sample }) => {
 /**
  * One round: the requests are built first, then sent; the accounts of the kernel are read just before and after. A round
  * during which someone else used the machine is thrown away and done again. `wanted` is a list of streams that
- * run at once (see load.js), with `outruns` if the server is faster than the load generator; figures of CPU are for one request of all of them together.
+ * run at once (see load.js); figures of CPU are for one request of all of them together.
  */
 export const round = async (bench, server, name, wanted) => {
   for (let attempt = 1; ; attempt++) {
     await bench.load.call('prepare', { port: server.port, wanted: wanted.map(stream => ({ connections: CONNECTIONS, ...stream })) })
     const { value, foreign } = await watchCores(async () => {
-      const before = cpuOf(server)
+      const before = cpuTime(server.pid)
       const loadBefore = cpuTime(bench.load.pid)
       const started = performance.now()
       const streams = await bench.load.call('run')
       const elapsedMs = performance.now() - started
-      const after = cpuOf(server)
+      const after = cpuTime(server.pid)
       return { before, after, streams, elapsedMs, loadShare: (cpuTime(bench.load.pid).totalNs - loadBefore.totalNs) / 1e6 / elapsedMs }
     })
     for (const stream of value.streams) checkAnswers(name, stream)
     const paced = wanted.some(({ rate }) => rate !== undefined)
     const limited = paced
       ? value.streams.some(({ lateShare }) => lateShare > MOST_LATE)
-      : value.loadShare > MOST_LOAD && !wanted.some(({ outruns }) => outruns)
+      : value.loadShare > MOST_LOAD
     if (bench.allowBusy || (foreign < MOST_FOREIGN && !limited)) return figures(server, value, foreign)
     const reason = limited
       ? `the load generator was the limit (${(value.loadShare * 100).toFixed(0)} % of its core)`

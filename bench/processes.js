@@ -1,5 +1,5 @@
 import { fork, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -55,11 +55,10 @@ const untilUp = async (server, port, path, startedMs, patienceMs = 60_000) => {
   }
 }
 
-/** `command` is the words of a command, or makes them from the port if the program does not read `PORT`. */
-export const startServer = async (command, env, { core = SERVER_CORE, port: wanted, probe = '/api/public' } = {}) => {
-  const port = wanted ?? await getPort()
+export const startServer = async (command, env, { probe = '/api/public' } = {}) => {
+  const port = await getPort()
   const startedMs = performance.now()
-  const server = startPinned(core, typeof command === 'function' ? command(port) : command, { env: { NODE_ENV: 'production', ...env, PORT: String(port) } })
+  const server = startPinned(SERVER_CORE, command, { env: { NODE_ENV: 'production', ...env, PORT: String(port) } })
   const startMs = await untilUp(server, port, probe, startedMs)
   return { ...server, port, startMs }
 }
@@ -74,21 +73,6 @@ export const holdfast = () => {
   if (program === 'node') return [process.execPath, ...rest]
   return [process.execPath, join(ROOT, 'node_modules/.bin', program), ...rest]
 }
-
-export const hasNginx = () => spawnSync('nginx', ['-v']).status === 0
-
-/** nginx on the core of the servers, as one process. `site` makes the part inside `http` from the port. */
-export const startNginx = async (site) => {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'))
-  const port = await getPort()
-  mkdirSync(join(folder, 'logs'))
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name => `${name}_temp_path temporary-${name};`).join(' ')
-  const user = process.getuid() === 0 ? 'user root;' : ''
-  writeFileSync(join(folder, 'nginx.conf'), `${user} daemon off; master_process off; pid nginx.pid; events {} http { access_log off; keepalive_requests 1000000000; ${temporary}\n${site(port)}\n}`)
-  return startServer(['nginx', '-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'logs', 'error.log')], {}, { port })
-}
-
-export const hasOauth2Proxy = () => spawnSync('oauth2-proxy', ['--version']).status === 0
 
 export const hasRedis = () => spawnSync('redis-server', ['--version']).status === 0
 

@@ -1,27 +1,17 @@
-import { createPublicKey, generateKeyPairSync, randomUUID, X509Certificate } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 
 export const AUDIENCE = 'https://api.example.test/'
 export const HOST = 'api.example.test'
 
-/** Node 24.7 or newer. */
-export const HAS_ML_DSA = (() => {
-  try {
-    return generateKeyPairSync('ml-dsa-44').publicKey.export({ format: 'jwk' }).kty === 'AKP'
-  } catch {
-    return false
-  }
-})()
-
-/** What can sign tokens beside RS256: the form of the key, and the algorithms that share it. */
-export const OTHER_ALGS = [
-  { form: ['rsa', { modulusLength: 2048 }], algs: ['RS384', 'RS512', 'PS256', 'PS384', 'PS512'] },
+/** Keys beside the one for RS256: the form of each, and the algorithms that share it. */
+const OTHER_KEYS = [
+  { form: ['rsa', { modulusLength: 2048 }], algs: ['PS256'] },
   { form: ['ec', { namedCurve: 'P-256' }], algs: ['ES256'] },
   { form: ['ec', { namedCurve: 'P-384' }], algs: ['ES384'] },
   { form: ['ec', { namedCurve: 'P-521' }], algs: ['ES512'] },
-  { form: ['ed25519', {}], algs: ['EdDSA', 'Ed25519'] },
-  ...HAS_ML_DSA ? [{ form: ['ml-dsa-44', {}], algs: ['ML-DSA-44'] }] : []
+  { form: ['ed25519', {}], algs: ['EdDSA', 'Ed25519'] }
 ]
 
 const STRANGERS = 7
@@ -29,17 +19,17 @@ const STRANGERS = 7
 /** Keys that sign nothing: with each of the run's own, as many as a token without `kid` is tried against. RSA keys take long to make, so they come from a file. */
 const strangers = () => {
   const rsa = readFileSync(new URL('../test/fixtures/rsa.keys.pem', import.meta.url), 'utf8').split(/(?<=-----END PRIVATE KEY-----\n)/).slice(0, STRANGERS)
-  const made = OTHER_ALGS.filter(({ form: [type] }) => type !== 'rsa').flatMap(({ form: [type, options] }) => Array.from({ length: STRANGERS }, () => generateKeyPairSync(type, options).publicKey))
+  const made = OTHER_KEYS.filter(({ form: [type] }) => type !== 'rsa').flatMap(({ form: [type, options] }) => Array.from({ length: STRANGERS }, () => generateKeyPairSync(type, options).publicKey))
   return [...rsa.map(pem => createPublicKey(pem)), ...made].map(key => ({ ...key.export({ format: 'jwk' }), kid: randomUUID(), use: 'sig' }))
 }
 
 /**
  * The identity provider of a run: one RSA key, published by discovery and by the well-known JWKS path, over
  * plain HTTP on loopback, which every contender accepts. Nobody fetches more than once or twice. The keys of the other algorithms are
- * in a set of their own, and `crowd` holds many more. Each opaque token is good.
+ * only in `crowd`, among many more.
  */
 export const startProvider = async () => {
-  const others = OTHER_ALGS.flatMap(({ form: [type, options], algs }) => {
+  const others = OTHER_KEYS.flatMap(({ form: [type, options], algs }) => {
     const pair = generateKeyPairSync(type, options)
     const kid = randomUUID()
     return { algs, kid, privateJwk: pair.privateKey.export({ format: 'jwk' }), publicJwk: { ...pair.publicKey.export({ format: 'jwk' }), kid, use: 'sig' } }
@@ -51,10 +41,6 @@ export const startProvider = async () => {
   const server = createServer((request, response) => {
     response.setHeader('Content-Type', 'application/json')
     if (request.url === '/.well-known/jwks.json') return response.end(jwks)
-    if (request.url === '/introspect') {
-      request.resume()
-      return response.end(JSON.stringify({ active: true, sub: 'bench|00000000', aud: AUDIENCE, exp: Math.floor(Date.now() / 1000) + 86_400, scope: 'openid read:messages', client_id: 'bench' }))
-    }
     if (request.url === '/.well-known/ssf-configuration') return response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}.well-known/events.json` }))
     if (request.url === '/.well-known/events.json') return response.end(JSON.stringify(crowd))
     if (request.url === '/.well-known/openid-configuration') {
@@ -73,8 +59,6 @@ export const startProvider = async () => {
   })
   await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
   issuer = `http://127.0.0.1:${server.address().port}/`
-  const keySet = { keys: [...JSON.parse(jwks).keys, ...others.map(({ publicJwk }) => publicJwk)] }
-  const crowd = { keys: [...keySet.keys, ...strangers()] }
-  const certificate = new X509Certificate(readFileSync(new URL('../test/fixtures/client-a.cert.pem', import.meta.url))).raw.toString('base64')
-  return { issuer, kid, keySet, crowd, others, certificate, privateJwk: privateKey.export({ format: 'jwk' }), close: () => server.close() }
+  const crowd = { keys: [...JSON.parse(jwks).keys, ...others.map(({ publicJwk }) => publicJwk), ...strangers()] }
+  return { issuer, kid, crowd, others, privateJwk: privateKey.export({ format: 'jwk' }), close: () => server.close() }
 }

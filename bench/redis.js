@@ -8,7 +8,7 @@ import { randomBytes, generateKeyPairSync, sign, verify } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { processSurroundings } from '../dist/lib/server/surroundings.js'
+import { processSurroundings } from '../dist/server/surroundings.js'
 import { createReplayStore } from '../dist/lib/replay/create-store.js'
 
 const PORT = 7379

@@ -24,7 +24,7 @@ const comparison = (rows) => table(
 
 const halfLoad = ({ rate, proxyP99Ms, gateP99Ms }) => `At ${count(rate)} requests a second, half of what the gate takes: p99 ${gateP99Ms.toFixed(2)} ms, and ${proxyP99Ms.toFixed(2)} ms of @fastify/http-proxy.`
 const gateTable = ({ rows, halfLoad: half }) => comparison(rows) + (half ? `\n\n${halfLoad(half)}` : '')
-const issuedTable = (rows) => table(
+const bearerTable = (rows) => table(
   ['token', 'CPU µs a request', 'of it main thread', 'requests/s', 'p99 ms'],
   rows.map(one => [one.label, us(one.cpuUs), us(one.mainUs), count(one.requestsPerSecond), one.p99Ms.toFixed(1)]))
 
@@ -32,7 +32,7 @@ const hostileTable = (rows) => table(
   ['hostile', 'status', 'CPU µs', 'main thread', 'its bytes to bare node:http', 'accepted in its place', 'CPU µs', 'ratio', 'beyond the bytes'],
   rows.map(one => [one.name, one.status, us(one.cpuUs), us(one.mainUs), us(one.bytesUs), one.like, us(one.acceptedUs), one.ratio.toFixed(2), one.beyondBytes.toFixed(2)]))
 
-const revocationTable = ({ rows, memory, hostile }) => `${issuedTable(rows)}\n\nMemory: ${memory.bytesEach.toFixed(0)} bytes for a user with a cutoff, ${memory.sessionBytesEach.toFixed(0)} for a session that has ended (at ${count(memory.number)}).${hostile ? `\n\n${hostileTable(hostile)}` : ''}`
+const revocationTable = ({ rows, memory, hostile }) => `${bearerTable(rows)}\n\nMemory: ${memory.bytesEach.toFixed(0)} bytes for a user with a cutoff, ${memory.sessionBytesEach.toFixed(0)} for a session that has ended (at ${count(memory.number)}).${hostile ? `\n\n${hostileTable(hostile)}` : ''}`
 
 const targets = (judged) => table(['target', 'bound', 'measured', ''], judged.map(one => [
   one.name, `at ${one.bound} ${one.limit}`, one.value.toFixed(one.value < 20 ? 2 : 0), one.met ? 'met' : '**missed**'
@@ -53,23 +53,15 @@ const growthTable = ({ few, rows }) => table(
 const startTable = ({ holdfastMs, worstMs, bareMs }) => table(
   ['', 'median ms', 'worst ms'], [['Holdfast', holdfastMs.toFixed(0), worstMs.toFixed(0)], ['bare Fastify', bareMs.toFixed(0), '']])
 
-const triesTable = (rows) => {
-  const floor = rows.find(({ id }) => id === 'floor')
-  return table(['', 'CPU µs', 'main thread', 'requests/s', 'against the floor'],
-    rows.map(one => [one.id, us(one.cpuUs), us(one.mainUs), count(one.requestsPerSecond), (one.cpuUs / floor.cpuUs).toFixed(2)]))
-}
-
 /** Every table of a run, as Markdown with a heading each. */
 const pages = (results, judged) => [
   ['What a request costs', results.compare && comparison(results.compare)],
   ['What the gate costs', results.gate && gateTable(results.gate)],
-  ['What each sort of token costs', results.issued && issuedTable(results.issued)],
   ['What a refusal costs', results.refusals && refusalTable(results.refusals)],
   ['`/api/public` beside other load', results.mixed && mixedTable(results.mixed)],
   ['With much to remember', results.growth && growthTable(results.growth)],
   ['A Bearer token beside revocations', results.revocation && revocationTable(results.revocation)],
   ['Start', results.start && startTable(results.start)],
-  ['What was tried against the floor', results.tries && triesTable(results.tries)],
   ['Targets', judged.length > 0 && targets(judged)]
 ].filter(([, text]) => text).map(([title, text]) => `### ${title}\n\n${text}\n`)
 

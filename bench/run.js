@@ -5,8 +5,7 @@ import { expectKnown, readOptions } from './options.js'
 import { AUDIENCE, startProvider } from './provider.js'
 import { LOAD_CORE, ROOT, startLoad } from './processes.js'
 
-const PARTS = ['compare', 'gate', 'issued', 'refusals', 'mixed', 'start', 'growth', 'revocation']
-const APART = ['tries'] // Only when asked for.
+const PARTS = ['compare', 'gate', 'refusals', 'mixed', 'start', 'growth', 'revocation']
 const PLANS = {
   full: { rounds: 7, seconds: 2, warmSeconds: 4, parts: PARTS },
   quick: { rounds: 2, seconds: 0.5, warmSeconds: 0.5, parts: ['compare', 'refusals', 'mixed', 'start'] },
@@ -22,10 +21,9 @@ const args = readOptions({
   'allow-busy': { type: 'boolean', default: false },
   part: { type: 'string', multiple: true },
   only: { type: 'string', multiple: true },
-  node: { type: 'string', multiple: true, default: [] },
   help: { type: 'boolean', default: false }
 })
-expectKnown('part', args.part ?? [], [...PARTS, ...APART])
+expectKnown('part', args.part ?? [], PARTS)
 
 if (args.help) {
   console.log(`npm run bench -- [--quick] [--check] [--hostile] [--gate] [--part NAME]... [--only ROW]... [--allow-busy]
@@ -34,9 +32,8 @@ if (args.help) {
   --check       half a minute, or two: exit code 1 if Bearer or DPoP is slower than bench/recorded.json, four times in turn
   --hostile     only what hostile connections cost (bench/hostile.js): some three minutes
   --gate        exit code 1 when a target is missed
-  --part        only this part: ${[...PARTS, ...APART].join(', ')}
+  --part        only this part: ${PARTS.join(', ')}
   --only        only this row of the comparison; nothing is written to the README
-  --node        for tries: another Node to run the floor on
   --allow-busy  measure although the machine is not quiet; nothing is written`)
   process.exit()
 }
@@ -70,7 +67,6 @@ const bench = {
   quick: args.quick,
   // What disturbs a check disturbs its yardsticks as well, and the check is repeated.
   allowBusy: args['allow-busy'] || args.check,
-  nodes: args.node,
   only: args.only,
   say: (text) => console.error(`${((performance.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`),
   skip: (name, why) => {

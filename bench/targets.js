@@ -12,14 +12,7 @@ const load = (results, id) => results.mixed?.loads.find(one => one.id === id)
 const growthOf = (results, id) => results.growth?.rows.findLast(one => one.id === id)?.ratio
 
 const gateRow = (results, id) => results.gate?.rows.find(one => one.id === id)?.cpuUs
-const issuedRow = (results, id) => results.issued?.find(one => one.id === id)?.cpuUs
 const less = (above, below) => above === undefined || below === undefined ? undefined : above - below
-/** The dearest token that is verified once and then kept, whoever signed it and by which algorithm. */
-const keptMost = (results) => {
-  const rows = results.issued?.filter(({ id, scheme }) => scheme.startsWith('bearer') && id !== 'issued-RS256') ?? []
-  return rows.length === 0 ? undefined : Math.max(...rows.map(({ cpuUs }) => cpuUs))
-}
-
 const revocationRow = (results, id) => results.revocation?.rows.find(one => one.id === id)?.cpuUs
 
 const TARGETS = [
@@ -37,7 +30,6 @@ const TARGETS = [
   ['the gate, Bearer, CPU against bare @fastify/http-proxy', 'most', 1.25, r => ratio(gateRow(r, 'gate-bearer'), gateRow(r, 'proxy-bare'))],
   ['the gate, CPU that DPoP adds to Bearer, against what it adds to the bare route in the floor', 'most', 1.25, r => ratio(less(gateRow(r, 'gate-dpop'), gateRow(r, 'gate-bearer')), less(row(r, 'floor-dpop')?.cpuUs, row(r, 'bare-bearer')?.cpuUs))],
   ['the gate at half load, ms that its p99 is above that of bare @fastify/http-proxy', 'most', 1, r => less(r.gate?.halfLoad?.gateP99Ms, r.gate?.halfLoad?.proxyP99Ms)],
-  ['a kept token of any algorithm and issuer, CPU against RS256', 'most', 1.05, r => ratio(keptMost(r), issuedRow(r, 'issued-RS256'))],
   ['p99 of /api/public beside DPoP at 70 %, against as many public requests', 'most', 2, r => ratio(load(r, 'dpop')?.p99Ms, load(r, 'public, as many requests')?.p99Ms)],
   ['the dearest refusal against what it would cost to accept', 'most', 1, r => r.refusals && Math.max(...r.refusals.refused.filter(one => !one.large && !one.isTriedOften).map(one => one.ratio))],
   ['the dearest refusal of any size, beyond what Node spends on its bytes, against accepting', 'most', 5, r => r.refusals?.refused[0].beyondBytes === undefined ? undefined : Math.max(...r.refusals.refused.map(one => one.beyondBytes))],

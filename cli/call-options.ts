@@ -11,24 +11,24 @@ import type { Tenant } from './places.ts'
 const options = {
   dpop: { ...flag, says: 'a token bound to a fresh key, and a proof with the call (RFC 9449)' },
   scope: { ...text, value: '"A B"', says: 'the permissions to ask for' },
-  user: { ...text, value: 'NAME', says: 'a token for this user of the local tenant, who logs in for this call' },
+  user: { ...text, value: 'NAME', says: 'a token for this user of the local tenant, by a login for this call' },
   url: { ...text, value: 'URL', says: 'where the API is', env: 'CALL_URL' },
   issuer: { ...text, value: 'URL', says: 'the identity provider', env: 'CALL_ISSUER' },
   audience: { ...text, value: 'URI', says: 'the identifier of the API', env: 'CALL_AUDIENCE' },
   'client-id': { ...text, value: 'ID', says: 'the client, for its client credentials', env: 'CALL_CLIENT_ID' },
-  'client-secret': { ...text, value: 'TEXT', says: 'better from the environment', env: 'CALL_CLIENT_SECRET' },
+  'client-secret': { ...text, value: 'TEXT', says: 'preferably from the environment', env: 'CALL_CLIENT_SECRET' },
   body: { ...text, value: 'form|json', says: 'how the token request is sent; default: form' },
   param: { ...list, value: 'NAME=VALUE', says: 'one more parameter of the token request, such as resource=URI; with --user of the login, such as max_age=60' },
   alg: { ...text, value: 'ALG', says: 'of the proof: default: ES256' },
   htu: { ...text, value: 'URL', says: 'sign the proof for this URL instead of the one called' },
-  cert: { ...text, value: 'FILE', says: 'show this certificate, in PEM, to the API and to the provider (RFC 8705)' },
+  cert: { ...text, value: 'FILE', says: 'the client certificate, in PEM, for the API and the provider (RFC 8705)' },
   key: { ...text, value: 'FILE', says: 'its private key, unless the same file has it' },
-  cacert: { ...text, value: 'FILE', says: 'believe only these authorities, in PEM' },
+  cacert: { ...text, value: 'FILE', says: 'trust only these CAs, in PEM' },
   header: { ...list, value: '"NAME: VALUE"', says: 'one more header of the call' },
   data: { ...text, value: 'TEXT', says: 'the body of the call, as a form unless a header says otherwise; default: POST' },
   json: { ...text, value: 'JSON', says: 'the body of the call, as JSON; default: POST' },
   'no-token': { ...flag, says: 'call without a token' },
-  full: { ...flag, says: 'show tokens and proofs whole' }
+  full: { ...flag, says: 'show tokens and proofs in full' }
 } as const
 
 const LOCAL_TENANT = ` Without these options, the local tenant of \`npm run dev\` is used:
@@ -89,7 +89,7 @@ export function readCallOptions ({ values, positionals }: Arguments<typeof optio
     parameters: (values.param ?? []).map((pair) => splitPair('--param', pair, '='))
   }
   const { token, body, method } = call
-  if (body !== 'form' && body !== 'json') throw new BadUsage(`--body is form or json, not "${body}": it says how the token request is sent. --data and --json are the body of the call`)
+  if (body !== 'form' && body !== 'json') throw new BadUsage(`--body is form or json, not "${body}": it is the format of the token request. --data and --json are the body of the call`)
   if (payload !== undefined && (method === 'GET' || method === 'HEAD')) throw new BadUsage(`a ${method} request has no body: call with POST, PUT or PATCH, or without --${payload.option}`)
   if (token === undefined) requireProvider(call, noTenant)
   if (token !== undefined && call.login !== undefined) throw new BadUsage('--user gets a new token, so it cannot be combined with CALL_TOKEN or --no-token')

@@ -7,7 +7,7 @@ import type { Finding } from './findings.ts'
 /** Says where certificates of clients come from. Only the proxy in front can tell whether they come. */
 export function checkCertificates ({ server: { clientCertificate, trustProxy } }: Pick<Settings, 'server'>): Finding[] {
   const header = certificateHeader(clientCertificate)
-  if (header === undefined) return [fault(NO_TLS_SOCKET, 'The service itself does not end TLS: let a proxy pass certificates on in a header, or register the plugin in an application that ends TLS.')]
+  if (header === undefined) return [fault(NO_TLS_SOCKET, 'The service itself does not terminate TLS: let a proxy forward certificates in a header, or register the plugin in an application that terminates TLS.')]
   const peers = trustProxy === true ? 'every peer' : (trustProxy as readonly string[]).join(', ')
   return [fine(`They are read from the header ${header}, from ${peers}. The proxy must take that header away from clients.`)]
 }

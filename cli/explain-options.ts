@@ -6,12 +6,12 @@ const options = {
   keys: { ...text, value: 'FILE', says: 'the key set of the provider (JWKS): nothing is fetched then' },
   offline: { ...flag, says: 'fetch nothing; signatures of tokens are then not checked' },
   introspect: { ...flag, says: 'send the token to its issuer, as the service does, if introspection is on' },
-  at: { ...text, value: 'TIME', says: 'the time to judge at: a date, Unix seconds, or now. Default: when the capture\nwas made, if it says so, else now' },
+  at: { ...text, value: 'TIME', says: 'the time of the checks: a date, Unix seconds, or now. Default: the time of the\ncapture, if it has one, else now' },
   set: { ...list, value: 'NAME=VALUE', says: 'a setting, such as IDP_AUDIENCE=https://api.example; others are read as the service does' },
   scope: { ...text, value: '"A B"', says: "the permissions that the route needs; those of the service's own routes are known" },
-  url: { ...text, value: 'URL', says: 'where the request was sent, if the capture does not tell' },
+  url: { ...text, value: 'URL', says: 'the URL of the request, if the capture lacks it' },
   method: { ...text, value: 'METHOD', says: 'how' },
-  peer: { ...text, value: 'ADDRESS', says: 'who connected to the service, for TRUST_PROXY' },
+  peer: { ...text, value: 'ADDRESS', says: 'the peer that connected to the service, for TRUST_PROXY' },
   json: { ...flag, says: 'the report as JSON' }
 } as const
 

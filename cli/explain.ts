@@ -171,7 +171,7 @@ async function requirementsOf ({ method, target }: CapturedRequest, { scopes }: 
   if (scopes !== undefined) return scopes.length === 0 ? [] : [{ scope: scopes }]
   const route = await lookUpRoute(method, target, settings)
   if (route.kind === 'guarded') return route.requirements
-  notes.push(route.kind === 'open' ? 'This route has no guard. It answers whatever the checks below say.' : 'The service has no such route and answers 404. The checks below are those of a guarded route (--scope says what it needs).')
+  notes.push(route.kind === 'open' ? 'This route has no guard. It answers whatever the checks below say.' : 'The service has no such route and answers 404. The checks below are those of a guarded route (--scope sets what it requires).')
   return undefined
 }
 

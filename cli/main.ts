@@ -7,10 +7,10 @@ import { startService } from './start-service.ts'
 const TOOLS = {
   start: ['starts the service', async () => (await import('./start.ts')).start],
   gate: ['guards another service, and says which of its rules holds for a request', async () => (await import('./gate.ts')).gate],
-  call: ['gets an access token, calls the API, and shows all of it', async () => (await import('./call.ts')).call],
-  revoke: ['takes access tokens back, or gives them back', async () => (await import('./revoke.ts')).revoke],
-  explain: ['says what each check of the service says to a request, a token or a proof', async () => (await import('./explain.ts')).explain],
-  check: ['says whether the settings, the identity provider and the replay store are fit for use', async () => (await import('./check.ts')).check]
+  call: ['gets an access token, calls the API, and shows every step', async () => (await import('./call.ts')).call],
+  revoke: ['revokes access tokens, or undoes a revocation', async () => (await import('./revoke.ts')).revoke],
+  explain: ['runs each check of the service on a request, a token or a proof', async () => (await import('./explain.ts')).explain],
+  check: ['verifies settings, identity provider and replay store', async () => (await import('./check.ts')).check]
 } as const
 
 const [name = '--help', ...argv] = process.argv.slice(2)

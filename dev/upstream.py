@@ -1,4 +1,4 @@
-"""An application for show: what stands behind the gate under `npm run dev -- --gate`. It knows nothing of tokens and proofs.
+"""A demo application behind the gate of `npm run dev -- --gate`. It has no code for tokens and proofs.
 
     python3 dev/upstream.py [PORT]
 
@@ -47,7 +47,7 @@ class Application(BaseHTTPRequestHandler):
     do_PUT = do_DELETE = do_PATCH = do_POST
 
     def caller(self):
-        """Who sends the request, as the gate says. The header is always there, percent-encoded, and empty if nobody is named."""
+        """The caller, from the gate. The header is always present, percent-encoded, and empty for anonymous requests."""
         return unquote(self.headers.get("X-Auth-Subject", ""))
 
     def told(self):

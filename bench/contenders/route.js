@@ -12,6 +12,5 @@ export const serve = async (app, guard, userOf) => {
   app.get('/api/private', { schema, ...guard }, (request, reply) => {
     reply.send({ message: 'You are signed in.', user_id: userOf(request) })
   })
-  if (process.env.KEEP_ALIVE_TIMEOUT !== undefined) app.server.keepAliveTimeout = Number(process.env.KEEP_ALIVE_TIMEOUT)
   await app.listen({ host: '127.0.0.1', port: Number(process.env.PORT) })
 }

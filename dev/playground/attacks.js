@@ -39,7 +39,7 @@ export const ATTACKS = [
     id: 'key',
     reasons: ['jkt_mismatch'],
     title: 'Use another key',
-    story: 'The token was stolen. The thief signs a perfect proof, but with another key.',
+    story: 'The token was stolen. The thief signs a valid proof, but with another key.',
     lesson: 'The thumbprint of the key in the proof is not the cnf.jkt in the token. The right key cannot be stolen, because it never leaves the browser.',
     claims: ['jwk', 'cnf'],
     run: async (world, log) => call(log, world.target, world.token, oauth.DPoP(world.client, await oauth.generateKeyPair('ES256')))
@@ -67,7 +67,7 @@ export const ATTACKS = [
     reasons: ['iat_too_old', 'nonce_missing'],
     title: 'Change the time',
     story: 'A proof was made an hour ago and kept for later. It was never used, so its jti is new.',
-    lesson: 'A proof is good for a few minutes. Its age comes from the time in it (iat) or, if the service requires nonces, from its nonce.',
+    lesson: 'A proof is valid for a few minutes. Its age comes from the time in it (iat) or, if the service requires nonces, from its nonce.',
     claims: ['iat', 'nonce'],
     run: (world, log) => callOnce(log, world.target, world.token, forge(world, (claims) => { claims.iat -= HOUR }))
   },
@@ -85,8 +85,8 @@ export const ATTACKS = [
     reasons: ['nonce_missing'],
     title: 'Send no nonce',
     story: 'The attacker made the proof without asking the service for a nonce first.',
-    lesson: 'With DPOP_NONCE=required the service refuses a proof without its nonce, so nobody can make proofs in advance.',
-    passed: 'This service does not ask for nonces, so the proof is a good one. To see the attack stopped, start with DPOP_NONCE=required npm run dev.',
+    lesson: 'With DPOP_NONCE=required the service refuses a proof without its nonce, so proofs cannot be made in advance.',
+    passed: 'This service requires no nonces, so the proof is valid. To see the attack stopped, start with DPOP_NONCE=required npm run dev.',
     claims: ['nonce'],
     run: (world, log) => callOnce(log, world.target, world.token, forge(world, (claims) => { delete claims.nonce }))
   }

@@ -49,7 +49,7 @@ export async function startLogin ({ issuer, clientId, audience, redirectUri }, u
   location.assign(url)
 }
 
-/** The session, or undefined if nobody is logged in. Throws if a login that was under way failed. */
+/** The session, or undefined without a login. Throws if a login in progress failed. */
 export async function finishLogin (config) {
   const here = new URL(location.href)
   if (!here.searchParams.has('state')) return read('session')
@@ -75,7 +75,7 @@ export const forget = clear
 /** The provider ends the session of this browser, and tells its clients. The page stays. */
 export async function logOut ({ issuer }) {
   const answer = await fetch(`${issuer}/logout`, { method: 'POST', credentials: 'include' }).catch(() => undefined)
-  if (!answer?.ok) throw new Error(`${issuer} could not end the session, or could not tell the API`)
+  if (!answer?.ok) throw new Error(`${issuer} could not end the session, or could not notify the API`)
 }
 
 /** The transmitter beside the provider tells the API that all sessions of the user have ended. */

@@ -19,7 +19,7 @@ let session
 let keys
 /** What the good client makes its proofs with: one handle, so that the nonce of one call serves the next. */
 let dpop
-/** What is open, while it is. */
+/** The open stream, if any. */
 let stream
 /** What became of the last session, if the page ended it. */
 let farewell = ''
@@ -123,11 +123,11 @@ function showChoices () {
   if (config.canEnd) showEnds()
 }
 
-const LESSON = 'Whatever this token had opened has ended with it. The check below names the event, who has sent it, and when.'
+const LESSON = 'Open responses of this token have ended with it. The check below shows the event, its sender and its time.'
 
 /** What ends the session, and how the API learns of it. */
 const ENDS = [
-  { id: 'session', title: 'Log out', story: 'The provider ends this session, and tells the API over the back channel.', lesson: LESSON, ends: true, run: () => logOut(config) },
+  { id: 'session', title: 'Log out', story: 'The provider ends this session, and sends a back-channel logout to the API.', lesson: LESSON, ends: true, run: () => logOut(config) },
   {
     id: 'everywhere',
     title: 'Log out everywhere',
@@ -186,13 +186,13 @@ function render () {
   const state = byId('state')
   if (state.textContent !== (fault ?? '')) {
     state.textContent = fault ?? ''
-    if (document.body.dataset.ready === 'true') announce(fault ?? 'The API and the identity provider answer again.')
+    if (document.body.dataset.ready === 'true') announce(fault ?? 'The API and the identity provider are back.')
   }
   state.className = 'state'
   state.hidden = fault === undefined
   if (config === undefined) return
   const isIn = session !== undefined
-  byId('login-state').replaceChildren(...isIn ? sessionView() : [element('p', { className: farewell && 'warning' }, farewell || 'Nobody is logged in. The key is made in this browser. Nobody can read its private half, not even this page.')])
+  byId('login-state').replaceChildren(...isIn ? sessionView() : [element('p', { className: farewell && 'warning' }, farewell || 'Nobody is logged in. The key is generated in this browser. Its private half cannot be read, not even by this page.')])
   byId('login').textContent = isIn ? 'Log in again' : 'Log in'
   byId('login').disabled = parties.keyIds === undefined
   byId('logout').hidden = !isIn
@@ -207,7 +207,7 @@ function render () {
 function whyNoAttack () {
   if (config.mode === 'DISABLED') return 'DPoP is switched off in this service (IDP_DPOP_MODE=DISABLED), so it accepts a stolen token.'
   if (session === undefined) return 'Log in first: each attack starts with a stolen token.'
-  if (expiresIn() <= 0) return 'The token has expired, so nobody would steal it. Log in again.'
+  if (expiresIn() <= 0) return 'The token has expired, so stealing it is useless. Log in again.'
 }
 
 function wait (list, note, why, otherwise) {
@@ -226,7 +226,7 @@ function sessionView () {
   return [
     element('p', { className: 'who' }, element('strong', {}, expiresIn() > 0 ? `Logged in as ${name}` : `${name} was logged in`), ` until ${until}.`),
     element('p', {}, 'Permissions: ', scopes.length === 0 ? 'none' : list(scopes), '.', denied.length > 0 && [' ', name, ' does not have ', list(denied), ', so the token does not either.']),
-    element('p', { className: 'quiet' }, 'The token is bound to the key ', element('code', { id: 'thumbprint' }, session.thumbprint), '. This browser keeps the key and cannot give it away.')
+    element('p', { className: 'quiet' }, 'The token is bound to the key ', element('code', { id: 'thumbprint' }, session.thumbprint), '. This browser keeps the key, and cannot export it.')
   ]
 }
 

@@ -32,7 +32,7 @@ async function read (reader, onEvents) {
       onEvents(events)
     }
   } catch {
-    // The service cuts it off, so that nobody takes a part for the whole.
+    // The service cuts it off, so that a part is not mistaken for the whole.
     return events
   }
 }

@@ -29,15 +29,15 @@ export function judge ({ reasons, passed, ends, hasStarted = true }, exchange, {
 const ADVICE = {
   credentials_missing: 'Nobody is logged in, so this page sent no token. Log in, then call again.',
   scope_missing: 'The token lacks a permission. Choose a user who has it, tick it, and log in again.',
-  acr_missing: 'The route wants a login of another kind. The button below asks the provider for it. Then call again.',
-  authentication_too_old: 'The route wants a more recent login. The button below asks the provider for one. Then call again.',
-  token_revoked: 'The token was taken back, and nothing accepts it any more. Log in again.',
+  acr_missing: 'The route requires another kind of login. The button below requests it from the provider. Then call again.',
+  authentication_too_old: 'The route requires a more recent login. The button below requests one from the provider. Then call again.',
+  token_revoked: 'The token has been revoked. Log in again.',
   token_expired: 'The token has expired. Log in again.',
   token_issuer: 'The token comes from another provider. Log in again.',
   token_key_unknown: 'The token comes from a provider that no longer runs. Log in again.',
   token_signature: 'The token comes from a provider that no longer runs. Log in again.',
   scheme_not_offered: 'The service does not accept this scheme. The mode of the service decides that (IDP_DPOP_MODE).',
-  keys_unavailable: 'The API tries again by itself as soon as the provider answers.'
+  keys_unavailable: 'The API retries by itself until the provider responds.'
 }
 
 export const adviceFor = ({ reason, advice } = {}) => ADVICE[reason] ?? advice

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:net'
 
-/** Listens only on loopback unless told, because what runs here prints its keys and secrets. */
+/** Listens on loopback by default, because these servers print keys and secrets. */
 export async function listen (server: Server, port: number, host = '127.0.0.1'): Promise<number> {
   server.listen(port, host)
   await once(server, 'listening')
@@ -10,7 +10,7 @@ export async function listen (server: Server, port: number, host = '127.0.0.1'):
   return address.port
 }
 
-/** Closes a server, its idle and its busy connections. */
+/** Closes a server and all of its connections. */
 export async function stop (server: Server & { closeAllConnections?: () => void }): Promise<void> {
   if (!server.listening) return
   const closed = once(server, 'close')

@@ -24,7 +24,7 @@ b, small { display: block }
 small { color: var(--quiet); font-size: .85rem }
 code { overflow-wrap: anywhere; font-size: .9em }`
 
-/** Asks who logs in. A choice is a link to `action`, so that no content security policy of a form stands between it and the client. */
+/** The page to choose a user. A choice is a link to `action`, because the content security policy allows no forms. */
 export function loginPage (action: string, clientId: string): string {
   const users = USERS.map(({ id, name, permissions }) =>
     `<li><a href="${action}?user=${id}"><b>${name}</b><small>${permissions.length === 0 ? 'no permissions' : permissions.join(', ')}</small></a></li>`)

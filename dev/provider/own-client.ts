@@ -3,10 +3,10 @@ import { BadUsage } from '../../cli/arguments.ts'
 export const MACHINE_CLIENT = 'holdfast-cli'
 export const BROWSER_CLIENT = 'holdfast-playground'
 
-/** A client that a developer brings along, to try an application against the local provider. */
+/** A developer's own client, to try an application with the local provider. */
 export interface OwnClient {
   readonly clientId: string
-  /** Without one, the client is public: it logs people in, and gets no token for itself. */
+  /** Without one, the client is public: it logs users in, and cannot use the client credentials grant. */
   readonly clientSecret: string | undefined
   readonly redirectUris: readonly string[]
 }

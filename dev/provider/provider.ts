@@ -6,31 +6,16 @@ import { listen, stop } from './listen.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { logOut } from './logout.ts'
 import { BROWSER_CLIENT, MACHINE_CLIENT } from './own-client.ts'
-import type { OwnClient } from './own-client.ts'
 import { ACR_VALUES, configuration, DAY, originsOf, TOKEN_PATH } from './tenant-configuration.ts'
 import type { TenantSettings } from './tenant-configuration.ts'
 import { takeAudience } from './token-request.ts'
 import { findUser } from './users.ts'
 
-export interface ProviderOptions {
+export type ProviderOptions = Pick<TenantSettings, 'audience'> & Partial<TenantSettings> & {
   /** 0, the default, takes any free port. */
-  port?: number
+  readonly port?: number
   /** The address to listen on, loopback by default. The issuer stays on localhost. */
-  address?: string
-  /** The identifier of the API: an absolute URI (RFC 8707 section 2). */
-  audience: string
-  clientSecret?: string
-  /** Where the browser client may be sent back to; their origins may call the token endpoint. */
-  redirectUris?: readonly string[]
-  /** Where the API takes logout tokens: the browser client is then told when its user logs out. */
-  logoutUri?: string | undefined
-  /** One more client, of whoever runs this. */
-  ownClient?: OwnClient | undefined
-  /** Proofs to the token endpoint then need a nonce (RFC 9449 section 8). */
-  nonce?: boolean
-  tokenTtl?: number
-  /** Seconds since the epoch: moves `iat` and `exp` of the tokens. */
-  now?: () => number
+  readonly address?: string | undefined
 }
 
 export interface LocalProvider {
@@ -93,7 +78,7 @@ async function createHandler (issuer: string, settings: TenantSettings): Promise
   return provider.callback()
 }
 
-/** Logs in whom `login_hint` names, or else whom the visitor chooses on a page. */
+/** Logs in the user of `login_hint`, or else the one chosen on a page. */
 async function logIn (provider: Provider, context: Context, next: () => Promise<void>): Promise<void> {
   if (!context.path.startsWith('/interaction/')) return next()
   const { params } = await provider.interactionDetails(context.req, context.res)
@@ -122,12 +107,12 @@ async function logIn (provider: Provider, context: Context, next: () => Promise<
 
 const wordsOf = (list: unknown): string[] => String(list).split(' ')
 
-/** The kind of login that a client gets: the first that it asks for and the tenant knows (RFC 9470 section 5). A choice on the page counts as any of them. */
+/** The kind of login for a client: the first requested one that the tenant supports (RFC 9470 section 5). A choice on the page counts as any of them. */
 function chooseAcr (asked: unknown): string | undefined {
   return asked === undefined ? ACR_VALUES[0] : wordsOf(asked).find((value) => ACR_VALUES.includes(value))
 }
 
-/** oidc-provider starts with advice for production. It would hide what a developer needs to read. */
+/** oidc-provider prints advice for production at start, which would hide what a developer needs to read. */
 async function quietly<T> (work: () => Promise<T>): Promise<T> {
   const { warn, info } = console
   console.warn = console.info = () => {}

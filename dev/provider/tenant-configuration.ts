@@ -3,13 +3,12 @@ import { exportJWK, generateKeyPair } from 'jose'
 import type { Context, Policy } from 'oidc-provider'
 import { BROWSER_CLIENT, MACHINE_CLIENT } from './own-client.ts'
 import type { OwnClient } from './own-client.ts'
-import type { ProviderOptions } from './provider.ts'
 import { emailOf, findUser, PERMISSIONS } from './users.ts'
 
-/** The namespaced claim that every token of the local tenant carries. */
+/** The namespaced claim of every token of the local tenant. */
 export const CUSTOM_CLAIM = 'https://holdfast.example/plan'
 
-/** The kinds of login that this tenant knows: the `acr` of its tokens (RFC 9470). The first one is that of a plain login. */
+/** The kinds of login that this tenant supports: the `acr` of its tokens (RFC 9470). The first one is the default. */
 export const ACR_VALUES = ['urn:example:password', 'urn:example:mfa']
 
 export const TOKEN_PATH = '/oauth/token'
@@ -17,9 +16,25 @@ export const DAY = 86_400
 
 const DPOP_ALGS = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
 
-export type TenantSettings = Required<Omit<ProviderOptions, 'port' | 'address' | 'now' | 'ownClient' | 'logoutUri'>> & Pick<ProviderOptions, 'now' | 'ownClient' | 'logoutUri'>
+export interface TenantSettings {
+  /** The identifier of the API: an absolute URI (RFC 8707 section 2). */
+  readonly audience: string
+  readonly clientSecret: string
+  /** Redirect URIs of the browser client; their origins may call the token endpoint. */
+  readonly redirectUris: readonly string[]
+  /** Where the API receives logout tokens for the browser client. */
+  readonly logoutUri?: string | undefined
+  /** One more client, registered by the developer. */
+  readonly ownClient?: OwnClient | undefined
+  /** Whether proofs to the token endpoint need a nonce (RFC 9449 section 8). */
+  readonly nonce: boolean
+  /** Seconds. */
+  readonly tokenTtl: number
+  /** Seconds since the epoch: moves `iat` and `exp` of the tokens. */
+  readonly now?: () => number
+}
 
-/** The configuration of oidc-provider. `refuseResource` throws for an API that the tenant does not know. */
+/** The configuration of oidc-provider. `refuseResource` throws for an unknown API. */
 export async function configuration (settings: TenantSettings, policy: Policy, refuseResource: () => never): Promise<Record<string, unknown>> {
   const { audience, tokenTtl, redirectUris, ownClient } = settings
   const origins = originsOf([...redirectUris, ...ownClient?.redirectUris ?? []])
@@ -29,7 +44,7 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
     cookies: { keys: [randomBytes(32).toString('base64url')] },
     routes: { authorization: '/authorize', token: TOKEN_PATH, jwks: '/.well-known/jwks.json' },
     scopes: ['openid', ...PERMISSIONS],
-    // oidc-provider calls no address of this machine, and the API is on it.
+    // oidc-provider refuses to call addresses of this machine, where the API is.
     fetch: (url: string, { dispatcher: _dispatcher, ...options }: RequestInit & { dispatcher?: unknown }) => fetch(url, options),
     acrValues: ACR_VALUES,
     claims: { openid: ['sub', 'email'] },
@@ -40,7 +55,7 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
     loadExistingGrant: (context: Context) => grantWhatTheUserHas(context, audience),
     clientBasedCORS: (_context: Context, origin: string) => origins.includes(origin),
     extraTokenClaims: ({ oidc: { entities: { AuthorizationCode: login } } }: Context, token: { accountId?: string, clientId: string, scope?: string }) => ({
-      // RFC 9470 section 6. There is a code only if somebody has logged in.
+      // RFC 9470 section 6. There is a code only after a login.
       ...login && { acr: login.acr, auth_time: login.authTime, ...login.sid !== undefined && { sid: login.sid } },
       email: emailOf(token.accountId ?? token.clientId),
       permissions: token.scope?.split(' ') ?? [],
@@ -69,8 +84,8 @@ export async function configuration (settings: TenantSettings, policy: Policy, r
 
 function clients ({ clientSecret, redirectUris, ownClient, logoutUri }: TenantSettings): object[] {
   const machine = { clientId: MACHINE_CLIENT, clientSecret, redirectUris: [] }
-  const told = logoutUri === undefined ? {} : { backchannel_logout_uri: logoutUri, backchannel_logout_session_required: true }
-  return [client(machine), { ...client({ clientId: BROWSER_CLIENT, clientSecret: undefined, redirectUris }), ...told }, ...ownClient ? [client(ownClient)] : []]
+  const logout = logoutUri === undefined ? {} : { backchannel_logout_uri: logoutUri, backchannel_logout_session_required: true }
+  return [client(machine), { ...client({ clientId: BROWSER_CLIENT, clientSecret: undefined, redirectUris }), ...logout }, ...ownClient ? [client(ownClient)] : []]
 }
 
 function client ({ clientId, clientSecret, redirectUris }: OwnClient): object {
@@ -82,12 +97,12 @@ function client ({ clientId, clientSecret, redirectUris }: OwnClient): object {
     grant_types: [...logsIn ? ['authorization_code'] : [], ...clientSecret === undefined ? [] : ['client_credentials']],
     response_types: logsIn ? ['code'] : [],
     redirect_uris: [...redirectUris],
-    // A native client may come back by any port of loopback (RFC 8252 section 7.3); a web client only to what is registered.
+    // A native client may use any loopback port (RFC 8252 section 7.3); a web client only its registered URIs.
     application_type: redirectUris.every((uri) => uri.startsWith('http')) ? 'web' : 'native'
   }
 }
 
-/** Those of web pages; an application may also be called back by a scheme of its own. */
+/** The origins of web pages; a redirect URI may also have an application's own scheme. */
 export function originsOf (uris: readonly string[]): string[] {
   return [...new Set(uris.map((uri) => new URL(uri).origin))].filter((origin) => origin !== 'null')
 }
@@ -106,7 +121,7 @@ async function grantWhatTheUserHas (context: Context, audience: string): Promise
   return grant
 }
 
-/** The provider itself knows only the real clock. */
+/** The provider itself uses the real clock. */
 function shift (payload: Record<string, unknown>, { now, tokenTtl }: TenantSettings): void {
   if (now === undefined) return
   if (typeof payload['auth_time'] === 'number') payload['auth_time'] += now() - Number(payload['iat'])

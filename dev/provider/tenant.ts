@@ -4,7 +4,7 @@ import { startProvider } from './provider.ts'
 
 /**
  * Starts only the local identity provider, for services that something else starts, such as deploy/compose.yaml. Its issuer is on
- * localhost, so whoever verifies its tokens must reach it there.
+ * localhost, so services that verify its tokens must reach it there.
  */
 const text = { type: 'string' } as const
 const { values } = parseArgs({ options: { port: text, address: text, audience: text, url: text } })

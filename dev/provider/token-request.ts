@@ -3,7 +3,7 @@ import type { Context } from 'oidc-provider'
 import { asObject, parseJson, readAtMost } from '../../cli/input.ts'
 import { TOKEN_PATH } from './tenant-configuration.ts'
 
-/** A body that no client of a token endpoint has reason to exceed. */
+/** More than any token request needs. */
 const MAX_BYTES = 32 * 1024
 
 /** What the client sent cannot be read; the message is its `error_description`. */
@@ -29,7 +29,7 @@ export async function takeAudience (context: Context, next: () => Promise<void>)
   return next()
 }
 
-/** RFC 6749 section 5.2; any origin may read it, because it holds nothing secret. */
+/** RFC 6749 section 5.2; any origin may read it, because it contains no secret. */
 function refuse (context: Context, status: 400 | 413, description: string): void {
   context.status = status
   context.body = { error: 'invalid_request', error_description: description }
@@ -56,7 +56,7 @@ function formOfJson (text: string): URLSearchParams {
   return new URLSearchParams(Object.fromEntries(entries) as Record<string, string>)
 }
 
-/** A client of the provider has one way to authenticate, so a client that uses Basic (RFC 6749 section 2.3.1) gets its secret moved into the form. */
+/** A client of the provider has one way to authenticate, so the secret of a client that uses Basic (RFC 6749 section 2.3.1) is moved into the form. */
 function moveBasicCredentials ({ req: { headers } }: Context, form: URLSearchParams): void {
   const basic = /^basic +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   if (basic === undefined) return

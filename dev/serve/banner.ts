@@ -8,7 +8,7 @@ import { USERS } from '../provider/users.ts'
 import { OF_THE_SERVICE } from './samples.ts'
 import type { Samples } from './samples.ts'
 
-/** Another provider whose tokens pass. */
+/** Another provider with accepted tokens. */
 type Other = Pick<LocalProvider, 'issuer' | 'clientId' | 'clientSecret'>
 
 /**
@@ -43,7 +43,7 @@ export async function banner (tenant: Tenant, playground: string | undefined, pa
   ].join('\n')
 }
 
-/** The secret is that of a provider on this machine, and whoever reads this has set it. */
+/** The secret is that of a local provider, set by the reader of this output. */
 function describeClient ({ clientId, clientSecret, redirectUris }: OwnClient): string {
   const facts = [clientSecret === undefined ? 'public, with PKCE' : `secret ${clientSecret}`, ...redirectUris.length === 0 ? [] : [`back to ${redirectUris.join(', ')}`]]
   return `${clientId}  (${facts.join('; ')})`
@@ -61,7 +61,7 @@ async function dpopLines (tenant: Tenant, paint: Paint, to: string, { anyToken, 
     paint('bold', 'With DPoP: a token that is useless without its key'),
     `  npm run call --${to} --dpop GET ${anyToken}`,
     `  npm run call --${to} --dpop GET ${scoped} --scope read:messages`,
-    paint('dim', '  By hand. A proof is good for one request: if you paste this twice, the second request is refused as a replay.'),
+    paint('dim', '  By hand. A proof is valid for one request: if you paste this twice, the second request is refused as a replay.'),
     `  ${curl(url, await headersWith(nonce))}`,
     ''
   ]

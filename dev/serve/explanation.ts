@@ -47,16 +47,16 @@ export async function explainExchange (input: unknown, settings: Settings, keys:
   const exchange = readExchange(last, 'The request', notes)
   if (exchange === undefined) return { checks: [], notes }
   const earlier = (Array.isArray(before) ? before.slice(-MAX_EARLIER) : []).map((one, index) => readExchange(one, `Request ${index + 1}`, notes))
-  const told = readChallenge(exchange.challenge, exchange.body)
-  const { reason } = told
+  const challenge = readChallenge(exchange.challenge, exchange.body)
+  const { reason } = challenge
   const route = await lookUpRoute(exchange.method, exchange.url.pathname + exchange.url.search, settings)
   if (route.kind === 'open') notes.push('This endpoint has no guard: nothing is checked.')
   // A route that is not in routes/api is judged by what its answer tells.
-  const requirements = route.kind === 'guarded' ? route.requirements : requirementsIn(told)
+  const requirements = route.kind === 'guarded' ? route.requirements : requirementsIn(challenge)
   const explained = route.kind === 'open' ? undefined : await check(earlier, exchange, { settings, candidates: keys?.candidates, revocations: await revocationsOf(exchange, settings, askService), requirements })
   // The checks are made again here, at another time and with keys of our own. If they contradict the answer, they would mislead.
   const isTrue = explained === undefined || exchange.status === undefined || (explained.refusal === undefined ? exchange.status < 300 : explained.refusal.reason === reason) || (reason === 'token_revoked' && explained.notChecked.includes('token.revocation'))
-  if (!isTrue) notes.push('The checks are not shown: the same checks, made again here, do not explain this answer.')
+  if (!isTrue) notes.push('The checks are not shown: repeated here, they do not explain this response.')
   const checks = isTrue ? explained?.steps ?? [] : []
   if (reason === undefined) return { checks, notes }
   const { description, cure } = explainRefusal({ reason, detail: isTrue ? explained?.refusal?.detail : undefined })

@@ -26,7 +26,7 @@ export interface PlaygroundOptions {
   transmitter?: LocalTransmitter | undefined
   /** The settings of the API, to explain its answers. */
   settings: Settings
-  /** What the page calls; that of the service unless told. */
+  /** The endpoints that the page calls; by default those of the service. */
   samples?: Samples
 }
 

@@ -18,13 +18,13 @@ const TOOL = {
   name: 'dev',
   options: {
     port: { ...text, value: 'PORT', says: 'of the API; the provider and the playground take the next free ones', env: 'PORT' },
-    issuers: { ...text, value: 'NUMBER', says: 'of local providers whose tokens pass: 1 to 9; 1 unless told' },
+    issuers: { ...text, value: 'NUMBER', says: 'of local providers whose tokens pass: 1 to 9; default: 1' },
     gate: { ...flag, says: 'put the gate before an application in Python, dev/upstream.py' }
   },
   help: (run: string) => `Starts a local identity provider, the API and a playground for the browser, and prints lines to paste.
 
   ${run} [options]`,
-  ending: () => 'The API also goes by the settings of the service: docs/configuration.md. Ctrl-C stops everything.'
+  ending: () => 'The API also reads the settings of the service: docs/configuration.md. Ctrl-C stops everything.'
 } as const
 
 // The local tenant, the API and the playground, in one terminal, until a signal ends them all.

@@ -1,17 +1,17 @@
 import { BROWSER_CLIENT } from '../provider/own-client.ts'
 
-/** The paths that are shown under `npm run dev`, by what they need. */
+/** The paths shown under `npm run dev`, by requirement. */
 export interface Samples {
-  /** Nothing is needed. */
+  /** Public. */
   readonly open: string
   readonly anyToken: string
   /** `read:messages`. */
   readonly scoped: string
-  /** What the playground lists, each with what it needs, in words. */
+  /** The list of the playground, each with its requirement in words. */
   readonly endpoints: ReadonlyArray<readonly [path: string, need: string]>
   /** Server-sent events, for any token. */
   readonly stream: string
-  /** Another path for any token: where the playground sends a proof that was made for `anyToken`. */
+  /** Another path for any token, to which the playground sends a proof for `anyToken`. */
   readonly elsewhere: string
 }
 
@@ -43,7 +43,7 @@ export const OF_THE_UPSTREAM: Samples = {
   elsewhere: '/events',
   endpoints: [
     ['/', 'open to everyone'],
-    ['/whoami', 'a token; shows what the gate tells the application'],
+    ['/whoami', 'a token; shows the headers from the gate'],
     ['/orders', 'a token'],
     ['/orders/7', 'read:messages'],
     ['/events', 'a token; server-sent events'],
