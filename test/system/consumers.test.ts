@@ -13,7 +13,10 @@ import { startIssuer } from '../helpers/issuer.ts'
 import { compilePackage, judgePackage } from '../helpers/package-contents.ts'
 import { NODE10_APP, TYPED_APPS } from '../helpers/typed-apps.ts'
 
-/** The packages as others get them: packed here, installed in folders outside the repository from npm, and used as docs/plugin.md says. */
+/**
+ * The packages as others get them: packed here, installed in folders outside the repository from npm, and used as docs/plugin.md says.
+ * tap starts files in the order of their names, and this one takes longest: by its name it is among the first.
+ */
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-consumer-'))
 // npm and the compilers take their time.
