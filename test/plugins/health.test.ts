@@ -13,6 +13,8 @@ t.test('Readiness tells by name of a shared store that evicts, and of one that i
     { info: policy('allkeys-lru'), status: 503, replay: 'evicts', warnings: ['replay_unavailable'] }
   ]
   const issuer = await startIssuer(t)
+  // Loading the service holds this process up. No connection to a store is to be late for that.
+  await startApp(t, issuer)
   for (const { info, status, replay, warnings } of rows) {
     const fake = await startFakeRedis()
     t.teardown(() => fake.stop())
