@@ -52,9 +52,9 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'git rm routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
   'git commit --no-edit': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
   'npm run dev -- --issuers 2': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts', '--issuers', '2']"],
-  'npm i holdfast fastify': ['test/system/package.test.ts', "'npm', ['i'"],
-  'npx holdfast-cli start': ['test/system/package.test.ts', "'start'"],
-  'npx holdfast-cli gate --upstream http://127.0.0.1:3000': ['test/system/package.test.ts', "['gate', '--upstream'"],
+  'npm i holdfast fastify': ['test/system/consumers.test.ts', "'npm', ['i'"],
+  'npx holdfast-cli start': ['test/system/consumers.test.ts', "'start'"],
+  'npx holdfast-cli gate --upstream http://127.0.0.1:3000': ['test/system/consumers.test.ts', "['gate', '--upstream'"],
   'npm run dev -- --gate': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts', '--gate']"],
   // The part of docs/gate.md that leads to a guarded application.
   'python3 app.py': ['test/system/guarded-application.test.ts', 'here(startApplication)'],
@@ -309,13 +309,13 @@ const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> =
     t.match(answer.headers['www-authenticate'], /^Bearer/)
   },
   async 'orders.test.ts' (t, { file }) {
-    t.match(readFileSync(join(root, 'test/system/package.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
+    t.match(readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
   },
   async 'issuers.test.ts' (t, { file }) {
-    t.match(readFileSync(join(root, 'test/system/package.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
+    t.match(readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
   },
   async 'revocation.test.ts' (t, { file }) {
-    t.match(readFileSync(join(root, 'test/system/package.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
+    t.match(readFileSync(join(root, 'test/system/consumers.test.ts'), 'utf8'), containing(file), 'a consumer of the package runs it as it is printed')
   },
   async 'claims.ts' (t, block) {
     const { teamOf } = await load<{ teamOf: (request: object) => string }>(t, block)

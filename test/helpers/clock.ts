@@ -18,6 +18,18 @@ export async function atAnotherTime<T> (skewSeconds: number, work: () => Promise
   }
 }
 
+/** Does the work with the clock that tells the time stopped, so that all that is judged is judged at one moment. */
+export async function atOneTime<T> (work: () => Promise<T>): Promise<T> {
+  const { now } = Date
+  const stopped = now()
+  Date.now = () => stopped
+  try {
+    return await work()
+  } finally {
+    Date.now = now
+  }
+}
+
 /**
  * Keeps timers of so many milliseconds or more from running out, until the end of the test: work that is slow on a busy machine then
  * meets no deadline.

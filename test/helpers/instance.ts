@@ -53,7 +53,7 @@ export async function startInstance (t: Owner, directory: string, issuer: Pick<I
 
   async function until (what: string, isTrue: (status: number, checks: Checks) => boolean): Promise<Checks> {
     let checks: Checks = {}
-    for (let left = 2000; left > 0; left--) {
+    for (let left = 6000; left > 0; left--) {
       const answer = await fetch(`${url}/health/ready`)
       checks = (await answer.json() as { checks: Checks }).checks
       if (isTrue(answer.status, checks)) return checks

@@ -71,7 +71,7 @@ export async function startRedis (t: Owner, args: string[] = [], port?: number):
 }
 
 async function untilListening (port: number): Promise<void> {
-  for (let left = 500; left > 0; left--) {
+  for (let left = 6000; left > 0; left--) {
     const socket = connect(port, '127.0.0.1')
     try {
       await once(socket, 'connect')
@@ -90,7 +90,7 @@ async function sendCommand (port: number, words: string[]): Promise<string> {
   socket.write(`*${words.length}\r\n${words.map(word => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`)
   try {
     // A server that closes without an answer, as Sentinel makes a new master do, is a failure too.
-    socket.setTimeout(2000, () => socket.destroy(new Error('no answer')))
+    socket.setTimeout(10_000, () => socket.destroy(new Error('no answer')))
     socket.once('end', () => socket.destroy(new Error('closed without an answer')))
     const [chunk] = await once(socket, 'data') as [Buffer]
     const [first = '', second = '', ...rest] = chunk.toString().split('\r\n')

@@ -8,8 +8,8 @@ const root = join(import.meta.dirname, '..')
 const COUNTED = /^(?:explain|lib|plugins|routes|server)\/|^packages\/(?:app-document|testing)\./
 /** Of the counted: much of their time passes in waiting for connections and limits, beside those that compute. */
 const WAITING = /^plugins\/(?:connections|gate-faults|introspection-peers|issuers|last-connections|proofs|request-log|revocation-open)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
-/** They start programs one after the other. */
-const PROGRAMS = /^dev\/run\.|^start\./
+/** They start programs one after the other, and wait for them. */
+const PROGRAMS = /^dev\/run\.|^examples\/mcp-gated\.|^start\./
 /** Tests of files and tools. */
 const UNCOUNTED = /^(?:bench|chaos|cli|deploy|dev|docs|examples|fuzz|history|mutation|packages|planted)\/|^(?:architecture|node-versions|supply-chain)\./
 /** It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may have been loaded before. */

@@ -19,7 +19,7 @@ export function sendRaw (url: string, lines: readonly string[]): Promise<WireAns
     socket.on('data', chunk => { text += chunk })
     socket.on('error', error => text ? resolve(parseAnswer(text)) : reject(error))
     socket.on('close', () => text ? resolve(parseAnswer(text)) : reject(new Error('the server closed without an answer')))
-    socket.setTimeout(10_000, () => socket.destroy(new Error('no answer in 10 s')))
+    socket.setTimeout(60_000, () => socket.destroy(new Error('no answer in 60 s')))
   })
 }
 

@@ -83,7 +83,7 @@ t.test('A provider has 5 s for an exchange, whatever it sends', async t => {
   t.teardown(() => { globalThis.setTimeout = set })
   const exchange = createTransport().open()
   globalThis.setTimeout = set
-  t.strictSame(timers.map(({ ms }) => ms), [5000])
+  t.strictSame(timers.map(({ ms, run: { name } }) => ({ ms, name })), [{ ms: 5000, name: 'close' }], 'test/patience.js knows it by its name')
   const asked = exchange.get(url)
   timers[0]!.run()
   await t.rejects(asked, { name: 'ProviderFailure', word: 'deadline' })

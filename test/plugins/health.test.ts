@@ -13,13 +13,15 @@ t.test('Readiness tells by name of a shared store that evicts, and of one that i
     { info: policy('allkeys-lru'), status: 503, replay: 'evicts', warnings: ['replay_unavailable'] }
   ]
   const issuer = await startIssuer(t)
+  // Loading the service holds this process up. No connection to a store is to be late for that.
+  await startApp(t, issuer)
   for (const { info, status, replay, warnings } of rows) {
     const fake = await startFakeRedis()
     t.teardown(() => fake.stop())
     fake.override = ([name]) => name === 'INFO' ? info : undefined
     const { app, url, log } = await startApp(t, issuer, { LOG_LEVEL: 'warn', DPOP_REPLAY: `redis://:s3cret@127.0.0.1:${fake.port}` })
     const checks = async (): Promise<Record<string, string>> => (await app.inject('/health/ready')).json().checks
-    for (let left = 500; left > 0 && ((await checks()).replay !== replay || (await checks()).keys !== 'ok'); left--) await new Promise(resolve => setTimeout(resolve, 20))
+    for (let left = 5000; left > 0 && ((await checks()).replay !== replay || (await checks()).keys !== 'ok'); left--) await new Promise(resolve => setTimeout(resolve, 20))
     const answer = await fetch(`${url}/health/ready`)
     t.strictSame([answer.status, await answer.json()], [status, { status: status === 200 ? 'ok' : 'unavailable', checks: { process: 'ok', keys: 'ok', replay } }])
     t.strictSame(log.filter(({ event }) => String(event).startsWith('replay_')).map(({ level, event, hosts }) => [level, event, hosts]), warnings.map(event => [40, event, [`127.0.0.1:${fake.port}`]]))

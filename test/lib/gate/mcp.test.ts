@@ -106,10 +106,10 @@ t.test('A body is read as messages only if every parser reads the same in it.', 
 t.test('A body that nests deeply is judged in little time.', t => {
   const deep = '['.repeat(MAX_MESSAGE_BYTES / 2)
   t.equal(read(`{"method":"a","params":{"x":${deep}${']'.repeat(deep.length)}}}`.slice(0, MAX_MESSAGE_BYTES)), 'The body is not JSON.')
-  const begun = performance.now()
+  const begun = process.cpuUsage()
   t.strictSame(read(`{"method":"a","params":{"x":${'['.repeat(400_000)}${']'.repeat(400_000)}}}`), [{ method: 'a', name: undefined }])
   t.strictSame(read(`{"method":"a","params":{"x":"${'\\\\'.repeat(400_000)}"}}`), [{ method: 'a', name: undefined }])
-  t.ok(performance.now() - begun < 5000)
+  t.ok(process.cpuUsage(begun).user / 1000 < 5000)
   t.end()
 })
 

@@ -13,7 +13,10 @@ import { startIssuer } from '../helpers/issuer.ts'
 import { compilePackage, judgePackage } from '../helpers/package-contents.ts'
 import { NODE10_APP, TYPED_APPS } from '../helpers/typed-apps.ts'
 
-/** The packages as others get them: packed here, installed in folders outside the repository from npm, and used as docs/plugin.md says. */
+/**
+ * The packages as others get them: packed here, installed in folders outside the repository from npm, and used as docs/plugin.md says.
+ * tap starts files in the order of their names, and this one takes longest: by its name it is among the first.
+ */
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-consumer-'))
 // npm and the compilers take their time.
@@ -156,15 +159,15 @@ t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', a
   const withoutRedis = "import Fastify from 'fastify'; import holdfast from 'holdfast'; await Fastify().register(holdfast, { idp: { domain: 'tenant.example', audience: 'x' }, dpop: { replay: 'redis://127.0.0.1' } })"
   t.match(await run(cwd, process.execPath, ['--input-type=module', '-e', withoutRedis]), { code: 1, output: /the package ioredis is not installed: npm i ioredis/ })
 
-  for (const version of ['5.4', '5.9']) await compile(cwd, version, '--noEmit')
+  await Promise.all(['5.4', '5.9'].map(version => compile(cwd, version, '--noEmit')))
 })
 
 t.test('The types live with what is in the apps of others.', async t => {
-  for (const [index, [name, files]] of Object.entries(TYPED_APPS).entries()) {
+  await Promise.all(Object.entries(TYPED_APPS).map(async ([name, files], index) => {
     const cwd = sharing(`typed-${index}`, 'module', { ...files, 'tsconfig.json': TSCONFIG })
     const { code, output } = await run(cwd, process.execPath, ['node_modules/typescript-6.0/bin/tsc', '--noEmit'])
     t.equal(code, 0, code === 0 ? name : `${name}\n${output}`)
-  }
+  }))
 })
 
 t.test('A compiler that finds packages as Node 10 did finds all of this one.', async t => {
@@ -191,12 +194,12 @@ async function main () {
 }
 main()
 `
-  for (const version of ['5.0.0', '~5.8.0', '5']) {
+  await Promise.all(['5.0.0', '~5.8.0', '5'].map(async version => {
     const cwd = consumer(`fastify-${version.replace(/\W/g, '')}`, 'commonjs', { 'run.js': script })
     await install(cwd, `fastify@${version}`, 'ioredis@5', 'prom-client@14', '@fastify/swagger@8')
     await install(cwd, tarballs['holdfast']!)
     t.match(await expectSuccess(cwd, process.execPath, ['run.js']), /^5\.\d+\.\d+ user-1 401 401 401 DPoP 401 401 401$/m, version)
-  }
+  }))
 })
 
 t.test('The test of the guide also runs in vitest.', async t => {
