@@ -1,13 +1,13 @@
 import { hashWords } from './id-table.ts'
 import type { HashKey, IdTable } from './id-table.ts'
-import { SecondCounts } from './expiry-counts.ts'
+import { ExpiryCounts } from './expiry.ts'
 
 const BUCKET_BITS = 12
 const BUCKETS = 2 ** BUCKET_BITS
 
 interface KeyCount {
   readonly bucket: number
-  readonly seconds: SecondCounts
+  readonly seconds: ExpiryCounts
 }
 
 /** A pass over the tables. The tables before `next` have been read. */
@@ -65,7 +65,7 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
   }
 
   /** The count of a key in the current reading, if the reading has passed that table. */
-  function readCountOf (c: number, d: number, bucket: number, table: number, horizon: number): SecondCounts | undefined {
+  function readCountOf (c: number, d: number, bucket: number, table: number, horizon: number): ExpiryCounts | undefined {
     return reading?.isWatched[bucket] && table < reading.next ? countIn(reading.counts, nameOf(c, d), bucket, horizon) : undefined
   }
 
@@ -141,8 +141,8 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
   }
 }
 
-function countIn (counts: Map<number, KeyCount>, name: number, bucket: number, horizon: number): SecondCounts {
+function countIn (counts: Map<number, KeyCount>, name: number, bucket: number, horizon: number): ExpiryCounts {
   let count = counts.get(name)
-  if (!count) counts.set(name, count = { bucket, seconds: new SecondCounts(horizon) })
+  if (!count) counts.set(name, count = { bucket, seconds: new ExpiryCounts(horizon) })
   return count.seconds
 }
