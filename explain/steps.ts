@@ -1,7 +1,6 @@
 import { createPublicKey } from 'node:crypto'
 import { certificateHeader, createCertificateReader } from '../lib/certificate/client-certificate.ts'
-import { readProofLine, verifyCertificate, verifySchemeFits } from '../lib/guard/binding.ts'
-import { parseCredentials, verifyOffered } from '../lib/guard/credentials.ts'
+import { parseCredentials, readProofLine, verifyCertificate, verifyOffered, verifySchemeFits } from '../lib/guard/credentials.ts'
 import { ALGORITHMS, verifySignature } from '../lib/jose/signature.ts'
 import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyProofSignature } from '../lib/dpop/proof.ts'
 import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'

@@ -2,9 +2,8 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { errorBody, refusalBodies } from '../lib/guard/error-body.ts'
-import type { ErrorBodyForm } from '../lib/guard/error-body.ts'
-import { Refusal } from '../lib/refusal.ts'
+import { errorBody, Refusal, refusalBodies } from '../lib/refusal.ts'
+import type { ErrorBodyForm } from '../lib/refusal.ts'
 import { answerOf } from '../server/queued-response.ts'
 
 /** Milliseconds for which such a connection may end by itself after its answer. If it were closed at once, the answer might be lost. */
