@@ -18,8 +18,8 @@ import { kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { schemeOf } from '../lib/scheme.ts'
-import { kStandIns } from '../lib/test-doubles.ts'
-import type { MayHaveStandIns } from '../lib/test-doubles.ts'
+import { kTestDoubles } from '../server/test-doubles.ts'
+import type { MayHaveTestDoubles } from '../server/test-doubles.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -119,15 +119,15 @@ export default fp<HoldfastOptions>(async (app, options) => {
   // Secure servers of HTTP/1.1 and of HTTP/2 are both TLS servers.
   if (settings.server.clientCertificate === 'socket' && !((app.server as unknown) instanceof TlsServer)) throw new SettingsError([NO_TLS_SOCKET])
   logStart(app, settings, lookUpIssuer !== undefined)
-  const standIns = (options as MayHaveStandIns)[kStandIns] ?? (app as MayHaveStandIns)[kStandIns]
-  if (standIns) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
-  const surroundings = standIns?.surroundings ?? processSurroundings
-  const certificates = settings.server.clientCertificate === 'off' ? standIns?.readCertificate : undefined
+  const doubles = (options as MayHaveTestDoubles)[kTestDoubles] ?? (app as MayHaveTestDoubles)[kTestDoubles]
+  if (doubles) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
+  const surroundings = doubles?.surroundings ?? processSurroundings
+  const certificates = settings.server.clientCertificate === 'off' ? doubles?.readCertificate : undefined
   const guardSettings = certificates ? { ...settings, server: { ...settings.server, clientCertificate: 'client-cert' as const } } : settings
   const parts = await createGuardParts(guardSettings, {
     surroundings,
-    transport: standIns?.transport,
-    askingTransport: standIns?.transport,
+    transport: doubles?.transport,
+    askingTransport: doubles?.transport,
     readCertificate: certificates,
     trustPeer,
     lookUpIssuer,
@@ -175,10 +175,10 @@ export default fp<HoldfastOptions>(async (app, options) => {
     // The first fetch loads packages, which would delay the first requests.
     warmUp = setTimeout(() => parts.start(), WARM_UP_DELAY_MS).unref()
   })
-  if (revocation) standIns?.revocations.add(revocation.revocations)
+  if (revocation) doubles?.revocations.add(revocation.revocations)
   app.addHook('onClose', async () => {
     clearTimeout(warmUp)
-    if (revocation) standIns?.revocations.delete(revocation.revocations)
+    if (revocation) doubles?.revocations.delete(revocation.revocations)
     await parts.close()
   })
 
