@@ -8,8 +8,7 @@ import type { VerifiedTokens } from '../token/verified-tokens.ts'
 import { STREAM_STATUSES } from '../revocation/stream-status.ts'
 import type { Transmitter } from '../revocation/transmitter.ts'
 import type { Revocations } from '../revocation/revocations.ts'
-import type { GuardTally, RequestTally } from './tallies.ts'
-import type { Sample } from './histogram.ts'
+import type { GuardTally, RequestTally, Sample } from './tallies.ts'
 
 interface IssuerSource extends Pick<TokenIssuer, 'issuer'> {
   readonly keys: Pick<KeySource, 'state'>
