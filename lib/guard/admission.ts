@@ -12,7 +12,7 @@ import type { RequestAuth, TokenSignals } from './request-auth.ts'
 const kNextNonce = Symbol('holdfast.nextNonce')
 
 /**
- * A request that may be admitted. `user` and `auth` are null until its token and proof have passed. They are for the app to read:
+ * A request that may be admitted. `user` and `auth` are null until its token and proof have passed. The app reads them;
  * the guard never does, because others can write them.
  */
 export interface AdmissibleRequest {
@@ -22,14 +22,14 @@ export interface AdmissibleRequest {
   [kNextNonce]?: string | undefined
 }
 
-/** What the guard has found out. A refusal is a result too, because a promise that rejects would have to be handled by each caller. */
+/** What the guard has found. A refusal is a result too: each caller would have to handle a promise that rejects. */
 type Outcome = { readonly identity: Identity } | { readonly identity?: undefined, readonly error: Error, readonly message: Message }
 
 export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly guard: Guard
   readonly judge: Judge
   readonly signals: TokenSignals
-  /** The request that the guard looks at, if it is not the one that arrived: a proxy asks about the request of its client. */
+  /** The request that the guard looks at, if it is not the one that arrived: in forward auth it is that of the client. */
   readonly guarded?: (request: Request) => GuardedRequest
   /** Prepares a refusal for its answer and its log line. Any other error is a fault, and is returned as it is. */
   readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error
@@ -37,7 +37,7 @@ export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly onAdmitted?: ((request: Request) => void) | undefined
 }
 
-export type AdmissionDone = (error?: Error) => void
+type AdmissionDone = (error?: Error) => void
 
 export interface Admission<Request extends AdmissibleRequest> {
   /** Admits a request that meets the requirement. `done` is called exactly once, and never inside a `try`. */
@@ -58,12 +58,12 @@ export interface Admission<Request extends AdmissibleRequest> {
 
 /**
  * Decides whether a request may pass: first the guard finds out who sends it, then the requirement is judged. A request that this
- * guard has let pass once is not checked again, because its proof would be a replay. The guard keeps that to itself: neither the app
- * nor another guard, for another audience, can say so in its place.
+ * guard has admitted is not checked again, because its proof would be a replay. Neither the app nor another guard, for another audience,
+ * can mark a request as admitted.
  */
 export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, signals, refuse, guarded = ({ raw }) => arrivedRequest(raw), onAdmitted }: AdmissionOptions<Request>): Admission<Request> {
   const identities = createPrivateNote<Identity>()
-  /** The checks that handlers have started and that have not ended yet. */
+  /** The checks that handlers have started and that are under way. */
   const ongoing = new WeakMap<Request, Promise<Outcome>>()
 
   function admit (request: Request, requirement: Requirement, done: AdmissionDone): void {
@@ -72,14 +72,17 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     check(request, outcome => settle(request, requirement, outcome, done))
   }
 
-  /** Nothing undecided, and nothing that the app has written, stands on the request while the guard decides, or after a refusal. */
+  /** Only this gives a request an identity. While the guard decides, and after a refusal, it has none, not even one that the app has written. */
   function check (request: Request, done: (outcome: Outcome) => void): void {
     request.user = request.auth = null
     const looked = guarded(request)
     guard(looked, (error, identity) => {
       if (!identity) return done({ error: error!, message: looked.message })
+      const { token, scheme, nextNonce } = identity
       identities.set(request, identity)
-      nameCaller(request, identity, signals)
+      request.user = token.claims
+      request.auth = new AdmittedAuth(token, scheme, signals)
+      if (nextNonce !== undefined) request[kNextNonce] = nextNonce
       onAdmitted?.(request)
       done({ identity })
     })
@@ -143,13 +146,6 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
   }
 
   return { admit, admitOnce, identify, judgeAll }
-}
-
-/** Only this function gives a request an identity. Nothing undecided is ever written to a request. */
-function nameCaller (request: AdmissibleRequest, { token, scheme, nextNonce }: Identity, signals: TokenSignals): void {
-  request.user = token.claims
-  request.auth = new AdmittedAuth(token, scheme, signals)
-  if (nextNonce !== undefined) request[kNextNonce] = nextNonce
 }
 
 /**

@@ -20,9 +20,9 @@ export interface Identity {
   readonly nextNonce: string | undefined
 }
 
-/** A request that the guard looks at: the one that arrived, or the one that a proxy asks about. */
+/** A request that the guard looks at: the one that arrived, or in forward auth that of the client. */
 export interface GuardedRequest {
-  /** Its lines. Those of a question are the client's as far as the guard reads them. */
+  /** Its lines. In forward auth the lines that the guard reads are the client's. */
   readonly message: Message
   /** The method that the client used. */
   readonly method: string
@@ -125,7 +125,7 @@ function verifyProof (options: GuardOptions, proof: PresentedProof, token: Verif
     if (refusal) return done(refusal)
     recordProof(proof, proofs, error => {
       if (!error) return done(null, { token, scheme: 'DPoP', nextNonce: nextNonce(proofs, proof) })
-      // Somebody who captures a request and sends it again must not use up the limit of the client.
+      // A replay by a thief must not use up the limit of the client.
       rateLimit?.giveBack(clientOf(token))
       done(error)
     })

@@ -91,14 +91,10 @@ export interface TokenSignalsOptions {
 /** How often the tokens are looked at, so that open work ends within a second. */
 const LOOK_MS = 250
 
-/** Ends signals when their token has been revoked or has expired. */
-export interface TokenSignals {
-  /** Watches an auth as long as others hold it: it is held only weakly here, so a forgotten one costs nothing. */
-  watch (auth: AdmittedAuth): void
-  close (): void
-}
+export type TokenSignals = ReturnType<typeof createTokenSignals>
 
-export function createTokenSignals ({ revocationOf, clockToleranceSeconds, now, every }: TokenSignalsOptions): TokenSignals {
+/** Ends signals when their token has been revoked or has expired. */
+export function createTokenSignals ({ revocationOf, clockToleranceSeconds, now, every }: TokenSignalsOptions) {
   const watched = new Set<WeakRef<AdmittedAuth>>()
   let stop: (() => void) | undefined
 
@@ -122,11 +118,12 @@ export function createTokenSignals ({ revocationOf, clockToleranceSeconds, now, 
   }
 
   return {
-    watch (auth) {
+    /** Watches an auth for as long as others hold it. Here it is held only weakly, so a forgotten one costs nothing. */
+    watch (auth: AdmittedAuth): void {
       watched.add(new WeakRef(auth))
       stop ??= every(LOOK_MS, look)
     },
-    close () {
+    close (): void {
       stop?.()
       watched.clear()
     }
