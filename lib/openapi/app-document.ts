@@ -1,18 +1,18 @@
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import { offeredSchemes } from '../scheme.ts'
-import type { DpopMode, AuthScheme } from '../scheme.ts'
+import type { AuthScheme, DpopMode } from '../scheme.ts'
 import { CHALLENGES, describeGuard, guardStatuses, PROOF_HEADER, REFUSED, RETRY_AFTER, SCHEMES, securityOf } from './describe.ts'
 import type { DescriptionPolicy } from './describe.ts'
 import type { Operation, Response } from './document.ts'
 
 /** The member by which an operation names its guard, until its guard is described. */
-export const GUARD_MARK = 'x-holdfast-guard'
+const GUARD_MARK = 'x-holdfast-guard'
 
 /** The settings that decide what the document of an app says about its guards. */
 export type AppDocumentPolicy = Pick<DescriptionPolicy, 'mode' | 'algs' | 'certificates' | 'rateLimit' | 'replayShare'>
 
-/** An operation of any version. The app says what it likes, and it keeps what it says. */
+/** An operation of any version. What the app says in it is kept. */
 type AppOperation = Partial<Operation> & { [GUARD_MARK]?: string }
 
 /** A document that another package has made: Swagger 2.0, or OpenAPI of any version. */

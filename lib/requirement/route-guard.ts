@@ -33,12 +33,6 @@ export function requirementsOf (...hooks: readonly RouteHooks[]): readonly Requi
   return PHASES.flatMap(phase => hooks.flatMap(of => [of[phase]].flat())).filter(isGuard).map(({ requirement }) => requirement)
 }
 
-/** The guard that a route names itself. Undefined for a route without one. */
-export function guardOf (hooks: RouteHooks): RouteGuard | undefined {
-  const requirements = requirementsOf(hooks)
-  return requirements.length === 0 ? undefined : { requirements }
-}
-
 /**
  * The hooks that a Fastify scope adds to all of its routes. Fastify has no public way to ask for them, so this looks at the property
  * that it keeps them in. None if there is no such property: then they are judged all the same, and only not described.
