@@ -42,22 +42,16 @@ type AdmissionDone = (error?: Error) => void
 export interface Admission<Request extends AdmissibleRequest> {
   /** Admits a request that meets the requirement. `done` is called exactly once, and never inside a `try`. */
   admit (request: Request, requirement: Requirement, done: AdmissionDone): void
-  /**
-   * The same for a handler. A handler may ask several times at once, but the proof of a request passes only once, so all calls
-   * share one check.
-   */
+  /** The same for a handler. A handler may call it several times at once. The proof of a request passes only once, so all calls share one check. */
   admitOnce (request: Request, requirement: Requirement): Promise<void>
-  /**
-   * Finds out who sends a request, and judges nothing yet.
-   * @param requirement what the challenge for a client without credentials names
-   */
+  /** Identifies the sender of a request, and judges nothing yet. The requirement is for the challenge to a client without credentials. */
   identify (request: Request, requirement: Requirement): Promise<void>
-  /** Judges a request that has been identified by every one of these requirements. Of several refusals, 403 goes before step-up. */
+  /** Judges an identified request by each of these requirements. Of several refusals, 403 takes precedence over step-up. */
   judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void>
 }
 
 /**
- * Decides whether a request may pass: first the guard finds out who sends it, then the requirement is judged. A request that this
+ * Decides whether a request is admitted: first the guard identifies its sender, then the requirement is judged. A request that this
  * guard has admitted is not checked again, because its proof would be a replay. Neither the app nor another guard, for another audience,
  * can mark a request as admitted.
  */
@@ -148,10 +142,7 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
   return { admit, admitOnce, identify, judgeAll }
 }
 
-/**
- * Whether the guard refused a request only because it has no credentials at all: no empty line of them, no scheme of another kind,
- * and no proof.
- */
+/** Whether the guard refused a request only because it has no credentials at all: no empty line, no other scheme and no proof. */
 export function isGuest (error: unknown, { authorizationCount, dpopCount }: Message): boolean {
   return error instanceof Refusal && error.reason === 'credentials_missing' && authorizationCount === 0 && dpopCount === 0
 }

@@ -15,7 +15,7 @@ interface IssuerSource extends Pick<TokenIssuer, 'issuer'> {
   readonly introspection: { readonly inquiry: Pick<Inquiry, 'state'> } | undefined
 }
 
-/** The parts that the guard uses, as far as they tell their state. */
+/** The state of the parts behind the guard. */
 export interface GuardState {
   /** Undefined if the configured domain is unusable. */
   readonly issuers: Pick<IssuerTable, 'isComplete'> & { all (): readonly IssuerSource[] } | undefined

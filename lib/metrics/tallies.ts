@@ -65,7 +65,7 @@ export function createGuardTally () {
   }
 
   return {
-    /** The numbers of refusals by reason. Every reason is there from the start. */
+    /** The numbers of refusals by reason. Every reason is present from the start. */
     refusals: refusals as Readonly<typeof refusals>,
     /** Durations of signature checks of access tokens that were not known yet. */
     tokens: createHistogram(VERIFICATION_BOUNDS),

@@ -6,7 +6,7 @@ import { CHALLENGES, describeGuard, guardStatuses, PROOF_HEADER, REFUSED, RETRY_
 import type { DescriptionPolicy } from './describe.ts'
 import type { Operation, Response } from './document.ts'
 
-/** The member by which an operation names its guard, until its guard is described. */
+/** The member by which an operation names its guard until the guard is described. */
 const GUARD_MARK = 'x-holdfast-guard'
 
 /** The settings that decide what the document of an app says about its guards. */
@@ -78,7 +78,7 @@ function headersOf (status: keyof typeof REFUSED, document: AppDocument): NonNul
   return { 'Retry-After': { ...RETRY_AFTER, ...typed('integer', document) } }
 }
 
-/** Swagger 2.0 has the type beside the name, OpenAPI a schema. The types know the latter. */
+/** A parameter of Swagger 2.0 has a type, one of OpenAPI a schema. The types here describe the latter. */
 function typed (type: 'string' | 'integer', { openapi }: AppDocument): { schema: { type: string } } {
   return (openapi === undefined ? { type } : { schema: { type } }) as { schema: { type: string } }
 }

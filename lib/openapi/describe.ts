@@ -149,7 +149,7 @@ export function securityOf (guard: RouteGuard, mode: DpopMode): NonNullable<Oper
   return isOptional(guard) ? [{}, ...needed] : needed
 }
 
-/** What OpenAPI cannot say by `security` stands in the description, for people, and in `x-requirements`, for programs. */
+/** `security` cannot express all requirements. The description has the others for people, and `x-requirements` has them for programs. */
 export function describeGuard (guard: RouteGuard, description: unknown): object {
   const further = guard.requirements.filter(requirement => requirement.optional || phrasesOf(requirement).length > 0)
   if (further.length === 0) return description === undefined ? { description: describeScopes(guard) } : {}

@@ -1,4 +1,4 @@
-/** Scopes that bring others along: each scope with those that it implies. */
+/** Each scope with the scopes that it implies. */
 export type ScopeImplications = Readonly<Record<string, readonly string[]>>
 
 /** Returns all other scopes that grant a scope: a token with any one of these counts as having it. */
@@ -7,7 +7,7 @@ export type ScopeGranters = (scope: string) => readonly string[]
 const NONE: readonly string[] = []
 
 /**
- * Makes the function that finds who grants a scope, transitively. There must be no circle. The granters of a scope are worked out when
+ * Makes the function that finds all granters of a scope, transitively. There must be no circle. The granters of a scope are worked out when
  * it is first asked for, and kept: routes ask for few scopes, and all pairs of a long chain would be too many.
  */
 export function createScopeGranters (implications: ScopeImplications): ScopeGranters {
@@ -24,7 +24,7 @@ export function createScopeGranters (implications: ScopeImplications): ScopeGran
 
 function reachable (scope: string, direct: ReadonlyMap<string, readonly string[]>): readonly string[] {
   const found = new Set(direct.get(scope))
-  // A set hands out what is added to it meanwhile.
+  // The loop also visits what is added to the set meanwhile.
   for (const granter of found) for (const further of direct.get(granter) ?? NONE) found.add(further)
   return [...found]
 }
@@ -36,7 +36,7 @@ export function findScopeCircle (implications: ScopeImplications): readonly stri
   // How many of the scopes that a scope implies may still lead to a circle.
   const open = new Map([...implied].map(([scope, scopes]) => [scope, scopes.length]))
   const cleared = [...new Set([...granters.keys(), ...open.keys()])].filter(scope => !open.get(scope))
-  // A list hands out what is added to it meanwhile.
+  // The loop also visits what is added to the list meanwhile.
   for (const scope of cleared) {
     for (const granter of granters.get(scope) ?? NONE) {
       const left = open.get(granter)! - 1

@@ -70,7 +70,7 @@ export function scopeAlternatives ({ requirements }: RouteGuard): ReadonlyArray<
 }
 
 /**
- * What a requirement asks for beyond scopes, one phrase for each thing, for people. Names and values stand between back-quotes.
+ * What a requirement asks for beyond scopes, one phrase for each thing, for people. Names and values are between back-quotes.
  */
 export function phrasesOf ({ acr, maxAgeSeconds, claims = [], authorizationDetails = [] }: Requirement): string[] {
   return [

@@ -21,7 +21,7 @@ const LAST_SECOND = 2 ** 32 - 2 * FAR
 
 export interface MemoryStoreOptions {
   /**
-   * The most live records. A full store refuses with `replay_full`, and a key that has a quarter of them is refused with
+   * Maximum number of live records. A full store refuses with `replay_full`, and a key that has a quarter of them is refused with
    * `replay_share_exceeded`. The store never forgets a live record.
    */
   max: number

@@ -16,7 +16,7 @@ export interface RedisLink {
   /** Whether a command would be sent now. If not, a command gets an error at once. */
   readonly ready: boolean
   /**
-   * `SET key 1 EX ttl [NX]`. The reply is `OK`, or null if the key was there. Commands of one turn of the event loop are sent in
+   * `SET key 1 EX ttl [NX]`. The reply is `OK`, or null if the key existed. Commands of one turn of the event loop are sent in
    * one packet.
    */
   set (key: string, ttlSeconds: number, ifAbsent: boolean, done: (error: Error | null | undefined, reply?: unknown) => void): void
@@ -28,7 +28,7 @@ export interface RedisLink {
 const CONNECT_TIMEOUT_MS = 500
 /** A connection is dropped if a command waits this long for a byte. It is longer than a record may take, so a stall causes no reconnection. */
 const SILENCE_MS = 500
-const LONGEST_RETRY_MS = 500
+const MAX_RETRY_MS = 500
 const READONLY_RECONNECT_MS = 1000
 
 /**
@@ -50,7 +50,7 @@ export function openRedisClient (target: RedisTarget, listeners: LinkListeners, 
   // If a connection is dropped while the client asks a Sentinel, the client stops reconnecting for good.
   client.on('end', () => {
     if (closed) return
-    restart = setTimeout(() => { client.connect().catch(listeners.error) }, LONGEST_RETRY_MS).unref()
+    restart = setTimeout(() => { client.connect().catch(listeners.error) }, MAX_RETRY_MS).unref()
   })
   return {
     client,
@@ -97,7 +97,7 @@ function connectionOptions ({ tls, username, password }: RedisTarget): RedisOpti
     // Every server and proxy supports RESP2. Only its answers to SET are read here.
     protocol: 2,
     disableClientInfo: true,
-    // The client would wait for an answer to INFO, which a server may refuse to give. The store asks INFO itself.
+    // The client would wait for an answer to INFO, which a server may refuse. The store sends INFO itself.
     enableReadyCheck: false,
     connectTimeout: CONNECT_TIMEOUT_MS,
     disconnectTimeout: CONNECT_TIMEOUT_MS,
@@ -116,7 +116,7 @@ function clientOptions (target: RedisTarget, nowMs: () => number): RedisOptions 
     ...options,
     // With Sentinels this check finds out whether the server is the master by now. Sentinels themselves need INFO.
     enableReadyCheck: true,
-    maxLoadingRetryTime: LONGEST_RETRY_MS,
+    maxLoadingRetryTime: MAX_RETRY_MS,
     name: target.sentinel,
     sentinels: [...target.hosts],
     sentinelUsername: target.sentinelUsername,
@@ -155,5 +155,5 @@ function leaveReplica (nowMs: () => number): (error: Error) => boolean {
 
 /** The wait before an attempt to connect again, in milliseconds. `attempt` is 1 for the first one. */
 export function retryAfterMs (attempt: number): number {
-  return Math.min(25 * 2 ** Math.min(attempt, 10), LONGEST_RETRY_MS)
+  return Math.min(25 * 2 ** Math.min(attempt, 10), MAX_RETRY_MS)
 }
