@@ -84,7 +84,7 @@ export interface Examination {
   token?: PresentedToken
   /** The token is no JWT, and an issuer has such tokens. */
   isOpaque?: true
-  /** Nobody was asked about the opaque token, so `verified` holds none of its claims. */
+  /** The issuer of the opaque token was not asked about it, so `verified` has none of its claims. */
   areClaimsUnknown?: boolean
   candidates?: readonly SigningKey[]
   verified?: VerifiedToken
