@@ -181,14 +181,13 @@ export function timeProofs (verify: ProofVerifier, times: Histogram, nowMs: Cloc
 /** Wraps a store and measures the time that each record takes. */
 export function timeRecords (store: ReplayStore, times: Histogram, nowMs: ClockMs): ReplayStore {
   return {
+    ...store,
     record (id, jkt, expiresAt, done) {
       const startedAtMs = nowMs()
       store.record(id, jkt, expiresAt, (refusal, first) => {
         times.observe((nowMs() - startedAtMs) / 1000)
         done(refusal, first)
       })
-    },
-    state: () => store.state(),
-    close: () => store.close()
+    }
   }
 }

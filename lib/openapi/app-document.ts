@@ -1,7 +1,7 @@
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import { offeredSchemes } from '../scheme.ts'
-import type { AuthScheme, DpopMode } from '../scheme.ts'
+import type { AuthScheme } from '../scheme.ts'
 import { CHALLENGES, describeGuard, guardStatuses, PROOF_HEADER, REFUSED, RETRY_AFTER, SCHEMES, securityOf } from './describe.ts'
 import type { DescriptionPolicy } from './describe.ts'
 import type { Operation, Response } from './document.ts'
@@ -54,7 +54,7 @@ const namesScopes = ({ openapi = '2' }: AppDocument): boolean => !/^(?:2|3\.0)/.
 
 function describeOperation (operation: AppOperation, guard: RouteGuard, document: AppDocument, policy: AppDocumentPolicy): void {
   Object.assign(operation, namesScopes(document) ? describeGuard(guard, operation.description) : describeAll(guard, operation.description))
-  operation.security ??= namesScopes(document) ? securityOf(guard, policy.mode) : withoutScopes(guard, policy.mode)
+  operation.security ??= securityOf(namesScopes(document) ? guard : withoutScopes(guard), policy.mode)
   operation.responses = { ...operation.responses }
   for (const status of guardStatuses(guard, policy)) operation.responses[status] ??= { description: REFUSED[status].description, headers: headersOf(status, document) }
   const parameters = operation.parameters ?? []
@@ -68,9 +68,8 @@ function describeAll (guard: RouteGuard, description: unknown): object {
   return { ...describeGuard(guard, description), ...(asksForMore && { 'x-requirements': guard.requirements.map(requirementJson) }) }
 }
 
-function withoutScopes (guard: RouteGuard, mode: DpopMode): NonNullable<Operation['security']> {
-  const needed = offeredSchemes(mode).map(scheme => ({ [scheme]: [] }))
-  return isOptional(guard) ? [{}, ...needed] : needed
+function withoutScopes ({ requirements }: RouteGuard): RouteGuard {
+  return { requirements: requirements.map(({ scope, anyScope, ...others }) => others) }
 }
 
 function headersOf (status: keyof typeof REFUSED, document: AppDocument): NonNullable<Response['headers']> {

@@ -56,14 +56,6 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
     if (young[bucket]! + old[bucket]! >= watchAt && !reading?.isWatched[bucket]) isDue = true
   }
 
-  function changePlaces (): void {
-    const dead = old
-    old = young
-    oldLatest = youngLatest
-    young = dead.fill(0)
-    youngLatest = 0
-  }
-
   /** The count of a key in the current reading, if the reading has passed that table. */
   function readCountOf (c: number, d: number, bucket: number, table: number, horizon: number): ExpiryCounts | undefined {
     return reading?.isWatched[bucket] && table < reading.next ? countIn(reading.counts, nameOf(c, d), bucket, horizon) : undefined
@@ -119,7 +111,11 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
     },
     /** Counts a record that was put into the table with that number. */
     add (c: number, d: number, table: number, second: number, horizon: number): void {
-      if (oldLatest <= horizon) changePlaces()
+      if (oldLatest <= horizon) {
+        [young, old] = [old.fill(0), young]
+        oldLatest = youngLatest
+        youngLatest = 0
+      }
       const count = heavyOf(c, d)
       if (count) count.seconds.add(second)
       else {
