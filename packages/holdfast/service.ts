@@ -3,8 +3,8 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
 import { NO_FAULTS, ownOptions, settingsFromOptions } from '../../lib/settings/options.ts'
 import { withTrustOf } from '../../lib/settings/app-trust.ts'
-import { kTestDoubles } from '../../server/test-doubles.ts'
-import type { MayHaveTestDoubles } from '../../server/test-doubles.ts'
+import { kTestDoubles } from '../../server/surroundings.ts'
+import type { MayHaveTestDoubles } from '../../server/surroundings.ts'
 
 /** The packages of the service beside those of the guard: optional peers of this package. */
 const SERVICE_PACKAGES = ['@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client'] as const
