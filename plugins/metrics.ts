@@ -7,7 +7,7 @@ import { METRICS } from '../lib/metrics/catalog.ts'
 import type { MetricSources, MetricSpec } from '../lib/metrics/catalog.ts'
 import { createRequestTally } from '../lib/metrics/tallies.ts'
 
-/** Making the text is expensive, and requests for it are not refused under overload. So all requests within this time get the same text. */
+/** Making the text is expensive, and requests for it are not refused under overload: all of them within this time get the same text. */
 export const TEXT_MAX_AGE_MS = 1000
 
 declare module 'fastify' {
@@ -76,8 +76,8 @@ function toMetric ({ name, type, help, read }: MetricSpec, readSources: () => Me
 }
 
 /**
- * Shares a result that is expensive to make. All callers during its making, or within `maxAgeMs` after that, get the same result.
- * So at most one is made at a time. An error goes to the callers that wait for it, and is not kept.
+ * Shares a result that is expensive to make. All calls while it is made, or within `maxAgeMs` after that, get the same result.
+ * So at most one is made at a time. An error goes to the waiting calls, and is not kept.
  * @param nowMs a clock that is never set back
  */
 export function shareResult<Result> (make: () => Promise<Result>, maxAgeMs: number, nowMs: () => number): () => Promise<Result> {
