@@ -5,7 +5,7 @@ import fastifyEnv from '@fastify/env'
 import Fastify, { LogController } from 'fastify'
 import type { FastifyHttpOptions, RawServerDefault } from 'fastify'
 import fp from 'fastify-plugin'
-import { guardOf } from './lib/requirement/route-guard.ts'
+import { requirementsOf } from './lib/requirement/route-guard.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
 import { QueuedResponse } from './server/queued-response.ts'
 import { createRequestIds } from './server/request-id.ts'
@@ -96,7 +96,7 @@ export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed }) 
   app.decorate('settings', settings)
   let arePluginsLoaded = false
   app.addHook('onRoute', ({ method, url, ...hooks }) => {
-    if (!arePluginsLoaded && guardOf(hooks)) throw new Error(`${method} ${url} has a guard, but plugins are still being loaded: metrics, OpenAPI and overload protection may not know it. Move the route to routes/api/.`)
+    if (!arePluginsLoaded && requirementsOf(hooks).length > 0) throw new Error(`${method} ${url} has a guard, but plugins are still being loaded: metrics, OpenAPI and overload protection may not know it. Move the route to routes/api/.`)
   })
   await app.register(autoload, { dir: join(directory, 'plugins') })
   arePluginsLoaded = true

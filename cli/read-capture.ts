@@ -1,4 +1,4 @@
-import { withoutBlanks } from '../explain/blanks.ts'
+import { withoutBlanks } from '../explain/examination.ts'
 import { decodeJsonObject } from '../lib/jose/jws.ts'
 import { BadUsage } from './arguments.ts'
 import { addHeader, blank, bounded, has, quote, readUrl } from './capture.ts'

@@ -24,7 +24,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   },
   headers_uncounted: {
     meaning: 'The request has as many header lines as Node keeps: 1,000 unless the server sets `maxHeadersCount`. Older releases of Node silently drop the others, which could hide a second `Authorization`, `DPoP` or `Host` line, or a header that a proxy appended; newer ones answer 431 to more lines than that.',
-    cause: 'Someone tries to hide a line behind the others, or a client repeats a header again and again.',
+    cause: 'An attacker tries to hide a line behind the others, or a client repeats a header many times.',
     cure: 'Send fewer header lines. No client needs more than a few dozen.'
   },
   authorization_repeated: {
@@ -136,7 +136,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   token_inactive: {
     meaning: 'The introspection endpoint answers `active: false` for the token.',
     cause: 'The token was revoked, the user has logged out, the token has expired, or it was made up.',
-    cure: 'Fetch a new token. If every token is refused, check that `IDP_CLIENT_ID` may introspect the tokens of this client: some providers answer `active: false` to everybody else.'
+    cure: 'Fetch a new token. If every token is refused, check that `IDP_CLIENT_ID` may introspect the tokens of this client: some providers answer `active: false` to all other clients.'
   },
   token_contradicted: {
     meaning: 'The `iss`, `sub`, `aud` or `cnf` of the answer of the introspection endpoint differs from the same claim of the token.',
@@ -144,7 +144,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Check `IDP_INTROSPECTION_ENDPOINT`. If it is right, ask the provider why the two differ.'
   },
   token_revoked: {
-    meaning: 'The token, its session, its user, its client or its key was taken back after the token was issued. The log line names the event, its source and its time.',
+    meaning: 'The token, its session, its user, its client or its key was revoked after the token was issued. The log line names the event, its source and its time.',
     cause: 'The user has logged out or changed a password, the provider has ended the session, or an operator has revoked it.',
     cure: 'Log in again and fetch a new token: the service accepts a token whose `iat` is later than the event, in whole seconds. If the event was a mistake, an operator can undo it: docs/revocation.md.'
   },
@@ -281,7 +281,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   },
 
   host_invalid: {
-    meaning: 'The service cannot tell which URL the client used, because the `Host` header is missing or is not a host.',
+    meaning: 'The service cannot determine which URL the client used, because the `Host` header is missing or is not a host.',
     cause: 'The client speaks HTTP/1.0, a proxy sets `Host` to a name with characters that no host can have, or someone tries to confuse the service.',
     cure: 'Have the proxy pass the `Host` header on, or set `PUBLIC_URL`.'
   },
@@ -312,7 +312,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Send the user to the provider again, with the `acr_values` (and the `max_age`) of the challenge in the authorization request, and use the new token (RFC 9470). If `acr` is missing in every token, have the provider write it.'
   },
   authentication_too_old: {
-    meaning: 'Token and proof are good, but the login behind the token is older than the route allows, or the token does not tell its time: `auth_time` must be a number, and not in the future.',
+    meaning: 'Token and proof are good, but the login behind the token is older than the route allows, or the token does not have its time: `auth_time` must be a number, and not in the future.',
     cause: 'The user logged in some time ago, and new tokens were got with a refresh token or a session. Or the provider does not write `auth_time` into access tokens.',
     cure: 'Send the user to the provider again, with the `max_age` (and the `acr_values`) of the challenge in the authorization request, and use the new token (RFC 9470). If `auth_time` is missing in every token, have the provider write it.'
   },
@@ -352,7 +352,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'Repair the store: `/health/ready` and the log name the fault. The client may try again after the time in `Retry-After`. `revocation.outage: serve` accepts tokens by what is known.'
   },
   issuers_unavailable: {
-    meaning: 'The application was asked whether tokens of this issuer pass, and its function failed, took longer than 5 s, or answered with settings that cannot be used.',
+    meaning: 'The function of the application that decides about this issuer failed, took longer than 5 s, or answered with settings that cannot be used.',
     cause: 'The table of tenants cannot be reached, or an entry in it is wrong.',
     cure: 'Look for `issuers_unavailable` in the log: it names the fault. Repair the table. The client may repeat the request after the time in `Retry-After`.'
   },
@@ -362,12 +362,12 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
     cure: 'The client can try again after `Retry-After` seconds. The log and the metric `holdfast_keys_last_failure` name the failure: docs/operating.md.'
   },
   introspection_unavailable: {
-    meaning: 'The provider must be asked about the token, and it did not give a usable answer in time. The log line names the `failure`.',
-    cause: 'The introspection endpoint is down, slow, refuses our client credentials (`status: 401`), answers something that is not an introspection answer, or more than 64 questions are under way (`busy`).',
+    meaning: 'Token introspection gave no usable answer in time. The log line names the `failure`.',
+    cause: 'The introspection endpoint is down, slow, refuses our client credentials (`status: 401`), answers something that is not an introspection answer, or more than 64 calls are under way (`busy`).',
     cure: 'Check the endpoint and the credentials with `npm run check` or `npx holdfast-cli check`. The client may try again after the time in `Retry-After`.'
   },
   replay_unavailable: {
-    meaning: 'The service cannot tell whether the proof was used before, because the shared replay store does not answer. The request may be good.',
+    meaning: 'The service cannot determine whether the proof was used before, because the shared replay store does not answer. The request may be good.',
     cause: 'Redis is down, slow or full, or it refuses the service.',
     cure: 'The client can try again after `Retry-After` seconds. `/health/ready` and the log name the failure: docs/operating.md.'
   },

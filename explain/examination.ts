@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { withoutBlanks } from './blanks.ts'
 import type { Credentials } from '../lib/guard/credentials.ts'
 import { createClientKeys } from '../lib/dpop/client-keys.ts'
 import { createNonces, NONCE_LIFETIME_SECONDS, processOfNonce } from '../lib/dpop/nonces.ts'
@@ -85,7 +84,7 @@ export interface Examination {
   token?: PresentedToken
   /** The token is no JWT, and an issuer has such tokens. */
   isOpaque?: true
-  /** Nobody was asked about the opaque token, so `verified` holds none of its claims. */
+  /** The issuer of the opaque token was not asked about it, so `verified` has none of its claims. */
   areClaimsUnknown?: boolean
   candidates?: readonly SigningKey[]
   verified?: VerifiedToken
@@ -154,3 +153,17 @@ function unknownNonces (answeredNonce = ''): Nonces {
     isOfAnotherProcess
   } as Nonces
 }
+
+/**
+ * The value of a header line without the spaces and tabs around it (RFC 9110 section 5.5). It reads each character once: a pattern would
+ * read a long run of blanks again for each blank in it.
+ */
+export function withoutBlanks (value: string): string {
+  let start = 0
+  let end = value.length
+  while (isBlank(value[start])) start++
+  while (end > start && isBlank(value[end - 1])) end--
+  return value.slice(start, end)
+}
+
+const isBlank = (char: string | undefined): boolean => char === ' ' || char === '\t'

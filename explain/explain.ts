@@ -3,7 +3,7 @@ import type { Advice } from './advice.ts'
 import { STEP_TEXTS } from './compared.ts'
 import type { Compared } from './compared.ts'
 import { createExamination } from './examination.ts'
-import type { CapturedRequest, Examination, ExplainOptions } from './examination.ts'
+import type { CapturedRequest, ExplainOptions } from './examination.ts'
 import { NotChecked, STEPS } from './steps.ts'
 import { Refusal, REFUSALS } from '../lib/refusal.ts'
 import type { RefusalDetail, RefusalKind, RefusalReason } from '../lib/refusal.ts'
@@ -44,12 +44,8 @@ export async function explainRequest (request: CapturedRequest, options: Explain
   const examination = createExamination(request, options)
   const steps: ExplainedStep[] = []
   let refusal: Refusal | undefined
-  for (const { name, ofProof, ofCertificate, ofJwt, ofIntrospection, ofRevocation, run } of STEPS) {
-    if (ofProof && !mayNeedProof(examination)) continue
-    if (ofJwt && examination.isOpaque) continue
-    if (ofIntrospection && !isAskedAbout(examination)) continue
-    if (ofRevocation && !options.settings.revocation) continue
-    if (ofCertificate && examination.verified?.binding.x5tS256 === undefined) continue
+  for (const { name, applies, run } of STEPS) {
+    if (applies && !applies(examination)) continue
     const { title, compared } = STEP_TEXTS[name]!
     if (refusal) {
       steps.push({ name, title, outcome: 'not reached', compared: [] })
@@ -67,16 +63,6 @@ export async function explainRequest (request: CapturedRequest, options: Explain
     notChecked: steps.filter(({ outcome }) => outcome === 'not checked').map(({ name }) => name),
     steps
   }
-}
-
-/** Whether the service asks the issuer of the token about it. */
-function isAskedAbout ({ issuer, isOpaque }: Examination): boolean {
-  const covers = issuer?.introspection?.covers
-  return isOpaque === true || (covers !== undefined && covers !== 'opaque')
-}
-
-function mayNeedProof ({ credentials, options }: Examination): boolean {
-  return credentials ? credentials.scheme === 'DPoP' : options.settings.idp.dpopMode !== 'DISABLED'
 }
 
 /** If a store or a provider cannot be reached from here, this says nothing about the request. */

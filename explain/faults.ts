@@ -67,7 +67,7 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
   },
   file_unreadable: {
     meaning: 'the key file cannot be read; `detail` is the code of the error, `NOT_A_FILE` or `TOO_LARGE` (more than 1 MiB)',
-    cure: '`IDP_KEYS_FILE`, the rights of the file, and whether it is there'
+    cure: '`IDP_KEYS_FILE`, the rights of the file, and whether it exists'
   },
   introspection_endpoint: {
     meaning: 'the discovery document names no `introspection_endpoint`',

@@ -1,7 +1,6 @@
 import { createPublicKey } from 'node:crypto'
 import { certificateHeader, createCertificateReader } from '../lib/certificate/client-certificate.ts'
-import { readProofLine, verifyCertificate, verifySchemeFits } from '../lib/guard/binding.ts'
-import { parseCredentials, verifyOffered } from '../lib/guard/credentials.ts'
+import { parseCredentials, readProofLine, verifyCertificate, verifyOffered, verifySchemeFits } from '../lib/guard/credentials.ts'
 import { ALGORITHMS, verifySignature } from '../lib/jose/signature.ts'
 import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyProofSignature } from '../lib/dpop/proof.ts'
 import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'
@@ -25,18 +24,21 @@ export class NotChecked extends Error {}
 
 export interface Step {
   readonly name: string
-  /** Only requests with the DPoP scheme reach this step. */
-  readonly ofProof?: true
-  /** Only tokens that are bound to a certificate reach this step. */
-  readonly ofCertificate?: true
-  /** Opaque tokens do not reach this step. */
-  readonly ofJwt?: true
-  /** Only tokens that the service asks their issuer about reach this step. */
-  readonly ofIntrospection?: true
-  /** Only if tokens can be revoked. */
-  readonly ofRevocation?: true
+  /** Whether a request reaches this step, by what is known of it so far. Absent if every request does. */
+  readonly applies?: (examination: Examination) => boolean
   /** @throws Refusal, NotChecked */
   readonly run: (examination: Examination) => void | Promise<void>
+}
+
+const isJwtToken = ({ isOpaque }: Examination): boolean => !isOpaque
+const hasCertificate = ({ verified }: Examination): boolean => verified?.binding.x5tS256 !== undefined
+const canBeRevoked = ({ options }: Examination): boolean => options.settings.revocation !== undefined
+const mayNeedProof = ({ credentials, options }: Examination): boolean => credentials ? credentials.scheme === 'DPoP' : options.settings.idp.dpopMode !== 'DISABLED'
+
+/** The service asks the issuer of the token about it. */
+function isIntrospected ({ issuer, isOpaque }: Examination): boolean {
+  const covers = issuer?.introspection?.covers
+  return isOpaque === true || (covers !== undefined && covers !== 'opaque')
 }
 
 /**
@@ -47,19 +49,19 @@ export const STEPS: readonly Step[] = [
   { name: 'credentials', run: readCredentials },
   { name: 'domain', run: requireProvider },
   { name: 'token.form', run: readForm },
-  ...TOKEN_CHECKS.slice(1).map(({ name, run }) => ({ name: `token.${name}`, ofJwt: true as const, run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token!, rulesOf(e)) })),
-  { name: 'token.key', ofJwt: true, run: findKeys },
-  { name: 'token.signature', ofJwt: true, run: verifyTokenSignature },
-  { name: 'token.introspection', ofIntrospection: true, run: askIssuer },
-  { name: 'token.lifetime', ofRevocation: true, run: fitLifetime },
-  { name: 'token.revocation', ofRevocation: true, run: judgeRevocation },
-  { name: 'certificate', ofCertificate: true, run: fitCertificate },
+  ...TOKEN_CHECKS.slice(1).map(({ name, run }) => ({ name: `token.${name}`, applies: isJwtToken, run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token!, rulesOf(e)) })),
+  { name: 'token.key', applies: isJwtToken, run: findKeys },
+  { name: 'token.signature', applies: isJwtToken, run: verifyTokenSignature },
+  { name: 'token.introspection', applies: isIntrospected, run: askIssuer },
+  { name: 'token.lifetime', applies: canBeRevoked, run: fitLifetime },
+  { name: 'token.revocation', applies: canBeRevoked, run: judgeRevocation },
+  { name: 'certificate', applies: hasCertificate, run: fitCertificate },
   { name: 'scheme', run: fitScheme },
-  { name: 'proof', ofProof: true, run: takeProof },
-  ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => judgeProof(e, name, run) })),
-  { name: 'proof.signature', ofProof: true, run: verifyProofKey },
-  ...CHECKS_AFTER_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, ofProof: true as const, run: (e: Examination) => judgeAfterSignature(e, name, run) })),
-  { name: 'proof.replay', ofProof: true, run: record },
+  { name: 'proof', applies: mayNeedProof, run: takeProof },
+  ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, applies: mayNeedProof, run: (e: Examination) => judgeProof(e, name, run) })),
+  { name: 'proof.signature', applies: mayNeedProof, run: verifyProofKey },
+  ...CHECKS_AFTER_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, applies: mayNeedProof, run: (e: Examination) => judgeAfterSignature(e, name, run) })),
+  { name: 'proof.replay', applies: mayNeedProof, run: record },
   { name: 'requirement', run: judgeRequirements }
 ]
 
@@ -106,7 +108,6 @@ async function findKeys (e: Examination): Promise<void> {
 async function verifyTokenSignature (e: Examination): Promise<void> {
   const { text, jws } = e.token!
   const { alg, claims } = unverifiedToken(e.token!)
-  const { issuer, scopeClaims, dpopMode } = e.issuer!
   const input = text.slice(0, text.lastIndexOf('.'))
   let isSigned = false
   for (const candidate of e.candidates ?? []) {
@@ -114,28 +115,29 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
     if (isValid) isSigned = true
   }
   // Without keys the claims are used unverified, so that the later steps can be judged.
-  if (isSigned || !e.candidates) e.verified = createVerifiedToken({ text, claims, isTrusted: trust(isSigned), issuer, dpopMode, scopeClaims })
+  if (isSigned || !e.candidates) know(e, claims, isSigned)
   if (!e.candidates) throw new NotChecked('This tool does not have the keys of the provider.')
   if (!e.verified?.isTrusted()) throw new Refusal('token_signature')
 }
 
-/** Trust does not change while a request is explained. */
-const trust = (isTrusted: boolean) => (): boolean => isTrusted
+/** Takes the claims for those of the token. Trust does not change while a request is explained. */
+function know (e: Examination, claims: TokenClaims, isTrusted: boolean): void {
+  const { issuer, scopeClaims, dpopMode } = e.issuer!
+  e.verified = createVerifiedToken({ text: e.token!.text, claims, isTrusted: () => isTrusted, issuer, dpopMode, scopeClaims })
+}
 
 async function askIssuer (e: Examination): Promise<void> {
   const { introspect } = e.options
   const { text, now } = e.token!
-  const { issuer, scopeClaims, dpopMode } = e.issuer!
-  const know = (claims: TokenClaims): void => { e.verified = createVerifiedToken({ text, claims, isTrusted: trust(true), issuer, dpopMode, scopeClaims }) }
   if (e.isOpaque) {
-    know({} as TokenClaims)
+    know(e, {} as TokenClaims, true)
     e.areClaimsUnknown = true
   }
   if (!introspect) throw new NotChecked('The service asks the issuer about the token. This tool asks only with --introspect.')
   const inquiry = await introspect(e.issuer!)
   if (!e.isOpaque) return answerOf(done => inquiry.confirm(text, rulesOf(e), e.verified!.claims, done))
   e.token!.claims = await answerOf<TokenClaims>(done => inquiry.claimsOf(text, true, rulesOf(e), now, done))
-  know(e.token!.claims as TokenClaims)
+  know(e, e.token!.claims as TokenClaims, true)
   e.areClaimsUnknown = false
 }
 
@@ -143,10 +145,13 @@ function answerOf<Settled> (ask: (done: InquiryDone<Settled>) => void): Promise<
   return new Promise((resolve, reject) => ask((error, inquired) => inquired ? resolve(inquired.settled) : reject(error)))
 }
 
-const UNKNOWN_CLAIMS = 'Only the issuer of an opaque token knows its claims, and it was not asked.'
+/** @throws NotChecked if the issuer of an opaque token was not asked about it */
+function requireClaims ({ areClaimsUnknown }: Examination): void {
+  if (areClaimsUnknown) throw new NotChecked('Only the issuer of an opaque token knows its claims, and it was not asked.')
+}
 
 function fitLifetime (e: Examination): void {
-  if (e.areClaimsUnknown) throw new NotChecked(UNKNOWN_CLAIMS)
+  requireClaims(e)
   const { exp, iat = e.options.now } = e.verified!.claims
   const refusal = lifetimeRefusal(exp, iat, e.options.settings.revocation!.retentionSeconds)
   if (refusal) throw refusal
@@ -154,7 +159,7 @@ function fitLifetime (e: Examination): void {
 
 function judgeRevocation (e: Examination): void {
   const { revocations = 'Only the running service knows what has been revoked: its store is the memory of the process.' } = e.options
-  if (e.areClaimsUnknown) throw new NotChecked(UNKNOWN_CLAIMS)
+  requireClaims(e)
   if (typeof revocations === 'string') throw new NotChecked(revocations)
   const refusal = revocations.refusalOf(e.verified!)
   if (!refusal) return
@@ -163,7 +168,7 @@ function judgeRevocation (e: Examination): void {
 }
 
 function judgeProof (e: Examination, name: string, run: ProofCheck['run']): void {
-  if (name === 'jkt' && e.areClaimsUnknown) throw new NotChecked(UNKNOWN_CLAIMS)
+  if (name === 'jkt') requireClaims(e)
   run(e.proof!, e.policy as ProofPolicy)
 }
 
@@ -177,7 +182,7 @@ function fitCertificate (e: Examination): void {
 }
 
 function fitScheme (e: Examination): void {
-  if (e.areClaimsUnknown) throw new NotChecked(UNKNOWN_CLAIMS)
+  requireClaims(e)
   verifySchemeFits(e.credentials!.scheme, e.verified!.binding, e.message, e.issuer!.dpopMode)
 }
 
@@ -203,7 +208,7 @@ async function record (e: Examination): Promise<void> {
 
 async function judgeRequirements (e: Examination): Promise<void> {
   if (!e.options.requirements) throw new NotChecked('This tool does not know what the route needs.')
-  if (e.areClaimsUnknown && e.options.requirements.length > 0) throw new NotChecked(UNKNOWN_CLAIMS)
+  if (e.options.requirements.length > 0) requireClaims(e)
   for (const requirement of e.options.requirements) {
     try {
       await e.judge(e.verified!, requirement)

@@ -43,7 +43,7 @@ export function receivedFrom (raw: ReceivedRequest | MadeUpRequest): ReceivedReq
 }
 
 /**
- * One request as it came over the wire, for guard and url. It reads `rawHeaders` once. It does not use `headers`: of repeated
+ * One request as it came over the wire, for guard/ and url/. It reads `rawHeaders` once. It does not use `headers`: of repeated
  * lines, `headers` keeps the first for some names and joins them for others, but a repeated line must be seen to be refused.
  */
 export class Message {
@@ -105,8 +105,8 @@ export function readMessage (received: ReceivedRequest): Message {
   return new Message(received)
 }
 
-/** The names and values that Node keeps if a server sets no limit. Node's documentation promises twice as many. */
-const MOST_RAW_HEADERS = 2000
+/** Maximum number of names and values that Node keeps if a server sets no limit. Node's documentation promises twice as many. */
+const MAX_RAW_HEADERS = 2000
 
 /**
  * Refuses a request that reaches the header limit of its server. The parser of older releases of Node silently drops all further
@@ -117,6 +117,6 @@ const MOST_RAW_HEADERS = 2000
 export function verifyLinesCounted ({ rawHeaders, socket }: ReceivedRequest): void {
   const lines = socket.server?.maxHeadersCount
   // The parser counts in this way, and takes 0 and less as no limit.
-  const most = typeof lines === 'number' ? lines << 1 : MOST_RAW_HEADERS
-  if (most > 0 && rawHeaders.length >= most) throw new Refusal('headers_uncounted')
+  const max = typeof lines === 'number' ? lines << 1 : MAX_RAW_HEADERS
+  if (max > 0 && rawHeaders.length >= max) throw new Refusal('headers_uncounted')
 }

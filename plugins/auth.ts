@@ -18,9 +18,8 @@ import { kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { schemeOf } from '../lib/scheme.ts'
-import { kStandIns } from '../lib/test-doubles.ts'
-import type { MayHaveStandIns } from '../lib/test-doubles.ts'
-import { processSurroundings } from '../server/surroundings.ts'
+import { kTestDoubles, processSurroundings } from '../server/surroundings.ts'
+import type { MayHaveTestDoubles } from '../server/surroundings.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { withTrustOf } from '../lib/settings/app-trust.ts'
@@ -61,18 +60,18 @@ declare module 'fastify' {
     requireScope (...scopes: RequiredScopes): GuardHook
     /**
      * Makes a guard for the rules of a gate.
-     * @param guarded the request that is looked at, such as the one that a proxy asks about
-     * @param audience takes the place of the configured one
+     * @param guarded the request that is judged, such as that of the client in forward auth
+     * @param audience replaces the configured one
      * @internal
      */
     admissionOf (guarded: (request: FastifyRequest) => GuardedRequest, audience: string | undefined): Admission<FastifyRequest>
     /** The settings that the guard was built from. @internal */
     guardSettings: Settings
-    /** How the parts behind the guard are, for health and metrics. @internal */
+    /** The state of the parts behind the guard, for health and metrics. @internal */
     guardState: GuardState
-    /** What the guard has done. Undefined if metrics are off. @internal */
+    /** Counts what the guard does. Undefined if metrics are off. @internal */
     guardTally: GuardTally | undefined
-    /** What takes revocations in. Undefined if nothing can be revoked. @internal */
+    /** Receives revocations. Undefined if nothing can be revoked. @internal */
     guardRevocation: RevocationParts | undefined
   }
   interface FastifyRequest {
@@ -119,15 +118,15 @@ export default fp<HoldfastOptions>(async (app, options) => {
   // Secure servers of HTTP/1.1 and of HTTP/2 are both TLS servers.
   if (settings.server.clientCertificate === 'socket' && !((app.server as unknown) instanceof TlsServer)) throw new SettingsError([NO_TLS_SOCKET])
   logStart(app, settings, lookUpIssuer !== undefined)
-  const standIns = (options as MayHaveStandIns)[kStandIns] ?? (app as MayHaveStandIns)[kStandIns]
-  if (standIns) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
-  const surroundings = standIns?.surroundings ?? processSurroundings
-  const certificates = settings.server.clientCertificate === 'off' ? standIns?.readCertificate : undefined
+  const doubles = (options as MayHaveTestDoubles)[kTestDoubles] ?? (app as MayHaveTestDoubles)[kTestDoubles]
+  if (doubles) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
+  const surroundings = doubles?.surroundings ?? processSurroundings
+  const certificates = settings.server.clientCertificate === 'off' ? doubles?.readCertificate : undefined
   const guardSettings = certificates ? { ...settings, server: { ...settings.server, clientCertificate: 'client-cert' as const } } : settings
   const parts = await createGuardParts(guardSettings, {
     surroundings,
-    transport: standIns?.transport,
-    askingTransport: standIns?.transport,
+    transport: doubles?.transport,
+    askingTransport: doubles?.transport,
     readCertificate: certificates,
     trustPeer,
     lookUpIssuer,
@@ -137,8 +136,8 @@ export default fp<HoldfastOptions>(async (app, options) => {
     mount: app.prefix
   })
   const { guard, guardFor, judge, signals, challenges, tally, nonces, revocation, issuers, replay, verified, clientKeys } = parts
-  /** What became of a refusal. The calls of one handler share a check and its refusal, which is logged and counted once. */
-  const answered = new WeakMap<Refusal, Refusal>()
+  /** Each refusal with its headers. The calls of one handler share a check and its refusal, which is logged and counted once. */
+  const prepared = new WeakMap<Refusal, Refusal>()
   // Without revocation nothing ends by itself.
   const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken(request))
   const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, refuse, onAdmitted })
@@ -175,10 +174,10 @@ export default fp<HoldfastOptions>(async (app, options) => {
     // The first fetch loads packages, which would delay the first requests.
     warmUp = setTimeout(() => parts.start(), WARM_UP_DELAY_MS).unref()
   })
-  if (revocation) standIns?.revocations.add(revocation.revocations)
+  if (revocation) doubles?.revocations.add(revocation.revocations)
   app.addHook('onClose', async () => {
     clearTimeout(warmUp)
-    if (revocation) standIns?.revocations.delete(revocation.revocations)
+    if (revocation) doubles?.revocations.delete(revocation.revocations)
     await parts.close()
   })
 
@@ -189,7 +188,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   /** Gives a refusal its headers and its log line. Any other error is a fault and becomes a 500. */
   function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
     if (!(error instanceof Refusal)) return error
-    const known = answered.get(error)
+    const known = prepared.get(error)
     if (known) return known
     const { reason, detail, retryAfterSeconds, issuer } = error
     tally?.refused(reason, issuer)
@@ -201,15 +200,15 @@ export default fp<HoldfastOptions>(async (app, options) => {
       nonce: nonces?.current(surroundings.wallMs() / 1000),
       retryAfterSeconds
     })
-    const answer = error.with({ headers })
-    answered.set(error, answer)
-    return answer
+    const refusal = error.with({ headers })
+    prepared.set(error, refusal)
+    return refusal
   }
 }, { name: 'auth', fastify: '5.x' })
 
 /**
- * Makes a function a guard: it carries its requirement, and it cannot be awaited. `await app.authenticate()` makes a guard and asks it
- * nothing. Without a `then` of its own, a hook or handler that says so would let every request pass.
+ * Makes a function a guard: it carries its requirement, and it cannot be awaited. `await app.authenticate()` makes a guard and checks
+ * nothing. Without a `then` of its own, a hook or handler with that line would let every request pass.
  */
 function asGuard (hook: (...args: never[]) => unknown, requirement: Requirement): object {
   const then = (_resolve: unknown, reject: (error: Error) => void): void => reject(new TypeError(AWAITED))
@@ -229,7 +228,7 @@ function logStart (app: FastifyInstance, settings: Settings, areIssuersAsked: bo
   if (promise !== undefined) app.log.info({ event: 'replay_promise' }, promise)
 }
 
-/** The settings that holdfast.ts has decorated. Options take precedence: an app may keep its own settings under that name. */
+/** The settings that holdfast.ts has decorated. Options take precedence: an app may have its own settings under that name. */
 function settingsOf (app: FastifyInstance & { settings?: Settings }, options: HoldfastOptions): Settings | undefined {
   return Object.keys(ownOptions(options)).length === 0 ? app.settings : undefined
 }

@@ -2,9 +2,8 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { errorBody, refusalBodies } from '../lib/guard/error-body.ts'
-import type { ErrorBodyForm } from '../lib/guard/error-body.ts'
-import { Refusal } from '../lib/refusal.ts'
+import { errorBody, Refusal, refusalBodies } from '../lib/refusal.ts'
+import type { ErrorBodyForm } from '../lib/refusal.ts'
 import { answerOf } from '../server/queued-response.ts'
 
 /** Milliseconds for which such a connection may end by itself after its answer. If it were closed at once, the answer might be lost. */
@@ -36,7 +35,7 @@ export default fp(async (app: FastifyInstance) => {
 
 /**
  * Answers targets that Fastify cannot route, such as `/%zz`: no hook and no error handler sees them.
- * @param isGate whether proxies may ask about such a target. They get 403, because nothing else means no to each of them.
+ * @param isGate whether such a target may be one of forward auth. It gets 403, which every proxy takes for a refusal.
  */
 export function answerBadTarget (form: ErrorBodyForm, isGate: boolean) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
@@ -56,7 +55,7 @@ export function answerClientError (form: ErrorBodyForm) {
     const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
     const body = JSON.stringify(errorBody(form, status, 'The request is not valid HTTP, too large or too slow.'))
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`)
-    // Node's time limits do not apply to the connection any more, and it is not idle as long as bytes arrive.
+    // Node's time limits no longer apply to the connection, and it is not idle as long as bytes arrive.
     setTimeout(() => socket.destroy(), LINGER_MS).unref()
   }
 }

@@ -6,9 +6,8 @@ import type { AuthScheme } from '../lib/scheme.ts'
 import { METRICS } from '../lib/metrics/catalog.ts'
 import type { MetricSources, MetricSpec } from '../lib/metrics/catalog.ts'
 import { createRequestTally } from '../lib/metrics/tallies.ts'
-import { shareResult } from '../lib/metrics/shared-result.ts'
 
-/** Making the text is expensive, and requests for it are not refused under overload. So all requests within this time get the same text. */
+/** Making the text is expensive, and requests for it are not refused under overload: all of them within this time get the same text. */
 export const TEXT_MAX_AGE_MS = 1000
 
 declare module 'fastify' {
@@ -74,6 +73,25 @@ async function createRegistry (readSources: () => MetricSources): Promise<Regist
  */
 function toMetric ({ name, type, help, read }: MetricSpec, readSources: () => MetricSources): Metric {
   return { name, get: async () => ({ name, help, type, values: read(readSources(), name) }) } as unknown as Metric
+}
+
+/**
+ * Shares a result that is expensive to make. All calls while it is made, or within `maxAgeMs` after that, get the same result.
+ * So at most one is made at a time. An error goes to the waiting calls, and is not kept.
+ * @param nowMs a clock that is never set back
+ */
+export function shareResult<Result> (make: () => Promise<Result>, maxAgeMs: number, nowMs: () => number): () => Promise<Result> {
+  let shared: Promise<Result> | undefined
+  // The age counts from the end: if making takes long, the result is not made again and again.
+  let endsMs = Infinity
+
+  return () => {
+    if (shared && nowMs() < endsMs) return shared
+    endsMs = Infinity
+    shared = make()
+    shared.then(() => { endsMs = nowMs() + maxAgeMs }, () => { shared = undefined })
+    return shared
+  }
 }
 
 function schemeUsed ({ auth, headers }: FastifyRequest, { statusCode }: FastifyReply): AuthScheme | undefined {

@@ -1,7 +1,7 @@
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { errorBody } from '../lib/guard/error-body.ts'
+import { errorBody } from '../lib/refusal.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -3,18 +3,16 @@ import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { AccessTokenClaims } from '../token/access-token-claims.ts'
 import { arrivedRequest } from './guard.ts'
 import type { Guard, GuardedRequest, Identity } from './guard.ts'
-import { createPrivateNote } from './private-note.ts'
 import type { Judge } from '../requirement/judge.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
 import type { Requirement } from '../requirement/requirement.ts'
 import { AdmittedAuth } from './request-auth.ts'
-import type { RequestAuth } from './request-auth.ts'
-import type { TokenSignals } from './token-signals.ts'
+import type { RequestAuth, TokenSignals } from './request-auth.ts'
 
 const kNextNonce = Symbol('holdfast.nextNonce')
 
 /**
- * A request that may be admitted. `user` and `auth` are null until its token and proof have passed. They are for the app to read:
+ * A request that may be admitted. `user` and `auth` are null until its token and proof have passed. The app reads them;
  * the guard never does, because others can write them.
  */
 export interface AdmissibleRequest {
@@ -24,14 +22,14 @@ export interface AdmissibleRequest {
   [kNextNonce]?: string | undefined
 }
 
-/** What the guard has found out. A refusal is a result too, because a promise that rejects would have to be handled by each caller. */
+/** What the guard has found. A refusal is a result too: each caller would have to handle a promise that rejects. */
 type Outcome = { readonly identity: Identity } | { readonly identity?: undefined, readonly error: Error, readonly message: Message }
 
 export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly guard: Guard
   readonly judge: Judge
   readonly signals: TokenSignals
-  /** The request that the guard looks at, if it is not the one that arrived: a proxy asks about the request of its client. */
+  /** The request that the guard looks at, if it is not the one that arrived: in forward auth it is that of the client. */
   readonly guarded?: (request: Request) => GuardedRequest
   /** Prepares a refusal for its answer and its log line. Any other error is a fault, and is returned as it is. */
   readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error
@@ -39,33 +37,27 @@ export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly onAdmitted?: ((request: Request) => void) | undefined
 }
 
-export type AdmissionDone = (error?: Error) => void
+type AdmissionDone = (error?: Error) => void
 
 export interface Admission<Request extends AdmissibleRequest> {
   /** Admits a request that meets the requirement. `done` is called exactly once, and never inside a `try`. */
   admit (request: Request, requirement: Requirement, done: AdmissionDone): void
-  /**
-   * The same for a handler. A handler may ask several times at once, but the proof of a request passes only once, so all calls
-   * share one check.
-   */
+  /** The same for a handler. A handler may call it several times at once. The proof of a request passes only once, so all calls share one check. */
   admitOnce (request: Request, requirement: Requirement): Promise<void>
-  /**
-   * Finds out who sends a request, and judges nothing yet.
-   * @param requirement what the challenge for a client without credentials names
-   */
+  /** Identifies the sender of a request, and judges nothing yet. The requirement is for the challenge to a client without credentials. */
   identify (request: Request, requirement: Requirement): Promise<void>
-  /** Judges a request that has been identified by every one of these requirements. Of several refusals, 403 goes before step-up. */
+  /** Judges an identified request by each of these requirements. Of several refusals, 403 takes precedence over step-up. */
   judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void>
 }
 
 /**
- * Decides whether a request may pass: first the guard finds out who sends it, then the requirement is judged. A request that this
- * guard has let pass once is not checked again, because its proof would be a replay. The guard keeps that to itself: neither the app
- * nor another guard, for another audience, can say so in its place.
+ * Decides whether a request is admitted: first the guard identifies its sender, then the requirement is judged. A request that this
+ * guard has admitted is not checked again, because its proof would be a replay. Neither the app nor another guard, for another audience,
+ * can mark a request as admitted.
  */
 export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, signals, refuse, guarded = ({ raw }) => arrivedRequest(raw), onAdmitted }: AdmissionOptions<Request>): Admission<Request> {
   const identities = createPrivateNote<Identity>()
-  /** The checks that handlers have started and that have not ended yet. */
+  /** The checks that handlers have started and that are under way. */
   const ongoing = new WeakMap<Request, Promise<Outcome>>()
 
   function admit (request: Request, requirement: Requirement, done: AdmissionDone): void {
@@ -74,14 +66,17 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     check(request, outcome => settle(request, requirement, outcome, done))
   }
 
-  /** Nothing undecided, and nothing that the app has written, stands on the request while the guard decides, or after a refusal. */
+  /** Only this gives a request an identity. While the guard decides, and after a refusal, it has none, not even one that the app has written. */
   function check (request: Request, done: (outcome: Outcome) => void): void {
     request.user = request.auth = null
     const looked = guarded(request)
     guard(looked, (error, identity) => {
       if (!identity) return done({ error: error!, message: looked.message })
+      const { token, scheme, nextNonce } = identity
       identities.set(request, identity)
-      nameCaller(request, identity, signals)
+      request.user = token.claims
+      request.auth = new AdmittedAuth(token, scheme, signals)
+      if (nextNonce !== undefined) request[kNextNonce] = nextNonce
       onAdmitted?.(request)
       done({ identity })
     })
@@ -147,17 +142,7 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
   return { admit, admitOnce, identify, judgeAll }
 }
 
-/** Only this function gives a request an identity. Nothing undecided is ever written to a request. */
-function nameCaller (request: AdmissibleRequest, { token, scheme, nextNonce }: Identity, signals: TokenSignals): void {
-  request.user = token.claims
-  request.auth = new AdmittedAuth(token, scheme, signals)
-  if (nextNonce !== undefined) request[kNextNonce] = nextNonce
-}
-
-/**
- * Whether the guard refused a request only because it has no credentials at all: no empty line of them, no scheme of another kind,
- * and no proof.
- */
+/** Whether the guard refused a request only because it has no credentials at all: no empty line, no other scheme and no proof. */
 export function isGuest (error: unknown, { authorizationCount, dpopCount }: Message): boolean {
   return error instanceof Refusal && error.reason === 'credentials_missing' && authorizationCount === 0 && dpopCount === 0
 }
@@ -165,4 +150,31 @@ export function isGuest (error: unknown, { authorizationCount, dpopCount }: Mess
 /** The nonce that the next proof of the client should contain. Undefined if the client has the newest one. */
 export function nextNonceOf (request: AdmissibleRequest): string | undefined {
   return request[kNextNonce]
+}
+
+/** Its constructor returns the object that it is given, so a class that extends it adds its private field to that object. */
+class Owner {
+  constructor (owner: object) {
+    return owner as Owner
+  }
+}
+
+/**
+ * Makes a note: a value that belongs to an object of others, and that only the holder of the note can read or write. A WeakMap would do
+ * the same, but it costs about ten times as much for each request.
+ */
+export function createPrivateNote<Value> () {
+  return class Note extends Owner {
+    #value: Value | undefined
+
+    /** Undefined if nothing has been noted for this object. */
+    static get (owner: object): Value | undefined {
+      return #value in owner ? owner.#value : undefined
+    }
+
+    static set (owner: object, value: Value): void {
+      const note = #value in owner ? owner : new Note(owner)
+      note.#value = value
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import { Refusal } from '../refusal.ts'
 import type { Guard } from './guard.ts'
 
-/** Clients that come back with nonces of before a restart, and instances that start one by one, are no fault of the balancer. */
+/** Nonces from before a restart, and instances that start one by one, are no fault of the balancer. */
 const SETTLED_AFTER_MS = 5 * 60_000
 const WINDOW_MS = 10 * 60_000
 const MIN_ACCEPTED = 100
@@ -12,11 +12,11 @@ export const AFFINITY_MISSING = 'The balancer does not keep clients at their ins
   'For nginx: map $http_dpop $holdfast_client { default $http_authorization; "~^(?<key>[A-Za-z0-9_-]+)\\." $key; } and, first in the upstream, hash $holdfast_client consistent; ' +
   'deploy/ has the lines for HAProxy, Caddy and Envoy (docs/scaling.md). If it cannot, set DPOP_REPLAY to a Redis that all instances share'
 
-/** What was counted in ten minutes. */
+/** The counts of ten minutes. */
 export interface MissingAffinity {
   /** DPoP requests that were accepted. */
   readonly accepted: number
-  /** Requests that were refused because the nonce was of another instance. */
+  /** Requests that were refused because another instance had made the nonce. */
   readonly moved: number
 }
 
@@ -28,9 +28,9 @@ export interface AffinityOptions {
 }
 
 /**
- * Watches whether the balancer keeps clients at their instance, where a nonce is good at one process only. From five minutes after the
+ * Watches whether the balancer keeps clients at their instance, if a nonce is good at one process only. From five minutes after the
  * start, it counts over ten minutes at a time. If at least 100 DPoP requests were accepted in them, and those with a nonce of another
- * instance are more than one for twenty of these, it says so once, at the next request, and counts no more.
+ * instance are more than one in twenty of these, it reports that once, at the next request, and stops counting.
  * @returns wraps a guard. All guards that it wraps are counted together.
  */
 export function createAffinityWatch ({ nowMs, onEvent }: AffinityOptions): (guard: Guard) => Guard {

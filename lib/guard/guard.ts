@@ -1,8 +1,6 @@
-import { readProofLine, verifyCertificate, verifySchemeFits } from './binding.ts'
-import { splitCredentials, verifyOffered, verifyToken68 } from './credentials.ts'
+import { readProofLine, splitCredentials, verifyCertificate, verifyOffered, verifySchemeFits, verifyToken68 } from './credentials.ts'
 import type { Credentials } from './credentials.ts'
 import type { CertificateReader } from '../certificate/client-certificate.ts'
-import type { AuthScheme } from '../scheme.ts'
 import { recordProof } from '../dpop/proof.ts'
 import type { PresentedProof, ProofPolicy, ProofVerifier } from '../dpop/proof.ts'
 import { Message, receivedFrom, verifyLinesCounted } from '../message.ts'
@@ -10,7 +8,7 @@ import type { ReceivedRequest } from '../message.ts'
 import { clientKey } from './rate-limit.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
-import type { DpopMode } from '../scheme.ts'
+import type { AuthScheme, DpopMode } from '../scheme.ts'
 import type { TokenVerifier, VerifiedToken } from '../token/verified-tokens.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 
@@ -22,9 +20,9 @@ export interface Identity {
   readonly nextNonce: string | undefined
 }
 
-/** A request that the guard looks at: the one that arrived, or the one that a proxy asks about. */
+/** A request that the guard looks at: the one that arrived, or in forward auth that of the client. */
 export interface GuardedRequest {
-  /** Its lines. Those of a question are the client's as far as the guard reads them. */
+  /** Its lines. In forward auth the lines that the guard reads are the client's. */
   readonly message: Message
   /** The method that the client used. */
   readonly method: string
@@ -127,7 +125,7 @@ function verifyProof (options: GuardOptions, proof: PresentedProof, token: Verif
     if (refusal) return done(refusal)
     recordProof(proof, proofs, error => {
       if (!error) return done(null, { token, scheme: 'DPoP', nextNonce: nextNonce(proofs, proof) })
-      // Somebody who captures a request and sends it again must not use up the limit of the client.
+      // A replay by a thief must not use up the limit of the client.
       rateLimit?.giveBack(clientOf(token))
       done(error)
     })

@@ -2,26 +2,12 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Binding } from '../token/verified-tokens.ts'
 
-/** The number of clients that are counted at a time. If there are more, the count of the longest silent client is dropped. */
+/** Maximum number of clients that are counted at a time. Beyond it, the client that was silent for longest is evicted. */
 export const MAX_CLIENTS = 50_000
 export const WINDOW_MS = 60_000
 
 /** The longest name that is kept as it is. A subject may fill a whole token, and names of that length would fill the memory. */
 const MAX_NAME_CHARS = 128
-
-/**
- * Counts how many requests each client has sent in its current minute. A minute begins with the first request after the last minute
- * has ended.
- */
-export interface RateLimit {
-  /**
-   * Counts a request, unless the client has reached its limit.
-   * @returns the seconds after which the client may go on, or undefined if the request was counted
-   */
-  take (client: string): number | undefined
-  /** Takes back one `take`, because the client itself did not send the request: its proof was a replay, for example. */
-  giveBack (client: string): void
-}
 
 export interface RateLimitOptions {
   /** Requests per minute. */
@@ -31,11 +17,21 @@ export interface RateLimitOptions {
   readonly maxClients?: number
 }
 
-export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateLimitOptions): RateLimit {
+export type RateLimit = ReturnType<typeof createRateLimit>
+
+/**
+ * Counts how many requests each client has sent in its current minute. A minute begins with the first request after the last minute
+ * has ended.
+ */
+export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateLimitOptions) {
   const clients = new LRUCache<string, { count: number, readonly endsAtMs: number }>({ max: maxClients })
 
   return {
-    take (client) {
+    /**
+     * Counts a request, unless the client has reached its limit.
+     * @returns the seconds after which the client may go on, or undefined if the request was counted
+     */
+    take (client: string): number | undefined {
       const now = nowMs()
       const counted = clients.get(client)
       if (!counted || now >= counted.endsAtMs) {
@@ -46,7 +42,8 @@ export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateL
       counted.count++
       return undefined
     },
-    giveBack (client) {
+    /** Takes back one `take`: the client did not send the request itself, because its proof was a replay. */
+    giveBack (client: string): void {
       const counted = clients.get(client)
       if (counted && counted.count > 0) counted.count--
     }

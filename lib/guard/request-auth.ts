@@ -1,6 +1,6 @@
+import type { Refusal } from '../refusal.ts'
 import type { AuthScheme } from '../scheme.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
-import type { TokenEnd, TokenSignals, WatchedToken } from './token-signals.ts'
 
 /** How a request proved its sender. */
 export interface RequestAuth {
@@ -21,6 +21,9 @@ export interface RequestAuth {
   readonly signal: AbortSignal
 }
 
+/** Why a token may no longer be used. */
+export type TokenEnd = 'token_revoked' | 'token_expired'
+
 /** The reason of a signal. */
 export class TokenEndedError extends Error {
   override readonly name = 'TokenEndedError'
@@ -32,11 +35,11 @@ export class TokenEndedError extends Error {
   }
 }
 
-/** Who holds a signal alone, such as a `fetch`, holds what is watched with it: it would be forgotten with the request. */
-const watchedBy = new WeakMap<AbortSignal, WatchedToken>()
+/** Keeps the auth of a signal alive as long as the signal: a `fetch` holds only the signal, and outlives the request. */
+const authOf = new WeakMap<AbortSignal, AdmittedAuth>()
 
-/** What stands on an admitted request. A signal is made when it is read. */
-export class AdmittedAuth implements RequestAuth, WatchedToken {
+/** The `auth` of an admitted request. Its signal is made when it is first read. */
+export class AdmittedAuth implements RequestAuth {
   readonly scheme: AuthScheme
   readonly scopes: readonly string[]
   readonly jkt: string | undefined
@@ -63,13 +66,66 @@ export class AdmittedAuth implements RequestAuth, WatchedToken {
   get signal (): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController()
-      watchedBy.set(this.#controller.signal, this)
+      authOf.set(this.#controller.signal, this)
       this.#signals.watch(this)
     }
     return this.#controller.signal
   }
 
+  /** Aborts the signal, which has been read. */
   end (reason: TokenEnd): void {
     this.#controller!.abort(new TokenEndedError(reason))
+  }
+}
+
+export interface TokenSignalsOptions {
+  /** Why a token that is valid by itself is refused. Undefined if nothing can be revoked. */
+  readonly revocationOf: ((token: VerifiedToken) => Refusal | undefined) | undefined
+  readonly clockToleranceSeconds: number
+  /** Unix seconds. */
+  readonly now: () => number
+  /** Runs a function again and again. Returns what ends that. */
+  readonly every: (ms: number, run: () => void) => () => void
+}
+
+/** How often the tokens are looked at, so that open work ends within a second. */
+const LOOK_MS = 250
+
+export type TokenSignals = ReturnType<typeof createTokenSignals>
+
+/** Ends signals when their token has been revoked or has expired. */
+export function createTokenSignals ({ revocationOf, clockToleranceSeconds, now, every }: TokenSignalsOptions) {
+  const watched = new Set<WeakRef<AdmittedAuth>>()
+  let stop: (() => void) | undefined
+
+  function look (): void {
+    for (const reference of watched) {
+      const auth = reference.deref()
+      const reason = auth && endOf(auth.token)
+      if (auth && reason === undefined) continue
+      watched.delete(reference)
+      auth?.end(reason!)
+    }
+    if (watched.size > 0) return
+    stop!()
+    stop = undefined
+  }
+
+  function endOf (token: VerifiedToken): TokenEnd | undefined {
+    if (now() >= token.expiresAt + clockToleranceSeconds) return 'token_expired'
+    // If the revocations are unknown for now, nothing ends: the next request is refused.
+    return revocationOf?.(token)?.reason === 'token_revoked' ? 'token_revoked' : undefined
+  }
+
+  return {
+    /** Watches an auth for as long as others hold it. Here it is held only weakly, so a forgotten one costs nothing. */
+    watch (auth: AdmittedAuth): void {
+      watched.add(new WeakRef(auth))
+      stop ??= every(LOOK_MS, look)
+    },
+    close (): void {
+      stop?.()
+      watched.clear()
+    }
   }
 }

@@ -8,15 +8,14 @@ import type { VerifiedTokens } from '../token/verified-tokens.ts'
 import { STREAM_STATUSES } from '../revocation/stream-status.ts'
 import type { Transmitter } from '../revocation/transmitter.ts'
 import type { Revocations } from '../revocation/revocations.ts'
-import type { GuardTally, RequestTally } from './tallies.ts'
-import type { Sample } from './histogram.ts'
+import type { GuardTally, RequestTally, Sample } from './tallies.ts'
 
 interface IssuerSource extends Pick<TokenIssuer, 'issuer'> {
   readonly keys: Pick<KeySource, 'state'>
   readonly introspection: { readonly inquiry: Pick<Inquiry, 'state'> } | undefined
 }
 
-/** The parts that the guard uses, as far as they tell their state. */
+/** The state of the parts behind the guard. */
 export interface GuardState {
   /** Undefined if the configured domain is unusable. */
   readonly issuers: Pick<IssuerTable, 'isComplete'> & { all (): readonly IssuerSource[] } | undefined

@@ -4,8 +4,43 @@ import type { RefusalReason } from '../refusal.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
 import type { AuthScheme } from '../scheme.ts'
 import type { SignerFinder } from '../token/jwt-signature.ts'
-import { createHistogram } from './histogram.ts'
-import type { Histogram, Sample } from './histogram.ts'
+
+/** One value of a metric, with the labels that distinguish it from the others. */
+export interface Sample {
+  readonly labels: Readonly<Record<string, string | number>>
+  readonly value: number
+  /** The name with its suffix, for the series of a histogram. */
+  readonly metricName?: string
+}
+
+export type Histogram = ReturnType<typeof createHistogram>
+
+/**
+ * Counts durations by size. Counting takes a few comparisons. Labels are added only on request.
+ * @param bounds upper bounds in seconds, inclusive, ascending
+ */
+export function createHistogram (bounds: readonly number[]) {
+  const counts = new Float64Array(bounds.length + 1)
+  let sum = 0
+
+  return {
+    observe (seconds: number): void {
+      sum += seconds
+      let at = 0
+      while (at < bounds.length && seconds > bounds[at]!) at++
+      counts[at]!++
+    },
+    /** The series of a Prometheus histogram: `_bucket` for each bound and `+Inf`, cumulative, then `_sum` and `_count`. */
+    samples (name: string, labels: Sample['labels'] = {}): Sample[] {
+      let count = 0
+      const buckets = [...counts].map((own, at): Sample => {
+        count += own
+        return { metricName: `${name}_bucket`, labels: { ...labels, le: at < bounds.length ? bounds[at]! : '+Inf' }, value: count }
+      })
+      return [...buckets, { metricName: `${name}_sum`, labels, value: sum }, { metricName: `${name}_count`, labels, value: count }]
+    }
+  }
+}
 
 const VERIFICATION_BOUNDS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5]
 const RECORD_BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5]
@@ -30,7 +65,7 @@ export function createGuardTally () {
   }
 
   return {
-    /** The numbers of refusals by reason. Every reason is there from the start. */
+    /** The numbers of refusals by reason. Every reason is present from the start. */
     refusals: refusals as Readonly<typeof refusals>,
     /** Durations of signature checks of access tokens that were not known yet. */
     tokens: createHistogram(VERIFICATION_BOUNDS),
@@ -68,15 +103,6 @@ export function createGuardTally () {
   }
 }
 
-/** The answers of one route for one method. */
-export interface RouteTally {
-  /**
-   * @param scheme the scheme that the client used, if credentials were read
-   * @param durationMs from the first byte read to the last one sent
-   */
-  answered (status: number, scheme: AuthScheme | undefined, durationMs: number): void
-}
-
 const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 const SCHEMES = ['none', 'bearer', 'dpop'] as const
@@ -87,8 +113,8 @@ export type RequestTally = ReturnType<typeof createRequestTally>
 export function createRequestTally () {
   const tallies = new Map<string, ReturnType<typeof createRouteTally>>()
 
-  /** The tally of a route. It is made at the first call. */
-  function ofRoute (method: string, route: string): RouteTally {
+  /** The answers of one route for one method. Their tally is made at the first call. */
+  function ofRoute (method: string, route: string) {
     const key = `${method} ${route}`
     const tally = tallies.get(key) ?? createRouteTally(method, route)
     tallies.set(key, tally)
@@ -98,7 +124,7 @@ export function createRequestTally () {
   return {
     ofRoute,
     /** The tally of requests without a route. Clients make up paths and methods, so both labels come from a small fixed set. */
-    ofUnknown: (method: string): RouteTally => ofRoute(METHODS.has(method) ? method : 'other', 'unknown'),
+    ofUnknown: (method: string) => ofRoute(METHODS.has(method) ? method : 'other', 'unknown'),
     counts: (): Sample[] => [...tallies.values()].flatMap(tally => tally.counts()),
     durations: (name: string): Sample[] => [...tallies.values()].flatMap(tally => tally.durations(name))
   }
@@ -110,7 +136,12 @@ function createRouteTally (method: string, route: string) {
   const times = createHistogram(DURATION_BOUNDS)
 
   return {
-    answered (status: number, scheme: AuthScheme | undefined, durationMs: number) {
+    /**
+     * Counts one answer.
+     * @param scheme the scheme that the client used, if credentials were read
+     * @param durationMs from the first byte read to the last one sent
+     */
+    answered (status: number, scheme: AuthScheme | undefined, durationMs: number): void {
       const key = status * SCHEMES.length + (scheme === undefined ? 0 : scheme === 'Bearer' ? 1 : 2)
       answers.set(key, (answers.get(key) ?? 0) + 1)
       times.observe(durationMs / 1000)
@@ -150,14 +181,13 @@ export function timeProofs (verify: ProofVerifier, times: Histogram, nowMs: Cloc
 /** Wraps a store and measures the time that each record takes. */
 export function timeRecords (store: ReplayStore, times: Histogram, nowMs: ClockMs): ReplayStore {
   return {
+    ...store,
     record (id, jkt, expiresAt, done) {
       const startedAtMs = nowMs()
       store.record(id, jkt, expiresAt, (refusal, first) => {
         times.observe((nowMs() - startedAtMs) / 1000)
         done(refusal, first)
       })
-    },
-    state: () => store.state(),
-    close: () => store.close()
+    }
   }
 }

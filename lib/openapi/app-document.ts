@@ -1,18 +1,18 @@
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import { offeredSchemes } from '../scheme.ts'
-import type { DpopMode, AuthScheme } from '../scheme.ts'
+import type { AuthScheme } from '../scheme.ts'
 import { CHALLENGES, describeGuard, guardStatuses, PROOF_HEADER, REFUSED, RETRY_AFTER, SCHEMES, securityOf } from './describe.ts'
 import type { DescriptionPolicy } from './describe.ts'
 import type { Operation, Response } from './document.ts'
 
-/** The member by which an operation names its guard, until its guard is described. */
-export const GUARD_MARK = 'x-holdfast-guard'
+/** The member by which an operation names its guard until the guard is described. */
+const GUARD_MARK = 'x-holdfast-guard'
 
 /** The settings that decide what the document of an app says about its guards. */
 export type AppDocumentPolicy = Pick<DescriptionPolicy, 'mode' | 'algs' | 'certificates' | 'rateLimit' | 'replayShare'>
 
-/** An operation of any version. The app says what it likes, and it keeps what it says. */
+/** An operation of any version. What the app says in it is kept. */
 type AppOperation = Partial<Operation> & { [GUARD_MARK]?: string }
 
 /** A document that another package has made: Swagger 2.0, or OpenAPI of any version. */
@@ -54,7 +54,7 @@ const namesScopes = ({ openapi = '2' }: AppDocument): boolean => !/^(?:2|3\.0)/.
 
 function describeOperation (operation: AppOperation, guard: RouteGuard, document: AppDocument, policy: AppDocumentPolicy): void {
   Object.assign(operation, namesScopes(document) ? describeGuard(guard, operation.description) : describeAll(guard, operation.description))
-  operation.security ??= namesScopes(document) ? securityOf(guard, policy.mode) : withoutScopes(guard, policy.mode)
+  operation.security ??= securityOf(namesScopes(document) ? guard : withoutScopes(guard), policy.mode)
   operation.responses = { ...operation.responses }
   for (const status of guardStatuses(guard, policy)) operation.responses[status] ??= { description: REFUSED[status].description, headers: headersOf(status, document) }
   const parameters = operation.parameters ?? []
@@ -68,9 +68,8 @@ function describeAll (guard: RouteGuard, description: unknown): object {
   return { ...describeGuard(guard, description), ...(asksForMore && { 'x-requirements': guard.requirements.map(requirementJson) }) }
 }
 
-function withoutScopes (guard: RouteGuard, mode: DpopMode): NonNullable<Operation['security']> {
-  const needed = offeredSchemes(mode).map(scheme => ({ [scheme]: [] }))
-  return isOptional(guard) ? [{}, ...needed] : needed
+function withoutScopes ({ requirements }: RouteGuard): RouteGuard {
+  return { requirements: requirements.map(({ scope, anyScope, ...others }) => others) }
 }
 
 function headersOf (status: keyof typeof REFUSED, document: AppDocument): NonNullable<Response['headers']> {
@@ -78,7 +77,7 @@ function headersOf (status: keyof typeof REFUSED, document: AppDocument): NonNul
   return { 'Retry-After': { ...RETRY_AFTER, ...typed('integer', document) } }
 }
 
-/** Swagger 2.0 has the type beside the name, OpenAPI a schema. The types know the latter. */
+/** A parameter of Swagger 2.0 has a type, one of OpenAPI a schema. The types here describe the latter. */
 function typed (type: 'string' | 'integer', { openapi }: AppDocument): { schema: { type: string } } {
   return (openapi === undefined ? { type } : { schema: { type } }) as { schema: { type: string } }
 }

@@ -1,13 +1,11 @@
 import { STATUS_CODES } from 'node:http'
 import { offeredSchemes } from '../scheme.ts'
-import { errorBody } from '../guard/error-body.ts'
-import type { ErrorBodyForm } from '../guard/error-body.ts'
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import type { Requirement } from '../requirement/requirement.ts'
-import { REFUSALS } from '../refusal.ts'
-import type { RefusalReason } from '../refusal.ts'
-import type { DpopMode, AuthScheme } from '../scheme.ts'
+import { errorBody, REFUSALS } from '../refusal.ts'
+import type { ErrorBodyForm, RefusalReason } from '../refusal.ts'
+import type { AuthScheme, DpopMode } from '../scheme.ts'
 import type { Components, JsonSchema, OpenapiDocument, Operation, Response } from './document.ts'
 
 /** A route as it was registered. */
@@ -22,14 +20,28 @@ export interface DescribedRoute {
   readonly schema: Readonly<Record<string, unknown>>
 }
 
-export interface DescriptionPolicy extends RefusalPolicy {
+/** The settings that the document shows. */
+export interface DescriptionPolicy {
   /** The version of the package. */
   readonly version: string
-  /** Whether tokens can be revoked. */
-  readonly revocation: boolean
+  readonly mode: DpopMode
   /** Accepted `alg` values of proofs. */
   readonly algs: readonly string[]
+  readonly nonces: boolean
+  /** Whether tokens can be revoked. */
+  readonly revocation: boolean
+  /** Whether a token may be bound to the certificate of the client. */
+  readonly certificates: boolean
+  /** Whether only bound tokens are accepted. */
+  readonly boundOnly: boolean
+  /** Whether the requests of each client are limited. */
+  readonly rateLimit: boolean
+  /** Whether each client is limited to a share of the replay store. */
+  readonly replayShare: boolean
+  readonly errorBody: ErrorBodyForm
 }
+
+const string = { type: 'string' } as const
 
 /** The text that @fastify/swagger writes for an answer whose schema has no description. */
 const UNDESCRIBED = 'Default Response'
@@ -73,11 +85,7 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
     paths: {},
     components: {
       securitySchemes: Object.fromEntries(schemes.map(scheme => [scheme, SCHEMES[scheme](policy)])),
-      parameters: !schemes.includes('DPoP')
-        ? {}
-        : {
-            DPoP: { ...PROOF_HEADER, required: policy.mode === 'REQUIRED', schema: { type: 'string', maxLength: 8192 } }
-          },
+      parameters: schemes.includes('DPoP') ? { DPoP: { ...PROOF_HEADER, required: policy.mode === 'REQUIRED', schema: { ...string, maxLength: 8192 } } } : {},
       responses: refusalResponses(policy),
       schemas: errorSchemas(policy.errorBody)
     }
@@ -92,7 +100,7 @@ export function describeRoute ({ method, url, guard, schema }: DescribedRoute, {
     url: path,
     schema: {
       operationId: operationId(method, path),
-      summary: `${url.slice(url.lastIndexOf('/', isWild ? url.length - 3 : undefined) + 1)}`,
+      summary: url.slice(url.lastIndexOf('/', isWild ? url.length - 3 : undefined) + 1),
       tags: ['API'],
       ...(isWild && { params: { type: 'object', properties: { path: { type: 'string', description: 'The rest of the path.', examples: ['7'] } } } }),
       ...schema,
@@ -114,7 +122,7 @@ export function addGuardAnswers (operation: Operation, { guard, essential }: Pic
 }
 
 /** The statuses by which a guard may refuse a request. */
-export function guardStatuses (guard: RouteGuard, { rateLimit, replayShare }: Pick<RefusalPolicy, 'rateLimit' | 'replayShare'>): ReadonlyArray<keyof typeof REFUSED> {
+export function guardStatuses (guard: RouteGuard, { rateLimit, replayShare }: Pick<DescriptionPolicy, 'rateLimit' | 'replayShare'>): ReadonlyArray<keyof typeof REFUSED> {
   return [401, ...(guard.requirements.some(mayForbid) ? [403] as const : []), ...(rateLimit || replayShare ? [429] as const : []), 503]
 }
 
@@ -141,7 +149,7 @@ export function securityOf (guard: RouteGuard, mode: DpopMode): NonNullable<Oper
   return isOptional(guard) ? [{}, ...needed] : needed
 }
 
-/** What OpenAPI cannot say by `security` stands in the description, for people, and in `x-requirements`, for programs. */
+/** `security` cannot express all requirements. The description has the others for people, and `x-requirements` has them for programs. */
 export function describeGuard (guard: RouteGuard, description: unknown): object {
   const further = guard.requirements.filter(requirement => requirement.optional || phrasesOf(requirement).length > 0)
   if (further.length === 0) return description === undefined ? { description: describeScopes(guard) } : {}
@@ -164,25 +172,8 @@ function operationId (method: string, path: string): string {
   return method.toLowerCase() + words.map(word => word[0]!.toUpperCase() + word.slice(1)).join('')
 }
 
-/** The settings that decide how refused requests are answered. */
-export interface RefusalPolicy {
-  readonly mode: DpopMode
-  readonly nonces: boolean
-  /** Whether a token may be bound to the certificate of the client. */
-  readonly certificates: boolean
-  /** Whether only bound tokens are accepted. */
-  readonly boundOnly: boolean
-  /** Whether the requests of each client are limited. */
-  readonly rateLimit: boolean
-  /** Whether each client is limited to a share of the store of used proofs. */
-  readonly replayShare: boolean
-  readonly errorBody: ErrorBodyForm
-}
-
-const string = { type: 'string' } as const
-
 /** The schemas of error bodies in the configured form. `Refusal` is the schema for 401 and 403. */
-export function errorSchemas (form: ErrorBodyForm): Record<'Refusal' | 'Failure', JsonSchema> {
+function errorSchemas (form: ErrorBodyForm): Record<'Refusal' | 'Failure', JsonSchema> {
   const object = (properties: Record<string, JsonSchema>): JsonSchema => ({ type: 'object', required: Object.keys(properties), properties })
   if (form === 'detailed') return { Refusal: object({ error: string, message: string, details: string }), Failure: object({ detail: string }) }
   const body = object({ statusCode: { type: 'integer' }, error: string, message: string })
@@ -193,7 +184,7 @@ export const CHALLENGES = { description: 'The challenges of the accepted schemes
 export const RETRY_AFTER = { description: 'Seconds to wait before the next try.' }
 
 /** The answers that a guarded route may give in place of its own, with an example for each reason that can occur. */
-export function refusalResponses (policy: RefusalPolicy): Record<string, Response> {
+function refusalResponses (policy: DescriptionPolicy): Record<string, Response> {
   const challenges = { 'WWW-Authenticate': { ...CHALLENGES, required: true, schema: string } }
   const nonce = policy.nonces && {
     'DPoP-Nonce': { description: 'The nonce that the next proof must contain. Sent with the error use_dpop_nonce (RFC 9449 section 8).', schema: string }
@@ -207,7 +198,7 @@ export function refusalResponses (policy: RefusalPolicy): Record<string, Respons
   }
 }
 
-function answer (policy: RefusalPolicy, status: keyof typeof REFUSED, headers: Response['headers']): Response {
+function answer (policy: DescriptionPolicy, status: keyof typeof REFUSED, headers: Response['headers']): Response {
   const reasons = (Object.keys(REFUSALS) as RefusalReason[]).filter(reason => REFUSALS[reason].status === status && canOccur(reason, policy))
   return {
     description: REFUSED[status].description,
@@ -221,7 +212,7 @@ function answer (policy: RefusalPolicy, status: keyof typeof REFUSED, headers: R
   }
 }
 
-function canOccur (reason: RefusalReason, { mode, nonces, certificates, boundOnly, rateLimit, replayShare }: RefusalPolicy): boolean {
+function canOccur (reason: RefusalReason, { mode, nonces, certificates, boundOnly, rateLimit, replayShare }: DescriptionPolicy): boolean {
   if (reason.startsWith('certificate_')) return certificates
   if (reason === 'token_not_sender_constrained') return boundOnly
   if (reason === 'rate_limited') return rateLimit

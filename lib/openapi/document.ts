@@ -20,7 +20,7 @@ export interface Operation {
   summary?: string
   description?: string
   tags?: readonly string[]
-  /** Any one of them is enough. Empty if nothing is needed. An empty one stands for a request without credentials. */
+  /** Any one of them is enough. Empty if nothing is needed. An empty one is for requests without credentials. */
   security?: ReadonlyArray<Readonly<Record<string, readonly string[]>>>
   parameters?: Array<Parameter | Reference>
   requestBody?: { readonly content: Content }

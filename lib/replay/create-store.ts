@@ -8,13 +8,13 @@ import type { ReplayStore } from './replay-store.ts'
 export type ReplayStoreEvent =
   | { readonly name: 'replay_unavailable', readonly reason: RedisFault, readonly hosts: readonly string[] }
   | { readonly name: 'replay_available', readonly hosts: readonly string[] }
-  /** The store is used, although it does not say whether it may forget records. */
+  /** The store is used, although it is unknown whether it evicts records. */
   | { readonly name: 'replay_policy_unknown', readonly hosts: readonly string[] }
 
 export interface ReplayStoreOptions {
   /** `memory`, `off`, or the URL of a Redis: see `parseReplayUrl`. */
   readonly store: string
-  /** The most live records that the memory store holds. */
+  /** Maximum number of live records in the memory store. */
   readonly maxRecords: number
   readonly onEvent: (event: ReplayStoreEvent) => void
   readonly surroundings: Surroundings
@@ -37,7 +37,7 @@ export async function createReplayStore ({ store, maxRecords, onEvent, surroundi
   const target = parseReplayUrl(store)
   const hosts = hostsOf(target)
   // All of this is loaded only if a Redis is configured.
-  const { openRedisLink } = await loadRedis().catch(tellMissing)
+  const { openRedisLink } = await loadRedis().catch(refuseMissing)
   const { createRedisStore } = await import('./redis/redis-store.ts')
   return createRedisStore({
     open: listeners => openRedisLink(target, listeners, steadyMs),
@@ -47,7 +47,7 @@ export async function createReplayStore ({ store, maxRecords, onEvent, surroundi
   })
 }
 
-function tellMissing (error: NodeJS.ErrnoException): never {
+function refuseMissing (error: NodeJS.ErrnoException): never {
   if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
   throw new Error('DPOP_REPLAY (dpop.replay) names a Redis, and the package ioredis is not installed: npm i ioredis')
 }

@@ -6,10 +6,10 @@ import type { Refusal } from '../refusal.ts'
  */
 export const LATE_RECORD_SECONDS = 5
 
-/** The answer to a record: `first` is true if the id was recorded now, and false if it was there already. */
+/** The answer to a record: `first` is true if the id was recorded now, and false if it had been recorded before. */
 export type RecordDone = (refusal: Refusal | null, first?: boolean) => void
 
-/** What readiness and metrics may know of a store. It holds no secret: `reason` is one of a fixed set of words. */
+/** The state of a store, for readiness and metrics. It holds no secret: `reason` is one of a fixed set of words. */
 export interface ReplayState {
   readonly kind: 'memory' | 'redis' | 'off'
   /** Whether a record made now would be decided. */
@@ -18,13 +18,13 @@ export interface ReplayState {
   readonly reason?: string
   /** Live records, if the store can count them. */
   readonly entries?: number
-  /** The most live records that the store holds. */
+  /** Maximum number of live records. */
   readonly max?: number
   /** Bytes of memory that the records take, if the store can measure them. */
   readonly bytes?: number
-  /** The number of records asked for since the store was made, whatever their outcome. */
+  /** The number of calls of `record` since the store was made. */
   readonly records: number
-  /** The number of records whose id was there already. */
+  /** The number of records whose id had been recorded before. */
   readonly seen: number
   /** The number of records that could not be decided. */
   readonly refused: number
@@ -33,7 +33,7 @@ export interface ReplayState {
 /** Remembers which proofs have been used (RFC 9449 section 11.1). */
 export interface ReplayStore {
   /**
-   * Records an id and tells whether this was the first time, in one atomic step.
+   * Records an id, and says whether this was the first time, in one atomic step.
    *
    * @param id the SHA-256 of the key's thumbprint and the `jti`: 32 characters, each of which stands for a byte (latin1, Node's
    * `binary`)
@@ -44,6 +44,6 @@ export interface ReplayStore {
    */
   record (id: string, jkt: string, expiresAt: number, done: RecordDone): void
   state (): ReplayState
-  /** Frees what the store holds. Later records are refused. */
+  /** Frees the resources of the store. Later records are refused. */
   close (): Promise<void> | void
 }

@@ -24,7 +24,7 @@ export interface JudgeOptions {
  */
 export type Judge = (grant: Grant, requirement: Requirement) => Promise<void> | undefined
 
-/** Step-up (401, RFC 9470) goes before 403. Predicates are asked last, and in the order in which they are written. */
+/** Step-up (401, RFC 9470) takes precedence over 403. Predicates are called last, in the order in which they are written. */
 export function createJudge (options: JudgeOptions): Judge {
   return function judge (grant, requirement) {
     const { acr, maxAgeSeconds, scope, anyScope, claims, authorizationDetails } = requirement
@@ -33,7 +33,7 @@ export function createJudge (options: JudgeOptions): Judge {
     if (scope ?? anyScope) verifyScopes(grant, requirement, options)
     if (claims) for (const rule of claims) verifyClaim(grant, rule)
     if (authorizationDetails) for (const detail of authorizationDetails) verifyDetail(grant, detail)
-    return needsPredicates(requirement) ? askPredicates(grant, requirement) : undefined
+    return needsPredicates(requirement) ? callPredicates(grant, requirement) : undefined
   }
 }
 
@@ -56,7 +56,7 @@ function verifyScopes ({ scopes }: Grant, { scope, anyScope }: Requirement, { gr
   if (anyScope && !anyScope.some(isGranted)) throw new Refusal('scope_missing')
 }
 
-/** Whether a token with these scopes counts as having the scope: it has the scope itself, or one that brings it along. */
+/** Whether a token with these scopes counts as having the scope: it has the scope itself, or one that implies it. */
 export function isScopeGranted (name: string, scopes: readonly string[], granters: ScopeGranters): boolean {
   return scopes.includes(name) || granters(name).some(granter => scopes.includes(granter))
 }
@@ -95,9 +95,9 @@ function needsPredicates ({ claims, authorizationDetails }: Requirement): boolea
   return claims?.some(({ isAllowed }) => isAllowed) === true || authorizationDetails?.some(({ check }) => check) === true
 }
 
-async function askPredicates ({ claims }: Grant, requirement: Requirement): Promise<void> {
+async function callPredicates ({ claims }: Grant, requirement: Requirement): Promise<void> {
   for (const { name, isAllowed } of requirement.claims ?? []) {
-    if (isAllowed && !await ask(`claim ${name}`, isAllowed, findClaim(claims, name))) throw new Refusal('claim_mismatch', { detail: { claim: name } })
+    if (isAllowed && !await accepts(`claim ${name}`, isAllowed, findClaim(claims, name))) throw new Refusal('claim_mismatch', { detail: { claim: name } })
   }
   for (const { type, check } of requirement.authorizationDetails ?? []) {
     if (check && !await anyPasses(check, type, detailsOf(claims, type))) throw new Refusal('authorization_details_missing', { detail: { type } })
@@ -105,15 +105,15 @@ async function askPredicates ({ claims }: Grant, requirement: Requirement): Prom
 }
 
 async function anyPasses (check: Predicate<AuthorizationDetail>, type: string, details: readonly AuthorizationDetail[]): Promise<boolean> {
-  for (const detail of details) if (await ask(`authorization detail ${type}`, check, detail)) return true
+  for (const detail of details) if (await accepts(`authorization detail ${type}`, check, detail)) return true
   return false
 }
 
 /**
- * Any value other than `true` is no: a truthy one may be an unchecked object. What a predicate throws is
- * wrapped, because it may have a status of its own, or be nothing at all.
+ * Any value other than `true` refuses: a truthy one may be an unchecked object. An error of a predicate is wrapped, because it may have a
+ * status of its own, or be undefined.
  */
-async function ask<Part> (name: string, predicate: Predicate<Part>, part: Part): Promise<boolean> {
+async function accepts<Part> (name: string, predicate: Predicate<Part>, part: Part): Promise<boolean> {
   try {
     return await predicate(part) === true
   } catch (cause) {

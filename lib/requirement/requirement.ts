@@ -1,4 +1,4 @@
-import { isPlainList, isPlainObject } from './plain-data.ts'
+import { types } from 'node:util'
 
 /** A value that a claim may be compared with. */
 export type ClaimValue = string | number | boolean
@@ -138,7 +138,7 @@ const MEMBERS: { readonly [Name in keyof Requirement]-?: (given: unknown) => Req
   optional: parseOptional
 }
 
-// RFC 6749 section 3.3. An acr value keeps to the same characters, because it stands in a challenge between spaces.
+// RFC 6749 section 3.3. An acr value keeps to the same characters, because a challenge separates the values by spaces.
 const WORD = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 
 const isWord = (word: unknown): boolean => typeof word === 'string' && WORD.test(word)
@@ -196,4 +196,28 @@ function parseOptional (given: unknown): true | undefined {
 /** The entries of a list, or the one value that may stand in its place. A list of any other make is one value, and fits nowhere. */
 function entriesOf (given: unknown): readonly unknown[] {
   return isPlainList(given) ? [...given] : [given]
+}
+
+/**
+ * Whether an object is one that was written in braces: own, enumerable values under names. False for a list, an instance of a class, a
+ * proxy, and for an object that inherits, hides or computes a member, or has a symbol for a name.
+ */
+function isPlainObject (value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || types.isProxy(value)) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) return false
+  return Reflect.ownKeys(value).every(key => typeof key === 'string' && isVisible(value, key))
+}
+
+/** Whether a list is one that was written in brackets: no gaps, no members beside its entries, no proxy, and no class of its own. */
+function isPlainList (value: unknown): value is readonly unknown[] {
+  if (types.isProxy(value) || !Array.isArray(value) || Object.getPrototypeOf(value) !== Array.prototype) return false
+  const [...keys] = Reflect.ownKeys(value)
+  // The length is a key too: the last one, if there are only entries.
+  return keys.pop() === 'length' && keys.length === value.length && keys.every((key, index) => key === String(index) && isVisible(value, key))
+}
+
+function isVisible (owner: object, key: string): boolean {
+  const { enumerable, get, set } = Object.getOwnPropertyDescriptor(owner, key)!
+  return enumerable === true && get === undefined && set === undefined
 }

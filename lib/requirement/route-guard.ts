@@ -33,12 +33,6 @@ export function requirementsOf (...hooks: readonly RouteHooks[]): readonly Requi
   return PHASES.flatMap(phase => hooks.flatMap(of => [of[phase]].flat())).filter(isGuard).map(({ requirement }) => requirement)
 }
 
-/** The guard that a route names itself. Undefined for a route without one. */
-export function guardOf (hooks: RouteHooks): RouteGuard | undefined {
-  const requirements = requirementsOf(hooks)
-  return requirements.length === 0 ? undefined : { requirements }
-}
-
 /**
  * The hooks that a Fastify scope adds to all of its routes. Fastify has no public way to ask for them, so this looks at the property
  * that it keeps them in. None if there is no such property: then they are judged all the same, and only not described.
@@ -76,7 +70,7 @@ export function scopeAlternatives ({ requirements }: RouteGuard): ReadonlyArray<
 }
 
 /**
- * What a requirement asks for beyond scopes, one phrase for each thing, for people. Names and values stand between back-quotes.
+ * What a requirement asks for beyond scopes, one phrase for each thing, for people. Names and values are between back-quotes.
  */
 export function phrasesOf ({ acr, maxAgeSeconds, claims = [], authorizationDetails = [] }: Requirement): string[] {
   return [

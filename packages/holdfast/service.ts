@@ -3,8 +3,8 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
 import { NO_FAULTS, ownOptions, settingsFromOptions } from '../../lib/settings/options.ts'
 import { withTrustOf } from '../../lib/settings/app-trust.ts'
-import { kStandIns } from '../../lib/test-doubles.ts'
-import type { MayHaveStandIns } from '../../lib/test-doubles.ts'
+import { kTestDoubles } from '../../server/surroundings.ts'
+import type { MayHaveTestDoubles } from '../../server/surroundings.ts'
 
 /** The packages of the service beside those of the guard: optional peers of this package. */
 const SERVICE_PACKAGES = ['@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client'] as const
@@ -22,8 +22,8 @@ const service: FastifyPluginAsync<HoldfastOptions> = async (app, options) => {
   // Only the service loads it: it imports those packages.
   const { holdfast, readSettings } = await import('../../holdfast.ts')
   const settings = await readSettings(withTrustOf(app, settingsFromOptions(ownOptions(options))).options, NO_FAULTS)
-  const standIns = (options as MayHaveStandIns)[kStandIns]
-  if (standIns) app.decorate(kStandIns, standIns)
+  const doubles = (options as MayHaveTestDoubles)[kTestDoubles]
+  if (doubles) app.decorate(kTestDoubles, doubles)
   await app.register(holdfast, { settings })
 }
 export default service

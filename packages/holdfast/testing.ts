@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createCertificateReader } from '../../lib/certificate/client-certificate.ts'
-import { kStandIns } from '../../lib/test-doubles.ts'
-import type { StandIns } from '../../lib/test-doubles.ts'
+import { kTestDoubles } from '../../server/surroundings.ts'
+import type { TestDoubles } from '../../server/surroundings.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { createCertificateClient } from './testing-certificate.ts'
 import type { CertificateClient } from './testing-certificate.ts'
@@ -132,7 +132,7 @@ export interface TestClock {
 interface Joint {
   readonly clock: TestClock
   readonly providers: ProvidersInMemory
-  readonly standIns: StandIns
+  readonly doubles: TestDoubles
   readonly entries: readonly TestIssuerEntry[]
   readonly audience: string
   readonly publicUrl: string | undefined
@@ -149,7 +149,7 @@ export function createTestIssuer (options?: TestIssuerOptions & { readonly besid
 export function createTestIssuer (options: TestIssuerOptions): Promise<TestIssuer<JoinedPluginOptions>>
 export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions = {}): Promise<TestIssuer<TestPluginOptions | JoinedPluginOptions>> {
   const joint = beside ? joints.get(beside)! : startJoint()
-  const { clock, providers, standIns } = joint
+  const { clock, providers, doubles } = joint
   const { now } = clock
   const number = joint.entries.length + 1
   const { issuer = `https://issuer${number === 1 ? '' : `-${number}`}.test/`, audience = joint.audience, publicUrl = joint.publicUrl } = given
@@ -163,7 +163,7 @@ export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions 
   const signed = (claims: TestClaims, by = key): string => by.sign('at+jwt', claimsWith(claims))
 
   const made: TestIssuer<TestPluginOptions | JoinedPluginOptions> = {
-    options: { idp: isFirst ? entries[0]! : { issuers: entries }, server: publicUrl === undefined ? {} : { publicUrl }, [kStandIns]: standIns } as TestPluginOptions | JoinedPluginOptions,
+    options: { idp: isFirst ? entries[0]! : { issuers: entries }, server: publicUrl === undefined ? {} : { publicUrl }, [kTestDoubles]: doubles } as TestPluginOptions | JoinedPluginOptions,
     token: async (claims = {}) => signed(claims),
     async opaqueToken (claims = {}) {
       if (!isFirst) throw new Error('Of several issuers, only one can have opaque tokens: here the one that was made first')
@@ -178,8 +178,8 @@ export async function createTestIssuer ({ beside, ...given }: TestIssuerOptions 
     certificateClient: async (claims = {}) => createCertificateClient(thumbprint => signed({ cnf: { 'x5t#S256': thumbprint }, ...claims })),
     async revoke (what) {
       const entries = revocationEntries(what, { issuer, now: now() })
-      if (standIns.revocations.size === 0) throw new Error(NO_REVOCATION)
-      await Promise.all([...standIns.revocations].map(({ append }) => append(entries)))
+      if (doubles.revocations.size === 0) throw new Error(NO_REVOCATION)
+      await Promise.all([...doubles.revocations].map(({ append }) => append(entries)))
     },
     clock
   }
@@ -205,11 +205,11 @@ function startJoint (): Joint {
     now: () => Math.floor(wallMs() / 1000)
   }
   const providers = createProviders(clock.now)
-  const standIns: StandIns = {
+  const doubles: TestDoubles = {
     surroundings: { ...processSurroundings, wallMs, steadyMs: () => performance.now() + aheadMs },
     transport: providers.transport,
     readCertificate: createCertificateReader({ source: 'client-cert', isTrustedPeer: () => true }),
     revocations: new Set()
   }
-  return { clock, providers, standIns, entries: [], audience: 'https://api.test', publicUrl: undefined }
+  return { clock, providers, doubles, entries: [], audience: 'https://api.test', publicUrl: undefined }
 }

@@ -2,15 +2,14 @@ import Fastify from 'fastify'
 import t from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { isGuest } from '../../lib/guard/admission.ts'
-import { readProofLine, verifyCertificate, verifySchemeFits } from '../../lib/guard/binding.ts'
 import { createChallenges } from '../../lib/guard/challenge.ts'
-import { parseCredentials, splitCredentials } from '../../lib/guard/credentials.ts'
+import { parseCredentials, readProofLine, splitCredentials, verifyCertificate, verifySchemeFits } from '../../lib/guard/credentials.ts'
 import { createJudge, isScopeGranted } from '../../lib/requirement/judge.ts'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../../lib/requirement/requirement.ts'
 import type { AuthorizationDetail, Requirement } from '../../lib/requirement/requirement.ts'
 import { describeResource, insertedPath, metadataUrlOf, mountedAt, resourceWarning } from '../../lib/assembly/resource-metadata.ts'
 import type { RouteHooks } from '../../lib/requirement/route-guard.ts'
-import { guardOf, hooksAround, isOptional, phrasesOf, requirementJson, requirementsOf, scopeAlternatives } from '../../lib/requirement/route-guard.ts'
+import { hooksAround, isOptional, phrasesOf, requirementJson, requirementsOf, scopeAlternatives } from '../../lib/requirement/route-guard.ts'
 import { createRateLimit } from '../../lib/guard/rate-limit.ts'
 import { Message } from '../../lib/message.ts'
 import { Refusal } from '../../lib/refusal.ts'
@@ -160,8 +159,8 @@ t.test('The guards of a route are found in all of its hooks, in the order in whi
   t.strictSame(namesOf({ onRequest: guard('outer'), preHandler: [guard('late')] }, { onRequest: [() => {}, guard('own')], preParsing: guard('parse'), preValidation: guard('valid') }), ['outer', 'own', 'parse', 'valid', 'late'])
   t.strictSame(namesOf({}, { onRequest: undefined }), [])
   t.strictSame(namesOf({ onRequest: Object.assign(() => {}, { requirement: 'a' }), preHandler: { requirement: {} } }), [], 'what is no guard')
-  t.strictSame(guardOf({ onRequest: guard('a') }), { requirements: [{ scope: ['a'] }] })
-  t.equal(guardOf({ onRequest: () => {} }), undefined)
+  t.strictSame(requirementsOf({ onRequest: guard('a') }), [{ scope: ['a'] }])
+  t.strictSame(requirementsOf({ onRequest: () => {} }), [])
 
   const app = Fastify()
   const hook = guard('around')

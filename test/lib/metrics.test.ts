@@ -1,9 +1,7 @@
 import t from 'tap'
 import { METRICS } from '../../lib/metrics/catalog.ts'
 import type { MetricSources } from '../../lib/metrics/catalog.ts'
-import { createGuardTally, createRequestTally, timeRecords, timeProofs, timeSignatures } from '../../lib/metrics/tallies.ts'
-import { createHistogram } from '../../lib/metrics/histogram.ts'
-import { shareResult } from '../../lib/metrics/shared-result.ts'
+import { createGuardTally, createHistogram, createRequestTally, timeRecords, timeProofs, timeSignatures } from '../../lib/metrics/tallies.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { STREAM_STATUSES } from '../../lib/revocation/stream-status.ts'
 import { createOffStore } from '../../lib/replay/create-store.ts'
@@ -225,33 +223,4 @@ t.test('What a source cannot tell is absent, not zero', async t => {
   t.strictSame(METRICS.find(({ name }) => name === 'holdfast_keys_last_failure')!.read(sources({ issuers }), ''), [{ labels: { failure: 'deadline' }, value: 1 }])
   const unusable = readAll(sources({ issuers: undefined }))
   for (const { name } of METRICS.filter(({ name }) => name.startsWith('holdfast_keys'))) t.strictSame(unusable[name], {}, `${name} with an unusable domain`)
-})
-
-t.test('A shared result is made once for all who ask within its time, which begins when it is made', async t => {
-  let now = 0
-  let made = 0
-  const finish: Array<(error?: Error) => void> = []
-  const share = shareResult(() => new Promise<number>((resolve, reject) => { finish.push(error => error ? reject(error) : resolve(++made)) }), 1000, () => now)
-  const end = (error?: Error): void => {
-    finish.shift()!(error)
-  }
-
-  const first = [share(), share()]
-  now = 5000
-  first.push(share())
-  t.equal(finish.length, 1, 'one at a time, however long it takes')
-  end()
-  t.strictSame(await Promise.all(first), [1, 1, 1])
-  now = 5999
-  t.equal(await share(), 1)
-
-  now = 6000
-  const second = [share(), share()]
-  t.equal(finish.length, 1, 'made anew when its time is over')
-  end(new Error('not now'))
-  t.strictSame((await Promise.allSettled(second)).map(({ status }) => status), ['rejected', 'rejected'])
-
-  const third = share()
-  end()
-  t.equal(await third, 2, 'and an error is not kept')
 })

@@ -3,7 +3,8 @@ import { containing } from '../helpers/containing.ts'
 import type { OpenapiDocument } from '../../lib/openapi/document.ts'
 import { placeAddress, renderPage } from '../../schemas/docs-page.ts'
 import { ANY_TOKEN } from '../../lib/requirement/requirement.ts'
-import { guardOf, hooksAround, scopeAlternatives, scopesOf } from '../../lib/requirement/route-guard.ts'
+import { hooksAround, requirementsOf, scopeAlternatives, scopesOf } from '../../lib/requirement/route-guard.ts'
+import type { RouteHooks } from '../../lib/requirement/route-guard.ts'
 
 const base: OpenapiDocument = {
   openapi: '3.1.0',
@@ -58,13 +59,14 @@ t.test('A document without tags and operations is a page all the same', async t 
 t.test('The guards of a route are read from its hooks', async t => {
   const guard = (requirement: unknown) => Object.assign(() => {}, { requirement })
   const [all, any] = [guard({ scope: ['a', 'b'] }), guard({ anyScope: ['b', 'c'] })]
-  t.equal(guardOf({ onRequest: [() => {}, guard(undefined), { requirement: {} }] }), undefined, 'no guard among other hooks')
-  t.equal(guardOf({}), undefined)
+  const alternativesOf = (hooks: RouteHooks) => scopeAlternatives({ requirements: requirementsOf(hooks) })
+  t.strictSame(requirementsOf({ onRequest: [() => {}, guard(undefined), { requirement: {} }] }), [], 'no guard among other hooks')
+  t.strictSame(requirementsOf({}), [])
   t.strictSame(hooksAround({}), {}, 'nothing is known of the hooks around it if Fastify no longer keeps them there')
-  t.strictSame(scopeAlternatives(guardOf({ onRequest: guard(ANY_TOKEN) })!), [[]], 'any valid token')
-  t.strictSame(scopeAlternatives(guardOf({ preParsing: all })!), [['a', 'b']])
-  t.strictSame(scopeAlternatives(guardOf({ preValidation: [any] })!), [['b'], ['c']])
-  t.strictSame(scopeAlternatives(guardOf({ onRequest: [guard(ANY_TOKEN), all], preHandler: any })!), [['a', 'b'], ['a', 'b', 'c']], 'several guards add up')
-  t.strictSame(scopeAlternatives(guardOf({ onRequest: guard({ scope: ['a'], anyScope: ['b', 'c'] }) })!), [['a', 'b'], ['a', 'c']])
-  t.strictSame(guardOf({ onRequest: [all, any] })!.requirements.flatMap(scopesOf), ['a', 'b', 'b', 'c'])
+  t.strictSame(alternativesOf({ onRequest: guard(ANY_TOKEN) }), [[]], 'any valid token')
+  t.strictSame(alternativesOf({ preParsing: all }), [['a', 'b']])
+  t.strictSame(alternativesOf({ preValidation: [any] }), [['b'], ['c']])
+  t.strictSame(alternativesOf({ onRequest: [guard(ANY_TOKEN), all], preHandler: any }), [['a', 'b'], ['a', 'b', 'c']], 'several guards add up')
+  t.strictSame(alternativesOf({ onRequest: guard({ scope: ['a'], anyScope: ['b', 'c'] }) }), [['a', 'b'], ['a', 'c']])
+  t.strictSame(requirementsOf({ onRequest: [all, any] }).flatMap(scopesOf), ['a', 'b', 'b', 'c'])
 })

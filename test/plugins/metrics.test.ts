@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { METRICS } from '../../lib/metrics/catalog.ts'
 import type { Variables } from '../helpers/variables.ts'
-import { TEXT_MAX_AGE_MS } from '../../plugins/metrics.ts'
+import { shareResult, TEXT_MAX_AGE_MS } from '../../plugins/metrics.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { advanceClock } from '../helpers/clock.ts'
@@ -160,4 +160,33 @@ t.test('docs/operating.md lists every metric of our own, with its type, and no o
   const text = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8')
   const rows = [...text.matchAll(/^\| `(holdfast_\w+)` \| (\w+) \|/gm)].map(([, name, type]) => `${name} ${type}`)
   t.strictSame(rows, METRICS.map(({ name, type }) => `${name} ${type}`))
+})
+
+t.test('A shared result is made once for all who ask within its time, which begins when it is made', async t => {
+  let now = 0
+  let made = 0
+  const finish: Array<(error?: Error) => void> = []
+  const share = shareResult(() => new Promise<number>((resolve, reject) => { finish.push(error => error ? reject(error) : resolve(++made)) }), 1000, () => now)
+  const end = (error?: Error): void => {
+    finish.shift()!(error)
+  }
+
+  const first = [share(), share()]
+  now = 5000
+  first.push(share())
+  t.equal(finish.length, 1, 'one at a time, however long it takes')
+  end()
+  t.strictSame(await Promise.all(first), [1, 1, 1])
+  now = 5999
+  t.equal(await share(), 1)
+
+  now = 6000
+  const second = [share(), share()]
+  t.equal(finish.length, 1, 'made anew when its time is over')
+  end(new Error('not now'))
+  t.strictSame((await Promise.allSettled(second)).map(({ status }) => status), ['rejected', 'rejected'])
+
+  const third = share()
+  end()
+  t.equal(await third, 2, 'and an error is not kept')
 })

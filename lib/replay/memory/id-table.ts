@@ -73,11 +73,11 @@ export class IdTable {
   }
 
   /** Passes the last two words of each live record's id, and its second. */
-  forEachLive (horizon: number, tell: (c: number, d: number, second: number) => void): void {
+  forEachLive (horizon: number, visit: (c: number, d: number, second: number) => void): void {
     const words = this.#words
     for (let at = 0; at < words.length; at += WORDS) {
       const second = words[at + 4]! >>> 0
-      if (second > horizon) tell(words[at + 2]!, words[at + 3]!, second)
+      if (second > horizon) visit(words[at + 2]!, words[at + 3]!, second)
     }
   }
 

@@ -1,13 +1,13 @@
 import { hashWords } from './id-table.ts'
 import type { HashKey, IdTable } from './id-table.ts'
-import { SecondCounts } from './expiry-counts.ts'
+import { ExpiryCounts } from './expiry.ts'
 
 const BUCKET_BITS = 12
 const BUCKETS = 2 ** BUCKET_BITS
 
 interface KeyCount {
   readonly bucket: number
-  readonly seconds: SecondCounts
+  readonly seconds: ExpiryCounts
 }
 
 /** A pass over the tables. The tables before `next` have been read. */
@@ -56,16 +56,8 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
     if (young[bucket]! + old[bucket]! >= watchAt && !reading?.isWatched[bucket]) isDue = true
   }
 
-  function changePlaces (): void {
-    const dead = old
-    old = young
-    oldLatest = youngLatest
-    young = dead.fill(0)
-    youngLatest = 0
-  }
-
   /** The count of a key in the current reading, if the reading has passed that table. */
-  function readCountOf (c: number, d: number, bucket: number, table: number, horizon: number): SecondCounts | undefined {
+  function readCountOf (c: number, d: number, bucket: number, table: number, horizon: number): ExpiryCounts | undefined {
     return reading?.isWatched[bucket] && table < reading.next ? countIn(reading.counts, nameOf(c, d), bucket, horizon) : undefined
   }
 
@@ -119,7 +111,11 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
     },
     /** Counts a record that was put into the table with that number. */
     add (c: number, d: number, table: number, second: number, horizon: number): void {
-      if (oldLatest <= horizon) changePlaces()
+      if (oldLatest <= horizon) {
+        [young, old] = [old.fill(0), young]
+        oldLatest = youngLatest
+        youngLatest = 0
+      }
       const count = heavyOf(c, d)
       if (count) count.seconds.add(second)
       else {
@@ -141,8 +137,8 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
   }
 }
 
-function countIn (counts: Map<number, KeyCount>, name: number, bucket: number, horizon: number): SecondCounts {
+function countIn (counts: Map<number, KeyCount>, name: number, bucket: number, horizon: number): ExpiryCounts {
   let count = counts.get(name)
-  if (!count) counts.set(name, count = { bucket, seconds: new SecondCounts(horizon) })
+  if (!count) counts.set(name, count = { bucket, seconds: new ExpiryCounts(horizon) })
   return count.seconds
 }

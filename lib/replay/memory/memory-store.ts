@@ -1,21 +1,27 @@
 import { Refusal } from '../../refusal.ts'
 import { LATE_RECORD_SECONDS } from '../replay-store.ts'
 import type { ReplayStore } from '../replay-store.ts'
-import { createExpiryCounts } from './expiry-counts.ts'
+import { createStoreClock, ExpiryCounts } from './expiry.ts'
 import { hashWords, IdTable } from './id-table.ts'
 import type { HashKey } from './id-table.ts'
 import { createKeyShares } from './key-shares.ts'
-import { createStoreClock } from './store-clock.ts'
 
 /** The number of records of one table when the store is full. Such a table is small enough to be rebuilt between two requests. */
 const TABLE_RECORDS = 4096
 const MOST_TABLE_BITS = 16
 /** One key may hold this part of the store, so no single client can fill it for others. */
 const SHARES = 4
+/**
+ * Seconds from which on an expiry is rounded up to a multiple of twice as many: 18 hours. So any window has few seconds to count, even
+ * if a client spreads its proofs over it.
+ */
+const FAR = 2 ** 16
+/** The tables hold seconds as Uint32: until the year 2106. */
+const LAST_SECOND = 2 ** 32 - 2 * FAR
 
 export interface MemoryStoreOptions {
   /**
-   * The most live records. A full store refuses with `replay_full`, and a key that has a quarter of them is refused with
+   * Maximum number of live records. A full store refuses with `replay_full`, and a key that has a quarter of them is refused with
    * `replay_share_exceeded`. The store never forgets a live record.
    */
   max: number
@@ -35,7 +41,7 @@ type Outcome = 'first' | 'seen' | 'replay_unavailable' | 'replay_share_exceeded'
  */
 export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreOptions): ReplayStore {
   const clock = createStoreClock(now, monotonic)
-  const counts = createExpiryCounts(clock.wall)
+  const counts = new ExpiryCounts(clock.wall)
   const key = randomKey(random)
   const tableBits = Math.min(MOST_TABLE_BITS, Math.max(0, Math.ceil(Math.log2(max / TABLE_RECORDS))))
   const tables = Array.from({ length: 2 ** tableBits }, () => new IdTable(key, tableBits))
@@ -43,10 +49,18 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
   let used = 0
   let sweeper = 0
   let window = 0
+  let lastExpiry = 0
   let closed = false
   let records = 0
   let seen = 0
   let refused = 0
+
+  /** Moves the horizon to the present. If the clock has gone back, it goes back too, but not behind a moment at which records expired. */
+  function moveHorizon (): void {
+    const { live } = counts
+    counts.moveTo(Math.max(Math.min(clock.passed(window), LAST_SECOND - 1), lastExpiry))
+    if (counts.live !== live) lastExpiry = counts.horizon
+  }
 
   function rebuild (table: IdTable): void {
     used -= table.used
@@ -63,8 +77,9 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
 
   function record (id: string, jkt: string, expiresAt: number): Outcome {
     if (closed || Number.isNaN(expiresAt)) return 'replay_unavailable'
-    counts.moveTo(clock.passed(window))
-    const second = counts.round(Math.floor(expiresAt) + 1 + LATE_RECORD_SECONDS)
+    moveHorizon()
+    const expiry = Math.floor(expiresAt) + 1 + LATE_RECORD_SECONDS
+    const second = expiry - counts.horizon < FAR ? expiry : Math.min(Math.ceil(expiry / FAR / 2) * FAR * 2, LAST_SECOND)
     // Records that died at the horizon are forgotten. If the clock has gone back, copies of their proofs look young again, so they are
     // refused.
     if (second <= counts.horizon) return 'replay_unavailable'
@@ -116,7 +131,7 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
       done(new Refusal(outcome))
     },
     state () {
-      counts.moveTo(clock.passed(window))
+      moveHorizon()
       const reason = closed ? 'closed' : counts.horizon > clock.wall ? 'clock_went_back' : counts.live >= max ? 'full' : undefined
       const bytes = tables.reduce((sum, table) => sum + table.bytes, 0)
       return { kind: 'memory', ready: !closed, reason, entries: counts.live, max, bytes, records, seen, refused }

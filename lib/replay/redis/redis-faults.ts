@@ -2,7 +2,7 @@
 export type RedisFault =
   | 'unreachable' | 'timeout' | 'tls' | 'auth' | 'not_redis' | 'readonly' | 'oom' | 'evicts' | 'loading' | 'cluster' | 'database' | 'max_clients' | 'refused_write'
 
-/** What the texts of errors begin with: replies of a server, and what the client itself says. */
+/** The beginnings of error texts: replies of a server, and messages of the client itself. */
 const BEGINNINGS: ReadonlyArray<readonly [RedisFault, RegExp]> = [
   ['readonly', /^(?:READONLY|MASTERDOWN)/],
   ['oom', /^OOM/],
@@ -60,7 +60,7 @@ export function policyOf (answers: readonly MemoryAnswer[]): EvictionPolicy | nu
   return (['evicts', 'unknown', 'keeps'] as const).find(policy => policies.includes(policy)) ?? null
 }
 
-/** Whether a working server will not say: the user may not ask, or the command has another name or was removed. */
+/** Whether a working server refuses to answer: the user lacks the right, or the command was renamed or removed. */
 function isSilence (error: Error): boolean {
   return error.name === 'ReplyError' && (error.message.startsWith('NOPERM') || faultOf(error) === 'refused_write')
 }
@@ -68,7 +68,7 @@ function isSilence (error: Error): boolean {
 function readPolicy (info: string): EvictionPolicy {
   const valueOf = (name: string): string | undefined => info.split(`\n${name}:`, 2)[1]?.split('\r', 1)[0]
   const policy = valueOf('maxmemory_policy')
-  // Without a memory limit the server evicts nothing. A limit may be set later, so the server is asked again and again.
+  // Without a memory limit the server evicts nothing. A limit may be set later, so the policy is read periodically.
   if (policy === 'noeviction' || valueOf('maxmemory') === '0') return 'keeps'
   return policy === undefined ? 'unknown' : 'evicts'
 }

@@ -16,7 +16,7 @@ export interface RedisLink {
   /** Whether a command would be sent now. If not, a command gets an error at once. */
   readonly ready: boolean
   /**
-   * `SET key 1 EX ttl [NX]`. The reply is `OK`, or null if the key was there. Commands of one turn of the event loop are sent in
+   * `SET key 1 EX ttl [NX]`. The reply is `OK`, or null if the key existed. Commands of one turn of the event loop are sent in
    * one packet.
    */
   set (key: string, ttlSeconds: number, ifAbsent: boolean, done: (error: Error | null | undefined, reply?: unknown) => void): void
@@ -26,12 +26,9 @@ export interface RedisLink {
 }
 
 const CONNECT_TIMEOUT_MS = 500
-/**
- * A connection is dropped if a command waits this long without receiving a byte. The time is longer than a record may take, so a
- * stall causes no reconnection.
- */
+/** A connection is dropped if a command waits this long for a byte. It is longer than a record may take, so a stall causes no reconnection. */
 const SILENCE_MS = 500
-const LONGEST_RETRY_MS = 500
+const MAX_RETRY_MS = 500
 const READONLY_RECONNECT_MS = 1000
 
 /**
@@ -39,9 +36,7 @@ const READONLY_RECONNECT_MS = 1000
  * @returns the client, and what closes it for good
  */
 export function openRedisClient (target: RedisTarget, listeners: LinkListeners, nowMs: () => number): { readonly client: Redis | Cluster, readonly close: () => void } {
-  const client = target.cluster
-    ? new Cluster([...target.hosts], clusterOptions(target))
-    : new Redis(target.sentinel ? sentinelOptions(target, nowMs) : serverOptions(target, nowMs))
+  const client = target.cluster ? new Cluster([...target.hosts], clusterOptions(target)) : new Redis(clientOptions(target, nowMs))
   client.on('ready', () => listeners.ready())
   client.on('error', (error: Error) => {
     listeners.error(error)
@@ -55,7 +50,7 @@ export function openRedisClient (target: RedisTarget, listeners: LinkListeners, 
   // If a connection is dropped while the client asks a Sentinel, the client stops reconnecting for good.
   client.on('end', () => {
     if (closed) return
-    restart = setTimeout(() => { client.connect().catch(listeners.error) }, LONGEST_RETRY_MS).unref()
+    restart = setTimeout(() => { client.connect().catch(listeners.error) }, MAX_RETRY_MS).unref()
   })
   return {
     client,
@@ -67,7 +62,7 @@ export function openRedisClient (target: RedisTarget, listeners: LinkListeners, 
   }
 }
 
-/** Opens a link of the replay store. Returns while the connection is still being made. */
+/** Opens a link of the replay store. See `openRedisClient`. */
 export function openRedisLink (target: RedisTarget, listeners: LinkListeners, nowMs: () => number): RedisLink {
   const { client, close } = openRedisClient(target, listeners, nowMs)
   const uncork = (stream: Redis['stream']): void => stream.uncork()
@@ -93,7 +88,7 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, no
   }
 }
 
-/** The options of each connection to a server, whether the server stands by itself or in a cluster. */
+/** The options of each connection to a server, in a cluster or not. */
 function connectionOptions ({ tls, username, password }: RedisTarget): RedisOptions {
   return {
     username,
@@ -102,7 +97,7 @@ function connectionOptions ({ tls, username, password }: RedisTarget): RedisOpti
     // Every server and proxy supports RESP2. Only its answers to SET are read here.
     protocol: 2,
     disableClientInfo: true,
-    // The client would wait for an answer to INFO, which a server may refuse to give. The store asks INFO itself.
+    // The client would wait for an answer to INFO, which a server may refuse. The store sends INFO itself.
     enableReadyCheck: false,
     connectTimeout: CONNECT_TIMEOUT_MS,
     disconnectTimeout: CONNECT_TIMEOUT_MS,
@@ -113,18 +108,15 @@ function connectionOptions ({ tls, username, password }: RedisTarget): RedisOpti
   }
 }
 
-function serverOptions (target: RedisTarget, nowMs: () => number): RedisOptions {
-  return { ...connectionOptions(target), ...target.hosts[0]!, db: target.db, ...mendingOptions(nowMs) }
-}
-
-function sentinelOptions (target: RedisTarget, nowMs: () => number): RedisOptions {
+/** The options of a client of one server, or of Sentinels, which name the server. */
+function clientOptions (target: RedisTarget, nowMs: () => number): RedisOptions {
+  const options = { ...connectionOptions(target), db: target.db, enableOfflineQueue: false, retryStrategy: retryAfterMs, reconnectOnError: leaveReplica(nowMs) }
+  if (target.sentinel === undefined) return { ...options, ...target.hosts[0]! }
   return {
-    ...connectionOptions(target),
-    ...mendingOptions(nowMs),
+    ...options,
     // With Sentinels this check finds out whether the server is the master by now. Sentinels themselves need INFO.
     enableReadyCheck: true,
-    maxLoadingRetryTime: LONGEST_RETRY_MS,
-    db: target.db,
+    maxLoadingRetryTime: MAX_RETRY_MS,
     name: target.sentinel,
     sentinels: [...target.hosts],
     sentinelUsername: target.sentinelUsername,
@@ -151,21 +143,17 @@ function clusterOptions (target: RedisTarget): ClusterOptions {
   }
 }
 
-/** Reconnects for ever. It also leaves a server that has become a replica, but not for each refusal of that server. */
-function mendingOptions (nowMs: () => number): RedisOptions {
+/** Leaves a server that has become a replica, but not for each refusal of that server. */
+function leaveReplica (nowMs: () => number): (error: Error) => boolean {
   let leftAt = 0
-  return {
-    enableOfflineQueue: false,
-    retryStrategy: retryAfterMs,
-    reconnectOnError (error) {
-      if (!error.message.startsWith('READONLY') || nowMs() - leftAt < READONLY_RECONNECT_MS) return false
-      leftAt = nowMs()
-      return true
-    }
+  return error => {
+    if (!error.message.startsWith('READONLY') || nowMs() - leftAt < READONLY_RECONNECT_MS) return false
+    leftAt = nowMs()
+    return true
   }
 }
 
 /** The wait before an attempt to connect again, in milliseconds. `attempt` is 1 for the first one. */
 export function retryAfterMs (attempt: number): number {
-  return Math.min(25 * 2 ** Math.min(attempt, 10), LONGEST_RETRY_MS)
+  return Math.min(25 * 2 ** Math.min(attempt, 10), MAX_RETRY_MS)
 }

@@ -11,7 +11,7 @@ const RECORD_MS = 200
 /** The limit for a record that arrives while the very first connection is being made. */
 const FIRST_RECORD_MS = 250
 const GRACE_MS = 20
-const MOST_WAITING = 10_000
+const MAX_WAITING = 10_000
 /** How often a store that is down is tested. A store that is up and idle is tested every fourth time. */
 const PROBE_MS = 250
 const IDLE_BEATS = 4
@@ -24,7 +24,7 @@ const PREFIX = 'holdfast:'
 const KEY_BYTES = 16
 const PROBE_KEY = `${PREFIX}probe`
 const PROBE_TTL_SECONDS = 10
-const LONGEST_TTL_SECONDS = 10 * 366 * 86_400
+const MAX_TTL_SECONDS = 10 * 366 * 86_400
 
 export interface RedisStoreOptions {
   /** Opens the connection; see `openRedisLink`. */
@@ -48,8 +48,8 @@ interface Command {
 /**
  * The replay store of many instances: one `SET key 1 NX EX ttl` for each record, on one connection, in batches under load. A record
  * that gets no clear answer in time is refused with `replay_unavailable`. It may have been recorded, so the client must send a new
- * proof. If a server may evict keys, it is not used, because it would forget records. If the server will not say, assume that it
- * does not evict; readiness reports this.
+ * proof. If a server may evict keys, it is not used, because it would forget records. If the server does not say, it is
+ * assumed to keep them; readiness reports this.
  */
 export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknown }: RedisStoreOptions): ReplayStore {
   const { wallMs, steadyMs, after, every } = surroundings
@@ -79,7 +79,7 @@ export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknow
     if (!isTimed) expireAt(command.deadlineMs)
   }
 
-  /** If this process has stalled, unread answers lie in the socket. They are read before any command is given up. */
+  /** If this process has stalled, the socket holds unread answers. They are read before any command is given up. */
   function expireAt (deadlineMs: number): void {
     isTimed = true
     after(deadlineMs - steadyMs(), () => { after(GRACE_MS, expire) })
@@ -193,8 +193,8 @@ export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknow
   return {
     record (id, _jkt, expiresAt, done) {
       records++
-      const ttlSeconds = Math.min(Math.ceil(expiresAt - wallMs() / 1000) + LATE_RECORD_SECONDS, LONGEST_TTL_SECONDS)
-      const isTaken = usable || (mayWait && pending.size < MOST_WAITING)
+      const ttlSeconds = Math.min(Math.ceil(expiresAt - wallMs() / 1000) + LATE_RECORD_SECONDS, MAX_TTL_SECONDS)
+      const isTaken = usable || (mayWait && pending.size < MAX_WAITING)
       if (!isTaken || !(ttlSeconds > 0)) {
         refused++
         return done(new Refusal('replay_unavailable'))

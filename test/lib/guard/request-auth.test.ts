@@ -1,8 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { AdmittedAuth } from '../../../lib/guard/request-auth.ts'
-import { createTokenSignals } from '../../../lib/guard/token-signals.ts'
+import { AdmittedAuth, createTokenSignals } from '../../../lib/guard/request-auth.ts'
 import { Refusal } from '../../../lib/refusal.ts'
 import type { VerifiedToken } from '../../../lib/token/verified-tokens.ts'
 
