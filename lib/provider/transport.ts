@@ -15,7 +15,7 @@ export interface ProviderAnswer {
   readonly body: Buffer
   /** By their names in lower case. */
   readonly headers?: Readonly<Record<string, string | string[] | undefined>>
-  /** What a failure to use this answer tells of it. */
+  /** What a failure to use this answer says of it. */
   readonly facts?: FailureFacts
 }
 
@@ -53,10 +53,7 @@ export interface PostingTransport extends Transport {
 }
 
 export interface TransportOptions {
-  /**
-   * URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY. Without HTTPS_PROXY, HTTP_PROXY is used for both. `http:` on loopback never
-   * uses a proxy.
-   */
+  /** URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY. Without the second, the first is used for both. `http:` on loopback uses none. */
   httpProxy?: string | undefined
   httpsProxy?: string | undefined
   /** As NO_PROXY: hosts, optionally with a port, separated by commas or spaces. `*` means all hosts. */
@@ -75,9 +72,7 @@ export interface TransportOptions {
 function proxyUrl (text: string | undefined): string {
   if (text === undefined || text === '') return ''
   const url = text.includes('://') ? text : `http://${text}`
-  if (!URL.canParse(url) || !/^https?:\/\//i.test(url)) {
-    throw new TypeError('A proxy must be given as an http or https URL.')
-  }
+  if (!URL.canParse(url) || !/^https?:\/\//i.test(url)) throw new TypeError('A proxy must be given as an http or https URL.')
   return url
 }
 
@@ -99,14 +94,13 @@ function failureOf (error: unknown): ProviderFailure {
 const ignore = (): void => {}
 
 /**
- * The connection to the identity provider: HTTP proxies, except for `http:` on loopback, TLS always checked, no redirects, one
- * deadline for the whole exchange, and a limit on decoded bytes. A slow drip cannot stretch the deadline. The limit holds against a
- * compressed bomb: nothing compressed is asked for, and a `Content-Encoding` is refused before the first byte of the body is read.
+ * The connection to the identity provider: HTTP proxies, except for `http:` on loopback, TLS always checked, no redirects, one deadline for
+ * the whole exchange, which a slow drip cannot stretch, and a limit on decoded bytes. A compressed bomb is never read: nothing compressed is
+ * asked for, and a `Content-Encoding` is refused before the first byte of the body.
  *
- * Unless connections are kept, each exchange opens its own and closes all of them. So a connection or a proxy that hangs cannot delay
- * the next exchange, and nothing lives longer than the deadline.
- *
- * Throws TypeError for a proxy that is not a URL.
+ * Unless connections are kept, each exchange opens its own and closes all of them. So a connection or a proxy that hangs cannot delay the
+ * next exchange, and nothing lives longer than the deadline.
+ * @throws TypeError for a proxy that is not a URL
  */
 export function createTransport (options: TransportOptions = {}): PostingTransport {
   const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024, keepAlive = false } = options
@@ -116,11 +110,11 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
   // This is set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch the check off for the keys.
   const tls = { rejectUnauthorized: true, timeout: deadlineMs, ...(ca === undefined ? {} : { ca }) }
 
-  let kept: Agents | undefined
+  let kept: ReturnType<typeof openAgents> | undefined
 
-  function openAgents (): Agents {
+  function openAgents () {
     const { Agent: DirectAgent, EnvHttpProxyAgent, Pool } = undici()
-    // Which origins NO_PROXY has let pass the proxy: undici hands a tunnel to the pool as a function, and nothing else.
+    // The origins that NO_PROXY takes past the proxy: undici passes a tunnel to the pool as a function, and nothing else.
     const unproxied = new Set<string>()
     const factory: NonNullable<Agent.Options['factory']> = (origin, options) => {
       if (typeof (options as Agent.Options).connect !== 'function') unproxied.add(new URL(origin).origin)
@@ -136,8 +130,7 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
   function open (): PostingSession {
     const agents = keepAlive ? kept ??= openAgents() : openAgents()
     const abort = new AbortController()
-    // The abort signal races with the request, because undici obeys it only after it has a connection: it would wait for a proxy that
-    // hangs.
+    // The deadline races with the request: undici obeys the signal only once it has a connection, and would wait for a proxy that hangs.
     let end: (reason: ProviderFailure) => void = ignore
     const over = new Promise<never>((_resolve, reject) => { end = reject })
     over.catch(ignore)
@@ -173,8 +166,7 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
         ...(form && { method: form.method ?? 'POST', body: form.body })
       })
       body.on('error', ignore)
-      // If a provider moves, the operator must change the settings. If redirects were followed, any answer could choose where keys come
-      // from.
+      // If redirects were followed, any answer could choose where keys come from. If a provider moves, the operator changes the settings.
       if (status >= 300 && status < 400) throw new ProviderFailure('redirect', status)
       const encoding = headers['content-encoding']
       if (encoding !== undefined && encoding !== 'identity') throw new ProviderFailure('content_encoding')
@@ -202,13 +194,6 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
   }
 }
 
-interface Agents {
-  readonly proxied: Dispatcher
-  readonly direct: Dispatcher
-  /** The origins that were reached without the proxy. */
-  readonly unproxied: ReadonlySet<string>
-}
-
-function destroy ({ proxied, direct }: Agents): void {
+function destroy ({ proxied, direct }: Readonly<Record<'proxied' | 'direct', Dispatcher>>): void {
   for (const agent of [proxied, direct]) agent.destroy().catch(ignore)
 }

@@ -5,7 +5,7 @@ import type { TokenRules } from './jwt-checks.ts'
 import type { Inquiry } from './inquiry.ts'
 import type { ScopeClaim } from './verified-tokens.ts'
 
-/** One issuer whose tokens pass: its name, its keys and what holds for its tokens. */
+/** An accepted issuer: its name, its keys and the rules for its tokens. */
 export interface TokenIssuer {
   /** As the settings name it. */
   readonly issuer: string
@@ -13,11 +13,11 @@ export interface TokenIssuer {
   readonly rules: TokenRules
   readonly scopeClaims: readonly ScopeClaim[]
   readonly dpopMode: DpopMode
-  /** Undefined if the issuer is never asked about a token. */
+  /** Undefined if no token of the issuer is introspected. */
   readonly introspection: TokenIntrospection | undefined
 }
 
-/** Which tokens of an issuer it is asked about: opaque ones, JWTs after their own checks, or all. */
+/** Which tokens of an issuer are introspected: opaque ones, JWTs after their own checks, or all. */
 export type IntrospectedTokens = 'opaque' | 'jwt' | 'all'
 
 export interface TokenIntrospection {
@@ -27,24 +27,24 @@ export interface TokenIntrospection {
   readonly cacheSeconds: number
 }
 
-/** The issuers whose tokens pass. It chooses by the `iss` of a token, which is not verified yet. */
+/** The accepted issuers. It chooses by the `iss` of a token, which is not verified yet. */
 export interface IssuerTable {
-  /** The issuer with exactly this name, a last slash aside, or undefined. A promise if the application has to be asked. */
+  /** The issuer with exactly this name, a last slash aside, or undefined. A promise if the application decides. */
   find (iss: string): TokenIssuer | undefined | Promise<TokenIssuer | undefined>
-  /** The issuer of the tokens that are no JWTs. At most one issuer has such tokens. */
+  /** The one issuer of opaque tokens, if any. */
   readonly ofOpaque: TokenIssuer | undefined
-  /** False if there may be issuers that are not at hand yet. */
+  /** False if there may be issuers that are not loaded yet. */
   readonly isComplete: boolean
-  /** Notes that a token with this `iss` has passed all its checks. Anything else about a token may be made up. */
+  /** Records that a token with this `iss` has passed all its checks. */
   recordUse (iss: string): void
-  /** The issuers at hand, for health and metrics. Their number is bounded. */
+  /** The loaded issuers, for health and metrics. Their number is bounded. */
   all (): readonly TokenIssuer[]
   /** Starts to fetch keys in the background. */
   start (): void
   close (): Promise<void>
 }
 
-/** Stops what an issuer does in the background, and cuts what runs. */
+/** Stops the background work of an issuer, and aborts what runs. */
 export async function closeIssuer ({ introspection, keys }: Pick<TokenIssuer, 'introspection' | 'keys'>): Promise<void> {
   introspection?.inquiry.close()
   await keys.close()

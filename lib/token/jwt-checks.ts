@@ -6,7 +6,7 @@ import { printable } from '../printable.ts'
 import type { AccessTokenClaims } from './access-token-claims.ts'
 import { verifyKind } from './token-kind.ts'
 
-/** The claims as the checks see them: the ones with a meaning here, and any other by its name. */
+/** The claims as the checks see them: those with a meaning here, and any other by its name. */
 export type TokenClaims = AccessTokenClaims & JsonObject
 
 /** A token whose header and claims pass. Its signature has not been checked. */
@@ -182,7 +182,7 @@ export function checkIssuer ({ claims }: PresentedToken, { issuer, issuers }: Pi
   if (!issuers.includes(iss)) throw issuerRefusal(iss, [issuer])
 }
 
-/** @param issuers those that would have passed, as the settings name them */
+/** @param issuers the accepted ones, as the settings name them */
 export function issuerRefusal (iss: string, issuers: readonly string[]): Refusal {
   return new Refusal('token_issuer', { detail: { expected: printable([...issuers]), found: printable(iss) } })
 }

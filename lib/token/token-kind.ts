@@ -6,11 +6,10 @@ import { Refusal } from '../refusal.ts'
 const UTF8 = new TextDecoder()
 
 /**
- * Whether a text is a JWT, well-formed or not: its first segment decodes to a JSON object with `alg`. Any other token is opaque. The
- * decoding is as lenient as that of any provider. If it were not, one changed character would send a JWT to the provider as an opaque
- * token, past the algorithms that are accepted, and with the binding that the answer happens to name.
- *
- * An encrypted JWT is opaque: five segments whose header has `enc` (RFC 7516 section 9). Only its issuer can read it.
+ * Whether a text is a JWT, well-formed or not: its first segment decodes to a JSON object with `alg`. Any other token is opaque, and so is an
+ * encrypted JWT, which only its issuer can read: five segments whose header has `enc` (RFC 7516 section 9). The decoding is as lenient as
+ * that of any provider. If it were not, one changed character would send a JWT to the provider as an opaque token, past the accepted
+ * algorithms, and with the binding that the answer happens to name.
  */
 export function isJwt (text: string): boolean {
   const segments = text.split('.')
@@ -19,7 +18,7 @@ export function isJwt (text: string): boolean {
   return segments.length !== 5 || !Object.hasOwn(header, 'enc')
 }
 
-/** Takes both alphabets, padding, spare bits and characters in between. */
+/** Accepts both alphabets, padding, spare bits and other characters in between. */
 function decodeLeniently (segment: string): object | undefined {
   try {
     const value: unknown = JSON.parse(UTF8.decode(Buffer.from(segment, 'base64')))
