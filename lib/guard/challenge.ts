@@ -1,11 +1,10 @@
-import { offeredSchemes } from '../scheme.ts'
-import type { AuthScheme } from '../scheme.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
-import type { DpopMode } from '../scheme.ts'
+import type { Requirement } from '../requirement/requirement.ts'
 import { scopesOf } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
-import type { Requirement } from '../requirement/requirement.ts'
+import { offeredSchemes } from '../scheme.ts'
+import type { AuthScheme, DpopMode } from '../scheme.ts'
 
 export interface ChallengePolicy {
   readonly mode: DpopMode
@@ -20,9 +19,9 @@ export type RefusalHeaders = Readonly<Record<string, string>>
 export interface RefusalContext {
   /** The scheme that the client used, if it is one of ours. */
   readonly scheme: AuthScheme | undefined
-  /** What was asked for. */
+  /** The requirement that was judged. */
   readonly requirement: Requirement
-  /** What all guards of the route ask for, if that is known: the challenge names every scope at once. */
+  /** All guards of the route, if they are known: the challenge names every scope at once. */
   readonly guard?: RouteGuard | undefined
   readonly nonce?: string | undefined
   /** Seconds after which the client may send the request again, if it may. */
@@ -78,21 +77,19 @@ function errorParameters (reason: RefusalReason, context: RefusalContext): Param
   return [['error', error!], ['error_description', description], ...neededParameters(reason, context)]
 }
 
-/** What the client must ask for. A missing claim has no parameter, and the scopes would mislead the client. */
+/** What the client must request. A missing claim has no parameter, and the scopes would mislead the client. */
 function neededParameters (reason: RefusalReason, context: RefusalContext): Parameters {
   if (reason === 'scope_missing') return scopeParameter(context)
-  return REFUSALS[reason].error === 'insufficient_user_authentication' ? loginParameters(context) : []
-}
-
-/** The login that the route needs (RFC 9470 section 3): all of it, whatever was missing, so that one login is enough. */
-function loginParameters ({ requirement: { acr, maxAgeSeconds } }: RefusalContext): Parameters {
+  if (REFUSALS[reason].error !== 'insufficient_user_authentication') return []
+  const { acr, maxAgeSeconds } = context.requirement
+  // RFC 9470 section 3: the whole login that the route needs, whatever was missing, so that one login is enough.
   return [
     ...(acr ? [['acr_values', acr.join(' ')] as const] : []),
     ...(maxAgeSeconds === undefined ? [] : [['max_age', String(maxAgeSeconds)] as const])
   ]
 }
 
-/** What the route needs (RFC 6750 section 3). A client without a token gets it too, so that it asks for all of it at once. */
+/** The scopes of the route (RFC 6750 section 3). A client without a token gets them too, so that it requests all of them at once. */
 function scopeParameter ({ requirement, guard }: RefusalContext): Parameters {
   const scopes = new Set([...guard?.requirements ?? [], requirement].flatMap(scopesOf))
   return scopes.size === 0 ? [] : [['scope', [...scopes].join(' ')]]

@@ -157,15 +157,11 @@ export const METRICS: readonly MetricSpec[] = [
   gauge('holdfast_revocation_current', '1 if this instance knows all revocations, 0 if not.',
     sources => revocation(sources, ({ revocations }) => one(revocations.state().isCurrent ? 1 : 0))),
   gauge('holdfast_revocation_stream_status', 'State of the stream of each transmitter (unknown, enabled, paused, disabled, no_subjects, failing): 1 for the current one, 0 for the others.',
-    sources => revocation(sources, ({ transmitters }) => transmitters.flatMap(one => {
-      const { transmitter, status: current } = one.state()
-      return STREAM_STATUSES.map(status => ({ labels: { transmitter, status }, value: status === current ? 1 : 0 }))
-    }))),
+    sources => revocation(sources, ({ transmitters }) => transmitters.map(({ state }) => state()).flatMap(({ transmitter, status: current }) =>
+      STREAM_STATUSES.map(status => ({ labels: { transmitter, status }, value: status === current ? 1 : 0 }))))),
   gauge('holdfast_revocation_stream_verified_age_seconds', 'Time since the last verification of the stream of each transmitter; absent until the first one.',
-    sources => revocation(sources, ({ transmitters }) => transmitters.flatMap(one => {
-      const { transmitter, verifiedAt } = one.state()
-      return verifiedAt === undefined ? [] : [{ labels: { transmitter }, value: sources.nowMs / 1000 - verifiedAt }]
-    }))),
+    sources => revocation(sources, ({ transmitters }) => transmitters.map(({ state }) => state()).flatMap(({ transmitter, verifiedAt }) =>
+      verifiedAt === undefined ? [] : [{ labels: { transmitter }, value: sources.nowMs / 1000 - verifiedAt }]))),
   counter('holdfast_revocation_answers_ended_total', 'Open answers and WebSockets that were ended because their token was revoked or has expired.',
     sources => revocation(sources, () => one(sources.answersEnded)))
 ]
