@@ -3,7 +3,7 @@ import { contender, startServer } from './processes.js'
 
 /**
  * What each kind of request costs beside the accepted one that it is `like`, and what Node alone spends on the same bytes.
- * @param kinds as `likes` of load.js tells them, all with `like`
+ * @param kinds as `likes` of load.js returns them, all with `like`
  * @param serverOf the server of a kind, by name
  * @param countOf the number of requests in a round, by name
  */

@@ -52,7 +52,7 @@ const costOfAccepted = async (server, token) => {
   return cpuUs
 }
 
-/** One honest request after the other, each on a connection of its own, until it is told to stop. */
+/** One honest request after the other, each on its own connection, until stopped. */
 const askHonestly = (server, token) => {
   const asked = { count: 0, answered: 0, worstMs: 0 }
   const stop = new AbortController()
@@ -79,7 +79,7 @@ const askHonestly = (server, token) => {
   }
 }
 
-/** CPU of one such request with its connection, and of the time until the next, while nobody else is there. */
+/** CPU of one such request with its connection, and of the time until the next, without other load. */
 const costOfHonest = async (server, token) => {
   const before = cpuTime(server.pid).totalNs
   const stopAsking = askHonestly(server, token)

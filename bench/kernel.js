@@ -19,7 +19,7 @@ export const cpuTime = (pid) => {
   return { totalNs, mainNs: runTimeNs(`/proc/${pid}/task/${pid}/schedstat`) }
 }
 
-/** How long a core was in use so far, in ms, whoever used it; time that the host gave to others counts as use. */
+/** How long a core was in use so far, in ms, by any process; time stolen by the host counts as use. */
 export const coreBusyMs = (core) => {
   const line = readFileSync('/proc/stat', 'latin1').split('\n').find(text => text.startsWith(`cpu${core} `))
   const [user, nice, system, , , irq, softirq, steal] = line.split(' ').slice(1).map(Number)

@@ -4,11 +4,11 @@ import { createKinds } from './requests.js'
 import { openConnections, pace, saturate } from './wire.js'
 
 /**
- * The load generator, a process of its own. It is told what to prepare (requests are built and signed here, before the
- * clock runs), then what to run, and answers each message with one of its own.
+ * The load generator, a process of its own. It gets a message for what to prepare (requests are built and signed before the
+ * clock runs) and one for what to run, and answers each.
  */
 const SHARED = 64 // Requests of a kind that may be sent again are built this often and gone round.
-const SETTLE_MS = 30 // The server takes in new connections before it is measured.
+const SETTLE_MS = 30 // The server accepts new connections before it is measured.
 let kinds
 let streams = []
 

@@ -104,7 +104,7 @@ export const summarize = (rounds) => {
 }
 
 /**
- * Warms a server up until its code is compiled, and tells how many requests of a kind it answers in a second: rounds
+ * Warms a server up until its code is compiled. Returns how many requests of a kind it answers in a second: rounds
  * are made of requests, not of seconds, because each of them has to be signed beforehand.
  */
 export const warmUp = async (bench, server, name, kind, seconds, extra = {}) => {

@@ -1,5 +1,5 @@
 /**
- * What the npm package `holdfast` adds to the start of somebody else's app: milliseconds from the start of the process until the app
+ * What the npm package `holdfast` adds to the start of an app: milliseconds from the start of the process until the app
  * is ready, and CPU milliseconds, with the plugin and without it in turn. Packs the package and installs it in a temporary folder, so
  * it needs npm. Run: `node bench/plugin.js [starts]`.
  */

@@ -25,7 +25,7 @@ const strangers = () => {
 
 /**
  * The identity provider of a run: one RSA key, published by discovery and by the well-known JWKS path, over
- * plain HTTP on loopback, which every contender accepts. Nobody fetches more than once or twice. The keys of the other algorithms are
+ * plain HTTP on loopback, which every contender accepts. None fetches more than once or twice. The keys of the other algorithms are
  * only in `crowd`, among many more.
  */
 export const startProvider = async () => {

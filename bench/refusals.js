@@ -5,7 +5,7 @@ import { FORGED_ALGS } from './requests.js'
 
 const ROUNDS = 5
 const COUNT = 3_000
-const COUNT_OF_SAME = 10_000 // of requests that may be sent again, which nobody has to sign
+const COUNT_OF_SAME = 10_000 // of requests that are sent repeatedly, without signing
 const COUNT_OF_CROWD = 500 // Some take 10 ms.
 const QUICK = { rounds: 1, count: 300 }
 

@@ -41,7 +41,7 @@ const store = createMemoryStore({ max: records, now: () => time, random: randomB
 let made = 0
 
 /**
- * Makes `count` records over `seconds` of the virtual clock, and tells the mean and an upper bound for the longest: the worst
+ * Makes `count` records over `seconds` of the virtual clock, and prints the mean and an upper bound for the longest: the worst
  * 64 in a row, garbage collection included. Those during which the kernel gave the core to another process are left out.
  */
 function run (title, count, seconds) {

@@ -77,8 +77,8 @@ const writeReadme = (rows, about) => {
 }
 
 /**
- * Prints what was measured and how it stands to the targets; keeps it where `write` says so, and makes the README's table and chart of it
- * where it was a whole run. Returns whether every target that was measured is met.
+ * Prints the measurements and the targets; stores them if `write` is set, and updates the README's table and chart
+ * after a whole run. Returns whether every target that was measured is met.
  */
 export const report = (results, { skipped, whole, write }) => {
   const judged = judge(results)

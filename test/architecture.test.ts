@@ -159,6 +159,33 @@ t.test('The modules of the built service that the benchmark imports have a sourc
   t.end()
 })
 
+/** What a page may name although a clone has none: made by a build or by the reader, or of another program. */
+const NOT_IN_A_CLONE = ['.ts', '.cjs', 'config.yaml', 'config.yml', 'config.json', 'dist/', 'dist/routes/api/', 'docs/own/', 'receiver/', 'json_web_key_test.json']
+
+t.test('Every file and folder that a page names exists.', t => {
+  const skipped = ['node_modules', 'dist', '.git', '.tap', '.husky', 'peers']
+  const walk = (folder: string): string[] => readdirSync(join(root, folder), { withFileTypes: true }).filter(({ name }) => !skipped.includes(name))
+    .flatMap(entry => entry.isDirectory() ? [`/${folder}${entry.name}/`, ...walk(`${folder}${entry.name}/`)] : [`/${folder}${entry.name}`])
+  const paths = walk('')
+  const isNamed = (name: string): boolean => paths.some(path => path.endsWith(`/${name}`))
+  t.ok(isNamed('guard/') && !isNamed('guard/none.ts'), 'paths are found')
+  for (const page of paths.filter(path => path.endsWith('.md'))) {
+    const prose = readFileSync(join(root, page), 'utf8').replace(/```[^]*?```/g, '')
+    const names = [...prose.matchAll(/`([\w.@-][\w./@-]*(?:\/|\.(?:ts|js|cjs|json|md|yaml|yml|conf|cfg|py|lua|html|css|svg)))`/g)].map(([, name]) => name!.replace(/^(?:\.\.?\/)+/, ''))
+    t.strictSame(names.filter(name => !isNamed(name) && !NOT_IN_A_CLONE.includes(name)), [], page)
+  }
+  t.end()
+})
+
+t.test('The page of test/ names each of its folders, and that of dev/ each of its own.', t => {
+  for (const room of ['test', 'dev']) {
+    const page = readFileSync(join(root, room, 'README.md'), 'utf8')
+    const folders = readdirSync(join(root, room), { withFileTypes: true }).filter(entry => entry.isDirectory() && !entry.name.startsWith('.')).map(({ name }) => `${name}/`)
+    t.strictSame(folders.filter(name => !page.includes(`\`${name}\``)), [], room)
+  }
+  t.end()
+})
+
 t.test('The page of lib/ names each of its folders, and the pages of its rooms each of their files', t => {
   const page = (folder: string): string => readFileSync(join(root, folder, 'README.md'), 'utf8')
   const folders = readdirSync(join(root, 'lib'), { withFileTypes: true }).filter(entry => entry.isDirectory()).map(({ name }) => name)

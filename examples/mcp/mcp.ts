@@ -34,7 +34,7 @@ const TOOLS: ReadonlyMap<string, Tool> = new Map<string, Tool>([
 ])
 
 /**
- * A server of the Model Context Protocol at `/mcp` (Streamable HTTP). Without a session: each request stands for itself, so that any
+ * A Model Context Protocol server at `/mcp` (Streamable HTTP), without sessions: each request is independent, so that any
  * instance can answer it, and each one needs a token.
  */
 const routes: FastifyPluginAsync = async (app) => {

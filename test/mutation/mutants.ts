@@ -4,7 +4,7 @@ import blank from 'ts-blank-space'
 import { findChanges, placesIn } from './operators.ts'
 import type { Change } from './operators.ts'
 
-/** One change to one file, as it is run and as it is told. */
+/** One change to one file, as it is run and as it is reported. */
 export interface Mutant extends Change {
   readonly file: string
   /** The function around it, as `outer.inner`. */
@@ -14,7 +14,7 @@ export interface Mutant extends Change {
   /** The line that it changes, from the first character of the change on its first line. */
   readonly line: string
   readonly lineNumber: number
-  /** What stood there. */
+  /** The replaced text. */
   readonly original: string
   /** Stays the same when other lines of the file change. */
   readonly id: string

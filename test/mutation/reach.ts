@@ -8,7 +8,7 @@ import type { Mutant, Program } from './mutants.ts'
 import { runTestFile } from './trial.ts'
 
 const HOOK = pathToFileURL(resolve('test/mutation/hooks/reach.js')).href
-/** What stands on the right of these runs only sometimes. A change of them makes a difference also if it does not run. */
+/** The right operand of these runs only sometimes. A change of the operator makes a difference even if it does not run. */
 const SHORT_CIRCUITS: ReadonlySet<string> = new Set(['&&', '||', '??=', '?.'])
 /** What runs while a file of tests loads, or in a process that a test starts: it belongs to all of its tests. */
 const NO_TEST = ''
@@ -27,7 +27,7 @@ export interface Reach {
   /** How long each test takes; under '' what comes before the first one. */
   readonly ms: Readonly<Record<string, number>>
   readonly reached: Reached
-  /** Why nothing can be told by this file: it fails without any change. */
+  /** Why this file cannot be used: it fails without any change. */
   readonly broken?: string
 }
 
@@ -62,9 +62,9 @@ export async function measure (file: string, hash: string, programHash: (file: s
     const reached: Reached = {}
     const ms: Record<string, number> = {}
     for (const name of readdirSync(folder)) {
-      const told = readJson(join(folder, name)) as { reached: Reached, ms: Record<string, number> }
-      for (const [test, time] of Object.entries(told.ms)) ms[test] = Math.max(ms[test] ?? 0, time)
-      for (const [test, files] of Object.entries(told.reached)) {
+      const noted = readJson(join(folder, name)) as { reached: Reached, ms: Record<string, number> }
+      for (const [test, time] of Object.entries(noted.ms)) ms[test] = Math.max(ms[test] ?? 0, time)
+      for (const [test, files] of Object.entries(noted.reached)) {
         for (const [source, spans] of Object.entries(files)) {
           if (programHash(source)) (reached[test] ??= {})[source] = [...reached[test]?.[source] ?? [], ...spans]
         }

@@ -4,14 +4,14 @@ import type { Verdict } from './journal.ts'
 import type { Mutant } from './mutants.ts'
 import { shorten } from './mutants.ts'
 
-/** A mutant that nobody can tell from the original. */
+/** A mutant that cannot be distinguished from the original. */
 export interface Listed {
   readonly file: string
   readonly within: string
   readonly line: string
   readonly original: string
   readonly replacement: string
-  /** Why nobody can tell. */
+  /** Why it cannot. */
   readonly reason: string
   /** What was done to tell them apart all the same, and what came of it. */
   readonly tried: string

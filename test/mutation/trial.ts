@@ -52,7 +52,7 @@ export function runTestFile (file: string, { hook = SWAP, env = {}, only, timeou
 /** Reads what tests tell. `found` is the first failure since the last `clear`. */
 export function watchOutput (child: ChildProcess, onFailure: () => void): { found (): Pick<Run, 'failure' | 'inTest'>, clear (): void } {
   let rest = ''
-  let told = ''
+  let errors = ''
   let failure: string | undefined
   let inTest: string | undefined
   child.stdout!.setEncoding('utf8').on('data', (text: string) => {
@@ -65,11 +65,11 @@ export function watchOutput (child: ChildProcess, onFailure: () => void): { foun
       if (failure !== undefined) onFailure()
     }
   })
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => { told = (told + text).slice(-2000) })
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => { errors = (errors + text).slice(-2000) })
   return {
-    found: () => ({ failure: failure ?? /^\w*Error.*$/m.exec(told)?.[0], inTest }),
+    found: () => ({ failure: failure ?? /^\w*Error.*$/m.exec(errors)?.[0], inTest }),
     clear () {
-      rest = told = ''
+      rest = errors = ''
       failure = inTest = undefined
     }
   }

@@ -144,7 +144,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'OpenID Connect Signature and confusion', fault: 'an ID token passes for a logout token', file: 'lib/revocation/logout-token.ts', text: 'if (nonce !== undefined)', replacement: "if (nonce === '')" },
   { point: 'OpenID Connect Replay', fault: 'the last entry counts, not the latest', file: 'lib/revocation/cutoffs.ts', text: 'mark.cutoff = Math.max(mark.cutoff, at)', replacement: 'mark.cutoff = at' },
   { point: 'OpenID Connect Denial of service', fault: 'of two logout tokens the first counts', file: 'lib/revocation/logout-token.ts', text: 'if (token === undefined || more.length > 0)', replacement: 'if (token === undefined)' },
-  { point: 'OpenID Connect A log-out that does not arrive', fault: 'what cannot be stored is 400', file: 'routes/revocation.ts', text: 'return reply.code(503)', replacement: 'return reply.code(400)' },
+  { point: 'OpenID Connect A lost logout', fault: 'what cannot be stored is 400', file: 'routes/revocation.ts', text: 'return reply.code(503)', replacement: 'return reply.code(400)' },
 
   { point: 'OWASP API API1', fault: 'a request has the claims before its proof is judged', file: 'lib/guard/guard.ts', text: 'const refusal = error ?? limited(options, token)\n    if (refusal) return done(refusal)', replacement: "const refusal = error ?? limited(options, token)\n    if (refusal) return done(refusal, { token, scheme: 'DPoP', nextNonce: undefined })" },
   { point: 'OWASP API API2', fault: 'a route has no guard', file: 'routes/api/users.ts', text: "app.get('/users', guarded, () => answer)", replacement: "app.get('/users', { schema }, () => answer)", seenBy: ['test/routes/endpoints.test.ts'] },

@@ -24,7 +24,7 @@ function createMcpServer (user: string): McpServer {
 }
 
 /**
- * A server of the Model Context Protocol (Streamable HTTP) that knows nothing of tokens. Whoever reaches it may call every tool, so only
+ * A Model Context Protocol server (Streamable HTTP) without any code for tokens. Anyone who reaches it may call every tool, so only
  * the gate may reach it.
  */
 export function startServer (port: number): Promise<Server> {
@@ -32,7 +32,7 @@ export function startServer (port: number): Promise<Server> {
   return new Promise((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', () => resolve(server)))
 }
 
-/** Without sessions: each request stands for itself. */
+/** Without sessions: each request is independent. */
 async function handle (request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method !== 'POST') {
     response.writeHead(405, { allow: 'POST' }).end()
