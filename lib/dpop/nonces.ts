@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-/** Seconds for which one nonce is handed out, and seconds for which it is accepted after it was made. */
+/** Seconds for which one nonce is issued, and seconds for which it is accepted after it was made. */
 export const NONCE_ROTATION_SECONDS = 60
 export const NONCE_LIFETIME_SECONDS = 300
 
@@ -17,7 +17,7 @@ export interface Nonces {
 }
 
 /**
- * Server-provided nonces (RFC 9449 sections 8 and 9) without state. Each nonce is a keyed hash of the minute in which it is handed out.
+ * Server-provided nonces (RFC 9449 sections 8 and 9) without state. Each nonce is a keyed hash of the minute in which it is issued.
  * - `shared`: all instances with the same secret make and accept the same nonces, 22 characters of base64url.
  * - `process`: only this process accepts its nonces, 26 characters. The first 4 name it, to distinguish a nonce of another process from an
  *   old one.

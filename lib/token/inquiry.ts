@@ -100,7 +100,7 @@ function expiryIn ({ exp = Infinity }: JsonObject): number {
 
 /** @throws Refusal token_* */
 function opaqueClaims (answer: JsonObject, rules: TokenRules, now: number, { audienceOptional }: InquiryOptions): TokenClaims {
-  // Without an audience, nothing else tells a refresh token from an access token.
+  // Without an audience, nothing else distinguishes a refresh token from an access token.
   verifyAnsweredKind(answer, answer.cnf, audienceOptional)
   // RFC 7662 section 2.2: `sub` may be missing, for example for a client that acts for itself.
   const claims = { iss: rules.issuer, ...answer, sub: answer.sub ?? answer.client_id }
