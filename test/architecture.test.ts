@@ -177,6 +177,13 @@ t.test('Every file and folder that a page names exists.', t => {
   t.end()
 })
 
+t.test('README.md counts the packages of a production install as the lock file has them.', t => {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, { dev?: boolean }> }
+  const installed = Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true).length
+  t.equal(/ has (\d+) packages and takes /.exec(readFileSync(join(root, 'README.md'), 'utf8'))?.[1], String(installed))
+  t.end()
+})
+
 t.test('The page of test/ names each of its folders, and that of dev/ each of its own.', t => {
   for (const room of ['test', 'dev']) {
     const page = readFileSync(join(root, room, 'README.md'), 'utf8')
