@@ -4,10 +4,8 @@ import type { Transport } from '../provider/transport.ts'
 import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { networkOf } from './network.ts'
 import { createRevocationView } from './revocation-view.ts'
-import type { LogPosition } from '../revocation/cutoffs.ts'
-import type { RevocationEntry } from '../revocation/entry.ts'
+import type { LogPosition, RevocationEntry, RevocationLog } from '../revocation/log.ts'
 import { createMemoryLog } from '../revocation/log.ts'
-import type { RevocationLog } from '../revocation/log.ts'
 import { createReceiver } from '../revocation/receiver.ts'
 import type { EventSender, LogoutSender, Receiver } from '../revocation/receiver.ts'
 import type { Revocations } from '../revocation/revocations.ts'
@@ -92,7 +90,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
     counts,
     count,
     start () {
-      for (const transmitter of transmitters) transmitter.start({ receiver: { take: takeFetched }, lead: log.lead })
+      for (const transmitter of transmitters) transmitter.start({ take: takeFetched, lead: log.lead })
     },
     async close () {
       log.close()
@@ -137,7 +135,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
       surroundings: options.surroundings,
       retentionSeconds: keptSeconds,
       onEntry: take,
-      standing: cutoffs.entries,
+      kept: cutoffs.entries,
       onChange: reason => options.onEvent(reason === null ? { name: 'revocation_available', hosts } : { name: 'revocation_unavailable', reason, hosts })
     })
   }

@@ -3,7 +3,7 @@ import type { Cutoffs } from '../revocation/cutoffs.ts'
 import type { RevocationLog } from '../revocation/log.ts'
 import { createRevocations } from '../revocation/revocations.ts'
 import type { Revocations } from '../revocation/revocations.ts'
-import type { ClaimNames } from '../revocation/token-targets.ts'
+import type { ClaimNames } from '../revocation/target.ts'
 import type { RevocationSettings } from '../settings/revocation-settings.ts'
 import type { Settings } from '../settings/settings.ts'
 

@@ -1,43 +1,62 @@
+import { printable } from '../printable.ts'
 import { expectOk, useAnswer } from '../provider/fetch-key-set.ts'
+import type { KeySourceEvent } from '../provider/key-source.ts'
 import { parseDocument } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseDiscoveredUri, withoutTrailingSlash } from '../provider/provider-url.ts'
-import { printable } from '../printable.ts'
-import type { ProviderSession } from '../provider/transport.ts'
+import type { PostingTransport, ProviderSession, Transport } from '../provider/transport.ts'
+import type { Surroundings } from '../surroundings.ts'
 
-/** The configuration of a transmitter (SSF 1.0 section 7.1), as far as a receiver needs it. */
-export interface TransmitterConfiguration {
-  readonly issuer: string
-  readonly jwksUri: string
-  readonly configurationEndpoint: string | undefined
-  readonly statusEndpoint: string | undefined
-  readonly verificationEndpoint: string | undefined
-  /** Undefined if it does not say. */
-  readonly deliveryMethods: readonly string[] | undefined
-  /** `NONE`: nothing is sent until subjects are added. */
-  readonly defaultSubjects: string | undefined
-  readonly criticalMembers: readonly string[]
-}
-
-export interface TransmitterAddress {
-  /** As the settings name it. */
+/** What the settings say of a transmitter, with its secrets read, and how it is reached. */
+export interface TransmitterParameters {
+  /** Its issuer. May be left out if `metadata`, the address of its configuration, is given. */
   readonly issuer?: string | undefined
-  /** The address of the document, if it is not the one that follows from the issuer. */
   readonly metadata?: string | undefined
+  /** The `aud` of its events. Undefined for that of the stream. */
+  readonly audience?: string | undefined
+  readonly delivery: 'push' | 'poll'
+  /** Where events are polled. Undefined for where the stream says. */
+  readonly endpoint?: string | undefined
+  /** The issuers about whose tokens it may speak. Undefined for itself only. */
+  readonly tokenIssuers?: readonly string[] | undefined
+  readonly sessionClaim: string | false
+  readonly subjectClaims: Readonly<Record<string, string>>
+  readonly clientId?: string | undefined
+  readonly clientSecret: string | undefined
+  readonly tokenEndpoint?: string | undefined
+  /** Whether the stream is created. */
+  readonly manage: boolean
+  readonly pushAuthorization: string | undefined
+  /** Whether its events may come without `typ`. */
+  readonly untyped: boolean
+  /** The address that it pushes to. */
+  readonly pushUrl: string | undefined
+  readonly transport: Transport
+  /** For calls that do more than fetch keys. */
+  readonly calls: PostingTransport
+  readonly surroundings: Surroundings
+  readonly onKeyEvent: (event: KeySourceEvent) => void
+  /** Called once for each change. */
+  readonly onStatus: (status: string) => void
 }
 
-/** The address of the configuration: the well-known path stands before the path of the issuer (RFC 8615, SSF 1.0 section 7.2). */
+type TransmitterAddress = Pick<TransmitterParameters, 'issuer' | 'metadata'>
+
+/** The address of the configuration: the well-known path is put before the path of the issuer (RFC 8615, SSF 1.0 section 7.2). */
 export function configurationUrlOf ({ issuer, metadata }: TransmitterAddress): string {
   if (metadata !== undefined) return metadata
   const { origin, pathname } = new URL(issuer!)
   return `${origin}/.well-known/ssf-configuration${withoutTrailingSlash(pathname)}`
 }
 
+/** The configuration of a transmitter (SSF 1.0 section 7.1), as far as a receiver needs it. */
+export type TransmitterConfiguration = Awaited<ReturnType<typeof fetchTransmitterConfiguration>>
+
 /**
  * Fetches the configuration. Its keys must be at its own host: whoever can change one document must not make others sign.
  * @throws ProviderFailure
  */
-export async function fetchTransmitterConfiguration (address: TransmitterAddress, exchange: Pick<ProviderSession, 'get'>): Promise<TransmitterConfiguration> {
+export async function fetchTransmitterConfiguration (address: TransmitterAddress, exchange: Pick<ProviderSession, 'get'>) {
   const url = configurationUrlOf(address)
   const answer = await exchange.get(url)
   return useAnswer(answer, () => {
@@ -56,7 +75,9 @@ export async function fetchTransmitterConfiguration (address: TransmitterAddress
       configurationEndpoint: endpoint('configuration_endpoint'),
       statusEndpoint: endpoint('status_endpoint'),
       verificationEndpoint: endpoint('verification_endpoint'),
+      /** `NONE`: nothing is sent until subjects are added. */
       defaultSubjects: typeof defaultSubjects === 'string' ? defaultSubjects : undefined,
+      /** Undefined if it does not say. */
       deliveryMethods: Array.isArray(methods) ? textsIn(methods) : undefined,
       criticalMembers: Array.isArray(critical) ? textsIn(critical) : []
     })
@@ -68,6 +89,6 @@ export async function fetchTransmitterConfiguration (address: TransmitterAddress
   })
 }
 
-function textsIn (values: readonly unknown[]): string[] {
+function textsIn (values: readonly unknown[]): readonly string[] {
   return values.filter(value => typeof value === 'string')
 }

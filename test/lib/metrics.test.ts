@@ -5,7 +5,7 @@ import { createGuardTally, createRequestTally, timeRecords, timeProofs, timeSign
 import { createHistogram } from '../../lib/metrics/histogram.ts'
 import { shareResult } from '../../lib/metrics/shared-result.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
-import { STREAM_STATUSES } from '../../lib/revocation/stream-status.ts'
+import { STREAM_STATUSES } from '../../lib/revocation/transmitter.ts'
 import { createOffStore } from '../../lib/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
