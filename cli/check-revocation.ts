@@ -1,6 +1,6 @@
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
 import { pushUrlOf } from '../lib/assembly/create-revocation.ts'
-import { networkOf } from '../lib/assembly/network.ts'
+import { networkOf } from '../lib/assembly/create-issuers.ts'
 import type { JsonObject } from '../lib/jose/jws.ts'
 import { isJsonObject } from '../lib/jose/jws.ts'
 import { printable } from '../lib/printable.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createRevocationView } from '../lib/assembly/revocation-view.ts'
+import { createRevocationView } from '../lib/assembly/create-revocation.ts'
 import { hostsOf, parseReplayUrl } from '../lib/replay/redis/replay-url.ts'
 import { createMemoryLog } from '../lib/revocation/log.ts'
 import { readLog, takeEntry } from '../lib/revocation/redis-entries.ts'
