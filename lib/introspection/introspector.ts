@@ -23,31 +23,10 @@ export interface ReadAnswer {
   readonly expiresAt: number
 }
 
-/** Asks the provider about tokens. */
-export interface Introspector {
-  /**
-   * One call for a token, however many callers wait for it. If all calls are under way, a stranger is turned away, and a token that is
-   * no stranger gets the next call that is free.
-   * @param isStranger whether nothing speaks for the token yet: it may be made up
-   * @throws Refusal introspection_unavailable
-   */
-  ask (token: string, isStranger: boolean): Promise<IntrospectionAnswer>
-  state (): IntrospectorState
-  close (): void
-}
+export type Introspector = ReturnType<typeof createIntrospector>
 
-/** What the provider was asked since the start. */
-export interface IntrospectorState {
-  /** Answers about tokens that are active, and about those that are not. */
-  readonly active: number
-  readonly inactive: number
-  /** Calls without an answer that could be used. */
-  readonly failures: number
-  /** Questions that were not asked, because too many were under way. */
-  readonly turnedAway: number
-  /** Calls under way now. */
-  readonly inFlight: number
-}
+/** The calls to the provider since the start, by their outcome, and those under way now. */
+export type IntrospectorState = ReturnType<Introspector['state']>
 
 export interface IntrospectorOptions {
   readonly transport: PostingTransport
@@ -68,10 +47,12 @@ const MAX_WAITING = 64
 
 const RETRY_AFTER_SECONDS = 1
 
-export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions): Introspector {
+/** Asks the provider about tokens. */
+export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions) {
   const running = new Map<string, Promise<IntrospectionAnswer>>()
   const waiting: Array<() => void> = []
   const exchanges = new Set<PostingSession>()
+  /** `failures`: calls without an answer that could be used. `turnedAway`: tokens that caused no call, because too many were under way. */
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
   let inFlight = 0
 
@@ -123,7 +104,13 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
   }
 
   return {
-    ask (token, isStranger) {
+    /**
+     * One call for a token, however many callers wait for it. If all calls are under way, a stranger is turned away, and a token that is
+     * no stranger gets the next call that is free.
+     * @param isStranger whether the token may be made up: it was neither verified nor active before
+     * @throws Refusal introspection_unavailable
+     */
+    ask (token: string, isStranger: boolean): Promise<IntrospectionAnswer> {
       const shared = running.get(token)
       if (shared) return shared
       const place = takePlace(isStranger)
@@ -136,7 +123,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       return asked
     },
     state: () => ({ ...counts, inFlight }),
-    close () {
+    close (): void {
       for (const exchange of exchanges) exchange.close()
       transport.close()
     }

@@ -47,21 +47,10 @@ export interface ReceiverOptions {
 
 /**
  * Receives events: everything that can be checked without a key first, then the signature, then the effects. It resolves only when they
- * are stored. All of its errors that are not a `SetError` say nothing against the token: it is to be sent again.
+ * are stored. It rejects with SetError, Refusal keys_unavailable, and what `append` throws. All errors that are not a `SetError` say
+ * nothing against the token: it is to be sent again.
  */
-export interface Receiver {
-  /**
-   * A pushed security event token (RFC 8935).
-   * @throws SetError, Refusal keys_unavailable, and what `append` throws
-   */
-  push (text: string, authorization: string | undefined): Promise<Received>
-  /** The same for one that was polled (RFC 8936): its sender is known. */
-  take (text: string, sender: EventSender): Promise<Received>
-  /** A logout token (Back-Channel Logout 1.0). The errors are the same. */
-  logout (text: string): Promise<Received>
-}
-
-export function createReceiver ({ senders, logoutSenders, findSigner, append, now }: ReceiverOptions): Receiver {
+export function createReceiver ({ senders, logoutSenders, findSigner, append, now }: ReceiverOptions) {
   async function takeSet (set: UnverifiedSet, sender: EventSender): Promise<Received> {
     checkSet(set, sender.setRules)
     const event = eventIn(set)
@@ -72,15 +61,18 @@ export function createReceiver ({ senders, logoutSenders, findSigner, append, no
   }
 
   return {
-    take: async (text, sender) => takeSet(readSet(text), sender),
-    async push (text, authorization) {
+    /** A security event token that was polled (RFC 8936): its sender is known. */
+    take: async (text: string, sender: EventSender): Promise<Received> => takeSet(readSet(text), sender),
+    /** One that was pushed (RFC 8935). */
+    async push (text: string, authorization: string | undefined): Promise<Received> {
       const set = readSet(text)
       const sender = senders.find(isOf(set))
       if (sender && !fits(authorization, sender.pushAuthorization)) throw new SetError('authentication_failed', 'The Authorization header is not the one that was agreed.')
       if (!sender && senders.some(({ setRules }) => setRules.issuers.length === 0)) throw new Refusal('keys_unavailable', { detail: { failure: 'configuration' } })
       return takeSet(set, sender ?? unknownIssuer())
     },
-    async logout (text) {
+    /** A logout token (Back-Channel Logout 1.0). */
+    async logout (text: string): Promise<Received> {
       const set = readSet(text)
       // Several clients of one issuer may be listed.
       const ofIssuer = logoutSenders.filter(isOf(set))

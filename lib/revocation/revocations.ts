@@ -1,7 +1,7 @@
 import { Refusal } from '../refusal.ts'
 import type { Cutoffs, Revocation } from './cutoffs.ts'
 import { RevocationLogError } from './log.ts'
-import type { RevocationEntry, RevocationLog, RevocationLogState } from './log.ts'
+import type { RevocationEntry, RevocationLog } from './log.ts'
 import { revocationFactsOf } from './target.ts'
 import type { ClaimNames, RevocableToken, RevocationFacts } from './target.ts'
 
@@ -22,31 +22,7 @@ export interface RevocationsOptions {
 
 const RETRY_AFTER_SECONDS = 1
 
-export interface RevocationsState extends RevocationLogState {
-  /** Whether tokens can be judged: all of the log has been read, and it has answered lately. */
-  readonly isCurrent: boolean
-  readonly entries: number
-  readonly max: number
-}
-
-/** What has been revoked, and whether a token is. */
-export interface Revocations {
-  /**
-   * Why a token is refused: Refusal revocation_unknown, token_too_long, token_revoked. Undefined if it is not. It runs for each request:
-   * a token is judged again only after an event, and until then nothing is allocated.
-   */
-  refusalOf (token: RevocableToken): Refusal | undefined
-  /** What has revoked a token, for people. */
-  revocationOf (token: RevocableToken): Revocation | undefined
-  /**
-   * Resolves when the log has the entries and this process applies them.
-   * @throws RevocationLogError, also if there is no room for one more cutoff: none is ever dropped for a new one
-   */
-  append (entries: readonly RevocationEntry[]): Promise<void>
-  state (): RevocationsState
-  /** Unix seconds. */
-  readonly now: () => number
-}
+export type Revocations = ReturnType<typeof createRevocations>
 
 /** What is known of a token: it is worked out once. */
 interface Known {
@@ -55,10 +31,12 @@ interface Known {
   version: number
 }
 
-export function createRevocations ({ cutoffs, log, names, retentionSeconds, staleSeconds, outage, now }: RevocationsOptions): Revocations {
+/** What has been revoked, and whether a token is. */
+export function createRevocations ({ cutoffs, log, names, retentionSeconds, staleSeconds, outage, now }: RevocationsOptions) {
   const tokens = new WeakMap<object, Known>()
   const isStrict = outage === 'refuse'
   const staleMs = staleSeconds * 1000
+  /** Whether tokens can be judged: all of the log has been read, and it has answered lately. */
   const isCurrent = (): boolean => log.ageMs() <= staleMs
 
   function learn (token: RevocableToken): Known {
@@ -77,17 +55,28 @@ export function createRevocations ({ cutoffs, log, names, retentionSeconds, stal
   }
 
   return {
-    refusalOf (token) {
+    /**
+     * Why a token is refused: Refusal revocation_unknown, token_too_long, token_revoked. Undefined if it is not. It runs for each
+     * request: a token is judged again only after an event, and until then nothing is allocated.
+     */
+    refusalOf (token: RevocableToken): Refusal | undefined {
       if (isStrict && !isCurrent()) return new Refusal('revocation_unknown', { retryAfterSeconds: RETRY_AFTER_SECONDS })
       const known = tokens.get(token) ?? learn(token)
       return known.version === cutoffs.version() ? undefined : judge(token, known)
     },
-    revocationOf: token => cutoffs.revocationOf((tokens.get(token) ?? learn(token)).facts),
-    async append (entries) {
+    /** What has revoked a token, for people. */
+    revocationOf: (token: RevocableToken): Revocation | undefined => cutoffs.revocationOf((tokens.get(token) ?? learn(token)).facts),
+    /**
+     * Resolves when the log has the entries and this process applies them.
+     * @throws RevocationLogError, also if there is no room for one more cutoff: none is ever dropped for a new one
+     */
+    async append (entries: readonly RevocationEntry[]): Promise<void> {
       if (!cutoffs.hasRoom(entries.filter(({ effect }) => effect !== 'undo' && effect !== 'state').map(({ key }) => key))) throw new RevocationLogError('there is no room for another cutoff')
       if (entries.length > 0) await log.append(entries)
     },
+    /** Unix seconds. */
     now,
+    /** For readiness and metrics. */
     state: () => ({ ...log.state(), isCurrent: isCurrent(), entries: cutoffs.size(), max: cutoffs.max })
   }
 }

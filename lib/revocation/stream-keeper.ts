@@ -15,19 +15,10 @@ export interface StreamKeeperOptions extends TransmitterParameters, TransmitterC
   readonly sender: EventSender
   /** Fetches what `configuration` then returns. @throws ProviderFailure */
   readonly learnConfiguration: () => Promise<void>
-  /** Called when the stream, or its status, was read. */
-  readonly onStream: (found: FoundStream) => void
+  /** Called when the stream was read, or only its status: `enabled`, `paused` or `disabled`. */
+  readonly onStream: (stream: JsonObject, status: string | undefined) => void
   /** Called after each round: whether the transmitter could be used. */
   readonly onFailing: (isFailing: boolean) => void
-}
-
-/** What was read of a stream: what it does not say, or what was not read, is undefined. */
-export interface FoundStream {
-  readonly audience?: string | undefined
-  /** `enabled`, `paused` or `disabled`. */
-  readonly status?: string | undefined
-  /** Of this stream. The configuration of the transmitter may say another word for all others. */
-  readonly defaultSubjects?: string | undefined
 }
 
 /** What a stream needs of the other parts of the service. */
@@ -36,11 +27,6 @@ export interface TransmitterRun {
   readonly take: (text: string, sender: EventSender) => Promise<unknown>
   /** Whether this instance is the only one that may do a task now. */
   readonly lead: (task: string, seconds: number) => Promise<boolean>
-}
-
-export interface StreamKeeper {
-  start (run: TransmitterRun): void
-  close (): void
 }
 
 const TICK_MS = 1000
@@ -57,7 +43,7 @@ const MAX_EVENTS = 100
  * Keeps the stream of a transmitter: creates or finds it, has it verified, and polls (RFC 8936). All instances read it; only the one that
  * leads changes and polls it.
  */
-export function createStreamKeeper (given: StreamKeeperOptions): StreamKeeper {
+export function createStreamKeeper (given: StreamKeeperOptions) {
   const { sender, delivery, manage, pushUrl, pushAuthorization, surroundings: { wallMs, random, after, randomBytes } } = given
   const client = createTransmitterClient(given)
   let streamId: string | undefined
@@ -110,14 +96,13 @@ export function createStreamKeeper (given: StreamKeeperOptions): StreamKeeper {
     const stream = manage && isLeader ? await client.ensureStream(wanted()) : await client.readStream()
     // Without a stream to read, polling and pushes need only what the settings say.
     if (!stream && (manage || (delivery === 'poll' && pollEndpoint === undefined))) throw new ProviderFailure('discovery_malformed')
-    const { stream_id: id = '', aud, delivery: agreed, min_verification_interval: interval, default_subjects: defaultSubjects, iss } = stream ?? {}
+    const { stream_id: id = '', delivery: agreed, min_verification_interval: interval, iss } = stream ?? {}
     const { issuer } = given.configuration()!
     if (typeof iss === 'string' && withoutTrailingSlash(iss) !== withoutTrailingSlash(given.issuer ?? issuer)) throw new ProviderFailure('discovery_issuer')
     // The token of the client is sent there.
     if (isJsonObject(agreed) && typeof agreed.endpoint_url === 'string') pollEndpoint ??= parseDiscoveredUri(agreed.endpoint_url, configurationUrlOf(given), 'discovery_malformed')
     minimumSeconds = typeof interval === 'number' ? interval : 0
-    const status = stream && (await client.readStatus(String(id)) ?? 'enabled')
-    given.onStream({ audience: [aud].flat().find(value => typeof value === 'string'), status, defaultSubjects: typeof defaultSubjects === 'string' ? defaultSubjects : undefined })
+    given.onStream(stream ?? {}, stream && (await client.readStatus(String(id)) ?? 'enabled'))
     streamId = String(id)
   }
 
@@ -125,7 +110,7 @@ export function createStreamKeeper (given: StreamKeeperOptions): StreamKeeper {
   async function verify (): Promise<void> {
     const now = wallMs() / 1000
     if (!streamId || now < verifyAt) return
-    if (verifyAt !== 0) given.onStream({ status: await client.readStatus(streamId) })
+    if (verifyAt !== 0) given.onStream({}, await client.readStatus(streamId))
     verifyAt = now + Math.max(VERIFICATION_SECONDS, minimumSeconds)
     await client.requestVerification(streamId, randomBytes(12).toString('base64url'))
   }
@@ -155,8 +140,8 @@ export function createStreamKeeper (given: StreamKeeperOptions): StreamKeeper {
   }
 
   return {
-    start: run => tick(0, run),
-    close () {
+    start: (run: TransmitterRun): void => tick(0, run),
+    close (): void {
       isClosed = true
       cancelTick?.()
     }

@@ -23,24 +23,14 @@ export interface TransmitterClientOptions extends Pick<TransmitterParameters, 'c
   readonly configuration: () => TransmitterConfiguration | undefined
 }
 
-/** Calls of a receiver to the endpoints of its stream (SSF 1.0 section 8). All of them reject with ProviderFailure. */
-export interface TransmitterClient {
-  /** Creates the stream. If it exists already, its settings are changed to what is wanted. */
-  ensureStream (wanted: JsonObject): Promise<JsonObject>
-  /** The stream of this client. */
-  readStream (): Promise<JsonObject | undefined>
-  /** `enabled`, `paused` or `disabled`. Undefined if there is no endpoint for it, or another word. */
-  readStatus (streamId: string): Promise<string | undefined>
-  /** Has a verification event sent, if there is an endpoint for it. */
-  requestVerification (streamId: string, state: string): Promise<void>
-  call (url: string, method: 'GET' | 'POST' | 'PATCH', body?: object): Promise<ProviderAnswer>
-}
+export type TransmitterClient = ReturnType<typeof createTransmitterClient>
 
 const SCOPES = 'ssf.manage ssf.read'
 const CONFLICT = 409
 const TOO_MANY = 429
 
-export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint, configuration, calls }: TransmitterClientOptions): TransmitterClient {
+/** Calls of a receiver to the endpoints of its stream (SSF 1.0 section 8). All of them reject with ProviderFailure. */
+export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint, configuration, calls }: TransmitterClientOptions) {
   let token: string | undefined
 
   async function fetchToken (exchange: PostingSession): Promise<string> {
@@ -95,8 +85,10 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
 
   return {
     call,
+    /** The stream of this client. */
     readStream,
-    async ensureStream (wanted) {
+    /** Creates the stream. If it exists already, its settings are changed to what is wanted. */
+    async ensureStream (wanted: JsonObject): Promise<JsonObject> {
       const url = configuration()!.configurationEndpoint ?? malformed()
       try {
         return documentOf(await call(url, 'POST', wanted))
@@ -107,7 +99,8 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
       const { delivery, ...others } = wanted
       return documentOf(await call(url, 'PATCH', { stream_id: id, ...others, ...!isDelivered(found, delivery) && { delivery } }))
     },
-    async readStatus (streamId) {
+    /** `enabled`, `paused` or `disabled`. Undefined if there is no endpoint for it, or another word. */
+    async readStatus (streamId: string): Promise<string | undefined> {
       const endpoint = configuration()!.statusEndpoint
       if (endpoint === undefined) return undefined
       const url = new URL(endpoint)
@@ -115,7 +108,8 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
       const { status } = documentOf(await call(url.href, 'GET'))
       return isStreamStatus(status) ? status : undefined
     },
-    async requestVerification (streamId, state) {
+    /** Has a verification event sent, if there is an endpoint for it. */
+    async requestVerification (streamId: string, state: string): Promise<void> {
       const url = configuration()!.verificationEndpoint
       if (url === undefined) return
       try {

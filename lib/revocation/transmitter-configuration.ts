@@ -7,27 +7,21 @@ import { parseDiscoveredUri, withoutTrailingSlash } from '../provider/provider-u
 import type { PostingTransport, ProviderSession, Transport } from '../provider/transport.ts'
 import type { Surroundings } from '../surroundings.ts'
 
-/** What the settings say of a transmitter, with its secrets read, and how it is reached. */
+/** What the settings say of a transmitter (docs/revocation.md), with its secrets read, and how it is reached. */
 export interface TransmitterParameters {
-  /** Its issuer. May be left out if `metadata`, the address of its configuration, is given. */
   readonly issuer?: string | undefined
   readonly metadata?: string | undefined
-  /** The `aud` of its events. Undefined for that of the stream. */
   readonly audience?: string | undefined
   readonly delivery: 'push' | 'poll'
-  /** Where events are polled. Undefined for where the stream says. */
   readonly endpoint?: string | undefined
-  /** The issuers about whose tokens it may speak. Undefined for itself only. */
   readonly tokenIssuers?: readonly string[] | undefined
   readonly sessionClaim: string | false
   readonly subjectClaims: Readonly<Record<string, string>>
   readonly clientId?: string | undefined
   readonly clientSecret: string | undefined
   readonly tokenEndpoint?: string | undefined
-  /** Whether the stream is created. */
   readonly manage: boolean
   readonly pushAuthorization: string | undefined
-  /** Whether its events may come without `typ`. */
   readonly untyped: boolean
   /** The address that it pushes to. */
   readonly pushUrl: string | undefined

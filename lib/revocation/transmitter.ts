@@ -1,5 +1,4 @@
 import { createKeySource } from '../provider/key-source.ts'
-import type { KeySourceState } from '../provider/key-source.ts'
 import type { ProviderSession } from '../provider/transport.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
 import type { RevocationEntry } from './log.ts'
@@ -17,29 +16,10 @@ import type { TransmitterConfiguration, TransmitterParameters } from './transmit
  */
 export const STREAM_STATUSES = Object.freeze(['unknown', 'enabled', 'paused', 'disabled', 'no_subjects', 'failing'] as const)
 
-/** What readiness and metrics may know of a stream. */
-export interface StreamState {
-  /** As the settings name the transmitter. */
-  readonly transmitter: string
-  /** One of `STREAM_STATUSES`. */
-  readonly status: string
-  /** The time of its last verification event, in Unix seconds. */
-  readonly verifiedAt: number | undefined
-  readonly keys: KeySourceState
-}
-
-export interface Transmitter {
-  readonly sender: EventSender
-  /** Fetches the configuration and the keys, and begins what the settings ask for: a stream, polling, verification. */
-  start (run: TransmitterRun): void
-  /** Takes news of the stream from the log, so that all instances have them. */
-  note (entry: Pick<RevocationEntry, 'event' | 'at'>): void
-  state (): StreamState
-  close (): Promise<void>
-}
+export type Transmitter = ReturnType<typeof createTransmitter>
 
 /** A transmitter of the Shared Signals Framework: its keys, its stream, and the events that are polled from it. */
-export function createTransmitter (given: TransmitterParameters): Transmitter {
+export function createTransmitter (given: TransmitterParameters) {
   const { surroundings: { wallMs, random, after }, transport, delivery } = given
   const name = given.issuer ?? given.metadata!
   let configuration: TransmitterConfiguration | undefined
@@ -51,6 +31,7 @@ export function createTransmitter (given: TransmitterParameters): Transmitter {
   /** What the stream says of its subjects goes before the configuration, so until it was read nothing is said of them. */
   let isStreamRead = given.clientId === undefined
   let defaultSubjects: string | undefined
+  /** The time of its last verification event, in Unix seconds. */
   let verifiedAt: number | undefined
   /** What `onStatus` was last called with. */
   let reported = 'unknown'
@@ -89,11 +70,11 @@ export function createTransmitter (given: TransmitterParameters): Transmitter {
     async learnConfiguration () {
       await exchanging(transport, learn)
     },
-    onStream (found) {
-      audience ??= found.audience
-      defaultSubjects = found.defaultSubjects ?? defaultSubjects
+    onStream ({ aud, default_subjects: ofStream }, found) {
+      audience ??= [aud].flat().find(value => typeof value === 'string')
+      if (typeof ofStream === 'string') defaultSubjects = ofStream
       isStreamRead = true
-      if (found.status !== undefined) setStatus(found.status, wallMs() / 1000)
+      if (found !== undefined) setStatus(found, wallMs() / 1000)
     },
     onFailing (now) {
       isFailing = now
@@ -130,16 +111,19 @@ export function createTransmitter (given: TransmitterParameters): Transmitter {
 
   return {
     sender,
-    start (run) {
+    /** Fetches the configuration and the keys, and begins what the settings ask for: a stream, polling, verification. */
+    start (run: TransmitterRun): void {
       keys.start()
       if (delivery === 'poll' || given.manage || given.clientId !== undefined) keeper.start(run)
     },
-    note ({ event, at }) {
+    /** Takes news of the stream from the log, so that all instances have them. */
+    note ({ event, at }: Pick<RevocationEntry, 'event' | 'at'>): void {
       if (event === 'verification') verifiedAt = Math.max(verifiedAt ?? 0, at)
       else setStatus(event, at)
     },
+    /** What readiness and metrics may know of the stream. The status is one of `STREAM_STATUSES`. */
     state: () => ({ transmitter: name, status: statusWord(), verifiedAt, keys: keys.state() }),
-    async close () {
+    async close (): Promise<void> {
       keeper.close()
       given.calls.close()
       await keys.close()
