@@ -23,12 +23,11 @@ import { metadataUrlOf } from './resource-metadata.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
 import { forAudience } from '../token/issuer-table.ts'
-import type { IssuerTable } from '../token/issuer-table.ts'
 import { createSignatureVerifier, loadFastifyJwt } from '../token/jwt-signature.ts'
 import { createSignerFinder } from '../token/token-signer.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
+import type { JwtVerifierOptions } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
-import type { VerifiedTokens } from '../token/verified-tokens.ts'
 import { createPeerTrust } from '../url/peer-trust.ts'
 import type { AppTrust } from '../url/peer-trust.ts'
 import { createRequestUrlResolver } from '../url/request-url.ts'
@@ -93,16 +92,16 @@ export async function createGuardParts (settings: Settings, { surroundings, look
     readCertificate: readCertificate ?? createCertificateReader({ source: settings.server.clientCertificate, isTrustedPeer: createPeerTrust(trustProxy) }),
     now
   }
-  const guardOf = (issuers: IssuerTable | undefined, verified: VerifiedTokens): Guard =>
-    watch(createGuard({ ...common, tokens: createJwtVerifier({ issuers, findSigner, verified, revocationOf, clockToleranceSeconds }) }))
+  const guardOf = (parts: Pick<JwtVerifierOptions, 'issuers' | 'verified'>): Guard =>
+    watch(createGuard({ ...common, tokens: createJwtVerifier({ ...parts, findSigner, revocationOf, clockToleranceSeconds }) }))
 
   return {
-    guard: guardOf(issuers, verified),
+    guard: guardOf({ issuers, verified }),
     /**
      * Makes the same guard for tokens that are meant for another audience. It shares everything but the memory of verified tokens: a
      * token that was verified for one audience must not pass for another.
      */
-    guardFor: (audience: string): Guard => guardOf(issuers && forAudience(issuers, audience), createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE)),
+    guardFor: (audience: string): Guard => guardOf({ issuers: issuers && forAudience(issuers, audience), verified: createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE) }),
     judge: createJudge({ granters: createScopeGranters(settings.idp.scopeImplies ?? {}), clockToleranceSeconds, now }),
     challenges: createChallenges({ mode: settings.idp.dpopMode, algs: settings.dpop.algs, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount) }),
     /** Undefined if the configured domain is unusable. */

@@ -43,7 +43,7 @@ export interface IssuersOptions {
   readonly surroundings: Surroundings
   /** How providers are reached. The default follows from the proxy settings. */
   readonly transport?: Transport | undefined
-  /** How they are asked about tokens. The default follows from the proxy settings, and keeps its connections. */
+  /** How introspection reaches them. The default follows from the proxy settings, and keeps its connections. */
   readonly askingTransport?: PostingTransport | undefined
   readonly onEvent: (event: IssuerEvent) => void
 }
@@ -135,7 +135,7 @@ export function rulesOfIssuer ({ issuer, audience, algs, dpopMode }: IssuerSetti
     algs,
     clockToleranceSeconds: idp.clockToleranceSeconds,
     bindings,
-    // Under DISABLED a key is not asked for, so only a certificate ties the token to its client.
+    // Under DISABLED no key is required, so only a certificate ties the token to its client.
     neededBindings: server.securityProfile === 'fapi2' ? bindings.filter(member => member !== 'jkt' || dpopMode !== 'DISABLED') : undefined
   })
 }
@@ -154,7 +154,7 @@ export async function createKeys (
 }
 
 /**
- * Makes what asks the issuer about tokens. Undefined if it is never asked.
+ * Makes the introspection of an issuer. Undefined if it has none.
  * @param keys those of the issuer, for signed answers
  * @throws SettingsError if the private key of this service is missing or is none
  */

@@ -171,7 +171,7 @@ const MAX_KEYS = 1_000_000
  */
 export function createRevocationView (revocation: RevocationSettings, { idp }: Pick<Settings, 'idp'>, now: () => number) {
   const { retentionSeconds, staleSeconds, outage } = revocation
-  // A token passes for as long as the clock tolerance after its `exp`, and for so long its cutoff counts.
+  // A token passes until the clock tolerance after its `exp`, and its cutoff counts as long.
   const keptSeconds = retentionSeconds + idp.clockToleranceSeconds
   const cutoffs = createCutoffs({ max: MAX_KEYS, retentionSeconds: keptSeconds, now })
   const names = claimNamesOf(revocation)

@@ -17,10 +17,8 @@ export interface IntrospectionAnswer {
 }
 
 /** The members of an answer, with `active`. */
-export interface ReadAnswer {
+export interface ReadAnswer extends Pick<IntrospectionAnswer, 'expiresAt'> {
   readonly members: JsonObject
-  /** As that of IntrospectionAnswer. */
-  readonly expiresAt: number
 }
 
 export type Introspector = ReturnType<typeof createIntrospector>
@@ -30,7 +28,7 @@ export type IntrospectorState = ReturnType<Introspector['state']>
 
 export interface IntrospectorOptions {
   readonly transport: PostingTransport
-  /** The address to ask, over a connection of the exchange. Rejects with ProviderFailure. */
+  /** The address of the calls, over a connection of the exchange. Rejects with ProviderFailure. */
   readonly endpoint: (exchange: ProviderSession) => Promise<string>
   readonly authenticate: ClientAuthentication
   /**
@@ -40,9 +38,9 @@ export interface IntrospectorOptions {
   readonly readSigned: ((jwt: string) => Promise<ReadAnswer>) | undefined
 }
 
-/** More tokens than these are not asked about at once, whatever is sent. */
+/** Maximum number of calls at once, whatever is sent. */
 const MAX_IN_FLIGHT = 64
-/** Each of them has its turn within the deadline of the calls that are under way. */
+/** Maximum number of tokens that wait for a call. Each gets its turn within the deadline of the calls under way. */
 const MAX_WAITING = 64
 
 const RETRY_AFTER_SECONDS = 1
@@ -56,7 +54,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
   let inFlight = 0
 
-  /** Resolves when the token may be asked about. Undefined if it may not. */
+  /** Resolves when the call may begin. Undefined if there is no place for it. */
   function takePlace (isStranger: boolean): Promise<void> | undefined {
     if (inFlight < MAX_IN_FLIGHT) {
       inFlight++
@@ -100,7 +98,11 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       body: new URLSearchParams({ token, token_type_hint: 'access_token', ...form }).toString()
     })
     if (status !== 200) throw new ProviderFailure('status', status)
-    return parseAnswer(readSigned ? await readSigned(body.toString('latin1')) : { members: parseDocument(body, 'introspection_malformed'), expiresAt: Infinity })
+    const answer = readSigned ? await readSigned(body.toString('latin1')) : { members: parseDocument(body, 'introspection_malformed'), expiresAt: Infinity }
+    const { members: { active, ...claims }, expiresAt } = answer
+    // It says nothing unless it is one of the two booleans.
+    if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')
+    return { claims: active ? claims : undefined, expiresAt }
   }
 
   return {
@@ -132,12 +134,6 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
 
 function unavailable (failure: string, detail?: string | number): Refusal {
   return new Refusal('introspection_unavailable', { detail: { failure, ...(detail === undefined ? {} : { detail }) }, retryAfterSeconds: RETRY_AFTER_SECONDS })
-}
-
-/** @throws ProviderFailure introspection_malformed: `active` says nothing unless it is one of the two booleans */
-function parseAnswer ({ members: { active, ...claims }, expiresAt }: ReadAnswer): IntrospectionAnswer {
-  if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')
-  return { claims: active ? claims : undefined, expiresAt }
 }
 
 /** A discovered address is looked up again after this time, as the location of the keys is. */

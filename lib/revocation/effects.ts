@@ -57,7 +57,7 @@ const MEANINGS: Readonly<Record<string, Meaning | ((event: JsonObject) => Meanin
   [STREAM_UPDATED]: 'state'
 })
 
-/** The event types that a stream is asked for. */
+/** The event types that are requested of a stream. */
 export const KNOWN_EVENT_TYPES: readonly string[] = Object.freeze(Object.keys(MEANINGS))
 
 /** The end of a known type, for people and metrics. The text of an unknown one is the sender's. */

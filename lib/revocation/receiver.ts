@@ -102,7 +102,7 @@ function readingSubject<Value> (read: () => Value): Value {
   }
 }
 
-/** In a time that does not tell how much of it fits. */
+/** In constant time: the time must not show how much of it is right. */
 function fits (given: string | undefined, expected: string | undefined): boolean {
   if (expected === undefined) return true
   return given !== undefined && timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', expected, 'buffer'))

@@ -11,7 +11,7 @@ import type { Row } from './redis-entries.ts'
 const EPOCH = '{holdfast:revocation}:epoch'
 const LEADER = '{holdfast:revocation}:leader:'
 
-/** A wait for news. It is shorter than the time after which the connection counts as dead. */
+/** A wait for new entries. It is shorter than the time after which the connection counts as dead. */
 const BLOCK_MS = 200
 const APPEND_MS = 1000
 const RETRY_MS = 100
@@ -71,7 +71,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   let epoch: string | null = null
   let lastId = '0-0'
   let isClosed = false
-  /** Counts the connections of the reader. What began on an earlier one must not go on. */
+  /** Counts the connections of the reader. Work of an earlier one must not go on. */
   let turn = 0
   const isCurrent = (own: number): boolean => own === turn && !isClosed
   const isLoaded = (): boolean => heardMs !== -Infinity
@@ -98,7 +98,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     onChange(now)
   }
 
-  /** Reads everything, then whatever comes, until the connection ends. */
+  /** Reads all entries, then new ones, until the connection ends. */
   async function follow (own: number): Promise<void> {
     try {
       await load(own)
@@ -128,7 +128,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
       if (!isLoaded()) await pause(SETTLE_MS)
       await readRows(call, takeRow)
     }
-    // What was found at first: if the data went while they were read, the next look at the epoch tells.
+    // The epoch found at first: if the data were lost during the reading, the next look at the epoch shows it.
     const current = found ?? await call('get', EPOCH) as string | null
     if (!isCurrent(own)) return
     epoch = current
@@ -139,7 +139,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     const askedMs = steadyMs()
     const asked = call('get', EPOCH)
     const came = call('xread', 'COUNT', String(PAGE), 'BLOCK', String(BLOCK_MS), 'STREAMS', LOG, lastId)
-    // Both are awaited, so that neither rejects unheard.
+    // Both are awaited, so that no rejection is unhandled.
     const [found, streams] = await Promise.all([asked, came]) as [string | null, Array<[string, Row[]]> | null]
     if (!isCurrent(own)) return
     heard(askedMs)

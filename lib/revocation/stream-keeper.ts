@@ -6,10 +6,8 @@ import { parseDiscoveredUri, withoutTrailingSlash } from '../provider/provider-u
 import { KNOWN_EVENT_TYPES } from './effects.ts'
 import type { EventSender } from './receiver.ts'
 import { SetError } from './security-event-token.ts'
-import { createTransmitterClient } from './transmitter-client.ts'
-import type { TransmitterClientOptions } from './transmitter-client.ts'
-import { configurationUrlOf } from './transmitter-configuration.ts'
-import type { TransmitterParameters } from './transmitter-configuration.ts'
+import { configurationUrlOf, createTransmitterClient } from './transmitter-client.ts'
+import type { TransmitterClientOptions, TransmitterParameters } from './transmitter-client.ts'
 
 export interface StreamKeeperOptions extends TransmitterParameters, TransmitterClientOptions {
   readonly sender: EventSender

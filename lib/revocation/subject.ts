@@ -6,9 +6,9 @@ import type { RevocationTarget } from './target.ts'
 
 /** How the subjects of one sender of events are found in access tokens. */
 export interface SubjectRules {
-  /** The sender itself. Its `iss` in a subject stands for each of `tokenIssuers`. */
+  /** The sender itself. Its `iss` in a subject means each of `tokenIssuers`. */
   readonly sender: string
-  /** The issuers about whose tokens it may speak. `*` stands for all. */
+  /** The issuers about whose tokens it may speak. `*` means all. */
   readonly tokenIssuers: readonly string[]
   /** The claim that holds the session. False if no token has one: then a session means its user. */
   readonly sessionClaim: string | false
@@ -59,8 +59,10 @@ const VALUE_OF: Readonly<Record<string, string | undefined>> = Object.freeze({
 export function readSubject (given: unknown, rules: SubjectRules, ofSession = false): Subject | undefined {
   const subject = objectOf(given, 'the subject')
   const format = formatOf(subject)
-  const isSession = ofSession && format === 'opaque' && own(rules.subjectClaims, 'opaque') === undefined
-  if (format !== 'complex') return readSimple(subject, format, isSession ? 'session' : 'user', rules)
+  if (format !== 'complex') {
+    const isSession = ofSession && format === 'opaque' && own(rules.subjectClaims, 'opaque') === undefined
+    return readSimple(subject, format, isSession ? 'session' : 'user', rules)
+  }
   const members = MEMBERS.filter(name => Object.hasOwn(subject, name))
   verifyIdentifierCount(members.map(name => subject[name]))
   if (members.length === 0 || rules.criticalMembers.some(name => Object.hasOwn(subject, name) && !isUnderstood(name, rules))) return undefined

@@ -6,9 +6,8 @@ import type { EventSender } from './receiver.ts'
 import { EVENT_ALGS } from './security-event-token.ts'
 import { createStreamKeeper } from './stream-keeper.ts'
 import type { TransmitterRun } from './stream-keeper.ts'
-import { exchanging } from './transmitter-client.ts'
-import { configurationUrlOf, fetchTransmitterConfiguration } from './transmitter-configuration.ts'
-import type { TransmitterConfiguration, TransmitterParameters } from './transmitter-configuration.ts'
+import { configurationUrlOf, exchanging, fetchTransmitterConfiguration } from './transmitter-client.ts'
+import type { TransmitterConfiguration, TransmitterParameters } from './transmitter-client.ts'
 
 /**
  * What a stream can be (SSF 1.0 section 8.1.2), and beside that: `unknown` until it has said so, `no_subjects` if nothing is sent until

@@ -29,7 +29,7 @@ const WELL_KNOWN = 'routes/well-known.ts'
 
 const SET = 'lib/revocation/security-event-token.ts'
 const RECEIVER = 'lib/revocation/receiver.ts'
-const CONFIGURATION = 'lib/revocation/transmitter-configuration.ts'
+const CONFIGURATION = 'lib/revocation/transmitter-client.ts'
 
 const PROOFS = 'test/plugins/proofs.test.ts'
 const TOKENS = 'test/plugins/tokens.test.ts'

@@ -1,10 +1,8 @@
 import t from 'tap'
 import { ProviderFailure } from '../../../lib/provider/provider-failure.ts'
 import { createTransport } from '../../../lib/provider/transport.ts'
-import { createTransmitterClient } from '../../../lib/revocation/transmitter-client.ts'
-import type { TransmitterClientOptions } from '../../../lib/revocation/transmitter-client.ts'
-import { configurationUrlOf, fetchTransmitterConfiguration } from '../../../lib/revocation/transmitter-configuration.ts'
-import type { TransmitterConfiguration, TransmitterParameters } from '../../../lib/revocation/transmitter-configuration.ts'
+import { configurationUrlOf, createTransmitterClient, fetchTransmitterConfiguration } from '../../../lib/revocation/transmitter-client.ts'
+import type { TransmitterClientOptions, TransmitterConfiguration, TransmitterParameters } from '../../../lib/revocation/transmitter-client.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../../helpers/event-transmitter.ts'
 
