@@ -20,9 +20,9 @@ export type RedisCall = (command: string, ...args: string[]) => Promise<unknown>
 export async function readLog (call: RedisCall, onRow: (row: Row) => void): Promise<void> {
   const found = await call('hgetall', BLOCKS) as string[] | Record<string, string>
   const blocks = Array.isArray(found) ? found.filter((_, index) => index % 2 === 1) : Object.values(found)
-  const [newest] = await call('xrevrange', LOG, '+', '-', 'COUNT', '1') as Row[]
+  const newest = (await call('xrevrange', LOG, '+', '-', 'COUNT', '1') as Row[])[0]?.[0] ?? '0-0'
   await readRows(call, onRow)
-  for (const text of blocks) onRow([newest?.[0] ?? '0-0', ['e', text]])
+  for (const text of blocks) onRow([newest, ['e', text]])
 }
 
 /** Reads all of the log without the blocks, oldest first. */
