@@ -3,7 +3,7 @@
  * `npm run build && node --expose-gc bench/cutoffs.js [number]`. As a child process of the benchmark it sends `{ number, bytesEach, sessionBytesEach }`.
  */
 import { createCutoffs } from '../dist/lib/revocation/cutoffs.js'
-import { keyOf } from '../dist/lib/revocation/entry.js'
+import { keyOf } from '../dist/lib/revocation/target.js'
 
 const number = Number(process.argv[2] ?? 1_000_000)
 if (!globalThis.gc) {

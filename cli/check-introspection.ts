@@ -1,8 +1,6 @@
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
-import { createIntrospection } from '../lib/assembly/create-introspection.ts'
-import { createKeys } from '../lib/assembly/create-issuers.ts'
-import { rulesOfIssuer } from '../lib/assembly/issuer-rules.ts'
-import { createEndpointFinder } from '../lib/introspection/endpoint.ts'
+import { createIntrospection, createKeys, rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
+import { createEndpointFinder } from '../lib/introspection/introspector.ts'
 import { decodeJsonObject } from '../lib/jose/jws.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import type { ProviderFailureWord } from '../lib/provider/provider-failure.ts'
@@ -107,8 +105,7 @@ function ask ({ inquiry }: TokenIntrospection, token: string, issuer: IssuerSett
 /** What the service asks an issuer with. Only for an issuer that has introspection. @throws SettingsError, ProviderFailure */
 export async function openIntrospection (issuer: IssuerSettings, settings: Settings): Promise<{ readonly introspection: TokenIntrospection, close (): Promise<void> }> {
   const keys = await createKeys(issuer, settings, { surroundings: processSurroundings, onEvent: () => {} })
-  const rules = rulesOfIssuer(issuer, settings)
-  const introspection = (await createIntrospection(issuer, { keys, rules, surroundings: processSurroundings }, settings))!
+  const introspection = (await createIntrospection(issuer, keys, settings, { surroundings: processSurroundings }))!
   return { introspection, close: () => closeIssuer({ introspection, keys }) }
 }
 

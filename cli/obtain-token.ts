@@ -1,4 +1,4 @@
-import { createAuthentication } from '../lib/assembly/create-introspection.ts'
+import { createAuthentication } from '../lib/assembly/create-issuers.ts'
 import { readDiscovery } from '../lib/provider/fetch-key-set.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import { parseDiscoveredUri, parseIssuer, withoutTrailingSlash } from '../lib/provider/provider-url.ts'

@@ -1,7 +1,7 @@
 import { processSurroundings } from '../server/surroundings.ts'
 import type { ExplainOptions } from '../explain/explain.ts'
 import { createKeys } from '../lib/assembly/create-issuers.ts'
-import type { ProxySettings } from '../lib/assembly/network.ts'
+import type { ProxySettings } from '../lib/assembly/create-issuers.ts'
 import { JWS_ALGS } from '../lib/jose/signature.ts'
 import { readKeySet } from '../lib/provider/fetch-key-set.ts'
 import { createKeyRing } from '../lib/provider/key-set.ts'

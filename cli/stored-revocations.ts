@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createRevocationView } from '../lib/assembly/revocation-view.ts'
+import { createRevocationView } from '../lib/assembly/create-revocation.ts'
 import { hostsOf, parseReplayUrl } from '../lib/replay/redis/replay-url.ts'
 import { createMemoryLog } from '../lib/revocation/log.ts'
-import { readBlocks, readRows, takeEntry } from '../lib/revocation/redis-entries.ts'
+import { readLog, takeEntry } from '../lib/revocation/redis-entries.ts'
 import type { RedisCall } from '../lib/revocation/redis-entries.ts'
 import type { OnRevocationEntry } from '../lib/revocation/log.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
@@ -35,9 +35,7 @@ export async function readStore (store: string, onEntry: OnRevocationEntry): Pro
   try {
     for (let waitedMs = 0; waitedMs < LONGEST_MS && !link.isReady; waitedMs += STEP_MS) await delay(STEP_MS)
     if (!link.isReady) return `Redis at ${hostsOf(target).join(', ')}: ${link.fault}`
-    const takeBlocks = await readBlocks(call)
-    await readRows(call, row => takeEntry(row, onEntry))
-    takeBlocks(onEntry)
+    await readLog(call, row => takeEntry(row, onEntry))
     return undefined
   } catch (error) {
     return `Redis at ${hostsOf(target).join(', ')}: ${(error as Error).message}`

@@ -3,12 +3,9 @@ import { Refusal } from '../lib/refusal.ts'
 import { RevocationLogError } from '../lib/revocation/log.ts'
 import { readLogoutForm } from '../lib/revocation/logout-token.ts'
 import { operatorEntries } from '../lib/revocation/operator.ts'
-import { PushAuthorizationError } from '../lib/revocation/receiver.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
-import { NoRoomError } from '../lib/revocation/revocations.ts'
-import { SetError } from '../lib/revocation/security-event-token.ts'
+import { holdsManyValues, SetError } from '../lib/revocation/security-event-token.ts'
 import { SubjectError } from '../lib/revocation/subject.ts'
-import { holdsManyValues } from '../lib/revocation/value-count.ts'
 import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
 
 const MAX_BYTES = 64 * 1024
@@ -20,11 +17,15 @@ const RETRY_AFTER_SECONDS = 1
 /** Schemas of bodies are for the description. What cannot be read is refused in the words of each protocol. */
 const DESCRIBED_ONLY = { validatorCompiler: () => () => true } as const
 
-/** `/revocation/...`: senders of events, providers and operators say what is taken back. None of it is there unless the settings ask for it. */
+/** What a protocol says in the body of a 400. */
+type BodyOfRefusal = (error: Pick<SetError, 'err' | 'message'>) => object
+const oauthBody: BodyOfRefusal = ({ message }) => ({ error: 'invalid_request', error_description: message })
+
+/** `/revocation/...`: senders of events, providers and operators say what is revoked. Only what the settings ask for is served. */
 const routes: FastifyPluginAsync = async (app) => {
   const { guardRevocation: revocation } = app
   if (!revocation) return
-  const { receiver, revocations, settings, issuers } = revocation
+  const { receiver, revocations, settings, issuers, count } = revocation
 
   await app.register(async scope => {
     scope.addHook('onRequest', (_request, reply, done) => {
@@ -46,28 +47,18 @@ const routes: FastifyPluginAsync = async (app) => {
 
   /** Security event tokens by push (RFC 8935). */
   async function events (scope: typeof app): Promise<void> {
-    takeText(scope, 'application/secevent+jwt', MAX_BYTES)
-    scope.post('/revocation/events', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, config: { essential: true }, schema: described('Security event tokens of transmitters (RFC 8935)', 'application/secevent+jwt', eventsSchema) }, async (request, reply) => {
-      try {
-        note(request, await receiver.push(String(request.body).trim(), request.headers.authorization))
-        return await reply.code(202).send()
-      } catch (error) {
-        return refuse(request, reply, error as Error, ({ err, message }) => ({ err, description: message }))
-      }
-    })
+    const type = 'application/secevent+jwt'
+    takeText(scope, type, MAX_BYTES)
+    scope.post('/revocation/events', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, config: { essential: true }, schema: described('Security event tokens of transmitters (RFC 8935)', type, eventsSchema) },
+      receiving(202, request => receiver.push(String(request.body).trim(), request.headers.authorization), ({ err, message }) => ({ err, description: message })))
   }
 
   /** OpenID Connect Back-Channel Logout 1.0 section 2.5. */
   async function logout (scope: typeof app): Promise<void> {
-    takeText(scope, 'application/x-www-form-urlencoded', MAX_LOGOUT_BYTES)
-    scope.post('/revocation/logout', { ...DESCRIBED_ONLY, bodyLimit: MAX_LOGOUT_BYTES, config: { essential: true }, schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', 'application/x-www-form-urlencoded', logoutSchema) }, async (request, reply) => {
-      try {
-        note(request, await receiver.logout(readLogoutForm(String(request.body))))
-        return await reply.code(200).send()
-      } catch (error) {
-        return refuse(request, reply, error as Error, ({ message }) => ({ error: 'invalid_request', error_description: message }))
-      }
-    })
+    const type = 'application/x-www-form-urlencoded'
+    takeText(scope, type, MAX_LOGOUT_BYTES)
+    scope.post('/revocation/logout', { ...DESCRIBED_ONLY, bodyLimit: MAX_LOGOUT_BYTES, config: { essential: true }, schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', type, logoutSchema) },
+      receiving(200, async request => receiver.logout(readLogoutForm(String(request.body))), oauthBody))
   }
 
   /** The shape of Global Token Revocation (draft-parecki-oauth-global-token-revocation). */
@@ -77,38 +68,40 @@ const routes: FastifyPluginAsync = async (app) => {
       if (holdsManyValues(Buffer.from(body))) done(Object.assign(new Error('The body holds too many values.'), { statusCode: 400 }))
       else parseJson(request, String(body), done)
     })
-    scope.post('/revocation/subjects', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, onRequest: app.requireScope(needed), schema: described('What an operator takes back', 'application/json', subjectsSchema) }, async (request, reply) => {
-      try {
-        const entries = operatorEntries({ body: request.body, operator: request.user.sub, issuers, now: revocations.now() })
+    scope.post('/revocation/subjects', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, onRequest: app.requireScope(needed), schema: described('What an operator takes back', 'application/json', subjectsSchema) },
+      receiving(204, async ({ body, user }) => {
+        const entries = operatorEntries({ body, operator: user.sub, issuers, now: revocations.now() })
         await revocations.append(entries)
-        note(request, { sender: 'operator', event: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' })
-        return await reply.code(204).send()
-      } catch (error) {
-        return refuse(request, reply, error as Error, ({ message }) => ({ error: 'invalid_request', error_description: message }))
-      }
-    })
+        return { sender: 'operator', event: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' }
+      }, oauthBody))
   }
 
-  function note (request: FastifyRequest, { sender, event, outcome }: Received): void {
-    revocation!.count(event, outcome)
-    request.log.info({ event: 'revocation_received', sender, type: event, outcome }, 'revocation received')
+  /** Answers with the status once `receive` has stored what came. */
+  function receiving (status: number, receive: (request: FastifyRequest) => Promise<Received>, bodyOf: BodyOfRefusal) {
+    return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+      try {
+        const { sender, event, outcome } = await receive(request)
+        count(event, outcome)
+        request.log.info({ event: 'revocation_received', sender, type: event, outcome }, 'revocation received')
+        return await reply.code(status).send()
+      } catch (error) {
+        return refuse(request, reply, error as Error, bodyOf)
+      }
+    }
   }
 
   /** @throws what is no refusal of ours: it becomes a 500 */
-  function refuse (request: FastifyRequest, reply: FastifyReply, error: Error, bodyOf: (error: Pick<SetError, 'err' | 'message'>) => object): FastifyReply {
-    if (error instanceof PushAuthorizationError) {
-      revocation!.count('refused', 'unauthorized')
-      request.log.info({ event: 'revocation_refused', reason: 'authorization' }, 'revocation refused')
-      return reply.code(401).header('www-authenticate', 'Bearer').header('content-language', 'en').send({ err: 'authentication_failed', description: 'The Authorization header is not the one that was agreed.' })
-    }
+  function refuse (request: FastifyRequest, reply: FastifyReply, error: Error, bodyOf: BodyOfRefusal): FastifyReply {
     if (error instanceof SetError || error instanceof SubjectError) {
-      revocation!.count('refused', 'invalid')
-      request.log.info({ event: 'revocation_refused', reason: error.message }, 'revocation refused')
       const { err, message } = error instanceof SetError ? error : new SetError('invalid_request', `The request cannot be understood: ${error.message}.`)
-      return reply.code(400).header('content-language', 'en').send(bodyOf({ err, message }))
+      const isUnauthorized = err === 'authentication_failed'
+      count('refused', isUnauthorized ? 'unauthorized' : 'invalid')
+      request.log.info({ event: 'revocation_refused', reason: isUnauthorized ? 'authorization' : error.message }, 'revocation refused')
+      if (isUnauthorized) reply.header('www-authenticate', 'Bearer')
+      return reply.code(isUnauthorized ? 401 : 400).header('content-language', 'en').send(bodyOf({ err, message }))
     }
-    if (!(error instanceof Refusal || error instanceof NoRoomError || error instanceof RevocationLogError)) throw error
-    revocation!.count('refused', 'unavailable')
+    if (!(error instanceof Refusal || error instanceof RevocationLogError)) throw error
+    count('refused', 'unavailable')
     request.log.warn({ event: 'revocation_refused', reason: error.message }, 'revocation refused')
     return reply.code(503).header('retry-after', String(RETRY_AFTER_SECONDS)).send({ statusCode: 503, error: 'Service Unavailable', message: 'The revocation cannot be stored now.' })
   }

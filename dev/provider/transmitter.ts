@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { KNOWN_EVENT_TYPES } from '../../lib/revocation/event-types.ts'
+import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import { listen, stop } from './listen.ts'
 
 export interface TransmitterOptions {

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyPluginAsync } from 'fastify'
 import { decodeJwt } from 'jose'
-import type { RevocableToken } from '../../lib/revocation/token-targets.ts'
+import type { RevocableToken } from '../../lib/revocation/target.ts'
 
 const PAUSE_MS = 1000
 

@@ -1,67 +1,38 @@
 import { createCertificateReader } from '../certificate/client-certificate.ts'
 import type { CertificateReader } from '../certificate/client-certificate.ts'
 import { createChallenges } from '../guard/challenge.ts'
-import type { Challenges } from '../guard/challenge.ts'
 import { createClientKeys } from '../dpop/client-keys.ts'
-import type { ClientKeys } from '../dpop/client-keys.ts'
 import { verifyProof } from '../dpop/proof.ts'
 import { createNonces } from '../dpop/nonces.ts'
-import type { Nonces } from '../dpop/nonces.ts'
-import { createAffinityWatch } from '../guard/affinity.ts'
+import { AFFINITY_MISSING, createAffinityWatch } from '../guard/affinity.ts'
 import type { MissingAffinity } from '../guard/affinity.ts'
 import { createGuard } from '../guard/guard.ts'
 import type { Guard, GuardOptions } from '../guard/guard.ts'
-import { createIssuers } from './create-issuers.ts'
+import { createIssuers, networkOf } from './create-issuers.ts'
 import type { IssuerEvent, IssuersOptions } from './create-issuers.ts'
 import { createJudge } from '../requirement/judge.ts'
-import type { Judge } from '../requirement/judge.ts'
 import { createGuardTally, timeRecords, timeProofs, timeSignatures } from '../metrics/tallies.ts'
-import type { GuardTally } from '../metrics/tallies.ts'
 import { createRateLimit } from '../guard/rate-limit.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createRevocation } from './create-revocation.ts'
-import type { RevocationEvent, RevocationParts } from './create-revocation.ts'
+import type { RevocationEvent } from './create-revocation.ts'
 import { createTokenSignals } from '../guard/request-auth.ts'
-import type { TokenSignals } from '../guard/request-auth.ts'
 import { createReplayStore } from '../replay/create-store.ts'
 import type { ReplayStoreEvent } from '../replay/create-store.ts'
-import type { ReplayStore } from '../replay/replay-store.ts'
-import { networkOf } from './network.ts'
 import { metadataUrlOf } from './resource-metadata.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
 import { forAudience } from '../token/issuer-table.ts'
-import type { IssuerTable } from '../token/issuer-table.ts'
 import { createSignerFinder, loadFastifyJwt } from '../token/jwt-signature.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
+import type { JwtVerifierOptions } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
-import type { TokenVerifier, VerifiedTokens } from '../token/verified-tokens.ts'
 import { createPeerTrust } from '../url/forwarded.ts'
 import type { AppTrust } from '../url/forwarded.ts'
 import { createRequestUrlResolver } from '../url/request-url.ts'
 
 /** The guard and the parts behind it. Each process makes them once. */
-export interface GuardParts {
-  readonly guard: Guard
-  /** Makes the same guard for tokens that are meant for another audience. It shares everything but the memory of verified tokens. */
-  guardFor (audience: string): Guard
-  readonly judge: Judge
-  readonly challenges: Challenges
-  /** Undefined if the configured domain is unusable. */
-  readonly issuers: IssuerTable | undefined
-  readonly replay: ReplayStore
-  readonly nonces: Nonces | undefined
-  readonly verified: VerifiedTokens
-  readonly clientKeys: ClientKeys
-  readonly signals: TokenSignals
-  /** Undefined if nothing can be revoked. */
-  readonly revocation: RevocationParts | undefined
-  /** What the guard has done, for metrics. Undefined if metrics are off. */
-  readonly tally: GuardTally | undefined
-  /** Starts to fetch keys in the background, and loads what the first tokens need. */
-  start (): void
-  close (): Promise<void>
-}
+export type GuardParts = Awaited<ReturnType<typeof createGuardParts>>
 
 export type GuardEvent = IssuerEvent | ReplayStoreEvent | RevocationEvent | { readonly name: 'nonce_secret_random' } | { readonly name: 'affinity_missing' } & MissingAffinity
 
@@ -85,7 +56,7 @@ export interface GuardPartsOptions extends Omit<IssuersOptions, 'onEvent'> {
 const MAX_TOKENS_OF_AUDIENCE = 5000
 
 /** Builds the guard from settings. */
-export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, maxIssuers, onEvent, metadataMount, mount = '', transport = networkOf(settings), askingTransport, trustPeer, readCertificate }: GuardPartsOptions): Promise<GuardParts> {
+export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, maxIssuers, onEvent, metadataMount, mount = '', transport = networkOf(settings), askingTransport, trustPeer, readCertificate }: GuardPartsOptions) {
   const { wallMs, steadyMs: nowMs } = surroundings
   const issuers = await createIssuers(settings, { surroundings, lookUpIssuer, maxIssuers, transport, askingTransport, onEvent })
   const replay = await createReplayStore({ store: settings.dpop.replay, maxRecords: settings.dpop.replayMax, surroundings, onEvent })
@@ -100,15 +71,8 @@ export async function createGuardParts (settings: Settings, { surroundings, look
   const revocation = await createRevocation(settings, { surroundings, transport, mount, onEvent })
   const revocationOf = revocation?.revocations.refusalOf
 
-  const findSigner = createSignerFinder()
-  const timedFinder = tally ? timeSignatures(findSigner, tally.tokens, nowMs) : findSigner
-  const tokensOf = (issuers: IssuerTable | undefined, verified: VerifiedTokens): TokenVerifier => createJwtVerifier({
-    issuers,
-    findSigner: timedFinder,
-    verified,
-    revocationOf,
-    clockToleranceSeconds
-  })
+  const plainFinder = createSignerFinder()
+  const findSigner = tally ? timeSignatures(plainFinder, tally.tokens, nowMs) : plainFinder
   const signals = createTokenSignals({ revocationOf, clockToleranceSeconds, now, every: surroundings.every })
   const trustProxy = trustPeer ?? settings.server.trustProxy
   const common: Omit<GuardOptions, 'tokens'> = {
@@ -127,27 +91,36 @@ export async function createGuardParts (settings: Settings, { surroundings, look
     readCertificate: readCertificate ?? createCertificateReader({ source: settings.server.clientCertificate, isTrustedPeer: createPeerTrust(trustProxy) }),
     now
   }
+  const guardOf = (parts: Pick<JwtVerifierOptions, 'issuers' | 'verified'>): Guard =>
+    watch(createGuard({ ...common, tokens: createJwtVerifier({ ...parts, findSigner, revocationOf, clockToleranceSeconds }) }))
 
   return {
-    guard: watch(createGuard({ ...common, tokens: tokensOf(issuers, verified) })),
-    // A memory of its own: a token that was verified for one audience must not pass for another.
-    guardFor: audience => watch(createGuard({ ...common, tokens: tokensOf(issuers && forAudience(issuers, audience), createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE)) })),
+    guard: guardOf({ issuers, verified }),
+    /**
+     * Makes the same guard for tokens that are meant for another audience. It shares everything but the memory of verified tokens: a
+     * token that was verified for one audience must not pass for another.
+     */
+    guardFor: (audience: string): Guard => guardOf({ issuers: issuers && forAudience(issuers, audience), verified: createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE) }),
     judge: createJudge({ granters: createScopeGranters(settings.idp.scopeImplies ?? {}), clockToleranceSeconds, now }),
     challenges: createChallenges({ mode: settings.idp.dpopMode, algs: settings.dpop.algs, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount) }),
+    /** Undefined if the configured domain is unusable. */
     issuers,
     replay,
     nonces,
     verified,
     clientKeys,
     signals,
+    /** Undefined if nothing can be revoked. */
     revocation,
+    /** What the guard has done, for metrics. Undefined if metrics are off. */
     tally,
-    start () {
+    /** Starts to fetch keys in the background, and loads what the first tokens need. */
+    start (): void {
       issuers?.start()
       revocation?.start()
       loadFastifyJwt()
     },
-    async close () {
+    async close (): Promise<void> {
       signals.close()
       await Promise.all([issuers?.close(), replay.close(), revocation?.close()])
     }
@@ -159,4 +132,21 @@ function nonceSecrets ({ dpop: { nonceSecret, replay } }: Settings, { randomByte
   // With a common store, other instances could accept these nonces too.
   if (replay !== 'memory' && replay !== 'off') onEvent({ name: 'nonce_secret_random' })
   return [randomBytes(32)]
+}
+
+/** What an operator should look at. */
+const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set([
+  'keys_fetch_failed', 'keys_expired', 'keys_private', 'issuers_unavailable', 'replay_unavailable', 'replay_policy_unknown', 'nonce_secret_random',
+  'affinity_missing', 'revocation_unavailable', 'revocation_refused', 'stream_changed', 'stream_without_subjects'
+])
+
+/** What the name of an event does not say. */
+const SENTENCES: { readonly [Name in GuardEvent['name']]?: string } = {
+  affinity_missing: AFFINITY_MISSING,
+  stream_without_subjects: 'The transmitter sends nothing until subjects are added to its stream: its default_subjects is NONE'
+}
+
+/** The level and the sentence of the log line for an event. */
+export function describeEvent ({ name }: GuardEvent): { readonly level: 'warn' | 'info', readonly sentence: string } {
+  return { level: WARNINGS.has(name) ? 'warn' : 'info', sentence: SENTENCES[name] ?? name.replaceAll('_', ' ') }
 }

@@ -1,13 +1,15 @@
-import { createIntrospection } from './create-introspection.ts'
-import { rulesOfIssuer } from './issuer-rules.ts'
-import { networkOf } from './network.ts'
-import type { ProxySettings } from './network.ts'
+import { createClientAuthentication, parseClientKey } from '../introspection/client-authentication.ts'
+import type { ClientAuthentication, ClientKey } from '../introspection/client-authentication.ts'
+import { createEndpointFinder, createIntrospector } from '../introspection/introspector.ts'
+import { createSignedAnswerReader } from '../introspection/signed-answer.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { openKeyFile } from '../provider/key-file.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
+import { parseIssuer } from '../provider/provider-url.ts'
+import { createTransport } from '../provider/transport.ts'
 import type { PostingTransport, Transport } from '../provider/transport.ts'
-import type { IssuerSettings } from '../settings/issuer-settings.ts'
+import type { IntrospectionSettings, IssuerSettings } from '../settings/issuer-settings.ts'
 import { createIssuerReader } from '../settings/validation.ts'
 import { SettingsError } from '../settings/problems.ts'
 import type { IssuerLookup } from '../settings/option-types.ts'
@@ -15,27 +17,42 @@ import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createDynamicIssuers, DEFAULT_MAX_ISSUERS } from '../token/dynamic-issuers.ts'
 import type { DynamicIssuersOptions } from '../token/dynamic-issuers.ts'
+import { createInquiry } from '../token/inquiry.ts'
 import { createIssuerTable } from '../token/issuer-table.ts'
-import type { IssuerTable, TokenIssuer } from '../token/issuer-table.ts'
+import type { IssuerTable, TokenIntrospection, TokenIssuer } from '../token/issuer-table.ts'
+import { createTokenRules, TOKEN_BINDINGS } from '../token/jwt-checks.ts'
+import type { TokenRules } from '../token/jwt-checks.ts'
+import { createSignerFinder } from '../token/jwt-signature.ts'
 
 /** What happened to the keys of one issuer. It is named as the settings name it. */
-export type IssuerEvent = (KeySourceEvent & { readonly issuer: string }) |
+export type IssuerKeyEvent = KeySourceEvent & { readonly issuer: string }
+
+export type IssuerEvent = IssuerKeyEvent |
   /** The first answer after a success that cannot be used: the function has failed, or was too slow, or named no usable settings. */
   { readonly name: 'issuers_unavailable', readonly failure: string }
 
 const DEADLINE_MS = 5000
+const MAX_KEY_FILE_BYTES = 64 * 1024
 
 export interface IssuersOptions {
   /** Takes the place of the issuers of the settings. */
   readonly lookUpIssuer?: IssuerLookup | undefined
-  /** The most issuers of the function that are kept. */
+  /** Maximum number of issuers of the function that are kept. */
   readonly maxIssuers?: number | undefined
   readonly surroundings: Surroundings
   /** How providers are reached. The default follows from the proxy settings. */
   readonly transport?: Transport | undefined
-  /** The way by which they are asked about tokens. The default follows from the proxy settings, and keeps its connections. */
+  /** How introspection reaches them. The default follows from the proxy settings, and keeps its connections. */
   readonly askingTransport?: PostingTransport | undefined
   readonly onEvent: (event: IssuerEvent) => void
+}
+
+/** The settings of calls to providers. */
+export type ProxySettings = Pick<Settings, 'proxies'>
+
+/** The way to providers, through the proxies of the settings. @param keepAlive whether calls share connections */
+export function networkOf ({ proxies }: ProxySettings, keepAlive = false): PostingTransport {
+  return createTransport({ ...proxies, keepAlive })
 }
 
 /** Makes the issuers of the settings, each with keys of its own. Undefined if there is none, because the only domain has a scheme. */
@@ -49,7 +66,7 @@ export async function createIssuers (settings: Settings, options: IssuersOptions
   return createIssuerTable(outcomes.map(outcome => (outcome as PromiseFulfilledResult<TokenIssuer>).value))
 }
 
-/** Asks the function, and makes a new issuer only if the settings of the issuer have changed. */
+/** Calls the function, and makes a new issuer only if the settings of the issuer have changed. */
 function createQuestion (lookUp: IssuerLookup, settings: Settings, options: IssuersOptions): DynamicIssuersOptions['ask'] {
   const readIssuer = createIssuerReader(settings)
   const recordOf = new WeakMap<TokenIssuer, string>()
@@ -101,17 +118,25 @@ function problemsOf ({ idp: { issuers, domain, issuer } }: Settings, index: numb
 }
 
 /** @throws ProviderFailure, SettingsError if a file of it is missing or broken */
-async function createTokenIssuer (issuer: IssuerSettings, settings: Settings, options: IssuersOptions): Promise<TokenIssuer> {
-  const keys = await createKeys(issuer, settings, options)
-  const rules = rulesOfIssuer(issuer, settings)
-  return {
-    issuer: issuer.issuer,
-    keys,
-    rules,
-    scopeClaims: issuer.scopeClaims,
-    dpopMode: issuer.dpopMode,
-    introspection: await createIntrospection(issuer, { keys, rules, surroundings: options.surroundings, transport: options.askingTransport }, settings)
-  }
+async function createTokenIssuer (given: IssuerSettings, settings: Settings, options: IssuersOptions): Promise<TokenIssuer> {
+  const { issuer, scopeClaims, dpopMode } = given
+  const keys = await createKeys(given, settings, options)
+  return { issuer, keys, rules: rulesOfIssuer(given, settings), scopeClaims, dpopMode, introspection: await createIntrospection(given, keys, settings, options) }
+}
+
+/** Returns what holds for the tokens of an issuer. */
+export function rulesOfIssuer ({ issuer, audience, algs, dpopMode }: IssuerSettings, { idp, server }: Pick<Settings, 'idp' | 'server'>): TokenRules {
+  const bindings = TOKEN_BINDINGS.filter(member => member === 'jkt' || server.clientCertificate !== 'off')
+  return createTokenRules({
+    issuer,
+    audience,
+    resource: server.resource,
+    algs,
+    clockToleranceSeconds: idp.clockToleranceSeconds,
+    bindings,
+    // Under DISABLED no key is required, so only a certificate ties the token to its client.
+    neededBindings: server.securityProfile === 'fapi2' ? bindings.filter(member => member !== 'jkt' || dpopMode !== 'DISABLED') : undefined
+  })
 }
 
 /**
@@ -119,10 +144,49 @@ async function createTokenIssuer (issuer: IssuerSettings, settings: Settings, op
  * @throws ProviderFailure if the file is missing or broken
  */
 export async function createKeys (
-  { issuer, jwksUri, keysFile, algs }: IssuerSettings, proxies: ProxySettings,
-  { surroundings: { wallMs: now, random, after, readFile }, transport = networkOf(proxies), onEvent }: IssuersOptions
+  { issuer, jwksUri, keysFile, algs }: Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'>, proxies: ProxySettings,
+  { surroundings: { wallMs: now, random, after, readFile }, transport = networkOf(proxies), onEvent }: Pick<IssuersOptions, 'surroundings' | 'transport'> & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
   const common = { algs, now, schedule: (run: () => void, ms: number) => after(ms, run), onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
   if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile, readFile })
   return createKeySource({ ...common, issuer, jwksUri, transport, random })
+}
+
+/**
+ * Makes the introspection of an issuer. Undefined if it has none.
+ * @param keys those of the issuer, for signed answers
+ * @throws SettingsError if the private key of this service is missing or is none
+ */
+export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, askingTransport }: Pick<IssuersOptions, 'surroundings' | 'askingTransport'>): Promise<TokenIntrospection | undefined> {
+  const { issuer, introspection, algs } = issuerSettings
+  if (!introspection) return undefined
+  const { covers, endpoint, cacheSeconds, audienceOptional, signed, clientId } = introspection
+  const { issuers, clockToleranceSeconds } = rulesOfIssuer(issuerSettings, settings)
+  const { wallMs, steadyMs: nowMs } = surroundings
+  const now = (): number => wallMs() / 1000
+  const introspector = createIntrospector({
+    transport: askingTransport ?? networkOf(settings, true),
+    endpoint: createEndpointFinder({ issuer, base: parseIssuer(issuer) }, endpoint, nowMs),
+    authenticate: await createAuthentication(issuer, introspection, surroundings),
+    readSigned: signed ? createSignedAnswerReader({ issuers, algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds, now }) : undefined
+  })
+  return { covers, cacheSeconds, inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now }) }
+}
+
+/**
+ * Makes the proof of this service's client at the issuer.
+ * @throws SettingsError if the private key of this service is missing or is none
+ */
+export async function createAuthentication (issuer: string, { auth: method, clientId, clientSecret, keyFile }: IntrospectionSettings, surroundings: Surroundings): Promise<ClientAuthentication> {
+  const key = method === 'private_key_jwt' ? await readClientKey(keyFile!, surroundings) : undefined
+  return createClientAuthentication({ method, clientId, clientSecret, key, issuer, now: () => surroundings.wallMs() / 1000, randomBytes: surroundings.randomBytes })
+}
+
+async function readClientKey (path: string, { readFile }: Surroundings): Promise<ClientKey> {
+  try {
+    return parseClientKey(Buffer.from(await readFile(path, MAX_KEY_FILE_BYTES)).toString('utf8'))
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'not a private key'
+    throw new SettingsError([`IDP_CLIENT_KEY_FILE (idp.introspection.keyFile) is ${JSON.stringify(path)}, which is not usable (${code}); allowed: path of a file with a private key`])
+  }
 }

@@ -1,17 +1,13 @@
-import { createKeySource } from '../provider/key-source.ts'
-import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import type { Transport } from '../provider/transport.ts'
 import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
-import { networkOf } from './network.ts'
-import { createRevocationView } from './revocation-view.ts'
-import type { LogPosition } from '../revocation/cutoffs.ts'
-import type { RevocationEntry } from '../revocation/entry.ts'
+import { createCutoffs } from '../revocation/cutoffs.ts'
 import { createMemoryLog } from '../revocation/log.ts'
-import type { RevocationLog } from '../revocation/log.ts'
+import type { LogPosition, RevocationEntry, RevocationLog } from '../revocation/log.ts'
 import { createReceiver } from '../revocation/receiver.ts'
-import type { EventSender, LogoutSender, Receiver } from '../revocation/receiver.ts'
-import type { Revocations } from '../revocation/revocations.ts'
+import type { EventSender, LogoutSender } from '../revocation/receiver.ts'
+import { createRevocations } from '../revocation/revocations.ts'
 import { EVENT_ALGS, SetError } from '../revocation/security-event-token.ts'
+import type { ClaimNames } from '../revocation/target.ts'
 import { createTransmitter } from '../revocation/transmitter.ts'
 import type { Transmitter } from '../revocation/transmitter.ts'
 import { SettingsError } from '../settings/problems.ts'
@@ -21,9 +17,11 @@ import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
 import { createSignerFinder } from '../token/jwt-signature.ts'
+import { createKeys, networkOf } from './create-issuers.ts'
+import type { IssuerKeyEvent } from './create-issuers.ts'
 
 export type RevocationEvent =
-  | (KeySourceEvent & { readonly issuer: string })
+  | IssuerKeyEvent
   | { readonly name: 'revocation_unavailable', readonly reason: string, readonly hosts: readonly string[] }
   | { readonly name: 'revocation_available', readonly hosts: readonly string[] }
   /** The store is the memory of the process. */
@@ -33,7 +31,7 @@ export type RevocationEvent =
   | { readonly name: 'stream_enabled', readonly transmitter: string }
   /** Its transmitter sends nothing until subjects are added. */
   | { readonly name: 'stream_without_subjects', readonly transmitter: string }
-  /** What became of an event that was fetched. Of those that are pushed, the request tells. */
+  /** What became of an event that was polled. For those that are pushed, the log lines of the requests say it. */
   | { readonly name: 'revocation_received', readonly sender: string, readonly type: string, readonly outcome: string }
   | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string }
 
@@ -45,38 +43,25 @@ export interface RevocationPartsOptions {
   readonly onEvent: (event: RevocationEvent) => void
 }
 
-/** What takes revocations in, keeps them and judges by them. */
-export interface RevocationParts {
-  readonly settings: RevocationSettings
-  readonly revocations: Revocations
-  readonly receiver: Receiver
-  readonly transmitters: readonly Transmitter[]
-  /** The issuers about whose tokens operators may speak. `*` stands for all. */
-  readonly issuers: readonly string[]
-  /** Counts what became of an event. Both words are of ours, so their number is bounded. */
-  count (event: string, outcome: string): void
-  /** What was counted, by `event outcome`. */
-  readonly counts: ReadonlyMap<string, number>
-  start (): void
-  close (): Promise<void>
-}
+/** What receives revocations, keeps them and judges by them. */
+export type RevocationParts = NonNullable<Awaited<ReturnType<typeof createRevocation>>>
 
 /** Builds what the section `revocation` describes. Undefined if there is none. */
-export async function createRevocation (settings: Settings, options: RevocationPartsOptions): Promise<RevocationParts | undefined> {
+export async function createRevocation (settings: Settings, options: RevocationPartsOptions) {
   const { revocation } = settings
   if (!revocation) return undefined
-  const { wallMs, steadyMs } = options.surroundings
-  const now = (): number => wallMs() / 1000
+  const { surroundings, transport, mount, onEvent } = options
+  const now = (): number => surroundings.wallMs() / 1000
   const { cutoffs, keptSeconds, judge } = createRevocationView(revocation, settings, now)
   // First, because a secret may be missing: nothing is open then.
   const transmitters = await Promise.all(revocation.transmitters.map(makeTransmitter))
-  const log = await openLog()
+  const logoutSenders = await Promise.all(revocation.logout.map(makeLogoutSender))
+  const log = await openLog(revocation)
   const revocations = judge(log)
-  const logoutSenders = revocation.logout.map(makeLogoutSender)
   const counts = new Map<string, number>()
   const receiver = createReceiver({
     senders: transmitters.map(({ sender }) => sender),
-    logoutSenders: logoutSenders.map(({ sender }) => sender),
+    logoutSenders,
     findSigner: createSignerFinder(),
     append: revocations.append,
     now
@@ -87,13 +72,16 @@ export async function createRevocation (settings: Settings, options: RevocationP
     revocations,
     receiver,
     transmitters,
-    issuers: settings.idp.issuers.map(({ issuer }) => issuer),
-    counts,
+    /** The issuers about whose tokens operators may speak. */
+    issuers: settings.idp.issuers.map(({ issuer }) => issuer) as readonly string[],
+    /** Counts what became of an event. Both words are ours, so their number is bounded. */
     count,
-    start () {
-      for (const transmitter of transmitters) transmitter.start({ receiver: { take: takeFetched }, lead: log.lead })
+    /** What was counted, by `event outcome`. */
+    counts: counts as ReadonlyMap<string, number>,
+    start (): void {
+      for (const transmitter of transmitters) transmitter.start({ take: takePolled, lead: log.lead })
     },
-    async close () {
+    async close (): Promise<void> {
       log.close()
       await Promise.all([...transmitters, ...logoutSenders.map(({ keys }) => keys)].map(part => part.close()))
     }
@@ -103,28 +91,27 @@ export async function createRevocation (settings: Settings, options: RevocationP
     counts.set(`${event} ${outcome}`, (counts.get(`${event} ${outcome}`) ?? 0) + 1)
   }
 
-  async function takeFetched (text: string, sender: EventSender): Promise<void> {
+  async function takePolled (text: string, sender: EventSender): Promise<void> {
     try {
       const { event, outcome } = await receiver.take(text, sender)
       count(event, outcome)
-      options.onEvent({ name: 'revocation_received', sender: sender.name, type: event, outcome })
+      onEvent({ name: 'revocation_received', sender: sender.name, type: event, outcome })
     } catch (error) {
       count('refused', error instanceof SetError ? 'invalid' : 'unavailable')
-      options.onEvent({ name: 'revocation_refused', sender: sender.name, reason: (error as Error).message })
+      onEvent({ name: 'revocation_refused', sender: sender.name, reason: (error as Error).message })
       throw error
     }
   }
 
-  function take (entry: RevocationEntry, position: LogPosition): void {
+  function applyEntry (entry: RevocationEntry, position: LogPosition): void {
     if (entry.effect === 'state') transmitters.find(({ sender }) => sender.name === entry.source)?.note(entry)
     else cutoffs.apply(entry, position)
   }
 
-  async function openLog (): Promise<RevocationLog> {
-    const { store } = revocation!
+  async function openLog ({ store }: RevocationSettings): Promise<RevocationLog> {
     if (store === 'memory') {
-      options.onEvent({ name: 'revocation_in_memory' })
-      return createMemoryLog(take)
+      onEvent({ name: 'revocation_in_memory' })
+      return createMemoryLog(applyEntry)
     }
     const target = parseReplayUrl(store)
     const hosts = hostsOf(target)
@@ -132,19 +119,19 @@ export async function createRevocation (settings: Settings, options: RevocationP
     const { openRedisClient } = await import('../replay/redis/redis-link.ts')
     const { createRedisLog } = await import('../revocation/redis-log.ts')
     return createRedisLog({
-      open: listeners => openRedisClient(target, listeners, steadyMs),
-      surroundings: options.surroundings,
+      open: listeners => openRedisClient(target, listeners, surroundings.steadyMs),
+      surroundings,
       retentionSeconds: keptSeconds,
-      onEntry: take,
-      standing: cutoffs.entries,
-      onChange: reason => options.onEvent(reason === null ? { name: 'revocation_available', hosts } : { name: 'revocation_unavailable', reason, hosts })
+      onEntry: applyEntry,
+      kept: cutoffs.entries,
+      onChange: reason => onEvent(reason === null ? { name: 'revocation_available', hosts } : { name: 'revocation_unavailable', reason, hosts })
     })
   }
 
   async function makeTransmitter (given: TransmitterSettings, index: number): Promise<Transmitter> {
     const secret = async (name: 'clientSecret' | 'pushAuthorization'): Promise<string | undefined> => {
       try {
-        return given[name] === undefined ? undefined : await readSecret(given[name], options.surroundings)
+        return given[name] === undefined ? undefined : await readSecret(given[name], surroundings)
       } catch (error) {
         throw new SettingsError([`revocation.transmitters[${index}].${name} is not usable: ${(error as Error).message}; allowed: a text, { file: PATH } or { env: NAME }`])
       }
@@ -154,29 +141,53 @@ export async function createRevocation (settings: Settings, options: RevocationP
       ...given,
       clientSecret: await secret('clientSecret'),
       pushAuthorization: await secret('pushAuthorization'),
-      pushUrl: pushUrlOf(settings, options.mount),
-      transport: options.transport,
+      pushUrl: pushUrlOf(settings, mount),
+      transport,
       calls: networkOf(settings),
-      surroundings: options.surroundings,
-      onKeyEvent: event => options.onEvent({ ...event, issuer }),
-      onStatus: status => options.onEvent(streamEvent(issuer, status))
+      surroundings,
+      onKeyEvent: event => onEvent({ ...event, issuer }),
+      onStatus: status => onEvent(streamEvent(issuer, status))
     })
   }
 
-  function makeLogoutSender ({ issuer, clientId, sessionClaim }: LogoutSettings): { readonly sender: LogoutSender, readonly keys: KeySource } {
+  async function makeLogoutSender ({ issuer, clientId, sessionClaim }: LogoutSettings) {
     const { jwksUri } = settings.idp.issuers.find(known => known.issuer === issuer) ?? {}
-    const { wallMs: now, random, after } = options.surroundings
-    // Of its own, because the algorithms of access tokens are another setting.
-    const keys = createKeySource({ issuer, jwksUri, algs: EVENT_ALGS, transport: options.transport, now, random, schedule: (run, ms) => after(ms, run), onEvent: event => options.onEvent({ ...event, issuer }) })
     return {
-      keys,
-      sender: {
-        keys,
-        setRules: { issuers: issuerSpellings(issuer), audience: clientId, type: 'logout+jwt', isUntyped: true },
-        logoutRules: { issuer, sessionClaim, clockToleranceSeconds: settings.idp.clockToleranceSeconds }
-      }
-    }
+      // Of its own, because the algorithms of access tokens are another setting.
+      keys: await createKeys({ issuer, jwksUri, keysFile: undefined, algs: EVENT_ALGS }, settings, options),
+      setRules: { issuers: issuerSpellings(issuer), audience: clientId, type: 'logout+jwt', isUntyped: true },
+      logoutRules: { issuer, sessionClaim, clockToleranceSeconds: settings.idp.clockToleranceSeconds }
+    } satisfies LogoutSender
   }
+}
+
+/** Maximum number of users, sessions and other keys with a cutoff, a block or an end. */
+const MAX_KEYS = 1_000_000
+
+/**
+ * What a process knows of the log of revocations, and how it judges tokens by it.
+ * @param now Unix seconds
+ */
+export function createRevocationView (revocation: RevocationSettings, { idp }: Pick<Settings, 'idp'>, now: () => number) {
+  const { retentionSeconds, staleSeconds, outage } = revocation
+  // A token passes until the clock tolerance after its `exp`, and its cutoff counts as long.
+  const keptSeconds = retentionSeconds + idp.clockToleranceSeconds
+  const cutoffs = createCutoffs({ max: MAX_KEYS, retentionSeconds: keptSeconds, now })
+  const names = claimNamesOf(revocation)
+  return {
+    cutoffs,
+    /** Seconds for which an entry counts. */
+    keptSeconds,
+    /** Judges by a log whose entries `cutoffs` gets. */
+    judge: (log: RevocationLog) => createRevocations({ cutoffs, log, names, retentionSeconds, staleSeconds, outage, now })
+  }
+}
+
+/** Operators name sessions by `sid` and addresses by `email`, whatever senders do. */
+function claimNamesOf ({ transmitters, logout }: RevocationSettings): ClaimNames {
+  const session = [...transmitters, ...logout].map(({ sessionClaim }) => sessionClaim).filter(name => name !== false)
+  const other = transmitters.flatMap(({ subjectClaims }) => Object.values(subjectClaims)).filter(name => name !== 'sub')
+  return { session: [...new Set(['sid', ...session])], other: [...new Set(['email', ...other])] }
 }
 
 function streamEvent (transmitter: string, status: string): RevocationEvent {

@@ -5,22 +5,6 @@ import type { Settings } from '../settings/settings.ts'
 /** RFC 9728 section 3. */
 export const METADATA_PATH = '/.well-known/oauth-protected-resource'
 
-/** The members of RFC 9728 section 2 that this service publishes. */
-export interface ResourceMetadata {
-  readonly resource: string
-  /** Absent if the configured domain is unusable. */
-  readonly authorization_servers?: readonly string[]
-  readonly scopes_supported: readonly string[]
-  readonly bearer_methods_supported: readonly string[]
-  readonly resource_name: string
-  readonly resource_documentation: string
-  readonly dpop_bound_access_tokens_required: boolean
-  /** Absent if DPoP is off. */
-  readonly dpop_signing_alg_values_supported?: readonly string[]
-  /** Absent if certificates are off. */
-  readonly tls_client_certificate_bound_access_tokens?: true
-}
-
 type ResourceSettings = Pick<Settings, 'idp' | 'server'>
 
 /** The default audience if any issuer has it, else the one that all issuers have. Undefined if they have none in common. */
@@ -61,14 +45,15 @@ function issuersFor (resource: string, { idp: { issuers }, server }: ResourceSet
 }
 
 /**
- * Describes the service to clients that know only its address.
+ * Describes the service to clients that know only its address (RFC 9728 section 2).
  * @param base the address under which the client reaches the service
  */
-export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings): ResourceMetadata {
+export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings) {
   const { idp: { issuers, dpopMode }, dpop, server: { clientCertificate, securityProfile }, gate } = settings
   const resource = configuredResource(settings) ?? base.href
   return {
     resource,
+    // Absent if the configured domain is unusable.
     ...(issuers.length === 0 ? {} : { authorization_servers: issuersFor(resource, settings) }),
     scopes_supported: scopes,
     bearer_methods_supported: ['header'],

@@ -34,23 +34,13 @@ export interface ClientCredentials {
 
 export function createClientAuthentication (credentials: ClientCredentials): ClientAuthentication {
   const { method, clientId, clientSecret, key } = credentials
-  switch (method) {
-    case 'client_secret_basic': {
-      const authorization = `Basic ${Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret!)}`).toString('base64')}`
-      return async () => ({ headers: { authorization }, form: {} })
-    }
-    case 'client_secret_post':
-      return async () => ({ headers: {}, form: { client_id: clientId, client_secret: clientSecret! } })
-    case 'private_key_jwt':
-      return async () => ({
-        headers: {},
-        form: {
-          client_id: clientId,
-          client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
-          client_assertion: await makeAssertion(key!, credentials)
-        }
-      })
+  if (method === 'client_secret_basic') {
+    const authorization = `Basic ${Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret!)}`).toString('base64')}`
+    return async () => ({ headers: { authorization }, form: {} })
   }
+  if (method === 'client_secret_post') return async () => ({ headers: {}, form: { client_id: clientId, client_secret: clientSecret! } })
+  const type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+  return async () => ({ headers: {}, form: { client_id: clientId, client_assertion_type: type, client_assertion: await makeAssertion(key!, credentials) } })
 }
 
 /** RFC 6749 section 2.3.1: both parts of Basic credentials are encoded as in a form. */
@@ -70,7 +60,7 @@ export interface ClientKey {
 const ALG_BY_CURVE: Readonly<Record<string, JwsAlg>> = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }
 
 /**
- * Reads the private key of a file: PEM (PKCS#8, PKCS#1 or SEC 1), or a JWK (RFC 7517), whose `alg` and `kid` are used.
+ * Reads the private key of a file: PEM (PKCS#8, PKCS#1 or SEC 1), or a JWK (RFC 7517) with its `alg` and `kid`.
  * @throws TypeError for a text that holds no private key that can sign
  */
 export function parseClientKey (text: string): ClientKey {

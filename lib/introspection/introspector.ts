@@ -1,6 +1,9 @@
 import type { JsonObject } from '../jose/jws.ts'
 import { parseDocument } from '../provider/provider-document.ts'
+import { readDiscovery } from '../provider/fetch-key-set.ts'
+import type { ProviderAddress } from '../provider/fetch-key-set.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
+import { parseDiscoveredUri } from '../provider/provider-url.ts'
 import type { ProviderSession, PostingSession, PostingTransport } from '../provider/transport.ts'
 import { Refusal } from '../refusal.ts'
 import type { ClientAuthentication } from './client-authentication.ts'
@@ -14,41 +17,18 @@ export interface IntrospectionAnswer {
 }
 
 /** The members of an answer, with `active`. */
-export interface ReadAnswer {
+export interface ReadAnswer extends Pick<IntrospectionAnswer, 'expiresAt'> {
   readonly members: JsonObject
-  /** As that of IntrospectionAnswer. */
-  readonly expiresAt: number
 }
 
-/** Asks the provider about tokens. */
-export interface Introspector {
-  /**
-   * One call for a token, however many callers wait for it. If all calls are under way, a stranger is turned away, and a token that is
-   * no stranger gets the next call that is free.
-   * @param isStranger whether nothing speaks for the token yet: it may be made up
-   * @throws Refusal introspection_unavailable
-   */
-  ask (token: string, isStranger: boolean): Promise<IntrospectionAnswer>
-  state (): IntrospectorState
-  close (): void
-}
+export type Introspector = ReturnType<typeof createIntrospector>
 
-/** What the provider was asked since the start. */
-export interface IntrospectorState {
-  /** Answers about tokens that are active, and about those that are not. */
-  readonly active: number
-  readonly inactive: number
-  /** Calls without an answer that could be used. */
-  readonly failures: number
-  /** Questions that were not asked, because too many were under way. */
-  readonly turnedAway: number
-  /** Calls under way now. */
-  readonly inFlight: number
-}
+/** The calls to the provider since the start, by their outcome, and those under way now. */
+export type IntrospectorState = ReturnType<Introspector['state']>
 
 export interface IntrospectorOptions {
   readonly transport: PostingTransport
-  /** The address to ask, over a connection of the exchange. Rejects with ProviderFailure. */
+  /** The address of the calls, over a connection of the exchange. Rejects with ProviderFailure. */
   readonly endpoint: (exchange: ProviderSession) => Promise<string>
   readonly authenticate: ClientAuthentication
   /**
@@ -58,21 +38,23 @@ export interface IntrospectorOptions {
   readonly readSigned: ((jwt: string) => Promise<ReadAnswer>) | undefined
 }
 
-/** More tokens than these are not asked about at once, whatever is sent. */
+/** Maximum number of calls at once, whatever is sent. */
 const MAX_IN_FLIGHT = 64
-/** Each of them has its turn within the deadline of the calls that are under way. */
+/** Maximum number of tokens that wait for a call. Each gets its turn within the deadline of the calls under way. */
 const MAX_WAITING = 64
 
 const RETRY_AFTER_SECONDS = 1
 
-export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions): Introspector {
+/** Asks the provider about tokens. */
+export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions) {
   const running = new Map<string, Promise<IntrospectionAnswer>>()
   const waiting: Array<() => void> = []
   const exchanges = new Set<PostingSession>()
+  /** `failures`: calls without an answer that could be used. `turnedAway`: tokens that caused no call, because too many were under way. */
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
   let inFlight = 0
 
-  /** Resolves when the token may be asked about. Undefined if it may not. */
+  /** Resolves when the call may begin. Undefined if there is no place for it. */
   function takePlace (isStranger: boolean): Promise<void> | undefined {
     if (inFlight < MAX_IN_FLIGHT) {
       inFlight++
@@ -116,11 +98,21 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       body: new URLSearchParams({ token, token_type_hint: 'access_token', ...form }).toString()
     })
     if (status !== 200) throw new ProviderFailure('status', status)
-    return parseAnswer(readSigned ? await readSigned(body.toString('latin1')) : { members: parseDocument(body, 'introspection_malformed'), expiresAt: Infinity })
+    const answer = readSigned ? await readSigned(body.toString('latin1')) : { members: parseDocument(body, 'introspection_malformed'), expiresAt: Infinity }
+    const { members: { active, ...claims }, expiresAt } = answer
+    // It says nothing unless it is one of the two booleans.
+    if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')
+    return { claims: active ? claims : undefined, expiresAt }
   }
 
   return {
-    ask (token, isStranger) {
+    /**
+     * One call for a token, however many callers wait for it. If all calls are under way, a stranger is turned away, and a token that is
+     * no stranger gets the next call that is free.
+     * @param isStranger whether the token may be made up: it was neither verified nor active before
+     * @throws Refusal introspection_unavailable
+     */
+    ask (token: string, isStranger: boolean): Promise<IntrospectionAnswer> {
       const shared = running.get(token)
       if (shared) return shared
       const place = takePlace(isStranger)
@@ -133,7 +125,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       return asked
     },
     state: () => ({ ...counts, inFlight }),
-    close () {
+    close (): void {
       for (const exchange of exchanges) exchange.close()
       transport.close()
     }
@@ -144,8 +136,27 @@ function unavailable (failure: string, detail?: string | number): Refusal {
   return new Refusal('introspection_unavailable', { detail: { failure, ...(detail === undefined ? {} : { detail }) }, retryAfterSeconds: RETRY_AFTER_SECONDS })
 }
 
-/** @throws ProviderFailure introspection_malformed: `active` says nothing unless it is one of the two booleans */
-function parseAnswer ({ members: { active, ...claims }, expiresAt }: ReadAnswer): IntrospectionAnswer {
-  if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')
-  return { claims: active ? claims : undefined, expiresAt }
+/** A discovered address is looked up again after this time, as the location of the keys is. */
+const KNOWN_MS = 10 * 60_000
+
+/**
+ * Finds the introspection endpoint: the configured one, or the one that the discovery document of the issuer names (RFC 8414 section
+ * 2). Rejects with ProviderFailure.
+ * @param nowMs milliseconds of a clock that is never set back
+ */
+export function createEndpointFinder (address: Pick<ProviderAddress, 'issuer' | 'base'>, configured: string | undefined, nowMs: () => number): (exchange: Pick<ProviderSession, 'get'>) => Promise<string> {
+  if (configured !== undefined) return async () => configured
+  let known: string | undefined
+  let untilMs = 0
+  return async exchange => {
+    if (known !== undefined && nowMs() < untilMs) return known
+    const endpoint = await readDiscovery(address, exchange, ({ introspection_endpoint: named }) => {
+      if (typeof named !== 'string') throw new ProviderFailure('introspection_endpoint')
+      return parseDiscoveredUri(named, address.base, 'introspection_endpoint')
+    })
+    if (endpoint === undefined) throw new ProviderFailure('introspection_endpoint')
+    known = endpoint
+    untilMs = nowMs() + KNOWN_MS
+    return endpoint
+  }
 }

@@ -1,4 +1,5 @@
-import type { RevocationEntry } from './entry.ts'
+import type { LogPosition, RevocationEffect, RevocationEntry } from './log.ts'
+import type { RevocationFacts } from './target.ts'
 
 /** What refuses a token, for people. */
 export interface Revocation {
@@ -6,16 +7,6 @@ export interface Revocation {
   readonly source: string
   /** Unix seconds. */
   readonly at: number
-}
-
-/** What a token says of itself, as far as revocations ask. */
-export interface RevocationFacts {
-  /** The keys of all that a revocation can name in the token. */
-  readonly keys: readonly string[]
-  /** `iat`, in Unix seconds. */
-  readonly issuedAt: number | undefined
-  /** `auth_time`, in Unix seconds. */
-  readonly loginAt: number | undefined
 }
 
 export interface CutoffsOptions {
@@ -27,44 +18,37 @@ export interface CutoffsOptions {
   readonly now: () => number
 }
 
-/** The position of an entry in the log: texts that sort like the entries. */
-export type LogPosition = string
+/** What was merged of the entries for a key. Moments merge by maximum, so repeats and any order are harmless. */
+interface Merged {
+  /** The one that is shown. */
+  revocation: Revocation
+  recordedAt: number
+  /** Of the newest entry. */
+  position: LogPosition
+}
 
-/** What stands for a key. Entries merge by maximum, so repeats and any order are harmless. */
-interface Mark {
+interface Mark extends Merged {
   cutoff: number
   login: number
   ended: boolean
-  revocation: Revocation
-  recordedAt: number
-  /** The newest entry that it holds. */
-  position: LogPosition
 }
 
-interface Block {
+interface Block extends Merged {
   blockedAt: number
   enabledAt: number
-  revocation: Revocation
-  recordedAt: number
-  position: LogPosition
-}
-
-interface Undo {
-  readonly position: LogPosition
-  readonly recordedAt: number
 }
 
 export type Cutoffs = ReturnType<typeof createCutoffs>
 
 /**
  * The view of one process of what has been revoked. It never forgets a cutoff that a live token could meet: the log refuses an event
- * for which there is no room, and entries of others are taken even beyond the maximum.
+ * for which there is no room, and entries of other instances are applied even beyond the maximum.
  */
 export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
   // Maps keep the order of insertion, which is that of `recordedAt` but for entries that a store got back.
   const marks = new Map<string, Mark>()
   const blocks = new Map<string, Block>()
-  const undone = new Map<string, Undo>()
+  const undone = new Map<string, Pick<Merged, 'recordedAt' | 'position'>>()
   let version = 0
 
   function isLive ({ recordedAt }: { readonly recordedAt: number }): boolean {
@@ -84,12 +68,11 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
   }
 
   function applyBlock (entry: RevocationEntry, position: LogPosition): void {
-    const { key, at, recordedAt } = entry
-    const block = blocks.get(key) ?? { blockedAt: -Infinity, enabledAt: -Infinity, revocation: entry, recordedAt, position }
-    if (entry.effect === 'enable') block.enabledAt = Math.max(block.enabledAt, at)
+    const { key, effect, at, recordedAt } = entry
+    const block = blocks.get(key) ?? { blockedAt: -Infinity, enabledAt: -Infinity, revocation: revocationIn(entry), recordedAt, position }
+    if (effect === 'enable') block.enabledAt = Math.max(block.enabledAt, at)
     else if (at >= block.blockedAt) Object.assign(block, { blockedAt: at, revocation: revocationIn(entry) })
-    block.recordedAt = Math.max(block.recordedAt, recordedAt)
-    block.position = later(block.position, position)
+    renew(block, entry, position)
     blocks.set(key, block)
   }
 
@@ -101,9 +84,8 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
     if (effect === 'end') mark.ended = true
     else mark.cutoff = Math.max(mark.cutoff, at)
     if (effect === 'login') mark.login = Math.max(mark.login, at)
-    mark.recordedAt = Math.max(mark.recordedAt, recordedAt)
-    mark.position = later(mark.position, position)
-    // To the end: the front is what is forgotten first.
+    renew(mark, entry, position)
+    // To the end: the front is forgotten first.
     marks.delete(key)
     marks.set(key, mark)
   }
@@ -111,14 +93,11 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
   function applyUndo ({ key, recordedAt }: RevocationEntry, position: LogPosition): void {
     undone.delete(key)
     undone.set(key, { position, recordedAt })
-    for (const map of [marks, blocks]) {
-      const standing = map.get(key)
-      if (standing && standing.position <= position) map.delete(key)
-    }
+    for (const map of [marks, blocks]) if (map.has(key) && map.get(key)!.position <= position) map.delete(key)
   }
 
   return {
-    /** Takes an entry in. An entry may come again, and in any order. */
+    /** Applies an entry. An entry may come again, and in any order. */
     apply (entry: RevocationEntry, position: LogPosition): void {
       const undo = undone.get(entry.key)
       if (undo && position <= undo.position) return
@@ -154,20 +133,23 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
       }
       return undefined
     },
-    /** All that stands, as entries: for a store that has lost them. */
+    /** All that is kept, as entries: for a store that has lost them. */
     entries (): RevocationEntry[] {
       forgetOld(marks)
-      return [
-        ...[...marks].flatMap(([key, { cutoff, login, ended, revocation: { event, source }, recordedAt }]) => [
-          ...(cutoff > login ? [{ key, effect: 'cutoff' as const, at: cutoff, recordedAt, event, source }] : []),
-          ...(login === -Infinity ? [] : [{ key, effect: 'login' as const, at: login, recordedAt, event, source }]),
-          ...(ended ? [{ key, effect: 'end' as const, at: recordedAt, recordedAt, event, source }] : [])
-        ]),
-        ...[...blocks].flatMap(([key, { blockedAt, enabledAt, revocation: { event, source }, recordedAt }]) => [
-          ...(blockedAt === -Infinity ? [] : [{ key, effect: 'block' as const, at: blockedAt, recordedAt, event, source }]),
-          ...(enabledAt === -Infinity ? [] : [{ key, effect: 'enable' as const, at: enabledAt, recordedAt, event, source }])
-        ])
-      ]
+      const entries: RevocationEntry[] = []
+      const add = (key: string, effect: RevocationEffect, at: number, { revocation: { event, source }, recordedAt }: Merged): void => {
+        if (at !== -Infinity) entries.push({ key, effect, at, recordedAt, event, source })
+      }
+      for (const [key, mark] of marks) {
+        if (mark.cutoff > mark.login) add(key, 'cutoff', mark.cutoff, mark)
+        add(key, 'login', mark.login, mark)
+        if (mark.ended) add(key, 'end', mark.recordedAt, mark)
+      }
+      for (const [key, block] of blocks) {
+        add(key, 'block', block.blockedAt, block)
+        add(key, 'enable', block.enabledAt, block)
+      }
+      return entries
     },
     /** The number of keys. */
     size: (): number => marks.size + blocks.size,
@@ -175,10 +157,11 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
   }
 }
 
-function revocationIn ({ event, source, at }: RevocationEntry): Revocation {
-  return { event, source, at }
+function renew (merged: Merged, { recordedAt }: RevocationEntry, position: LogPosition): void {
+  merged.recordedAt = Math.max(merged.recordedAt, recordedAt)
+  if (position > merged.position) merged.position = position
 }
 
-function later (a: LogPosition, b: LogPosition): LogPosition {
-  return a > b ? a : b
+function revocationIn ({ event, source, at }: RevocationEntry): Revocation {
+  return { event, source, at }
 }

@@ -1,11 +1,11 @@
 import type { JsonObject } from '../jose/jws.ts'
-import { keyOf } from './entry.ts'
-import type { RevocationEffect, RevocationEntry, RevocationTarget } from './entry.ts'
-import { eventName, meaningOf, VERIFICATION } from './event-types.ts'
-import { readSubject, SubjectError } from './subject.ts'
-import type { Subject, SubjectRules } from './subject.ts'
+import type { RevocationEffect, RevocationEntry } from './log.ts'
+import { readSubject, SubjectError, targetsIn } from './subject.ts'
+import type { Subject, SubjectPart, SubjectRules } from './subject.ts'
+import { keyOf } from './target.ts'
+import type { RevocationTarget } from './target.ts'
 
-/** An event of a security event token whose signature is right. */
+/** An event of a security event token that was verified. */
 export interface SecurityEvent {
   /** The URI of its type. */
   readonly type: string
@@ -22,8 +22,102 @@ export type EventOutcome = 'applied' | 'unmapped' | 'foreign' | 'none' | 'unknow
 
 export interface EventEffects {
   readonly outcome: EventOutcome
-  /** Empty unless the event is applied. */
+  /** Empty unless the event is applied, or is news of the stream. */
   readonly entries: readonly RevocationEntry[]
+}
+
+const CAEP = 'https://schemas.openid.net/secevent/caep/event-type/'
+const RISC = 'https://schemas.openid.net/secevent/risc/event-type/'
+const SSF = 'https://schemas.openid.net/secevent/ssf/event-type/'
+export const VERIFICATION = `${SSF}verification`
+export const STREAM_UPDATED = `${SSF}stream-updated`
+
+/**
+ * What an event asks for. `session`: its session ends, or all sessions of the user. `user`: a cutoff of the user. `device`: one of the
+ * device. `block`, `enable`: the user is refused from the one until the other. `state`: news of the stream itself. `none`: nothing.
+ */
+type Meaning = keyof typeof CHOICES | 'state' | 'none'
+
+/** CAEP 1.0 section 3, RISC 1.0 section 2, SSF 1.0 section 8.1. */
+const MEANINGS: Readonly<Record<string, Meaning | ((event: JsonObject) => Meaning)>> = Object.freeze({
+  [`${CAEP}session-revoked`]: 'session',
+  [`${CAEP}token-claims-change`]: 'user',
+  [`${CAEP}credential-change`]: ({ change_type: change }) => change === 'create' ? 'none' : 'user',
+  [`${CAEP}assurance-level-change`]: ({ change_direction: direction }) => direction === 'increase' ? 'none' : 'user',
+  [`${CAEP}device-compliance-change`]: ({ current_status: status }) => status === 'not-compliant' ? 'device' : 'none',
+  [`${RISC}sessions-revoked`]: 'user',
+  [`${RISC}credential-compromise`]: 'user',
+  [`${RISC}account-credential-change-required`]: 'user',
+  [`${RISC}identifier-changed`]: 'user',
+  [`${RISC}identifier-recycled`]: 'user',
+  [`${RISC}account-disabled`]: 'block',
+  [`${RISC}account-purged`]: 'block',
+  [`${RISC}account-enabled`]: 'enable',
+  [VERIFICATION]: 'state',
+  [STREAM_UPDATED]: 'state'
+})
+
+/** The event types that are requested of a stream. */
+export const KNOWN_EVENT_TYPES: readonly string[] = Object.freeze(Object.keys(MEANINGS))
+
+/** The end of a known type, for people and metrics. The text of an unknown one is the sender's. */
+export function eventName (type: string): string {
+  return Object.hasOwn(MEANINGS, type) ? type.slice(type.lastIndexOf('/') + 1) : 'unknown'
+}
+
+type Choice = readonly [effect: RevocationEffect, kind: SubjectPart['kind']]
+
+/** Without a user, what is named most closely. A token and a session have no life of their own, so they end. */
+const narrowest = (effect: RevocationEffect): readonly Choice[] => [['end', 'token'], ['end', 'session'], [effect, 'device'], [effect, 'other']]
+const ALL_SESSIONS: readonly Choice[] = [['login', 'user'], ...narrowest('login')]
+
+/** What an event does to which part of its subject, by what it asks for. The first part that the subject names counts. */
+const CHOICES = {
+  session: [['end', 'session'], ...ALL_SESSIONS],
+  user: [['cutoff', 'user'], ...narrowest('cutoff')],
+  device: [['cutoff', 'device'], ['cutoff', 'user'], ...narrowest('cutoff')],
+  block: [['block', 'user'], ...narrowest('block')],
+  enable: [['enable', 'user']]
+} satisfies Readonly<Record<string, readonly Choice[]>>
+
+/**
+ * What an event changes. News of the stream (SSF 1.0 section 8.1) are an entry with effect `state`.
+ * @param sender its name in the settings, and how its subjects are found
+ * @param now Unix seconds
+ * @throws SubjectError if the event cannot be understood
+ */
+export function effectsOf ({ type, event, claims }: SecurityEvent, { name, subjectRules }: { readonly name: string, readonly subjectRules: SubjectRules }, now: number): EventEffects {
+  const known = Object.hasOwn(MEANINGS, type) ? MEANINGS[type]! : 'unknown'
+  const meaning = typeof known === 'function' ? known(event) : known
+  if (meaning === 'unknown' || meaning === 'none') return { outcome: meaning, entries: [] }
+  if (meaning === 'state') return { outcome: meaning, entries: newsOf(type, event, claims, name, now) }
+  const at = momentOf(event, claims, now)
+  const subject = readSubject(claims.sub_id ?? event.subject, subjectRules, meaning === 'session')
+  if (!subject) return { outcome: 'foreign', entries: [] }
+  const changes = changesOf(meaning, subject)
+  if (changes.length === 0) return { outcome: 'unmapped', entries: [] }
+  return { outcome: 'applied', entries: entriesOf(changes, { at, recordedAt: now, event: eventName(type), source: subjectRules.sender }) }
+}
+
+function changesOf (meaning: keyof typeof CHOICES, subject: Subject): readonly Change[] {
+  const isAllSessions = meaning === 'session' && subject.some(({ kind, target }) => kind === 'session' && !target)
+  for (const [effect, kind] of isAllSessions ? ALL_SESSIONS : CHOICES[meaning]) {
+    const targets = targetsIn(subject, kind)
+    if (targets.length > 0) return changing(effect, targets)
+  }
+  return []
+}
+
+/** That the stream was verified, or its status. Empty for a status that SSF does not have. */
+function newsOf (type: string, event: JsonObject, claims: JsonObject, sender: string, now: number): readonly RevocationEntry[] {
+  const news = type === VERIFICATION ? 'verification' : event.status
+  if (type !== VERIFICATION && !isStreamStatus(news)) return []
+  return [{ key: `stream ${sender}`, effect: 'state', at: momentOf(event, claims, now), recordedAt: now, event: news as string, source: sender }]
+}
+
+/** Whether a value is a status of streams (SSF 1.0 section 8.1.2). */
+export function isStreamStatus (value: unknown): value is string {
+  return value === 'enabled' || value === 'paused' || value === 'disabled'
 }
 
 /** Values above it are milliseconds: Okta sends them. */
@@ -39,40 +133,15 @@ export function momentOf (event: JsonObject, { toe, iat }: JsonObject, now: numb
   return Math.min(given > MAX_SECONDS ? given / 1000 : given, now)
 }
 
-/**
- * What an event changes.
- * @param now Unix seconds
- * @throws SubjectError if the event cannot be understood
- */
-export function effectsOf ({ type, event, claims }: SecurityEvent, rules: SubjectRules, now: number): EventEffects {
-  const meaning = meaningOf(type, event)
-  if (meaning === undefined || meaning === 'none' || meaning === 'state') return { outcome: meaning ?? 'unknown', entries: [] }
-  const at = momentOf(event, claims, now)
-  const subject = readSubject(claims.sub_id ?? event.subject, rules, meaning === 'session')
-  if (!subject) return { outcome: 'foreign', entries: [] }
-  const changes = changesOf(meaning, subject)
-  if (changes.length === 0) return { outcome: 'unmapped', entries: [] }
-  return { outcome: 'applied', entries: entriesOf(changes, { at, recordedAt: now, event: eventName(type), source: rules.sender }) }
-}
-
-const STATUSES: readonly unknown[] = ['enabled', 'paused', 'disabled']
-
-/**
- * What an event says of its stream (SSF 1.0 section 8.1): that it was verified, or its status. Empty for a status that there is not.
- * @param sender as the settings name it
- * @param now Unix seconds
- * @throws SubjectError
- */
-export function streamEntries ({ type, event, claims }: SecurityEvent, sender: string, now: number): readonly RevocationEntry[] {
-  const news = type === VERIFICATION ? 'verification' : event.status
-  if (type !== VERIFICATION && !STATUSES.includes(news)) return []
-  return [{ key: `stream ${sender}`, effect: 'state', at: momentOf(event, claims, now), recordedAt: now, event: news as string, source: sender }]
-}
-
 /** One thing that is revoked, and how. */
 export interface Change {
   readonly effect: RevocationEffect
   readonly target: RevocationTarget
+}
+
+/** The same change for each target. */
+export function changing (effect: RevocationEffect, targets: readonly RevocationTarget[]): readonly Change[] {
+  return targets.map(target => ({ effect, target }))
 }
 
 /** The entries of changes. Targets with the same key make one. */
@@ -82,27 +151,4 @@ export function entriesOf (changes: readonly Change[], common: Omit<RevocationEn
     return [`${effect} ${key}`, { key, effect, ...common }]
   }))
   return [...byKey.values()]
-}
-
-function changesOf (meaning: 'session' | 'user' | 'device' | 'block' | 'enable', subject: Subject): readonly Change[] {
-  const { user, session, token, device, other, isAllSessions } = subject
-  if (meaning === 'session') {
-    if (session.length > 0 && !isAllSessions) return all('end', session)
-    return user.length > 0 ? all('login', user) : narrowest('login')
-  }
-  if (meaning === 'device' && device.length > 0) return all('cutoff', device)
-  const effect = meaning === 'block' || meaning === 'enable' ? meaning : 'cutoff'
-  return user.length > 0 ? all(effect, user) : narrowest(effect)
-
-  /** Without a user, what is named most closely. A token and a session have no life of their own, so they end. */
-  function narrowest (effect: RevocationEffect): readonly Change[] {
-    if (effect === 'enable') return []
-    if (token.length > 0) return all('end', token)
-    if (session.length > 0) return all('end', session)
-    return all(effect, device.length > 0 ? device : other)
-  }
-}
-
-function all (effect: RevocationEffect, targets: readonly RevocationTarget[]): readonly Change[] {
-  return targets.map(target => ({ effect, target }))
 }

@@ -1,42 +1,68 @@
-import type { LogPosition } from './cutoffs.ts'
-import type { RevocationEntry } from './entry.ts'
+/**
+ * What an entry of the log does to its key. `cutoff`: tokens issued up to `at` are refused. `login`: the same, and tokens of logins up
+ * to `at` (`auth_time`). `end`: all tokens are refused, whenever they were issued. `block` and `enable`: all tokens are refused from the
+ * one until the other; the later moment holds. `undo`: the earlier entries of the key are removed. `state`: news of the stream of a
+ * sender, which revoke nothing.
+ */
+export type RevocationEffect = 'cutoff' | 'login' | 'end' | 'block' | 'enable' | 'undo' | 'state'
+
+/** One entry of the log of revocations. It is JSON, so that a store can keep it. */
+export interface RevocationEntry {
+  /** What it is about: see `keyOf`. */
+  readonly key: string
+  readonly effect: RevocationEffect
+  /** The moment of the event, in Unix seconds, may be fractional. Never later than `recordedAt`. */
+  readonly at: number
+  /** When it reached the log, in Unix seconds. */
+  readonly recordedAt: number
+  /** The event, for people: the end of its type, such as `session-revoked`, or `logout`, or `operator`. Of a stream: `verification`, or its status. */
+  readonly event: string
+  /** The issuer of the event, or the `sub` of the operator. */
+  readonly source: string
+}
+
+/** The position of an entry in the log: texts that sort like the entries. */
+export type LogPosition = string
+
+/** Called for each entry, once or more, in order. */
+export type OnRevocationEntry = (entry: RevocationEntry, position: LogPosition) => void
 
 /** What readiness and metrics may know of the log. It holds no secret. */
 export interface RevocationLogState {
   readonly kind: 'memory' | 'redis'
   /** Whether this process has read all of it. */
   readonly isLoaded: boolean
-  /** Seconds since the log was last heard of. 0 for the memory of the process. Infinity before the first time. */
+  /** Seconds since the last answer of the log. 0 for the memory of the process. Infinity until all of it was read. */
   readonly ageSeconds: number
   /** Why the log cannot be reached, as a stable word. */
   readonly fault?: string | undefined
 }
 
-/** Thrown if entries could not be stored. They may have been, so they are to be sent again: entries merge. */
+/**
+ * Thrown if entries could not be stored: the log does not answer, or has no room. They may have been stored, so they are to be sent
+ * again: entries merge.
+ */
 export class RevocationLogError extends Error {
   override readonly name = 'RevocationLogError'
 }
 
 /**
- * The log of revocations, which all instances share: what one of them appends, each of them reads, in one order. Only what stands in it
- * is acknowledged to a sender.
+ * The log of revocations, which all instances share: what one of them appends, each of them reads, in one order. A sender gets its
+ * acknowledgement only after the log has the entry.
  */
 export interface RevocationLog {
   /**
-   * Resolves when the entries stand in the log and are in force in this process.
+   * Resolves when the log has the entries and this process applies them.
    * @throws RevocationLogError
    */
   append (entries: readonly RevocationEntry[]): Promise<void>
-  /**
-   * Whether this process alone may do something now, such as polling. It holds for `seconds`, and is asked for again before that.
-   */
+  /** Whether this process is the only one that may do a task now, such as polling. It holds for `seconds`, and is renewed before that. */
   lead (task: string, seconds: number): Promise<boolean>
+  /** The `ageSeconds` of the state, in milliseconds. It is called for each request, so it allocates nothing. */
+  ageMs (): number
   state (): RevocationLogState
   close (): void
 }
-
-/** Called for each entry, once or more, in order. */
-export type OnRevocationEntry = (entry: RevocationEntry, position: LogPosition) => void
 
 /** The log of a service of one instance: its own memory, gone when it ends. */
 export function createMemoryLog (onEntry: OnRevocationEntry): RevocationLog {
@@ -46,6 +72,7 @@ export function createMemoryLog (onEntry: OnRevocationEntry): RevocationLog {
       for (const entry of entries) onEntry(entry, String(++count).padStart(16, '0'))
     },
     lead: async () => true,
+    ageMs: () => 0,
     state: () => ({ kind: 'memory', isLoaded: true, ageSeconds: 0 }),
     close () {}
   }

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../jose/jws.ts'
 import { entriesOf, momentOf } from './effects.ts'
 import type { Change } from './effects.ts'
-import type { RevocationEntry } from './entry.ts'
+import type { RevocationEntry } from './log.ts'
 import { SetError } from './security-event-token.ts'
 import type { UnverifiedSet } from './security-event-token.ts'
 
@@ -28,10 +28,10 @@ export function readLogoutForm (form: string): string {
 }
 
 /**
- * What a logout token ends, whose header, `iss`, `aud`, `iat` and `jti` have been checked (Back-Channel Logout 1.0 sections 2.4 and 2.6):
+ * What a logout token ends after its header, `iss`, `aud`, `iat` and `jti` were checked (Back-Channel Logout 1.0 sections 2.4 and 2.6):
  * its session, else every login of its user.
  * @param now Unix seconds
- * @throws SetError
+ * @throws SetError, SubjectError
  */
 export function logoutEntries ({ claims }: UnverifiedSet, { issuer, sessionClaim, clockToleranceSeconds }: LogoutRules, now: number): readonly RevocationEntry[] {
   const { events, nonce, exp, sub, sid } = claims
@@ -40,13 +40,11 @@ export function logoutEntries ({ claims }: UnverifiedSet, { issuer, sessionClaim
   if (nonce !== undefined) throw new SetError('invalid_request', 'A logout token has no nonce.')
   // Version 1.0 asks for it. Some providers leave it out, as drafts did.
   if (exp !== undefined && !(typeof exp === 'number' && now < exp + clockToleranceSeconds)) throw new SetError('invalid_request', 'The logout token has expired.')
-  const changes = [...changesOf(sub, sid)]
-  return entriesOf(changes, { at: momentOf({}, claims, now), recordedAt: now, event: 'logout', source: issuer })
-
-  function changesOf (sub: unknown, sid: unknown): readonly Change[] {
-    if ([sub, sid].some(value => value !== undefined && (typeof value !== 'string' || value === ''))) throw new SetError('invalid_request', 'A sub or sid of the logout token is not a text.')
-    if (sid !== undefined && sessionClaim !== false) return [{ effect: 'end', target: ['sid', issuer, sid as string] }]
-    if (sub !== undefined) return [{ effect: 'login', target: ['sub', issuer, sub as string] }]
+  if ([sub, sid].some(value => value !== undefined && (typeof value !== 'string' || value === ''))) throw new SetError('invalid_request', 'A sub or sid of the logout token is not a text.')
+  const isSession = sid !== undefined && sessionClaim !== false
+  if (!isSession && sub === undefined) {
     throw new SetError('invalid_request', sid === undefined ? 'The logout token has neither sub nor sid.' : 'The logout token has only a sid, and access tokens have none here.')
   }
+  const change: Change = isSession ? { effect: 'end', target: ['sid', issuer, sid as string] } : { effect: 'login', target: ['sub', issuer, sub as string] }
+  return entriesOf([change], { at: momentOf({}, claims, now), recordedAt: now, event: 'logout', source: issuer })
 }

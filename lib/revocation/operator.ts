@@ -1,10 +1,9 @@
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
-import { entriesOf } from './effects.ts'
+import { changing, entriesOf } from './effects.ts'
 import type { Change } from './effects.ts'
-import type { RevocationEntry } from './entry.ts'
-import { readSubject, SubjectError } from './subject.ts'
-import type { Subject } from './subject.ts'
+import type { RevocationEntry } from './log.ts'
+import { objectOf, readSubject, SubjectError, targetsIn, textOf } from './subject.ts'
 
 export interface OperatorRequest {
   /** The body: `sub_id` or `subject`, and `undo`. */
@@ -17,43 +16,29 @@ export interface OperatorRequest {
   readonly now: number
 }
 
-const NOBODY: Subject = { user: [], session: [], token: [], device: [], other: [], isAllSessions: false }
-
 /**
- * What an operator takes back, or gives back. Empty for a subject that no token can have.
+ * What an operator revokes, or gives back. Empty for a subject that no token can have.
  * @throws SubjectError
  */
 export function operatorEntries ({ body, operator, issuers, now }: OperatorRequest): readonly RevocationEntry[] {
-  if (!isJsonObject(body)) throw new SubjectError('the body is not an object')
-  const { sub_id: given = body.subject, undo = false } = body
+  const request = objectOf(body, 'the body')
+  const { sub_id: subject = request.subject, undo = false } = request
   if (typeof undo !== 'boolean') throw new SubjectError('undo is neither true nor false')
-  if (!isJsonObject(given)) throw new SubjectError('the body has no sub_id')
-  // What a sender of events has ended is kept by issuer, so what is undone is looked for by issuer too.
-  const changes = undo ? changesOf(given, ['*', ...issuers], true).map(({ target }) => ({ effect: 'undo' as const, target })) : changesOf(given, ['*'], false)
-  return entriesOf(changes, { at: now, recordedAt: now, event: 'operator', source: operator })
+  if (!isJsonObject(subject)) throw new SubjectError('the body has no sub_id')
+  // Entries of event senders have an issuer in their keys, so an undo names each issuer too.
+  const changes = changesOf(subject, undo ? ['*', ...issuers] : ['*'], undo)
+  return entriesOf(undo ? changing('undo', changes.map(({ target }) => target)) : changes, { at: now, recordedAt: now, event: 'operator', source: operator })
 }
 
 function changesOf (subject: JsonObject, tokenIssuers: readonly string[], isUndo: boolean): readonly Change[] {
-  const direct = directTarget(subject)
-  if (direct) return [direct]
-  const rules = { sender: '', tokenIssuers, sessionClaim: 'sid', subjectClaims: {}, criticalMembers: [] }
-  const { user, session, token } = readSubject(subject, rules, true) ?? NOBODY
-  // A session or a token of a user is less than the user. To undo both does no harm.
-  const ended = [...session, ...token].map(target => ({ effect: 'end' as const, target }))
-  return ended.length > 0 && !isUndo ? ended : [...user.map(target => ({ effect: 'cutoff' as const, target })), ...ended]
-}
-
-/** The formats beside those of RFC 9493: a client, a key, an issuer as a whole. */
-function directTarget (subject: JsonObject): Change | undefined {
-  const text = (member: string): string => {
-    const value = subject[member]
-    if (typeof value !== 'string' || value === '') throw new SubjectError(`the subject has no ${member}`)
-    return value
-  }
+  // The formats beside those of RFC 9493: a client, a key, an issuer as a whole.
   switch (subject.format) {
-    case 'client': return { effect: 'cutoff', target: ['client', text('iss'), text('client_id')] }
-    case 'jkt': return { effect: 'cutoff', target: ['jkt', text('jkt')] }
-    case 'issuer': return { effect: 'cutoff', target: ['issuer', text('iss')] }
-    default: return undefined
+    case 'client': return changing('cutoff', [['client', textOf(subject, 'iss'), textOf(subject, 'client_id')]])
+    case 'jkt': return changing('cutoff', [['jkt', textOf(subject, 'jkt')]])
+    case 'issuer': return changing('cutoff', [['issuer', textOf(subject, 'iss')]])
   }
+  const named = readSubject(subject, { sender: '', tokenIssuers, sessionClaim: 'sid', subjectClaims: {}, criticalMembers: [] }, true) ?? []
+  // A session or a token of a user is less than the user. To undo both does no harm.
+  const ended = changing('end', [...targetsIn(named, 'session'), ...targetsIn(named, 'token')])
+  return ended.length > 0 && !isUndo ? ended : [...changing('cutoff', targetsIn(named, 'user')), ...ended]
 }

@@ -1,14 +1,14 @@
 import { timingSafeEqual, hash } from 'node:crypto'
 import type { KeySource } from '../provider/key-source.ts'
 import { Refusal } from '../refusal.ts'
-import { effectsOf, streamEntries } from './effects.ts'
+import type { SignerFinder } from '../token/jwt-signature.ts'
+import { effectsOf, eventName } from './effects.ts'
 import type { EventOutcome } from './effects.ts'
-import { eventName } from './event-types.ts'
+import type { RevocationEntry } from './log.ts'
 import { logoutEntries } from './logout-token.ts'
 import type { LogoutRules } from './logout-token.ts'
-import type { RevocationEntry } from './entry.ts'
 import { checkSet, eventIn, readSet, SetError, verifySetSignature } from './security-event-token.ts'
-import type { SetRules, SetSignerFinder, UnverifiedSet } from './security-event-token.ts'
+import type { SetRules, UnverifiedSet } from './security-event-token.ts'
 import { SubjectError } from './subject.ts'
 import type { SubjectRules } from './subject.ts'
 
@@ -18,15 +18,13 @@ export interface EventSender {
   readonly setRules: SetRules
   readonly subjectRules: SubjectRules
   readonly keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>
-  /** The whole value of the Authorization header of a push. Undefined if none is asked for. */
+  /** The whole value of the Authorization header of a push. Undefined if none is needed. */
   readonly pushAuthorization: string | undefined
 }
 
 /** A sender of logout tokens. */
-export interface LogoutSender {
-  readonly setRules: SetRules
+export interface LogoutSender extends Pick<EventSender, 'setRules' | 'keys'> {
   readonly logoutRules: LogoutRules
-  readonly keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>
 }
 
 /** What became of a token that was accepted. */
@@ -40,67 +38,59 @@ export interface Received {
 export interface ReceiverOptions {
   readonly senders: readonly EventSender[]
   readonly logoutSenders: readonly LogoutSender[]
-  readonly findSigner: SetSignerFinder
+  readonly findSigner: SignerFinder
   /** Resolves when the entries are stored. */
   readonly append: (entries: readonly RevocationEntry[]) => Promise<void>
   /** Unix seconds. */
   readonly now: () => number
 }
 
-/** Thrown if a push lacks the Authorization header that its sender was given. */
-export class PushAuthorizationError extends Error {
-  override readonly name = 'PushAuthorizationError'
-}
-
 /**
- * Takes events in: everything that can be checked without a key first, then the signature, then the effects. It resolves only when they
- * are stored. All of its errors that are not a `SetError` say nothing against the token: it is to be sent again.
+ * Receives events: everything that can be checked without a key first, then the signature, then the effects. It resolves only when they
+ * are stored. It rejects with SetError, Refusal keys_unavailable, and what `append` throws. All errors that are not a `SetError` say
+ * nothing against the token: it is to be sent again.
  */
-export interface Receiver {
-  /**
-   * A pushed security event token (RFC 8935).
-   * @throws SetError, PushAuthorizationError, Refusal keys_unavailable, and what `append` throws
-   */
-  push (text: string, authorization: string | undefined): Promise<Received>
-  /** The same for one that was polled (RFC 8936): its sender is known. */
-  take (text: string, sender: EventSender): Promise<Received>
-  /** A logout token (Back-Channel Logout 1.0). The errors are the same. */
-  logout (text: string): Promise<Received>
-}
-
-export function createReceiver ({ senders, logoutSenders, findSigner, append, now }: ReceiverOptions): Receiver {
+export function createReceiver ({ senders, logoutSenders, findSigner, append, now }: ReceiverOptions) {
   async function takeSet (set: UnverifiedSet, sender: EventSender): Promise<Received> {
     checkSet(set, sender.setRules)
     const event = eventIn(set)
     await verifySetSignature(set, sender.keys, findSigner)
-    const { outcome, entries } = readingSubject(() => effectsOf(event, sender.subjectRules, now()))
-    await append(outcome === 'state' ? readingSubject(() => streamEntries(event, sender.name, now())) : entries)
+    const { outcome, entries } = readingSubject(() => effectsOf(event, sender, now()))
+    await append(entries)
     return { sender: sender.name, event: eventName(event.type), outcome }
   }
 
   return {
-    take: async (text, sender) => takeSet(readSet(text), sender),
-    async push (text, authorization) {
+    /** A security event token that was polled (RFC 8936): its sender is known. */
+    take: async (text: string, sender: EventSender): Promise<Received> => takeSet(readSet(text), sender),
+    /** One that was pushed (RFC 8935). */
+    async push (text: string, authorization: string | undefined): Promise<Received> {
       const set = readSet(text)
-      const sender = senders.find(({ setRules }) => setRules.issuers.includes(set.claims.iss as string))
-      if (sender && !fits(authorization, sender.pushAuthorization)) throw new PushAuthorizationError('the Authorization header does not fit')
+      const sender = senders.find(isOf(set))
+      if (sender && !fits(authorization, sender.pushAuthorization)) throw new SetError('authentication_failed', 'The Authorization header is not the one that was agreed.')
       if (!sender && senders.some(({ setRules }) => setRules.issuers.length === 0)) throw new Refusal('keys_unavailable', { detail: { failure: 'configuration' } })
-      if (!sender) throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
-      return takeSet(set, sender)
+      return takeSet(set, sender ?? unknownIssuer())
     },
-    async logout (text) {
+    /** A logout token (Back-Channel Logout 1.0). */
+    async logout (text: string): Promise<Received> {
       const set = readSet(text)
       // Several clients of one issuer may be listed.
-      const ofIssuer = logoutSenders.filter(({ setRules }) => setRules.issuers.includes(set.claims.iss as string))
-      const sender = ofIssuer.find(({ setRules: { audience } }) => audience !== undefined && [set.claims.aud].flat().includes(audience)) ?? ofIssuer[0]
-      if (!sender) throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
-      checkSet(set, sender.setRules)
-      const entries = readingSubject(() => logoutEntries(set, sender.logoutRules, now()))
-      await verifySetSignature(set, sender.keys, findSigner)
+      const ofIssuer = logoutSenders.filter(isOf(set))
+      const { setRules, logoutRules, keys } = ofIssuer.find(({ setRules: { audience } }) => audience !== undefined && [set.claims.aud].flat().includes(audience)) ?? ofIssuer[0] ?? unknownIssuer()
+      checkSet(set, setRules)
+      const entries = readingSubject(() => logoutEntries(set, logoutRules, now()))
+      await verifySetSignature(set, keys, findSigner)
       await append(entries)
-      return { sender: sender.logoutRules.issuer, event: 'logout', outcome: 'applied' }
+      return { sender: logoutRules.issuer, event: 'logout', outcome: 'applied' }
     }
   }
+}
+
+const isOf = ({ claims }: UnverifiedSet) => ({ setRules: { issuers } }: Pick<EventSender, 'setRules'>): boolean => issuers.includes(claims.iss as string)
+
+/** @throws SetError */
+function unknownIssuer (): never {
+  throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
 }
 
 /** @throws SetError */
@@ -112,7 +102,7 @@ function readingSubject<Value> (read: () => Value): Value {
   }
 }
 
-/** In a time that does not tell how much of it fits. */
+/** In constant time: the time must not show how much of it is right. */
 function fits (given: string | undefined, expected: string | undefined): boolean {
   if (expected === undefined) return true
   return given !== undefined && timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', expected, 'buffer'))

@@ -2,22 +2,21 @@ import type { Cluster, Redis } from 'ioredis'
 import { faultOf } from '../replay/redis/redis-faults.ts'
 import type { LinkListeners } from '../replay/redis/redis-link.ts'
 import type { Surroundings } from '../surroundings.ts'
-import type { RevocationEntry } from './entry.ts'
 import { RevocationLogError } from './log.ts'
-import type { OnRevocationEntry, RevocationLog } from './log.ts'
-import { BLOCKS, LOG, PAGE, positionOf, readBlocks, readRows, takeEntry } from './redis-entries.ts'
+import type { OnRevocationEntry, RevocationEntry, RevocationLog } from './log.ts'
+import { BLOCKS, LOG, PAGE, positionOf, readLog, readRows, takeEntry } from './redis-entries.ts'
 import type { Row } from './redis-entries.ts'
 
-/** A random text that goes when the data go: so a server that was emptied is noticed. */
+/** A random text that is lost with the data, which shows that a server was emptied. */
 const EPOCH = '{holdfast:revocation}:epoch'
 const LEADER = '{holdfast:revocation}:leader:'
 
-/** A wait for news. It is shorter than the time after which the connection counts as dead. */
+/** A wait for new entries. It is shorter than the time after which the connection counts as dead. */
 const BLOCK_MS = 200
 const APPEND_MS = 1000
 const RETRY_MS = 100
-/** An instance that finds no data cannot know whether others are about to bring theirs back. */
-const SETTLE_MS = 3 * BLOCK_MS
+/** An instance that finds no data cannot know whether others are about to restore theirs, each as soon as it has connected again. */
+const SETTLE_MS = 2000
 
 /** KEYS: log, blocks, epoch. ARGV: seconds to keep, a new epoch, entries. The clock is the server's: an instance with a wrong one must not trim. */
 const APPEND = `
@@ -53,8 +52,8 @@ export interface RedisLogOptions {
   /** Seconds for which an entry is kept. */
   readonly retentionSeconds: number
   readonly onEntry: OnRevocationEntry
-  /** All that stands in this process, for a server that has lost it. */
-  readonly standing: () => readonly RevocationEntry[]
+  /** All that this process keeps, for a server that has lost it. */
+  readonly kept: () => readonly RevocationEntry[]
   /** Called once for each change: with the fault if the log cannot be read, with null if it can. */
   readonly onChange: (fault: string | null) => void
 }
@@ -63,18 +62,20 @@ export interface RedisLogOptions {
  * A log that instances share: a stream in Redis, which each instance reads from its own place, all of it at its start and after each new
  * connection. Publish and subscribe alone would lose what is published while an instance is away.
  */
-export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry, standing, onChange }: RedisLogOptions): RevocationLog {
+export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry, kept, onChange }: RedisLogOptions): RevocationLog {
   const { steadyMs, after, randomBytes } = surroundings
   const instance = randomBytes(12).toString('base64url')
+  /** When the log last answered. Negative infinity until all of it was read. */
   let heardMs = -Infinity
-  let isLoaded = false
   let fault: string | null | undefined
   let epoch: string | null = null
   let lastId = '0-0'
   let isClosed = false
-  /** Counts the connections of the reader. What began on an earlier one must not go on. */
+  /** Counts the connections of the reader. Work of an earlier one must not go on. */
   let turn = 0
   const isCurrent = (own: number): boolean => own === turn && !isClosed
+  const isLoaded = (): boolean => heardMs !== -Infinity
+  const ageMs = (): number => steadyMs() - heardMs
 
   const writer = open({ ready () {}, error () {}, close () {} })
   const reader = open({
@@ -97,7 +98,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     onChange(now)
   }
 
-  /** Reads everything, then whatever comes, until the connection ends. */
+  /** Reads all entries, then new ones, until the connection ends. */
   async function follow (own: number): Promise<void> {
     try {
       await load(own)
@@ -113,39 +114,32 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     const found = await call('get', EPOCH) as string | null
     const newest = lastId
     // A replica that was promoted may lack the last entries, and a server that was emptied lacks all.
-    const isWhole = isLoaded && found === epoch && (newest === '0-0' || (await call('xrange', LOG, newest, newest) as Row[]).length > 0)
-    if (isLoaded && !isWhole) {
-      await bringBack()
+    const isWhole = isLoaded() && found === epoch && (newest === '0-0' || (await call('xrange', LOG, newest, newest) as Row[]).length > 0)
+    if (isLoaded() && !isWhole) {
+      const entries = kept()
+      for (let i = 0; i < entries.length; i += PAGE) await write(reader.client, entries.slice(i, i + PAGE))
       // The clock of another server may be behind, and so may its ids.
       lastId = '0-0'
     }
     const askedMs = steadyMs()
-    const takeBlocks = await readBlocks(call)
-    await readRows(call, takeRow)
-    takeBlocks(onEntry)
+    await readLog(call, takeRow)
     if (found === null) {
       await call('set', EPOCH, instance, 'NX')
-      if (!isLoaded) await pause(SETTLE_MS)
+      if (!isLoaded()) await pause(SETTLE_MS)
       await readRows(call, takeRow)
     }
-    // What was found at first: if the data went while they were read, the next look at the epoch tells.
+    // The epoch found at first: if the data were lost during the reading, the next look at the epoch shows it.
     const current = found ?? await call('get', EPOCH) as string | null
     if (!isCurrent(own)) return
     epoch = current
     heard(askedMs)
-    isLoaded = true
-  }
-
-  async function bringBack (): Promise<void> {
-    const entries = standing()
-    for (let i = 0; i < entries.length; i += PAGE) await write(reader.client, entries.slice(i, i + PAGE))
   }
 
   async function readNews (own: number): Promise<void> {
     const askedMs = steadyMs()
     const asked = call('get', EPOCH)
     const came = call('xread', 'COUNT', String(PAGE), 'BLOCK', String(BLOCK_MS), 'STREAMS', LOG, lastId)
-    // Both are awaited, so that neither rejects unheard.
+    // Both are awaited, so that no rejection is unhandled.
     const [found, streams] = await Promise.all([asked, came]) as [string | null, Array<[string, Row[]]> | null]
     if (!isCurrent(own)) return
     heard(askedMs)
@@ -153,7 +147,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     if (found !== epoch) await load(own)
   }
 
-  /** What was answered holds for the moment of the question: an answer may have waited until this process had time for it. */
+  /** An answer counts from the moment of its request: it may have waited until this process had time for it. */
   function heard (askedMs: number): void {
     heardMs = askedMs
     report(null)
@@ -192,7 +186,8 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
         return false
       }
     },
-    state: () => ({ kind: 'redis', isLoaded, ageSeconds: (steadyMs() - heardMs) / 1000, fault: fault ?? undefined }),
+    ageMs,
+    state: () => ({ kind: 'redis', isLoaded: isLoaded(), ageSeconds: ageMs() / 1000, fault: fault ?? undefined }),
     close () {
       isClosed = true
       writer.close()

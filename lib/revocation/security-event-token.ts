@@ -3,8 +3,8 @@ import type { JsonObject } from '../jose/jws.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import type { KeySource, SigningKey } from '../provider/key-source.ts'
 import { Refusal } from '../refusal.ts'
+import type { SignerFinder } from '../token/jwt-signature.ts'
 import type { SecurityEvent } from './effects.ts'
-import { holdsManyValues } from './value-count.ts'
 
 /** The signatures of security event tokens and logout tokens: a setting of their own in SSF, apart from those of access tokens. */
 export const EVENT_ALGS: readonly JwsAlg[] = Object.freeze(['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'])
@@ -12,12 +12,29 @@ export const EVENT_ALGS: readonly JwsAlg[] = Object.freeze(['RS256', 'PS256', 'E
 /** Why a token is refused, in the words of RFC 8935 section 2.4. The description is a fixed sentence. */
 export class SetError extends Error {
   override readonly name = 'SetError'
-  readonly err: 'invalid_request' | 'invalid_key' | 'invalid_issuer' | 'invalid_audience'
+  readonly err: 'invalid_request' | 'invalid_key' | 'invalid_issuer' | 'invalid_audience' | 'authentication_failed'
 
   constructor (err: SetError['err'], description: string) {
     super(description)
     this.err = err
   }
+}
+
+const [COMMA, BRACKET_OPEN, BRACE_OPEN] = Buffer.from(',[{')
+/** A subject of 100 identifiers, the maximum, has some 400. */
+const MAX_VALUES = 1000
+
+/**
+ * Whether JSON holds more values than any event needs, at any depth: to parse brackets and members costs many times what a text of the
+ * same size does. Commas and brackets inside of texts count too, so that nothing has to be parsed before.
+ * @param json UTF-8. It need not be JSON
+ */
+export function holdsManyValues (json: Uint8Array): boolean {
+  let count = 0
+  for (const byte of json) {
+    if (byte === COMMA || byte === BRACKET_OPEN || byte === BRACE_OPEN) count++
+  }
+  return count > MAX_VALUES
 }
 
 /** A signed token of a sender of events, before its signature has been verified. */
@@ -39,9 +56,9 @@ export function readSet (text: string): UnverifiedSet {
 
 /** What a token of one sender must say. */
 export interface SetRules {
-  /** Spellings of its issuer. Empty for as long as it is not known. */
+  /** Spellings of its issuer. Empty until it is known. */
   readonly issuers: readonly string[]
-  /** Undefined for as long as the stream, which names it, is not known. */
+  /** Undefined until the stream, which names it, is known. */
   readonly audience: string | undefined
   /** The media type in `typ`, such as `secevent+jwt`. */
   readonly type: string
@@ -81,17 +98,14 @@ export function eventIn ({ claims }: UnverifiedSet): SecurityEvent {
   return { type: types[0]!, event, claims }
 }
 
-/** The key that has signed a token by this algorithm, or undefined. */
-export type SetSignerFinder = (token: string, keys: readonly SigningKey[], alg: JwsAlg) => SigningKey | undefined
-
 /** Each key that is tried hashes the whole token. */
 const MAX_TRIED_CHARACTERS = 8 * 1024
 
 /**
  * Verifies the signature under the keys of the sender. A token beyond 8 KiB is not tried under several keys.
- * @throws SetError invalid_key, or Refusal keys_unavailable if the keys cannot be had now
+ * @throws SetError invalid_key, or Refusal keys_unavailable if the keys cannot be fetched now
  */
-export async function verifySetSignature ({ text, header }: UnverifiedSet, keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>, findSigner: SetSignerFinder): Promise<void> {
+export async function verifySetSignature ({ text, header }: UnverifiedSet, keys: Pick<KeySource, 'candidates' | 'fetchCandidates'>, findSigner: SignerFinder): Promise<void> {
   const kid = header.kid as string | undefined
   const alg = header.alg as JwsAlg
   const isSignedByOneOf = (candidates: readonly SigningKey[]): boolean => {

@@ -1,13 +1,14 @@
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
-import type { RevocationTarget } from './entry.ts'
+import { normalized } from './target.ts'
+import type { RevocationTarget } from './target.ts'
 
 /** How the subjects of one sender of events are found in access tokens. */
 export interface SubjectRules {
-  /** The sender itself. Its `iss` in a subject stands for each of `tokenIssuers`. */
+  /** The sender itself. Its `iss` in a subject means each of `tokenIssuers`. */
   readonly sender: string
-  /** The issuers about whose tokens it may speak. `*` stands for all. */
+  /** The issuers about whose tokens it may speak. `*` means all. */
   readonly tokenIssuers: readonly string[]
   /** The claim that holds the session. False if no token has one: then a session means its user. */
   readonly sessionClaim: string | false
@@ -17,20 +18,23 @@ export interface SubjectRules {
   readonly criticalMembers: readonly string[]
 }
 
-/** The subject of an event, as what a token can be compared with. */
-export interface Subject {
-  /** The user, by all names that are given. */
-  readonly user: readonly RevocationTarget[]
-  readonly session: readonly RevocationTarget[]
-  readonly token: readonly RevocationTarget[]
-  readonly device: readonly RevocationTarget[]
-  /** What else the settings map to a claim: tenants, groups, phone numbers. */
-  readonly other: readonly RevocationTarget[]
-  /** Whether every session of the user is meant: Keycloak sends `ALL`. */
-  readonly isAllSessions: boolean
+/** One name in the subject of an event, as what a token can be compared with. */
+export interface SubjectPart {
+  /** `other`: what else the settings map to a claim, such as tenants, groups and phone numbers. */
+  readonly kind: 'user' | 'session' | 'token' | 'device' | 'other'
+  /** Undefined for the session `ALL`, by which Keycloak means every session of the user. */
+  readonly target: RevocationTarget | undefined
 }
 
-/** Why a subject cannot be read. The event is at fault (RFC 8935 section 2.4, `invalid_request`). */
+/** The subject of an event: all names that it gives. */
+export type Subject = readonly SubjectPart[]
+
+/** The targets of one kind. */
+export function targetsIn (subject: Subject, wanted: SubjectPart['kind']): readonly RevocationTarget[] {
+  return subject.flatMap(({ kind, target }) => kind === wanted && target ? [target] : [])
+}
+
+/** Thrown if a subject cannot be read. The event is at fault (RFC 8935 section 2.4, `invalid_request`). */
 export class SubjectError extends Error {
   override readonly name = 'SubjectError'
 }
@@ -39,35 +43,53 @@ export class SubjectError extends Error {
 const MEMBERS: readonly string[] = ['user', 'device', 'session', 'application', 'tenant', 'org_unit', 'group']
 /** Of one subject. Each may name a token issuer more than once, and all are looked up for each token. */
 const MAX_IDENTIFIERS = 100
-
-const NONE: Subject = Object.freeze({ user: [], session: [], token: [], device: [], other: [], isAllSessions: false })
+/** The claims that hold a user, unless the settings name others. */
+const DEFAULT_CLAIMS: Readonly<Record<string, string | undefined>> = Object.freeze({ iss_sub: 'sub', opaque: 'sub', email: 'email' })
+/** The member that holds the value, by format (RFC 9493 section 3.2). */
+const VALUE_OF: Readonly<Record<string, string | undefined>> = Object.freeze({
+  account: 'uri', did: 'url', email: 'email', opaque: 'id', phone_number: 'phone_number', uri: 'uri'
+})
 
 /**
- * Reads the subject of an event (RFC 9493, SSF 1.0 section 3). Undefined if the event is without effect here: it is about an issuer that
+ * Reads the subject of an event (RFC 9493, SSF 1.0 section 3). Undefined if the event has no effect here: it is about an issuer that
  * this sender may not speak for, or has a critical member that is not understood, or no member at all.
  * @param ofSession whether the event is about sessions: then an opaque subject is one, unless the settings map it to a claim
  * @throws SubjectError
  */
-export function readSubject (subject: unknown, rules: SubjectRules, ofSession = false): Subject | undefined {
-  if (!isJsonObject(subject)) throw new SubjectError('the subject is not an object')
+export function readSubject (given: unknown, rules: SubjectRules, ofSession = false): Subject | undefined {
+  const subject = objectOf(given, 'the subject')
   const format = formatOf(subject)
-  const isSession = ofSession && format === 'opaque' && own(rules.subjectClaims, 'opaque') === undefined
-  if (format !== 'complex') return readSimple(subject, format, isSession ? 'session' : 'user', rules)
+  if (format !== 'complex') {
+    const isSession = ofSession && format === 'opaque' && own(rules.subjectClaims, 'opaque') === undefined
+    return readSimple(subject, format, isSession ? 'session' : 'user', rules)
+  }
   const members = MEMBERS.filter(name => Object.hasOwn(subject, name))
   verifyIdentifierCount(members.map(name => subject[name]))
   if (members.length === 0 || rules.criticalMembers.some(name => Object.hasOwn(subject, name) && !isUnderstood(name, rules))) return undefined
   const parts = members.map(name => {
-    const member = subject[name]
-    if (!isJsonObject(member)) throw new SubjectError('a member of the subject is not an object')
+    const member = objectOf(subject[name], 'a member of the subject')
     return readSimple(member, formatOf(member), name, rules)
   })
   // One member that is about another issuer makes the whole event one about another issuer.
-  return parts.every(part => part !== undefined) ? parts.reduce(join, NONE) : undefined
+  return parts.every(part => part !== undefined) ? parts.flat() : undefined
 }
 
 /** Whether a member of complex subjects has an effect here. */
 export function isUnderstood (member: string, { subjectClaims }: Pick<SubjectRules, 'subjectClaims'>): boolean {
   return ['user', 'session', 'device'].includes(member) || Object.hasOwn(subjectClaims, member)
+}
+
+/** @param name of the value, for the message. @throws SubjectError */
+export function objectOf (value: unknown, name: string): JsonObject {
+  if (!isJsonObject(value)) throw new SubjectError(`${name} is not an object`)
+  return value
+}
+
+/** A member that a subject must have. @throws SubjectError unless it is a text */
+export function textOf (subject: JsonObject, member: string): string {
+  const value = subject[member]
+  if (typeof value !== 'string' || value === '') throw new SubjectError(`the subject has no ${member}`)
+  return value
 }
 
 function formatOf (subject: JsonObject): string {
@@ -83,58 +105,41 @@ function formatOf (subject: JsonObject): string {
 function readSimple (subject: JsonObject, format: string, role: string, rules: SubjectRules): Subject | undefined {
   if (format === 'complex') throw new SubjectError('a complex subject stands inside of another one')
   if (format === 'aliases') return readAliases(subject, role, rules)
-  const { sender, tokenIssuers, sessionClaim, subjectClaims } = rules
-
   if (format === 'iss_sub' || format === 'jwt_id') {
-    const issuers = issuersOf(text(subject, 'iss'), sender, tokenIssuers)
+    const issuers = issuersOf(textOf(subject, 'iss'), rules)
     if (issuers === undefined) return undefined
-    if (format === 'jwt_id') {
-      const jti = text(subject, 'jti')
-      return { ...NONE, token: issuers.map(issuer => ['jti', issuer, jti] as const) }
-    }
-    return place(text(subject, 'sub'), issuers)
+    if (format === 'iss_sub') return placed(textOf(subject, 'sub'), issuers, format, role, rules)
+    const jti = textOf(subject, 'jti')
+    return issuers.map(issuer => ({ kind: 'token', target: ['jti', issuer, jti] }))
   }
   const member = VALUE_OF[format]
-  return member === undefined ? NONE : place(text(subject, member), tokenIssuers)
-
-  function place (value: string, issuers: readonly string[]): Subject {
-    if (role === 'session') {
-      if (value === 'ALL') return { ...NONE, isAllSessions: true }
-      return sessionClaim === false ? NONE : { ...NONE, session: issuers.map(issuer => ['sid', issuer, value] as const) }
-    }
-    if (role !== 'user') {
-      const claim = own(subjectClaims, role)
-      const targets = claim === undefined ? [] : issuers.map(issuer => ['claim', issuer, claim, value] as const)
-      return { ...NONE, [role === 'device' ? 'device' : 'other']: targets }
-    }
-    const claim = own(subjectClaims, format) ?? DEFAULT_CLAIMS[format]
-    if (claim === undefined) return NONE
-    return { ...NONE, user: issuers.map(issuer => claim === 'sub' ? ['sub', issuer, value] as const : ['claim', issuer, claim, normalized(claim, value)] as const) }
-  }
+  return member === undefined ? [] : placed(textOf(subject, member), rules.tokenIssuers, format, role, rules)
 }
 
-/** The claims that hold a user, unless the settings name others. */
-const DEFAULT_CLAIMS: Readonly<Record<string, string | undefined>> = Object.freeze({ iss_sub: 'sub', opaque: 'sub', email: 'email' })
-
-/** The member that holds the value, by format (RFC 9493 section 3.2). */
-const VALUE_OF: Readonly<Record<string, string | undefined>> = Object.freeze({
-  account: 'uri', did: 'url', email: 'email', opaque: 'id', phone_number: 'phone_number', uri: 'uri'
-})
-
-/** The value of a claim as it is compared: mail programs see no difference of case in an address. */
-export function normalized (claim: string, value: string): string {
-  return claim === 'email' ? value.toLowerCase() : value
+/** What a value means in its role, for the tokens of each of the issuers. */
+function placed (value: string, issuers: readonly string[], format: string, role: string, { sessionClaim, subjectClaims }: SubjectRules): Subject {
+  if (role === 'session') {
+    if (value === 'ALL') return [{ kind: 'session', target: undefined }]
+    return sessionClaim === false ? [] : issuers.map(issuer => ({ kind: 'session', target: ['sid', issuer, value] }))
+  }
+  if (role !== 'user') {
+    const claim = own(subjectClaims, role)
+    return claim === undefined ? [] : issuers.map(issuer => ({ kind: role === 'device' ? 'device' : 'other', target: ['claim', issuer, claim, value] }))
+  }
+  const claim = own(subjectClaims, format) ?? DEFAULT_CLAIMS[format]
+  if (claim === undefined) return []
+  return issuers.map(issuer => ({ kind: 'user', target: claim === 'sub' ? ['sub', issuer, value] : ['claim', issuer, claim, normalized(claim, value)] }))
 }
 
 function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectRules): Subject {
   if (!Array.isArray(identifiers) || identifiers.length === 0) throw new SubjectError('the aliases have no identifiers')
   verifyIdentifierCount([{ identifiers }])
-  return identifiers.map(identifier => {
-    if (!isJsonObject(identifier)) throw new SubjectError('an identifier is not an object')
+  return identifiers.flatMap(given => {
+    const identifier = objectOf(given, 'an identifier')
     const format = formatOf(identifier)
     if (format === 'aliases') throw new SubjectError('aliases stand inside of aliases')
-    return readSimple(identifier, format, role, rules) ?? NONE
-  }).reduce(join, NONE)
+    return readSimple(identifier, format, role, rules) ?? []
+  })
 }
 
 /** @param subjects the subject, or the members of a complex one, which share the maximum */
@@ -144,29 +149,12 @@ function verifyIdentifierCount (subjects: readonly unknown[]): void {
 }
 
 /** Undefined if the sender may not speak for this issuer. */
-function issuersOf (iss: string, sender: string, tokenIssuers: readonly string[]): readonly string[] | undefined {
+function issuersOf (iss: string, { sender, tokenIssuers }: SubjectRules): readonly string[] | undefined {
   const named = withoutTrailingSlash(iss)
   const own = tokenIssuers.filter(issuer => withoutTrailingSlash(issuer) === named)
   if (named === withoutTrailingSlash(sender)) return tokenIssuers
   if (tokenIssuers.includes('*')) return [iss]
   return own.length > 0 ? own : undefined
-}
-
-function join (a: Subject, b: Subject): Subject {
-  return {
-    user: [...a.user, ...b.user],
-    session: [...a.session, ...b.session],
-    token: [...a.token, ...b.token],
-    device: [...a.device, ...b.device],
-    other: [...a.other, ...b.other],
-    isAllSessions: a.isAllSessions || b.isAllSessions
-  }
-}
-
-function text (subject: JsonObject, member: string): string {
-  const value = subject[member]
-  if (typeof value !== 'string' || value === '') throw new SubjectError(`the subject has no ${member}`)
-  return value
 }
 
 function own (map: Readonly<Record<string, string>>, name: string): string | undefined {

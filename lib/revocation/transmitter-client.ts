@@ -1,48 +1,117 @@
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
-import { parseDocument } from '../provider/provider-document.ts'
+import { printable } from '../printable.ts'
 import { readDiscovery } from '../provider/fetch-key-set.ts'
+import type { KeySourceEvent } from '../provider/key-source.ts'
+import { parseDocument, readAnswer } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
-import { parseDiscoveredUri, parseIssuer } from '../provider/provider-url.ts'
-import type { ProviderAnswer, PostingSession, PostingTransport } from '../provider/transport.ts'
-import type { TransmitterConfiguration } from './transmitter-configuration.ts'
+import { parseDiscoveredUri, parseIssuer, withoutTrailingSlash } from '../provider/provider-url.ts'
+import type { PostingSession, PostingTransport, ProviderAnswer, ProviderSession, Transport } from '../provider/transport.ts'
+import type { Surroundings } from '../surroundings.ts'
+import { isStreamStatus } from './effects.ts'
 
-export interface TransmitterClientOptions {
+/** What the settings say of a transmitter (docs/revocation.md), with its secrets read, and how it is reached. */
+export interface TransmitterParameters {
+  readonly issuer?: string | undefined
+  readonly metadata?: string | undefined
+  readonly audience?: string | undefined
+  readonly delivery: 'push' | 'poll'
+  readonly endpoint?: string | undefined
+  readonly tokenIssuers?: readonly string[] | undefined
+  readonly sessionClaim: string | false
+  readonly subjectClaims: Readonly<Record<string, string>>
   readonly clientId?: string | undefined
   readonly clientSecret: string | undefined
   readonly tokenEndpoint?: string | undefined
-  readonly configuration: () => TransmitterConfiguration | undefined
+  readonly manage: boolean
+  readonly pushAuthorization: string | undefined
+  readonly untyped: boolean
+  /** The address that it pushes to. */
+  readonly pushUrl: string | undefined
+  readonly transport: Transport
+  /** For calls that do more than fetch keys. */
   readonly calls: PostingTransport
+  readonly surroundings: Surroundings
+  readonly onKeyEvent: (event: KeySourceEvent) => void
+  /** Called once for each change. */
+  readonly onStatus: (status: string) => void
 }
 
-/** Calls of a receiver to the endpoints of its stream (SSF 1.0 section 8). All of them reject with ProviderFailure. */
-export interface TransmitterClient {
-  /** Creates the stream. If there is one, it is brought to what is wanted. */
-  ensureStream (wanted: JsonObject): Promise<JsonObject>
-  /** The stream of this client. */
-  readStream (): Promise<JsonObject | undefined>
-  /** `enabled`, `paused` or `disabled`. Undefined if it cannot be asked. */
-  readStatus (streamId: string): Promise<string | undefined>
-  /** Has a verification event sent, if there is an endpoint for it. */
-  requestVerification (streamId: string, state: string): Promise<void>
-  call (url: string, method: 'GET' | 'POST' | 'PATCH', body?: object): Promise<ProviderAnswer>
+type TransmitterAddress = Pick<TransmitterParameters, 'issuer' | 'metadata'>
+
+/** The address of the configuration: the well-known path is put before the path of the issuer (RFC 8615, SSF 1.0 section 7.2). */
+export function configurationUrlOf ({ issuer, metadata }: TransmitterAddress): string {
+  if (metadata !== undefined) return metadata
+  const { origin, pathname } = new URL(issuer!)
+  return `${origin}/.well-known/ssf-configuration${withoutTrailingSlash(pathname)}`
 }
+
+/** The configuration of a transmitter (SSF 1.0 section 7.1), as far as a receiver needs it. */
+export type TransmitterConfiguration = Awaited<ReturnType<typeof fetchTransmitterConfiguration>>
+
+/**
+ * Fetches the configuration. Its keys must be at its own host: whoever can change one document must not make others sign.
+ * @throws ProviderFailure
+ */
+export async function fetchTransmitterConfiguration (address: TransmitterAddress, exchange: Pick<ProviderSession, 'get'>) {
+  const url = configurationUrlOf(address)
+  return readAnswer(await exchange.get(url), body => {
+    const document = documentOf({ body })
+    const { issuer, jwks_uri: jwksUri, default_subjects: defaultSubjects, critical_subject_members: critical, delivery_methods_supported: methods } = document
+    if (typeof issuer !== 'string' || typeof jwksUri !== 'string') throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
+    if (address.issuer !== undefined && withoutTrailingSlash(issuer) !== withoutTrailingSlash(address.issuer)) {
+      throw new ProviderFailure('discovery_issuer', undefined, { expected: address.issuer, found: printable(issuer) })
+    }
+    const keysUrl = parseDiscoveredUri(jwksUri, url, 'jwks_uri_refused')
+    if (new URL(keysUrl).host !== new URL(url).host) throw new ProviderFailure('jwks_uri_refused', undefined, { expected: `an address at ${new URL(url).host}`, found: printable(jwksUri) })
+    return Object.freeze({
+      issuer,
+      jwksUri: keysUrl,
+      configurationEndpoint: endpoint('configuration_endpoint'),
+      statusEndpoint: endpoint('status_endpoint'),
+      verificationEndpoint: endpoint('verification_endpoint'),
+      /** `NONE`: nothing is sent until subjects are added. */
+      defaultSubjects: typeof defaultSubjects === 'string' ? defaultSubjects : undefined,
+      /** Undefined if it does not say. */
+      deliveryMethods: Array.isArray(methods) ? textsIn(methods) : undefined,
+      criticalMembers: Array.isArray(critical) ? textsIn(critical) : []
+    })
+
+    function endpoint (name: string): string | undefined {
+      const value = document[name]
+      return typeof value === 'string' ? parseDiscoveredUri(value, url, 'discovery_malformed') : undefined
+    }
+  })
+}
+
+function textsIn (values: readonly unknown[]): readonly string[] {
+  return values.filter(value => typeof value === 'string')
+}
+
+/** Runs something with an exchange of its own. */
+export async function exchanging<Session extends ProviderSession, Result> (transport: { open (): Session }, run: (exchange: Session) => Promise<Result>): Promise<Result> {
+  const exchange = transport.open()
+  try {
+    return await run(exchange)
+  } finally {
+    exchange.close()
+  }
+}
+
+export interface TransmitterClientOptions extends Pick<TransmitterParameters, 'clientId' | 'clientSecret' | 'tokenEndpoint' | 'calls'> {
+  /** The newest one. It must be known before the first call. */
+  readonly configuration: () => TransmitterConfiguration | undefined
+}
+
+export type TransmitterClient = ReturnType<typeof createTransmitterClient>
 
 const SCOPES = 'ssf.manage ssf.read'
 const CONFLICT = 409
 const TOO_MANY = 429
 
-export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint, configuration, calls }: TransmitterClientOptions): TransmitterClient {
+/** Calls of a receiver to the endpoints of its stream (SSF 1.0 section 8). All of them reject with ProviderFailure. */
+export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint, configuration, calls }: TransmitterClientOptions) {
   let token: string | undefined
-
-  async function exchanging<Result> (run: (exchange: PostingSession) => Promise<Result>): Promise<Result> {
-    const exchange = calls.open()
-    try {
-      return await run(exchange)
-    } finally {
-      exchange.close()
-    }
-  }
 
   async function fetchToken (exchange: PostingSession): Promise<string> {
     const url = tokenEndpoint ?? await discoverTokenEndpoint(exchange)
@@ -53,7 +122,7 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
     // Not every provider has scopes for its streams.
     if (answer.status === 400) answer = await exchange.post(url, { headers, body: form({}) })
     if (answer.status !== 200) throw new ProviderFailure('status', answer.status)
-    const { access_token: text } = parseDocument(answer.body, 'discovery_malformed')
+    const { access_token: text } = documentOf(answer)
     if (typeof text !== 'string') throw new ProviderFailure('discovery_malformed')
     return text
   }
@@ -61,12 +130,11 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
   async function discoverTokenEndpoint (exchange: PostingSession): Promise<string> {
     const { issuer } = configuration()!
     const found = await readDiscovery({ issuer, base: parseIssuer(issuer) }, exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined)
-    if (found === undefined) throw new ProviderFailure('discovery_malformed')
-    return found
+    return found ?? malformed()
   }
 
   function call (url: string, method: 'GET' | 'POST' | 'PATCH', body?: object): Promise<ProviderAnswer> {
-    return exchanging(async exchange => {
+    return exchanging(calls, async exchange => {
       const isNew = token === undefined
       const first = await send(exchange)
       if (first.status !== 401 || isNew || clientId === undefined) return accepted(first)
@@ -87,38 +155,41 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
   async function readStream (): Promise<JsonObject | undefined> {
     const url = configuration()!.configurationEndpoint
     if (url === undefined) return undefined
-    const { body } = await call(url, 'GET')
-    const text = body.toString('utf8').trim()
+    const answer = await call(url, 'GET')
+    const text = answer.body.toString('utf8').trim()
     // A transmitter may answer with the list of the client's streams.
-    if (!text.startsWith('[')) return parseDocument(body, 'discovery_malformed')
-    const [first] = parseDocument(Buffer.from(`{"streams":${text}}`), 'discovery_malformed').streams as JsonObject[]
+    if (!text.startsWith('[')) return documentOf(answer)
+    const [first] = documentOf({ body: Buffer.from(`{"streams":${text}}`) }).streams as JsonObject[]
     return first
   }
 
   return {
     call,
+    /** The stream of this client. */
     readStream,
-    async ensureStream (wanted) {
-      const url = configuration()!.configurationEndpoint
-      if (url === undefined) throw new ProviderFailure('discovery_malformed')
+    /** Creates the stream. If it exists already, its settings are changed to what is wanted. */
+    async ensureStream (wanted: JsonObject): Promise<JsonObject> {
+      const url = configuration()!.configurationEndpoint ?? malformed()
       try {
-        return parseDocument((await call(url, 'POST', wanted)).body, 'discovery_malformed')
+        return documentOf(await call(url, 'POST', wanted))
       } catch (error) {
         if ((error as ProviderFailure).detail !== CONFLICT) throw error
       }
-      const found = await readStream()
-      if (!found) throw new ProviderFailure('discovery_malformed')
+      const { stream_id: id, delivery: found } = await readStream() ?? malformed()
       const { delivery, ...others } = wanted
-      const changes = { ...others, ...!isDelivered(found.delivery, delivery) && { delivery } }
-      return parseDocument((await call(url, 'PATCH', { stream_id: found.stream_id, ...changes })).body, 'discovery_malformed')
+      return documentOf(await call(url, 'PATCH', { stream_id: id, ...others, ...!isDelivered(found, delivery) && { delivery } }))
     },
-    async readStatus (streamId) {
-      const url = configuration()!.statusEndpoint
-      if (url === undefined) return undefined
-      const { status } = parseDocument((await call(withStream(url, streamId), 'GET')).body, 'discovery_malformed')
-      return status === 'enabled' || status === 'paused' || status === 'disabled' ? status : undefined
+    /** `enabled`, `paused` or `disabled`. Undefined if there is no endpoint for it, or another word. */
+    async readStatus (streamId: string): Promise<string | undefined> {
+      const endpoint = configuration()!.statusEndpoint
+      if (endpoint === undefined) return undefined
+      const url = new URL(endpoint)
+      url.searchParams.set('stream_id', streamId)
+      const { status } = documentOf(await call(url.href, 'GET'))
+      return isStreamStatus(status) ? status : undefined
     },
-    async requestVerification (streamId, state) {
+    /** Has a verification event sent, if there is an endpoint for it. */
+    async requestVerification (streamId: string, state: string): Promise<void> {
       const url = configuration()!.verificationEndpoint
       if (url === undefined) return
       try {
@@ -132,7 +203,7 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
 }
 
 /**
- * Whether a stream is polled already, as is wanted. Its address is the transmitter's to say, and Keycloak forgets it for good if it is sent
+ * Whether a stream is polled already, as is wanted. The transmitter chooses its address, and Keycloak forgets it for good if it is sent
  * a delivery without one.
  */
 function isDelivered (found: unknown, wanted: unknown): boolean {
@@ -145,8 +216,11 @@ function accepted (answer: ProviderAnswer): ProviderAnswer {
   return answer
 }
 
-function withStream (url: string, streamId: string): string {
-  const whole = new URL(url)
-  whole.searchParams.set('stream_id', streamId)
-  return whole.href
+/** @throws ProviderFailure not_json, discovery_malformed */
+function documentOf ({ body }: Pick<ProviderAnswer, 'body'>): JsonObject {
+  return parseDocument(body, 'discovery_malformed')
+}
+
+function malformed (): never {
+  throw new ProviderFailure('discovery_malformed')
 }

@@ -1,65 +1,24 @@
 import { createKeySource } from '../provider/key-source.ts'
-import type { KeySourceEvent, KeySourceState } from '../provider/key-source.ts'
-import type { PostingTransport, Transport } from '../provider/transport.ts'
-import type { Surroundings } from '../surroundings.ts'
+import type { ProviderSession } from '../provider/transport.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
-import type { RevocationEntry } from './entry.ts'
+import type { RevocationEntry } from './log.ts'
 import type { EventSender } from './receiver.ts'
 import { EVENT_ALGS } from './security-event-token.ts'
 import { createStreamKeeper } from './stream-keeper.ts'
 import type { TransmitterRun } from './stream-keeper.ts'
-import { configurationUrlOf, fetchTransmitterConfiguration } from './transmitter-configuration.ts'
-import type { TransmitterConfiguration } from './transmitter-configuration.ts'
+import { configurationUrlOf, exchanging, fetchTransmitterConfiguration } from './transmitter-client.ts'
+import type { TransmitterConfiguration, TransmitterParameters } from './transmitter-client.ts'
 
-export interface TransmitterParameters {
-  readonly issuer?: string | undefined
-  readonly metadata?: string | undefined
-  readonly audience?: string | undefined
-  readonly delivery: 'push' | 'poll'
-  readonly endpoint?: string | undefined
-  readonly tokenIssuers?: readonly string[] | undefined
-  readonly sessionClaim: string | false
-  readonly subjectClaims: Readonly<Record<string, string>>
-  readonly clientId?: string | undefined
-  readonly clientSecret: string | undefined
-  readonly tokenEndpoint?: string | undefined
-  readonly manage: boolean
-  readonly pushAuthorization: string | undefined
-  readonly untyped: boolean
-  /** The address that it pushes to. */
-  readonly pushUrl: string | undefined
-  readonly transport: Transport
-  /** For calls that do more than fetch keys. */
-  readonly calls: PostingTransport
-  readonly surroundings: Surroundings
-  readonly onKeyEvent: (event: KeySourceEvent) => void
-  /** Called once for each change. */
-  readonly onStatus: (status: string) => void
-}
+/**
+ * What a stream can be (SSF 1.0 section 8.1.2), and beside that: `unknown` until it has said so, `no_subjects` if nothing is sent until
+ * subjects are added, `failing` if its endpoints cannot be used.
+ */
+export const STREAM_STATUSES = Object.freeze(['unknown', 'enabled', 'paused', 'disabled', 'no_subjects', 'failing'] as const)
 
-/** What readiness and metrics may know of a stream. */
-export interface StreamState {
-  /** As the settings name the transmitter. */
-  readonly transmitter: string
-  /** One of `STREAM_STATUSES`. */
-  readonly status: string
-  /** The time of its last verification event, in Unix seconds. */
-  readonly verifiedAt: number | undefined
-  readonly keys: KeySourceState
-}
+export type Transmitter = ReturnType<typeof createTransmitter>
 
-export interface Transmitter {
-  readonly sender: EventSender
-  /** Fetches the configuration and the keys, and begins what the settings ask for: a stream, polling, verification. */
-  start (run: TransmitterRun): void
-  /** Takes news of the stream from the log, so that all instances have them. */
-  note (entry: Pick<RevocationEntry, 'event' | 'at'>): void
-  state (): StreamState
-  close (): Promise<void>
-}
-
-/** A transmitter of the Shared Signals Framework: its keys, its stream, and the events that are fetched from it. */
-export function createTransmitter (given: TransmitterParameters): Transmitter {
+/** A transmitter of the Shared Signals Framework: its keys, its stream, and the events that are polled from it. */
+export function createTransmitter (given: TransmitterParameters) {
   const { surroundings: { wallMs, random, after }, transport, delivery } = given
   const name = given.issuer ?? given.metadata!
   let configuration: TransmitterConfiguration | undefined
@@ -68,20 +27,17 @@ export function createTransmitter (given: TransmitterParameters): Transmitter {
   /** When it was so, in Unix seconds. */
   let statusAt = -Infinity
   let isFailing = false
-  /** The word of the stream itself comes first, so until it has been read nothing is said of its subjects. */
+  /** What the stream says of its subjects goes before the configuration, so until it was read nothing is said of them. */
   let isStreamRead = given.clientId === undefined
   let defaultSubjects: string | undefined
+  /** The time of its last verification event, in Unix seconds. */
   let verifiedAt: number | undefined
   /** What `onStatus` was last called with. */
-  let said = 'unknown'
+  let reported = 'unknown'
 
   const keys = createKeySource({
     issuer: configurationUrlOf(given),
-    discover: async exchange => {
-      const found = await fetchTransmitterConfiguration(given, exchange)
-      learn(found)
-      return found.jwksUri
-    },
+    discover: learn,
     algs: EVENT_ALGS,
     transport,
     now: wallMs,
@@ -101,51 +57,42 @@ export function createTransmitter (given: TransmitterParameters): Transmitter {
     },
     get subjectRules () {
       const own = issuerName()!
-      return {
-        sender: own,
-        tokenIssuers: given.tokenIssuers ?? [own],
-        sessionClaim: given.sessionClaim,
-        subjectClaims: given.subjectClaims,
-        criticalMembers: configuration?.criticalMembers ?? []
-      }
+      const { tokenIssuers = [own], sessionClaim, subjectClaims } = given
+      return { sender: own, tokenIssuers, sessionClaim, subjectClaims, criticalMembers: configuration?.criticalMembers ?? [] }
     }
   }
 
   const keeper = createStreamKeeper({
     ...given,
-    name,
     sender,
     configuration: () => configuration,
     async learnConfiguration () {
-      const exchange = transport.open()
-      try {
-        learn(await fetchTransmitterConfiguration(given, exchange))
-      } finally {
-        exchange.close()
-      }
+      await exchanging(transport, learn)
     },
-    onStream (found) {
-      audience ??= found.audience
-      defaultSubjects = found.defaultSubjects ?? defaultSubjects
+    onStream ({ aud, default_subjects: ofStream }, found) {
+      audience ??= [aud].flat().find(value => typeof value === 'string')
+      if (typeof ofStream === 'string') defaultSubjects = ofStream
       isStreamRead = true
-      if (found.status !== undefined) setStatus(found.status, wallMs() / 1000)
+      if (found !== undefined) setStatus(found, wallMs() / 1000)
     },
     onFailing (now) {
       isFailing = now
-      tell()
+      report()
     }
   })
 
-  function learn (found: TransmitterConfiguration): void {
-    configuration = found
-    tell()
+  /** @returns the address of the keys. @throws ProviderFailure */
+  async function learn (exchange: Pick<ProviderSession, 'get'>): Promise<string> {
+    configuration = await fetchTransmitterConfiguration(given, exchange)
+    report()
+    return configuration.jwksUri
   }
 
   function setStatus (now: string, at: number): void {
     if (at < statusAt) return
     status = now
     statusAt = at
-    tell()
+    report()
   }
 
   function statusWord (): string {
@@ -154,25 +101,28 @@ export function createTransmitter (given: TransmitterParameters): Transmitter {
     return isStreamRead && (defaultSubjects ?? configuration?.defaultSubjects) === 'NONE' && !isPaused ? 'no_subjects' : status
   }
 
-  function tell (): void {
+  function report (): void {
     const now = statusWord()
-    if (now === said) return
-    said = now
+    if (now === reported) return
+    reported = now
     given.onStatus(now)
   }
 
   return {
     sender,
-    start (run) {
+    /** Fetches the configuration and the keys, and begins what the settings ask for: a stream, polling, verification. */
+    start (run: TransmitterRun): void {
       keys.start()
       if (delivery === 'poll' || given.manage || given.clientId !== undefined) keeper.start(run)
     },
-    note ({ event, at }) {
+    /** Takes news of the stream from the log, so that all instances have them. */
+    note ({ event, at }: Pick<RevocationEntry, 'event' | 'at'>): void {
       if (event === 'verification') verifiedAt = Math.max(verifiedAt ?? 0, at)
       else setStatus(event, at)
     },
+    /** What readiness and metrics may know of the stream. The status is one of `STREAM_STATUSES`. */
     state: () => ({ transmitter: name, status: statusWord(), verifiedAt, keys: keys.state() }),
-    async close () {
+    async close (): Promise<void> {
       keeper.close()
       given.calls.close()
       await keys.close()

@@ -19,7 +19,7 @@ import { curlLine, curlOutput, harEntry, harFile, rawHead } from '../helpers/cap
 import type { Sent } from '../helpers/captures.ts'
 import { openRedisClient } from '../../lib/replay/redis/redis-link.ts'
 import { parseReplayUrl } from '../../lib/replay/redis/replay-url.ts'
-import { keyOf } from '../../lib/revocation/entry.ts'
+import { keyOf } from '../../lib/revocation/target.ts'
 import { createRedisLog } from '../../lib/revocation/redis-log.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -411,7 +411,7 @@ t.test('What has been revoked is read from the store of the settings; the memory
 t.test('The event that has revoked a token is told from a Redis, as of the time of the capture.', { skip: skipRedis }, async (t) => {
   const server = await startRedis(t)
   const target = parseReplayUrl(`redis://127.0.0.1:${server.port}`)
-  const log = createRedisLog({ open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600, onEntry () {}, standing: () => [], onChange () {} })
+  const log = createRedisLog({ open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600, onEntry () {}, kept: () => [], onChange () {} })
   t.teardown(() => log.close())
   while (!log.state().isLoaded) await delay(10)
   const common = { key: keyOf(['sid', issuer.url, 's1']), effect: 'end', at: now - 2, event: 'session-revoked', source: 'https://transmitter.example' } as const

@@ -8,7 +8,7 @@ import { until } from './until.ts'
 export function startLogReader (t: Owner, { now, ...given }: Pick<RedisLogOptions, 'open' | 'surroundings' | 'retentionSeconds'> & { readonly now: () => number }) {
   const cutoffs = createCutoffs({ max: 10_000, retentionSeconds: given.retentionSeconds, now })
   const changes: Array<string | null> = []
-  const log = createRedisLog({ ...given, onEntry: cutoffs.apply, standing: cutoffs.entries, onChange: change => { changes.push(change) } })
+  const log = createRedisLog({ ...given, onEntry: cutoffs.apply, kept: cutoffs.entries, onChange: change => { changes.push(change) } })
   t.teardown(() => log.close())
   return {
     ...log,

@@ -29,7 +29,7 @@ const WELL_KNOWN = 'routes/well-known.ts'
 
 const SET = 'lib/revocation/security-event-token.ts'
 const RECEIVER = 'lib/revocation/receiver.ts'
-const CONFIGURATION = 'lib/revocation/transmitter-configuration.ts'
+const CONFIGURATION = 'lib/revocation/transmitter-client.ts'
 
 const PROOFS = 'test/plugins/proofs.test.ts'
 const TOKENS = 'test/plugins/tokens.test.ts'
@@ -119,7 +119,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8417 5.1', fault: 'any signature of an event verifies', file: SET, text: "throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')", replacement: '' },
   { point: 'RFC 8417 5.2', fault: 'whoever pushes needs no header', file: RECEIVER, text: 'return given !== undefined && timingSafeEqual(', replacement: 'return given === undefined || timingSafeEqual(', seenBy: [`${EVENTS}: A push`] },
   { point: 'RFC 8417 5.2', fault: 'any signature of an event verifies', file: SET, text: "throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')", replacement: '', seenBy: [`${EVENTS}: A security`] },
-  { point: 'RFC 8417 5.2', fault: 'an event that is not stored is acknowledged', file: RECEIVER, text: 'streamEntries(event, sender.name, now())) : entries)', replacement: 'streamEntries(event, sender.name, now())) : entries).catch(() => {})', seenBy: ['test/lib/revocation/transmitter.test.ts'] },
+  { point: 'RFC 8417 5.2', fault: 'an event that is not stored is acknowledged', file: RECEIVER, text: 'await append(entries)\n    return { sender: sender.name', replacement: 'await append(entries).catch(() => {})\n    return { sender: sender.name', seenBy: ['test/lib/revocation/transmitter.test.ts'] },
   { point: 'RFC 8417 5.3', fault: 'the last entry counts, not the latest', file: 'lib/revocation/cutoffs.ts', text: 'mark.cutoff = Math.max(mark.cutoff, at)', replacement: 'mark.cutoff = at' },
   { point: 'RFC 8417 5.4', fault: 'a moment may lie in the future', file: 'lib/revocation/effects.ts', text: 'return Math.min(given > MAX_SECONDS ? given / 1000 : given, now)', replacement: 'return given > MAX_SECONDS ? given / 1000 : given' },
   { point: 'RFC 8417 5.5', fault: 'an event may have any typ', file: SET, text: 'if (!isMediaType(typ, type) && !(isUntyped', replacement: 'if (type === undefined && !(isUntyped', seenBy: [EVENTS] },
@@ -132,10 +132,10 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8935 5.4', fault: 'an event may have 1 MiB', file: 'routes/revocation.ts', text: 'const MAX_BYTES = 64 * 1024', replacement: 'const MAX_BYTES = 1024 * 1024', seenBy: [EVENTS] },
   { point: 'RFC 8935 5.4', fault: 'a forged event is verified anew under each key', file: SET, text: 'return findSigner(text, candidates, alg) !== undefined', replacement: 'return candidates.some(key => findSigner(text, [key], alg))', seenBy: ['test/plugins/revocation-costs.test.ts'] },
   { point: 'RFC 8935 5.4', fault: 'each unknown kid causes a fetch', file: 'lib/provider/key-source.ts', text: 'sinceMs >= UNKNOWN_KID_GAP_MS', replacement: 'sinceMs >= 0', seenBy: ['test/plugins/keys.test.ts'] },
-  { point: 'RFC 8935 5.5', fault: 'an event is stored before its signature is verified', file: RECEIVER, text: '    const event = eventIn(set)\n', replacement: '    const event = eventIn(set)\n    await append(effectsOf(event, sender.subjectRules, now()).entries)\n' },
+  { point: 'RFC 8935 5.5', fault: 'an event is stored before its signature is verified', file: RECEIVER, text: '    const event = eventIn(set)\n', replacement: '    const event = eventIn(set)\n    await append(effectsOf(event, sender, now()).entries)\n' },
 
-  { point: 'Shared Signals Subject probing', fault: 'a subject that no token can have is 404', file: 'routes/revocation.ts', text: 'return await reply.code(204).send()', replacement: 'return await reply.code(entries.length === 0 ? 404 : 204).send()' },
-  { point: 'Shared Signals Information harvesting, malicious subject removal', fault: 'the transmitter is told more than it has to know', file: 'lib/revocation/poll.ts', text: 'ack: acknowledged,', replacement: "ack: [...acknowledged, 'subject']," },
+  { point: 'Shared Signals Subject probing', fault: 'a subject that no token can have is 404', file: 'routes/revocation.ts', text: 'return await reply.code(status).send()', replacement: "return await reply.code(outcome === 'unmapped' ? 404 : status).send()" },
+  { point: 'Shared Signals Information harvesting, malicious subject removal', fault: 'the transmitter is told more than it has to know', file: 'lib/revocation/stream-keeper.ts', text: 'ack: acknowledged,', replacement: "ack: [...acknowledged, 'subject']," },
   { point: 'Shared Signals Events about others', fault: 'an event counts for each issuer', file: 'lib/revocation/subject.ts', text: "if (tokenIssuers.includes('*')) return [iss]", replacement: 'if (own.length === 0) return [iss]' },
   { point: 'Shared Signals Silence of a stream', fault: 'a stream is verified once an hour', file: 'lib/revocation/stream-keeper.ts', text: 'const VERIFICATION_SECONDS = 600', replacement: 'const VERIFICATION_SECONDS = 3600', seenBy: ['test/lib/revocation/transmitter.test.ts: A stream'] },
   { point: 'Shared Signals Silence of a stream', fault: 'news of the stream are left out', file: 'lib/revocation/transmitter.ts', text: 'else setStatus(event, at)', replacement: '', seenBy: ['test/lib/revocation/transmitter.test.ts: News'] },

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { createDpopClient } from '../helpers/dpop-client.ts'
-import { NoRoomError } from '../../lib/revocation/revocations.ts'
+import { RevocationLogError } from '../../lib/revocation/log.ts'
 import { startRevocation } from '../helpers/revocation-site.ts'
 import type { Site } from '../helpers/revocation-site.ts'
 
@@ -108,7 +108,7 @@ t.test('What cannot be stored is 503, and a fault of ours is 500', async t => {
   const { revocations } = app.guardRevocation!
   const { append } = revocations
   const body = { sub_id: { format: 'opaque', id: 's' } }
-  revocations.append = async () => { throw new NoRoomError('there is no room for another cutoff') }
+  revocations.append = async () => { throw new RevocationLogError('there is no room for another cutoff') }
   const full = await operate(body)
   t.strictSame([full.status, full.headers.get('retry-after')], [503, '1'])
   revocations.append = async () => { throw new Error('a fault') }

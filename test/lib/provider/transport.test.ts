@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import t from 'tap'
-import { networkOf } from '../../../lib/assembly/network.ts'
+import { networkOf } from '../../../lib/assembly/create-issuers.ts'
 import { createTransport, type ProviderAnswer, type TransportOptions } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {

@@ -1,8 +1,7 @@
 import t from 'tap'
-import { effectsOf } from '../../../lib/revocation/effects.ts'
-import { keyOf } from '../../../lib/revocation/entry.ts'
-import type { RevocationTarget } from '../../../lib/revocation/entry.ts'
-import { eventName, KNOWN_EVENT_TYPES } from '../../../lib/revocation/event-types.ts'
+import { effectsOf, eventName, KNOWN_EVENT_TYPES } from '../../../lib/revocation/effects.ts'
+import { keyOf } from '../../../lib/revocation/target.ts'
+import type { RevocationTarget } from '../../../lib/revocation/target.ts'
 import { SubjectError } from '../../../lib/revocation/subject.ts'
 import type { SubjectRules } from '../../../lib/revocation/subject.ts'
 
@@ -32,7 +31,7 @@ interface Row {
 
 function outcome ({ type = `${CAEP}session-revoked`, event = {}, claims = { sub_id: USER }, rules = {} }: Row): unknown {
   try {
-    const { outcome, entries } = effectsOf({ type, event: event as Record<string, unknown>, claims: { iat: NOW - 3, ...claims } }, { ...RULES, ...rules }, NOW)
+    const { outcome, entries } = effectsOf({ type, event: event as Record<string, unknown>, claims: { iat: NOW - 3, ...claims } }, { name: SENDER, subjectRules: { ...RULES, ...rules } }, NOW)
     return outcome === 'applied' ? entries.map(({ effect, key }) => [effect, key]) : outcome
   } catch (error) {
     if (!(error instanceof SubjectError)) throw error
@@ -134,7 +133,7 @@ for (const row of ROWS) {
 
 t.test('The moment is event_timestamp, else toe, else iat; large numbers are milliseconds, and the future is now', async t => {
   const moment = (event: object, claims: object = {}): number =>
-    effectsOf({ type: `${CAEP}session-revoked`, event: event as Record<string, unknown>, claims: { sub_id: USER, iat: NOW - 3, ...claims } }, RULES, NOW).entries[0]!.at
+    effectsOf({ type: `${CAEP}session-revoked`, event: event as Record<string, unknown>, claims: { sub_id: USER, iat: NOW - 3, ...claims } }, { name: SENDER, subjectRules: RULES }, NOW).entries[0]!.at
   t.equal(moment({}), NOW - 3)
   t.equal(moment({}, { toe: NOW - 9 }), NOW - 9)
   t.equal(moment({ event_timestamp: NOW - 20 }, { toe: NOW - 9 }), NOW - 20)

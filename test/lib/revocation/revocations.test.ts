@@ -1,10 +1,9 @@
 import t from 'tap'
 import { createCutoffs } from '../../../lib/revocation/cutoffs.ts'
-import { createMemoryLog } from '../../../lib/revocation/log.ts'
-import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
-import type { RevocationLogState } from '../../../lib/revocation/log.ts'
-import { createRevocations, NoRoomError } from '../../../lib/revocation/revocations.ts'
-import type { RevocableToken } from '../../../lib/revocation/token-targets.ts'
+import { createMemoryLog, RevocationLogError } from '../../../lib/revocation/log.ts'
+import type { RevocationEntry } from '../../../lib/revocation/log.ts'
+import { createRevocations } from '../../../lib/revocation/revocations.ts'
+import type { RevocableToken } from '../../../lib/revocation/target.ts'
 
 const NOW = 1_800_000_000
 const now = (): number => NOW
@@ -14,16 +13,16 @@ const ending = (sid: string): RevocationEntry => ({ key: JSON.stringify(['sid', 
 function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
   const cutoffs = createCutoffs({ max, retentionSeconds: 100, now })
   const memory = createMemoryLog(cutoffs.apply)
-  const state: { -readonly [Name in keyof RevocationLogState]: RevocationLogState[Name] } = { kind: 'redis', isLoaded: true, ageSeconds: 0 }
-  const log = { ...memory, state: () => state }
-  return { state, revocations: createRevocations({ cutoffs, log, names: { session: ['sid'], other: ['email'] }, retentionSeconds: 100, staleSeconds: 10, outage, now }) }
+  const age = { ms: 0 }
+  const log = { ...memory, ageMs: () => age.ms }
+  return { age, revocations: createRevocations({ cutoffs, log, names: { session: ['sid'], other: ['email'] }, retentionSeconds: 100, staleSeconds: 10, outage, now }) }
 }
 
 t.test('A process that does not know all refuses, unless it is told to serve', t => {
   for (const outage of ['refuse', 'serve'] as const) {
-    const { state, revocations } = start({ outage })
-    const reasons = [[true, 10], [true, 10.1], [false, 0]].map(([isLoaded, ageSeconds]) => {
-      Object.assign(state, { isLoaded, ageSeconds })
+    const { age, revocations } = start({ outage })
+    const reasons = [10_000, 10_100, Infinity].map(ms => {
+      age.ms = ms
       const refusal = revocations.refusalOf(token())
       return [refusal?.reason, refusal?.retryAfterSeconds, revocations.state().isCurrent]
     })
@@ -47,7 +46,7 @@ t.test('A known token is judged anew after each event', async t => {
 t.test('Without room nothing is stored, and what is undone needs none', async t => {
   const { revocations } = start({ max: 1 })
   await revocations.append([ending('s1')])
-  await t.rejects(revocations.append([ending('s2')]), new NoRoomError('there is no room for another cutoff'))
+  await t.rejects(revocations.append([ending('s2')]), new RevocationLogError('there is no room for another cutoff'))
   t.equal(revocations.refusalOf(token({ sid: 's2' })), undefined)
   await revocations.append([{ ...ending('s3'), effect: 'undo' }])
   t.equal(revocations.state().entries, 1)

@@ -8,7 +8,7 @@ t.test('A transmitter that cannot be reached is asked less and less often, at le
   const waits: number[] = []
   let later: (() => void) | undefined
   const keeper = createStreamKeeper({
-    name: 'a',
+    sender: { name: 'a' },
     delivery: 'poll',
     manage: false,
     configuration: () => undefined,
@@ -17,7 +17,7 @@ t.test('A transmitter that cannot be reached is asked less and less often, at le
     // The longest wait that chance allows.
     surroundings: { ...processSurroundings, random: () => 1, after: (ms: number, run: () => void) => { waits.push(ms); later = run; return () => {} } }
   } as unknown as StreamKeeperOptions)
-  keeper.start({ receiver: { take: () => Promise.reject(new Error('nothing comes')) } as never, lead: async () => true })
+  keeper.start({ take: () => Promise.reject(new Error('nothing comes')), lead: async () => true })
   for (let n = 0; n < 8; n++) {
     later!()
     await setImmediate()

@@ -2,11 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { createTransport } from '../../../lib/provider/transport.ts'
-import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
-import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/event-types.ts'
+import type { RevocationEntry } from '../../../lib/revocation/log.ts'
+import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
 import { createReceiver } from '../../../lib/revocation/receiver.ts'
 import { createTransmitter } from '../../../lib/revocation/transmitter.ts'
-import type { TransmitterParameters } from '../../../lib/revocation/transmitter.ts'
+import type { TransmitterParameters } from '../../../lib/revocation/transmitter-client.ts'
 import { createSignerFinder } from '../../../lib/token/jwt-signature.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
@@ -69,7 +69,7 @@ async function start (t: Test, { isLeader = true, prepare, ...given }: Given = {
       for (const entry of news.splice(0)) stream.note(entry)
     }
   })
-  stream.start({ receiver, lead: async () => isLeader })
+  stream.start({ take: receiver.take, lead: async () => isLeader })
   return { remote, stream, receiver, statuses, stored, store, clock }
 }
 

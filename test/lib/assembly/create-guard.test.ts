@@ -1,5 +1,5 @@
 import t from 'tap'
-import { describeEvent } from '../../../lib/assembly/guard-events.ts'
+import { describeEvent } from '../../../lib/assembly/create-guard.ts'
 import type { GuardEvent } from '../../../lib/assembly/create-guard.ts'
 
 /** What an operator should look at is a warning. */
