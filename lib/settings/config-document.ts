@@ -59,7 +59,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
       return node.items as Node[]
     },
     isUnset: isEmpty,
-    value: (node, path, name) => name !== undefined && settingSpec(name).schema.type === 'tree' ? readTree(node!, path) : node!.toJS(document),
+    value: (node, path, name) => name !== undefined && settingSpec(name).properties ? readTree(node!, path) : node!.toJS(document),
     isLeftOut (path, place, isUnset, isOfEntry) {
       const isTwice = seen.has(path)
       if (isTwice) form.tell(place, `the key ${JSON.stringify(path)} appears twice`)

@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import { parseUpstream } from '../gate/upstream-origin.ts'
 import { parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
@@ -131,7 +132,9 @@ export const FORMATS = {
   scope: isScope,
   'gate-upstream': isGateUpstream,
   origin: isOrigin,
-  'header-name': isHeaderName
+  'header-name': isHeaderName,
+  // CONNECT never passes the gate.
+  'http-method': (text: string): boolean => text !== 'CONNECT' && METHODS.includes(text)
 } as const
 
 export type FormatName = keyof typeof FORMATS

@@ -3,12 +3,14 @@ import { coversOpaque, entryProblems, introspectionLacks } from './issuer-settin
 import type { RawIssuer } from './issuer-settings.ts'
 import { entryPath, profileBreaches } from './security-profile.ts'
 import { isEntry } from './setting-spec.ts'
-import { memberKey, settingNames, settingSpec } from './specs.ts'
+import type { Part, SettingSpec } from './setting-spec.ts'
+import { isSetting, memberKey, settingNames, settingSpec } from './specs.ts'
 import type { SourceFaults } from './sources.ts'
 import type { RawSettings, SettingName } from './specs.ts'
-import { valueAt } from './tree.ts'
+import { schemaOf, valueAt } from './tree.ts'
 import { isVerifiable } from '../jose/public-key.ts'
 import { quoteSetting } from '../printable.ts'
+import { nameThatWasMeant } from '../suggestion.ts'
 import { findScopeCircle } from '../requirement/implied-scopes.ts'
 import type { ScopeImplications } from '../requirement/implied-scopes.ts'
 
@@ -33,16 +35,94 @@ export class SettingsError extends Error {
 /** One error of the schema's validator: the members of Ajv's `ErrorObject` that are read. */
 export interface SchemaError {
   readonly instancePath: string
+  readonly keyword: string
+  readonly params: { readonly additionalProperty?: string, readonly missingProperty?: string }
+}
+
+/** A sentence about a part of the settings, and the path of that part. */
+export interface PartProblem {
+  readonly path: string
+  readonly problem: string
+}
+
+/** A part of the settings: how messages name it, what it holds, and its schema. */
+interface HeldPart {
+  readonly path: string
+  readonly value: unknown
+  readonly part: Part
 }
 
 /**
- * Returns a line for each value that the schema refuses, and for each value that is missing or contradictory by other rules.
+ * Returns a line for each part that the schema refuses, in the order of the settings: the deepest part that has words for it.
  * @param values typed as far as their text allows
  */
-export function describeProblems (values: RawSettings, errors: readonly SchemaError[], notes: SourceFaults): string[] {
-  const bad = errors.map(({ instancePath }) => instancePath.slice(1).replaceAll('/', '.')).sort((a, b) => settingNames.indexOf(settingAt(a)!) - settingNames.indexOf(settingAt(b)!))
+export function describeRefusals (values: RawSettings, errors: readonly SchemaError[], places: SourceFaults['places']): PartProblem[] {
+  const root = { path: '', value: values, part: schemaOf(settingNames) }
+  const refusals = new Map<string, PartProblem>()
+  const rank = ({ instancePath }: SchemaError): number => settingNames.findIndex(name => `${instancePath}/`.startsWith(`/${name.replaceAll('.', '/')}/`))
+  for (const { instancePath, keyword, params } of errors.toSorted((a, b) => rank(a) - rank(b))) {
+    const held = partAt(root, instancePath.split('/').slice(1))
+    const { path, part: { allowed, whole = allowed, secret, properties } } = held
+    const unknown = keyword === 'additionalProperties' ? params.additionalProperty! : undefined
+    // Of a secret, each form that does not fit says so.
+    if (unknown !== undefined && secret) continue
+    const key = unknown === undefined ? path : `${path}.${unknown}`
+    if (refusals.has(key)) continue
+    const rest = unknown !== undefined ? unknownMember(path, unknown, Object.keys(properties!)) : keyword === 'required' ? `${path} lacks ${params.missingProperty}; allowed: ${whole}` : `${shown(held)}; allowed: ${whole}`
+    refusals.set(key, { path: key, problem: placed(places, key, rest) })
+  }
+  return [...refusals.values()]
+}
+
+/** The deepest part on the way of these words that has words for what it allows. */
+function partAt (root: HeldPart, words: readonly string[]): HeldPart {
+  let here = root
+  let worded = root
+  for (const word of words) {
+    const { path, value, part } = here
+    const next = part.items ?? part.properties?.[word]
+    if (!next) break
+    // The list of one may be written as that one.
+    if (part.items && !Array.isArray(value)) here = { path, value, part: next }
+    else here = { path: part.items ? `${path}[${word}]` : path === '' ? word : `${path}.${word}`, value: (value as Readonly<Record<string, unknown>>)[word], part: next }
+    if (next.allowed !== undefined) worded = here
+  }
+  return worded
+}
+
+/** The rules of the gate name a member by itself. */
+function unknownMember (path: string, name: string, known: readonly string[]): string {
+  const meant = nameThatWasMeant(name, known)
+  if (meant !== undefined) return `${path}.${name} is unknown; did you mean ${path.startsWith('gate.') ? '' : `${path}.`}${meant}?`
+  return `${path}.${name} is unknown${path.startsWith('gate') ? `; allowed: ${known.join(', ')}` : ''}`
+}
+
+/** The words for a part and what it holds. What is in it may be a secret, too. */
+function shown ({ path, value, part }: HeldPart): string {
+  const name = isSetting(path) ? nameOf(path) : path
+  const isTextList = (part as SettingSpec).variable !== undefined && part.items?.type === 'string'
+  return `${name} is ${part.secret ? 'not usable (its value is not shown)' : quoteSetting(withoutSecrets(part, value), isTextList)}`
+}
+
+function withoutSecrets ({ secret, items, properties }: Part, value: unknown): unknown {
+  if (secret) return undefined
+  if (items && Array.isArray(value)) return value.map(item => withoutSecrets(items, item))
+  if (!properties || !isEntry(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, Object.hasOwn(properties, key) ? withoutSecrets(properties[key]!, member) : member]))
+}
+
+function held (values: RawSettings, name: SettingName): string {
+  return shown({ path: name, value: valueAt(values, name), part: settingSpec(name) })
+}
+
+export function placed (places: SourceFaults['places'], path: string, problem: string): string {
+  const place = places?.get(path)
+  return place === undefined ? problem : `${place}: ${problem}`
+}
+
+/** A line for each value that is missing, or contradictory by rules that a schema cannot say. */
+export function describeContradictions (values: RawSettings, refusals: readonly PartProblem[], notes: SourceFaults): string[] {
   return [
-    ...new Set(bad.map(path => refused(values, path, notes))),
     ...(notes.isFileUnread ? [] : missing(values, notes)),
     ...issuerProblems(values, notes),
     ...introspectionProblems(values, notes),
@@ -51,31 +131,9 @@ export function describeProblems (values: RawSettings, errors: readonly SchemaEr
     ...dpopContradictions(values),
     ...profileProblems(values, notes),
     ...certificateProblems(values, notes),
-    ...(bad.some(path => settingAt(path) === 'idp.scopeImplies') ? [] : scopeCircles(values)),
+    ...(refusals.some(({ path }) => path === 'idp.scopeImplies') ? [] : scopeCircles(values)),
     ...wordsThatStandAlone(values)
   ]
-}
-
-/** The setting to whose value, or to a part of it, a path leads. */
-function settingAt (path: string): SettingName | undefined {
-  return settingNames.find(name => `${path}.`.startsWith(`${name}.`))
-}
-
-function refused (values: RawSettings, bad: string, { places }: SourceFaults): string {
-  const name = settingAt(bad)!
-  const [index, ...words] = settingSpec(name).schema.type === 'entries' ? bad.split('.').slice(name.split('.').length) : []
-  if (index === undefined) return `${held(values, name)}; allowed: ${settingSpec(name).allowed}`
-  const entry = (valueAt(values, name) as readonly object[])[Number(index)]!
-  const member = settingAt(`idp.${words.join('.')}`)
-  if (member === undefined) return placed(places, `${name}[${index}]`, `${name}[${index}] is ${quoteSetting(entry)}; allowed: an object`)
-  const { secret, schema, allowed } = settingSpec(member)
-  const path = entryPath(member, Number(index))
-  return placed(places, path, `${path} is ${secret ? 'not usable (its value is not shown)' : quoteSetting(valueAt(entry, memberKey(member)), schema.type === 'array')}; allowed: ${allowed}`)
-}
-
-function placed (places: SourceFaults['places'], path: string, problem: string): string {
-  const place = places?.get(path)
-  return place === undefined ? problem : `${place}: ${problem}`
 }
 
 function missing ({ idp }: RawSettings, { areIssuersAsked }: SourceFaults): string[] {
@@ -181,16 +239,4 @@ function nameOf (name: SettingName): string {
   const { variable, from } = settingSpec(name)
   if (from === 'file') return name
   return from === 'environment' ? variable : `${variable} (${name})`
-}
-
-function held (values: RawSettings, name: SettingName): string {
-  const { secret, schema } = settingSpec(name)
-  if (secret) return `${nameOf(name)} is not usable (its value is not shown)`
-  const value = valueAt(values, name)
-  return `${nameOf(name)} is ${quoteSetting(schema.type === 'entries' ? withoutSecrets(value) : value, schema.type === 'array')}`
-}
-
-/** Of each entry of a list, what may be shown. */
-function withoutSecrets (list: unknown): unknown {
-  return Array.isArray(list) ? list.map(entry => isEntry(entry) && isEntry(entry.introspection) ? { ...entry, introspection: { ...entry.introspection, clientSecret: undefined } } : entry) : list
 }
