@@ -29,6 +29,8 @@ export interface Part {
   readonly alone?: true
   /** In a section with parts: a text of digits counts as a number, and a number as a text. Elsewhere they always do. */
   readonly digits?: true
+  /** The variable of the environment that holds a setting. */
+  readonly variable?: string
   /** The purpose, in a few words. */
   readonly about?: string
   /** The allowed values, in words: for the documentation and for the message about a bad value. */
@@ -41,7 +43,6 @@ export interface Part {
 
 /** A setting: a part with a place of its own in every source. */
 export interface SettingSpec extends Part {
-  /** The variable of the environment that holds it. */
   readonly variable: string
   /** The only source that can hold it: the file (and the options of the plugin), if it has no form as one text, or the environment. */
   readonly from?: 'file' | 'environment'
@@ -82,6 +83,11 @@ export function list<const Format extends FormatName> (format: Format) {
 /** A part, with its purpose before the rest. */
 export function about<const P extends Omit<Part, 'about'>> (about: string, part: P): P & { readonly about: string } {
   return { ...part, about }
+}
+
+/** Makes of each member of an object that has a part something else. What is no object stays as it is. */
+export function mapMembers (value: unknown, properties: Readonly<Record<string, Part>>, make: (part: Part, member: unknown) => unknown): unknown {
+  return isEntry(value) ? Object.fromEntries(Object.entries(value).map(([key, member]) => [key, Object.hasOwn(properties, key) ? make(properties[key]!, member) : member])) : value
 }
 
 /** Whether a value is an object, whose members can be judged. */

@@ -1,10 +1,14 @@
 import { CERTIFICATE_SOURCES } from '../certificate/client-certificate.ts'
 import { CLIENT_AUTH_METHODS } from '../introspection/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
+import type { JwsAlg } from '../jose/signature.ts'
 import { GATE } from './gate-section.ts'
 import { REVOCATION } from './revocation-settings.ts'
 import { about, FILE, FLAG, integer, ISSUER_URL, list, listOf, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
+
+/** The algorithms of the FAPI 2.0 Security Profile (section 5.4.1). `Ed25519` is the newer name of what `EdDSA` means there. */
+export const FAPI_ALGS: readonly JwsAlg[] = ['PS256', 'ES256', 'EdDSA', 'Ed25519']
 
 /** What an entry of `idp.issuers` may hold. Each member takes what the setting beside the list takes. */
 export const ISSUER_MEMBERS = [

@@ -7,16 +7,15 @@
  * that a text is never taken for a value that the operator did not write.
  */
 
-import { isJsonObject } from '../jose/jws.ts'
 import type { FastifyEnvOptions } from '@fastify/env'
 import type { GateSection, GateSettings } from '../gate/gate-settings.ts'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
 import { FORMATS } from './formats.ts'
-import { describeContradictions, describeRefusals, placed, SettingsError } from './problems.ts'
-import { withProfileDefaults } from './security-profile.ts'
+import { describeContradictions } from './contradictions.ts'
+import { describeRefusals, placed, SettingsError } from './problems.ts'
 import type { PartProblem, SchemaError } from './problems.ts'
-import { isEntry } from './setting-spec.ts'
+import { isEntry, mapMembers } from './setting-spec.ts'
 import type { Part } from './setting-spec.ts'
 import { issuersOf, resolveIssuer } from './issuer-settings.ts'
 import type { IssuerSettings, IssuerValues } from './issuer-settings.ts'
@@ -26,7 +25,7 @@ import type { Settings } from './settings.ts'
 import { NO_FAULTS, settingsFromOptions } from './options.ts'
 import type { SourceFaults } from './sources.ts'
 import type { RawSettings, SettingValues } from './specs.ts'
-import { isSetting, settingNames, settingSpec } from './specs.ts'
+import { FAPI_ALGS, settingNames, settingSpec } from './specs.ts'
 import { noSettings, put, schemaOf, valueAt } from './tree.ts'
 
 const require = createRequire(import.meta.url)
@@ -45,48 +44,30 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false'
  * is not used: it accepts `true` for 1 and `0x10` for 16. Then it fills in what the security profile makes the default.
  */
 export function typedSettings (values: RawSettings): RawSettings {
-  return withProfileDefaults(typedMembers(values, '') as unknown as RawSettings)
-}
-
-/** @param path of the section */
-function typedMembers (section: object, path: string): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(section).map(([word, value]) => {
-    const name = path + word
-    return [word, isSetting(name) ? typed(settingSpec(name), value) : typedMembers(value as object, `${name}.`)]
-  }))
+  const { idp, dpop, server, ...rest } = typed(schemaOf(settingNames), values) as RawSettings
+  const byDefault = server.securityProfile === 'fapi2' ? FAPI_ALGS : undefined
+  return { ...rest, idp: { ...idp, algs: idp.algs ?? byDefault }, dpop: { ...dpop, algs: dpop.algs ?? byDefault }, server }
 }
 
 function typed (part: Part, value: unknown): unknown {
-  switch (part.type) {
-    case 'array': return part.items!.members ? typedEntries(value) : typedList(value)
-    case 'object': return part.properties ? typedPart(part, value) : typedLists(value)
+  const { type, items, properties, alone, variable, digits } = part
+  if (properties) return mapMembers(value, properties, typed)
+  if (items?.properties ?? alone) return Array.isArray(value) ? value.map(item => typed(items!, item)) : alone && value !== undefined ? [typed(items!, value)] : value
+  // In a section with parts, the file and options have types already.
+  if (variable === undefined && !digits) return value
+  switch (type) {
+    case 'array': return typedList(value)
+    case 'object': return isEntry(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
     case 'integer': return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
     case 'boolean': return typeof value === 'string' ? BOOLEANS.get(value.toLowerCase()) ?? value : value
     default: return typeof value === 'number' ? String(value) : value
   }
 }
 
-/** In a section with parts, the file and options have types already. */
-function typedPart (part: Part, value: unknown): unknown {
-  const { alone, items, properties, digits } = part
-  if (items && Array.isArray(value)) return value.map(item => typedPart(items, item))
-  if (alone && value !== undefined) return [typedPart(items!, value)]
-  if (properties && isEntry(value)) return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, Object.hasOwn(properties, key) ? typedPart(properties[key]!, member) : member]))
-  return digits ? typed(part, value) : value
-}
-
-function typedEntries (value: unknown): unknown {
-  return Array.isArray(value) ? value.map(entry => isEntry(entry) ? typedMembers(entry, 'idp.') : entry) : value
-}
-
 // A boolean or a number may be an entry, or the whole list: `trustProxy: true`.
 function typedList (value: unknown): unknown {
   if (Array.isArray(value)) return value.map(entry => isPlain(entry) ? String(entry) : entry)
   return isPlain(value) ? String(value).split(/[\s,]+/).filter(Boolean) : value
-}
-
-function typedLists (value: unknown): unknown {
-  return isJsonObject(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
 }
 
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
