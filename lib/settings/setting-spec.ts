@@ -57,9 +57,9 @@ export interface SettingSpec extends Part {
 export const TEXT = { type: 'string', minLength: 1, allowed: 'any non-empty string' } as const
 export const FILE = { ...TEXT, allowed: 'path of a file' } as const
 export const FLAG = { type: 'boolean', allowed: 'true or false' } as const
-export const PROVIDER_URL = { type: 'string', format: 'provider-url', allowed: 'https URL (http for a loopback host) without user info' } as const
-export const ISSUER_URL = { type: 'string', format: 'issuer-url', allowed: `${PROVIDER_URL.allowed}, query or fragment` } as const
-export const UPSTREAM = { type: 'string', format: 'gate-upstream', allowed: 'http or https URL of a host, with a port or without, and nothing more' } as const
+export const PROVIDER_URL = text('provider-url', 'https URL (http for a loopback host) without user info')
+export const ISSUER_URL = text('issuer-url', `${PROVIDER_URL.allowed}, query or fragment`)
+export const UPSTREAM = text('gate-upstream', 'http or https URL of a host, with a port or without, and nothing more')
 
 export function integer (minimum: number, maximum: number) {
   return { type: 'integer', minimum, maximum, allowed: `integer, ${minimum} ${maximum === Number.MAX_SAFE_INTEGER ? 'or more' : `to ${maximum}`}` } as const
@@ -75,9 +75,14 @@ export function listOf<const Words extends readonly string[]> (words: Words) {
   return { type: 'array', minItems: 1, items: { type: 'string', enum: words }, allowed: `list of ${words.join(', ')}` } as const
 }
 
+/** A text in a format, with the allowed values in words. */
+export function text (format: FormatName, allowed: string) {
+  return { type: 'string', format, allowed } as const
+}
+
 /** A list of texts in a format. */
-export function list<const Format extends FormatName> (format: Format) {
-  return { type: 'array', minItems: 1, items: { type: 'string', format } } as const
+export function list (format: FormatName, allowed: string) {
+  return { type: 'array', minItems: 1, items: { type: 'string', format }, allowed } as const
 }
 
 /** A part, with its purpose before the rest. */

@@ -4,7 +4,7 @@ import { JWS_ALGS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { GATE } from './gate-section.ts'
 import { REVOCATION } from './revocation-settings.ts'
-import { about, FILE, FLAG, integer, ISSUER_URL, list, listOf, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
+import { about, FILE, FLAG, integer, ISSUER_URL, list, listOf, oneOf, PROVIDER_URL, TEXT, text, UPSTREAM } from './setting-spec.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
 
 /** The algorithms of the FAPI 2.0 Security Profile (section 5.4.1). `Ed25519` is the newer name of what `EdDSA` means there. */
@@ -17,8 +17,8 @@ export const ISSUER_MEMBERS = [
   'idp.introspection.clientId', 'idp.introspection.clientSecret', 'idp.introspection.auth', 'idp.introspection.keyFile'
 ] as const
 
-const SCOPE_MAP = { type: 'object', propertyNames: { format: 'scope' }, additionalProperties: list('scope') } as const
-const PROXY = { type: 'string', format: 'proxy-url', allowed: 'http or https URL' } as const
+const SCOPE_MAP = { type: 'object', propertyNames: { format: 'scope' }, additionalProperties: list('scope', 'list of scopes') } as const
+const PROXY = text('proxy-url', 'http or https URL')
 
 /**
  * Every setting, written once, by its place in the tree of settings: its purpose, its variable, its JSON schema with the allowed values
@@ -27,12 +27,7 @@ const PROXY = { type: 'string', format: 'proxy-url', allowed: 'http or https URL
  */
 export const SETTINGS = {
   'idp.domain': about('host of the identity provider; it issues the tokens and publishes the keys', {
-    variable: 'IDP_DOMAIN',
-    type: 'string',
-    format: 'domain',
-    allowed: 'host, optionally with :port; no scheme, path or user info',
-    example: 'tenant.example',
-    unset: 'required, unless IDP_ISSUER is set'
+    variable: 'IDP_DOMAIN', ...text('domain', 'host, optionally with :port; no scheme, path or user info'), example: 'tenant.example', unset: 'required, unless IDP_ISSUER is set'
   }),
   'idp.audience': about('identifier of this API at the provider; the `aud` of a token must match it exactly', {
     variable: 'IDP_AUDIENCE', ...TEXT, example: 'https://api.example', unset: 'required'
@@ -94,12 +89,7 @@ export const SETTINGS = {
     unset: 'none: one issuer, by idp.domain or idp.issuer'
   }),
   'idp.customClaim': about('claim that the profile endpoint returns', {
-    variable: 'IDP_CUSTOM_CLAIM',
-    type: 'string',
-    format: 'namespaced-claim',
-    allowed: 'name with a namespace, such as https://example.com/team',
-    example: 'https://api.example/team',
-    unset: 'none: custom_claim is null'
+    variable: 'IDP_CUSTOM_CLAIM', ...text('namespaced-claim', 'name with a namespace, such as https://example.com/team'), example: 'https://api.example/team', unset: 'none: custom_claim is null'
   }),
   'idp.clockToleranceSeconds': about('tolerance for exp and nbf of tokens', {
     variable: 'IDP_CLOCK_TOLERANCE_SECONDS', ...integer(0, 300), default: 5
@@ -129,7 +119,7 @@ export const SETTINGS = {
     variable: 'DPOP_ALGS', ...listOf(JWS_ALGS), default: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
   }),
   'dpop.replay': about('where used proofs are recorded; several instances must share a Redis', {
-    variable: 'DPOP_REPLAY', type: 'string', format: 'replay-store', default: 'memory', allowed: 'memory, off, or a redis:// or rediss:// URL', secret: true
+    variable: 'DPOP_REPLAY', ...text('replay-store', 'memory, off, or a redis:// or rediss:// URL'), default: 'memory', secret: true
   }),
   'dpop.replayMax': about('maximum number of stored proofs; if it is full, requests get 503; if one key has a quarter of them, its requests get 429', {
     variable: 'DPOP_REPLAY_MAX', ...integer(1, 100_000_000), default: 2_000_000
@@ -141,17 +131,11 @@ export const SETTINGS = {
     variable: 'DPOP_NONCE_IAT', ...oneOf('ignored', 'checked'), default: 'ignored'
   }),
   'dpop.nonceSecret': about('with a Redis store: the first secret makes nonces, all of them verify nonces, and every instance needs the same list; with `memory` it is not used, and a warning says so', {
-    variable: 'DPOP_NONCE_SECRET',
-    ...list('nonce-secret'),
-    allowed: 'list of one or more secrets, each at least 32 bytes in base64url',
-    unset: 'random at start; with a Redis store, with a warning',
-    secret: true
+    variable: 'DPOP_NONCE_SECRET', ...list('nonce-secret', 'list of one or more secrets, each at least 32 bytes in base64url'), unset: 'random at start; with a Redis store, with a warning', secret: true
   }),
   'server.resource': about('identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` beside the audience', {
     variable: 'RESOURCE',
-    type: 'string',
-    format: 'resource-url',
-    allowed: 'https URL without user info, query or fragment',
+    ...text('resource-url', 'https URL without user info, query or fragment'),
     example: 'https://api.example',
     unset: 'the audience if it is an https URL, else PUBLIC_URL, else the address that the client used'
   }),
@@ -165,27 +149,19 @@ export const SETTINGS = {
     variable: 'SECURITY_PROFILE', ...oneOf('none', 'fapi2'), default: 'none'
   }),
   'server.trustProxy': about('peers whose forwarded headers are believed', {
-    variable: 'TRUST_PROXY',
-    ...list('trusted-peer'),
-    default: ['false'],
-    allowed: 'false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops'
+    variable: 'TRUST_PROXY', ...list('trusted-peer', 'false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops'), default: ['false']
   }),
   'server.publicUrl': about('address under which clients reach this service; if it is set, no header can change it', {
-    variable: 'PUBLIC_URL',
-    type: 'string',
-    format: 'public-url',
-    allowed: 'http or https URL, optionally with a plain path',
-    example: 'https://api.example',
-    unset: 'none: taken from each request'
+    variable: 'PUBLIC_URL', ...text('public-url', 'http or https URL, optionally with a plain path'), example: 'https://api.example', unset: 'none: taken from each request'
   }),
   'server.corsOrigins': about('origins of browser applications that may call this API', {
-    variable: 'CORS_ORIGINS', ...list('origin'), allowed: 'list of origins (scheme://host[:port], no path), or *', example: ['https://app.example'], unset: 'none: CORS is off'
+    variable: 'CORS_ORIGINS', ...list('origin', 'list of origins (scheme://host[:port], no path), or *'), example: ['https://app.example'], unset: 'none: CORS is off'
   }),
   'server.corsHeaders': about('headers that those applications may send beside Authorization, DPoP and Content-Type, and read beside WWW-Authenticate, DPoP-Nonce and Retry-After', {
-    variable: 'CORS_HEADERS', ...list('header-name'), allowed: 'list of names of headers, without *', example: ['MCP-Protocol-Version', 'Mcp-Session-Id'], unset: 'none'
+    variable: 'CORS_HEADERS', ...list('header-name', 'list of names of headers, without *'), example: ['MCP-Protocol-Version', 'Mcp-Session-Id'], unset: 'none'
   }),
   'server.rateLimit': about('most requests per minute of one client to guarded routes; each instance counts for itself', {
-    variable: 'RATE_LIMIT', type: 'string', format: 'rate-limit', default: 'off', allowed: 'off, or an integer, 1 or more'
+    variable: 'RATE_LIMIT', ...text('rate-limit', 'off, or an integer, 1 or more'), default: 'off'
   }),
   'server.metrics': about('the /metrics endpoint', {
     variable: 'METRICS', ...oneOf('on', 'off'), default: 'on'
