@@ -192,16 +192,18 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
   }
 }
 
-/** Of each set of sections, the schema and what it is compiled to: both are the same for every app of a process, and to compile takes as long as the rest of a start. */
+/** By the sections in it, a schema and what it is compiled to. Both are the same for every app of a process, and to compile takes as long as the rest of a start. */
 const schemas = new Map<string, object>()
 let ajv: Ajv | undefined
 
-function checkOptionsOf (values: RawSettings): CheckOptions {
-  const names = settingNames.filter(name => name === 'gate' ? isGate(values) : name !== 'revocation' || values.revocation !== undefined)
-  const key = names.join()
-  const schema = schemas.get(key) ?? schemaOf(names)
+function checkOptionsOf ({ gate, revocation, ...rest }: RawSettings): CheckOptions {
+  // An upstream is a gate without a section, too. The schema of a section that is not given is not compiled.
+  const sections = Object.entries({ gate: gate === undefined && rest.gateUpstream !== undefined ? {} : gate, revocation }).filter(([, section]) => section !== undefined)
+  const given = sections.map(([name]) => name)
+  const key = given.join()
+  const schema = schemas.get(key) ?? schemaOf(settingNames.filter(name => (name !== 'gate' && name !== 'revocation') || given.includes(name)))
   schemas.set(key, schema)
   ajv ??= createAjv(JUDGEMENT)
   // The sources are already merged. An empty variable already counts as unset.
-  return { env: false, data: structuredClone(isGate(values) ? { ...values, gate: values.gate ?? {} } : values), schema, ajv }
+  return { env: false, data: structuredClone({ ...rest, ...Object.fromEntries(sections) }) as RawSettings, schema, ajv }
 }
