@@ -136,7 +136,7 @@ const isPartOf = (part: string, { path }: PartProblem): boolean => `${path}.`.st
 const sentencesOf = (refusals: readonly PartProblem[]): string[] => refusals.map(({ problem }) => problem)
 
 /** What the schema says of the section `gate`, and what it cannot say. */
-async function resolveGate (section: GateSection = {}, { gate: given, gateUpstream }: RawSettings, refusals: readonly PartProblem[], places: SourceFaults['places']): Promise<{ settings: GateSettings, problems: readonly string[] }> {
+async function resolveGate (section: GateSection | undefined, { gate: given, gateUpstream }: RawSettings, refusals: readonly PartProblem[], places: SourceFaults['places']): Promise<{ settings: GateSettings, problems: readonly string[] }> {
   const refused = refusals.filter(refusal => isPartOf('gate', refusal))
   const problems = sentencesOf(refused)
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
@@ -160,7 +160,7 @@ export async function readGate (raw: RawSettings, { problems: known, places }: S
   const ajv = createAjv(JUDGEMENT)
   ajv.validate(schemaOf(['gate', 'gateUpstream']), data)
   const refusals = describeRefusals(raw, ajv.errors ?? [], places)
-  const { settings, problems } = await resolveGate(data.gate as GateSection, raw, refusals, places)
+  const { settings, problems } = await resolveGate(data.gate as GateSection | undefined, raw, refusals, places)
   const all = [...known, ...sentencesOf(refusals.filter(refusal => !isPartOf('gate', refusal))), ...problems]
   if (all.length > 0) throw new SettingsError(all)
   return settings
@@ -186,7 +186,7 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
     judge({ idp: { issuers } })
     const refusals = describeRefusals(values, judge.errors ?? [], undefined)
     // Which peers are trusted was judged at the start.
-    const problems = [...refusals.map(({ problem }) => problem), ...describeContradictions(values, refusals, { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })]
+    const problems = [...sentencesOf(refusals), ...describeContradictions(values, refusals, { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })]
     if (problems.length > 0) throw new SettingsError(problems)
     return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp)
   }
