@@ -81,9 +81,9 @@ function showSettings ({ values, origins }: CollectedSettings, isUsable: boolean
   const shown = isUsable ? typedSettings(values) : values
   const width = Math.max(...settingNames.map((name) => settingSpec(name).variable.length))
   return settingNames.map((name) => {
-    const { variable, secret, unset, schema } = settingSpec(name)
-    const { [name]: origin = schema.default === undefined ? 'not set' : 'default' } = origins
-    const value = valueAt(shown, name) ?? schema.default ?? unset
+    const { variable, secret, unset, default: byDefault } = settingSpec(name)
+    const { [name]: origin = byDefault === undefined ? 'not set' : 'default' } = origins
+    const value = valueAt(shown, name) ?? byDefault ?? unset
     const text = Array.isArray(value) ? value.join(' ') : typeof value === 'object' ? JSON.stringify(value, withoutSecret) : String(value)
     // Before an @ there may be a password, in a value that is not usable too.
     const isHidden = origins[name] !== undefined && (secret === true || text.includes('@'))

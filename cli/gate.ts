@@ -1,14 +1,9 @@
 import { METHODS } from 'node:http'
 import { TOOL_CALL } from '../lib/gate/mcp-message.ts'
 import type { McpMessage } from '../lib/gate/mcp-message.ts'
-import { parseGate } from '../lib/gate/gate-settings.ts'
-import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { parseUpstream } from '../lib/gate/upstream-origin.ts'
-import { SettingsError } from '../lib/settings/problems.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
-import type { CollectedSettings, SettingsSources } from '../lib/settings/sources.ts'
-import { settingSpec } from '../lib/settings/specs.ts'
-import { isGate } from '../lib/settings/validation.ts'
+import type { SettingsSources } from '../lib/settings/sources.ts'
+import { isGate, readGate } from '../lib/settings/validation.ts'
 import { BadUsage, flag, runTool, text, unknownName } from './arguments.ts'
 import type { Tool } from './arguments.ts'
 import { explainRule } from './gate-explanation.ts'
@@ -54,20 +49,13 @@ export function gate (argv: readonly string[], world: GateWorld): Promise<number
       await startService(readListening(where))
       return 0
     }
-    const { text, holds } = explainRule(readRequest(positionals, mcp), readGate(collected), paint)
+    const { values, places = new Map() } = collected
+    const { audience } = values.idp
+    // A rule can be looked at before there is a provider.
+    const { text, holds } = explainRule(readRequest(positionals, mcp), { settings: await readGate(values, collected), places, audience: audience === undefined ? undefined : String(audience) }, paint)
     out.write(text)
     return holds ? 0 : 1
   })
-}
-
-/** Only what the gate goes by: a rule can be looked at before there is a provider. @throws SettingsError */
-function readGate ({ values: { gate, gateUpstream, idp: { audience } }, problems, places = new Map() }: CollectedSettings): { settings: GateSettings, places: ReadonlyMap<string, string>, audience: string | undefined } {
-  const parsed = parseGate(gate, places, gateUpstream)
-  const { allowed } = settingSpec('gateUpstream')
-  const isUsable = gateUpstream === undefined || parseUpstream(gateUpstream) !== undefined
-  const all = [...problems, ...isUsable ? [] : [`GATE_UPSTREAM is ${JSON.stringify(gateUpstream)}; allowed: ${allowed}`], ...parsed.problems]
-  if (all.length > 0) throw new SettingsError(all)
-  return { settings: parsed.settings, places, audience: audience === undefined ? undefined : String(audience) }
 }
 
 /**

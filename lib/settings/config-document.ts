@@ -15,11 +15,11 @@ export type SettingOrigins = Partial<Record<SettingName, string>>
 /** The settings in a configuration file, and the problems of the file. */
 export interface ConfigDocument {
   readonly values: RawSettings
-  /** Where each value stands, in words. */
   readonly origins: SettingOrigins
   readonly problems: readonly string[]
-  /** Where the parts of lists of objects are, such as `idp.issuers[1].audience`, in words. */
+  /** Where the file holds the parts of lists and of sections with parts, such as `idp.issuers[1].audience`, in words. */
   readonly places: ReadonlyMap<string, string>
+  /** A file could not be read. A value that seems to be missing may be in it. */
   readonly isFileUnread: boolean
 }
 
@@ -59,7 +59,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
       return node.items as Node[]
     },
     isUnset: isEmpty,
-    value: (node, path, name) => name !== undefined && settingSpec(name).schema.type === 'tree' ? readTree(node!, path) : node!.toJS(document),
+    value: (node, path, name) => name !== undefined && settingSpec(name).properties ? readTree(node!, path) : node!.toJS(document),
     isLeftOut (path, place, isUnset, isOfEntry) {
       const isTwice = seen.has(path)
       if (isTwice) form.tell(place, `the key ${JSON.stringify(path)} appears twice`)

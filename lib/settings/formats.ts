@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import { parseUpstream } from '../gate/upstream-origin.ts'
 import { parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
@@ -11,6 +12,8 @@ import { createPeerTrust } from '../url/forwarded.ts'
  * (of one entry, for a list) and says whether it is well-formed. If another module has a rule for a value, the format uses that
  * rule, so that the module cannot fail later.
  */
+type Format = (text: string) => boolean
+
 const MIN_SECRET_BYTES = 32
 
 // The URL parser accepts `https:host`, strips white space and turns back-slashes. A setting must say exactly what it means.
@@ -42,45 +45,11 @@ function isDomain (text: string): boolean {
   return !hasEmptyLabel && URL.canParse(`https://${text}/`)
 }
 
-function isIssuerUrl (text: string): boolean {
-  return parseUrl(text) !== undefined && isAccepted(parseIssuer, text)
-}
-
-function isProviderUrl (text: string): boolean {
-  return parseUrl(text) !== undefined && isAccepted(parseConfiguredJwksUri, text)
-}
-
-function isReplayStore (text: string): boolean {
-  return text === 'memory' || text === 'off' || isAccepted(parseReplayUrl, text)
-}
-
-function isRevocationStore (text: string): boolean {
-  return text !== 'off' && isReplayStore(text)
-}
-
 function isTrustedPeer (text: string): boolean {
   if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   // A bare number would be read as an address, so a hop count is refused. A netmask is refused too.
   const [address = '', bits = '0'] = text.split('/')
   return isIP(address) !== 0 && /^\d+$/.test(bits) && isAccepted(entry => createPeerTrust([entry]), text)
-}
-
-function isPublicUrl (text: string): boolean {
-  return parsePublicUrl(text) !== undefined
-}
-
-function isResourceUrl (text: string): boolean {
-  const url = parseUrl(text)
-  return url?.protocol === 'https:' && url.username + url.password === '' && !/[?#]/.test(text)
-}
-
-// RFC 6749 section 3.3.
-function isScope (text: string): boolean {
-  return /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(text)
-}
-
-function isGateUpstream (text: string): boolean {
-  return parseUpstream(text) !== undefined
 }
 
 function isOrigin (text: string): boolean {
@@ -90,48 +59,42 @@ function isOrigin (text: string): boolean {
   return url !== undefined && !text.includes('*') && `${url.protocol}//${url.host}` === text.toLowerCase()
 }
 
-// RFC 9110 section 5.6.2. A lone `*` would stand for every header.
-function isHeaderName (text: string): boolean {
-  return text !== '*' && /^[\w!#$%&'*+.^`|~-]+$/.test(text)
-}
-
-function isProxyUrl (text: string): boolean {
-  // A proxy without a scheme is reached over http, as in other programs.
-  const url = parseUrl(text.includes('://') ? text : `http://${text}`)
-  return url !== undefined && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search + url.hash === ''
-}
-
 function isNonceSecret (text: string): boolean {
   const [, digits] = /^([A-Za-z0-9_-]+)={0,2}$/.exec(text) ?? []
   // If one digit is left over, it is not a byte: the text was cut.
   return digits !== undefined && digits.length % 4 !== 1 && Buffer.from(digits, 'base64url').length >= MIN_SECRET_BYTES
 }
 
-function isRateLimit (text: string): boolean {
-  return /^(?:off|[1-9]\d{0,14})$/.test(text)
-}
-
-function isNamespacedClaim (text: string): boolean {
-  return /^[a-z][a-z0-9+.-]*:\S+$/i.test(text) && URL.canParse(text)
-}
+const isReplayStore: Format = text => text === 'memory' || text === 'off' || isAccepted(parseReplayUrl, text)
 
 export const FORMATS = {
   domain: isDomain,
-  'issuer-url': isIssuerUrl,
-  'provider-url': isProviderUrl,
-  'namespaced-claim': isNamespacedClaim,
+  'issuer-url': text => parseUrl(text) !== undefined && isAccepted(parseIssuer, text),
+  'provider-url': text => parseUrl(text) !== undefined && isAccepted(parseConfiguredJwksUri, text),
+  'namespaced-claim': text => /^[a-z][a-z0-9+.-]*:\S+$/i.test(text) && URL.canParse(text),
   'replay-store': isReplayStore,
-  'revocation-store': isRevocationStore,
+  'revocation-store': text => text !== 'off' && isReplayStore(text),
   'nonce-secret': isNonceSecret,
   'trusted-peer': isTrustedPeer,
-  'public-url': isPublicUrl,
-  'proxy-url': isProxyUrl,
-  'rate-limit': isRateLimit,
-  'resource-url': isResourceUrl,
-  scope: isScope,
-  'gate-upstream': isGateUpstream,
+  'public-url': text => parsePublicUrl(text) !== undefined,
+  'proxy-url' (text) {
+    // A proxy without a scheme is reached over http, as in other programs.
+    const url = parseUrl(text.includes('://') ? text : `http://${text}`)
+    return url !== undefined && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search + url.hash === ''
+  },
+  'rate-limit': text => /^(?:off|[1-9]\d{0,14})$/.test(text),
+  'resource-url' (text) {
+    const url = parseUrl(text)
+    return url?.protocol === 'https:' && url.username + url.password === '' && !/[?#]/.test(text)
+  },
+  // RFC 6749 section 3.3.
+  scope: text => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(text),
+  'gate-upstream': text => parseUpstream(text) !== undefined,
   origin: isOrigin,
-  'header-name': isHeaderName
-} as const
+  // RFC 9110 section 5.6.2. A lone `*` would stand for every header.
+  'header-name': text => text !== '*' && /^[\w!#$%&'*+.^`|~-]+$/.test(text),
+  // CONNECT never passes the gate.
+  'http-method': text => text !== 'CONNECT' && METHODS.includes(text)
+} as const satisfies Readonly<Record<string, Format>>
 
 export type FormatName = keyof typeof FORMATS

@@ -1,9 +1,7 @@
 import type { DpopMode } from '../scheme.ts'
 import type { IntrospectedTokens } from '../token/issuer-table.ts'
-import { quoteSetting } from '../printable.ts'
 import { hasScheme } from './formats.ts'
-import { memberKey, settingSpec } from './specs.ts'
-import type { RawSettings, SettingName, SettingValues } from './specs.ts'
+import type { SettingValues } from './specs.ts'
 
 type Idp = SettingValues['idp']
 
@@ -53,14 +51,6 @@ export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>
   })
 }
 
-/** The settings that introspection needs and that are not set. */
-export function introspectionLacks (entry: RawIssuer, beside: RawIssuer = {}): SettingName[] {
-  const introspection = { ...beside.introspection, ...entry.introspection }
-  if ((introspection.for ?? 'off') === 'off') return []
-  const members = ['clientId', introspection.auth === 'private_key_jwt' ? 'keyFile' : 'clientSecret'] as const
-  return members.filter(member => introspection[member] === undefined).map(member => `idp.introspection.${member}` as const)
-}
-
 function dpopModeOf ({ dpopMode, dpopEnabled, dpopRequired }: IssuerValues): DpopMode {
   if (dpopMode !== undefined) return dpopMode
   if (dpopEnabled === false) return 'DISABLED'
@@ -72,59 +62,4 @@ export function modeOfAll (issuers: readonly IssuerSettings[], idp: Idp): DpopMo
   const modes = new Set(issuers.map(({ dpopMode }) => dpopMode))
   if (modes.size === 0) return dpopModeOf(idp)
   return modes.size === 1 ? [...modes][0]! : 'ALLOWED'
-}
-
-/** An entry of the list, or the section beside it, as it was written. */
-export type RawIssuer = Partial<Omit<RawSettings['idp'], 'introspection'>> & { readonly introspection?: Partial<RawSettings['idp']['introspection']> }
-
-/** Whether the provider is asked about opaque tokens. */
-export function coversOpaque (covers: unknown): boolean {
-  return covers === 'opaque' || covers === 'all'
-}
-
-/** One rule that the schema of the values cannot express: what is wrong, and the part of the list that is meant. */
-export interface EntryProblem {
-  readonly path: string
-  readonly problem: string
-}
-
-/**
- * Returns what is wrong with the entries of `idp.issuers` as a whole. A value that its schema refuses is reported elsewhere.
- * @param entries undefined for an entry that is no object
- */
-export function entryProblems (entries: ReadonlyArray<RawIssuer | undefined>, beside: RawIssuer): EntryProblem[] {
-  const seen = new Map<string, string>()
-  let opaque: string | undefined
-  return entries.flatMap((entry, index) => {
-    if (!entry) return []
-    const path = `idp.issuers[${index}]`
-    const { domain, issuer, audience = beside.audience, introspection } = entry
-    const problems: EntryProblem[] = []
-    const tell = (problem: string): void => { problems.push({ path, problem: path + problem }) }
-    const tellMember = (member: 'domain' | 'issuer', problem: string): void => {
-      problems.push({ path: `${path}.${member}`, problem: `${path}.${member} is ${quoteSetting(entry[member])}${problem}` })
-    }
-    for (const name of introspectionLacks(entry, beside)) tell(`.${memberKey(name)} is not set; ${settingSpec(name).unset}`)
-    if (issuer === undefined && domain === undefined) tell(`.issuer is not set; allowed: ${settingSpec('idp.issuer').allowed}`)
-    if (audience === undefined) tell(`.audience is not set; allowed: ${settingSpec('idp.audience').allowed}`)
-    if (hasScheme(String(domain))) tellMember('domain', ', which starts with a scheme; allowed: only the host')
-    if (domain !== undefined && issuer !== undefined) tellMember('domain', `, but ${path}.issuer is set too; allowed: one of them`)
-    const covers = introspection?.for ?? beside.introspection?.for
-    if (coversOpaque(covers)) {
-      if (opaque) tell(` and ${opaque} both have introspection for opaque tokens (${quoteSetting(covers)}): an opaque token does not name its issuer; allowed: opaque or all for one issuer`)
-      opaque ??= path
-    }
-    const name = comparable(entry)
-    const first = name && seen.get(name)
-    if (first) tellMember(issuer === undefined ? 'domain' : 'issuer', `, the same issuer as ${first}; allowed: each issuer once`)
-    else if (name) seen.set(name, path)
-    return problems
-  })
-}
-
-/** The issuer in the form in which two are compared: as a URL and without its last slash. Undefined if it is none. */
-function comparable ({ issuer, domain }: RawIssuer): string | undefined {
-  if (issuer === undefined && domain === undefined) return undefined
-  const text = String(issuer ?? `https://${String(domain)}/`)
-  return URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : undefined
 }

@@ -1,7 +1,6 @@
 // Made from specs.ts: npx tap --snapshot --disable-coverage test/lib/settings/option-types.test.ts writes it anew.
 
-import type { GateOptions } from '../gate/gate-options.ts'
-import type { RevocationOptions } from '../revocation/revocation-options.ts'
+import type { ClaimValue } from '../requirement/requirement.ts'
 
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
@@ -55,6 +54,136 @@ export interface IssuerOptions {
  * verified yet, and answers with the options of that issuer, or with undefined if tokens of that issuer do not pass.
  */
 export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> | IssuerOptions | undefined
+
+/** One entry of `gate.rules`: the requests that it is for, and what they need. */
+export interface GateRuleOptions {
+  /** In the syntax of the router: `/orders/7`, `/orders/:id`, `/orders/*`. */
+  readonly path: string
+  /** Without it, all methods; `GET` holds for `HEAD` too. */
+  readonly methods?: readonly string[] | undefined
+  /** With `anyone`, no token is looked at. Default: `token`. */
+  readonly allow?: 'anyone' | 'token' | undefined
+  /** The token needs all of these scopes. */
+  readonly scope?: string | readonly string[] | undefined
+  /** The token needs any one of these scopes. */
+  readonly anyScope?: string | readonly string[] | undefined
+  /** Claims by name (`realm_access.roles` leads into an object), each with a value or with a list of values of which one is enough. */
+  readonly claims?: Readonly<Record<string, ClaimValue | readonly ClaimValue[]>> | undefined
+  /** The `acr` claim must be one of these (RFC 9470). */
+  readonly acr?: string | readonly string[] | undefined
+  /** The user must have logged in at most this many seconds ago (RFC 9470). */
+  readonly maxAgeSeconds?: number | undefined
+  /** Takes the place of the configured audience. */
+  readonly audience?: string | undefined
+  /** Whether a connection may become another protocol, such as WebSocket. Default: `false`. */
+  readonly upgrade?: boolean | undefined
+  /** The messages of the Model Context Protocol (Streamable HTTP) that the rule is for; the body of each POST on such a path decides, and several rules may share the path; without both members, all messages that no other rule of the path names. */
+  readonly mcp?: McpTargetOptions | undefined
+}
+
+/** `mcp` of a rule. */
+export interface McpTargetOptions {
+  /** Methods, such as `initialize` or `resources/read`; no `*`. */
+  readonly methods?: string | readonly string[] | undefined
+  /** Names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and contradict any other method. */
+  readonly tools?: string | readonly string[] | undefined
+}
+
+/** The section `gate`. */
+export interface GateOptions {
+  /** Http or https URL of a host; without it, the gate is only asked by proxies. */
+  readonly upstream?: string | undefined
+  /** A request without a rule does not pass. */
+  readonly rules?: readonly GateRuleOptions[] | undefined
+  /** How long the upstream may be silent, before the first byte and between two. Default: `30`. */
+  readonly timeoutSeconds?: number | undefined
+  /** Most bytes of the body of a request; any number unless given. */
+  readonly bodyLimit?: number | undefined
+  /** Claims that the upstream gets: their names, or a map from the end of a header's name to a claim. */
+  readonly claims?: readonly string[] | Readonly<Record<string, string>> | undefined
+  /** Whether `Authorization` and `DPoP` go to the upstream. Default: `false`. */
+  readonly passCredentials?: boolean | undefined
+  /** Path of the private key that signs statements (PKCS#8 in PEM form, EC P-256). */
+  readonly statementKey?: string | undefined
+  /** The `aud` of statements if a proxy asks. */
+  readonly statementAudience?: string | undefined
+  /** Path before `/health`, `/metrics` and `/docs`, such as `/-`. */
+  readonly ownPrefix?: string | undefined
+  /** Port for Envoy's gRPC service. */
+  readonly grpcPort?: number | undefined
+}
+
+/** A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment. */
+export type SecretOption = string | {
+  /** Path of the file that holds it. */
+  readonly file: string
+} | {
+  /** Name of the variable that holds it. */
+  readonly env: string
+}
+
+/** A transmitter of the Shared Signals Framework. */
+export interface TransmitterOptions {
+  /** Its issuer, under which its configuration is found (SSF 1.0 section 7.2). */
+  readonly issuer?: string
+  /** The address of its configuration, if it is elsewhere. */
+  readonly metadata?: string
+  /** The `aud` of its events; with `manage` it may be left out: then it is that of the stream. */
+  readonly audience?: string
+  /** How events come: it posts them to `/revocation/events` (RFC 8935), or they are fetched (RFC 8936). */
+  readonly delivery: 'push' | 'poll'
+  /** Where events are fetched; without it, where the stream says. */
+  readonly endpoint?: string
+  /** The issuers about whose tokens it may speak; without it, only itself. */
+  readonly tokenIssuers?: readonly string[]
+  /** The claim of access tokens that holds the session; `false`: a session means its user. Default: `sid`. */
+  readonly sessionClaim?: string | false
+  /** The claim of access tokens that a subject of a format, or a member of a complex subject, is compared with. Default: `{}`. */
+  readonly subjectClaims?: Readonly<Record<string, string>>
+  /** The client as which the stream is managed and polled. */
+  readonly clientId?: string
+  /** The secret of that client. */
+  readonly clientSecret?: SecretOption
+  /** Where the client gets its token for the transmitter; without it, by discovery under the issuer. */
+  readonly tokenEndpoint?: string
+  /** Whether the stream is created, or found, at the start. Default: `false`. */
+  readonly manage?: boolean
+  /** The whole value of the Authorization header that each push must have. */
+  readonly pushAuthorization?: SecretOption
+  /** Whether its events may come without `typ`. Default: `false`. */
+  readonly untyped?: boolean
+}
+
+/** A client of a provider that sends logout tokens. */
+export interface LogoutOptions {
+  /** May be left out if there is one issuer. */
+  readonly issuer?: string
+  /** The client whose id is the `aud` of the logout tokens. */
+  readonly clientId: string
+  /** The claim of access tokens that holds the session; `false`: they have none. Default: `sid`. */
+  readonly sessionClaim?: string | false
+}
+
+/** The section `revocation`. */
+export interface RevocationOptions {
+  /** Shared Signals transmitters. */
+  readonly transmitters?: readonly TransmitterOptions[]
+  /** Clients for which a provider sends logout tokens (OpenID Connect Back-Channel Logout 1.0). */
+  readonly logout?: LogoutOptions | readonly LogoutOptions[]
+  /** Who may revoke by `POST /revocation/subjects`. */
+  readonly operators?: {
+    /** The scope that their tokens need. */
+    readonly scope: string
+  }
+  /** Seconds for which cutoffs are kept, and so the longest life of a token. Default: `86400`. */
+  readonly retentionSeconds?: number
+  /** Seconds for which the store may be silent. Default: `10`. */
+  readonly staleSeconds?: number
+  /** What holds while the store is silent. Default: `refuse`. */
+  readonly outage?: 'refuse' | 'serve'
+  /** `memory`, or the URL of a Redis; the one of `dpop.replay` unless given. */
+  readonly store?: string
+}
 
 /** Options in the shape of the configuration file. */
 export interface FileOptions {

@@ -1,141 +1,128 @@
-import { Ajv } from 'ajv'
-import type { ErrorObject } from 'ajv'
-import { REVOCATION_SCHEMA } from '../revocation/revocation-schema.ts'
-import type { LogoutOptions, RevocationOptions, SecretOption, TransmitterOptions } from '../revocation/revocation-options.ts'
 import { quoteSetting } from '../printable.ts'
-import { nameThatWasMeant } from '../suggestion.ts'
-import { FORMATS } from './formats.ts'
+import { about, FLAG, integer, ISSUER_URL, oneOf, PROVIDER_URL, TEXT } from './setting-spec.ts'
+import type { Part, ValueOf } from './setting-spec.ts'
 
-type Defaulted<Options, Names extends keyof Options> = Options & { readonly [Name in Names]-?: NonNullable<Options[Name]> }
+const text = { ...TEXT, allowed: 'any non-empty text' } as const
+const filled = { type: 'string', minLength: 1 } as const
+const flag = { ...FLAG, default: false } as const
+const sessionClaim = { anyOf: [filled, { const: false }], default: 'sid', allowed: 'name of a claim, or false' } as const
 
-export type TransmitterSettings = Defaulted<TransmitterOptions, 'sessionClaim' | 'subjectClaims' | 'manage' | 'untyped'>
-export type LogoutSettings = Defaulted<LogoutOptions, 'sessionClaim' | 'issuer'>
+/** A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment. */
+export const SECRET = {
+  allowed: 'a text, { file: PATH } or { env: NAME }',
+  secret: true,
+  anyOf: [
+    filled,
+    { type: 'object', required: ['file'], properties: { file: about('path of the file that holds it', filled) }, additionalProperties: false },
+    { type: 'object', required: ['env'], properties: { env: about('name of the variable that holds it', filled) }, additionalProperties: false }
+  ]
+} as const
+
+export const TRANSMITTER = {
+  type: 'object',
+  allowed: 'an object with issuer or metadata, delivery, and audience unless manage is true',
+  required: ['delivery'],
+  additionalProperties: false,
+  properties: {
+    issuer: about('its issuer, under which its configuration is found (SSF 1.0 section 7.2)', ISSUER_URL),
+    metadata: about('the address of its configuration, if it is elsewhere', PROVIDER_URL),
+    audience: about('the `aud` of its events; with `manage` it may be left out: then it is that of the stream', text),
+    delivery: about('how events come: it posts them to `/revocation/events` (RFC 8935), or they are fetched (RFC 8936)', oneOf('push', 'poll')),
+    endpoint: about('where events are fetched; without it, where the stream says', PROVIDER_URL),
+    tokenIssuers: about('the issuers about whose tokens it may speak; without it, only itself', { type: 'array', minItems: 1, items: ISSUER_URL, allowed: 'list of issuers' }),
+    sessionClaim: about('the claim of access tokens that holds the session; `false`: a session means its user', sessionClaim),
+    subjectClaims: about('the claim of access tokens that a subject of a format, or a member of a complex subject, is compared with', { type: 'object', additionalProperties: filled, default: {}, allowed: 'map from a format or member of subjects to a claim' }),
+    clientId: about('the client as which the stream is managed and polled', text),
+    clientSecret: about('the secret of that client', SECRET),
+    tokenEndpoint: about('where the client gets its token for the transmitter; without it, by discovery under the issuer', PROVIDER_URL),
+    manage: about('whether the stream is created, or found, at the start', flag),
+    pushAuthorization: about('the whole value of the Authorization header that each push must have', SECRET),
+    untyped: about('whether its events may come without `typ`', flag)
+  }
+} as const
+
+export const LOGOUT = {
+  type: 'object',
+  allowed: 'an object with clientId, and issuer if there are several',
+  required: ['clientId'],
+  additionalProperties: false,
+  properties: {
+    issuer: about('may be left out if there is one issuer', ISSUER_URL),
+    clientId: about('the client whose id is the `aud` of the logout tokens', text),
+    sessionClaim: about('the claim of access tokens that holds the session; `false`: they have none', sessionClaim)
+  }
+} as const
+
+/** The section `revocation`. */
+export const REVOCATION = {
+  type: 'object',
+  whole: 'a section with transmitters, logout or operators: docs/revocation.md',
+  additionalProperties: false,
+  properties: {
+    transmitters: about('Shared Signals transmitters', { type: 'array', minItems: 1, maxItems: 50, items: TRANSMITTER, allowed: 'list of 1 to 50 transmitters' }),
+    logout: about('clients for which a provider sends logout tokens (OpenID Connect Back-Channel Logout 1.0)', { type: 'array', alone: true, minItems: 1, maxItems: 50, items: LOGOUT, allowed: 'a client, or a list of 1 to 50' }),
+    operators: about('who may revoke by `POST /revocation/subjects`', {
+      type: 'object', required: ['scope'], additionalProperties: false, properties: { scope: about('the scope that their tokens need', { type: 'string', format: 'scope', allowed: 'a scope' }) }, allowed: 'an object with scope'
+    }),
+    retentionSeconds: about('seconds for which cutoffs are kept, and so the longest life of a token', { ...integer(1, 31_536_000), default: 86_400 }),
+    staleSeconds: about('seconds for which the store may be silent', { ...integer(1, 300), default: 10 }),
+    outage: about('what holds while the store is silent', { ...oneOf('refuse', 'serve'), default: 'refuse' }),
+    store: about('`memory`, or the URL of a Redis; the one of `dpop.replay` unless given', { type: 'string', format: 'revocation-store', secret: true, allowed: 'memory, or a redis:// or rediss:// URL' })
+  }
+} as const
+
+type SecretOption = ValueOf<typeof SECRET>
+type RevocationSection = ValueOf<typeof REVOCATION>
+
+export type TransmitterSettings = ValueOf<typeof TRANSMITTER>
+export type LogoutSettings = ValueOf<typeof LOGOUT> & { readonly issuer: string }
 
 /** What the section `revocation` of the configuration says, with all defaults. */
-export interface RevocationSettings {
+export interface RevocationSettings extends Pick<RevocationSection, 'retentionSeconds' | 'staleSeconds' | 'outage'> {
   readonly transmitters: readonly TransmitterSettings[]
   readonly logout: readonly LogoutSettings[]
   /** The scope of those who may revoke. Undefined if there are no operators. */
   readonly operatorScope: string | undefined
-  readonly retentionSeconds: number
-  readonly staleSeconds: number
-  readonly outage: 'refuse' | 'serve'
   /** `memory`, or the URL of a Redis. */
   readonly store: string
 }
 
-export interface ParsedRevocation {
-  /** Only to be used if there is no problem. */
-  readonly settings: RevocationSettings
-  readonly problems: readonly string[]
-}
-
 /** What the section takes from the settings beside it. */
 export interface BesideRevocation {
-  /** The issuers that the settings name. Undefined if they are not usable. */
-  readonly issuers: readonly string[] | undefined
-  /** The setting `dpop.replay`. */
-  readonly replay: unknown
-  readonly publicUrl: unknown
+  /** Undefined if they are not usable. */
+  readonly issuers: ReadonlyArray<{ readonly issuer: string }> | undefined
+  readonly dpop: { readonly replay: string }
+  readonly server: { readonly publicUrl?: string | undefined }
 }
 
-/** What the validator reads of a schema for messages. */
-interface Worded {
-  readonly allowed?: string
-  readonly secret?: true
-  readonly properties?: Readonly<Record<string, Worded>>
-  readonly items?: Worded
-}
-
-/**
- * Reads the section `revocation`. It never throws. Each problem names the part, such as `revocation.logout[0].clientId`, what it held,
- * what is allowed, and its place.
- * @param places where the parts are, in words, by their paths
- */
-export function parseRevocation (given: unknown, beside: BesideRevocation, places: ReadonlyMap<string, string> = new Map()): ParsedRevocation {
-  const section = structuredClone(given) as RevocationOptions
-  const problems: string[] = []
-  const tell = (path: string, problem: string): void => {
-    const place = places.get(path)
-    problems.push(`${place === undefined ? '' : `${place}: `}${path}${problem}`)
-  }
-  const isList = typeof section !== 'object' || section === null || section.logout === undefined || Array.isArray(section.logout)
-  if (!isList) (section as { logout: unknown }).logout = [section.logout]
-  const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, meta: false, validateSchema: false, formats: FORMATS })
-  const validate = ajv.compile(REVOCATION_SCHEMA)
-  if (!validate(section)) tellErrors(validate.errors!, section, (path, problem) => tell(isList ? path : path.replace('logout[0]', 'logout'), problem))
-  const { transmitters = [], logout = [], operators, store, retentionSeconds, staleSeconds, outage } = (problems.length === 0 ? section : {}) as RevocationOptions
-  const senders = transmitters as readonly TransmitterSettings[]
-  const clients = [logout].flat().map((client, index) => ({ ...client, issuer: issuerOf(client, index) })) as readonly LogoutSettings[]
-  senders.forEach((sender, index) => tellLacks(sender, problem => tell(`revocation.transmitters[${index}]`, problem), beside))
-  const names = senders.map(({ issuer, metadata }) => issuer ?? metadata)
+/** Completes a section that its schema lets pass, and tells what the schema cannot say, with the path of the part, such as `revocation.logout[0]`. */
+export function resolveRevocation ({ transmitters = [], logout = [], operators, store, ...rest }: RevocationSection, beside: BesideRevocation, tell: (path: string, problem: string) => void): RevocationSettings {
+  const { issuers, dpop: { replay } } = beside
+  const clients = logout.map((client, index) => {
+    if (client.issuer === undefined && issuers !== undefined && issuers.length !== 1) tell(`revocation.logout[${index}]`, ' names no issuer, and there is not exactly one; set its issuer')
+    return { ...client, issuer: client.issuer ?? issuers?.[0]?.issuer }
+  })
+  transmitters.forEach((sender, index) => tellLacks(sender, problem => tell(`revocation.transmitters[${index}]`, problem), beside))
+  const names = transmitters.map(({ issuer, metadata }) => issuer ?? metadata)
   names.forEach((name, index) => {
-    if (name !== undefined && names.indexOf(name) !== index) tell(`revocation.transmitters[${index}]`, ` is ${quoteSetting(name)}, as revocation.transmitters[${names.indexOf(name)}] is; allowed: each transmitter once`)
+    const first = names.indexOf(name)
+    if (name !== undefined && first !== index) tell(`revocation.transmitters[${index}]`, ` is ${quoteSetting(name)}, as revocation.transmitters[${first}] is; allowed: each transmitter once`)
   })
   return {
-    problems,
-    settings: {
-      transmitters: senders,
-      logout: clients,
-      operatorScope: operators?.scope,
-      retentionSeconds: retentionSeconds!,
-      staleSeconds: staleSeconds!,
-      outage: outage!,
-      store: store ?? (typeof beside.replay === 'string' && beside.replay !== 'off' ? beside.replay : 'memory')
-    }
-  }
-
-  function issuerOf ({ issuer }: LogoutOptions, index: number): string | undefined {
-    if (issuer !== undefined || beside.issuers === undefined) return issuer
-    if (beside.issuers.length === 1) return beside.issuers[0]
-    tell(isList ? `revocation.logout[${index}]` : 'revocation.logout', ' names no issuer, and there is not exactly one; set its issuer')
-    return undefined
+    ...rest,
+    transmitters,
+    logout: clients as LogoutSettings[],
+    operatorScope: operators?.scope,
+    store: store ?? (replay === 'off' ? 'memory' : replay)
   }
 }
 
-function tellLacks (sender: TransmitterSettings, tell: (problem: string) => void, { publicUrl }: BesideRevocation): void {
+function tellLacks (sender: TransmitterSettings, tell: (problem: string) => void, { server: { publicUrl } }: BesideRevocation): void {
   const { issuer, metadata, audience, manage, delivery, clientId, clientSecret } = sender
   if (issuer === undefined && metadata === undefined) tell(' names neither issuer nor metadata; allowed: one of them, or both')
   if (audience === undefined && !manage) tell(' has no audience; allowed: the aud of its events, which may be left out only with manage')
   if (manage && (clientId === undefined || clientSecret === undefined)) tell(' has manage, which needs clientId and clientSecret')
   if (manage && delivery === 'push' && publicUrl === undefined) tell(' has manage and push, which need PUBLIC_URL (server.publicUrl): it makes the address for pushes')
-}
-
-/** One problem for each part that is wrong, the deepest that the schema knows. */
-function tellErrors (errors: readonly ErrorObject[], section: unknown, tell: (path: string, problem: string) => void): void {
-  const reported = new Set<string>()
-  for (const { instancePath, keyword, params } of errors) {
-    const words = instancePath.split('/').slice(1).map(word => word.replaceAll('~1', '/').replaceAll('~0', '~'))
-    const { path, value, schema } = partAt(words, section)
-    if (keyword === 'additionalProperties') {
-      const name = (params as { readonly additionalProperty: string }).additionalProperty
-      // Of a secret, each form that does not fit says so.
-      if (schema.secret) continue
-      const meant = nameThatWasMeant(name, Object.keys(schema.properties!))
-      tell(`${path}.${name}`, ` is unknown${meant === undefined ? '' : `; did you mean ${path}.${meant}?`}`)
-      continue
-    }
-    if (reported.has(path)) continue
-    reported.add(path)
-    const held = keyword === 'required' ? ` lacks ${(params as { readonly missingProperty: string }).missingProperty}` : schema.secret ? ' is not usable (its value is not shown)' : ` is ${quoteSetting(value)}`
-    tell(path, `${held}; allowed: ${schema.allowed}`)
-  }
-}
-
-/** The part of the section at a place, and the schema that has words for it. */
-function partAt (words: readonly string[], section: unknown): { path: string, value: unknown, schema: Worded } {
-  let path = 'revocation'
-  let value = section
-  let schema: Worded = REVOCATION_SCHEMA as Worded
-  for (const word of words) {
-    const next = Array.isArray(value) ? schema.items : schema.properties?.[word]
-    // Members of a map, and the forms of a secret: the words are those of the whole.
-    if (!next?.allowed) break
-    path += Array.isArray(value) ? `[${word}]` : `.${word}`
-    value = (value as Record<string, unknown>)[word]
-    schema = next
-  }
-  return { path, value, schema }
 }
 
 /**
@@ -150,9 +137,9 @@ export async function readSecret (secret: SecretOption, { readFile, environment 
 }
 
 /** The names of the parts of the section that may hold a secret. */
-export const SECRET_PARTS: ReadonlySet<string> = new Set(secretsIn(REVOCATION_SCHEMA))
+export const SECRET_PARTS: ReadonlySet<string> = new Set(secretsIn(REVOCATION))
 
-function secretsIn ({ properties = {}, items }: Worded): string[] {
+function secretsIn ({ properties = {}, items }: Part): string[] {
   const named = Object.entries(properties).flatMap(([name, part]) => part.secret ? [name] : secretsIn(part))
   return items ? [...named, ...secretsIn(items)] : named
 }

@@ -1,68 +1,101 @@
 import type { FormatName } from './formats.ts'
 
-interface ValueSchema {
-  readonly type: 'string' | 'integer' | 'boolean'
+/** A part of the settings: a JSON schema with the words that belong to it. */
+export interface Part {
+  readonly type?: 'string' | 'integer' | 'boolean' | 'array' | 'object'
   readonly enum?: readonly string[]
+  readonly const?: false
   readonly format?: FormatName
+  readonly pattern?: string
   readonly minLength?: number
   readonly minimum?: number
   readonly maximum?: number
-  readonly default?: string | number | boolean
-}
-
-interface ListSchema {
-  readonly type: 'array'
-  readonly items: ValueSchema
+  readonly items?: Part
   readonly minItems?: number
-  readonly default?: readonly string[]
-}
-
-/** Names with a list for each. It can be written only in the configuration file and in the options of the plugin. */
-interface MapSchema {
-  readonly type: 'object'
-  readonly propertyNames: { readonly format: FormatName }
-  readonly additionalProperties: ListSchema
-  readonly default?: Readonly<Record<string, readonly string[]>>
-}
-
-/**
- * A list of objects. Each member of an object is what another setting describes: the path of the member is that setting's name
- * without its first word, so `audience` belongs to `idp.audience`.
- */
-export interface EntriesSchema {
-  readonly type: 'entries'
-  readonly minItems: number
-  readonly maxItems: number
-  /** The settings that describe the members. */
-  readonly members: readonly string[]
-  readonly default?: never
-}
-
-/** A section as it was written: its own module judges what is in it. It can be written only in the file and in the options of the plugin. */
-interface TreeSchema {
-  readonly type: 'tree'
-  readonly default?: never
-}
-
-export interface SettingSpec {
-  /** The variable of the environment that holds it. */
-  readonly variable: string
-  /** The only source that can hold it: the file (and the options of the plugin), if it has no form as one text, or the environment. */
-  readonly from?: 'file' | 'environment'
-  readonly schema: ValueSchema | ListSchema | MapSchema | EntriesSchema | TreeSchema
-  /** The purpose of the setting, in a few words. */
-  readonly about: string
+  readonly maxItems?: number
+  readonly properties?: Readonly<Record<string, Part>>
+  readonly required?: readonly string[]
+  readonly propertyNames?: Part
+  /** The values of a map. False in an object with `properties`: it has no others. */
+  readonly additionalProperties?: Part | false
+  readonly anyOf?: readonly Part[]
+  readonly nullable?: true
+  readonly default?: unknown
+  /** The settings that describe the members of an object, by their names without the first word: `audience` belongs to `idp.audience`. */
+  readonly members?: readonly string[]
+  /** In TypeScript, the type of a part that no schema judges. */
+  readonly written?: string
+  /** A list of one may be written as that one. */
+  readonly alone?: true
+  /** In a section with parts: a text of digits counts as a number, and a number as a text. Elsewhere they always do. */
+  readonly digits?: true
+  /** The variable of the environment that holds a setting. */
+  readonly variable?: string
+  /** The purpose, in a few words. */
+  readonly about?: string
   /** The allowed values, in words: for the documentation and for the message about a bad value. */
-  readonly allowed: string
-  /** An example value to show if the schema has no default. A secret has none, because everybody who copied it would share it. */
-  readonly example?: string | number | boolean | readonly string[] | Readonly<Record<string, unknown>> | ReadonlyArray<Readonly<Record<string, unknown>>>
-  /** What happens if it is not set and the schema has no default. */
-  readonly unset?: string
+  readonly allowed?: string
+  /** The same of a section as a whole, for the message, if `allowed` is for the documentation. */
+  readonly whole?: string
   /** Its value is never shown. */
   readonly secret?: true
 }
 
-/** Whether an item of such a list is an object, whose members can be judged. */
+/** A setting: a part with a place of its own in every source. */
+export interface SettingSpec extends Part {
+  readonly variable: string
+  /** The only source that can hold it: the file (and the options of the plugin), if it has no form as one text, or the environment. */
+  readonly from?: 'file' | 'environment'
+  readonly about: string
+  readonly allowed: string
+  /** An example value to show if the schema has no default. A secret has none, because everybody who copied it would share it. */
+  readonly example?: unknown
+  /** What happens if it is not set and the schema has no default. */
+  readonly unset?: string
+}
+
+export const TEXT = { type: 'string', minLength: 1, allowed: 'any non-empty string' } as const
+export const FILE = { ...TEXT, allowed: 'path of a file' } as const
+export const FLAG = { type: 'boolean', allowed: 'true or false' } as const
+export const PROVIDER_URL = text('provider-url', 'https URL (http for a loopback host) without user info')
+export const ISSUER_URL = text('issuer-url', `${PROVIDER_URL.allowed}, query or fragment`)
+export const UPSTREAM = text('gate-upstream', 'http or https URL of a host, with a port or without, and nothing more')
+
+export function integer (minimum: number, maximum: number) {
+  return { type: 'integer', minimum, maximum, allowed: `integer, ${minimum} ${maximum === Number.MAX_SAFE_INTEGER ? 'or more' : `to ${maximum}`}` } as const
+}
+
+/** One of these words. */
+export function oneOf<const Words extends readonly string[]> (...words: Words) {
+  return { type: 'string', enum: words, allowed: `${words.slice(0, -1).join(', ')} or ${words.at(-1)}` } as const
+}
+
+/** A list of these words. */
+export function listOf<const Words extends readonly string[]> (words: Words) {
+  return { type: 'array', minItems: 1, items: { type: 'string', enum: words }, allowed: `list of ${words.join(', ')}` } as const
+}
+
+/** A text in a format, with the allowed values in words. */
+export function text (format: FormatName, allowed: string) {
+  return { type: 'string', format, allowed } as const
+}
+
+/** A list of texts in a format. */
+export function list (format: FormatName, allowed: string) {
+  return { type: 'array', minItems: 1, items: { type: 'string', format }, allowed } as const
+}
+
+/** A part, with its purpose before the rest. */
+export function about<const P extends Omit<Part, 'about'>> (about: string, part: P): P & { readonly about: string } {
+  return { ...part, about }
+}
+
+/** Makes of each member of an object that has a part something else. What is no object stays as it is. */
+export function mapMembers (value: unknown, properties: Readonly<Record<string, Part>>, make: (part: Part, member: unknown) => unknown): unknown {
+  return isEntry(value) ? Object.fromEntries(Object.entries(value).map(([key, member]) => [key, Object.hasOwn(properties, key) ? make(properties[key]!, member) : member])) : value
+}
+
+/** Whether a value is an object, whose members can be judged. */
 export function isEntry (item: unknown): item is Readonly<Record<string, unknown>> {
   return typeof item === 'object' && item !== null && !Array.isArray(item)
 }
@@ -70,13 +103,21 @@ export function isEntry (item: unknown): item is Readonly<Record<string, unknown
 /** The type of a value that a schema lets pass. */
 export type ValueOf<S> =
   S extends { enum: readonly (infer E)[] } ? E
-    : S extends { type: 'boolean' } ? boolean
-      : S extends { type: 'integer' } ? number
-        : S extends { type: 'entries' } ? ReadonlyArray<Readonly<Record<string, unknown>>>
-          : S extends { type: 'tree' } ? object
-            : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
-              : S extends { type: 'object', additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
-                : string
+    : S extends { const: infer C } ? C
+      : S extends { anyOf: readonly (infer A)[] } ? A extends unknown ? ValueOf<A> : never
+        : S extends { type: 'boolean' } ? boolean
+          : S extends { type: 'integer' } ? number
+            : S extends { type: 'string' } ? string
+              : S extends { type: 'array', items: infer I } ? ReadonlyArray<ValueOf<I>>
+                : S extends { properties: infer P } ? MembersOf<P, S>
+                  : S extends { members: unknown } ? Readonly<Record<string, unknown>>
+                    : S extends { additionalProperties: infer V } ? Readonly<Record<string, ValueOf<V>>>
+                      : unknown
+
+type NamesOfSet<P, S> = { [Name in keyof P]: P[Name] extends { default: unknown } ? Name : S extends { required: readonly (infer R)[] } ? Name extends R ? Name : never : never }[keyof P]
+type MembersOf<P, S> =
+  { readonly [Name in NamesOfSet<P, S>]: ValueOf<P[Name]> } &
+  { readonly [Name in Exclude<keyof P, NamesOfSet<P, S>>]?: ValueOf<P[Name]> }
 
 /** The type of a setting that is not set. A setting with a default is always set. */
 export type Presence<S> = S extends { default: unknown } ? never : undefined

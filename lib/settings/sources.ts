@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { parseConfigDocument } from './config-document.ts'
-import type { ConfigDocument, SettingOrigins } from './config-document.ts'
+import type { ConfigDocument } from './config-document.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
 import { variables as SETTINGS } from './specs.ts'
-import type { RawSettings } from './specs.ts'
-import { noSettings, put } from './tree.ts'
+import { noSettings, put, unknown } from './tree.ts'
 
 export interface SettingsSources {
   /** The environment, `process.env`. */
@@ -18,24 +17,16 @@ export interface SettingsSources {
 }
 
 /** Problems of the sources themselves. They are reported together with problems of values. */
-export interface SourceFaults {
-  readonly problems: readonly string[]
-  /** A file could not be read. A value that seems to be missing may be in it. */
-  readonly isFileUnread: boolean
+export interface SourceFaults extends Pick<ConfigDocument, 'problems' | 'isFileUnread'>, Partial<Pick<ConfigDocument, 'places'>> {
   /** True if a function of the application names the issuers. */
   readonly areIssuersAsked?: boolean
   /** A function of the application says which peers are trusted. */
   readonly arePeersAsked?: boolean
-  /** Where the file holds the parts of lists and of the gate, such as `idp.issuers[1].audience`, in words. */
-  readonly places?: ReadonlyMap<string, string>
   /** Variables that begin as settings do, but neither are settings nor resemble one. They cause a warning. */
   readonly unknownVariables: readonly string[]
 }
 
-export interface CollectedSettings extends SourceFaults {
-  readonly values: RawSettings
-  readonly origins: SettingOrigins
-}
+export interface CollectedSettings extends ConfigDocument, Pick<SourceFaults, 'unknownVariables'> {}
 
 const LOOKS_LIKE_SETTING = /^(?:idp|dpop)_/i
 
@@ -58,24 +49,18 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Co
     put(values, name, variables[variable])
     origins[name] = variable in exported ? 'environment' : '.env'
   }
-  const unknown = unknownVariablesOf(variables)
-  const misspelt = unknown.flatMap(({ name, meant }) => meant === undefined ? [] : [`unknown variable ${JSON.stringify(name)}; did you mean ${meant}?`])
+  const known = [...SETTINGS.keys()]
+  const strange = Object.keys(variables).filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name)).sort()
+  const unlike = strange.filter(name => nameThatWasMeant(name, known) === undefined)
+  const misspelt = strange.filter(name => !unlike.includes(name)).map(name => unknown('variable', name, known))
   return {
     values,
     origins,
     problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems, ...misspelt],
     places,
     isFileUnread: isFileUnread || dotenv.problem !== undefined,
-    unknownVariables: unknown.flatMap(({ name, meant }) => meant === undefined ? [name] : [])
+    unknownVariables: unlike
   }
-}
-
-function unknownVariablesOf (variables: Readonly<Record<string, string>>): Array<{ name: string, meant: string | undefined }> {
-  const known = [...SETTINGS.keys()]
-  return Object.keys(variables)
-    .filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name))
-    .sort()
-    .map(name => ({ name, meant: nameThatWasMeant(name, known) }))
 }
 
 const nothing = (): ConfigDocument => ({ values: noSettings(), origins: {}, problems: [], places: new Map(), isFileUnread: false })

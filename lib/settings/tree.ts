@@ -1,5 +1,6 @@
 import { nameThatWasMeant } from '../suggestion.ts'
-import { memberKey, settingNames, settingSpec } from './specs.ts'
+import type { Part } from './setting-spec.ts'
+import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 
 /** One member of a section, with its place in words. */
@@ -53,6 +54,22 @@ export function put (tree: object, path: string, value: unknown): void {
   section[last] = value as object
 }
 
+/** The settings as one JSON schema, nested as they are. The validator gets it, and problems find their words in it. */
+export function schemaOf (names: readonly SettingName[]): Part {
+  const root: Part = { type: 'object' }
+  for (const name of names) put(root, schemaPath(name), name === 'idp.issuers' ? { ...settingSpec(name), items: issuerSchema() } : settingSpec(name))
+  return root
+}
+
+function issuerSchema (): Part {
+  const entry = { ...settingSpec('idp.issuers').items }
+  // What an entry leaves out is taken from the setting beside the list, not from a default of its own.
+  for (const name of ISSUER_MEMBERS) put(entry, schemaPath(memberKey(name)), { ...settingSpec(name), default: undefined })
+  return entry
+}
+
+const schemaPath = (path: string): string => `properties.${path.replaceAll('.', '.properties.')}`
+
 /**
  * Reads the members of a section with all that is below, each setting with its place. A key may be written with those of its sections
  * before it: `idp.domain`. Unknown keys are told.
@@ -77,14 +94,13 @@ export function readMembers<Node> (members: ReadonlyArray<Member<Node>>, form: F
 
 /** The value of one setting. The entries of a list are trees. */
 export function readValue<Node> (node: Node, form: Form<Node>, path: string, name: SettingName): unknown {
-  const { schema } = settingSpec(name)
-  if (schema.type !== 'entries') return form.value(node, path, name)
+  if (name !== 'idp.issuers') return form.value(node, path, name)
   return form.items(node, path)?.map((item, index) => {
     const members = form.members(item)
     if (!members) return form.value(item, `${path}[${index}]`, undefined)
     const entry = {}
     const prefix = `${path}[${index}].`
-    readMembers(members, form, (name, value) => put(entry, memberKey(name), value), new Map((schema.members as readonly SettingName[]).map(name => [prefix + memberKey(name), name])), prefix)
+    readMembers(members, form, (name, value) => put(entry, memberKey(name), value), new Map(ISSUER_MEMBERS.map(name => [prefix + memberKey(name), name])), prefix)
     return entry
   }) ?? form.value(node, path, name)
 }

@@ -7,26 +7,26 @@
  * that a text is never taken for a value that the operator did not write.
  */
 
-import { isJsonObject } from '../jose/jws.ts'
 import type { FastifyEnvOptions } from '@fastify/env'
+import type { GateSection, GateSettings } from '../gate/gate-settings.ts'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
 import { FORMATS } from './formats.ts'
-import { describeProblems, SettingsError } from './problems.ts'
-import { withProfileDefaults } from './security-profile.ts'
-import type { SchemaError } from './problems.ts'
-import { isEntry } from './setting-spec.ts'
-import type { SettingSpec } from './setting-spec.ts'
+import { describeContradictions } from './contradictions.ts'
+import { describeRefusals, placed, SettingsError } from './problems.ts'
+import type { PartProblem, SchemaError } from './problems.ts'
+import { isEntry, mapMembers } from './setting-spec.ts'
+import type { Part } from './setting-spec.ts'
 import { issuersOf, resolveIssuer } from './issuer-settings.ts'
 import type { IssuerSettings, IssuerValues } from './issuer-settings.ts'
 import { resolveSettings } from './settings.ts'
-import type { ParsedRevocation } from './revocation-settings.ts'
+import { resolveRevocation } from './revocation-settings.ts'
 import type { Settings } from './settings.ts'
 import { NO_FAULTS, settingsFromOptions } from './options.ts'
 import type { SourceFaults } from './sources.ts'
-import type { RawSettings, SettingName, SettingValues } from './specs.ts'
-import { isSetting, memberKey, settingNames, settingSpec } from './specs.ts'
-import { noSettings, put, valueAt } from './tree.ts'
+import type { RawSettings, SettingValues } from './specs.ts'
+import { FAPI_ALGS, settingNames, settingSpec } from './specs.ts'
+import { noSettings, put, schemaOf, valueAt } from './tree.ts'
 
 const require = createRequire(import.meta.url)
 /** Fastify has loaded the package by `require`. To import it would read all of it once more, for the names of its exports. */
@@ -44,26 +44,23 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false'
  * is not used: it accepts `true` for 1 and `0x10` for 16. Then it fills in what the security profile makes the default.
  */
 export function typedSettings (values: RawSettings): RawSettings {
-  return withProfileDefaults(typedMembers(values, '') as unknown as RawSettings)
+  const { idp, dpop, server, ...rest } = typed(schemaOf(settingNames), values) as RawSettings
+  const byDefault = server.securityProfile === 'fapi2' ? FAPI_ALGS : undefined
+  return { ...rest, idp: { ...idp, algs: idp.algs ?? byDefault }, dpop: { ...dpop, algs: dpop.algs ?? byDefault }, server }
 }
 
-/** @param path of the section */
-function typedMembers (section: object, path: string): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(section).map(([word, value]) => {
-    const name = path + word
-    return [word, isSetting(name) ? typed(settingSpec(name).schema, value) : typedMembers(value as object, `${name}.`)]
-  }))
-}
-
-function typed (schema: SettingSpec['schema'], value: unknown): unknown {
-  switch (schema.type) {
+function typed (part: Part, value: unknown): unknown {
+  const { type, items, properties, alone, variable, digits } = part
+  if (properties) return mapMembers(value, properties, typed)
+  if (items?.properties ?? alone) return Array.isArray(value) ? value.map(item => typed(items!, item)) : alone && value !== undefined ? [typed(items!, value)] : value
+  // In a section with parts, the file and options have types already.
+  if (variable === undefined && !digits) return value
+  switch (type) {
     case 'array': return typedList(value)
-    case 'object': return typedLists(value)
-    case 'entries': return Array.isArray(value) ? value.map(entry => isEntry(entry) ? typedMembers(entry, 'idp.') : entry) : value
-    case 'tree': return value
+    case 'object': return isEntry(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
     case 'integer': return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
     case 'boolean': return typeof value === 'string' ? BOOLEANS.get(value.toLowerCase()) ?? value : value
-    case 'string': return typeof value === 'number' ? String(value) : value
+    default: return typeof value === 'number' ? String(value) : value
   }
 }
 
@@ -71,10 +68,6 @@ function typed (schema: SettingSpec['schema'], value: unknown): unknown {
 function typedList (value: unknown): unknown {
   if (Array.isArray(value)) return value.map(entry => isPlain(entry) ? String(entry) : entry)
   return isPlain(value) ? String(value).split(/[\s,]+/).filter(Boolean) : value
-}
-
-function typedLists (value: unknown): unknown {
-  return isJsonObject(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
 }
 
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
@@ -100,7 +93,7 @@ export const checkOptions: CheckValues = async ({ data }) => {
   // A validator keeps each schema that it has compiled, and these differ from app to app: it goes with them.
   const ajv = createAjv(JUDGEMENT)
   if (!ajv.validate(schemaOf(settingNames.filter(name => valueAt(data, name) !== undefined)), data)) throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
-  for (const name of settingNames) if (valueAt(data, name) === undefined) put(data, name, structuredClone(settingSpec(name).schema.default))
+  for (const name of settingNames) if (valueAt(data, name) === undefined) put(data, name, structuredClone(settingSpec(name).default))
   return data as SettingValues
 }
 
@@ -111,26 +104,66 @@ export const checkOptions: CheckValues = async ({ data }) => {
  */
 export async function validateSettings (raw: RawSettings, check: CheckValues, faults: SourceFaults = NO_FAULTS): Promise<Settings> {
   const values = typedSettings(raw)
+  const options = checkOptionsOf(values)
   let validated: SettingValues | undefined
-  let errors: readonly SchemaError[] | undefined
+  let errors: readonly SchemaError[] = []
   try {
-    validated = await check(checkOptionsOf(values))
+    validated = await check(options)
   } catch (error) {
-    errors = (error as { errors?: readonly SchemaError[] }).errors
-    if (!errors) throw error
+    const found = (error as { errors?: readonly SchemaError[] }).errors
+    if (!found) throw error
+    errors = found
   }
-  // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
-  const gate = isGate(values) ? (await import('../gate/gate-settings.ts')).parseGate(values.gate, faults.places, values.gateUpstream) : undefined
-  const revocation = values.revocation === undefined ? undefined : await readRevocation(values, validated, faults)
-  const problems = [...faults.problems, ...describeProblems(values, errors ?? [], faults), ...gate?.problems ?? [], ...revocation?.problems ?? []]
+  const { places, unknownVariables } = faults
+  const refusals = describeRefusals({ ...values, gate: raw.gate, revocation: raw.revocation }, errors, places)
+  const others = refusals.filter(refusal => !isPartOf('gate', refusal) && !isPartOf('revocation', refusal))
+  const problems = [...faults.problems, ...sentencesOf(others), ...describeContradictions(values, others, faults)]
+  const data = options.data as SettingValues
+  const gate = isGate(values) ? await resolveGate(data.gate, raw, refusals, places) : undefined
+  problems.push(...gate?.problems ?? [], ...sentencesOf(refusals.filter(refusal => isPartOf('revocation', refusal))))
+  const revocation = data.revocation && refusals.every(refusal => !isPartOf('revocation', refusal))
+    ? resolveRevocation(data.revocation, { ...data, issuers: others.length > 0 ? undefined : issuersOf(data.idp) }, (path, problem) => {
+      // A client that is written alone is in no list.
+      const written = Array.isArray((raw.revocation as { logout?: unknown }).logout) ? path : path.replace('logout[0]', 'logout')
+      problems.push(placed(places, written, written + problem))
+    })
+    : undefined
   if (problems.length > 0) throw new SettingsError(problems)
-  return resolveSettings(validated!, { gate: gate?.settings, revocation: revocation?.settings, unknownVariables: faults.unknownVariables })
+  return resolveSettings(validated!, { gate: gate?.settings, revocation, unknownVariables })
 }
 
-/** Loaded only where it is needed, as the gate is. */
-async function readRevocation ({ revocation, dpop, server }: RawSettings, validated: SettingValues | undefined, { places }: SourceFaults): Promise<ParsedRevocation> {
-  const { parseRevocation } = await import('./revocation-settings.ts')
-  return parseRevocation(revocation, { issuers: validated && issuersOf(validated.idp).map(({ issuer }) => issuer), replay: dpop.replay, publicUrl: server.publicUrl }, places)
+const isPartOf = (part: string, { path }: PartProblem): boolean => `${path}.`.startsWith(`${part}.`)
+const sentencesOf = (refusals: readonly PartProblem[]): string[] => refusals.map(({ problem }) => problem)
+
+/** What the schema says of the section `gate`, and what it cannot say. */
+async function resolveGate (section: GateSection | undefined, { gate: given, gateUpstream }: RawSettings, refusals: readonly PartProblem[], places: SourceFaults['places']): Promise<{ settings: GateSettings, problems: readonly string[] }> {
+  const refused = refusals.filter(refusal => isPartOf('gate', refusal))
+  const problems = sentencesOf(refused)
+  // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
+  const { parseGate } = await import('../gate/gate-settings.ts')
+  const settings = parseGate(isEntry(section) ? section : {}, {
+    given,
+    upstreamBeside: gateUpstream,
+    isRefused: path => refused.some(refusal => isPartOf(path, refusal)),
+    placeOf: path => places?.get(path),
+    tell: (path, problem) => problems.push(placed(places, path, path + problem))
+  })
+  return { settings, problems }
+}
+
+/**
+ * Reads only what a gate goes by: its rules can be looked at before there is a provider.
+ * @throws SettingsError
+ */
+export async function readGate (raw: RawSettings, { problems: known, places }: SourceFaults): Promise<GateSettings> {
+  const { data } = checkOptionsOf(typedSettings(raw))
+  const ajv = createAjv(JUDGEMENT)
+  ajv.validate(schemaOf(['gate', 'gateUpstream']), data)
+  const refusals = describeRefusals(raw, ajv.errors ?? [], places)
+  const { settings, problems } = await resolveGate(data.gate as GateSection | undefined, raw, refusals, places)
+  const all = [...known, ...sentencesOf(refusals.filter(refusal => !isPartOf('gate', refusal))), ...problems]
+  if (all.length > 0) throw new SettingsError(all)
+  return settings
 }
 
 /** Whether the settings make the service a gate. */
@@ -151,35 +184,26 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
     const { issuers } = typedSettings(settingsFromOptions({ idp: { issuers: [record] } })).idp
     const values = { ...noSettings(), idp: { audience, introspection, issuers }, server: { securityProfile, clientCertificate } } as unknown as RawSettings
     judge({ idp: { issuers } })
+    const refusals = describeRefusals(values, judge.errors ?? [], undefined)
     // Which peers are trusted was judged at the start.
-    const problems = describeProblems(values, judge.errors ?? [], { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })
+    const problems = [...sentencesOf(refusals), ...describeContradictions(values, refusals, { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })]
     if (problems.length > 0) throw new SettingsError(problems)
     return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp)
   }
 }
 
-/** The schema of these settings, nested as they are. */
-function schemaOf (names: readonly SettingName[], pathOf = (name: SettingName): string => name, schemaAt = valueSchema): object {
-  const root = { type: 'object' }
-  for (const name of names) put(root, `properties.${pathOf(name).replaceAll('.', '.properties.')}`, schemaAt(name))
-  return root
-}
+/** By the sections in it, a schema and what it is compiled to. Both are the same for every app of a process, and to compile takes as long as the rest of a start. */
+const schemas = new Map<string, object>()
+let ajv: Ajv | undefined
 
-/** What the validator gets. A tree is judged elsewhere. */
-function valueSchema (name: SettingName): object {
-  const { schema } = settingSpec(name)
-  if (schema.type === 'tree') return {}
-  if (schema.type !== 'entries') return schema
-  const { minItems, maxItems, members } = schema
-  // What an entry leaves out is taken from the setting beside the list, not from a default of its own.
-  return { type: 'array', minItems, maxItems, items: schemaOf(members as readonly SettingName[], memberKey, name => ({ ...settingSpec(name).schema, default: undefined })) }
-}
-
-/** The schema and what it is compiled to. Both are the same for every app of a process, and to compile takes as long as the rest of a start. */
-let compiled: Pick<CheckOptions, 'schema' | 'ajv'> | undefined
-
-function checkOptionsOf (values: RawSettings): CheckOptions {
-  compiled ??= { schema: schemaOf(settingNames), ajv: createAjv(JUDGEMENT) }
+function checkOptionsOf ({ gate, revocation, ...rest }: RawSettings): CheckOptions {
+  // An upstream is a gate without a section, too. The schema of a section that is not given is not compiled.
+  const sections = Object.entries({ gate: gate === undefined && rest.gateUpstream !== undefined ? {} : gate, revocation }).filter(([, section]) => section !== undefined)
+  const given = sections.map(([name]) => name)
+  const key = given.join()
+  const schema = schemas.get(key) ?? schemaOf(settingNames.filter(name => (name !== 'gate' && name !== 'revocation') || given.includes(name)))
+  schemas.set(key, schema)
+  ajv ??= createAjv(JUDGEMENT)
   // The sources are already merged. An empty variable already counts as unset.
-  return { env: false, data: structuredClone(values), ...compiled }
+  return { env: false, data: structuredClone({ ...rest, ...Object.fromEntries(sections) }) as RawSettings, schema, ajv }
 }

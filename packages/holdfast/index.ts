@@ -20,11 +20,11 @@ export * from '../../lib/token/access-token-claims.ts'
 export { Refusal, REFUSALS } from '../../lib/refusal.ts'
 export type { RefusalDetail, RefusalKind, RefusalReason } from '../../lib/refusal.ts'
 export { SettingsError } from '../../lib/settings/problems.ts'
-export type { EnvironmentOptions, FileOptions, HoldfastOptions, IntrospectionOptions, IssuerLookup, IssuerOptions } from '../../lib/settings/option-types.ts'
-export type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../lib/gate/gate-options.ts'
+export type {
+  EnvironmentOptions, FileOptions, GateOptions, GateRuleOptions, HoldfastOptions, IntrospectionOptions, IssuerLookup, IssuerOptions, LogoutOptions, McpTargetOptions, RevocationOptions, SecretOption, TransmitterOptions
+} from '../../lib/settings/option-types.ts'
 export type {
   AnyScope, AuthorizationDetail, ClaimRequirement, ClaimRule, ClaimValue, DetailRequirement, Predicate, RequiredScopes, Requirement, RequirementOptions
 } from '../../lib/requirement/requirement.ts'
 export type { AuthScheme } from '../../lib/scheme.ts'
 export type { GuardHook, RequestAuth } from '../../plugins/auth.ts'
-export type { LogoutOptions, RevocationOptions, SecretOption, TransmitterOptions } from '../../lib/revocation/revocation-options.ts'

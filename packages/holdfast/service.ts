@@ -1,8 +1,7 @@
 import { createRequire } from 'node:module'
 import type { FastifyPluginAsync } from 'fastify'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
-import { NO_FAULTS, ownOptions, settingsFromOptions } from '../../lib/settings/options.ts'
-import { withTrustOf } from '../../lib/settings/app-trust.ts'
+import { NO_FAULTS, ownOptions, settingsFromOptions, withTrustOf } from '../../lib/settings/options.ts'
 import { kTestDoubles } from '../../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../../server/surroundings.ts'
 

@@ -22,7 +22,7 @@ const recordBytes = figure('memory of Redis')
 const ownBytes = figure('memory of an instance')
 const wireBytes = figure('traffic with Redis')
 const share = figure('share of a core') / 100
-const WINDOW = settingSpec('idp.dpopIatOffsetSeconds').schema.default as number
+const WINDOW = settingSpec('idp.dpopIatOffsetSeconds').default as number
 
 /** A record beside a nonce lives until the nonce would be refused, and a few seconds more. */
 const NONCE_RECORD_SECONDS = NONCE_LIFETIME_SECONDS + LATE_RECORD_SECONDS

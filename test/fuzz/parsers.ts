@@ -4,7 +4,6 @@ import { createCertificateReader } from '../../lib/certificate/client-certificat
 import type { CertificateSource } from '../../lib/certificate/client-certificate.ts'
 import { parseProofHeader } from '../../lib/dpop/client-keys.ts'
 import { readCheckRequest } from '../../lib/gate/ext-authz.ts'
-import { parseGate } from '../../lib/gate/gate-settings.ts'
 import { QuestionError, readOriginal } from '../../lib/gate/original.ts'
 import { MessageError } from '../../lib/gate/protobuf.ts'
 import { parseCredentials } from '../../lib/guard/credentials.ts'
@@ -14,6 +13,9 @@ import { parseDocument } from '../../lib/provider/provider-document.ts'
 import { ProviderFailure } from '../../lib/provider/provider-failure.ts'
 import { parseDiscoveredUri } from '../../lib/provider/provider-url.ts'
 import { Refusal } from '../../lib/refusal.ts'
+import { NO_FAULTS, settingsFromOptions } from '../../lib/settings/options.ts'
+import { SettingsError } from '../../lib/settings/problems.ts'
+import { readGate } from '../../lib/settings/validation.ts'
 import { parseConfigDocument } from '../../lib/settings/config-document.ts'
 import { createSignedAnswerReader } from '../../lib/introspection/signed-answer.ts'
 import { checkByRules, createTokenRules } from '../../lib/token/jwt-checks.ts'
@@ -84,7 +86,7 @@ export const PARSERS: readonly Parser[] = [
   { name: 'X-Forwarded-Uri', seeds: ['/a?b', '/a%2fb'], run: text => readOriginal('forwarded', new Message(received([['X-Forwarded-Method', 'GET'], ['X-Forwarded-Proto', 'https'], ['X-Forwarded-Host', 'api.example'], ['X-Forwarded-Uri', text]])), ''), refusals: [Refusal, QuestionError] },
   { name: 'a CheckRequest of Envoy', seeds: [EXT_AUTHZ, '\n\x00', '\x0a\x02\x08\x01'], run: text => readCheckRequest(bytesOf(text)), refusals: [MessageError] },
   { name: 'the settings file', seeds: ['idp:\n  domain: tenant.example\n  audience: x\n', '{"idp": {"issuers": [{"issuer": "https://a/", "audience": 1}]}}', 'a: &x 1\nb: *x\n? [c]\n: |\n  d\n', 'gate:\n  rules:\n    - { path: /a, allow: anyone }\n'], run: text => parseConfigDocument(bytesOf(text).toString('utf8'), line => `line ${line}`), refusals: [] },
-  { name: 'the rules of the gate', seeds: ['{"upstream":"http://127.0.0.1:1","rules":[{"path":"/a/:b","methods":["GET"],"scope":"x"},{"path":"/*","allow":"anyone"}]}', '{"rules":[{"path":"/a(^\\\\d+)","claims":{"a":[1]}}],"claims":{"A":"b"}}'], run: text => parseGate(decodeJsonObject(bytesOf(text).toString('base64url'))), refusals: [] },
+  { name: 'the rules of the gate', seeds: ['{"upstream":"http://127.0.0.1:1","rules":[{"path":"/a/:b","methods":["GET"],"scope":"x"},{"path":"/*","allow":"anyone"}]}', '{"rules":[{"path":"/a(^\\\\d+)","claims":{"a":[1]}}],"claims":{"A":"b"}}'], run: text => readGate(settingsFromOptions({ gate: decodeJsonObject(bytesOf(text).toString('base64url')) }), NO_FAULTS), refusals: [SettingsError] },
   { name: 'a key set', seeds: [JSON.stringify({ keys: [KEY_SET.keys[0], { kty: 'oct' }] }), JSON.stringify({ keys: [KEY_SET.keys[4]] }), '{"keys":[null]}'], run: text => parseKeySet(bytesOf(text), ALGS as JwsAlg[]), refusals: [ProviderFailure] },
   { name: 'a discovery document', seeds: [`{"issuer":"${ISSUER}","jwks_uri":"${ISSUER}keys"}`, '[]'], run: text => { const { jwks_uri: uri } = parseDocument(bytesOf(text), 'discovery_malformed'); parseDiscoveredUri(String(uri), ISSUER, 'jwks_uri_refused') }, refusals: [ProviderFailure] },
   { name: 'a signed answer of introspection', seeds: [answerJwt, good.token], run: text => readAnswer(text), refusals: [ProviderFailure] }

@@ -1,4 +1,7 @@
-import { ISSUER_MEMBERS, memberKey, settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
+import { RULE } from '../../lib/settings/gate-section.ts'
+import { LOGOUT, SECRET, TRANSMITTER } from '../../lib/settings/revocation-settings.ts'
+import type { Part } from '../../lib/settings/setting-spec.ts'
+import { ISSUER_MEMBERS, memberKey, SETTINGS, settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 import { readSections } from './settings-files.ts'
 import type { Section } from './settings-files.ts'
@@ -8,40 +11,69 @@ const OF_THE_SERVICE: ReadonlySet<SettingName> = new Set(['idp.customClaim', 'ap
 
 /** What each option is for, said once: for the docstring in the editor and for the row of the table. */
 function purposeOf (name: SettingName): { about: string, allowed: string, byDefault: string } {
-  const { about, allowed, schema, unset } = settingSpec(name)
+  const { about, allowed, unset, default: given } = settingSpec(name)
   return {
     about: OF_THE_SERVICE.has(name) ? `${about} (only the service)` : about,
     allowed,
-    byDefault: schema.default === undefined ? unset! : `\`${typeof schema.default === 'object' && !Array.isArray(schema.default) ? JSON.stringify(schema.default) : [schema.default].flat().join(' ')}\``
+    byDefault: given === undefined ? unset! : defaultOf(given)
   }
 }
 
-/** The types of sections that their own modules describe. */
-const TREE_TYPES: Readonly<Record<string, string>> = { gate: 'GateOptions', revocation: 'RevocationOptions' }
+const defaultOf = (given: unknown): string => `\`${typeof given === 'object' && !Array.isArray(given) ? JSON.stringify(given) : [given].flat().join(' ')}\``
+
+/** What is of a section, or stands in several places, has a name, so that applications can name it too. */
+const NAMED: ReadonlyMap<unknown, string> = new Map<unknown, string>([
+  [SETTINGS.gate.properties, 'GateOptions'], [RULE.properties, 'GateRuleOptions'], [RULE.properties.mcp.properties, 'McpTargetOptions'],
+  [SETTINGS.revocation.properties, 'RevocationOptions'], [TRANSMITTER.properties, 'TransmitterOptions'], [LOGOUT.properties, 'LogoutOptions'], [SECRET.anyOf, 'SecretOption']
+])
 
 const quoted = (words: readonly string[]): string => words.map(word => `'${word}'`).join(' | ')
+const listOf = (type: string): string => type.includes('|') ? `ReadonlyArray<${type}>` : `readonly ${type}[]`
 
-/** The type of a value in the shape of the file. Digits of a text may be written as a number there. */
+/** The type of a setting in the shape of the file. Digits of a text may be written as a number there. */
 function typeOf (name: SettingName): string {
-  const { schema } = settingSpec(name)
-  if (schema.type === 'array') {
-    const entry = schema.items.enum ? quoted(schema.items.enum) : 'string'
-    const alone = schema.items.format === 'trusted-peer' ? 'boolean | string' : entry
-    return `${alone} | ${entry.includes('|') ? `ReadonlyArray<${entry}>` : `readonly ${entry}[]`}`
-  }
-  if (schema.type === 'tree') return TREE_TYPES[name]!
-  if (schema.type === 'object') return 'Readonly<Record<string, string | readonly string[]>>'
-  if (schema.type === 'entries') return 'readonly IssuerOptions[] | IssuerLookup'
-  if (schema.type === 'boolean') return 'boolean'
-  if (schema.type === 'integer') return 'number'
-  if (schema.format === 'rate-limit') return "'off' | number"
-  if (!schema.enum) return 'string'
-  return [quoted(schema.enum), ...schema.enum.filter(word => /^\d+$/.test(word))].join(' | ')
+  const { type, items, enum: words, format, properties } = settingSpec(name)
+  if (items?.members) return 'readonly IssuerOptions[] | IssuerLookup'
+  if (items) return `${items.format === 'trusted-peer' ? 'boolean | string' : partType(items)} | ${listOf(partType(items))}`
+  if (type === 'object' && !properties) return 'Readonly<Record<string, string | readonly string[]>>'
+  if (format === 'rate-limit') return "'off' | number"
+  return [partType(settingSpec(name)), ...(words ?? []).filter(word => /^\d+$/.test(word))].join(' | ')
 }
+
+/** The type of a part, as its schema says it. */
+function partType (part: Part, indent = ''): string {
+  return NAMED.get(part.properties ?? part.anyOf) ?? bareType(part, indent)
+}
+
+function bareType ({ written, type, enum: words, const: value, anyOf, items, alone, properties, required, additionalProperties }: Part, indent = ''): string {
+  if (written !== undefined) return written
+  if (words) return quoted(words)
+  if (value !== undefined) return String(value)
+  if (anyOf) return anyOf.map(form => partType(form, indent)).join(' | ')
+  if (items) return `${alone && items.properties ? `${partType(items)} | ` : ''}${listOf(partType(items))}`
+  if (properties) return `{\n${partMembers(properties, required, '', `${indent}  `)}\n${indent}}`
+  if (additionalProperties) return `Readonly<Record<string, ${partType(additionalProperties)}>>`
+  return type === 'integer' ? 'number' : type!
+}
+
+/**
+ * The members of a section with parts.
+ * @param orUnset what a member that may be left out may be as well
+ */
+function partMembers (properties: Readonly<Record<string, Part>>, required: readonly string[] = [], orUnset = ' | undefined', indent = '  '): string {
+  return Object.entries(properties).flatMap(([key, part]) => {
+    // The reader of paths says itself that one is missing.
+    const isNeeded = required.includes(key) || part === RULE.properties.path
+    const byDefault = part.default === undefined ? '' : ` Default: ${defaultOf(part.default)}.`
+    return [`${indent}/** ${sentence(part.about!)}.${byDefault} */`, `${indent}readonly ${key}${isNeeded ? '' : '?'}: ${partType(part, indent)}${isNeeded ? '' : orUnset}`]
+  }).join('\n')
+}
+
+const sentence = (about: string): string => `${about[0]!.toUpperCase()}${about.slice(1)}`
 
 function member (name: SettingName, key: string, type: string, indent: string): string {
   const { about, allowed, byDefault } = purposeOf(name)
-  return [`/** ${about[0]!.toUpperCase()}${about.slice(1)}. Values: ${allowed}. Default: ${byDefault}. */`, `readonly ${key}?: ${type} | undefined`].map(line => indent + line).join('\n')
+  return [`/** ${sentence(about)}. Values: ${allowed}. Default: ${byDefault}. */`, `readonly ${key}?: ${type} | undefined`].map(line => indent + line).join('\n')
 }
 
 /** What a section is about, for the editor. */
@@ -53,15 +85,12 @@ const SECTIONS: Readonly<Record<string, string>> = {
   server: 'The address under which clients reach the app, and the peers that are believed.'
 }
 
-/** Sections that stand in several places have a name, so that applications can name them too. */
-const NAMED: Readonly<Record<string, string>> = { introspection: 'IntrospectionOptions' }
-
 function membersOf (section: Section, indent: string): string[] {
   return [...section].map(([key, entry]) => {
     if (typeof entry === 'string') return member(entry, key, typeOf(entry), indent)
     const about = `${indent}/** ${SECTIONS[key]} */\n`
     if (key === 'idp') return [`${about}${indent}readonly idp?: IssuerOptions & {`, ...membersOf(new Map([...entry].filter(([key]) => !issuerSection().has(key))), `${indent}  `), `${indent}} | undefined`].join('\n')
-    if (NAMED[key] !== undefined) return `${about}${indent}readonly ${key}?: ${NAMED[key]} | undefined`
+    if (key === 'introspection') return `${about}${indent}readonly introspection?: IntrospectionOptions | undefined`
     return [`${about}${indent}readonly ${key}?: {`, ...membersOf(entry, `${indent}  `), `${indent}} | undefined`].join('\n')
   })
 }
@@ -84,18 +113,30 @@ $1/** The most issuers of a function in \`issuers\` that are kept; each has keys
 $1readonly maxIssuers?: number | undefined`)
 }
 
+/** What has a name of its own, with what it is. */
+const PARTS: ReadonlyArray<readonly [about: string, name: string, part: Part]> = [
+  ['One entry of `gate.rules`: the requests that it is for, and what they need.', 'GateRuleOptions', RULE],
+  ['`mcp` of a rule.', 'McpTargetOptions', RULE.properties.mcp],
+  ['The section `gate`.', 'GateOptions', SETTINGS.gate],
+  ['A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment.', 'SecretOption', SECRET],
+  ['A transmitter of the Shared Signals Framework.', 'TransmitterOptions', TRANSMITTER],
+  ['A client of a provider that sends logout tokens.', 'LogoutOptions', LOGOUT],
+  ['The section `revocation`.', 'RevocationOptions', SETTINGS.revocation]
+]
+
 /** The source of lib/settings/option-types.ts. */
 export function makeOptionTypes (): string {
   // A variable is text. What is written as text in code may be written as the value too.
   const environment = [...variables].map(([variable, name]) => {
-    const { schema } = settingSpec(name)
-    const type = typeOf(name)
-    return member(name, variable, schema.type === 'string' && !schema.enum ? type : `${type} | Text`, '  ')
+    const { type, enum: words } = settingSpec(name)
+    return member(name, variable, type === 'string' && !words ? typeOf(name) : `${typeOf(name)} | Text`, '  ')
   })
+  const parts = PARTS.map(([about, name, part]) => part.anyOf
+    ? `/** ${about} */\nexport type ${name} = ${bareType(part, '')}`
+    : `/** ${about} */\nexport interface ${name} {\n${partMembers(part.properties!, part.required, /^(?:Gate|Mcp)/.test(name) ? ' | undefined' : '')}\n}`).join('\n\n')
   return `// Made from specs.ts: npx tap --snapshot --disable-coverage test/lib/settings/option-types.test.ts writes it anew.
 
-import type { GateOptions } from '../gate/gate-options.ts'
-import type { RevocationOptions } from '../revocation/revocation-options.ts'
+import type { ClaimValue } from '../requirement/requirement.ts'
 
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
@@ -115,6 +156,8 @@ ${membersOf(issuerSection(), '  ').join('\n')}
  * verified yet, and answers with the options of that issuer, or with undefined if tokens of that issuer do not pass.
  */
 export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> | IssuerOptions | undefined
+
+${parts}
 
 /** Options in the shape of the configuration file. */
 export interface FileOptions {

@@ -1,5 +1,5 @@
 import { parse, stringify } from 'yaml'
-import type { SettingSpec } from '../../lib/settings/setting-spec.ts'
+import type { Part, SettingSpec } from '../../lib/settings/setting-spec.ts'
 import { memberKey, settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'
 
@@ -9,7 +9,6 @@ import type { SettingName } from '../../lib/settings/specs.ts'
 export const IN_FORCE: readonly SettingName[] = ['idp.domain', 'idp.audience']
 
 type JsonSchema = Readonly<Record<string, unknown>>
-type ValueSchema = SettingSpec['schema']
 
 /** The keys of the configuration file as they are nested, in the order of the settings. */
 export type Section = Map<string, Section | SettingName>
@@ -28,11 +27,11 @@ export function readSections (): Section {
   return root
 }
 
-const byDefault = ({ schema, unset }: SettingSpec): string => schema.default === undefined ? unset! : [schema.default].flat().join(', ')
+const byDefault = ({ default: given, unset }: SettingSpec): string => given === undefined ? unset! : [given].flat().join(', ')
 
 /** What a line shows: the default, else an example. A list of one is shown as that one. */
-function shownValue ({ schema, example }: SettingSpec): unknown {
-  const value = schema.default ?? example
+function shownValue ({ default: given, example }: SettingSpec): unknown {
+  const value = given ?? example
   return Array.isArray(value) && value.length === 1 ? value[0] : value
 }
 
@@ -78,7 +77,7 @@ function sectionLines (section: Section, indent: string): string[] {
   return [...section].flatMap(([key, entry]) => {
     if (typeof entry !== 'string') return ['', `${indent}${key}:`, ...sectionLines(entry, `${indent}  `).slice(1)]
     const spec = settingSpec(entry)
-    if (spec.schema.type === 'entries') return ['', ...remarks(spec, 'in the configuration file only').map(text => indent + text), `${indent}#${key}:${yamlOf(shownValue(spec))}`]
+    if (spec.items?.members) return ['', ...remarks(spec, 'in the configuration file only').map(text => indent + text), `${indent}#${key}:${yamlOf(shownValue(spec))}`]
     const line = `${IN_FORCE.includes(entry) ? '' : '#'}${key}:${yamlOf(shownValue(spec))}`
     return ['', ...[...remarks(spec, spec.from === 'file' ? 'in the configuration file only' : `in the environment: ${spec.variable}`), line].map(text => indent + text)]
   })
@@ -112,25 +111,23 @@ function pathsIn (section: Section): string[][] {
 }
 
 function settingSchema (spec: SettingSpec): JsonSchema {
-  const { schema, about, allowed, example } = spec
+  const { default: given, about, allowed, example } = spec
   return {
     description: `${about}\ntakes: ${allowed}\ndefault: ${byDefault(spec)}`,
-    ...schema.default === undefined ? {} : { default: schema.default },
+    ...given === undefined ? {} : { default: given },
     ...example === undefined ? {} : { examples: [example] },
-    anyOf: [...formsOf(schema), { type: 'null' }]
+    anyOf: [...formsOf(spec), { type: 'null' }]
   }
 }
 
 /** Each way to write a value. What stands in quotes is text, and counts as what it says. */
-function formsOf (schema: ValueSchema): JsonSchema[] {
+function formsOf (schema: Part): JsonSchema[] {
   switch (schema.type) {
-    case 'tree': return [{ type: 'object' }]
-    case 'object': return [{ type: 'object', additionalProperties: { anyOf: formsOf(schema.additionalProperties) } }]
-    case 'array': return [{ type: 'array', minItems: schema.minItems ?? 0, items: { anyOf: entryForms(schema.items) } }, ...textForms(schema.items)]
-    case 'entries': return [{ type: 'array', minItems: schema.minItems, maxItems: schema.maxItems, items: entrySchema(schema.members as SettingName[]) }]
+    case 'object': return [{ type: 'object', ...schema.additionalProperties && { additionalProperties: { anyOf: formsOf(schema.additionalProperties) } } }]
+    case 'array': return schema.items!.members ? [{ type: 'array', minItems: schema.minItems, maxItems: schema.maxItems, items: entrySchema(schema.items!.members as SettingName[]) }] : [{ type: 'array', minItems: schema.minItems ?? 0, items: { anyOf: entryForms(schema.items!) } }, ...textForms(schema.items!)]
     case 'integer': return [{ type: 'integer', ...limitsOf(schema) }, { type: 'string', pattern: '^\\d{1,15}$' }]
     case 'boolean': return [{ type: 'boolean' }, { type: 'string', pattern: '^(?:[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$' }]
-    case 'string': return schema.enum ? [{ enum: schema.enum.flatMap(spellings) }] : [{ type: 'string', ...limitsOf(schema) }, { type: 'number' }]
+    default: return schema.enum ? [{ enum: schema.enum.flatMap(spellings) }] : [{ type: 'string', ...limitsOf(schema) }, { type: 'number' }]
   }
 }
 
@@ -146,14 +143,12 @@ function entrySchema (members: readonly SettingName[]): JsonSchema {
   return { type: 'object', additionalProperties: false, properties }
 }
 
-type EntrySchema = Extract<ValueSchema, { type: 'array' }>['items']
-
-function entryForms (items: EntrySchema): JsonSchema[] {
+function entryForms (items: Part): JsonSchema[] {
   return items.enum ? formsOf(items) : [...formsOf(items), { type: 'boolean' }]
 }
 
 /** A list as a text, with spaces or commas between the entries. */
-function textForms (items: EntrySchema): JsonSchema[] {
+function textForms (items: Part): JsonSchema[] {
   if (!items.enum) return entryForms(items)
   const word = `(?:${items.enum.join('|')})`
   return [{ type: 'string', pattern: `^[\\s,]*${word}(?:[\\s,]+${word})*[\\s,]*$` }]

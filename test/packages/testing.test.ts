@@ -22,7 +22,7 @@ import service from '../../packages/holdfast/service.ts'
 import { createTestIssuer, createTestTransmitter } from '../../packages/holdfast/testing.ts'
 import type { ProofHeaders, TestRevocation } from '../../packages/holdfast/testing.ts'
 import type { HoldfastOptions } from '../../packages/holdfast/index.ts'
-import { withTrustOf } from '../../lib/settings/app-trust.ts'
+import { withTrustOf } from '../../lib/settings/options.ts'
 import { noSettings } from '../../lib/settings/tree.ts'
 import { root } from '../helpers/documents.ts'
 

@@ -1,13 +1,13 @@
 import t from 'tap'
 import { containing } from '../../helpers/containing.ts'
+import { parseGate } from '../../helpers/gate-section.ts'
 import { readSettings } from '../../../holdfast.ts'
-import type { GateOptions } from '../../../lib/gate/gate-options.ts'
-import { ownPathsOf, parseGate } from '../../../lib/gate/gate-settings.ts'
+import { ownPathsOf } from '../../../lib/gate/gate-settings.ts'
 import { isSamePath } from '../../../lib/gate/rule-path.ts'
-import { parseRule } from '../../../lib/gate/rule.ts'
-import { createRules } from '../../../lib/gate/rules.ts'
 import type { GateRule } from '../../../lib/gate/rule.ts'
+import { createRules } from '../../../lib/gate/rules.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
+import type { GateOptions } from '../../../lib/settings/option-types.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 
@@ -147,22 +147,21 @@ t.test('The least and the most that a number may be are taken.', async t => {
   for (const [given, expected] of [['1', 1], ['86400', 86400], ['"86400"', 86400]] as const) t.equal((await read(`gate:\n  timeoutSeconds: ${given}`)).gate!.timeoutSeconds, expected)
 })
 
-t.test('Options have no lines, so a problem has only the path.', t => {
-  t.strictSame(parseGate({ rules: [{ path: '/\ud800' }] }).problems, ['gate.rules[0].path is "/\\ud800", which is unreachable: such paths are refused before any rule (escape)'])
-  t.strictSame(parseGate({ rules: [{ path: '/a' }, { path: '/a' }] }).problems, ['gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'])
-  t.strictSame(parseGate({ rules: [{ path: '/a', scop: 'b' }] }).problems, ['gate.rules[0].scop is unknown; did you mean scope?'])
-  t.strictSame(parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] }).problems, ['gate.colour is unknown; allowed: upstream, rules, timeoutSeconds, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort', 'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, upgrade, mcp'])
-  t.strictSame(parseGate({ rules: 7 }).problems, ['gate.rules is 7; allowed: a list of entries such as { path: /orders/*, scope: read:orders }'])
-  t.strictSame(parseGate([]).problems, ['gate is []; allowed: a section with members such as upstream and rules'])
-  t.strictSame(parseGate({ upstream: 'a', rules: [{ path: '/docs' }] }).problems, [
+t.test('Options have no lines, so a problem has only the path.', async t => {
+  t.strictSame((await parseGate({ rules: [{ path: '/\ud800' }] })).problems, ['gate.rules[0].path is "/\\ud800", which is unreachable: such paths are refused before any rule (escape)'])
+  t.strictSame((await parseGate({ rules: [{ path: '/a' }, { path: '/a' }] })).problems, ['gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'])
+  t.strictSame((await parseGate({ rules: [{ path: '/a', scop: 'b' }] })).problems, ['gate.rules[0].scop is unknown; did you mean scope?'])
+  t.strictSame((await parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] })).problems, ['gate.colour is unknown; allowed: upstream, rules, timeoutSeconds, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort', 'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, upgrade, mcp'])
+  t.strictSame((await parseGate({ rules: 7 })).problems, ['gate.rules is 7; allowed: a list of entries such as { path: /orders/*, scope: read:orders }'])
+  t.strictSame((await parseGate([])).problems, ['gate is []; allowed: a section with members such as upstream and rules'])
+  t.strictSame((await parseGate({ upstream: 'a', rules: [{ path: '/docs' }] })).problems, [
     'gate.upstream is "a"; allowed: http or https URL of a host, with a port or without, and nothing more', 'gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs'
   ], 'each problem is told at once')
-  t.strictSame(parseGate({ claims: 7 }).problems, ['gate.claims is 7; allowed: a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two of them may share a header'])
-  t.strictSame(parseGate({ bodyLimit: -1, statementKey: '' }).problems, ['gate.bodyLimit is -1; allowed: a whole number of bytes', 'gate.statementKey is ""; allowed: path of a file with a private key (PKCS#8 in PEM form, EC P-256)'])
-  t.end()
+  t.strictSame((await parseGate({ claims: 7 })).problems, ['gate.claims is 7; allowed: a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two of them may share a header'])
+  t.strictSame((await parseGate({ bodyLimit: -1, statementKey: '' })).problems, ['gate.bodyLimit is -1; allowed: a whole number of bytes', 'gate.statementKey is ""; allowed: path of a file with a private key (PKCS#8 in PEM form, EC P-256)'])
 })
 
-t.test('What is set in a gate is held to its form from the first character to the last.', t => {
+t.test('What is set in a gate is held to its form from the first character to the last.', async t => {
   const rows: ReadonlyArray<{ name: keyof GateOptions, good: readonly unknown[], bad: readonly unknown[] }> = [
     { name: 'ownPrefix', good: ['/-', '/a/b', '/A_~-9'], bad: ['', '/', 'a/-', '/a/', '/a//b', '/a.', '/a b', 7, ['/a'], null] },
     { name: 'timeoutSeconds', good: [1, 86_400, '30'], bad: [0, 86_401, '5 ', ' 5', '5x', '0x5', '1'.repeat(16), Number.NaN, null, true] },
@@ -173,57 +172,53 @@ t.test('What is set in a gate is held to its form from the first character to th
     { name: 'upstream', good: ['http://a'], bad: ['', null, 7] }
   ]
   for (const { name, good, bad } of rows) {
-    for (const given of good) t.strictSame(parseGate({ [name]: given }).problems, [], `${name}: ${given}`)
+    for (const given of good) t.strictSame((await parseGate({ [name]: given })).problems, [], `${name}: ${given}`)
     for (const given of bad) {
-      const { problems, settings } = parseGate({ [name]: given })
+      const { problems } = await parseGate({ [name]: given })
       t.match(problems, [containing(`gate.${name} is ${JSON.stringify(given)}; allowed: `)], `${name}: ${given}`)
-      t.strictSame(settings, parseGate({}).settings, 'what is not usable counts as unset')
     }
   }
-  t.equal(parseGate({ bodyLimit: '0' }).settings.bodyLimit, 0)
-  t.strictSame(parseGate({ statementKey: 'key.pem', upstream: 'http://a' }).problems, [])
-  t.strictSame(parseGate({ statementKey: 'key.pem', statementAudience: 'a' }).problems, [])
-  t.strictSame(parseGate(undefined, new Map(), 'http://a').settings.rules.map(({ path }) => path), ['/*'])
-  t.strictSame(parseGate(null).problems, [])
+  t.equal((await parseGate({ bodyLimit: '0' })).settings!.bodyLimit, 0)
+  t.strictSame((await parseGate({ statementKey: 'key.pem', upstream: 'http://a' })).problems, [])
+  t.strictSame((await parseGate({ statementKey: 'key.pem', statementAudience: 'a' })).problems, [])
+  t.strictSame((await parseGate(undefined, 'http://a')).settings!.rules.map(({ path }) => path), ['/*'])
   t.strictSame(ownPathsOf('/-'), ['/-/health', '/-/metrics', '/-/docs', '/.well-known/oauth-protected-resource', '/.well-known/holdfast-jwks.json', '/verify', '/revocation'])
-  t.end()
 })
 
-t.test('A rule is read as a whole: each member that cannot be used is told, and no rule comes of it.', t => {
-  const read = (given: unknown): { rule: GateRule | undefined, told: string[] } => {
-    const told: string[] = []
-    return { rule: parseRule(given, (member, problem) => { told.push(`${member ?? ''}${problem}`) }), told }
+t.test('A rule is read as a whole: each member that cannot be used is told, and no rule comes of it.', async t => {
+  const read = async (given: unknown): Promise<{ rule: GateRule | undefined, told: readonly string[] }> => {
+    const { settings, problems } = await parseGate({ rules: [given] })
+    return { rule: settings?.rules[0], told: problems.map(problem => problem.replace(/^gate\.rules\[0\]\.?/, '')) }
   }
-  t.strictSame(read({ path: '/a' }), { rule: { path: '/a', methods: undefined, requirement: {}, audience: undefined, upgrade: false, mcp: undefined }, told: [] })
-  t.strictSame(read({ path: '/a', methods: ['GET', 'GET', 'PUT'], audience: 0, upgrade: true, scope: ['x', 'y'], acr: 'gold' }).rule, {
+  t.strictSame(await read({ path: '/a' }), { rule: { path: '/a', methods: undefined, requirement: {}, audience: undefined, upgrade: false, mcp: undefined }, told: [] })
+  t.strictSame((await read({ path: '/a', methods: ['GET', 'GET', 'PUT'], audience: 0, upgrade: true, scope: ['x', 'y'], acr: 'gold' })).rule, {
     path: '/a', methods: ['GET', 'PUT', 'HEAD'], requirement: { scope: ['x', 'y'], acr: ['gold'] }, audience: '0', upgrade: true, mcp: undefined
   })
-  t.strictSame(read({ path: '/a', allow: 'anyone', audience: undefined }).rule?.requirement, undefined)
-  t.strictSame(read({ path: '/a', methods: 'HEAD' }).rule?.methods, ['HEAD'])
+  t.strictSame((await read({ path: '/a', allow: 'anyone', audience: undefined })).rule?.requirement, undefined)
+  t.strictSame((await read({ path: '/a', methods: 'HEAD' })).rule?.methods, ['HEAD'])
   const bad: ReadonlyArray<{ given: unknown, told: readonly string[] }> = [
     ...[null, undefined, [], 'a', 7].map(given => ({ given, told: [` is ${JSON.stringify(given)}; allowed: an object with members such as path and scope`] })),
     { given: {}, told: [' has no path'] },
     { given: { path: 7 }, told: ['path is 7; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*'] },
-    { given: { path: '/a', methods: [7], upgrade: 1, audience: false, allow: 'x' }, told: ['methods is [7]; allowed: a list of HTTP methods in upper case', 'upgrade is 1; allowed: true, false', 'audience is false; allowed: any non-empty string', 'allow is "x"; allowed: anyone, token'] },
+    { given: { path: '/a', methods: [7], upgrade: 1, audience: false, allow: 'x' }, told: ['methods is [7]; allowed: a list of HTTP methods in upper case', 'allow is "x"; allowed: anyone, token', 'audience is false; allowed: any non-empty string', 'upgrade is 1; allowed: true, false'] },
     { given: { path: '/a', allow: 'anyone', scope: 'x', acr: 'y', audience: 'z' }, told: ['allow is anyone, and that contradicts scope and acr and audience'] },
     { given: { path: '/a', scope: 'a b', acr: [] }, told: ['scope is "a b": scope takes a word, or a list of one or more words, without spaces, quotes and backslashes', 'acr is []: acr takes a word, or a list of one or more words, without spaces, quotes and backslashes'] }
   ]
-  for (const { given, told } of bad) t.strictSame(read(given), { rule: undefined, told }, JSON.stringify(given))
+  for (const { given, told } of bad) t.strictSame(await read(given), { rule: undefined, told }, JSON.stringify(given))
 
-  const problemOf = (path: string): string | undefined => read({ path }).told[0]
-  for (const path of ['/', '/*', '/a/:id', '/a/:id?', '/a-:x-b', '/:x(^(?:a|b)$)', '/:x(^a?$)', '/:x(^%2F$)', '/caf\u00e9', '/%7e', '/a/:x(^\\d+$)/b/:y(^z$)?']) t.equal(problemOf(path), undefined, path)
-  for (const path of ['/a?', '/a?b', '/:a/b?', '/:a?/b']) t.equal(problemOf(path), `path is ${JSON.stringify(path)}, which is unreachable: a rule is chosen by the path, and the query is no part of it`, path)
+  const problemOf = async (path: string): Promise<string | undefined> => (await read({ path })).told[0]
+  for (const path of ['/', '/*', '/a/:id', '/a/:id?', '/a-:x-b', '/:x(^(?:a|b)$)', '/:x(^a?$)', '/:x(^%2F$)', '/caf\u00e9', '/%7e', '/a/:x(^\\d+$)/b/:y(^z$)?']) t.equal(await problemOf(path), undefined, path)
+  for (const path of ['/a?', '/a?b', '/:a/b?', '/:a?/b']) t.equal(await problemOf(path), `path is ${JSON.stringify(path)}, which is unreachable: a rule is chosen by the path, and the query is no part of it`, path)
   for (const [path, cause] of [['/a//b', 'double_slash'], ['/../a', 'dot_segment'], ['/..;/a', 'dot_segment'], ['/%2f', 'slash_escape'], ['/%00', 'control_character'], ['/%ff', 'encoding'], ['/%', 'escape'], ['/\ud800', 'escape'], ['/a#', 'fragment']] as const) {
-    t.equal(problemOf(path), `path is ${JSON.stringify(path)}, which is unreachable: such paths are refused before any rule (${cause})`, path)
+    t.equal(await problemOf(path), `path is ${JSON.stringify(path)}, which is unreachable: such paths are refused before any rule (${cause})`, path)
   }
-  for (const path of ['/*/a', '/:x(a', '/:x((a+)+)']) t.equal(problemOf(path), `path is ${JSON.stringify(path)}, which the router cannot read; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*`, path)
-  t.end()
+  for (const path of ['/*/a', '/:x(a', '/:x((a+)+)']) t.equal(await problemOf(path), `path is ${JSON.stringify(path)}, which the router cannot read; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*`, path)
 })
 
-t.test('Of the rules whose methods fit, the one with the most specific path is found.', t => {
+t.test('Of the rules whose methods fit, the one with the most specific path is found.', async t => {
   const paths = ['/', '/a', '/a/*', '/a/:id', '/a/:id/b', '/A', '/n/:n(^\\d+$)', '/o/:x?', '/caf\u00e9', '/t/', '/%7e', '/%2A', '/p/100%25', '/:x(^%2F$)']
-  const { settings } = parseGate({ rules: [...paths.map(path => ({ path })), { path: '/m', methods: ['PUT'] }, { path: '/m', methods: ['GET'], scope: 'x' }] })
-  const rules = createRules(settings.rules)
+  const { settings } = await parseGate({ rules: [...paths.map(path => ({ path })), { path: '/m', methods: ['PUT'] }, { path: '/m', methods: ['GET'], scope: 'x' }] })
+  const rules = createRules(settings!.rules)
   const rows: ReadonlyArray<readonly [path: string, rule: string | undefined]> = [
     ['/', '/'], ['/a', '/a'], ['/A', '/A'], ['/a/', '/a/:id'], ['/a/b', '/a/:id'], ['/a/b/', '/a/*'], ['/a/b/b', '/a/:id/b'], ['/n/7', '/n/:n(^\\d+$)'], ['/n/x', undefined], ['/o', '/o/:x?'], ['/o/1', '/o/:x?'],
     ['/caf%C3%A9', '/caf\u00e9'], ['/t', undefined], ['/t/', '/t/'], ['/~', '/%7e'], ['/%2A', '/%2A'], ['/*', undefined], ['/p/100%25', '/p/100%25'], ['/p/100', undefined], ['/a;b', undefined], ['/a;b/c', undefined]
@@ -231,21 +226,19 @@ t.test('Of the rules whose methods fit, the one with the most specific path is f
   for (const [path, rule] of rows) t.equal(rules.find('GET', path)?.rules[0].path, rule, path)
   t.equal(rules.find('GET', `/a/${'x'.repeat(500)}`)?.rules[0].path, '/a/:id', 'a long parameter')
   t.strictSame(['PUT', 'GET', 'HEAD', 'POST', 'get'].map(method => rules.find(method, '/m')?.rules[0].methods), [['PUT'], ['GET', 'HEAD'], ['GET', 'HEAD'], undefined, undefined])
-  t.end()
 })
 
-t.test('Two rules for the same requests are told apart from two that only look alike.', t => {
-  const problemsOf = (...rules: object[]): readonly string[] => parseGate({ rules }).problems
-  t.strictSame(problemsOf({ path: '/x' }, { path: '/a', methods: 'PUT' }, { path: '/b' }, { path: '/a' }), ['gate.rules[3] ("/a") overlaps gate.rules[1]: both hold for PUT /a'])
-  t.strictSame(problemsOf({ path: '/a', methods: 'PUT' }, { path: '/a', methods: ['GET', 'PUT'] }, { path: '/a', methods: ['HEAD', 'POST'] }), ['gate.rules[1] ("/a") overlaps gate.rules[0]: both hold for PUT /a', 'gate.rules[2] ("/a") overlaps gate.rules[1]: both hold for HEAD /a'])
-  t.strictSame(problemsOf({ path: '/a/:x' }, { path: '/a/:y' }), ['gate.rules[1] ("/a/:y") is unreachable: all its requests belong to gate.rules[0]'])
-  t.strictSame(problemsOf({ path: '/a/:x' }, { path: '/a/*' }, { path: '/a/b' }, { path: '/a/:x/c' }, { path: '/A/b' }, { path: '/a/b/' }), [])
-  t.strictSame(problemsOf({ path: '/a', methods: 'GET' }, { path: '/a', methods: 'HEAD' }), ['gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'], 'HEAD goes with GET')
-  t.strictSame(parseGate({ upstream: 'http://a', rules: ['/docs', '/docs/json', '/docs2', '/healthy', '/verify/x', '/.well-known/oauth-protected-resource'].map(path => ({ path })) }).problems, [
+t.test('Two rules for the same requests are told apart from two that only look alike.', async t => {
+  const problemsOf = async (...rules: object[]): Promise<readonly string[]> => (await parseGate({ rules })).problems
+  t.strictSame(await problemsOf({ path: '/x' }, { path: '/a', methods: 'PUT' }, { path: '/b' }, { path: '/a' }), ['gate.rules[3] ("/a") overlaps gate.rules[1]: both hold for PUT /a'])
+  t.strictSame(await problemsOf({ path: '/a', methods: 'PUT' }, { path: '/a', methods: ['GET', 'PUT'] }, { path: '/a', methods: ['HEAD', 'POST'] }), ['gate.rules[1] ("/a") overlaps gate.rules[0]: both hold for PUT /a', 'gate.rules[2] ("/a") overlaps gate.rules[1]: both hold for HEAD /a'])
+  t.strictSame(await problemsOf({ path: '/a/:x' }, { path: '/a/:y' }), ['gate.rules[1] ("/a/:y") is unreachable: all its requests belong to gate.rules[0]'])
+  t.strictSame(await problemsOf({ path: '/a/:x' }, { path: '/a/*' }, { path: '/a/b' }, { path: '/a/:x/c' }, { path: '/A/b' }, { path: '/a/b/' }), [])
+  t.strictSame(await problemsOf({ path: '/a', methods: 'GET' }, { path: '/a', methods: 'HEAD' }), ['gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'], 'HEAD goes with GET')
+  t.strictSame((await parseGate({ upstream: 'http://a', rules: ['/docs', '/docs/json', '/docs2', '/healthy', '/verify/x', '/.well-known/oauth-protected-resource'].map(path => ({ path })) })).problems, [
     'gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs', 'gate.rules[1] ("/docs/json") is unreachable: the service itself answers under /docs', 'gate.rules[4] ("/verify/x") is unreachable: the service itself answers under /verify', 'gate.rules[5] ("/.well-known/oauth-protected-resource") is unreachable: the service itself answers under /.well-known/oauth-protected-resource'
   ])
-  t.strictSame(problemsOf({ path: '/docs' }), [], 'a gate that is only asked has no such paths')
-  t.end()
+  t.strictSame(await problemsOf({ path: '/docs' }), [], 'a gate that is only asked has no such paths')
 })
 
 t.test('Two paths are one if the router takes them for one.', t => {

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
 import t from 'tap'
-import { parseGate } from '../../../lib/gate/gate-settings.ts'
 import { hasDuplicateMembers } from '../../../lib/gate/json-members.ts'
 import { readMcpHeaders, readMcpMessages } from '../../../lib/gate/mcp-message.ts'
 import type { McpMessage } from '../../../lib/gate/mcp-message.ts'
 import { createMcpRules } from '../../../lib/gate/mcp-rules.ts'
 import type { McpTarget } from '../../../lib/gate/mcp-rules.ts'
+import { parseGate } from '../../helpers/gate-section.ts'
 import { BodyError, createBodyReader, MAX_HELD_BYTES, MAX_MESSAGE_BYTES } from '../../../lib/gate/message-body.ts'
 
 const JSON_LINE = ['Content-Type', 'application/json']
@@ -178,8 +178,8 @@ t.test('Of the rules for one path, the one that names a message most closely is 
   t.end()
 })
 
-t.test('What a rule may say about messages is held to at the start.', t => {
-  const problemsOf = (...rules: object[]): readonly string[] => parseGate({ rules: rules.map(rule => ({ path: '/mcp', ...rule })) }).problems
+t.test('What a rule may say about messages is held to at the start.', async t => {
+  const problemsOf = async (...rules: object[]): Promise<readonly string[]> => (await parseGate({ rules: rules.map(rule => ({ path: '/mcp', ...rule })) })).problems
   const good: object[][] = [
     [{ mcp: {} }], [{ mcp: { methods: 'tools/list' } }], [{ mcp: { methods: ['tools/call'], tools: ['a'] } }], [{ methods: ['POST'], mcp: { tools: ['a', 'a*', '*'] } }],
     [{ mcp: { tools: ['a'] } }, { mcp: { tools: ['a*'] } }, { mcp: { methods: ['tools/call'] } }, { mcp: {} }],
@@ -188,7 +188,7 @@ t.test('What a rule may say about messages is held to at the start.', t => {
     [{ mcp: { tools: ['a'] }, audience: 'x' }, { methods: ['GET'] }],
     [{ path: '/:a', mcp: { tools: ['a'] } }, { path: '/:b', mcp: { tools: ['b'] } }]
   ]
-  for (const rules of good) t.strictSame(problemsOf(...rules), [], JSON.stringify(rules))
+  for (const rules of good) t.strictSame(await problemsOf(...rules), [], JSON.stringify(rules))
   const bad: ReadonlyArray<readonly [rules: object[], ...problems: string[]]> = [
     [[{ mcp: 5 }], 'gate.rules[0].mcp is 5; allowed: a section with methods or tools, or an empty one, {}'],
     [[{ mcp: [] }], 'gate.rules[0].mcp is []; allowed: a section with methods or tools, or an empty one, {}'],
@@ -210,8 +210,7 @@ t.test('What a rule may say about messages is held to at the start.', t => {
     [[{ path: '/mcp/:a?', mcp: { tools: ['a'] } }, { mcp: { tools: ['b'] } }], 'gate.rules[1] ("/mcp") overlaps gate.rules[0]: both hold for POST /mcp'],
     [[{ mcp: { tools: ['a'] }, audience: 'x' }, { mcp: { tools: ['b'] } }], 'gate.rules[1] ("/mcp") has another audience than gate.rules[0]: rules for the messages of one path share it']
   ]
-  for (const [rules, ...problems] of bad) t.strictSame(problemsOf(...rules), problems, JSON.stringify(rules))
-  t.end()
+  for (const [rules, ...problems] of bad) t.strictSame(await problemsOf(...rules), problems, JSON.stringify(rules))
 })
 
 t.test('A body is read up to a size and a time, and all bodies together up to a size.', async t => {

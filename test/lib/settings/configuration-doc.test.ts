@@ -12,8 +12,8 @@ const page = readFileSync(path, 'utf8')
 const code = (text: string): string => `\`${text}\``
 
 function row (name: SettingName): string {
-  const { variable, from, schema, allowed, about, unset, secret } = settingSpec(name)
-  const byDefault = schema.default === undefined ? unset! : code([schema.default].flat().join(' '))
+  const { variable, from, default: given, allowed, about, unset, secret } = settingSpec(name)
+  const byDefault = given === undefined ? unset! : code([given].flat().join(' '))
   const purpose = secret ? `${about}. **Secret**: never shown` : about
   return `| ${from === 'file' ? '-' : code(variable)} | ${from === 'environment' ? '-' : code(name)} | ${allowed.replaceAll('|', '\\|')} | ${byDefault} | ${purpose} |`
 }

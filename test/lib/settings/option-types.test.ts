@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../../lib/gate/gate-options.ts'
-import { parseGate } from '../../../lib/gate/gate-settings.ts'
+import type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions } from '../../../lib/settings/options.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
 import { root } from '../../helpers/documents.ts'
+import { parseGate } from '../../helpers/gate-section.ts'
 import { makeOptionTable, makeOptionTypes } from '../../helpers/option-types.ts'
 
 const TYPES = join(root, 'lib/settings/option-types.ts')
@@ -38,17 +38,16 @@ t.test('Options have the shape of the file or the names of the environment.', t 
   t.end()
 })
 
-t.test('Each member that the types of the gate have is one that the gate knows.', t => {
+t.test('Each member that the types of the gate have is one that the gate knows.', async t => {
   const rule: Required<Omit<GateRuleOptions, 'allow'>> = {
     path: '/orders/*', methods: ['GET'], scope: 'a', anyScope: ['b', 'c'], claims: { team: ['x', 'y'] }, acr: 'gold', maxAgeSeconds: 60, audience: 'https://other.example', upgrade: true, mcp: {}
   }
   const gate: Required<GateOptions> = {
     upstream: 'http://127.0.0.1:3000', rules: [rule, { path: '/open', allow: 'anyone' }, { path: '/mcp', mcp: { methods: ['tools/call'], tools: ['read_*'] } satisfies Required<McpTargetOptions> }], timeoutSeconds: 5, bodyLimit: 1024, claims: { team: 'https://api.example/team' }, passCredentials: true, statementKey: 'key.pem', statementAudience: 'x', ownPrefix: '/-', grpcPort: 9000
   }
-  t.strictSame(parseGate(gate).problems, [])
-  t.strictSame(parseGate({ ...gate, claims: ['team'] }).problems, [])
-  t.strictSame(parseGate({ ...gate, claims: 'team' }).problems.length, 1)
-  t.end()
+  t.strictSame((await parseGate(gate)).problems, [])
+  t.strictSame((await parseGate({ ...gate, claims: ['team'] })).problems, [])
+  t.strictSame((await parseGate({ ...gate, claims: 'team' })).problems.length, 1)
 })
 
 t.test('Options are an object, and what Fastify reads is taken out of it.', t => {

@@ -1,59 +1,70 @@
 import t from 'tap'
-import { parseRevocation, readSecret } from '../../../lib/settings/revocation-settings.ts'
-import type { BesideRevocation } from '../../../lib/settings/revocation-settings.ts'
+import { NO_FAULTS } from '../../../lib/settings/options.ts'
+import type { SettingsError } from '../../../lib/settings/problems.ts'
+import { readSecret } from '../../../lib/settings/revocation-settings.ts'
+import type { RevocationSettings } from '../../../lib/settings/revocation-settings.ts'
+import { noSettings } from '../../../lib/settings/tree.ts'
+import { checkOptions, validateSettings } from '../../../lib/settings/validation.ts'
 
 const ISSUER = 'https://a.example'
-const BESIDE: BesideRevocation = { issuers: [ISSUER], replay: undefined, publicUrl: undefined }
 const SENDER = { issuer: ISSUER, audience: 'r', delivery: 'push' }
 
-const problems = (given: unknown, beside: Partial<BesideRevocation> = {}, places?: ReadonlyMap<string, string>): readonly string[] => parseRevocation(given, { ...BESIDE, ...beside }, places).problems
+interface Beside {
+  readonly issuers?: readonly string[]
+  readonly replay?: string
+  readonly publicUrl?: string
+  readonly places?: ReadonlyMap<string, string>
+}
+
+async function read (revocation: unknown, { issuers = [ISSUER], replay, publicUrl, places }: Beside = {}): Promise<RevocationSettings> {
+  const idp = { ...noSettings().idp, audience: 'x', issuers: issuers.map(issuer => ({ issuer })) }
+  const settings = await validateSettings({ ...noSettings(), idp, dpop: { ...noSettings().dpop, replay }, server: { ...noSettings().server, publicUrl }, revocation }, checkOptions, { ...NO_FAULTS, ...places && { places } })
+  return settings.revocation!
+}
+
+const problems = (given: unknown, beside?: Beside): Promise<readonly string[]> => read(given, beside).then(() => [], ({ problems }: SettingsError) => problems)
 const transmitter = (given: object): object => ({ transmitters: [{ ...SENDER, ...given }] })
 
-t.test('What is left out has its default, and what is given stays as it was', t => {
+t.test('What is left out has its default, and what is given stays as it was', async t => {
   const given = { logout: { clientId: 'c' }, transmitters: [SENDER] }
-  t.strictSame(parseRevocation(given, BESIDE), {
-    problems: [],
-    settings: {
-      transmitters: [{ ...SENDER, sessionClaim: 'sid', subjectClaims: {}, manage: false, untyped: false }],
-      logout: [{ clientId: 'c', sessionClaim: 'sid', issuer: ISSUER }],
-      operatorScope: undefined,
-      retentionSeconds: 86_400,
-      staleSeconds: 10,
-      outage: 'refuse',
-      store: 'memory'
-    }
+  t.strictSame(await read(given), {
+    transmitters: [{ ...SENDER, sessionClaim: 'sid', subjectClaims: {}, manage: false, untyped: false }],
+    logout: [{ clientId: 'c', sessionClaim: 'sid', issuer: ISSUER }],
+    operatorScope: undefined,
+    retentionSeconds: 86_400,
+    staleSeconds: 10,
+    outage: 'refuse',
+    store: 'memory'
   })
   t.strictSame(given, { logout: { clientId: 'c' }, transmitters: [SENDER] })
-  t.strictSame(parseRevocation({}, BESIDE).settings.transmitters, [])
-  t.strictSame(parseRevocation({ operators: { scope: 'revoke' } }, BESIDE).settings.operatorScope, 'revoke')
-  t.end()
+  t.strictSame((await read({})).transmitters, [])
+  t.strictSame((await read({ operators: { scope: 'revoke' } })).operatorScope, 'revoke')
 })
 
-t.test('The store is its own, else the Redis of the replay store, else memory', t => {
-  const store = (given: object, replay: unknown): string => parseRevocation(given, { ...BESIDE, replay }).settings.store
-  t.equal(store({}, 'redis://r.example'), 'redis://r.example')
-  t.equal(store({ store: 'memory' }, 'redis://r.example'), 'memory')
-  t.equal(store({ store: 'rediss://s.example' }, 'redis://r.example'), 'rediss://s.example')
-  t.strictSame([store({}, 'off'), store({}, 'memory'), store({}, undefined)], ['memory', 'memory', 'memory'])
-  t.end()
+t.test('The store is its own, else the Redis of the replay store, else memory', async t => {
+  const store = async (given: object, replay?: string): Promise<string> => (await read(given, { ...replay && { replay } })).store
+  t.equal(await store({}, 'redis://r.example'), 'redis://r.example')
+  t.equal(await store({ store: 'memory' }, 'redis://r.example'), 'memory')
+  t.equal(await store({ store: 'rediss://s.example' }, 'redis://r.example'), 'rediss://s.example')
+  t.strictSame([await store({}, 'off'), await store({}, 'memory'), await store({})], ['memory', 'memory', 'memory'])
 })
 
-t.test('A logout client is of the one issuer, or names its own', t => {
+t.test('A logout client is of the one issuer, or names its own', async t => {
   const none = ' names no issuer, and there is not exactly one; set its issuer'
   const several = { issuers: [ISSUER, 'https://b.example'] }
-  t.strictSame(problems({ logout: { clientId: 'c' } }, several), [`revocation.logout${none}`])
-  t.strictSame(problems({ logout: [{ issuer: ISSUER, clientId: 'c' }, { clientId: 'd' }] }, several), [`revocation.logout[1]${none}`])
-  t.strictSame(problems({ logout: [{ issuer: ISSUER, clientId: 'c' }] }, several), [])
-  t.strictSame(problems({ logout: { clientId: 'c' } }, { issuers: undefined }), [], 'the issuers have a problem of their own')
-  t.end()
+  t.strictSame(await problems({ logout: { clientId: 'c' } }, several), [`revocation.logout${none}`])
+  t.strictSame(await problems({ logout: [{ issuer: ISSUER, clientId: 'c' }, { clientId: 'd' }] }, several), [`revocation.logout[1]${none}`])
+  t.strictSame(await problems({ logout: [{ issuer: ISSUER, clientId: 'c' }] }, several), [])
+  t.match(await problems({ logout: { clientId: 'c' } }, { issuers: ['a'] }), [/^idp\.issuers\[0\]\.issuer is "a"/], 'the issuers have a problem of their own')
 })
 
 const URL_ALLOWED = 'https URL (http for a loopback host) without user info'
 const ISSUER_ALLOWED = `${URL_ALLOWED}, query or fragment`
 const SECRET = 'is not usable (its value is not shown); allowed: a text, { file: PATH } or { env: NAME }'
-const ROWS: ReadonlyArray<readonly [string, unknown, string]> = [
+const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: string[]]> = [
   ['the section', 'yes', 'revocation is "yes"; allowed: a section with transmitters, logout or operators: docs/revocation.md'],
   ['nothing', null, 'revocation is null; allowed: a section with transmitters, logout or operators: docs/revocation.md'],
+  ['a misspelt member of the one client', { logout: { clientID: 'c' } }, 'revocation.logout lacks clientId; allowed: an object with clientId, and issuer if there are several', 'revocation.logout.clientID is unknown; did you mean revocation.logout.clientId?'],
   ['an unknown member', { retentionSecond: 1 }, 'revocation.retentionSecond is unknown; did you mean revocation.retentionSeconds?'],
   ['an unknown member like none', { zzz: 1 }, 'revocation.zzz is unknown'],
   ['retentionSeconds', { retentionSeconds: 0 }, 'revocation.retentionSeconds is 0; allowed: integer, 1 to 31536000'],
@@ -87,26 +98,25 @@ const ROWS: ReadonlyArray<readonly [string, unknown, string]> = [
   ['an empty list', { logout: [] }, 'revocation.logout is []; allowed: a client, or a list of 1 to 50']
 ]
 
-t.test('Each bad part is told with what it held and what is allowed, and no secret is shown', t => {
-  for (const [title, given, problem] of ROWS) t.strictSame(problems(given), [problem], title)
-  t.end()
+t.test('Each bad part is told with what it held and what is allowed, and no secret is shown', async t => {
+  for (const [title, given, ...expected] of ROWS) t.strictSame(await problems(given), expected, title)
+  const many = Array.from({ length: 51 }, () => ({ clientSecret: 'hush', pushAuthorization: 'hush', issuer: ISSUER }))
+  t.match(await problems({ transmitters: many }), [/^revocation\.transmitters is \[\{"issuer":"https:\/\/a\.example"\},\{.*…; allowed: list of 1 to 50/, ...many.map(() => / lacks delivery; /)])
 })
 
-t.test('What lacks something in one way passes in another', t => {
+t.test('What lacks something in one way passes in another', async t => {
   const managed = { manage: true, clientId: 'c', clientSecret: { env: 'S' } }
-  t.strictSame(problems({ transmitters: [{ metadata: `${ISSUER}/c`, delivery: 'poll', ...managed }] }), [])
-  t.strictSame(problems(transmitter(managed), { publicUrl: 'https://h.example' }), [])
-  t.strictSame(problems({ transmitters: [SENDER, { ...SENDER, issuer: 'https://b.example' }] }), [])
-  t.end()
+  t.strictSame(await problems({ transmitters: [{ metadata: `${ISSUER}/c`, delivery: 'poll', ...managed }] }), [])
+  t.strictSame(await problems(transmitter(managed), { publicUrl: 'https://h.example' }), [])
+  t.strictSame(await problems({ transmitters: [SENDER, { ...SENDER, issuer: 'https://b.example' }] }), [])
 })
 
-t.test('All problems are told at once, each with its place', t => {
+t.test('All problems are told at once, each with its place', async t => {
   const places = new Map([['revocation.outage', 'config.yaml:3'], ['revocation.logout.clientId', 'config.yaml:5']])
-  t.strictSame(problems({ outage: 1, logout: { clientId: 2 } }, {}, places), [
+  t.strictSame(await problems({ outage: 1, logout: { clientId: 2 } }, { places }), [
     'config.yaml:5: revocation.logout.clientId is 2; allowed: any non-empty text',
     'config.yaml:3: revocation.outage is 1; allowed: refuse or serve'
   ])
-  t.end()
 })
 
 t.test('A secret is a text, a file without its last line end, or a variable, and is never empty', async t => {

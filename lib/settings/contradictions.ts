@@ -1,0 +1,188 @@
+import { quoteSetting } from '../printable.ts'
+import { isVerifiable } from '../jose/public-key.ts'
+import { findScopeCircle } from '../requirement/implied-scopes.ts'
+import type { ScopeImplications } from '../requirement/implied-scopes.ts'
+import { hasScheme } from './formats.ts'
+import { held, nameOf, placed, shown } from './problems.ts'
+import type { PartProblem } from './problems.ts'
+import { isEntry } from './setting-spec.ts'
+import type { SourceFaults } from './sources.ts'
+import { FAPI_ALGS, memberKey, settingSpec } from './specs.ts'
+import type { RawSettings, SettingName } from './specs.ts'
+import { valueAt } from './tree.ts'
+
+/** An entry of the list, or the section beside it, as it was written. */
+type RawIssuer = Partial<Omit<RawSettings['idp'], 'introspection'>> & { readonly introspection?: Partial<RawSettings['idp']['introspection']> }
+
+/**
+ * Returns a line for each value that is missing, or contradictory by rules that a schema cannot say.
+ * @param values typed as far as their text allows
+ * @param refusals what the schema has refused
+ */
+export function describeContradictions (values: RawSettings, refusals: readonly PartProblem[], notes: SourceFaults): string[] {
+  const isSingle = values.idp.issuers === undefined && !notes.areIssuersAsked
+  return [
+    ...(isSingle && !notes.isFileUnread ? missing(values) : []),
+    ...(isSingle ? introspectionLacks(values.idp).map(name => `${nameOf(name)} is not set; ${settingSpec(name).unset}`) : namedTwice(values)),
+    ...entryProblems(values, notes),
+    ...opaqueProblems(values, notes),
+    ...algorithmProblems(values, notes),
+    ...dpopContradictions(values),
+    ...profileProblems(values, notes),
+    ...certificateProblems(values, notes),
+    ...(refusals.some(({ path }) => path === 'idp.scopeImplies') ? [] : scopeCircles(values)),
+    ...wordsThatStandAlone(values)
+  ]
+}
+
+function missing ({ idp }: RawSettings): string[] {
+  const names: SettingName[] = []
+  if (idp.domain === undefined && idp.issuer === undefined) names.push('idp.domain')
+  if (idp.audience === undefined) names.push('idp.audience')
+  return names.map(name => `${nameOf(name)} is not set; allowed: ${settingSpec(name).allowed}`)
+}
+
+/** The settings that introspection needs and that are not set. */
+function introspectionLacks (entry: RawIssuer, beside: RawIssuer = {}): SettingName[] {
+  const introspection = { ...beside.introspection, ...entry.introspection }
+  if ((introspection.for ?? 'off') === 'off') return []
+  const members = ['clientId', introspection.auth === 'private_key_jwt' ? 'keyFile' : 'clientSecret'] as const
+  return members.filter(member => introspection[member] === undefined).map(member => `idp.introspection.${member}` as const)
+}
+
+function namedTwice (values: RawSettings): string[] {
+  const names = (['idp.domain', 'idp.issuer'] as const).filter(name => valueAt(values, name) !== undefined)
+  return names.map(name => `${held(values, name)}, but idp.issuers is set too: only one of them can say who issues tokens`)
+}
+
+/** The entries of the list. Undefined for one that is no object. */
+function entriesOf ({ idp: { issuers } }: RawSettings): ReadonlyArray<RawIssuer | undefined> {
+  return Array.isArray(issuers) ? issuers.map(entry => isEntry(entry) ? entry : undefined) : []
+}
+
+/** How the file names a setting of an issuer in the list. */
+const entryPath = (name: SettingName, index: number): string => `idp.issuers[${index}].${memberKey(name)}`
+
+/** What is wrong with the entries as a whole. */
+function entryProblems (values: RawSettings, { places }: SourceFaults): string[] {
+  const beside: RawIssuer = values.idp
+  const seen = new Map<string, string>()
+  let opaque: string | undefined
+  return entriesOf(values).flatMap((entry, index) => {
+    if (!entry) return []
+    const path = `idp.issuers[${index}]`
+    const { domain, issuer, audience = beside.audience, introspection } = entry
+    const problems: string[] = []
+    const tell = (problem: string): void => { problems.push(placed(places, path, path + problem)) }
+    const tellMember = (name: 'idp.domain' | 'idp.issuer', problem: string): void => {
+      const path = entryPath(name, index)
+      problems.push(placed(places, path, `${path} is ${quoteSetting(valueAt(entry, memberKey(name)))}${problem}`))
+    }
+    for (const name of introspectionLacks(entry, beside)) tell(`.${memberKey(name)} is not set; ${settingSpec(name).unset}`)
+    if (issuer === undefined && domain === undefined) tell(`.issuer is not set; allowed: ${settingSpec('idp.issuer').allowed}`)
+    if (audience === undefined) tell(`.audience is not set; allowed: ${settingSpec('idp.audience').allowed}`)
+    if (hasScheme(String(domain))) tellMember('idp.domain', ', which starts with a scheme; allowed: only the host')
+    if (domain !== undefined && issuer !== undefined) tellMember('idp.domain', `, but ${path}.issuer is set too; allowed: one of them`)
+    const covers = introspection?.for ?? beside.introspection?.for
+    if (coversOpaque(covers)) {
+      if (opaque) tell(` and ${opaque} both have introspection for opaque tokens (${quoteSetting(covers)}): an opaque token does not name its issuer; allowed: opaque or all for one issuer`)
+      opaque ??= path
+    }
+    const name = comparable(entry)
+    const first = name && seen.get(name)
+    if (first) tellMember(issuer === undefined ? 'idp.domain' : 'idp.issuer', `, the same issuer as ${first}; allowed: each issuer once`)
+    else if (name) seen.set(name, path)
+    return problems
+  })
+}
+
+/** Whether the provider is asked about opaque tokens. */
+function coversOpaque (covers: unknown): boolean {
+  return covers === 'opaque' || covers === 'all'
+}
+
+/** The issuer in the form in which two are compared: as a URL and without its last slash. Undefined if it is none. */
+function comparable ({ issuer, domain }: RawIssuer): string | undefined {
+  if (issuer === undefined && domain === undefined) return undefined
+  const text = String(issuer ?? `https://${String(domain)}/`)
+  return URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : undefined
+}
+
+/** An opaque token names no issuer that a function could be asked about. */
+function opaqueProblems (values: RawSettings, { areIssuersAsked }: SourceFaults): string[] {
+  if (!areIssuersAsked) return []
+  const rest = '; allowed if a function names the issuers: off or jwt, because an opaque token names no issuer'
+  const beside = coversOpaque(values.idp.introspection.for) ? [held(values, 'idp.introspection.for') + rest] : []
+  const asked = entriesOf(values).map(entry => entry?.introspection?.for)
+  return [...beside, ...asked.filter(coversOpaque).map(covers => `introspection.for is ${quoteSetting(covers)}${rest}`)]
+}
+
+const TOO_LARGE = 'does not fit: a proof with its key and signature is larger than the 8 KiB that a proof may have; ML-DSA-44 fits'
+/** Why algorithms cannot be used, in words for after the name. */
+const LACKS: ReadonlyMap<unknown, string> = new Map([['ML-DSA-44', 'needs Node 24.7 or newer, and this Node cannot verify it'], ['ML-DSA-65', TOO_LARGE], ['ML-DSA-87', TOO_LARGE]])
+
+function algorithmProblems (values: RawSettings, { places }: SourceFaults): string[] {
+  const lacksOf = (algs: unknown): string[] => Array.isArray(algs) ? algs.filter(alg => LACKS.has(alg) && !isVerifiable(alg)).map(alg => `${alg} ${LACKS.get(alg)}`) : []
+  return [
+    ...(['idp.algs', 'dpop.algs'] as const).flatMap(name => lacksOf(valueAt(values, name)).map(lack => `${nameOf(name)}: ${lack}`)),
+    ...entriesOf(values).flatMap((entry, index) => {
+      const path = entryPath('idp.algs', index)
+      return lacksOf(entry?.algs).map(lack => placed(places, path, `${path}: ${lack}`))
+    })
+  ]
+}
+
+function dpopContradictions (values: RawSettings): string[] {
+  const { dpopEnabled: enabled, dpopRequired: required, dpopMode: mode } = values.idp
+  const pairs: Array<[SettingName, SettingName, boolean]> = [
+    ['idp.dpopEnabled', 'idp.dpopRequired', enabled === false && required === true],
+    ['idp.dpopEnabled', 'idp.dpopMode', enabled === false && (mode === 'ALLOWED' || mode === 'REQUIRED')],
+    ['idp.dpopEnabled', 'idp.dpopMode', enabled === true && mode === 'DISABLED'],
+    ['idp.dpopRequired', 'idp.dpopMode', required === true && (mode === 'ALLOWED' || mode === 'DISABLED')],
+    ['idp.dpopRequired', 'idp.dpopMode', required === false && mode === 'REQUIRED']
+  ]
+  return pairs.filter(([, , contradict]) => contradict).map(([a, b]) => `${held(values, a)} and ${held(values, b)}: they contradict each other`)
+}
+
+/** Settings that say what the security profile rules out. */
+function profileProblems (values: RawSettings, { places }: SourceFaults): string[] {
+  const { securityProfile, clientCertificate = 'off' } = values.server
+  if (securityProfile !== 'fapi2') return []
+  const isKeyNeeded = clientCertificate === 'off'
+  const hasOther = (algs: unknown): boolean => Array.isArray(algs) && algs.some(alg => !FAPI_ALGS.includes(alg))
+  const algs = `list of ${FAPI_ALGS.join(', ')}`
+  const rules: ReadonlyArray<{ name: SettingName, allowed: string, isBreach: (value: unknown) => boolean }> = [
+    { name: 'idp.algs', allowed: algs, isBreach: hasOther },
+    { name: 'dpop.algs', allowed: algs, isBreach: hasOther },
+    { name: 'idp.dpopMode', allowed: 'ALLOWED or REQUIRED, unless CLIENT_CERTIFICATE is set', isBreach: mode => isKeyNeeded && mode === 'DISABLED' },
+    { name: 'idp.dpopEnabled', allowed: 'true, unless CLIENT_CERTIFICATE is set', isBreach: enabled => isKeyNeeded && enabled === false }
+  ]
+  const rest = (allowed: string): string => `, but ${nameOf('server.securityProfile')} is fapi2; allowed: ${allowed}`
+  const ofEntries = entriesOf(values).flatMap((entry = {}, index) => rules.flatMap(({ name, allowed, isBreach }) => {
+    const [path, value] = [entryPath(name, index), valueAt(entry, memberKey(name))]
+    return name !== 'dpop.algs' && isBreach(value) ? [placed(places, path, shown({ path, value, part: settingSpec(name) }) + rest(allowed))] : []
+  }))
+  return [...rules.filter(({ name, isBreach }) => isBreach(valueAt(values, name))).map(({ name, allowed }) => held(values, name) + rest(allowed)), ...ofEntries]
+}
+
+/** Anybody can send a header. */
+function certificateProblems (values: RawSettings, { arePeersAsked }: SourceFaults): string[] {
+  const { clientCertificate: source, trustProxy: peers } = values.server
+  const isHeader = source === 'client-cert' || source === 'nginx' || source === 'xfcc'
+  const trustsNoPeer = !arePeersAsked && (peers === undefined || (Array.isArray(peers) && peers[0] === 'false'))
+  return isHeader && trustsNoPeer ? [`${held(values, 'server.clientCertificate')}, but ${nameOf('server.trustProxy')} trusts no peer: a certificate in a header counts only if a trusted proxy sends it`] : []
+}
+
+function scopeCircles ({ idp: { scopeImplies = {} } }: RawSettings): string[] {
+  const circle = findScopeCircle(scopeImplies as ScopeImplications)
+  return circle ? [`${nameOf('idp.scopeImplies')} has a circle: ${circle.join(' implies ')}`] : []
+}
+
+function wordsThatStandAlone (values: RawSettings): string[] {
+  const lonely: Array<[SettingName, string[]]> = [['server.trustProxy', ['true', 'false']], ['server.corsOrigins', ['*']]]
+  return lonely.flatMap(([name, words]) => {
+    const list = valueAt(values, name)
+    const isMixed = Array.isArray(list) && list.length > 1 && list.some(entry => words.includes(entry))
+    return isMixed ? [`${held(values, name)}; ${words.join(' and ')} cannot be combined with other values`] : []
+  })
+}
