@@ -136,7 +136,7 @@ t.test('The provider is asked once, and its claims are returned', async t => {
 })
 
 t.test('An answer that cannot be used is not taken for a refusal', async t => {
-  const asked = await setUp(t, {}, { deadlineMs: 300 })
+  const asked = await setUp(t, {}, { deadlineMs: 2000 })
   const answers: ReadonlyArray<{ title: string, answer: Asked['answer'], failure: string }> = [
     { title: 'a text for a boolean', answer: { body: '{"active":"true"}' }, failure: 'introspection_malformed' },
     { title: 'a number for a boolean', answer: { body: '{"active":1}' }, failure: 'introspection_malformed' },

@@ -209,7 +209,7 @@ t.test('a proxy that refuses, hangs or resets is a failure, and the next exchang
   t.teardown(() => Promise.all([provider.close(), proxy.close()]))
   const settings = { httpsProxy: proxy.url, ca: providerCertificate }
   const patient = createTransport(settings)
-  const impatient = createTransport({ ...settings, deadlineMs: 200 })
+  const impatient = createTransport({ ...settings, deadlineMs: 500 })
   const cases = [['refuse', 'proxy'], ['hang', 'deadline'], ['reset', 'unreachable']] as const
   for (const [mode, word] of cases) {
     proxy.mode = mode
@@ -307,7 +307,7 @@ t.test('an exchange that is over ends its request, also on connections that are 
       cut = new Promise(resolve => response.once('close', resolve))
       behaviour(request, response)
     }
-    const transport = createTransport({ keepAlive: true, deadlineMs: 200 })
+    const transport = createTransport({ keepAlive: true, deadlineMs: 500 })
     await t.rejects(transport.open().get(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
     await cut
     t.pass('the provider sees that nobody waits any more')
