@@ -1,9 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 
-/** How often the limit is renewed at most, while results come. */
-const STEP_MS = 1000
-
 /** Names a test also if it blocks its process: tap itself tells of a test when the test lets it. */
 const watch = new Worker(`
   let timer
@@ -14,21 +11,36 @@ const watch = new Worker(`
 `, { eval: true, execArgv: [], env: {} })
 watch.unref()
 
-let renewedAt = -Infinity
+const LOOK_MS = 1000
 
-// tap limits the time of a process, and many files may share one. The limit is renewed with each test and with each result, here and in the
-// runner: what is slow on a busy machine goes on, and what hangs is ended.
-function renew (name) {
-  const ms = t.options.timeout
-  renewedAt = performance.now()
-  t.setTimeout(ms)
+/** The tests that have begun and not ended: that of the process, and each inside the one before. */
+let tests = [t]
+/** Of the last one that has begun, whatever is inside it. */
+let name = t.name
+let seen = 0
+
+// tap limits the time of a process, which many files may share, and of each test. All these limits begin anew with each test and with each
+// result: what is slow on a busy machine goes on, and what hangs is ended.
+function renew () {
+  for (const test of tests) if (test.options.timeout) test.setTimeout(test.options.timeout)
   // The runner ends the process by the whole limit, and must not be first.
-  watch.postMessage({ name, ms: ms * 0.8 })
+  watch.postMessage({ name, ms: t.options.timeout * 0.8 })
 }
 
-function follow (test, name) {
-  renew(name)
-  test.on('subtestStart', inner => follow(inner, name))
-  test.on('result', () => { if (performance.now() - renewedAt > STEP_MS) renew(name) })
+function follow (test) {
+  test.on('subtestStart', inner => {
+    tests.push(inner)
+    if (test === t) name = inner.name
+    renew()
+    follow(inner)
+  })
+  test.on('subtestEnd', inner => { tests = tests.filter(other => other !== inner) })
 }
-t.on('subtestStart', test => follow(test, test.name))
+follow(t)
+
+// tap has an event for a result only when the next line comes.
+setInterval(() => {
+  const results = tests.reduce((sum, { count }) => sum + count, 0)
+  if (results !== seen) renew()
+  seen = results
+}, LOOK_MS).unref()
