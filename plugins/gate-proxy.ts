@@ -12,35 +12,40 @@ import { processSurroundings } from '../server/surroundings.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /**
-     * Sends a request to the upstream when it has passed the gate, and the answer to the client. `done` is called only with an error.
-     * Undefined without an upstream.
-     * @param body if it has been read already
-     */
-    passOn: ((request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined, done: (error: Error) => void) => void) | undefined
-    /**
-     * Refuses a request whose body cannot be carried. Undefined without an upstream.
-     * @throws an error with a status
-     */
-    verifyFraming: ((request: FastifyRequest) => void) | undefined
+    /** Undefined without an upstream. */
+    gateProxy: GateProxy | undefined
   }
 }
 
-/** Decorates `app.passOn`, the reverse proxy. @fastify/reply-from is not used: it passes no 1xx and no upgrade, and joins repeated headers. */
+export interface GateProxy {
+  /**
+   * Sends a request to the upstream when it has passed the gate, and the answer to the client. `done` is called only with an error.
+   * @param body if it has been read already
+   */
+  passOn (request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined, done: (error: Error) => void): void
+  /**
+   * Refuses a request whose body cannot be carried.
+   * @throws an error with a status
+   */
+  verifyFraming (request: FastifyRequest): void
+}
+
+/** Decorates `app.gateProxy`, the reverse proxy. @fastify/reply-from is not used: it passes no 1xx and no upgrade, and joins repeated headers. */
 export default fp(async (app: FastifyInstance) => {
   const { gate } = app
   if (gate?.settings.upstream === undefined) {
-    app.decorate('passOn', undefined)
-    app.decorate('verifyFraming', undefined)
+    app.decorate('gateProxy', undefined)
     return
   }
   const { upstream: origin, timeoutSeconds, bodyLimit = Infinity, passCredentials } = gate.settings
   const upstream = createUpstream({ origin, timeoutSeconds, bodyLimit, after: processSurroundings.after })
   app.addHook('onClose', () => upstream.close())
 
-  // Fastify would go on after an async hook whose answer is still being sent.
-  app.decorate('passOn', function passOn (request, reply, body, done) { pass(request, reply, body).catch(done) })
-  app.decorate('verifyFraming', verifyFraming)
+  app.decorate('gateProxy', {
+    // Fastify would go on after an async hook whose answer is still being sent.
+    passOn (request, reply, body, done) { pass(request, reply, body).catch(done) },
+    verifyFraming
+  })
 
   function verifyFraming ({ raw }: FastifyRequest): void {
     if (Number(raw.headers['content-length']) > bodyLimit) throw tooLarge()

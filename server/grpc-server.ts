@@ -2,8 +2,7 @@ import { constants, performServerHandshake } from 'node:http2'
 import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
-import { frameMessage, MessageReader, MessageSizeError } from '../lib/gate/grpc-message.ts'
-import { MessageError } from '../lib/gate/protobuf.ts'
+import { frameMessage, MessageError, MessageReader, MessageSizeError } from '../lib/gate/grpc-message.ts'
 import type { Surroundings } from '../lib/surroundings.ts'
 
 /** What peers may have at once, and for how long. Together this is less than 64 MB, with what V8 makes of the largest messages. */

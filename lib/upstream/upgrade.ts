@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { isFinal, statusFault, UpstreamError } from './exchange.ts'
-import { tlsNameOf } from '../gate/upstream-origin.ts'
+import { tlsNameOf } from './origin.ts'
 import type { UpstreamOptions, UpstreamRequest } from './upstream.ts'
 
 /** A connection that asks for another protocol. The server reads it no further. */

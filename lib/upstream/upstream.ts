@@ -4,7 +4,7 @@ import type { Dispatcher } from 'undici'
 import type { Surroundings } from '../surroundings.ts'
 import { UpstreamExchange, UpstreamError } from './exchange.ts'
 import type { OnInterim } from './exchange.ts'
-import { tlsNameOf } from '../gate/upstream-origin.ts'
+import { tlsNameOf } from './origin.ts'
 
 export interface UpstreamRequest {
   readonly method: string
