@@ -1,10 +1,9 @@
-import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { UpstreamError, verifyCoding } from '../lib/upstream/exchange.ts'
+import { UpstreamError } from '../lib/upstream/exchange.ts'
 import type { UpstreamAnswer } from '../lib/upstream/exchange.ts'
 import { hasBody, headersForClient, headersForUpstream } from '../lib/gate/headers.ts'
-import { askForUpgrade, dropRest, joinConnections, protocolsOf, watchClient } from '../lib/upstream/upgrade.ts'
+import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
 import type { UpgradeAnswer, UpgradedConnection } from '../lib/upstream/upgrade.ts'
 import { createUpstream } from '../lib/upstream/upstream.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
@@ -73,13 +72,13 @@ export default fp(async (app: FastifyInstance) => {
   }
 
   async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head }: UpgradedConnection, protocols: string): Promise<void> {
-    const question = askForUpgrade({ ...requestOf(request), origin, protocols, timeoutSeconds })
-    const stopWatching = watchClient(socket, () => question.end(clientGone()))
+    const upgrade = requestUpgrade({ ...requestOf(request), origin, protocols, timeoutSeconds })
+    const stopWatching = watchClient(socket, () => upgrade.end(clientGone()))
     let early: Buffer
-    const answer = await question.answer.finally(() => { early = stopWatching() })
+    const answer = await upgrade.answer.finally(() => { early = stopWatching() })
     if (answer.kind === 'refused') {
       dropRest(socket)
-      return send(reply, fromResponse(answer.response))
+      return send(reply, answer)
     }
     reply.hijack()
     reply.raw.detachSocket(socket)
@@ -157,11 +156,6 @@ function wholeBody (reply: FastifyReply, body: UpstreamAnswer['body']): Buffer |
 
 function isPlainType (type: unknown): boolean {
   return typeof type === 'string' && PLAIN_TYPE.test(type)
-}
-
-function fromResponse (response: IncomingMessage): UpstreamAnswer {
-  verifyCoding(response.rawHeaders)
-  return { status: response.statusCode!, headers: response.rawHeaders, body: response }
 }
 
 /** Passes an interim answer on (RFC 9110 section 15.2). Node can write only those that it knows. */

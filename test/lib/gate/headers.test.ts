@@ -14,7 +14,7 @@ import { originForm, verifyOneReading, withoutParameters } from '../../../lib/ga
 import { createRules } from '../../../lib/gate/rules.ts'
 import { createStatementSigner } from '../../../lib/gate/statement.ts'
 import { createIdentityHeaders, encodeValue, isIdentityName, parseClaimNames } from '../../../lib/gate/identity-headers.ts'
-import { askForUpgrade, dropRest, joinConnections, protocolsOf, watchClient } from '../../../lib/upstream/upgrade.ts'
+import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../../../lib/upstream/upgrade.ts'
 import { parseUpstream, tlsNameOf } from '../../../lib/upstream/origin.ts'
 import { createUpstream } from '../../../lib/upstream/upstream.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
@@ -56,7 +56,7 @@ t.test('An https upstream is asked over TLS.', async t => {
   await new Promise(resolve => server.once('listening', resolve))
   t.teardown(() => { server.close() })
   const origin = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const { answer } = askForUpgrade({ origin, method: 'GET', target: '/', headers: [], protocols: 'websocket', timeoutSeconds: 5 })
+  const { answer } = requestUpgrade({ origin, method: 'GET', target: '/', headers: [], protocols: 'websocket', timeoutSeconds: 5 })
   await t.rejects(answer, { name: 'UpstreamError', statusCode: 502, cause: { code: /SSL|EPROTO|ECONNRESET/ } })
 })
 
