@@ -2,7 +2,7 @@ import { constants, performServerHandshake } from 'node:http2'
 import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
-import { frameMessage, MessageError, MessageReader, MessageSizeError } from '../lib/gate/grpc-message.ts'
+import { createMessageReader, frameMessage, MessageError, MessageSizeError } from '../lib/gate/grpc-message.ts'
 import type { Surroundings } from '../lib/surroundings.ts'
 
 /** What peers may have at once, and for how long. Together this is less than 64 MB, with what V8 makes of the largest messages. */
@@ -206,7 +206,7 @@ export function createGrpcServer (options: GrpcServerOptions, { steadyMs, every,
 
 function read (stream: ServerHttp2Stream, allocate: (bytes: number) => Buffer | undefined): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const reader = new MessageReader(allocate)
+    const reader = createMessageReader(allocate)
     stream.on('data', (chunk: Buffer) => attempt(() => reader.push(chunk)))
     stream.once('end', () => attempt(() => resolve(reader.end())))
     stream.once('close', () => reject(new MessageError('The call was cancelled')))

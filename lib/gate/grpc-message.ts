@@ -23,48 +23,50 @@ export function frameMessage (message: Buffer): Buffer {
   return Buffer.concat([head, message])
 }
 
-/**
- * Collects the only message of a call. Its memory is allocated by the length that the peer states: a peer that sends one byte in each frame
- * costs no more than one that sends all of them together.
- */
-export class MessageReader {
-  readonly #allocate: (bytes: number) => Buffer | undefined
-  readonly #head = Buffer.alloc(HEAD_BYTES)
-  #message: Buffer | undefined
-  /** Bytes that have come, those of the head included. */
-  #size = 0
-
-  /** @param allocate memory for a message of so many bytes, undefined if there is no room */
-  constructor (allocate: (bytes: number) => Buffer | undefined) {
-    this.#allocate = allocate
-  }
-
+/** Collects the only message of a call. */
+export interface MessageReader {
   /** @throws MessageError, MessageSizeError */
-  push (chunk: Buffer): void {
-    const ofHead = chunk.copy(this.#head, Math.min(this.#size, HEAD_BYTES))
-    const start = this.#size + ofHead - HEAD_BYTES
-    this.#size += chunk.length
-    if (start < 0) return
-    this.#message ??= this.#begin()
-    if (this.#size - HEAD_BYTES > this.#message.length) throw new MessageError('The message is longer than stated')
-    chunk.copy(this.#message, start, ofHead)
-  }
-
+  push (chunk: Buffer): void
   /**
    * The whole message.
    * @throws MessageError
    */
-  end (): Buffer {
-    if (!this.#message || this.#size - HEAD_BYTES < this.#message.length) throw new MessageError('The message is cut off')
-    return this.#message
+  end (): Buffer
+}
+
+/**
+ * Makes a reader for one call. The memory is allocated by the length that the peer states: a peer that sends one byte in each frame costs no
+ * more than one that sends all of them together.
+ * @param allocate memory for a message of so many bytes, undefined if there is no room
+ */
+export function createMessageReader (allocate: (bytes: number) => Buffer | undefined): MessageReader {
+  const head = Buffer.alloc(HEAD_BYTES)
+  let message: Buffer | undefined
+  /** Of the message: less than 0 while the head is not complete. */
+  let size = -HEAD_BYTES
+
+  return {
+    push (chunk) {
+      const ofHead = chunk.copy(head, Math.min(size, 0) + HEAD_BYTES)
+      const start = size + ofHead
+      size += chunk.length
+      if (start < 0) return
+      message ??= begin()
+      if (size > message.length) throw new MessageError('The message is longer than stated')
+      chunk.copy(message, start, ofHead)
+    },
+    end () {
+      if (!message || size < message.length) throw new MessageError('The message is cut off')
+      return message
+    }
   }
 
-  #begin (): Buffer {
-    if (this.#head[0] !== 0) throw new MessageError('The message is compressed')
-    const length = this.#head.readUInt32BE(1)
-    const message = this.#allocate(length)
-    if (!message) throw new MessageSizeError(`There is no room for a message of ${length} bytes`)
-    return message
+  function begin (): Buffer {
+    if (head[0] !== 0) throw new MessageError('The message is compressed')
+    const length = head.readUInt32BE(1)
+    const memory = allocate(length)
+    if (!memory) throw new MessageSizeError(`There is no room for a message of ${length} bytes`)
+    return memory
   }
 }
 

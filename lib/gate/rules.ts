@@ -1,4 +1,3 @@
-import createRouter from 'find-my-way'
 import { Refusal } from '../refusal.ts'
 import { TOOL_CALL } from './mcp-message.ts'
 import type { McpMessage } from './mcp-message.ts'
@@ -6,7 +5,7 @@ import { isTargeted } from './mcp-rules.ts'
 import { verifyOneReading, withoutParameters } from './path.ts'
 import { KNOWN_METHODS, MESSAGE_METHOD } from './rule.ts'
 import type { GateRule } from './rule.ts'
-import { forRouter, noHandler, ROUTER_OPTIONS, routerForm, shapeOf } from './rule-path.ts'
+import { createPathRouter, shapeOf } from './rule-path.ts'
 
 /** A rule that was found for a message, with the method and the tool by which it was found, as it names them. */
 export interface McpMatch {
@@ -43,7 +42,7 @@ export interface Rules {
 
 /**
  * Makes the table of rules.
- * @param rules rules that do not overlap
+ * @throws TypeError if they overlap
  */
 export function createRules (rules: readonly GateRule[]): Rules {
   const places = new Map<string, { method: string, rules: [GateRule, ...GateRule[]] }>()
@@ -55,12 +54,12 @@ export function createRules (rules: readonly GateRule[]): Rules {
       else places.set(key, { method, rules: [rule] })
     }
   }
-  const router = createRouter(ROUTER_OPTIONS)
+  const router = createPathRouter<PathRules>()
   for (const { method, rules } of places.values()) {
     const matchMessage = method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp) ? createMessageMatcher(rules) : undefined
-    router.on(method as 'GET', routerForm(rules[0].path), noHandler, { rules, matchMessage } satisfies PathRules)
+    if (!router.add(method, rules[0].path, { rules, matchMessage })) throw new TypeError(`rules for ${method} ${rules[0].path} overlap`)
   }
-  const find = (method: string, path: string): PathRules | undefined => router.find(method as 'GET', forRouter(path))?.store as PathRules | undefined
+  const { find } = router
   return {
     find,
     choose (method, path) {
