@@ -73,7 +73,7 @@ export default fp(async (app: FastifyInstance) => {
   })
   const { timeoutSeconds, bodyLimit = MAX_MESSAGE_BYTES } = settings
   const maxBytes = Math.min(bodyLimit, MAX_MESSAGE_BYTES)
-  const bodies = createBodyReader({ maxBytes, timeoutMs: timeoutSeconds * 1000, after: processSurroundings.after })
+  const readWhole = createBodyReader({ maxBytes, timeoutMs: timeoutSeconds * 1000, after: processSurroundings.after })
   const identityHeaders = createIdentityHeaders(settings.claims)
   const signer = settings.statementKey === undefined ? undefined : readSigner(settings.statementKey)
   const upgrades = new WeakMap<IncomingMessage, UpgradedConnection>()
@@ -98,7 +98,7 @@ export default fp(async (app: FastifyInstance) => {
       // The client need not send what is not taken.
       if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
       this.goAhead(request, reply)
-      const { body, release } = bodies.read(request.raw)
+      const { body, release } = readWhole(request.raw)
       // It is called for an answer that has closed before, too.
       finished(reply.raw, release)
       return body

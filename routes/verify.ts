@@ -2,13 +2,12 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, onR
 import type { Door, OriginalRequest } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import { bodyTooLarge } from '../lib/gate/message-body.ts'
-import { readOriginal, verifyNoOwnClaim, verifyPublicOrigin, verifyWholeBody } from '../lib/gate/original.ts'
+import { readOriginal, verifyWholeBody } from '../lib/gate/original.ts'
 import type { ProxyFamily } from '../lib/gate/original.ts'
 import { readMessage } from '../lib/message.ts'
 import { parsePublicUrl } from '../lib/url/base-url.ts'
 import { createPeerTrust } from '../lib/url/peer-trust.ts'
 
-const NGINX = '/verify/nginx'
 const ENVOY = '/verify/envoy'
 
 /** `/verify/...`: proxies ask whether the request of a client may pass. One endpoint for each family, which never guesses. */
@@ -16,9 +15,11 @@ const routes: FastifyPluginAsync = async (app) => {
   const { gate } = app
   if (!gate) return
   const { upstream, statementAudience = upstream, claims } = gate.settings
-  const forwardedClaims = new Set(claims.map(({ header }) => header))
   const isTrusted = createPeerTrust(app.settings.server.trustProxy)
-  const publicUrl = app.settings.server.publicUrl === undefined ? undefined : parsePublicUrl(app.settings.server.publicUrl)
+  const options = {
+    publicUrl: app.settings.server.publicUrl === undefined ? undefined : parsePublicUrl(app.settings.server.publicUrl),
+    claimHeaders: new Set(claims.map(({ header }) => header))
+  }
   if (app.settings.server.trustProxy === false && upstream === undefined) {
     app.log.warn('The gate is asked by proxies, but TRUST_PROXY trusts no peer, so each authorization request gets 403. Set TRUST_PROXY to the addresses of the proxies')
   }
@@ -26,8 +27,8 @@ const routes: FastifyPluginAsync = async (app) => {
   const reading = [...new Set(gate.settings.rules.filter(({ mcp }) => mcp).map(({ path }) => path))]
   if (reading.length > 0) app.log.info({ event: 'message_rules', paths: reading }, 'The body of a POST decides for these paths. Of the proxies that ask, only Envoy can send it (with_request_body): /verify/nginx, /verify/haproxy and /verify/forwarded answer such a POST with 403')
 
-  endpoint(NGINX, 'original')
-  endpoint('/verify/haproxy', 'original')
+  endpoint('/verify/nginx', 'nginx')
+  endpoint('/verify/haproxy', 'haproxy')
   endpoint('/verify/forwarded', 'forwarded')
   endpoint(`${ENVOY}/*`, 'envoy')
 
@@ -52,15 +53,12 @@ const routes: FastifyPluginAsync = async (app) => {
   }
 
   /** @throws GateError, Refusal */
-  function readAsked ({ raw, routeOptions }: FastifyRequest, family: ProxyFamily): OriginalRequest {
+  function readAsked ({ raw }: FastifyRequest, family: ProxyFamily): OriginalRequest {
     // What an untrusted peer states about a request of a client proves nothing.
     if (!isTrusted(raw.socket.remoteAddress)) throw new GateError(403, 'Only trusted proxies may ask.')
     // A path of the endpoint that is written in another way would hide where the original begins.
     const rest = raw.url!.startsWith(`${ENVOY}/`) ? raw.url!.slice(ENVOY.length) : ''
-    if (routeOptions.url === NGINX) verifyNoOwnClaim(raw, forwardedClaims)
-    const original = readOriginal(family, readMessage(raw), rest)
-    if (publicUrl) verifyPublicOrigin(original, publicUrl)
-    return original
+    return readOriginal(family, readMessage(raw), rest, options)
   }
 
   /** Only Envoy sends the body of the original request, and states whether it is whole. */

@@ -24,57 +24,55 @@ export interface BodyReaderOptions {
   readonly after: Surroundings['after']
 }
 
-/** Reads whole bodies. Their bytes are counted until `release` is called, which may be called at any time. */
-export interface BodyReader {
-  /** @throws GateError 408, 413, 499 or 503. What a client still sends is then dropped. */
-  read (source: Readable): { readonly body: Promise<Buffer>, readonly release: () => void }
-}
+/**
+ * Reads a whole body. Its bytes are counted until `release` is called, which may be called at any time.
+ * `body` rejects with a GateError 408, 413, 499 or 503. What a client still sends is then dropped.
+ */
+export type BodyReader = (source: Readable) => { readonly body: Promise<Buffer>, readonly release: () => void }
 
 export function createBodyReader ({ maxBytes, timeoutMs, after }: BodyReaderOptions): BodyReader {
   let held = 0
 
-  return {
-    read (source) {
-      // One buffer that grows: a client may send each byte in a chunk of its own.
-      let bytes = Buffer.alloc(0)
-      let size = 0
-      let isReleased = false
-      const body = new Promise<Buffer>((resolve, reject) => {
-        const stop = after(timeoutMs, () => fail(new GateError(408, 'The body of the request is too slow.', CLOSE)))
-        function end (): void {
-          stop()
-          source.off('data', take).resume()
-          resolve(bytes.subarray(0, size))
-        }
-        function fail (error: GateError): void {
-          reject(error)
-          end()
-        }
-        function take (chunk: Buffer): void {
-          const needed = size + chunk.length
-          if (needed > maxBytes) return fail(bodyTooLarge())
-          if (needed > bytes.length && !grow(needed)) return fail(new GateError(503, 'Too many bodies are being read.', { ...CLOSE, 'retry-after': '1' }))
-          chunk.copy(bytes, size)
-          size = needed
-        }
-        source.on('data', take)
-        // It is called for a source that has ended or closed before, too.
-        finished(source, { writable: false }, error => error ? fail(new GateError(499, 'The client has gone.', CLOSE)) : end())
-      })
-      function grow (needed: number): boolean {
-        const length = Math.min(maxBytes, Math.max(needed, 2 * bytes.length, FIRST_BYTES))
-        if (held + length - bytes.length > MAX_HELD_BYTES) return false
-        held += length - bytes.length
-        bytes = Buffer.concat([bytes], length)
-        return true
+  return source => {
+    // One buffer that grows: a client may send each byte in a chunk of its own.
+    let bytes = Buffer.alloc(0)
+    let size = 0
+    let isReleased = false
+    const body = new Promise<Buffer>((resolve, reject) => {
+      const stop = after(timeoutMs, () => fail(new GateError(408, 'The body of the request is too slow.', CLOSE)))
+      source.on('data', take)
+      // It is called for a source that has ended or closed before, too.
+      finished(source, { writable: false }, error => error ? fail(new GateError(499, 'The client has gone.', CLOSE)) : end())
+
+      function take (chunk: Buffer): void {
+        const needed = size + chunk.length
+        if (needed > maxBytes) return fail(bodyTooLarge())
+        if (needed > bytes.length && !grow(needed)) return fail(new GateError(503, 'Too many bodies are being read.', { ...CLOSE, 'retry-after': '1' }))
+        chunk.copy(bytes, size)
+        size = needed
       }
-      return {
-        body,
-        release () {
-          if (!isReleased) held -= bytes.length
-          isReleased = true
-        }
+      function fail (error: GateError): void {
+        reject(error)
+        end()
       }
+      function end (): void {
+        stop()
+        source.off('data', take).resume()
+        resolve(bytes.subarray(0, size))
+      }
+    })
+    return { body, release }
+
+    function grow (needed: number): boolean {
+      const length = Math.min(maxBytes, Math.max(needed, 2 * bytes.length, FIRST_BYTES))
+      if (held + length - bytes.length > MAX_HELD_BYTES) return false
+      held += length - bytes.length
+      bytes = Buffer.concat([bytes], length)
+      return true
+    }
+    function release (): void {
+      if (!isReleased) held -= bytes.length
+      isReleased = true
     }
   }
 }

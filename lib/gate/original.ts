@@ -11,14 +11,25 @@ import { linesByName } from './headers.ts'
 import { CLAIM_PREFIX } from './identity-headers.ts'
 import { originForm } from './path.ts'
 
-/** How a family of proxies states the original request. */
-export type ProxyFamily = 'original' | 'forwarded' | 'envoy'
+/** The kinds of proxies that ask, by how they state the original request. */
+export type ProxyFamily = 'nginx' | 'haproxy' | 'forwarded' | 'envoy'
 
 /** The headers that state a method or a URL, by family. An authorization request has those of its own family, and no others. */
 const NAMES: Readonly<Record<ProxyFamily, readonly string[]>> = {
-  original: ['x-original-method', 'x-original-url'],
+  nginx: ['x-original-method', 'x-original-url'],
+  haproxy: ['x-original-method', 'x-original-url'],
   forwarded: ['x-forwarded-method', 'x-forwarded-uri'],
   envoy: []
+}
+
+export interface OriginalOptions {
+  /** An original request to another scheme and authority is refused. */
+  readonly publicUrl: BaseUrl | undefined
+  /**
+   * The headers of claims that the upstream gets, in lower case, which nginx replaces. An authorization request of nginx with another one is
+   * refused: nginx passes on all headers that its configuration does not name, and it cannot name those of every claim.
+   */
+  readonly claimHeaders: ReadonlySet<string>
 }
 
 /**
@@ -26,19 +37,24 @@ const NAMES: Readonly<Record<ProxyFamily, readonly string[]>> = {
  * @param rest the target behind the path of the endpoint
  * @throws GateError 403, Refusal host_repeated, target_path
  */
-export function readOriginal (family: ProxyFamily, message: Message, rest: string): OriginalRequest {
+export function readOriginal (family: ProxyFamily, message: Message, rest: string, { publicUrl, claimHeaders }: OriginalOptions): OriginalRequest {
   const lines = linesByName(message.received.rawHeaders)
+  const isOwnClaim = (name: string): boolean => name.startsWith(CLAIM_PREFIX) && !claimHeaders.has(name)
+  if (family === 'nginx' && [...lines.keys()].some(isOwnClaim)) refuse('The original request has a header of a claim that the gate does not set.')
   const stranger = Object.values(NAMES).flat().find(name => lines.has(name) && !NAMES[family].includes(name))
   if (stranger !== undefined) refuse(`The authorization request has the header ${stranger}, which another kind of proxy sends.`)
   const line = (name: string): string => onlyLine(lines, name)
   const forwardedScheme = (): HttpScheme => parseScheme(line('x-forwarded-proto')) ?? refuse('The header x-forwarded-proto holds no scheme.')
   switch (family) {
-    case 'original': {
+    case 'nginx':
+    case 'haproxy': {
       const { scheme, authority, rest: target } = splitHttpUrl(line('x-original-url')) ?? refuse('The header x-original-url holds no absolute URL.')
       return originalOf(line('x-original-method'), scheme, authority, 'x-original-url', target)
     }
-    case 'forwarded':
-      return originalOf(line('x-forwarded-method'), forwardedScheme(), line('x-forwarded-host'), 'x-forwarded-host', line('x-forwarded-uri'))
+    case 'forwarded': {
+      const target = line('x-forwarded-uri')
+      return originalOf(line('x-forwarded-method'), forwardedScheme(), line('x-forwarded-host'), 'x-forwarded-host', target)
+    }
     case 'envoy': {
       if (message.hostCount > 1) throw new Refusal('host_repeated')
       // Another forwarded header than that of the scheme may be the client's: Envoy replaces only this one. If it is not passed on, the
@@ -55,27 +71,10 @@ export function readOriginal (family: ProxyFamily, message: Message, rest: strin
     if (!METHODS.includes(method)) refuse('The original method is unknown.')
     // `http://api.example?/x` has no path, and none is added.
     if (!target.startsWith('/')) refuse('The original request has no path.')
-    return { message, method, target: originForm(target), url: joinRequestUrl(scheme, authority, target) }
+    const original = { message, method, target: originForm(target), url: joinRequestUrl(scheme, authority, target) }
+    if (publicUrl && (scheme !== publicUrl.scheme || original.url.host !== publicUrl.host)) refuse('The original request is for another scheme or authority than that of PUBLIC_URL.')
+    return original
   }
-}
-
-/**
- * Refuses a request that a client has sent to another scheme and authority than those of PUBLIC_URL.
- * @throws GateError 403
- */
-export function verifyPublicOrigin ({ url: { scheme, host } }: OriginalRequest, publicUrl: BaseUrl): void {
-  if (scheme !== publicUrl.scheme || host !== publicUrl.host) refuse('The original request is for another scheme or authority than that of PUBLIC_URL.')
-}
-
-/**
- * Refuses an authorization request of nginx that has a claim of the client's own making. nginx passes on all headers that its
- * configuration does not name, and it cannot name those of every claim.
- * @param forwarded the headers of claims that the upstream gets, in lower case. nginx replaces these.
- * @throws GateError 403
- */
-export function verifyNoOwnClaim ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, forwarded: ReadonlySet<string>): void {
-  const isOwnClaim = (name: string): boolean => name.startsWith(CLAIM_PREFIX) && !forwarded.has(name)
-  if ([...linesByName(rawHeaders).keys()].some(isOwnClaim)) refuse('The original request has a header of a claim that the gate does not set.')
 }
 
 /** Envoy states with it whether a body that it sends is only the beginning of the original one. */

@@ -215,7 +215,7 @@ t.test('What a rule may say about messages is held to at the start.', t => {
 
 t.test('A body is read up to a size and a time, and all bodies together up to a size.', async t => {
   let late: (() => void) | undefined
-  const { read } = createBodyReader({ maxBytes: 10, timeoutMs: 5, after: (_ms, run) => { late = run; return () => { late = undefined } } })
+  const read = createBodyReader({ maxBytes: 10, timeoutMs: 5, after: (_ms, run) => { late = run; return () => { late = undefined } } })
   const outcome = async (source: Readable): Promise<unknown> => read(source).body.then(String, error => error instanceof GateError ? [error.statusCode, error.message] : error)
   t.equal(await outcome(Readable.from([Buffer.from('12345'), Buffer.from('67890')])), '1234567890')
   t.equal(late, undefined, 'the time no longer counts')
@@ -230,18 +230,18 @@ t.test('A body is read up to a size and a time, and all bodies together up to a 
   gone.destroy()
   t.strictSame(await Promise.all(outcomes), [[499, 'The client has gone.'], [499, 'The client has gone.']])
 
-  const reader = createBodyReader({ maxBytes: MAX_MESSAGE_BYTES, timeoutMs: 5, after: () => () => {} })
+  const readLarge = createBodyReader({ maxBytes: MAX_MESSAGE_BYTES, timeoutMs: 5, after: () => () => {} })
   const full = Buffer.alloc(MAX_MESSAGE_BYTES)
-  const held = Array.from({ length: MAX_HELD_BYTES / MAX_MESSAGE_BYTES }, () => reader.read(Readable.from([full])))
+  const held = Array.from({ length: MAX_HELD_BYTES / MAX_MESSAGE_BYTES }, () => readLarge(Readable.from([full])))
   await Promise.all(held.map(({ body }) => body))
-  await t.rejects(reader.read(Readable.from([full])).body, { name: 'GateError', statusCode: 503, message: 'Too many bodies are being read.' })
+  await t.rejects(readLarge(Readable.from([full])).body, { name: 'GateError', statusCode: 503, message: 'Too many bodies are being read.' })
   held[0]!.release()
   held[0]!.release()
-  t.equal((await reader.read(Readable.from([full])).body).length, full.length, 'there is room for one more')
-  await t.rejects(reader.read(Readable.from([full])).body, { name: 'GateError', statusCode: 503 }, 'and only for one')
+  t.equal((await readLarge(Readable.from([full])).body).length, full.length, 'there is room for one more')
+  await t.rejects(readLarge(Readable.from([full])).body, { name: 'GateError', statusCode: 503 }, 'and only for one')
 
   held[1]!.release()
-  const short = (): Promise<Buffer> => reader.read(Readable.from([Buffer.from('x')])).body
+  const short = (): Promise<Buffer> => readLarge(Readable.from([Buffer.from('x')])).body
   for (let n = 0; n < MAX_MESSAGE_BYTES / 2048; n++) await short()
   await t.rejects(short(), { name: 'GateError', statusCode: 503 }, 'a short one counts for 2 KiB')
 })
