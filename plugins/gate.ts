@@ -56,7 +56,7 @@ declare module 'fastify' {
   }
 }
 
-/** Decorates `app.gate`: the rules, and what the upstream learns. The ways in are routes/gate.ts and routes/verify.ts. */
+/** Decorates `app.gate`: the rules, and what the upstream learns. The doors are routes/gate.ts and routes/verify.ts. */
 export default fp(async (app: FastifyInstance) => {
   const settings = app.settings.gate
   app.decorateRequest('gated', null)
@@ -95,7 +95,7 @@ export default fp(async (app: FastifyInstance) => {
       return app.httpErrors.createError(status, error.message)
     },
     async readBody (request, reply) {
-      // The client need not send what is not taken.
+      // The client need not send what is not read.
       if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
       this.goAhead(request, reply)
       const { body, release } = readWhole(request.raw)
@@ -121,27 +121,21 @@ export default fp(async (app: FastifyInstance) => {
 
 /** @throws SettingsError */
 function readSigner (path: string): StatementSigner {
-  const problem = (fault: string): SettingsError => new SettingsError([`gate.statementKey is ${JSON.stringify(path)}: ${fault}`])
-  let pem: string
   try {
-    pem = readFileSync(path, 'utf8')
+    return createStatementSigner(readFileSync(path, 'utf8'), processSurroundings)
   } catch (error) {
-    throw problem(`the file cannot be read (${(error as NodeJS.ErrnoException).code})`)
-  }
-  try {
-    return createStatementSigner(pem, processSurroundings)
-  } catch (error) {
-    throw problem((error as Error).message)
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new SettingsError([`gate.statementKey is ${JSON.stringify(path)}: ${code === undefined ? message : `the file cannot be read (${code})`}`])
   }
 }
 
 /**
- * Has requests for another protocol routed like all others, so that the same rules and the same guard hold for them. Node hands over the
- * connection with them and reads it no further. So an answer is the last thing on such a connection.
+ * Routes requests for another protocol like all others, so that the same rules and the same guard hold for them. Node hands over their
+ * connection and reads it no further. So an answer is the last thing on such a connection.
  */
 function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, UpgradedConnection>): void {
   app.server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    // It closes then.
+    // It closes after an error.
     socket.on('error', () => {})
     // The answers to earlier requests would come too late: a connection has one answer at a time.
     if (answerOf(socket)) {
@@ -162,7 +156,7 @@ function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, 
   })
 }
 
-/** By itself, Node answers 100 before anybody has looked at the request. A client that is refused need not send its body. */
+/** By itself, Node answers 100 before the request is judged. A client that is refused need not send its body. */
 function takeExpectations (app: FastifyInstance, expecting: WeakSet<IncomingMessage>): void {
   app.server.on('checkContinue', inTurn((request, response) => {
     expecting.add(request)
