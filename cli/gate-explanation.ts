@@ -52,7 +52,7 @@ export function explainRule ({ method, target, message }: Asked, view: GateView,
     ({ holds: false, text: title(paint, asked) + line(paint('red', verdict)) + title(paint, 'Why') + line(why) + rest })
   let sent: string
   let path: string
-  let place: PathRules<GateRule> | undefined
+  let place: PathRules | undefined
   try {
     sent = originForm(target)
     path = readTargetPath(sent)
@@ -63,10 +63,10 @@ export function explainRule ({ method, target, message }: Asked, view: GateView,
   }
   const own = upstream === undefined ? undefined : ownPathsOf(ownPrefix).find(own => path === own || path.startsWith(`${own}/`))
   if (own !== undefined) return none('No rule is asked: Holdfast answers this itself.', `${own} is a path of its own, and goes before the upstream's.${ownPrefix === '' ? ' gate.ownPrefix moves /health, /metrics and /docs.' : ''}`)
-  const rule = place?.messages && message ? place.messages.find(message)?.rule : place?.messages ? undefined : place?.rules[0]
+  const rule = place?.matchMessage && message ? place.matchMessage(message)?.rule : place?.matchMessage ? undefined : place?.rules[0]
   const others = showOthers(rule, { method, path, message }, view, paint)
-  if (place?.messages && !message) return none('The message in the body decides.', 'Say which one, such as --mcp tools/list, or --mcp tools/call NAME. A body that cannot be judged is 400, or 403 if a proxy asks.', others)
-  if (place?.messages && !rule) return none('No rule holds: 404, or 403 if a proxy asks. Where a rule of this path asks for a token, a request without one is 401.', 'No rule of this path is for this message, and nothing passes without one.', others)
+  if (place?.matchMessage && !message) return none('The message in the body decides.', 'Say which one, such as --mcp tools/list, or --mcp tools/call NAME. A body that cannot be judged is 400, or 403 if a proxy asks.', others)
+  if (place?.matchMessage && !rule) return none('No rule holds: 404, or 403 if a proxy asks. Where a rule of this path asks for a token, a request without one is 401.', 'No rule of this path is for this message, and nothing passes without one.', others)
   if (rule === undefined) return none('No rule holds: 404, or 403 if a proxy asks.', rules.length === 0 ? 'There are no rules, and nothing passes without one.' : 'No rule has both this path and this method, and nothing passes without one.', others)
   return {
     holds: true,
@@ -96,7 +96,7 @@ const hasMethod = ({ methods }: GateRule, method: string): boolean => methods ==
 /** Asked of the table itself, with nothing else in it. */
 const hasPath = (rule: GateRule, path: string): boolean => createRules([{ ...rule, methods: ['GET'] }]).find('GET', path) !== undefined
 
-function whyOf (rule: GateRule, place: PathRules<GateRule>, method: string, path: string, rules: readonly GateRule[]): string {
+function whyOf (rule: GateRule, place: PathRules, method: string, path: string, rules: readonly GateRule[]): string {
   if (place.rules.length > 1) return 'Of the rules for this path, it names the message most closely: a tool goes before a pattern, a longer pattern before a shorter one, that before a method, and that before the path alone.'
   const rivals = rules.filter(other => other !== rule && hasMethod(other, method) && hasPath(other, path)).length
   return rivals === 0 ? 'No other rule has this path and this method.' : `${rivals === 1 ? 'One other rule has' : `${rivals} other rules have`} this path and this method too. The most specific path wins, and that is ${rule.path}.`
@@ -147,7 +147,7 @@ function showOthers (rule: GateRule | undefined, { method, path, message }: { me
     const misses = [
       ...hasPath(other, path) ? [] : ['another path'],
       ...hasMethod(other, method) ? [] : [`not ${method}`],
-      ...message && isTargeted(other.mcp) && !createRules([other]).find('POST', path)?.messages?.find(message) ? ['another message'] : []
+      ...message && isTargeted(other.mcp) && !createRules([other]).find('POST', path)?.matchMessage?.(message) ? ['another message'] : []
     ]
     return `${nameOf(other, view)}: ${formOf(other)}\n  ${paint('dim', misses.length === 0 ? 'less specific' : misses.join(', and '))}`
   })

@@ -68,7 +68,7 @@ function lookUpRule (method: string, target: string, { rules }: GateSettings): F
     path = readTargetPath(originForm(target))
     const place = table.choose(method, path)
     // Each client of the Model Context Protocol begins with this message.
-    rule = place?.messages?.find({ method: 'initialize', name: undefined })?.rule ?? place?.rules[0]
+    rule = place?.matchMessage?.({ method: 'initialize', name: undefined })?.rule ?? place?.rules[0]
   } catch {
     return { kind: 'none', methods: [] }
   }

@@ -1,10 +1,9 @@
-import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { UpstreamError, verifyCoding } from '../lib/upstream/exchange.ts'
+import { UpstreamError } from '../lib/upstream/exchange.ts'
 import type { UpstreamAnswer } from '../lib/upstream/exchange.ts'
 import { hasBody, headersForClient, headersForUpstream } from '../lib/gate/headers.ts'
-import { askForUpgrade, dropRest, joinConnections, protocolsOf, watchClient } from '../lib/upstream/upgrade.ts'
+import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
 import type { UpgradeAnswer, UpgradedConnection } from '../lib/upstream/upgrade.ts'
 import { createUpstream } from '../lib/upstream/upstream.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
@@ -12,35 +11,40 @@ import { processSurroundings } from '../server/surroundings.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /**
-     * Sends a request to the upstream when it has passed the gate, and the answer to the client. `done` is called only with an error.
-     * Undefined without an upstream.
-     * @param body if it has been read already
-     */
-    passOn: ((request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined, done: (error: Error) => void) => void) | undefined
-    /**
-     * Refuses a request whose body cannot be carried. Undefined without an upstream.
-     * @throws an error with a status
-     */
-    verifyFraming: ((request: FastifyRequest) => void) | undefined
+    /** Undefined without an upstream. */
+    gateProxy: GateProxy | undefined
   }
 }
 
-/** Decorates `app.passOn`, the reverse proxy. @fastify/reply-from is not used: it passes no 1xx and no upgrade, and joins repeated headers. */
+export interface GateProxy {
+  /**
+   * Sends a request to the upstream when it has passed the gate, and the answer to the client. `done` is called only with an error.
+   * @param body if it has been read already
+   */
+  passOn (request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined, done: (error: Error) => void): void
+  /**
+   * Refuses a request whose body cannot be carried.
+   * @throws an error with a status
+   */
+  verifyFraming (request: FastifyRequest): void
+}
+
+/** Decorates `app.gateProxy`, the reverse proxy. @fastify/reply-from is not used: it passes no 1xx and no upgrade, and joins repeated headers. */
 export default fp(async (app: FastifyInstance) => {
   const { gate } = app
   if (gate?.settings.upstream === undefined) {
-    app.decorate('passOn', undefined)
-    app.decorate('verifyFraming', undefined)
+    app.decorate('gateProxy', undefined)
     return
   }
   const { upstream: origin, timeoutSeconds, bodyLimit = Infinity, passCredentials } = gate.settings
   const upstream = createUpstream({ origin, timeoutSeconds, bodyLimit, after: processSurroundings.after })
   app.addHook('onClose', () => upstream.close())
 
-  // Fastify would go on after an async hook whose answer is still being sent.
-  app.decorate('passOn', function passOn (request, reply, body, done) { pass(request, reply, body).catch(done) })
-  app.decorate('verifyFraming', verifyFraming)
+  app.decorate('gateProxy', {
+    // Fastify would go on after an async hook whose answer is still being sent.
+    passOn (request, reply, body, done) { pass(request, reply, body).catch(done) },
+    verifyFraming
+  })
 
   function verifyFraming ({ raw }: FastifyRequest): void {
     if (Number(raw.headers['content-length']) > bodyLimit) throw tooLarge()
@@ -68,13 +72,13 @@ export default fp(async (app: FastifyInstance) => {
   }
 
   async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head }: UpgradedConnection, protocols: string): Promise<void> {
-    const question = askForUpgrade({ ...requestOf(request), origin, protocols, timeoutSeconds })
-    const stopWatching = watchClient(socket, () => question.end(clientGone()))
+    const upgrade = requestUpgrade({ ...requestOf(request), origin, protocols, timeoutSeconds })
+    const stopWatching = watchClient(socket, () => upgrade.end(clientGone()))
     let early: Buffer
-    const answer = await question.answer.finally(() => { early = stopWatching() })
+    const answer = await upgrade.answer.finally(() => { early = stopWatching() })
     if (answer.kind === 'refused') {
       dropRest(socket)
-      return send(reply, fromResponse(answer.response))
+      return send(reply, answer)
     }
     reply.hijack()
     reply.raw.detachSocket(socket)
@@ -152,11 +156,6 @@ function wholeBody (reply: FastifyReply, body: UpstreamAnswer['body']): Buffer |
 
 function isPlainType (type: unknown): boolean {
   return typeof type === 'string' && PLAIN_TYPE.test(type)
-}
-
-function fromResponse (response: IncomingMessage): UpstreamAnswer {
-  verifyCoding(response.rawHeaders)
-  return { status: response.statusCode!, headers: response.rawHeaders, body: response }
 }
 
 /** Passes an interim answer on (RFC 9110 section 15.2). Node can write only those that it knows. */

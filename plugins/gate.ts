@@ -5,47 +5,43 @@ import type { Socket } from 'node:net'
 import { finished } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { scopesOf } from '../lib/requirement/route-guard.ts'
 import { createExecutor } from '../lib/gate/executor.ts'
-import type { Executor, GatedRequest, JudgeDone, ReadBody } from '../lib/gate/executor.ts'
-import { BodyError, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
-import type { McpMatch } from '../lib/gate/mcp-rules.ts'
-import type { GateRule } from '../lib/gate/rule.ts'
+import type { ExecutedRequest, Executor } from '../lib/gate/executor.ts'
+import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { createStatementSigner } from '../lib/gate/statement.ts'
-import type { StatementSigner } from '../lib/gate/statement.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
 import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
+import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
+import { createStatementSigner } from '../lib/gate/statement.ts'
+import type { StatementSigner } from '../lib/gate/statement.ts'
+import { Refusal } from '../lib/refusal.ts'
+import { scopesOf } from '../lib/requirement/route-guard.ts'
+import { SettingsError } from '../lib/settings/problems.ts'
 import { dropRest } from '../lib/upstream/upgrade.ts'
 import type { UpgradedConnection } from '../lib/upstream/upgrade.ts'
-import type { Message } from '../lib/message.ts'
-import { SettingsError } from '../lib/settings/problems.ts'
-import { createRequestUrlResolver } from '../lib/url/request-url.ts'
-import type { RequestUrl } from '../lib/url/request-url.ts'
 import { answerOf, inTurn, LINGER_MS } from '../server/queued-response.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 export interface Gate {
   readonly settings: GateSettings
+  execute: Executor<FastifyRequest>
   /**
-   * The URL that the client of a message used.
-   * @throws Refusal
+   * Logs why a request does not pass, and gives the error to answer with. What the guard has refused is logged and has its status.
+   * @param status for every other refusal
+   * @param reason for a GateError
    */
-  urlOf (message: Message): RequestUrl
-  enter: Executor<FastifyRequest>['enter']
-  /** Lets a request pass that meets its rules. `done` is called once. */
-  judge (request: FastifyRequest, readBody: ReadBody, done: JudgeDone): void
-  /** Most bytes of a body that is judged. */
+  refused (request: FastifyRequest, error: Error, status: 400 | 403, reason: string): Error
+  /** Maximum number of bytes of a body that is judged. */
   readonly maxBodyBytes: number
   /** Reads the body of a request that is to be judged by it, and has the client send it if it waits. */
   readBody (request: FastifyRequest, reply: FastifyReply): Promise<Buffer>
-  /** The headers that tell the upstream who sends a request. */
+  /** The headers that name the sender of a request to the upstream. */
   identify (request: FastifyRequest, audience: string | undefined): IdentityHeaders
   /** Undefined if nothing is signed. */
   readonly keySet: object | undefined
   /** The connection of a request that asks for another protocol. */
   upgradeOf (request: IncomingMessage): UpgradedConnection | undefined
-  /** Tells a client that waits for 100 to send the body. */
+  /** Has a client that waits for 100 send the body. */
   goAhead (request: FastifyRequest, reply: FastifyReply): void
 }
 
@@ -55,13 +51,12 @@ declare module 'fastify' {
     gate: Gate | undefined
   }
   interface FastifyRequest {
-    gated: GatedRequest | null
-    /** The rules for its messages of the Model Context Protocol, one for each. */
-    mcpMatches: ReadonlyArray<McpMatch<GateRule>> | null
+    gated: ExecutedRequest['gated']
+    mcpMatches: ExecutedRequest['mcpMatches']
   }
 }
 
-/** Decorates `app.gate`: the rules, and what the upstream learns. The ways in are routes/gate.ts and routes/verify.ts. */
+/** Decorates `app.gate`: the rules, and what the upstream learns. The doors are routes/gate.ts and routes/verify.ts. */
 export default fp(async (app: FastifyInstance) => {
   const settings = app.settings.gate
   app.decorateRequest('gated', null)
@@ -71,16 +66,14 @@ export default fp(async (app: FastifyInstance) => {
     return
   }
   for (const { requirement } of settings.rules) for (const scope of requirement ? scopesOf(requirement) : []) app.guardedScopes.add(scope)
-  const executor = createExecutor<FastifyRequest>({
+  const execute = createExecutor<FastifyRequest>({
     rules: settings.rules,
     admissionOf: audience => app.admissionOf(({ gated }) => gated!, audience),
-    onMatched (request, matches) {
-      request.mcpMatches = matches
-    }
+    onMessagesJudged: ({ mcpMatches }, { place }, hasPassed) => app.guardTally?.judged(place.rules[0].path, mcpMatches ?? undefined, hasPassed)
   })
   const { timeoutSeconds, bodyLimit = MAX_MESSAGE_BYTES } = settings
   const maxBytes = Math.min(bodyLimit, MAX_MESSAGE_BYTES)
-  const bodies = createBodyReader({ maxBytes, timeoutMs: timeoutSeconds * 1000, after: processSurroundings.after })
+  const readWhole = createBodyReader({ maxBytes, timeoutMs: timeoutSeconds * 1000, after: processSurroundings.after })
   const identityHeaders = createIdentityHeaders(settings.claims)
   const signer = settings.statementKey === undefined ? undefined : readSigner(settings.statementKey)
   const upgrades = new WeakMap<IncomingMessage, UpgradedConnection>()
@@ -91,22 +84,21 @@ export default fp(async (app: FastifyInstance) => {
 
   app.decorate('gate', {
     settings,
+    execute,
     keySet: signer?.keySet,
     maxBodyBytes: maxBytes,
     upgradeOf: request => upgrades.get(request),
-    urlOf: createRequestUrlResolver({ trustProxy: app.settings.server.trustProxy, publicUrl: app.settings.server.publicUrl }),
-    enter: executor.enter,
-    judge (request, readBody, done) {
-      executor.judge(request, request.gated!, readBody, (error, body) => {
-        if (request.gated!.place.messages) app.guardTally?.judged(request.gated!.place.rules[0].path, request.mcpMatches ?? undefined, error === undefined)
-        done(error, body)
-      })
+    refused (request, error, status, reason) {
+      if (error instanceof GateError) request.log.info({ reason, fault: error.message }, 'request refused')
+      else if (error instanceof Refusal && !error.headers) request.log.info({ reason: error.reason, ...error.detail }, 'request refused')
+      else return error
+      return app.httpErrors.createError(status, error.message)
     },
     async readBody (request, reply) {
-      // The client need not send what is not taken.
-      if (Number(request.raw.headers['content-length']) > maxBytes) throw new BodyError(413)
+      // The client need not send what is not read.
+      if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
       this.goAhead(request, reply)
-      const { body, release } = bodies.read(request.raw)
+      const { body, release } = readWhole(request.raw)
       // It is called for an answer that has closed before, too.
       finished(reply.raw, release)
       return body
@@ -125,31 +117,25 @@ export default fp(async (app: FastifyInstance) => {
       return { ...headers, [STATEMENT_HEADER]: caller ? signer.sign(caller, { issuer, audience: audience!, method, path }) : '' }
     }
   } satisfies Gate)
-}, { name: 'gate', dependencies: ['auth', 'route-guard'] })
+}, { name: 'gate', dependencies: ['auth', 'route-guard', 'sensible'] })
 
 /** @throws SettingsError */
 function readSigner (path: string): StatementSigner {
-  const problem = (fault: string): SettingsError => new SettingsError([`gate.statementKey is ${JSON.stringify(path)}: ${fault}`])
-  let pem: string
   try {
-    pem = readFileSync(path, 'utf8')
+    return createStatementSigner(readFileSync(path, 'utf8'), processSurroundings)
   } catch (error) {
-    throw problem(`the file cannot be read (${(error as NodeJS.ErrnoException).code})`)
-  }
-  try {
-    return createStatementSigner(pem, processSurroundings)
-  } catch (error) {
-    throw problem((error as Error).message)
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new SettingsError([`gate.statementKey is ${JSON.stringify(path)}: ${code === undefined ? message : `the file cannot be read (${code})`}`])
   }
 }
 
 /**
- * Has requests for another protocol routed like all others, so that the same rules and the same guard hold for them. Node hands over the
- * connection with them and reads it no further. So an answer is the last thing on such a connection.
+ * Routes requests for another protocol like all others, so that the same rules and the same guard hold for them. Node hands over their
+ * connection and reads it no further. So an answer is the last thing on such a connection.
  */
 function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, UpgradedConnection>): void {
   app.server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    // It closes then.
+    // It closes after an error.
     socket.on('error', () => {})
     // The answers to earlier requests would come too late: a connection has one answer at a time.
     if (answerOf(socket)) {
@@ -170,7 +156,7 @@ function takeUpgrades (app: FastifyInstance, upgrades: WeakMap<IncomingMessage, 
   })
 }
 
-/** By itself, Node answers 100 before anybody has looked at the request. A client that is refused need not send its body. */
+/** By itself, Node answers 100 before the request is judged. A client that is refused need not send its body. */
 function takeExpectations (app: FastifyInstance, expecting: WeakSet<IncomingMessage>): void {
   app.server.on('checkContinue', inTurn((request, response) => {
     expecting.add(request)

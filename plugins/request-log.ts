@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { nameMatches } from '../lib/gate/mcp-rules.ts'
+import { nameMatches } from '../lib/gate/rules.ts'
 
 /** Writes one line for each answered request. It names the route, not the target: a query may hold secrets. */
 export default fp(async (app: FastifyInstance) => {

@@ -2,41 +2,40 @@ import { constants, performServerHandshake } from 'node:http2'
 import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
-import { frameMessage, MessageReader, MessageSizeError } from '../lib/gate/grpc-message.ts'
-import { MessageError } from '../lib/gate/protobuf.ts'
+import { createMessageReader, frameMessage, MessageError, MessageSizeError } from '../lib/gate/grpc-message.ts'
 import type { Surroundings } from '../lib/surroundings.ts'
 
 /** What peers may have at once, and for how long. Together this is less than 64 MB, with what V8 makes of the largest messages. */
 export const GRPC_LIMITS = {
   connections: 128,
-  /** Questions of one connection. Envoy opens another connection when it has more. */
-  questionsOfConnection: 100,
-  questions: 500,
+  /** Calls of one connection. Envoy opens another connection when it has more. */
+  callsOfConnection: 100,
+  calls: 500,
   /** Larger than the body that a rule reads and all headers that Envoy takes from a client together. */
   messageBytes: 1280 * 1024,
-  /** Messages of the questions of one connection, and of all. */
+  /** Messages of the calls of one connection, and of all. */
   bytesOfConnection: 5 * 1024 * 1024,
   bytes: 25 * 1024 * 1024,
-  /** Milliseconds from the first byte of a question to the last of its answer. */
-  questionMs: 15_000,
+  /** Milliseconds from the first byte of a call to the last of its answer. */
+  callMs: 15_000,
   /** Milliseconds after the last answer that the peer has taken until the peer is asked to open another connection. */
   idleMs: 30_000
 } as const
 
-/** Milliseconds from that moment on: questions that were under way are still taken, then answers are still sent. */
+/** Milliseconds from that moment on: calls that were under way are still accepted, then answers are still sent. */
 const NOTICE_MS = 2000
 const LEAVE_MS = 10_000
 const SWEEP_MS = 1000
-/** Answers that are begun in one turn of the event loop, so that a flood of questions leaves turns to everything else. */
+/** Answers that are begun in one turn of the event loop, so that a flood of calls leaves turns to everything else. */
 export const ANSWERS_OF_TURN = 16
-/** For the answers that are due when the server closes. */
+/** Milliseconds for the answers that are due when the server closes. */
 const CLOSING_MS = 5000
 /** Of a GOAWAY that still allows every stream (RFC 9113 section 6.8). */
 const ANY_STREAM = 2 ** 31 - 1
 /** Messages up to this size have memory of their own. */
 const SMALL_BYTES = 16 * 1024
 const SESSION_OPTIONS = {
-  settings: { maxConcurrentStreams: GRPC_LIMITS.questionsOfConnection, maxHeaderListSize: 16 * 1024 },
+  settings: { maxConcurrentStreams: GRPC_LIMITS.callsOfConnection, maxHeaderListSize: 16 * 1024 },
   maxHeaderListPairs: 64,
   /** MB. Beyond it, Node opens no stream. */
   maxSessionMemory: 2
@@ -48,10 +47,10 @@ const STATUS = { ok: '0', invalid: '3', unimplemented: '12', internal: '13' } as
 export interface GrpcServerOptions {
   /** The only method that is served. */
   readonly path: string
-  /** Whether a peer may connect. All others are disconnected before anything is read. */
+  /** Whether a peer may connect. Untrusted peers are disconnected before anything is read. */
   readonly isTrusted: (address: string) => boolean
   readonly onUntrusted: (address: string) => void
-  /** Answers a message, whose bytes are used again afterwards. A rejection with a MessageError is the fault of the peer. */
+  /** Answers a message. Its memory is reused afterwards. A rejection with a MessageError is the fault of the peer. */
   readonly answer: (message: Buffer, address: string) => Promise<Buffer>
   /** Gets every other rejection of `answer`. */
   readonly onFault: (error: Error) => void
@@ -68,7 +67,7 @@ export interface GrpcServer {
   close (): Promise<void>
 }
 
-interface Question {
+interface Call {
   readonly beganMs: number
   isAnswered: boolean
   /** Of its message. */
@@ -78,18 +77,18 @@ interface Question {
 interface Connection {
   readonly address: string
   readonly session: ServerHttp2Session
-  /** The oldest first. A question is there while its stream is open or its answer is being made. */
-  readonly questions: Set<Question>
+  /** Those whose stream is open or whose answer is being made, the oldest first. */
+  readonly calls: Set<Call>
   bytes: number
   /** When the connection was opened, or the peer had taken the last answer. */
   answeredMs: number
 }
 
-/** A gRPC server with one unary method, over HTTP/2 without TLS, for peers that are known. */
+/** A gRPC server with one unary method, over HTTP/2 without TLS, for trusted peers. */
 export function createGrpcServer (options: GrpcServerOptions, { steadyMs, every, after }: Pick<Surroundings, 'steadyMs' | 'every' | 'after'>): GrpcServer {
   const connections = new Map<Socket, Connection>()
-  const total = { questions: 0, bytes: 0 }
-  /** For messages that are not small. The collector would be late to free these. */
+  const total = { calls: 0, bytes: 0 }
+  /** Memory for messages that are not small, to be reused: the garbage collector would free it late. */
   const spare: Buffer[] = []
   const waiting: Array<() => void> = []
   const server = createServer(accept)
@@ -106,7 +105,7 @@ export function createGrpcServer (options: GrpcServerOptions, { steadyMs, every,
       for (const { session } of connections.values()) session.close()
       const cancel = after(CLOSING_MS, () => { for (const socket of connections.keys()) socket.destroy() })
       await closed
-      // The server tells of its end before the last socket does.
+      // The server reports its end before the last socket does.
       connections.clear()
       cancel()
       endSweeps()
@@ -122,53 +121,53 @@ export function createGrpcServer (options: GrpcServerOptions, { steadyMs, every,
       return
     }
     const session = performServerHandshake(socket, SESSION_OPTIONS)
-    const connection: Connection = { address, session, questions: new Set(), bytes: 0, answeredMs: steadyMs() }
+    const connection: Connection = { address, session, calls: new Set(), bytes: 0, answeredMs: steadyMs() }
     connections.set(socket, connection)
     socket.once('close', () => connections.delete(socket))
     session.on('error', () => socket.destroy())
     session.on('stream', (stream, { ':path': path }) => serve(connection, stream, path))
   }
 
-  /** Only a question that has an answer keeps a connection: pings, parts of questions and what is no question do not. */
+  /** Only an answered call keeps a connection: pings, parts of calls and other calls do not. */
   function sweep (): void {
     const now = steadyMs()
-    for (const [socket, { session, questions, answeredMs }] of connections) {
-      const [oldest] = questions
+    for (const [socket, { session, calls, answeredMs }] of connections) {
+      const [oldest] = calls
       const overdueMs = now - answeredMs - GRPC_LIMITS.idleMs
-      if ((oldest && now - oldest.beganMs > GRPC_LIMITS.questionMs) || overdueMs > LEAVE_MS) socket.destroy()
+      if ((oldest && now - oldest.beganMs > GRPC_LIMITS.callMs) || overdueMs > LEAVE_MS) socket.destroy()
       else if (overdueMs > NOTICE_MS) session.close()
       else if (overdueMs > 0) session.goaway(constants.NGHTTP2_NO_ERROR, ANY_STREAM)
     }
   }
 
   function serve (connection: Connection, stream: ServerHttp2Stream, path: string | undefined): void {
-    // Nobody waits for the answer on a stream that breaks off.
+    // A stream that breaks off needs no answer.
     stream.on('error', () => {})
-    const { questions } = connection
-    if (total.questions >= GRPC_LIMITS.questions || questions.size >= GRPC_LIMITS.questionsOfConnection) return stream.close(constants.NGHTTP2_REFUSED_STREAM)
-    const question: Question = { beganMs: steadyMs(), isAnswered: false, memory: undefined }
-    questions.add(question)
-    total.questions++
+    const { calls } = connection
+    if (total.calls >= GRPC_LIMITS.calls || calls.size >= GRPC_LIMITS.callsOfConnection) return stream.close(constants.NGHTTP2_REFUSED_STREAM)
+    const call: Call = { beganMs: steadyMs(), isAnswered: false, memory: undefined }
+    calls.add(call)
+    total.calls++
     const closed = new Promise(resolve => stream.once('close', resolve))
-    const judged = path === options.path ? judge(connection, question, stream) : end(stream, STATUS.unimplemented)
-    // A peer may cancel a question while its answer is being made: it counts until both are over.
+    const judged = path === options.path ? judge(connection, call, stream) : end(stream, STATUS.unimplemented)
+    // A peer may cancel a call while its answer is being made: it counts until both are over.
     Promise.all([closed, judged]).then(() => {
-      questions.delete(question)
-      total.questions--
-      // A question that was taken back does not keep its connection, however late that is.
-      if (question.isAnswered && stream.rstCode === constants.NGHTTP2_NO_ERROR) connection.answeredMs = steadyMs()
-      if (question.memory) free(connection, question.memory)
+      calls.delete(call)
+      total.calls--
+      // A cancelled call does not keep its connection, however late it is cancelled.
+      if (call.isAnswered && stream.rstCode === constants.NGHTTP2_NO_ERROR) connection.answeredMs = steadyMs()
+      if (call.memory) free(connection, call.memory)
     })
   }
 
-  async function judge (connection: Connection, question: Question, stream: ServerHttp2Stream): Promise<void> {
+  async function judge (connection: Connection, call: Call, stream: ServerHttp2Stream): Promise<void> {
     try {
-      const message = await read(stream, bytes => allocate(connection, question, bytes))
+      const message = await read(stream, bytes => allocate(connection, call, bytes))
       await turn()
       if (isGone(stream)) return
       const answer = await options.answer(message, connection.address)
       if (isGone(stream)) return
-      question.isAnswered = true
+      call.isAnswered = true
       send(stream, answer)
     } catch (error) {
       if (error instanceof MessageSizeError) return stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
@@ -189,13 +188,13 @@ export function createGrpcServer (options: GrpcServerOptions, { steadyMs, every,
     if (waiting.length > 0) setImmediate(begin)
   }
 
-  function allocate (connection: Connection, question: Question, length: number): Buffer | undefined {
+  function allocate (connection: Connection, call: Call, length: number): Buffer | undefined {
     const bytes = length > SMALL_BYTES ? GRPC_LIMITS.messageBytes : length
     if (length > bytes || connection.bytes + bytes > GRPC_LIMITS.bytesOfConnection || total.bytes + bytes > GRPC_LIMITS.bytes) return undefined
     connection.bytes += bytes
     total.bytes += bytes
-    question.memory = (length > SMALL_BYTES && spare.pop()) || Buffer.allocUnsafeSlow(bytes)
-    return question.memory.subarray(0, length)
+    call.memory = (length > SMALL_BYTES && spare.pop()) || Buffer.allocUnsafeSlow(bytes)
+    return call.memory.subarray(0, length)
   }
 
   function free (connection: Connection, memory: Buffer): void {
@@ -207,7 +206,7 @@ export function createGrpcServer (options: GrpcServerOptions, { steadyMs, every,
 
 function read (stream: ServerHttp2Stream, allocate: (bytes: number) => Buffer | undefined): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const reader = new MessageReader(allocate)
+    const reader = createMessageReader(allocate)
     stream.on('data', (chunk: Buffer) => attempt(() => reader.push(chunk)))
     stream.once('end', () => attempt(() => resolve(reader.end())))
     stream.once('close', () => reject(new MessageError('The call was cancelled')))
@@ -216,7 +215,7 @@ function read (stream: ServerHttp2Stream, allocate: (bytes: number) => Buffer | 
       try {
         step()
       } catch (error) {
-        // The rest is neither wanted nor kept.
+        // The rest is dropped.
         stream.removeAllListeners('data').resume()
         reject(error)
       }

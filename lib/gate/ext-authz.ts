@@ -1,5 +1,6 @@
-import { field, readFields } from './protobuf.ts'
-import type { Fields } from './protobuf.ts'
+import { field, readFields } from './grpc-message.ts'
+import type { Fields } from './grpc-message.ts'
+import { linesByName } from './headers.ts'
 
 /**
  * The messages of Envoy's external authorization over gRPC: `CheckRequest` and `CheckResponse` of
@@ -9,7 +10,7 @@ import type { Fields } from './protobuf.ts'
 /** The method of the service. */
 export const CHECK_PATH = '/envoy.service.auth.v3.Authorization/Check'
 
-/** What Envoy says about the request of its client. */
+/** What Envoy states about the request of its client. */
 export interface CheckRequest {
   readonly method: string
   /** Path and query, as the client sent them. */
@@ -34,51 +35,34 @@ export function readCheckRequest (bytes: Buffer): CheckRequest {
   const message = (fields: Fields, number: number): Fields => read(bytesOf(fields, number))
   const attributes = message(read(bytes), 1)
   const http = message(message(attributes, 4), 2)
-  const headers = new Map<string, string[]>()
   // The map `headers`, and the list `header_map` that Envoy sends in its place with `encode_raw_headers`.
-  const entries = [...http.get(3) ?? [], ...message(http, 13).get(1) ?? []]
-  for (const entry of entries.map(read)) {
-    const name = text(entry, 1).toLowerCase()
-    const value = text(entry, 2) || text(entry, 3)
-    const values = headers.get(name)
-    if (values) values.push(value)
-    else headers.set(name, [value])
-  }
+  const entries = [...http.get(3) ?? [], ...message(http, 13).get(1) ?? []].map(read)
+  const headers = linesByName(entries.flatMap(entry => [text(entry, 1), text(entry, 2) || text(entry, 3)]))
   return { method: text(http, 2), path: text(http, 4), host: text(http, 5), scheme: text(http, 6), headers, body: bytesOf(http, 12), isBodyText: bytesOf(http, 11).length > 0 }
 }
 
 const bytesOf = (fields: Fields, number: number): Buffer => fields.get(number)?.at(-1) ?? Buffer.alloc(0)
 const text = (fields: Fields, number: number): string => bytesOf(fields, number).toString()
 
-export interface CheckAnswer {
-  readonly status: number
-  readonly headers: ReadonlyArray<readonly [name: string, value: string]>
-  readonly body: string
-}
-
-/** The headers of an answer that lets a request pass. */
-export interface PassedHeaderLists {
-  /** For the upstream. They replace those of the client, also if they are empty. */
-  readonly set: CheckAnswer['headers']
-  /** Headers of the client that the upstream does not get. */
-  readonly remove: readonly string[]
-  /** For the answer to the client. */
-  readonly answer: CheckAnswer['headers']
-}
+type HeaderList = ReadonlyArray<readonly [name: string, value: string]>
 
 const OVERWRITE_IF_EXISTS_OR_ADD = 2
 /** google.rpc.Code */
 const OK = 0
 const PERMISSION_DENIED = 7
 
-function headerOption ([name, value]: readonly [name: string, value: string]): Buffer {
-  const header = Buffer.concat([field(1, name), field(2, value)])
-  return Buffer.concat([field(1, header), field(3, OVERWRITE_IF_EXISTS_OR_ADD), field(4, 1)])
-}
+const headerOption = ([name, value]: HeaderList[number]): Buffer =>
+  Buffer.concat([field(1, Buffer.concat([field(1, name), field(2, value)])), field(3, OVERWRITE_IF_EXISTS_OR_ADD), field(4, 1)])
 
 const statusOf = (code: number): Buffer => field(1, field(1, code))
 
-export function writePassed ({ set, remove, answer }: PassedHeaderLists): Buffer {
+/**
+ * Lets a request pass.
+ * @param set headers for the upstream. They replace those of the client, also if they are empty
+ * @param remove headers of the client that the upstream does not get
+ * @param answer headers for the answer to the client
+ */
+export function writePassed ({ set, remove, answer }: { readonly set: HeaderList, readonly remove: readonly string[], readonly answer: HeaderList }): Buffer {
   const response = [
     ...set.map(header => field(2, headerOption(header))),
     ...remove.map(name => field(5, name)),
@@ -87,7 +71,8 @@ export function writePassed ({ set, remove, answer }: PassedHeaderLists): Buffer
   return Buffer.concat([statusOf(OK), field(3, Buffer.concat(response))])
 }
 
-export function writeDenied ({ status, headers, body }: CheckAnswer): Buffer {
+/** Has Envoy give its client this answer. */
+export function writeDenied ({ status, headers, body }: { readonly status: number, readonly headers: HeaderList, readonly body: string }): Buffer {
   const response = [field(1, field(1, status)), ...headers.map(header => field(2, headerOption(header))), field(3, body)]
   return Buffer.concat([statusOf(PERMISSION_DENIED), field(2, Buffer.concat(response))])
 }

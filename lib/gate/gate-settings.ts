@@ -4,7 +4,7 @@ import type { ForwardedClaim } from './identity-headers.ts'
 import { parseRule } from './rule.ts'
 import { findRuleConflicts } from './rule-conflicts.ts'
 import type { GateRule } from './rule.ts'
-import { parseUpstream } from './upstream-origin.ts'
+import { parseUpstream } from '../upstream/origin.ts'
 
 /** What the section `gate` of the configuration says. */
 export interface GateSettings {

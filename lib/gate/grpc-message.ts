@@ -1,12 +1,20 @@
-import { MessageError } from './protobuf.ts'
+/**
+ * Messages of gRPC: their frame, and the parts of Protocol Buffers that Envoy's check requests need, whole numbers and fields with a length.
+ * @grpc/grpc-js is not used, because it brings a package that runs a script when it is installed.
+ */
 
-/** One byte for compression, which is not used, and four for the length. */
-const HEAD_BYTES = 5
+/** A message that cannot be read. */
+export class MessageError extends Error {
+  override readonly name = 'MessageError'
+}
 
 /** A message that is larger than allowed, or for which there is no room now. */
 export class MessageSizeError extends Error {
   override readonly name = 'MessageSizeError'
 }
+
+/** One byte for compression, which is not used, and four for the length. */
+const HEAD_BYTES = 5
 
 /** A message with the five bytes that gRPC puts before it. */
 export function frameMessage (message: Buffer): Buffer {
@@ -15,49 +23,117 @@ export function frameMessage (message: Buffer): Buffer {
   return Buffer.concat([head, message])
 }
 
-/**
- * Collects the only message of a call. The memory for it is taken by the length that the peer states: a peer that sends one byte in each
- * frame costs no more than one that sends all of them together.
- */
-export class MessageReader {
-  readonly #head = Buffer.alloc(HEAD_BYTES)
-  readonly #allocate: (bytes: number) => Buffer | undefined
-  #headSize = 0
-  #message: Buffer | undefined
-  #size = 0
-
-  /** @param allocate memory for a message of so many bytes, undefined if there is no room */
-  constructor (allocate: (bytes: number) => Buffer | undefined) {
-    this.#allocate = allocate
-  }
-
+/** Collects the only message of a call. */
+export interface MessageReader {
   /** @throws MessageError, MessageSizeError */
-  push (chunk: Buffer): void {
-    const rest = this.#message === undefined ? this.#readHead(chunk) : chunk
-    if (this.#message === undefined) return
-    if (rest.length > this.#message.length - this.#size) throw new MessageError('The message is longer than stated')
-    this.#size += rest.copy(this.#message, this.#size)
-  }
-
+  push (chunk: Buffer): void
   /**
    * The whole message.
    * @throws MessageError
    */
-  end (): Buffer {
-    if (this.#message === undefined || this.#size < this.#message.length) throw new MessageError('The message is cut off')
-    return this.#message
+  end (): Buffer
+}
+
+/**
+ * Makes a reader for one call. The memory is allocated by the length that the peer states: a peer that sends one byte in each frame costs no
+ * more than one that sends all of them together.
+ * @param allocate memory for a message of so many bytes, undefined if there is no room
+ */
+export function createMessageReader (allocate: (bytes: number) => Buffer | undefined): MessageReader {
+  const head = Buffer.alloc(HEAD_BYTES)
+  let message: Buffer | undefined
+  /** Of the message: less than 0 while the head is not complete. */
+  let size = -HEAD_BYTES
+
+  return {
+    push (chunk) {
+      const ofHead = chunk.copy(head, Math.min(size, 0) + HEAD_BYTES)
+      const start = size + ofHead
+      size += chunk.length
+      if (start < 0) return
+      message ??= begin()
+      if (size > message.length) throw new MessageError('The message is longer than stated')
+      chunk.copy(message, start, ofHead)
+    },
+    end () {
+      if (!message || size < message.length) throw new MessageError('The message is cut off')
+      return message
+    }
   }
 
-  /** Returns what follows the head. */
-  #readHead (chunk: Buffer): Buffer {
-    const taken = chunk.copy(this.#head, this.#headSize)
-    this.#headSize += taken
-    if (this.#headSize === HEAD_BYTES) {
-      if (this.#head[0] !== 0) throw new MessageError('The message is compressed')
-      const length = this.#head.readUInt32BE(1)
-      this.#message = this.#allocate(length)
-      if (!this.#message) throw new MessageSizeError(`There is no room for a message of ${length} bytes`)
-    }
-    return chunk.subarray(taken)
+  function begin (): Buffer {
+    if (head[0] !== 0) throw new MessageError('The message is compressed')
+    const length = head.readUInt32BE(1)
+    const memory = allocate(length)
+    if (!memory) throw new MessageSizeError(`There is no room for a message of ${length} bytes`)
+    return memory
   }
+}
+
+/** The fields with a length (texts, bytes, messages) of a message, by their numbers. Fields of other kinds are skipped. */
+export type Fields = ReadonlyMap<number, readonly Buffer[]>
+
+const VARINT = 0
+const FIXED64 = 1
+const LENGTH = 2
+const FIXED32 = 5
+
+/**
+ * Reads the fields of one message.
+ * @param budget how many fields may still be read: a check request shares one budget among all its messages
+ * @throws MessageError also when the budget is used up
+ */
+export function readFields (message: Buffer, budget: { left: number }): Fields {
+  const fields = new Map<number, Buffer[]>()
+  let at = 0
+  while (at < message.length) {
+    if (budget.left-- === 0) throw new MessageError('The message has too many fields')
+    const key = number()
+    const field = key >>> 3
+    switch (key & 7) {
+      case VARINT: number(); break
+      case FIXED64: take(8); break
+      case FIXED32: take(4); break
+      case LENGTH: {
+        const value = take(number())
+        const values = fields.get(field)
+        if (values) values.push(value)
+        else fields.set(field, [value])
+        break
+      }
+      default: throw new MessageError('The message has a field of an unknown kind')
+    }
+  }
+  return fields
+
+  function take (length: number): Buffer {
+    if (length > message.length - at) throw new MessageError('The message is cut off')
+    at += length
+    return message.subarray(at - length, at)
+  }
+
+  /** Numbers of more than 32 bits are only skipped, so what does not fit is lost. */
+  function number (): number {
+    let value = 0
+    for (let shift = 0; shift < 70; shift += 7) {
+      if (at === message.length) throw new MessageError('The message is cut off')
+      const byte = message[at++]!
+      if (shift < 32) value |= (byte & 127) << shift
+      if (byte < 128) return value >>> 0
+    }
+    throw new MessageError('The message has a number without end')
+  }
+}
+
+/** A field of a message that is written. */
+export function field (number: number, value: string | Buffer | number): Buffer {
+  if (typeof value === 'number') return Buffer.concat([varint(number << 3 | VARINT), varint(value)])
+  const bytes = typeof value === 'string' ? Buffer.from(value) : value
+  return Buffer.concat([varint(number << 3 | LENGTH), varint(bytes.length), bytes])
+}
+
+function varint (value: number): Buffer {
+  const bytes: number[] = []
+  for (; value > 127; value >>>= 7) bytes.push(value & 127 | 128)
+  return Buffer.from([...bytes, value])
 }

@@ -1,10 +1,10 @@
 import type { AccessTokenClaims } from '../token/access-token-claims.ts'
 
-/** The caller, as the guard found out. */
+/** The caller, as the guard has identified it. */
 export interface Caller {
   readonly claims: AccessTokenClaims
   readonly scopes: readonly string[]
-  /** The issuer as the settings name it. */
+  /** As the settings name it. */
   readonly issuer: string
 }
 
@@ -16,19 +16,22 @@ export interface ForwardedClaim {
 
 /** What the headers of claims begin with. */
 export const CLAIM_PREFIX = 'x-auth-claim-'
-const FIXED_NAMES = ['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client'] as const
+const FIXED_NAMES: readonly string[] = ['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client']
 /** Holds the signed statement. */
 export const STATEMENT_HEADER = 'x-auth-statement'
 
-const OURS: ReadonlySet<string> = new Set([...FIXED_NAMES, STATEMENT_HEADER])
-
 /**
- * Whether an upstream could read a header of this name as one of ours. Programs behind CGI, WSGI and PHP see no difference between `_`
- * and `-`, and some see none between any two signs.
+ * The name of a header as many programs read it. Those behind CGI, WSGI and PHP see no difference between `_` and `-`, and some see none
+ * between any two signs.
  */
+export function plainName (name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '-')
+}
+
+/** Whether an upstream could read a header of this name as one of ours. */
 export function isIdentityName (name: string): boolean {
-  const read = name.toLowerCase().replace(/[^a-z0-9]/g, '-')
-  return OURS.has(read) || read.startsWith(CLAIM_PREFIX)
+  const read = plainName(name)
+  return FIXED_NAMES.includes(read) || read === STATEMENT_HEADER || read.startsWith(CLAIM_PREFIX)
 }
 
 /** Reads `gate.claims`. Undefined if it is not a list or map of claims, or if two claims share a header. */
@@ -47,8 +50,8 @@ export function parseClaimNames (given: unknown): readonly ForwardedClaim[] | un
 export type IdentityHeaders = Readonly<Record<string, string>>
 
 /**
- * Makes the function that says who sends a request, in headers. All headers are always there: a header that is left out could come from
- * the client. They are empty without a caller, or if there is nothing to say.
+ * Makes the function that names the caller in headers. It always writes all headers, since one that is missing could come from the client.
+ * Without a caller, or without a value, they are empty.
  */
 export function createIdentityHeaders (claims: readonly ForwardedClaim[]): (caller: Caller | undefined) => IdentityHeaders {
   const anonymous = Object.freeze(Object.fromEntries([...FIXED_NAMES, ...claims.map(({ header }) => header)].map(name => [name, ''])))
@@ -56,13 +59,12 @@ export function createIdentityHeaders (claims: readonly ForwardedClaim[]): (call
   return caller => {
     if (!caller) return anonymous
     const claimsByName = caller.claims as unknown as Readonly<Record<string, unknown>>
-    const { sub, client_id: clientId, azp } = claimsByName
     const headers: Record<string, string> = {
-      'x-auth-subject': encodeValue(sub),
+      'x-auth-subject': encodeValue(caller.claims.sub),
       'x-auth-issuer': encodeValue(caller.issuer),
       'x-auth-scope': encodeValue(caller.scopes.join(' ')),
       // RFC 9068 section 2.2. Some providers write `azp`, which OpenID Connect has for the same.
-      'x-auth-client': encodeValue(clientId ?? azp)
+      'x-auth-client': encodeValue(claimsByName['client_id'] ?? claimsByName['azp'])
     }
     for (const { header, claim } of claims) headers[header] = encodeValue(Object.hasOwn(claimsByName, claim) ? claimsByName[claim] : undefined)
     return headers
@@ -76,11 +78,5 @@ export function createIdentityHeaders (claims: readonly ForwardedClaim[]): (call
 export function encodeValue (value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
-  return text.toWellFormed().replace(/[^\u0021-\u0024\u0026-\u007e]+/g, escapeBytes)
-}
-
-function escapeBytes (text: string): string {
-  let escaped = ''
-  for (const byte of Buffer.from(text)) escaped += `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
-  return escaped
+  return text.toWellFormed().replace(/[^\u0021-\u0024\u0026-\u007e]+/g, part => Buffer.from(part).toString('hex').toUpperCase().replace(/../g, '%$&'))
 }

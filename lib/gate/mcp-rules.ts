@@ -1,7 +1,6 @@
 import { isJsonObject } from '../jose/jws.ts'
 import { quoteSetting } from '../printable.ts'
 import { TOOL_CALL } from './mcp-message.ts'
-import type { McpMessage } from './mcp-message.ts'
 
 /** The messages of the Model Context Protocol that a rule is for. Without both members they are all those that no other rule names. */
 export interface McpTarget {
@@ -55,49 +54,4 @@ export function sharedTarget (a: McpTarget | undefined, b: McpTarget | undefined
   if (method !== undefined) return `, ${method}`
   const tool = a!.tools?.find(tool => b!.tools?.includes(tool))
   return tool === undefined ? undefined : `, ${TOOL_CALL} ${tool}`
-}
-
-/** A rule, with the method and the tool by which it was found, as it names them. */
-export interface McpMatch<Rule> {
-  readonly rule: Rule
-  /** Undefined if the rule is for the path alone. */
-  readonly method: string | undefined
-  /** Undefined if the rule names no tools. */
-  readonly tool: string | undefined
-}
-
-/** What names rules for people and for logs: the method and the tool of each, as the rules have them. */
-export function nameMatches (matches: ReadonlyArray<McpMatch<unknown>>): string {
-  return [...new Set(matches.map(({ method = 'any', tool }) => tool === undefined ? method : `${method} ${tool}`))].join(', ')
-}
-
-/** The rules of one path by the messages that they are for. */
-export interface McpRules<Rule> {
-  /** The closest rule: a named tool goes before a pattern, of two patterns the longer, that before a method, and that before the path alone. */
-  find (message: McpMessage): McpMatch<Rule> | undefined
-}
-
-/** @param rules rules for one path that name nothing twice */
-export function createMcpRules<Rule extends { readonly mcp: McpTarget | undefined }> (rules: readonly Rule[]): McpRules<Rule> {
-  const named = new Map<string, McpMatch<Rule>>()
-  const patterns: Array<McpMatch<Rule> & { readonly start: string }> = []
-  const byMethod = new Map<string, McpMatch<Rule>>()
-  let alone: McpMatch<Rule> | undefined
-  for (const rule of rules) {
-    for (const method of rule.mcp?.methods ?? []) byMethod.set(method, { rule, method, tool: undefined })
-    for (const tool of rule.mcp?.tools ?? []) {
-      const match = { rule, method: TOOL_CALL, tool }
-      if (tool.endsWith('*')) patterns.push({ ...match, start: tool.slice(0, -1) })
-      else named.set(tool, match)
-    }
-    if (!isTargeted(rule.mcp)) alone = { rule, method: undefined, tool: undefined }
-  }
-  patterns.sort((a, b) => b.start.length - a.start.length)
-  const ofTool = (name: string): McpMatch<Rule> | undefined => named.get(name) ?? patterns.find(({ start }) => name.startsWith(start))
-  return {
-    find ({ method, name }) {
-      if (method === undefined) return alone
-      return (method === TOOL_CALL ? ofTool(name!) : undefined) ?? byMethod.get(method) ?? alone
-    }
-  }
 }

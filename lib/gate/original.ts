@@ -3,132 +3,98 @@ import type { Message, ReceivedRequest } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import type { BaseUrl } from '../url/base-url.ts'
 import { parseScheme, parseWireAuthority, splitHttpUrl } from '../url/http-url.ts'
-import type { Authority, HttpScheme } from '../url/http-url.ts'
+import type { HttpScheme } from '../url/http-url.ts'
 import { joinRequestUrl } from '../url/request-url.ts'
-import type { RequestUrl } from '../url/request-url.ts'
+import type { OriginalRequest } from './executor.ts'
+import { GateError } from './gate-error.ts'
+import { linesByName } from './headers.ts'
 import { CLAIM_PREFIX } from './identity-headers.ts'
 import { originForm } from './path.ts'
 
-/** The request that a proxy asks about. */
-export interface OriginalRequest {
-  readonly method: string
-  /** Path and query, as the client sent them. */
-  readonly target: string
-  readonly url: RequestUrl
-}
+/** The kinds of proxies that ask, by how they state the original request. */
+export type ProxyFamily = 'nginx' | 'haproxy' | 'forwarded' | 'envoy'
 
-/** How a family of proxies tells the original request. */
-export type ProxyFamily = 'original' | 'forwarded' | 'envoy'
-
-/** The question cannot be answered. The message says why, and holds nothing of the request. */
-export class QuestionError extends Error {
-  override readonly name = 'QuestionError'
-}
-
-/** The headers that tell a method or a URL, by family. A question holds those of its own family, and no others. */
+/** The headers that state a method or a URL, by family. An authorization request has those of its own family, and no others. */
 const NAMES: Readonly<Record<ProxyFamily, readonly string[]>> = {
-  original: ['x-original-method', 'x-original-url'],
+  nginx: ['x-original-method', 'x-original-url'],
+  haproxy: ['x-original-method', 'x-original-url'],
   forwarded: ['x-forwarded-method', 'x-forwarded-uri'],
   envoy: []
 }
-const ALL_NAMES: readonly string[] = Object.values(NAMES).flat()
+
+export interface OriginalOptions {
+  /** An original request to another scheme and authority is refused. */
+  readonly publicUrl: BaseUrl | undefined
+  /**
+   * The headers of claims that the upstream gets, in lower case, which nginx replaces. An authorization request of nginx with another one is
+   * refused: nginx passes on all headers that its configuration does not name, and it cannot name those of every claim.
+   */
+  readonly claimHeaders: ReadonlySet<string>
+}
 
 /**
  * Reads the request that a proxy asks about. Only lines with exactly these names count: a name with `_` for `-` is another name.
  * @param rest the target behind the path of the endpoint
- * @throws QuestionError, Refusal host_repeated, target_path
+ * @throws GateError 403, Refusal host_repeated, target_path
  */
-export function readOriginal (family: ProxyFamily, message: Message, rest: string): OriginalRequest {
-  const lines = readLines(message.received)
-  const stranger = ALL_NAMES.find(name => lines.has(name) && !NAMES[family].includes(name))
-  if (stranger !== undefined) refuse(`The question has the header ${stranger}, which another kind of proxy sends.`)
+export function readOriginal (family: ProxyFamily, message: Message, rest: string, { publicUrl, claimHeaders }: OriginalOptions): OriginalRequest {
+  const lines = linesByName(message.received.rawHeaders)
+  const isOwnClaim = (name: string): boolean => name.startsWith(CLAIM_PREFIX) && !claimHeaders.has(name)
+  if (family === 'nginx' && [...lines.keys()].some(isOwnClaim)) refuse('The original request has a header of a claim that the gate does not set.')
+  const stranger = Object.values(NAMES).flat().find(name => lines.has(name) && !NAMES[family].includes(name))
+  if (stranger !== undefined) refuse(`The authorization request has the header ${stranger}, which another kind of proxy sends.`)
+  const line = (name: string): string => onlyLine(lines, name)
+  const forwardedScheme = (): HttpScheme => parseScheme(line('x-forwarded-proto')) ?? refuse('The header x-forwarded-proto holds no scheme.')
   switch (family) {
-    case 'original': {
-      const name = 'x-original-url'
-      const { scheme, authority, rest: target } = splitHttpUrl(only(lines, name)) ?? refuse(`The header ${name} holds no absolute URL.`)
-      return originalOf(only(lines, 'x-original-method'), scheme, authorityOf(authority, name), target)
+    case 'nginx':
+    case 'haproxy': {
+      const { scheme, authority, rest: target } = splitHttpUrl(line('x-original-url')) ?? refuse('The header x-original-url holds no absolute URL.')
+      return originalOf(line('x-original-method'), scheme, authority, 'x-original-url', target)
     }
     case 'forwarded': {
-      const [target, host] = [only(lines, 'x-forwarded-uri'), 'x-forwarded-host']
-      return originalOf(only(lines, 'x-forwarded-method'), forwardedScheme(lines), authorityOf(only(lines, host), host), target)
+      const target = line('x-forwarded-uri')
+      return originalOf(line('x-forwarded-method'), forwardedScheme(), line('x-forwarded-host'), 'x-forwarded-host', target)
     }
-    case 'envoy':
+    case 'envoy': {
       if (message.hostCount > 1) throw new Refusal('host_repeated')
-      // Another forwarded header than that of the scheme may be the client's: Envoy replaces this one alone. Where it is not passed on, the
-      // scheme is that of the question, which Envoy asks over plain HTTP or over TLS that ends here.
-      return originalOf(message.method, lines.has('x-forwarded-proto') ? forwardedScheme(lines) : message.encrypted ? 'https' : 'http', authorityOf(message.host ?? '', 'host'), rest)
+      // Another forwarded header than that of the scheme may be the client's: Envoy replaces only this one. If it is not passed on, the
+      // scheme is that of the authorization request, which Envoy sends over plain HTTP or over TLS that ends here.
+      const scheme = lines.has('x-forwarded-proto') ? forwardedScheme() : message.encrypted ? 'https' : 'http'
+      return originalOf(message.method, scheme, message.host ?? '', 'host', rest)
+    }
+  }
+
+  function originalOf (method: string, scheme: HttpScheme, host: string, header: string, target: string): OriginalRequest {
+    const authority = parseWireAuthority(host) ?? refuse(`The header ${header} holds no host.`)
+    // What follows in a tunnel would be for no rule. Some proxies pass it on, Traefik over HTTP/2 for one.
+    if (method === 'CONNECT') refuse('The original request asks for a tunnel.')
+    if (!METHODS.includes(method)) refuse('The original method is unknown.')
+    // `http://api.example?/x` has no path, and none is added.
+    if (!target.startsWith('/')) refuse('The original request has no path.')
+    const original = { message, method, target: originForm(target), url: joinRequestUrl(scheme, authority, target) }
+    if (publicUrl && (scheme !== publicUrl.scheme || original.url.host !== publicUrl.host)) refuse('The original request is for another scheme or authority than that of PUBLIC_URL.')
+    return original
   }
 }
 
-function originalOf (method: string, scheme: HttpScheme, authority: Authority, target: string): OriginalRequest {
-  // What follows in a tunnel would be for no rule. Some proxies pass it on, Traefik over HTTP/2 for one.
-  if (method === 'CONNECT') refuse('The original request asks for a tunnel.')
-  if (!METHODS.includes(method)) refuse('The original method is unknown.')
-  // `http://api.example?/x` tells no path, and none is added.
-  if (!target.startsWith('/')) refuse('The question holds no path.')
-  return { method, target: originForm(target), url: joinRequestUrl(scheme, authority, target) }
-}
-
-/**
- * Refuses a request that a client has sent to another scheme and authority than those of PUBLIC_URL.
- * @throws QuestionError
- */
-export function verifyPublicOrigin ({ scheme, host }: RequestUrl, publicUrl: BaseUrl): void {
-  if (scheme !== publicUrl.scheme || host !== publicUrl.host) refuse('The original request is for another scheme or authority than that of PUBLIC_URL.')
-}
-
-/**
- * Refuses a question of nginx that has a claim of the client's own making. nginx passes on all headers that its configuration does not
- * name, and it cannot name those of every claim.
- * @param forwarded the headers of claims that the upstream gets, in lower case. nginx replaces these.
- * @throws QuestionError
- */
-export function verifyNoOwnClaim ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, forwarded: ReadonlySet<string>): void {
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!.toLowerCase()
-    if (name.startsWith(CLAIM_PREFIX) && !forwarded.has(name)) throw new QuestionError('The original request has a header of a claim that the gate does not set.')
-  }
-}
-
-/** Envoy says with it whether a body that it sends is the beginning of the original one only. */
+/** Envoy states with it whether a body that it sends is only the beginning of the original one. */
 export const PARTIAL_BODY = 'x-envoy-auth-partial-body'
 
 /**
- * Refuses a question of Envoy with a part of the original body, or with one of which Envoy does not say that it is whole.
- * @throws QuestionError
+ * Refuses an authorization request of Envoy with a part of the original body, or with one that Envoy does not state to be whole.
+ * @throws GateError 403
  */
-export function verifyWholeBody (received: ReceivedRequest): void {
-  if (only(readLines(received), PARTIAL_BODY) !== 'false') refuse('The question has only a part of the original body.')
+export function verifyWholeBody ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>): void {
+  if (onlyLine(linesByName(rawHeaders), PARTIAL_BODY) !== 'false') refuse('The authorization request has only a part of the original body.')
 }
 
-/** The values of each header, by its name in lower case. */
-function readLines ({ rawHeaders }: ReceivedRequest): ReadonlyMap<string, readonly string[]> {
-  const lines = new Map<string, string[]>()
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!.toLowerCase()
-    const values = lines.get(name)
-    if (values) values.push(rawHeaders[i + 1]!)
-    else lines.set(name, [rawHeaders[i + 1]!])
-  }
-  return lines
-}
-
-function only (lines: ReadonlyMap<string, readonly string[]>, name: string): string {
+function onlyLine (lines: ReadonlyMap<string, readonly string[]>, name: string): string {
   const [value, ...more] = lines.get(name) ?? []
-  if (!value) throw new QuestionError(`The authorization request lacks the header ${name}.`)
-  if (more.length > 0) throw new QuestionError(`The question has the header ${name} more than once.`)
+  if (!value) refuse(`The authorization request lacks the header ${name}.`)
+  if (more.length > 0) refuse(`The authorization request has the header ${name} more than once.`)
   return value
 }
 
-function forwardedScheme (lines: ReadonlyMap<string, readonly string[]>): HttpScheme {
-  const name = 'x-forwarded-proto'
-  return parseScheme(only(lines, name)) ?? refuse(`The header ${name} holds no scheme.`)
-}
-
-function authorityOf (text: string, header: string): Authority {
-  return parseWireAuthority(text) ?? refuse(`The header ${header} holds no host.`)
-}
-
 function refuse (fault: string): never {
-  throw new QuestionError(fault)
+  throw new GateError(403, fault)
 }

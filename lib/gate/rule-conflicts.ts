@@ -1,9 +1,8 @@
-import createRouter from 'find-my-way'
 import { quoteSetting } from '../printable.ts'
 import { isTargeted, sharedTarget } from './mcp-rules.ts'
 import { KNOWN_METHODS } from './rule.ts'
 import type { GateRule } from './rule.ts'
-import { isSamePath, noHandler, ROUTER_OPTIONS, routerForm, shapeOf } from './rule-path.ts'
+import { createPathRouter, isSamePath, routerForm, shapeOf } from './rule-path.ts'
 
 export interface RuleConflict {
   readonly index: number
@@ -22,7 +21,7 @@ interface IndexedRule {
  */
 export function findRuleConflicts (rules: readonly IndexedRule[], ownPaths: readonly string[], nameOf: (index: number) => string): RuleConflict[] {
   const conflicts: RuleConflict[] = []
-  const router = createRouter(ROUTER_OPTIONS)
+  const router = createPathRouter<number>()
   for (const { index, rule } of rules) {
     const path = routerForm(rule.path)
     const own = ownPaths.find(own => path === own || path.startsWith(`${own}/`))
@@ -31,14 +30,7 @@ export function findRuleConflicts (rules: readonly IndexedRule[], ownPaths: read
       continue
     }
     const methods = rule.methods ?? [...KNOWN_METHODS]
-    const taken = methods.filter(method => {
-      try {
-        router.on(method as 'GET', path, noHandler, index)
-        return false
-      } catch {
-        return true
-      }
-    })
+    const taken = methods.filter(method => !router.add(method, rule.path, index))
     if (taken.length === 0) continue
     const earlier = rules.filter(other => other.index < index && isSamePath(other.rule.path, rule.path))
     const rivals = taken.flatMap(method => {

@@ -4,13 +4,15 @@ import { Refusal } from '../refusal.ts'
 import { escapeNonAscii, readTargetPath } from '../url/path.ts'
 import { verifyOneReading, withoutParameters } from './path.ts'
 
-/** Parts of a path that the router reads, and that stand for text of the request: a parameter with a regular expression. */
+/** The regular expression of a parameter. */
 const EXPRESSION = /\((?:[^()]|\([^()]*\))*\)/g
 
 /** Without the `?` of a last parameter that may be missing. */
 function withoutOptional (path: string): string {
   return path.endsWith('?') && path.lastIndexOf(':') > path.lastIndexOf('/') ? path.slice(0, -1) : path
 }
+
+const ROUTER_PATH = 'a path in the syntax of the router, such as /orders/:id or /orders/*'
 
 /** What is wrong with the path of a rule, to be put after its name. Undefined if it can be used. */
 export function problemOfPath (path: unknown): string | undefined {
@@ -24,20 +26,42 @@ export function problemOfPath (path: unknown): string | undefined {
     verifyOneReading(read)
     // Without the parameter, no such path belongs to this rule.
     if (withoutParameters(read).length > 0) throw new Refusal('target_path', { detail: { cause: 'path_parameter' } })
-    createRouter(ROUTER_OPTIONS).on('GET', routerForm(path), noHandler)
-    return undefined
+    if (createPathRouter().add('GET', path, undefined)) return undefined
   } catch (error) {
-    return error instanceof Refusal ? `${held}, which is unreachable: such paths are refused before any rule (${error.detail!.cause})` : `${held}, which the router cannot read; allowed: ${ROUTER_PATH}`
+    if (error instanceof Refusal) return `${held}, which is unreachable: such paths are refused before any rule (${error.detail!.cause})`
+  }
+  return `${held}, which the router cannot read; allowed: ${ROUTER_PATH}`
+}
+
+/** Finds what belongs to the most specific of the paths that fit. */
+export interface PathRouter<Store> {
+  /** False if the router cannot read the path, or takes it for one that it has for this method. */
+  add (method: string, path: string, store: Store): boolean
+  /** @param path in normal form */
+  find (method: string, path: string): Store | undefined
+}
+
+/** No limit is needed for a parameter: Node limits the whole target. */
+const ROUTER_OPTIONS = { caseSensitive: true, ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, useSemicolonDelimiter: false, maxParamLength: Number.MAX_SAFE_INTEGER }
+
+/** Makes a router that has no paths yet. */
+export function createPathRouter<Store> (): PathRouter<Store> {
+  const router = createRouter(ROUTER_OPTIONS)
+  return {
+    add (method, path, store) {
+      const form = routerForm(path)
+      try {
+        router.on(method as 'GET', form, neverCalled, store)
+        return true
+      } catch {
+        return false
+      }
+    },
+    find: (method, path) => router.find(method as 'GET', withoutEscapes(path))?.store as Store | undefined
   }
 }
 
-const ROUTER_PATH = 'a path in the syntax of the router, such as /orders/:id or /orders/*'
-
-/** No limit is needed for a parameter: Node limits the whole target. */
-export const ROUTER_OPTIONS = { caseSensitive: true, ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, useSemicolonDelimiter: false, maxParamLength: Number.MAX_SAFE_INTEGER }
-
-/** Stands for `%`. No path holds it. */
-const PERCENT = '\u0001'
+const neverCalled = Function.prototype as () => void
 
 /**
  * The router decodes escapes. But a rule is chosen by the normal form of the path, which is also what a proof is compared with. So the
@@ -45,23 +69,18 @@ const PERCENT = '\u0001'
  */
 export function routerForm (path: string): string {
   const escaped = escapeNonAscii(path)!
-  // The normal form of what is outside of expressions. They are kept as they are.
+  // Expressions are kept as they are.
   const expressions = escaped.match(EXPRESSION) ?? []
-  return escaped.split(EXPRESSION).map((plain, index) => `${normalForm(plain)}${expressions[index] ?? ''}`).join('')
+  return escaped.split(EXPRESSION).map((plain, index) => {
+    const optional = plain.endsWith('?') ? '?' : ''
+    return `${withoutEscapes(readTargetPath(plain.slice(0, plain.length - optional.length)))}${optional}${expressions[index] ?? ''}`
+  }).join('')
 }
 
-function normalForm (plain: string): string {
-  const optional = plain.endsWith('?')
-  return `${forRouter(readTargetPath(optional ? plain.slice(0, -1) : plain))}${optional ? '?' : ''}`
+/** A path in normal form, with a character for `%` that no path has. */
+function withoutEscapes (path: string): string {
+  return path.replaceAll('%', '\u0001')
 }
-
-/** A path in normal form, as the router gets it. */
-export function forRouter (path: string): string {
-  return path.replaceAll('%', PERCENT)
-}
-
-/** The router wants a handler. Nobody calls it. */
-export const noHandler = Function.prototype as () => void
 
 /** The same for two paths that differ only in the names of their parameters. */
 export function shapeOf (path: string): string {
@@ -70,12 +89,7 @@ export function shapeOf (path: string): string {
 
 /** Whether the router takes two paths for one. */
 export function isSamePath (a: string, b: string): boolean {
-  const router = createRouter(ROUTER_OPTIONS)
-  try {
-    router.on('GET', routerForm(a), noHandler)
-    router.on('GET', routerForm(b), noHandler)
-    return false
-  } catch {
-    return true
-  }
+  const router = createPathRouter()
+  router.add('GET', a, undefined)
+  return !router.add('GET', b, undefined)
 }

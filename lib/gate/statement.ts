@@ -6,8 +6,7 @@ import type { PublicJwk } from '../jose/public-key.ts'
 import type { Surroundings } from '../surroundings.ts'
 import type { Caller } from './identity-headers.ts'
 
-/** The life of a statement, in seconds. */
-export const STATEMENT_SECONDS = 60
+const LIFETIME_SECONDS = 60
 const JTI_BYTES = 16
 
 /** The request that a statement is about. */
@@ -23,7 +22,7 @@ export interface StatedRequest {
 
 /** Signs who sends a request, so that an upstream need not trust the network between. */
 export interface StatementSigner {
-  /** An ES256 JWT (RFC 7519). It lives 60 s. */
+  /** An ES256 JWT (RFC 7519). It expires after 60 s. */
   sign (caller: Caller, request: StatedRequest): string
   /** The key set with which it is verified (RFC 7517). */
   readonly keySet: object
@@ -42,19 +41,10 @@ export function createStatementSigner (pem: string, { wallMs, randomBytes }: Pic
 
   return {
     keySet: { keys: [{ kty, crv, x, y, kid, alg: 'ES256', use: 'sig' }] },
-    sign ({ claims, scopes }, { issuer, audience, method, path }) {
-      const now = Math.floor(wallMs() / 1000)
-      const input = `${header}.${encodeJson({
-        iss: issuer,
-        aud: audience,
-        sub: claims.sub,
-        scope: scopes.join(' '),
-        method,
-        path,
-        iat: now,
-        exp: now + STATEMENT_SECONDS,
-        jti: randomBytes(JTI_BYTES).toString('base64url')
-      })}`
+    sign ({ claims: { sub }, scopes }, { issuer: iss, audience: aud, method, path }) {
+      const iat = Math.floor(wallMs() / 1000)
+      const jti = randomBytes(JTI_BYTES).toString('base64url')
+      const input = `${header}.${encodeJson({ iss, aud, sub, scope: scopes.join(' '), method, path, iat, exp: iat + LIFETIME_SECONDS, jti })}`
       return `${input}.${sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
     }
   }

@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
-import { parseUpstream } from '../gate/upstream-origin.ts'
+import { parseUpstream } from '../upstream/origin.ts'
 import { parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
 import { parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { parseAuthority } from '../url/http-url.ts'

@@ -14,24 +14,15 @@ export class UpstreamError extends Error {
   }
 }
 
-/** Whether a status code ends a request (RFC 9110 section 15). There are no codes above 599. */
-export function isFinal (status: number): boolean {
-  return status >= 200 && status <= 599
-}
-
-export function statusFault (status: number): UpstreamError {
-  return new UpstreamError(502, `The upstream answered with status ${status}`)
-}
-
 /**
- * Refuses an answer with a transfer coding other than `chunked` (RFC 9112 section 6.1). It holds for one connection only, and what it codes
- * would reach the client without its name.
+ * Why an answer cannot be passed on: its status ends no request (RFC 9110 section 15: there are none above 599), or it has a transfer coding
+ * other than `chunked`, which holds for one connection only (RFC 9112 section 6.1), so that the client would not learn of it.
  * @param headers names and values in turn
- * @throws UpstreamError
  */
-export function verifyCoding (headers: readonly string[]): void {
+export function faultOf (status: number, headers: readonly string[]): UpstreamError | undefined {
+  if (status < 200 || status > 599) return new UpstreamError(502, `The upstream answered with status ${status}`)
   const codings = linesOf(headers, 'transfer-encoding')
-  if (codings.length > 1 || !/^(?:chunked)?$/i.test(codings[0] ?? '')) throw new UpstreamError(502, 'The upstream answered with an unknown transfer coding')
+  return codings.length > 1 || !/^(?:chunked)?$/i.test(codings[0] ?? '') ? new UpstreamError(502, 'The upstream answered with an unknown transfer coding') : undefined
 }
 
 export interface UpstreamAnswer {
@@ -41,7 +32,7 @@ export interface UpstreamAnswer {
   readonly headers: readonly string[]
   /** It fails if the upstream breaks off, or is silent for too long. If it is destroyed, the request ends. */
   readonly body: Readable & {
-    /** Whether it has come as a whole. `read(readableLength)` gives it: without a length, Node 26 gives its first piece. */
+    /** Whether all of it has come. `read(readableLength)` gives it: without a length, Node 26 gives its first piece. */
     readonly isWhole?: boolean
   }
 }
@@ -49,7 +40,7 @@ export interface UpstreamAnswer {
 /** Called for each interim answer (1xx) but 100 and 101. */
 export type OnInterim = (status: number, headers: readonly string[]) => void
 
-/** One request on its way, as undici tells of it. It is sent once and answered once. */
+/** One request on its way, as undici reports it. It is sent once and answered once. */
 export class UpstreamExchange implements Dispatcher.DispatchHandler {
   /** @throws UpstreamError */
   readonly answer: Promise<UpstreamAnswer>
@@ -72,7 +63,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   end (error: UpstreamError): void {
     this.#failure ??= error
     this.#reject(this.#failure)
-    this.#body?.fail(this.#failure)
+    this.#body?.finish(this.#failure)
     this.#controller?.abort(this.#failure)
   }
 
@@ -87,20 +78,16 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     const headers = (controller.rawHeaders as readonly Buffer[]).map(line => line.toString('latin1'))
     // RFC 9110 sections 15.2.1 and 15.2.2: neither a go-ahead nor another protocol was requested.
     if (status < 200 && status !== 100 && status !== 101) return this.#onInterim(status, headers)
-    if (!isFinal(status)) return this.end(statusFault(status))
-    try {
-      verifyCoding(headers)
-    } catch (error) {
-      return this.end(error as UpstreamError)
-    }
+    const fault = faultOf(status, headers)
+    if (fault) return this.end(fault)
     this.#body = new AnswerBody(controller)
-    // RFC 9110 section 15.4.5: it has no body, whatever length it tells. undici would wait for one.
+    // RFC 9110 section 15.4.5: it has no body, whatever length it states. undici would wait for one.
     if (status === 304) this.#body.finish()
     this.#resolve({ status, headers, body: this.#body })
   }
 
   onResponseData (controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    // A reader that cannot take this chunk has paused the body. Without a look at that one more would wait there.
+    // A reader that cannot take this chunk has paused the body. Otherwise one more chunk would wait there.
     if (!this.#body!.push(chunk) || this.#body!.isPaused()) controller.pause()
   }
 
@@ -116,27 +103,19 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
 /** The body of an answer. It asks for more only when its reader has room. */
 class AnswerBody extends Readable {
   readonly #controller: Dispatcher.DispatchController
-  #isOver = false
+  isWhole = false
 
   constructor (controller: Dispatcher.DispatchController) {
     super()
     this.#controller = controller
   }
 
-  get isWhole (): boolean {
-    return this.#isOver
-  }
-
-  finish (): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.push(null)
-  }
-
-  fail (error: UpstreamError): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.destroy(error)
+  /** The first end counts. */
+  finish (error?: UpstreamError): void {
+    if (this.isWhole) return
+    this.isWhole = true
+    if (error) this.destroy(error)
+    else this.push(null)
   }
 
   override _read (): void {
@@ -144,7 +123,7 @@ class AnswerBody extends Readable {
   }
 
   override _destroy (error: Error | null, done: (error: Error | null) => void): void {
-    if (!this.#isOver) this.#controller.abort(new UpstreamError(499, 'The client has gone'))
+    if (!this.isWhole) this.#controller.abort(new UpstreamError(499, 'The client has gone'))
     done(error)
   }
 }

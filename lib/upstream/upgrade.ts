@@ -2,41 +2,33 @@ import { request as httpRequest } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
-import { isFinal, statusFault, UpstreamError } from './exchange.ts'
-import { tlsNameOf } from '../gate/upstream-origin.ts'
+import { faultOf, UpstreamError } from './exchange.ts'
+import type { UpstreamAnswer } from './exchange.ts'
+import { tlsNameOf } from './origin.ts'
 import type { UpstreamOptions, UpstreamRequest } from './upstream.ts'
 
-/** A connection that asks for another protocol. The server reads it no further. */
+/** A connection whose client asks for another protocol. The server reads it no further. */
 export interface UpgradedConnection {
   readonly socket: Socket
   /** What the client has sent behind the head of its request. */
   readonly head: Buffer
 }
 
-/** What the upstream made of the question for another protocol (RFC 9110 section 7.8). */
+/** How the upstream answers a request for another protocol (RFC 9110 section 7.8). The client gets the upstream's own refusal. */
 export type UpgradeAnswer =
-  { readonly kind: 'upgraded', readonly response: IncomingMessage, readonly socket: Socket, readonly head: Buffer } |
-  /** The upstream's own answer, which the client gets. */
-  { readonly kind: 'refused', readonly response: IncomingMessage }
+  { readonly kind: 'upgraded', readonly response: IncomingMessage } & UpgradedConnection |
+  { readonly kind: 'refused' } & UpstreamAnswer
 
 export interface UpgradeRequest extends Pick<UpstreamRequest, 'method' | 'target' | 'headers'>, Pick<UpstreamOptions, 'origin' | 'timeoutSeconds'> {
   /** The protocols that the client asks for. */
   readonly protocols: string
 }
 
-/** A question that the upstream has not answered. */
-export interface UpgradeQuestion {
-  /** @throws UpstreamError */
-  readonly answer: Promise<UpgradeAnswer>
-  /** Takes the question back. */
-  end (error: UpstreamError): void
-}
-
 /** Protocols that carry further requests. No rule would see them. */
 const CARRIES_REQUESTS = /^(?:h2c?|https?|tls)(?:\/|$)/i
 /** Bytes that a client may send before its connection has changed. More are read later. */
 const MAX_EARLY_BYTES = 64 * 1024
-/** Milliseconds of silence after which the system asks whether the other side is still there. */
+/** Milliseconds of silence after which the system probes whether the other side is alive. */
 const KEEP_ALIVE_MS = 60_000
 
 /** The protocols of an `Upgrade` header that the upstream may be asked for. Undefined if there are none. */
@@ -45,8 +37,11 @@ export function protocolsOf (upgrade: string | undefined): string | undefined {
   return protocols.length === 0 ? undefined : protocols.join(', ')
 }
 
-/** Asks the upstream for another protocol, on a connection of its own. undici is not used: it does not give the answer of a refusal. */
-export function askForUpgrade ({ origin, method, target, headers, protocols, timeoutSeconds }: UpgradeRequest): UpgradeQuestion {
+/**
+ * Asks the upstream for another protocol, on a connection of its own. undici is not used: it does not give the answer of a refusal.
+ * `answer` rejects with an UpstreamError; `end` makes it do so.
+ */
+export function requestUpgrade ({ origin, method, target, headers, protocols, timeoutSeconds }: UpgradeRequest): { readonly answer: Promise<UpgradeAnswer>, end (error: UpstreamError): void } {
   const send = origin.startsWith('https:') ? httpsRequest : httpRequest
   const request = send(origin, {
     method,
@@ -60,9 +55,11 @@ export function askForUpgrade ({ origin, method, target, headers, protocols, tim
   const answer = new Promise<UpgradeAnswer>((resolve, reject) => {
     request.once('upgrade', (response, socket, head) => resolve({ kind: 'upgraded', response, socket, head }))
     request.once('response', response => {
+      const [status, headers] = [response.statusCode!, response.rawHeaders]
       // 101 comes here if it names no protocol.
-      if (isFinal(response.statusCode!)) resolve({ kind: 'refused', response })
-      else request.destroy(statusFault(response.statusCode!))
+      const fault = faultOf(status, headers)
+      if (fault) request.destroy(fault)
+      else resolve({ kind: 'refused', status, headers, body: response })
     })
     request.once('timeout', () => request.destroy(new UpstreamError(504, 'The upstream is too slow')))
     request.once('error', error => reject(error instanceof UpstreamError ? error : new UpstreamError(502, 'The upstream failed', error)))
@@ -90,14 +87,14 @@ export function watchClient (socket: Socket, onGone: () => void): () => Buffer {
   }
 }
 
-/** Reads a connection on that keeps its protocol and has no further requests, for the same reason. What comes is dropped. */
+/** Goes on reading a connection that keeps its protocol and has no further requests, for the same reason. What comes is dropped. */
 export function dropRest (socket: Socket): void {
   socket.once('end', () => socket.end()).resume()
 }
 
 /**
  * Joins two connections: what one sends, the other gets. If one ends, so does the other. They may be silent for any time. The system
- * ends a connection whose other side is no longer there.
+ * ends a connection whose other side is gone.
  */
 export function joinConnections (a: Socket, b: Socket): void {
   for (const [from, to] of [[a, b], [b, a]] as const) {

@@ -4,7 +4,7 @@ import type { Dispatcher } from 'undici'
 import type { Surroundings } from '../surroundings.ts'
 import { UpstreamExchange, UpstreamError } from './exchange.ts'
 import type { OnInterim } from './exchange.ts'
-import { tlsNameOf } from '../gate/upstream-origin.ts'
+import { tlsNameOf } from './origin.ts'
 
 export interface UpstreamRequest {
   readonly method: string
@@ -12,7 +12,7 @@ export interface UpstreamRequest {
   readonly target: string
   /** Names and values in turn, without those of the connection. */
   readonly headers: readonly string[]
-  /** What has been read already is sent in one piece. */
+  /** A Buffer is sent in one piece. */
   readonly body: Readable | Buffer | undefined
   readonly onInterim: OnInterim
 }
@@ -33,13 +33,23 @@ export interface UpstreamOptions {
 }
 
 const MAX_CONNECTIONS = 10_000
-/** Bytes that wait on a connection while the client takes none. Node stops reading when there are as many, and reads up to 64 KiB at once. */
+/** Bytes that wait on a connection while the client takes none. Node stops reading at this number, and reads up to 64 KiB at once. */
 const READ_AHEAD_BYTES = 16 * 1024
 
 /** Sends requests to the upstream over HTTP/1.1. One connection carries one request at a time, so that a request never fails because of another. */
 export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: UpstreamOptions): Upstream {
   const timeoutMs = timeoutSeconds * 1000
-  const pool = createPool(origin, timeoutMs)
+  const connect = buildConnector({ timeout: timeoutMs, allowH2: false, highWaterMark: READ_AHEAD_BYTES } as buildConnector.BuildOptions)
+  const tlsName = tlsNameOf(origin)
+  const pool = new Pool(origin, {
+    connections: MAX_CONNECTIONS,
+    pipelining: 1,
+    connect: (options, done) => connect({ ...options, servername: tlsName }, done),
+    // `send` limits the time to the first byte, with the time to connect: undici would count the time that the body of the request takes.
+    headersTimeout: 0,
+    bodyTimeout: timeoutMs,
+    maxResponseSize: -1
+  })
   // undici would take the Host of the client for the name of the upstream.
   const servername = new URL(origin).hostname
 
@@ -75,20 +85,6 @@ export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: Up
     // What is still on its way has had its time while the process drained.
     close: () => pool.destroy()
   }
-}
-
-function createPool (origin: string, timeoutMs: number): Pool {
-  const connect = buildConnector({ timeout: timeoutMs, allowH2: false, highWaterMark: READ_AHEAD_BYTES } as buildConnector.BuildOptions)
-  const servername = tlsNameOf(origin)
-  return new Pool(origin, {
-    connections: MAX_CONNECTIONS,
-    pipelining: 1,
-    connect: (options, done) => connect({ ...options, servername }, done),
-    // The time to the first byte is measured by the caller, with the time to connect: undici would count the time that the body of the request takes.
-    headersTimeout: 0,
-    bodyTimeout: timeoutMs,
-    maxResponseSize: -1
-  })
 }
 
 /**

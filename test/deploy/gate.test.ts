@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
-import { isWithheldName } from '../../lib/gate/withheld.ts'
+import { isWithheldName } from '../../lib/gate/headers.ts'
 import { root } from '../helpers/documents.ts'
 
 const read = (file: string): string => readFileSync(join(root, 'deploy', 'gate', file), 'utf8')

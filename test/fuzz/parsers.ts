@@ -4,8 +4,9 @@ import { createCertificateReader } from '../../lib/certificate/client-certificat
 import type { CertificateSource } from '../../lib/certificate/client-certificate.ts'
 import { parseProofHeader } from '../../lib/dpop/client-keys.ts'
 import { readCheckRequest } from '../../lib/gate/ext-authz.ts'
-import { QuestionError, readOriginal } from '../../lib/gate/original.ts'
-import { MessageError } from '../../lib/gate/protobuf.ts'
+import { GateError } from '../../lib/gate/gate-error.ts'
+import { MessageError } from '../../lib/gate/grpc-message.ts'
+import { readOriginal } from '../../lib/gate/original.ts'
 import { parseCredentials } from '../../lib/guard/credentials.ts'
 import { decodeJsonObject, isCanonicalBase64url, splitCompactJws } from '../../lib/jose/jws.ts'
 import { parseKeySet } from '../../lib/provider/key-set.ts'
@@ -47,6 +48,8 @@ const resolveUrl = createRequestUrlResolver({ trustProxy: true, publicUrl: undef
 const urlWith = (name: string) => (text: string): unknown => resolveUrl(new Message(received([['Host', 'api.example'], [name, text]])))
 const certificate = (source: CertificateSource, name: string) => (text: string): unknown => createCertificateReader({ source, isTrustedPeer: () => true })(received([[name, text]]))
 
+const ORIGINAL = { publicUrl: undefined, claimHeaders: new Set<string>() }
+
 const good = make(goodParts(createRandom(1), 1_767_225_600, 'jti'))
 const [tokenHeader = '', tokenClaims = ''] = good.token.split('.')
 const proofHeader = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: CLIENT_KEYS[0]!.jwk })).toString('base64url')
@@ -82,8 +85,8 @@ export const PARSERS: readonly Parser[] = [
   { name: 'Client-Cert', seeds: [':AAAA:', ':TUlJQg==:', '::'], run: certificate('client-cert', 'Client-Cert'), refusals: [Refusal] },
   { name: 'X-SSL-Client-Cert', seeds: ['-----BEGIN%20CERTIFICATE-----%0AAAAA%0A-----END%20CERTIFICATE-----%0A', '%zz'], run: certificate('nginx', 'X-SSL-Client-Cert'), refusals: [Refusal] },
   { name: 'X-Forwarded-Client-Cert', seeds: [`By=spiffe://a;Hash=${'ab'.repeat(32)};Subject="/C=US, \\"x\\""`, `Hash=x,Hash=${'cd'.repeat(32)};Cert="-----BEGIN%20CERTIFICATE-----%0AAA%0A-----END%20CERTIFICATE-----"`, 'a=b;;=,'], run: certificate('xfcc', 'X-Forwarded-Client-Cert'), refusals: [Refusal] },
-  { name: 'X-Original-URL', seeds: ['https://api.example/a?b', 'http://[::1]:80', 'http://[::1]:80/', 'http://a?/b'], run: text => readOriginal('original', new Message(received([['X-Original-Method', 'GET'], ['X-Original-URL', text]])), ''), refusals: [Refusal, QuestionError] },
-  { name: 'X-Forwarded-Uri', seeds: ['/a?b', '/a%2fb'], run: text => readOriginal('forwarded', new Message(received([['X-Forwarded-Method', 'GET'], ['X-Forwarded-Proto', 'https'], ['X-Forwarded-Host', 'api.example'], ['X-Forwarded-Uri', text]])), ''), refusals: [Refusal, QuestionError] },
+  { name: 'X-Original-URL', seeds: ['https://api.example/a?b', 'http://[::1]:80', 'http://[::1]:80/', 'http://a?/b'], run: text => readOriginal('nginx', new Message(received([['X-Original-Method', 'GET'], ['X-Original-URL', text]])), '', ORIGINAL), refusals: [Refusal, GateError] },
+  { name: 'X-Forwarded-Uri', seeds: ['/a?b', '/a%2fb'], run: text => readOriginal('forwarded', new Message(received([['X-Forwarded-Method', 'GET'], ['X-Forwarded-Proto', 'https'], ['X-Forwarded-Host', 'api.example'], ['X-Forwarded-Uri', text]])), '', ORIGINAL), refusals: [Refusal, GateError] },
   { name: 'a CheckRequest of Envoy', seeds: [EXT_AUTHZ, '\n\x00', '\x0a\x02\x08\x01'], run: text => readCheckRequest(bytesOf(text)), refusals: [MessageError] },
   { name: 'the settings file', seeds: ['idp:\n  domain: tenant.example\n  audience: x\n', '{"idp": {"issuers": [{"issuer": "https://a/", "audience": 1}]}}', 'a: &x 1\nb: *x\n? [c]\n: |\n  d\n', 'gate:\n  rules:\n    - { path: /a, allow: anyone }\n'], run: text => parseConfigDocument(bytesOf(text).toString('utf8'), line => `line ${line}`), refusals: [] },
   { name: 'the rules of the gate', seeds: ['{"upstream":"http://127.0.0.1:1","rules":[{"path":"/a/:b","methods":["GET"],"scope":"x"},{"path":"/*","allow":"anyone"}]}', '{"rules":[{"path":"/a(^\\\\d+)","claims":{"a":[1]}}],"claims":{"A":"b"}}'], run: text => readGate(settingsFromOptions({ gate: decodeJsonObject(bytesOf(text).toString('base64url')) }), NO_FAULTS), refusals: [SettingsError] },

@@ -221,7 +221,7 @@ t.test('Without rules nothing passes, and the log says so.', async t => {
 
 t.test('A fault of our own lets nothing pass.', async t => {
   const { send, app, upstream } = await startSite(t, {})
-  Object.assign(app.gate!, { urlOf () { throw new Error('broken') } })
+  app.gate!.execute = (_request, _door, done) => done(new Error('broken'))
   t.equal((await send('/open/x')).status, 500)
   t.strictSame(upstream.arrived, [])
 })

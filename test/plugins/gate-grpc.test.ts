@@ -12,9 +12,9 @@ import { callGrpc, frame, openGrpc } from '../helpers/grpc-client.ts'
 import type { GrpcAnswer } from '../helpers/grpc-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { CHECK_PATH, readCheckRequest, writeDenied, writePassed } from '../../lib/gate/ext-authz.ts'
+import { field, readFields as readWithin } from '../../lib/gate/grpc-message.ts'
+import type { Fields } from '../../lib/gate/grpc-message.ts'
 import { MAX_MESSAGE_BYTES } from '../../lib/gate/message-body.ts'
-import { field, readFields as readWithin } from '../../lib/gate/protobuf.ts'
-import type { Fields } from '../../lib/gate/protobuf.ts'
 
 const RULES = [{ path: '/open/*', allow: 'anyone' }, { path: '/any/*' }]
 
@@ -266,7 +266,7 @@ t.test('A body that decides is judged as it came, and only as a whole.', async t
     ['a header that says another method', '403', { headers: { ...whole, 'mcp-method': 'tools/list' }, body: read('read_a') }],
     ['a header that says another name', '403', { headers: { ...whole, 'mcp-name': 'read_b' }, body: read('read_a') }],
     ['a stranger', '401', { headers: { 'content-type': 'application/json' }, body: '{' }],
-    ['another question, whose body has no say', '403', { headers: { ...whole, 'x-holdfast-question': '1' }, path: '/elsewhere', body: read('read_a') }]
+    ['another question, whose body has no say', '403', { headers: { ...whole, 'x-holdfast-check': '1' }, path: '/elsewhere', body: read('read_a') }]
   ]
   for (const [title, expected, parts] of rows) {
     const { message } = await call(question({ method: 'POST', path: '/mcp', headers: whole, ...parts }))
@@ -275,8 +275,8 @@ t.test('A body that decides is judged as it came, and only as a whole.', async t
   }
   t.strictSame([...new Set(log.filter(({ reason }) => reason === 'question_refused').map(({ fault }) => fault))], [
     'The body of the request is too large.', 'No rule holds for the message.', 'The body is not JSON.', 'The body is not UTF-8.',
-    'The question has the body as text, in which Envoy changes what is not UTF-8. It needs pack_as_bytes.',
-    'The question has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
+    'The authorization request has the body as text, in which Envoy changes what is not UTF-8. It needs pack_as_bytes.',
+    'The authorization request has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
     'The body has a content coding.', 'The content type is not application/json.', 'The Mcp-Method header does not say what the body says.', 'The Mcp-Name header does not say what the body says.', 'No rule holds for the original request.'
   ])
   t.equal(log.filter(({ mcp }) => mcp === 'tools/call read_*').length, 3)

@@ -132,24 +132,24 @@ t.test('The log says what was wrong with a question, and the client learns it to
     { lines: [url], fault: 'The authorization request lacks the header x-original-method.' },
     { lines: [method], fault: 'The authorization request lacks the header x-original-url.' },
     { lines: [method, 'X-Original-URL:'], fault: 'The authorization request lacks the header x-original-url.' },
-    { lines: [method, url, url], fault: 'The question has the header x-original-url more than once.' },
-    { lines: [method, url, 'X-Forwarded-Uri: /x'], fault: 'The question has the header x-forwarded-uri, which another kind of proxy sends.' },
-    { lines: [method, url, 'X-Forwarded-Method: GET'], fault: 'The question has the header x-forwarded-method, which another kind of proxy sends.' },
+    { lines: [method, url, url], fault: 'The authorization request has the header x-original-url more than once.' },
+    { lines: [method, url, 'X-Forwarded-Uri: /x'], fault: 'The authorization request has the header x-forwarded-uri, which another kind of proxy sends.' },
+    { lines: [method, url, 'X-Forwarded-Method: GET'], fault: 'The authorization request has the header x-forwarded-method, which another kind of proxy sends.' },
     { lines: ['X-Original-Method: get', url], fault: 'The original method is unknown.' },
     { lines: ['X-Original-Method: CONNECT', url], fault: 'The original request asks for a tunnel.' },
     { target: '/verify/forwarded', lines: ['X-Forwarded-Method: CONNECT', ...forwarded.slice(1)], fault: 'The original request asks for a tunnel.' },
     { lines: [method, url, 'X-Auth-Claim-Team: root'], fault: 'The original request has a header of a claim that the gate does not set.' },
-    { target: '/verify/forwarded', lines: [...forwarded, method], fault: 'The question has the header x-original-method, which another kind of proxy sends.' },
-    { target: '/verify/forwarded', lines: [...forwarded, url], fault: 'The question has the header x-original-url, which another kind of proxy sends.' },
-    { target: '/verify/forwarded', lines: forwarded.map(line => line.replace('/x', 'x')), fault: 'The question holds no path.' },
+    { target: '/verify/forwarded', lines: [...forwarded, method], fault: 'The authorization request has the header x-original-method, which another kind of proxy sends.' },
+    { target: '/verify/forwarded', lines: [...forwarded, url], fault: 'The authorization request has the header x-original-url, which another kind of proxy sends.' },
+    { target: '/verify/forwarded', lines: forwarded.map(line => line.replace('/x', 'x')), fault: 'The original request has no path.' },
     { target: '/verify/forwarded', lines: [...forwarded.slice(2), forwarded[0]!], fault: 'The authorization request lacks the header x-forwarded-proto.' },
     { target: '/verify/forwarded', lines: forwarded.map(line => line.replace('https', 'ftp')), fault: 'The header x-forwarded-proto holds no scheme.' },
     { lines: [method, 'X-Original-URL: /x'], fault: 'The header x-original-url holds no absolute URL.' },
     { lines: [method, 'X-Original-URL: http://a@b/x'], fault: 'The header x-original-url holds no host.' },
-    { lines: [method, 'X-Original-URL: http://a?/x'], fault: 'The question holds no path.' },
+    { lines: [method, 'X-Original-URL: http://a?/x'], fault: 'The original request has no path.' },
     ...['api.example/a', 'api.example?a', 'api.example#a', 'a\\api.example', 'a@api.example', 'a,api.example', 'a api.example', 'a\tapi.example'].map(host =>
       ({ target: '/verify/forwarded', lines: withHost(host), fault: 'The header x-forwarded-host holds no host.' })),
-    { target: '/verify/%65nvoy/x', lines: [ENVOY], fault: 'The question holds no path.' }
+    { target: '/verify/%65nvoy/x', lines: [ENVOY], fault: 'The original request has no path.' }
   ]
   for (const { target = '/verify/nginx', lines, fault } of rows) {
     const answer = await ask(target, lines)
@@ -285,6 +285,6 @@ t.test('The statement names the reader that was agreed on, and the original requ
 
 t.test('A fault of our own is no answer about the request.', async t => {
   const { ask, app } = await startGate(t)
-  Object.assign(app.gate!, { enter () { throw new Error('broken') } })
+  app.gate!.execute = (_request, _door, done) => done(new Error('broken'))
   t.equal((await ask('/verify/envoy/open/x', [ENVOY])).status, 500)
 })

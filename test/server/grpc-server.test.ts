@@ -11,7 +11,7 @@ import { answerTo, beginCall, callGrpc, frame, openGrpc, ping } from '../helpers
 const PATH = '/test.Service/Ask'
 const CALM = { code: 'ERR_HTTP2_STREAM_ERROR', message: 'Stream closed with error code NGHTTP2_ENHANCE_YOUR_CALM' }
 const REFUSED = { code: 'ERR_HTTP2_STREAM_ERROR', message: 'Stream closed with error code NGHTTP2_REFUSED_STREAM' }
-const { messageBytes, bytesOfConnection, bytes, connections, questionsOfConnection, questions, questionMs, idleMs } = GRPC_LIMITS
+const { messageBytes, bytesOfConnection, bytes, connections, callsOfConnection, calls, callMs, idleMs } = GRPC_LIMITS
 
 interface Running {
   readonly server: GrpcServer
@@ -165,17 +165,17 @@ t.test('The messages of one connection, and those of all, have room for so many 
   t.equal((await callGrpc(one, PATH, frame(Buffer.alloc(1)))).status, '0')
 })
 
-t.test('A connection has so many questions at once, those that it has cancelled included.', async t => {
+t.test('A connection has a maximum number of calls at once, cancelled ones included.', async t => {
   const running = await start(t)
   const release = running.hold()
   const client = await running.open()
-  const cancelled = Array.from({ length: questionsOfConnection }, () => {
+  const cancelled = Array.from({ length: callsOfConnection }, () => {
     const stream = beginCall(client, PATH)
     stream.on('error', () => {})
     stream.end(frame(Buffer.alloc(0)))
     return stream
   })
-  await until(() => running.asked.length === questionsOfConnection)
+  await until(() => running.asked.length === callsOfConnection)
   for (const stream of cancelled) stream.close()
   await Promise.all(cancelled.map(stream => once(stream, 'close')))
   // Newer releases of Node hold a cancelled stream for longer, and refuse the next one by themselves.
@@ -184,10 +184,10 @@ t.test('A connection has so many questions at once, those that it has cancelled 
   release()
   await new Promise(resolve => setImmediate(resolve))
   t.equal((await callGrpc(client, PATH, frame(Buffer.alloc(0)))).status, '0', 'after their answers there is room')
-  t.equal(running.asked.length, questionsOfConnection + 1)
+  t.equal(running.asked.length, callsOfConnection + 1)
 })
 
-t.test('A flood of questions leaves turns of the event loop to everything else.', async t => {
+t.test('A flood of calls leaves turns of the event loop to everything else.', async t => {
   const running = await start(t)
   const client = await running.open()
   const perTurn: number[] = []
@@ -197,16 +197,16 @@ t.test('A flood of questions leaves turns of the event loop to everything else.'
     if (!isOver) setImmediate(count, running.asked.length)
   }
   setImmediate(count, 0)
-  const answers = await Promise.all(Array.from({ length: questionsOfConnection }, () => callGrpc(client, PATH, frame(Buffer.alloc(0)))))
+  const answers = await Promise.all(Array.from({ length: callsOfConnection }, () => callGrpc(client, PATH, frame(Buffer.alloc(0)))))
   isOver = true
   t.strictSame(new Set(answers.map(({ status }) => status)), new Set(['0']))
   t.equal(Math.max(...perTurn), ANSWERS_OF_TURN)
 })
 
-t.test('A question that is taken back before its turn is not asked.', async t => {
+t.test('A call that is cancelled before its turn is not answered.', async t => {
   const running = await start(t)
   const client = await running.open()
-  const before = Array.from({ length: questionsOfConnection - 1 }, () => callGrpc(client, PATH, frame(Buffer.from('kept'))))
+  const before = Array.from({ length: callsOfConnection - 1 }, () => callGrpc(client, PATH, frame(Buffer.from('kept'))))
   const stream = beginCall(client, PATH)
   stream.on('error', () => {})
   stream.end(frame(Buffer.from('taken back')))
@@ -216,10 +216,10 @@ t.test('A question that is taken back before its turn is not asked.', async t =>
   t.strictSame(new Set(running.asked.map(String)), new Set(['kept']))
 })
 
-t.test('All connections together have so many questions at once.', async t => {
+t.test('All connections together have a maximum number of calls at once.', async t => {
   const running = await start(t)
-  const clients = await Promise.all(Array.from({ length: questions / questionsOfConnection }, running.open))
-  const streams = clients.flatMap(client => Array.from({ length: questionsOfConnection }, () => {
+  const clients = await Promise.all(Array.from({ length: calls / callsOfConnection }, running.open))
+  const streams = clients.flatMap(client => Array.from({ length: callsOfConnection }, () => {
     const stream = beginCall(client, PATH)
     stream.on('error', () => {})
     return stream
@@ -246,7 +246,7 @@ t.test('There are so many connections at once.', async t => {
   t.equal((await callGrpc(await running.open(), PATH, frame(Buffer.alloc(0)))).status, '0')
 })
 
-t.test('A question has so long until its answer is taken.', async t => {
+t.test('A call has a time limit, until its answer is taken.', async t => {
   const running = await start(t)
   for (const unsent of [1, 9]) {
     const client = await running.open()
@@ -254,7 +254,7 @@ t.test('A question has so long until its answer is taken.', async t => {
     stream.on('error', () => {})
     stream.write(frame(Buffer.alloc(0), unsent))
     await ping(client)
-    running.pass(questionMs)
+    running.pass(callMs)
     t.equal(running.server.connections, 1)
     const ended = once(client, 'close')
     running.pass(1)
@@ -262,7 +262,7 @@ t.test('A question has so long until its answer is taken.', async t => {
   }
 })
 
-t.test('A connection without an answer is given up: it may be silent, send pings, or take its questions back.', async t => {
+t.test('A connection without an answer is given up: it may be silent, send pings, or cancel its calls.', async t => {
   const running = await start(t)
   const asking = await running.open()
   t.equal((await callGrpc(asking, PATH, frame(Buffer.alloc(0)))).status, '0')
@@ -311,7 +311,7 @@ t.test('An answer that its peer does not take, and takes back, keeps no connecti
   await until(() => running.server.connections === 0)
 })
 
-t.test('A question that was under way when its connection was given up is answered.', async t => {
+t.test('A call that was under way when its connection was given up is answered.', async t => {
   const running = await start(t)
   const client = await running.open()
   const notice = once(client, 'goaway')

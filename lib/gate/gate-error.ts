@@ -1,0 +1,17 @@
+/** A request does not pass, whoever sends it. The message is a fixed sentence. */
+export class GateError extends Error {
+  override readonly name = 'GateError'
+  /**
+   * 400: its messages cannot be judged. 403: the authorization request of a proxy cannot be judged. 404: it has no rule. About its body:
+   * 408: too slow. 413: too large. 499: its client has gone. 503: too many bodies are held at once.
+   */
+  readonly statusCode: 400 | 403 | 404 | 408 | 413 | 499 | 503
+  /** Of the answer. */
+  readonly headers: Readonly<Record<string, string>> | undefined
+
+  constructor (statusCode: GateError['statusCode'], message: string, headers?: GateError['headers']) {
+    super(message)
+    this.statusCode = statusCode
+    this.headers = headers
+  }
+}
