@@ -196,6 +196,19 @@ t.test('A store that was emptied gets all back, even if its clock is behind', as
   }
 })
 
+t.test('A log that is closed before all of it was read never counts as read', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await until('it waits for others to restore their entries', () => store.epoch !== null)
+  one.close()
+  // Longer than that wait.
+  await delay(4000 / HASTE)
+  t.equal(one.state().isLoaded, false)
+  const two = startInstance(t, store)
+  await two.loaded()
+  t.equal(two.state().isLoaded, true)
+})
+
 t.test('A store that lost its last entries gets them back', async t => {
   const store = startStore()
   const one = startInstance(t, store)
