@@ -127,8 +127,9 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     return entry
   }
 
+  /** The proven ones, the newest first, then the others, the oldest first: no forged token pushes one out of what is shown. */
   function listed (): Listed[] {
-    return [...proven.values(), ...unproven.values()]
+    return [...proven.values(), ...unproven.rvalues()]
   }
 
   return {
