@@ -58,9 +58,9 @@ export const GRPC_KINDS = [
     then: (session, turn) => { for (const stream of session.dribbled) if (stream.writable) stream.write(QUESTION.subarray(turn, turn + 1)) }
   },
   { name: 'gRPC: pings', everyMs: 1_000, then: session => session.ping(() => {}) },
-  { name: 'gRPC: 100 questions, no room for an answer', settings: { initialWindowSize: 0 }, first: session => many(session, 100, QUESTION, true) },
+  { name: 'gRPC: 100 calls, no room for an answer', settings: { initialWindowSize: 0 }, first: session => many(session, 100, QUESTION, true) },
   {
-    name: 'gRPC: 10 questions a second, each taken back',
+    name: 'gRPC: 10 calls a second, each cancelled',
     everyMs: 1_000,
     then: session => {
       for (let index = 0; index < 10; index++) {

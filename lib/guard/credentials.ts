@@ -45,7 +45,7 @@ export function splitCredentials ({ authorization, authorizationCount }: Message
 /** @throws Refusal authorization_malformed */
 export function verifyToken68 ({ token }: Credentials): void {
   const end = token.search(NOT_TOKEN68)
-  if (end === 0 || (end > 0 && !PADDING.test(token.slice(end)))) throw new Refusal('authorization_malformed')
+  if (end === 0 || (end !== -1 && !PADDING.test(token.slice(end)))) throw new Refusal('authorization_malformed')
 }
 
 /** @throws Refusal scheme_not_offered */

@@ -129,7 +129,7 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
 
   /** The proven ones, the newest first, then the others, the oldest first: no forged token pushes one out of what is shown. */
   function listed (): Listed[] {
-    return [...proven.values(), ...unproven.rvalues()]
+    return [...proven.values(), ...[...unproven.values()].reverse()]
   }
 
   return {

@@ -359,3 +359,15 @@ t.test('An answer that nobody waits for any more is dropped.', async t => {
     await Promise.allSettled([call(question({ path: '/open/x' })), isAnswered])
   }
 })
+
+t.test('Nothing is kept of a check request that was answered', async t => {
+  const { app, call } = await startGate(t)
+  const { checkRequestOf } = app
+  const asked: Array<Parameters<typeof checkRequestOf>[0]> = []
+  app.checkRequestOf = request => {
+    asked.push(request)
+    return checkRequestOf(request)
+  }
+  t.equal(read(await call(question({ path: '/open/x' }))).passed, true)
+  t.strictSame(asked.map(checkRequestOf), [undefined])
+})

@@ -334,6 +334,7 @@ function createTimers () {
       due = due.filter(({ at }) => at > now)
       for (const { run } of late) run()
     },
+    waiting: () => due.length,
     pass (ms: number) {
       for (let left = ms; left > 0; left -= 10) timers.stall(10)
     }
@@ -555,6 +556,13 @@ function openReady (t: Test, wallMs?: () => number) {
   t.equal(opened.store.state().ready, true)
   return opened
 }
+
+t.test('one timer is enough for all commands under way', async t => {
+  const { store, timers } = openReady(t)
+  const before = timers.waiting()
+  for (const name of ['a', 'b', 'c']) record(store, name)
+  t.equal(timers.waiting() - before, 0, 'that of the probe still runs')
+})
 
 t.test('an error that comes too late does not say why the store is not ready', async t => {
   const { store, link, timers, changes } = openReady(t)

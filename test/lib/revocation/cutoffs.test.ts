@@ -34,6 +34,12 @@ t.test('A token is refused if its iat is not after the cutoff, in whole seconds'
   t.strictSame(revocationOf(facts({ keys: ['other', KEY] })), { event: 'session-revoked', source: 'https://transmitter.example', at: NOW - 5.5 }, 'it names the event')
 })
 
+t.test('Each key is given to a store that has lost it as it stands, and nothing twice', async t => {
+  const { take, entries } = view()
+  take(entry({ effect: 'login' }), entry({ key: 'ended', effect: 'end' }), entry({ key: 'both', effect: 'login', at: NOW - 5 }), entry({ key: 'both' }))
+  t.strictSame(entries(), [entry({ effect: 'login' }), entry({ key: 'ended', effect: 'end' }), entry({ key: 'both' }), entry({ key: 'both', effect: 'login', at: NOW - 5 })])
+})
+
 t.test('A cutoff of logins refuses tokens of an earlier login, whenever they were issued', async t => {
   const { take, revocationOf } = view()
   take(entry({ effect: 'login', at: NOW }))
