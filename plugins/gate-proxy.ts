@@ -32,10 +32,7 @@ export interface GateProxy {
 /** Decorates `app.gateProxy`, the reverse proxy. @fastify/reply-from is not used: it passes no 1xx and no upgrade, and joins repeated headers. */
 export default fp(async (app: FastifyInstance) => {
   const { gate } = app
-  if (gate?.settings.upstream === undefined) {
-    app.decorate('gateProxy', undefined)
-    return
-  }
+  if (gate?.settings.upstream === undefined) return
   const { upstream: origin, timeoutSeconds, bodyLimit = Infinity, passCredentials } = gate.settings
   const upstream = createUpstream({ origin, timeoutSeconds, bodyLimit, after: processSurroundings.after })
   app.addHook('onClose', () => upstream.close())

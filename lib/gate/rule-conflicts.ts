@@ -31,7 +31,6 @@ export function findRuleConflicts (rules: readonly IndexedRule[], ownPaths: read
     }
     const methods = rule.methods ?? [...KNOWN_METHODS]
     const taken = methods.filter(method => !router.add(method, rule.path, index))
-    if (taken.length === 0) continue
     const earlier = rules.filter(other => other.index < index && isSamePath(other.rule.path, rule.path))
     const rivals = taken.flatMap(method => {
       const other = earlier.find(other => (other.rule.methods?.includes(method) ?? true) && overlapOf(other.rule, rule) !== undefined)

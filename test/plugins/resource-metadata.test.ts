@@ -92,6 +92,7 @@ t.test('With several issuers the resource is one that the tokens of each adverti
   const rest = ' as the resource. It differs from the audience: a client that asks for a token for this resource gets one that is refused here. Set RESOURCE'
   const table: ReadonlyArray<{ title: string, entries: object[], settings?: Variables, resource: string, servers: string[], warnings?: string[] }> = [
     { title: 'one https audience, not beside the list', entries: [entry(a, A), entry(b, A)], resource: A, servers: [a.url, b.url] },
+    { title: 'a single entry with an audience of its own', entries: [entry(a, A)], resource: A, servers: [a.url] },
     { title: 'one https audience, beside the list', entries: [entry(a), entry(b)], settings: { IDP_AUDIENCE: A }, resource: A, servers: [a.url, b.url] },
     { title: 'one entry with its own audience', entries: [entry(a), entry(b, B)], settings: { IDP_AUDIENCE: A }, resource: A, servers: [a.url] },
     { title: 'every entry with the same audience, and another one beside the list', entries: [entry(a, B), entry(b, B)], settings: { IDP_AUDIENCE: A }, resource: B, servers: [a.url, b.url] },

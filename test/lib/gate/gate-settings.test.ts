@@ -246,3 +246,8 @@ t.test('Two paths are one if the router takes them for one.', t => {
   for (const [one, other, isSame] of rows) t.equal(isSamePath(one, other), isSame, `${one} and ${other}`)
   t.end()
 })
+
+t.test('A text of digits is a number, for example of a file with quotes', async t => {
+  const { settings } = await parseGate({ grpcPort: '9000', bodyLimit: '10', timeoutSeconds: '7' })
+  t.hasStrict(settings, { grpcPort: 9000, bodyLimit: 10, timeoutSeconds: 7 })
+})
