@@ -98,9 +98,12 @@ export function shown ({ path, value, part }: HeldPart): string {
   return `${name} is ${part.secret ? 'not usable (its value is not shown)' : quoteSetting(withoutSecrets(part, value), isTextList)}`
 }
 
-function withoutSecrets ({ secret, items, properties }: Part, value: unknown): unknown {
+/** What a part holds, without the secrets in it. A list may be missing around its entries, or one too many. */
+function withoutSecrets (part: Part, value: unknown): unknown {
+  const { secret, items, properties } = part
   if (secret) return undefined
-  if (items && Array.isArray(value)) return value.map(item => withoutSecrets(items, item))
+  if (Array.isArray(value)) return value.map(item => withoutSecrets(items ?? part, item))
+  if (items) return withoutSecrets(items, value)
   return properties ? mapMembers(value, properties, withoutSecrets) : value
 }
 

@@ -124,3 +124,20 @@ t.test('The security profile holds for each entry of the list.', async t => {
   t.strictSame(await problemsOf(list('dpopMode: DISABLED'), { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback' }), [])
   t.match(await problemsOf('server: { securityProfile: fapi2 }\nidp: { audience: x, issuers: [7] }'), [/idp\.issuers\[0\] is "7"/])
 })
+
+t.test('No form of a wrong list or section shows a secret that is in it.', async t => {
+  const base = 'idp: { domain: a.example, audience: x }\n'
+  const transmitter = '{ issuer: https://t.example/, delivery: push, audience: a, clientSecret: hunter2 }'
+  const texts = [
+    `${base}revocation: { transmitters: ${transmitter} }`,
+    `${base}revocation: { transmitters: [[${transmitter}]] }`,
+    `${base}revocation: [{ transmitters: [${transmitter}] }]`,
+    'idp: { audience: x, issuers: { issuer: https://a.example/, introspection: { clientSecret: hunter2 } } }',
+    'idp: { audience: x, issuers: [[{ issuer: https://a.example/, introspection: { clientSecret: hunter2 } }]] }'
+  ]
+  for (const text of texts) {
+    const problems = await problemsOf(text)
+    t.ok(problems.length > 0, text)
+    t.notMatch(problems.join('\n'), /hunter2/, text)
+  }
+})
