@@ -279,7 +279,7 @@ t.test('Who logs out sees the stream end, and the next call refused with the eve
     const next = await press(page, call('/api/private'))
     t.match(next.verdict, /Refused\.\s*401/)
     t.equal(next.reason, 'token_revoked')
-    t.match(await page.innerText('#advice'), containing('nothing accepts it any more'))
+    t.match(await page.innerText('#advice'), containing('has been revoked'))
   }
   t.strictSame(faults, [])
 })

@@ -26,7 +26,8 @@ t.test('A Redis that is killed after an append and comes back empty gets all bac
   await Promise.all([one.loaded(), two.loaded()])
   await one.append([entry('u1'), entry('u2', 'block'), entry('u3')])
   await one.append([entry('u3', 'undo')])
-  // The other may or may not have read it by then.
+  // What the other has not read of it would be restored by it.
+  await until('the other has read it', () => two.isRevoked('u1') && !two.isRevoked('u3'))
   await server.kill()
   t.equal(one.isRevoked('u1'), true)
   await t.rejects(one.append([entry('u4')]), { name: 'RevocationLogError' })
