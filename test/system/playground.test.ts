@@ -24,6 +24,7 @@ import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
 import type { Issuer } from '../helpers/issuer.ts'
+import { until } from '../helpers/until.ts'
 
 const audience = 'https://holdfast.example/api'
 const program = findBrowser()
@@ -376,7 +377,7 @@ t.test('The page loads by itself as soon as its server answers.', { skip }, asyn
   const opened = new Promise<void>((resolve) => { open = resolve })
   await page.route('**/config.json', (route) => opened.then(() => route.continue()).catch(() => {}))
   await page.reload()
-  await page.waitForFunction("document.querySelector('#state').textContent.startsWith('Loading')")
+  await until('it loads', () => page.evaluate("document.querySelector('#state').textContent.startsWith('Loading')"))
   t.equal(await page.isVisible('#login'), false)
   await look(t, page, 'loading')
   open()
@@ -447,7 +448,7 @@ t.test('A login that gets no answer names the address that was asked.', { skip }
   await page.unroute(path)
   await page.route(discovery, (route) => route.abort())
   await page.click('#login')
-  await page.waitForFunction("document.querySelector('#verdict')?.innerText.includes('did not start')")
+  await until('the login fails', () => page.evaluate("document.querySelector('#verdict')?.innerText.includes('did not start') ?? false"))
   t.match(await page.innerText('#verdict'), containing(`${discovery} did not answer, or did not let this page read its answer.`))
   await page.unroute(discovery)
   await logIn(page)
@@ -542,7 +543,7 @@ t.test('The result stays in view beside the buttons at every width.', { skip }, 
     t.equal(await focused(page), 'ath', 'the focus stays, for the next try')
     for (const selector of ['#verdict', attack('ath')]) {
       // Scrolling takes a moment.
-      const isOnTop = page.waitForFunction(`(({ x, y }) => document.elementFromPoint(x + 8, y + 8)?.closest('${selector}') != null)(document.querySelector('${selector}').getBoundingClientRect())`)
+      const isOnTop = until(selector, () => page.evaluate(`(({ x, y }) => document.elementFromPoint(x + 8, y + 8)?.closest('${selector}') != null)(document.querySelector('${selector}').getBoundingClientRect())`))
       await t.resolves(isOnTop, `${selector} is in view at ${width} by ${height}`)
     }
   }
