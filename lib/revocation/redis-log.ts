@@ -16,7 +16,7 @@ const BLOCK_MS = 200
 const APPEND_MS = 1000
 const RETRY_MS = 100
 /** An instance that finds no data cannot know whether others are about to restore theirs, each as soon as it has connected again. */
-const SETTLE_MS = 2000
+const SETTLE_MS = 3 * BLOCK_MS
 
 /** KEYS: log, blocks, epoch. ARGV: seconds to keep, a new epoch, entries. The clock is the server's: an instance with a wrong one must not trim. */
 const APPEND = `
