@@ -18,8 +18,8 @@ const revocationRow = (results, id) => results.revocation?.rows.find(one => one.
 const TARGETS = [
   ['Bearer with 0 cutoffs, CPU against no revocation', 'most', 1.02, r => ratio(revocationRow(r, 'revocation-0'), revocationRow(r, 'revocation-off'))],
   ['Bearer with 100,000 cutoffs, CPU against no revocation', 'most', 1.02, r => ratio(revocationRow(r, 'revocation-100000'), revocationRow(r, 'revocation-off'))],
-  // What is as small as the accepted one counts as a whole. The bytes of what is larger are Node's.
-  ['the dearest hostile security event, CPU against an accepted one', 'most', 5, r => r.revocation?.hostile && Math.max(...r.revocation.hostile.map(one => one.large ? one.beyondBytes : one.ratio))],
+  // Those that are accepted come from a sender with a key of its own. What is as small as the accepted one counts as a whole. The bytes of what is larger are Node's.
+  ['the dearest refused security event, CPU against an accepted one', 'most', 5, r => r.revocation?.hostile && Math.max(...r.revocation.hostile.filter(one => one.status >= 400).map(one => one.large ? one.beyondBytes : one.ratio))],
   ['Bearer, CPU against bare Fastify', 'most', 1.2, r => ratio(row(r, 'holdfast-bearer')?.cpuUs, row(r, 'bare-bearer')?.cpuUs)],
   ['DPoP, CPU against the floor', 'most', 1.12, r => ratio(row(r, 'holdfast-dpop')?.cpuUs, row(r, 'floor-dpop')?.cpuUs)],
   ['DPoP, main thread against the floor', 'most', 1.2, r => ratio(row(r, 'holdfast-dpop')?.mainUs, row(r, 'floor-dpop')?.mainUs)],

@@ -51,7 +51,7 @@ async function checkRevocationStore ({ store }: RevocationSettings, news: Revoca
     entries++
     if (entry.effect === 'state') news.push(entry)
   })
-  return [...findings, problem === undefined ? fine(`Its log can be read: ${entries} entries.`) : fault(`Its log cannot be read: ${problem}.`, 'The user needs GET, SET, EVAL, HGETALL, XADD, XRANGE, XREVRANGE and XREAD for the keys {holdfast:revocation}:*.')]
+  return [...findings, problem === undefined ? fine(`Its log can be read: ${entries} entries.`) : fault(`Its log cannot be read: ${problem}.`, 'The user needs GET, SET, EVAL, TIME, HGET, HSET, HDEL, HGETALL, XADD, XRANGE, XREVRANGE and XREAD for the keys {holdfast:revocation}:*.')]
 }
 
 function lastVerification ({ store }: RevocationSettings, verifications: readonly RevocationEntry[]): Finding {

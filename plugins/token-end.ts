@@ -2,10 +2,11 @@ import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { createOpenAnswers } from '../server/open-answers.ts'
-import type { OpenAnswer, OpenAnswers } from '../server/open-answers.ts'
+import type { OpenAnswer, OpenAnswers, Place } from '../server/open-answers.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 const kResponse = Symbol('holdfast.response')
+const kPlace = Symbol('holdfast.place')
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -17,6 +18,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** @internal */
     [kResponse]: ServerResponse | null
+    /** @internal */
+    [kPlace]: Place<FastifyRequest> | null
   }
 }
 
@@ -32,15 +35,16 @@ export default fp(async (app: FastifyInstance) => {
   }
   // A guard in a handler has no reply at hand.
   app.decorateRequest(kResponse, null)
+  app.decorateRequest(kPlace, null)
   app.addHook('onRequest', (request, reply, done) => {
     request[kResponse] = reply.raw
     done()
   })
   app.addHook('onResponse', (request, _reply, done) => {
-    openAnswers.finish(request)
+    if (request[kPlace]) openAnswers.leave(request[kPlace])
     done()
   })
-  app.decorate('endWithToken', request => { if (request.auth) openAnswers.add(request) })
+  app.decorate('endWithToken', request => { if (request.auth) request[kPlace] ??= openAnswers.add(request) })
 }, { name: 'token-end', dependencies: ['auth'] })
 
 function answerOf (request: FastifyRequest): OpenAnswer {

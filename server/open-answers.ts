@@ -15,6 +15,13 @@ export interface OpenAnswer {
   onEnd (reason: TokenEndedError): void
 }
 
+/** A place in a list that is linked both ways: to enter and to leave costs a quarter of what it costs with a set. */
+export interface Place<Admitted> {
+  readonly admitted: Admitted | undefined
+  newer: Place<Admitted>
+  older: Place<Admitted>
+}
+
 /** RFC 6455 section 7.4.1: the endpoint has received what violates its policy. A close frame of the server is not masked. */
 const CLOSE_1008 = Buffer.from([0x88, 0x02, 0x03, 0xf0])
 const LOOK_MS = 250
@@ -24,23 +31,35 @@ export type OpenAnswers<Admitted extends object> = ReturnType<typeof createOpenA
 
 /**
  * Ends what an admitted request has opened when its token ends: answers that still stream, and WebSockets. Most answers are whole before
- * anybody looks, so a request costs one entry in a set, which goes with its answer: what lived on would burden each small collection.
+ * anybody looks, so a request costs one place in a list, which goes with its answer: what lived on would burden each small collection.
  * @param answerOf called for a request whose answer is still open after a while
  */
 export function createOpenAnswers<Admitted extends object> ({ every, after }: Pick<Surroundings, 'every' | 'after'>, answerOf: (admitted: Admitted) => OpenAnswer) {
-  const young = new Set<Admitted>()
+  /** Both ends of the list of those that were admitted since the last look. */
+  const ends = {} as Place<Admitted>
+  ends.newer = ends.older = ends
   const open = new Set<OpenAnswer>()
   let ended = 0
   let stop: (() => void) | undefined
 
   function look (): void {
-    const isBusy = young.size > 0
-    for (const answer of [...young].map(answerOf)) if (isOpen(answer)) watch(answer)
-    young.clear()
+    const isBusy = ends.older !== ends
+    while (ends.older !== ends) {
+      const answer = answerOf(ends.older.admitted!)
+      leave(ends.older)
+      if (isOpen(answer)) watch(answer)
+    }
     for (const answer of [...open].filter(answer => !isOpen(answer))) open.delete(answer)
     if (isBusy || open.size > 0) return
     stop!()
     stop = undefined
+  }
+
+  /** May be called again. */
+  function leave (place: Place<Admitted>): void {
+    place.older.newer = place.newer
+    place.newer.older = place.older
+    place.older = place.newer = place
   }
 
   function watch (answer: OpenAnswer): void {
@@ -69,14 +88,15 @@ export function createOpenAnswers<Admitted extends object> ({ every, after }: Pi
   }
 
   return {
-    add (admitted: Admitted): void {
-      young.add(admitted)
+    /** Returns its place, which it leaves when its answer is whole. */
+    add (admitted: Admitted): Place<Admitted> {
+      const place = { admitted, newer: ends, older: ends.older }
+      ends.older.newer = place
+      ends.older = place
       stop ??= every(LOOK_MS, look)
+      return place
     },
-    /** Its answer is whole. */
-    finish (admitted: Admitted): void {
-      young.delete(admitted)
-    },
+    leave,
     /** The numbers of answers that are watched now, and of those that were ended. */
     state: () => ({ open: open.size, ended }),
     close (): void {

@@ -26,7 +26,7 @@ export async function readLog (call: RedisCall, onRow: (row: Row) => void): Prom
 }
 
 /** Reads all of the log without the blocks, oldest first. */
-export async function readRows (call: RedisCall, onRow: (row: Row) => void): Promise<void> {
+async function readRows (call: RedisCall, onRow: (row: Row) => void): Promise<void> {
   let from = '-'
   for (;;) {
     const rows = await call('xrange', LOG, from, '+', 'COUNT', String(PAGE)) as Row[]

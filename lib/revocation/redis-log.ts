@@ -3,26 +3,29 @@ import { faultOf } from '../replay/redis/redis-faults.ts'
 import type { LinkListeners } from '../replay/redis/redis-link.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { RevocationLogError } from './log.ts'
-import type { OnRevocationEntry, RevocationEntry, RevocationLog } from './log.ts'
-import { BLOCKS, LOG, PAGE, positionOf, readLog, readRows, takeEntry } from './redis-entries.ts'
+import type { LogPosition, OnRevocationEntry, RevocationEntry, RevocationLog } from './log.ts'
+import { BLOCKS, LOG, PAGE, positionOf, readLog, takeEntry } from './redis-entries.ts'
 import type { Row } from './redis-entries.ts'
 
-/** A random text that is lost with the data, which shows that a server was emptied. */
+/** A random text that is lost with the data, and never written twice: that it changes shows that a server was emptied. */
 const EPOCH = '{holdfast:revocation}:epoch'
+/** Exists while instances may still be restoring what an emptied server has lost. */
+const SETTLING = '{holdfast:revocation}:settling'
 const LEADER = '{holdfast:revocation}:leader:'
 
 /** A wait for new entries. It is shorter than the time after which the connection counts as dead. */
 const BLOCK_MS = 200
 const APPEND_MS = 1000
 const RETRY_MS = 100
-/** An instance that finds no data cannot know whether others are about to restore theirs, each as soon as it has connected again. */
+/** An instance that is connected looks at the epoch this often at least, and one that is not tries to connect each 500 ms. */
 const SETTLE_MS = 3 * BLOCK_MS
+const SETTLE_STEP_MS = 50
 
-/** KEYS: log, blocks, epoch. ARGV: seconds to keep, a new epoch, entries. The clock is the server's: an instance with a wrong one must not trim. */
+/** KEYS: log, blocks, epoch, settling. ARGV: seconds to keep, a new epoch, milliseconds to settle, entries. The clock is the server's: an instance with a wrong one must not trim. */
 const APPEND = `
 local oldest = (tonumber(redis.call('TIME')[1]) - tonumber(ARGV[1])) * 1000
 local ids = {}
-for i = 3, #ARGV do
+for i = 4, #ARGV do
   local entry = cjson.decode(ARGV[i])
   ids[#ids + 1] = redis.call('XADD', KEYS[1], 'MINID', '~', string.format('%.0f', math.max(oldest, 0)), '*', 'e', ARGV[i])
   if entry.effect == 'undo' then
@@ -33,7 +36,7 @@ for i = 3, #ARGV do
     if not known or cjson.decode(known).at <= entry.at then redis.call('HSET', KEYS[2], field, ARGV[i]) end
   end
 end
-redis.call('SET', KEYS[3], ARGV[2], 'NX')
+if redis.call('SET', KEYS[3], ARGV[2], 'NX') then redis.call('SET', KEYS[4], '1', 'PX', ARGV[3]) end
 return ids`
 
 /** KEYS: leader. ARGV: this instance, milliseconds. */
@@ -64,11 +67,14 @@ export interface RedisLogOptions {
  */
 export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry, kept, onChange }: RedisLogOptions): RevocationLog {
   const { steadyMs, after, randomBytes } = surroundings
-  const instance = randomBytes(12).toString('base64url')
-  /** When the log last answered. Negative infinity until all of it was read. */
+  const instance = newEpoch()
+  /** When the log last answered. Negative infinity until all of it was read, and while it gets back what it has lost. */
   let heardMs = -Infinity
   let fault: string | null | undefined
+  /** Of the data that was read. Null until all of it was. */
   let epoch: string | null = null
+  /** Counts the losses of data that this process has seen. The ids of what was lost do not compare with new ones. */
+  let losses = 0
   let lastId = '0-0'
   let isClosed = false
   /** Counts the connections of the reader. Work of an earlier one must not go on. */
@@ -110,29 +116,47 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     }
   }
 
+  /** Reads all of the log, after all instances had the time to restore what it has lost. */
   async function load (own: number): Promise<void> {
-    const found = await call('get', EPOCH) as string | null
-    const newest = lastId
-    // A replica that was promoted may lack the last entries, and a server that was emptied lacks all.
-    const isWhole = isLoaded() && found === epoch && (newest === '0-0' || (await call('xrange', LOG, newest, newest) as Row[]).length > 0)
-    if (isLoaded() && !isWhole) {
-      const entries = kept()
-      for (let i = 0; i < entries.length; i += PAGE) await write(reader.client, entries.slice(i, i + PAGE))
-      // The clock of another server may be behind, and so may its ids.
-      lastId = '0-0'
-    }
+    const found = await findEpoch()
+    if (epoch !== null && !(found === epoch && await hasNewest())) await restore()
+    while (await call('get', SETTLING) !== null) await pause(SETTLE_STEP_MS)
     const askedMs = steadyMs()
     await readLog(call, takeRow)
-    if (found === null) {
-      await call('set', EPOCH, instance, 'NX')
-      if (!isLoaded()) await pause(SETTLE_MS)
-      await readRows(call, takeRow)
-    }
-    // The epoch found at first: if the data were lost during the reading, the next look at the epoch shows it.
-    const current = found ?? await call('get', EPOCH) as string | null
+    // Data that were lost meanwhile may be those of others, which this process has not read.
+    const isWhole = await call('get', EPOCH) === found
     if (!isCurrent(own)) return
-    epoch = current
-    heard(askedMs)
+    epoch = found
+    if (isWhole) heard(askedMs)
+    else await load(own)
+  }
+
+  /** The epoch of the data. Whoever finds none begins one. */
+  async function findEpoch (): Promise<string> {
+    for (;;) {
+      const found = await call('get', EPOCH) as string | null
+      if (found !== null) return found
+      await call('set', SETTLING, '1', 'PX', String(SETTLE_MS))
+      await call('set', EPOCH, newEpoch(), 'NX')
+    }
+  }
+
+  /** A replica that was promoted may lack the last entries. */
+  async function hasNewest (): Promise<boolean> {
+    return lastId === '0-0' || (await call('xrange', LOG, lastId, lastId) as Row[]).length > 0
+  }
+
+  /** Writes all that this process keeps to a server that has lost it. No view counts as whole until a while after the last such write. */
+  async function restore (): Promise<void> {
+    heardMs = -Infinity
+    losses++
+    const entries = kept()
+    for (let i = 0; i < entries.length; i += PAGE) {
+      await call('set', SETTLING, '1', 'PX', String(SETTLE_MS))
+      await write(reader.client, entries.slice(i, i + PAGE))
+    }
+    // The clock of another server may be behind, and so may its ids.
+    lastId = '0-0'
   }
 
   async function readNews (own: number): Promise<void> {
@@ -142,9 +166,9 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     // Both are awaited, so that no rejection is unhandled.
     const [found, streams] = await Promise.all([asked, came]) as [string | null, Array<[string, Row[]]> | null]
     if (!isCurrent(own)) return
+    if (found !== epoch) return await load(own)
     heard(askedMs)
     for (const [, rows] of streams ?? []) rows.forEach(takeRow)
-    if (found !== epoch) await load(own)
   }
 
   /** An answer counts from the moment of its request: it may have waited until this process had time for it. */
@@ -154,8 +178,16 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   }
 
   function takeRow (row: Row): void {
-    takeEntry(row, onEntry)
+    takeEntry(row, (entry, id) => onEntry(entry, placeOf(id)))
     if (positionOf(row[0]) > positionOf(lastId)) lastId = row[0]
+  }
+
+  function placeOf (position: LogPosition): LogPosition {
+    return `${String(losses).padStart(8, '0')} ${position}`
+  }
+
+  function newEpoch (): string {
+    return randomBytes(12).toString('base64url')
   }
 
   function call (command: string, ...args: string[]): Promise<unknown> {
@@ -163,7 +195,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   }
 
   async function write (client: Client, entries: readonly RevocationEntry[]): Promise<readonly string[]> {
-    return await client.eval(APPEND, 3, LOG, BLOCKS, EPOCH, String(Math.ceil(retentionSeconds)), instance, ...entries.map(entry => JSON.stringify(entry))) as string[]
+    return await client.eval(APPEND, 4, LOG, BLOCKS, EPOCH, SETTLING, String(Math.ceil(retentionSeconds)), newEpoch(), String(SETTLE_MS), ...entries.map(entry => JSON.stringify(entry))) as string[]
   }
 
   function pause (ms: number): Promise<void> {
@@ -177,7 +209,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
         ids = await Promise.race([write(writer.client, entries), pause(APPEND_MS).then(() => undefined)])
       } catch {}
       if (!ids) throw new RevocationLogError('the log of revocations cannot be written')
-      entries.forEach((entry, index) => onEntry(entry, positionOf(ids[index]!)))
+      entries.forEach((entry, index) => onEntry(entry, placeOf(positionOf(ids[index]!))))
     },
     async lead (task, seconds) {
       try {

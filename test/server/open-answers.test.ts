@@ -16,8 +16,8 @@ function start () {
   const codes: string[] = []
   const response = { writableEnded: false, destroyed: false, on () {}, destroy () { response.destroyed = true } }
   const answer = { request: {}, response, auth: { signal: controller.signal }, isWebSocket: () => false, onEnd: ({ code }: TokenEndedError) => { codes.push(code) } } as unknown as OpenAnswer
-  answers.add(answer)
-  return { answer, answers, clock, response, codes, end: () => controller.abort(new TokenEndedError('token_revoked')) }
+  const place = answers.add(answer)
+  return { place, answers, clock, response, codes, end: () => controller.abort(new TokenEndedError('token_revoked')) }
 }
 
 t.test('An answer whose token ended before it was looked at ends when it is', t => {
@@ -52,8 +52,9 @@ t.test('An answer that is whole is no longer watched', t => {
 })
 
 t.test('An answer that becomes whole at once is never looked at', t => {
-  const { answer, answers, clock, codes, end } = start()
-  answers.finish(answer)
+  const { place, answers, clock, codes, end } = start()
+  answers.leave(place)
+  answers.leave(place)
   end()
   clock.look!()
   t.strictSame([codes, answers.state(), clock.look], [[], { open: 0, ended: 0 }, undefined])

@@ -54,6 +54,18 @@ t.test('An instance that starts later reads blocks from the hash, enabled ones a
   t.strictSame(['u1', 'u2', 'u3'].map(late.isRevoked), [true, false, false])
 })
 
+t.test('An append that begins a new log keeps others waiting for what was lost', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port)
+  await one.loaded()
+  await server.command('FLUSHALL')
+  await one.append([entry('u1')])
+  t.equal(await server.command('EXISTS', '{holdfast:revocation}:settling'), '1')
+  await until('it has seen the loss', () => !one.state().isLoaded)
+  await one.loaded()
+  t.equal(await server.command('EXISTS', '{holdfast:revocation}:settling'), '0')
+})
+
 t.test('A Redis that is emptied while it runs gets all back', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
   const one = startInstance(t, server.port)

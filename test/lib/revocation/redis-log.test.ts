@@ -26,6 +26,12 @@ function startStore () {
     rows: [] as Array<[string, string[]]>,
     blocks: new Map<string, string>(),
     epoch: null as string | null,
+    /** Until when instances may be restoring what was lost. */
+    settlingUntil: 0,
+    /** Whether others are restoring for as long as the test says. */
+    isRestoring: false,
+    /** Called before each command of a reader. */
+    onCall (_command: string): void {},
     leaders: new Map<string, string>(),
     /** Of the server. It is part of each id. */
     clockMs: 1_800_000_000_000,
@@ -39,7 +45,7 @@ function startStore () {
     /** The most reads that waited for news at once. */
     mostWaiting: 0,
     empty () {
-      Object.assign(store, { rows: [], epoch: null })
+      Object.assign(store, { rows: [], epoch: null, settlingUntil: 0 })
       store.blocks.clear()
     },
     drop () {
@@ -76,7 +82,12 @@ function startStore () {
       await delay(2)
       waiting--
     }
+    store.onCall(command)
     await answering()
+    if (args[0]?.endsWith(':settling')) {
+      if (command === 'set') store.settlingUntil = performance.now() + Number(args[3]) / HASTE
+      return store.isRestoring || performance.now() < store.settlingUntil ? '1' : null
+    }
     if (command === 'set') store.epoch ??= args[1]!
     if (command === 'get' || command === 'set') return store.epoch
     if (command === 'hgetall') return store.isFlat ? [...store.blocks].flat() : Object.fromEntries(store.blocks)
@@ -96,7 +107,10 @@ function startStore () {
       if (!store.leaders.has(name)) store.leaders.set(name, instance)
       return store.leaders.get(name) === instance ? 1 : 0
     }
-    const ids = args.slice(5).map(text => {
+    const [epoch, settleMs] = args.slice(5)
+    if (store.epoch === null) store.settlingUntil = performance.now() + Number(settleMs) / HASTE
+    store.epoch ??= epoch!
+    const ids = args.slice(7).map(text => {
       const { effect, key, at } = JSON.parse(text) as RevocationEntry
       const id = `${store.clockMs}-${++count}`
       store.rows.push([id, ['e', text]])
@@ -106,7 +120,6 @@ function startStore () {
       else if ((effect === 'block' || effect === 'enable') && !(known && JSON.parse(known).at > at)) store.blocks.set(field, text)
       return id
     })
-    store.epoch ??= args[4]!
     return ids
   }
 
@@ -194,6 +207,96 @@ t.test('A store that was emptied gets all back, even if its clock is behind', as
     await one.append([entry({ key: 'new' })])
     await until('what comes then is read', () => two.isRevoked('new'))
   }
+})
+
+t.test('What an instance alone has read is restored, even if another one writes to the emptied store before it', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  const two = startInstance(t, store)
+  await two.loaded()
+  await two.append([entry()])
+  // No timer runs between these, so the first instance reads nothing of the second.
+  store.empty()
+  await one.append([entry({ key: OTHER })])
+  t.strictSame([one.isRevoked(), one.isRevoked(OTHER)], [false, true])
+  await until('the first has what the second restored', () => one.isRevoked())
+  await until('the second has what the first wrote', () => two.isRevoked(OTHER))
+})
+
+t.test('No view is current while others may be restoring what was lost', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  await one.append([entry()])
+  store.empty()
+  store.isRestoring = true
+  await until('it has seen the loss', () => one.state().ageSeconds === Infinity)
+  t.equal(one.state().isLoaded, false)
+  await until('it has restored its own', () => store.rows.length > 0)
+  const late = startInstance(t, store)
+  await delay(50)
+  t.strictSame([one.state().ageSeconds, late.state().ageSeconds], [Infinity, Infinity])
+  store.rows.push([`${store.clockMs}-900`, ['e', JSON.stringify(entry({ key: OTHER }))]])
+  store.isRestoring = false
+  for (const instance of [one, late]) {
+    await instance.loaded()
+    t.strictSame([instance.isRevoked(), instance.isRevoked(OTHER)], [true, true])
+  }
+})
+
+t.test('A store that is emptied while an instance reads all of it is not taken for whole', async t => {
+  const store = startStore()
+  store.epoch = 'of others'
+  const one = startInstance(t, store)
+  let times = 0
+  const whole: boolean[] = []
+  store.onCall = command => {
+    if (command === 'hgetall' && ++times === 1) store.empty()
+    if (command === 'xread') whole.push(store.epoch !== null)
+  }
+  await one.loaded()
+  t.ok(whole[0], 'when it looks for news first, it has read what is there')
+})
+
+t.test('Whoever restores keeps others waiting', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  await one.append([entry()])
+  store.empty()
+  // Others have seen the loss long ago.
+  store.epoch = 'of others'
+  await until('it restores', () => store.rows.length > 0)
+  t.ok(store.settlingUntil > 0)
+})
+
+t.test('A store that is emptied while an instance waits for others is not taken for whole', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await until('it waits', () => store.settlingUntil > 0 && store.epoch !== null)
+  const first = store.epoch
+  store.empty()
+  await one.loaded()
+  t.type(store.epoch, 'string')
+  t.not(store.epoch, first)
+})
+
+t.test('An undo takes back nothing that comes after a loss of the data, even if the new clock is behind', async t => {
+  const store = startStore()
+  const [one, two] = [startInstance(t, store), startInstance(t, store)]
+  await Promise.all([one.loaded(), two.loaded()])
+  await one.append([entry()])
+  await one.append([entry({ effect: 'undo' })])
+  await until('the other reads it', () => two.state().isLoaded && !two.isRevoked() && store.rows.length === 2)
+  await delay(20)
+  store.empty()
+  store.clockMs -= 60_000
+  await until('both have seen it', () => one.state().ageSeconds === Infinity)
+  await Promise.all([one.loaded(), two.loaded()])
+  await one.append([entry()])
+  t.equal(one.isRevoked(), true)
+  await until('the other reads it', () => two.isRevoked())
 })
 
 t.test('A log that is closed before all of it was read never counts as read', async t => {
