@@ -3,6 +3,7 @@
  * `npm run build && node --expose-gc bench/cutoffs.js [number]`. As a child process of the benchmark it sends `{ number, bytesEach, sessionBytesEach }`.
  */
 import { createCutoffs } from '../dist/lib/revocation/cutoffs.js'
+import { positionOf } from '../dist/lib/revocation/redis-entries.js'
 import { keyOf } from '../dist/lib/revocation/target.js'
 
 const number = Number(process.argv[2] ?? 1_000_000)
@@ -20,7 +21,7 @@ function measure (kind, effect) {
   for (let n = 0; n < number; n++) {
     // As it comes from the log: each text is new.
     const { key, event, source } = JSON.parse(JSON.stringify({ key: keyOf([kind, 'https://tenant.example/', `f81d4fae-7dec-11d0-a765-${String(n).padStart(12, '0')}`]), event: 'session-revoked', source: 'https://tenant.example/' }))
-    cutoffs.apply({ key, effect, at: now, recordedAt: now, event, source }, `${String(now * 1000).padStart(16, '0')}-${String(n).padStart(12, '0')}`)
+    cutoffs.apply({ key, effect, at: now, recordedAt: now, event, source }, positionOf(`${now * 1000}-${n}`, 0))
   }
   globalThis.gc()
   const bytes = (process.memoryUsage().heapUsed - before) / number

@@ -35,7 +35,7 @@ export async function readStore (store: string, onEntry: OnRevocationEntry): Pro
   try {
     for (let waitedMs = 0; waitedMs < LONGEST_MS && !link.isReady; waitedMs += STEP_MS) await delay(STEP_MS)
     if (!link.isReady) return `Redis at ${hostsOf(target).join(', ')}: ${link.fault}`
-    await readLog(call, row => takeEntry(row, onEntry))
+    await readLog(call, row => takeEntry(row, 0, onEntry))
     return undefined
   } catch (error) {
     return `Redis at ${hostsOf(target).join(', ')}: ${(error as Error).message}`

@@ -2,11 +2,13 @@ import type { LogPosition, RevocationEffect, RevocationEntry } from './log.ts'
 import type { RevocationFacts } from './target.ts'
 
 /** What refuses a token, for people. */
-export interface Revocation {
-  readonly event: string
-  readonly source: string
+export type Revocation = Readonly<Shown>
+
+interface Shown {
+  event: string
+  source: string
   /** Unix seconds. */
-  readonly at: number
+  at: number
 }
 
 export interface CutoffsOptions {
@@ -18,16 +20,18 @@ export interface CutoffsOptions {
   readonly now: () => number
 }
 
-/** What was merged of the entries for a key. Moments merge by maximum, so repeats and any order are harmless. */
-interface Merged {
-  /** The one that is shown. */
-  revocation: Revocation
+/**
+ * What was merged of the entries for a key, with the event that is shown. Moments merge by maximum, so repeats and any order are harmless.
+ * There may be a million of them, and each object in one costs memory, and time in each large collection of garbage.
+ */
+interface Merged extends Shown {
   recordedAt: number
   /** Of the newest entry. */
   position: LogPosition
 }
 
 interface Mark extends Merged {
+  /** Whole seconds, as times of tokens are compared. */
   cutoff: number
   login: number
   ended: boolean
@@ -37,6 +41,9 @@ interface Block extends Merged {
   blockedAt: number
   enabledAt: number
 }
+
+/** Before any moment. A small integer needs no object of its own, as -Infinity does. */
+const NEVER = -1
 
 export type Cutoffs = ReturnType<typeof createCutoffs>
 
@@ -50,6 +57,8 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
   const blocks = new Map<string, Block>()
   const undone = new Map<string, Pick<Merged, 'recordedAt' | 'position'>>()
   let version = 0
+  /** Many events in a row have the same texts, which are then kept once. */
+  let texts = { event: '', source: '' }
 
   function isLive ({ recordedAt }: { readonly recordedAt: number }): boolean {
     return now() < recordedAt + retentionSeconds
@@ -67,11 +76,16 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
     for (const [key, block] of blocks) if (block.enabledAt > block.blockedAt && !isLive(block)) blocks.delete(key)
   }
 
+  function shownBy ({ event, source, at }: RevocationEntry): Shown {
+    if (event !== texts.event || source !== texts.source) texts = { event, source }
+    return { ...texts, at }
+  }
+
   function applyBlock (entry: RevocationEntry, position: LogPosition): void {
     const { key, effect, at, recordedAt } = entry
-    const block = blocks.get(key) ?? { blockedAt: -Infinity, enabledAt: -Infinity, revocation: revocationIn(entry), recordedAt, position }
+    const block = blocks.get(key) ?? { blockedAt: -Infinity, enabledAt: -Infinity, ...shownBy(entry), recordedAt, position }
     if (effect === 'enable') block.enabledAt = Math.max(block.enabledAt, at)
-    else if (at >= block.blockedAt) Object.assign(block, { blockedAt: at, revocation: revocationIn(entry) })
+    else if (at >= block.blockedAt) Object.assign(block, { blockedAt: at }, shownBy(entry))
     renew(block, entry, position)
     blocks.set(key, block)
   }
@@ -79,11 +93,11 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
   function applyMark (entry: RevocationEntry, position: LogPosition): void {
     const { key, effect, at, recordedAt } = entry
     if (!isLive(entry)) return
-    const mark = marks.get(key) ?? { cutoff: -Infinity, login: -Infinity, ended: false, revocation: revocationIn(entry), recordedAt, position }
-    if (at >= mark.revocation.at) mark.revocation = revocationIn(entry)
+    const mark = marks.get(key) ?? { cutoff: NEVER, login: NEVER, ended: false, ...shownBy(entry), recordedAt, position }
+    if (at >= mark.at) Object.assign(mark, shownBy(entry))
     if (effect === 'end') mark.ended = true
-    else mark.cutoff = Math.max(mark.cutoff, at)
-    if (effect === 'login') mark.login = Math.max(mark.login, at)
+    else mark.cutoff = Math.max(mark.cutoff, Math.floor(at))
+    if (effect === 'login') mark.login = Math.max(mark.login, Math.floor(at))
     renew(mark, entry, position)
     // To the end: the front is forgotten first.
     marks.delete(key)
@@ -123,13 +137,13 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
       if (marks.size === 0 && blocks.size === 0) return undefined
       for (const key of keys) {
         const block = blocks.get(key)
-        if (block && block.blockedAt >= block.enabledAt && block.blockedAt !== -Infinity) return block.revocation
+        if (block && block.blockedAt >= block.enabledAt && block.blockedAt !== -Infinity) return shownOf(block)
         const mark = marks.get(key)
         if (!mark || !isLive(mark)) continue
         // Without `iat` nothing says that the token is newer.
-        const isIssuedBefore = mark.cutoff !== -Infinity && (issuedAt === undefined || Math.floor(issuedAt) <= mark.cutoff)
+        const isIssuedBefore = mark.cutoff !== NEVER && (issuedAt === undefined || Math.floor(issuedAt) <= mark.cutoff)
         const isOfLoginBefore = loginAt !== undefined && Math.floor(loginAt) <= mark.login
-        if (mark.ended || isIssuedBefore || isOfLoginBefore) return mark.revocation
+        if (mark.ended || isIssuedBefore || isOfLoginBefore) return shownOf(mark)
       }
       return undefined
     },
@@ -137,8 +151,8 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
     entries (): RevocationEntry[] {
       forgetOld(marks)
       const entries: RevocationEntry[] = []
-      const add = (key: string, effect: RevocationEffect, at: number, { revocation: { event, source }, recordedAt }: Merged): void => {
-        if (at !== -Infinity) entries.push({ key, effect, at, recordedAt, event, source })
+      const add = (key: string, effect: RevocationEffect, at: number, { event, source, recordedAt }: Merged): void => {
+        if (Number.isFinite(at) && at !== NEVER) entries.push({ key, effect, at, recordedAt, event, source })
       }
       for (const [key, mark] of marks) {
         if (mark.cutoff > mark.login) add(key, 'cutoff', mark.cutoff, mark)
@@ -162,6 +176,6 @@ function renew (merged: Merged, { recordedAt }: RevocationEntry, position: LogPo
   if (position > merged.position) merged.position = position
 }
 
-function revocationIn ({ event, source, at }: RevocationEntry): Revocation {
+function shownOf ({ event, source, at }: Revocation): Revocation {
   return { event, source, at }
 }

@@ -66,10 +66,11 @@ export interface RevocationLog {
 
 /** The log of a service of one instance: its own memory, gone when it ends. */
 export function createMemoryLog (onEntry: OnRevocationEntry): RevocationLog {
-  let count = 0
+  // Texts of one length, and of one piece each.
+  let count = 1e15
   return {
     async append (entries) {
-      for (const entry of entries) onEntry(entry, String(++count).padStart(16, '0'))
+      for (const entry of entries) onEntry(entry, String(++count))
     },
     lead: async () => true,
     ageMs: () => 0,

@@ -37,7 +37,7 @@ async function readRows (call: RedisCall, onRow: (row: Row) => void): Promise<vo
 }
 
 /** Passes an entry on, unless no instance of this version has written it. */
-export function takeEntry ([id, [, text]]: Row, onEntry: OnRevocationEntry): void {
+export function takeEntry ([id, [, text]]: Row, losses: number, onEntry: OnRevocationEntry): void {
   let entry: RevocationEntry
   try {
     const { key, effect, at, recordedAt, event, source } = JSON.parse(text!)
@@ -46,11 +46,14 @@ export function takeEntry ([id, [, text]]: Row, onEntry: OnRevocationEntry): voi
   } catch {
     return
   }
-  onEntry(entry, positionOf(id))
+  onEntry(entry, positionOf(id, losses))
 }
 
-/** The id of Redis, `milliseconds-sequence`, as a text that sorts like it. */
-export function positionOf (id: string): LogPosition {
+/**
+ * The id of Redis, `milliseconds-sequence`, as a text that sorts like it, and that is one piece in memory.
+ * @param losses times that the data were lost: an id of before and one of after do not compare
+ */
+export function positionOf (id: string, losses: number): LogPosition {
   const [ms, sequence] = id.split('-')
-  return `${ms!.padStart(16, '0')}-${sequence!.padStart(12, '0')}`
+  return [String(losses).padStart(6, '0'), ms!.padStart(16, '0'), sequence!.padStart(12, '0')].join('-')
 }

@@ -3,7 +3,7 @@ import { faultOf } from '../replay/redis/redis-faults.ts'
 import type { LinkListeners } from '../replay/redis/redis-link.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { RevocationLogError } from './log.ts'
-import type { LogPosition, OnRevocationEntry, RevocationEntry, RevocationLog } from './log.ts'
+import type { OnRevocationEntry, RevocationEntry, RevocationLog } from './log.ts'
 import { BLOCKS, LOG, PAGE, positionOf, readLog, takeEntry } from './redis-entries.ts'
 import type { Row } from './redis-entries.ts'
 
@@ -178,12 +178,8 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   }
 
   function takeRow (row: Row): void {
-    takeEntry(row, (entry, id) => onEntry(entry, placeOf(id)))
-    if (positionOf(row[0]) > positionOf(lastId)) lastId = row[0]
-  }
-
-  function placeOf (position: LogPosition): LogPosition {
-    return `${String(losses).padStart(8, '0')} ${position}`
+    takeEntry(row, losses, onEntry)
+    if (positionOf(row[0], 0) > positionOf(lastId, 0)) lastId = row[0]
   }
 
   function newEpoch (): string {
@@ -209,7 +205,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
         ids = await Promise.race([write(writer.client, entries), pause(APPEND_MS).then(() => undefined)])
       } catch {}
       if (!ids) throw new RevocationLogError('the log of revocations cannot be written')
-      entries.forEach((entry, index) => onEntry(entry, placeOf(positionOf(ids[index]!))))
+      entries.forEach((entry, index) => onEntry(entry, positionOf(ids[index]!, losses)))
     },
     async lead (task, seconds) {
       try {

@@ -424,7 +424,7 @@ t.test('The memory of a process is a log that is always read, and leads', async 
   const seen: Array<[string, string]> = []
   const log = createMemoryLog(({ key }, position) => { seen.push([key, position]) })
   await log.append([entry(), entry({ key: OTHER })])
-  t.strictSame(seen, [[KEY, '0000000000000001'], [OTHER, '0000000000000002']])
+  t.strictSame(seen, [[KEY, '1000000000000001'], [OTHER, '1000000000000002']])
   t.equal(await log.lead('task', 10), true)
   t.strictSame(log.state(), { kind: 'memory', isLoaded: true, ageSeconds: 0 })
   log.close()
