@@ -1,4 +1,8 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger } from 'fastify'
+import { createPeerTrust } from '../lib/url/forwarded.ts'
+import type { TrustProxy } from '../lib/url/forwarded.ts'
 
 type ChildArguments = Parameters<FastifyBaseLogger['child']>
 type Line = [fields: unknown, message?: string, ...values: unknown[]]
@@ -53,4 +57,24 @@ class RequestLogger implements FastifyBaseLogger {
 /** Fastify's `childLoggerFactory`. A route with a level of its own gets a child at once. */
 export function createRequestLogger (parent: FastifyBaseLogger, bindings: ChildArguments[0], options?: ChildArguments[1]): FastifyBaseLogger {
   return options?.level === undefined ? new RequestLogger(parent as ServerLogger, [bindings, options]) : parent.child(bindings, options)
+}
+
+const ACCEPTED = /^[A-Za-z0-9._-]{1,128}$/
+
+/** The parts of a request that its id is made from. */
+export type IdentifiedMessage = Pick<IncomingMessage, 'headers'> & { readonly socket: { readonly remoteAddress?: string | undefined } }
+
+/**
+ * Makes the id of a request for the log. If the peer is a trusted proxy and `X-Request-Id` is a plain word of at most 128 characters,
+ * the id is that word. Otherwise it is our own id, unique among instances and restarts.
+ */
+export function createRequestIds (trustProxy: TrustProxy): (message: IdentifiedMessage) => string {
+  const isTrusted = createPeerTrust(trustProxy)
+  const instance = randomBytes(6).toString('base64url')
+  let count = 0
+  return ({ headers, socket }) => {
+    const given = headers['x-request-id']
+    if (typeof given === 'string' && ACCEPTED.test(given) && isTrusted(socket.remoteAddress)) return given
+    return `${instance}-${(count++).toString(36)}`
+  }
 }
