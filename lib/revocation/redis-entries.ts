@@ -15,12 +15,12 @@ export type RedisCall = (command: string, ...args: string[]) => Promise<unknown>
 
 /**
  * Reads all of the log, oldest first, then the blocks. Blocks are read before the log and passed on after it, in the place of the entry
- * that was the newest then: nothing in the log up to there undoes them.
+ * that was the newest before them: nothing in the log up to there undoes them.
  */
 export async function readLog (call: RedisCall, onRow: (row: Row) => void): Promise<void> {
+  const newest = (await call('xrevrange', LOG, '+', '-', 'COUNT', '1') as Row[])[0]?.[0] ?? '0-0'
   const found = await call('hgetall', BLOCKS) as string[] | Record<string, string>
   const blocks = Array.isArray(found) ? found.filter((_, index) => index % 2 === 1) : Object.values(found)
-  const newest = (await call('xrevrange', LOG, '+', '-', 'COUNT', '1') as Row[])[0]?.[0] ?? '0-0'
   await readRows(call, onRow)
   for (const text of blocks) onRow([newest, ['e', text]])
 }
@@ -47,6 +47,11 @@ export function takeEntry ([id, [, text]]: Row, losses: number, onEntry: OnRevoc
     return
   }
   onEntry(entry, positionOf(id, losses))
+}
+
+/** The later of two ids. */
+export function newerOf (one: string, other: string): string {
+  return positionOf(other, 0) > positionOf(one, 0) ? other : one
 }
 
 /**

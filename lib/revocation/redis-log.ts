@@ -4,7 +4,7 @@ import type { LinkListeners } from '../replay/redis/redis-link.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { RevocationLogError } from './log.ts'
 import type { OnRevocationEntry, RevocationEntry, RevocationLog } from './log.ts'
-import { BLOCKS, LOG, PAGE, positionOf, readLog, takeEntry } from './redis-entries.ts'
+import { BLOCKS, LOG, newerOf, PAGE, positionOf, readLog, takeEntry } from './redis-entries.ts'
 import type { Row } from './redis-entries.ts'
 
 /** A random text that is lost with the data, and never written twice: that it changes shows that a server was emptied. */
@@ -71,11 +71,14 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   /** When the log last answered. Negative infinity until all of it was read, and while it gets back what it has lost. */
   let heardMs = -Infinity
   let fault: string | null | undefined
-  /** Of the data that was read. Null until all of it was. */
+  /** Of the data that is read. Null until it was found. */
   let epoch: string | null = null
   /** Counts the losses of data that this process has seen. The ids of what was lost do not compare with new ones. */
   let losses = 0
+  /** Up to which entry the log was read. */
   let lastId = '0-0'
+  /** The newest entry that this process has read or written. */
+  let newestId = '0-0'
   let isClosed = false
   /** Counts the connections of the reader. Work of an earlier one must not go on. */
   let turn = 0
@@ -119,14 +122,16 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   /** Reads all of the log, after all instances had the time to restore what it has lost. */
   async function load (own: number): Promise<void> {
     const found = await findEpoch()
-    if (epoch !== null && !(found === epoch && await hasNewest())) await restore()
+    if (newestId !== '0-0' && !(found === epoch && await hasNewest())) await restore()
+    epoch = found
+    // Entries may be missing although the epoch is not: a server restarted from an older copy has not told who else will restore.
+    if (heardMs === -Infinity) await pause(SETTLE_MS)
     while (await call('get', SETTLING) !== null) await pause(SETTLE_STEP_MS)
     const askedMs = steadyMs()
     await readLog(call, takeRow)
     // Data that were lost meanwhile may be those of others, which this process has not read.
     const isWhole = await call('get', EPOCH) === found
     if (!isCurrent(own)) return
-    epoch = found
     if (isWhole) heard(askedMs)
     else await load(own)
   }
@@ -143,32 +148,41 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
 
   /** A replica that was promoted may lack the last entries. */
   async function hasNewest (): Promise<boolean> {
-    return lastId === '0-0' || (await call('xrange', LOG, lastId, lastId) as Row[]).length > 0
+    return (await call('xrange', LOG, newestId, newestId) as Row[]).length > 0
   }
 
   /** Writes all that this process keeps to a server that has lost it. No view counts as whole until a while after the last such write. */
   async function restore (): Promise<void> {
     heardMs = -Infinity
     losses++
+    const settle = (): Promise<unknown> => call('set', SETTLING, '1', 'PX', String(SETTLE_MS))
+    // To list them may take a while.
+    await settle()
     const entries = kept()
+    let written = '0-0'
     for (let i = 0; i < entries.length; i += PAGE) {
-      await call('set', SETTLING, '1', 'PX', String(SETTLE_MS))
-      await write(reader.client, entries.slice(i, i + PAGE))
+      await settle()
+      written = (await write(reader.client, entries.slice(i, i + PAGE))).at(-1)!
     }
     // The clock of another server may be behind, and so may its ids.
     lastId = '0-0'
+    newestId = written
   }
 
   async function readNews (own: number): Promise<void> {
     const askedMs = steadyMs()
     const asked = call('get', EPOCH)
+    const settling = call('get', SETTLING)
     const came = call('xread', 'COUNT', String(PAGE), 'BLOCK', String(BLOCK_MS), 'STREAMS', LOG, lastId)
-    // Both are awaited, so that no rejection is unhandled.
-    const [found, streams] = await Promise.all([asked, came]) as [string | null, Array<[string, Row[]]> | null]
+    // All are awaited, so that no rejection is unhandled.
+    const [found, restoring, streams] = await Promise.all([asked, settling, came]) as [string | null, string | null, Array<[string, Row[]]> | null]
     if (!isCurrent(own)) return
     if (found !== epoch) return await load(own)
-    heard(askedMs)
-    for (const [, rows] of streams ?? []) rows.forEach(takeRow)
+    const rows = streams?.[0]?.[1] ?? []
+    rows.forEach(takeRow)
+    if (restoring !== null) heardMs = -Infinity
+    // After a whole page there may be more.
+    else if (rows.length < PAGE) heard(askedMs)
   }
 
   /** An answer counts from the moment of its request: it may have waited until this process had time for it. */
@@ -179,7 +193,8 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
 
   function takeRow (row: Row): void {
     takeEntry(row, losses, onEntry)
-    if (positionOf(row[0], 0) > positionOf(lastId, 0)) lastId = row[0]
+    lastId = newerOf(lastId, row[0])
+    newestId = newerOf(newestId, row[0])
   }
 
   function newEpoch (): string {
@@ -200,11 +215,14 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
 
   return {
     async append (entries) {
+      const before = losses
       let ids: readonly string[] | undefined
       try {
         ids = await Promise.race([write(writer.client, entries), pause(APPEND_MS).then(() => undefined)])
       } catch {}
-      if (!ids) throw new RevocationLogError('the log of revocations cannot be written')
+      // What was written before a loss of data may be lost, and was not yet among what is restored.
+      if (!ids || losses !== before) throw new RevocationLogError('the log of revocations cannot be written')
+      newestId = newerOf(newestId, ids.at(-1)!)
       entries.forEach((entry, index) => onEntry(entry, positionOf(ids[index]!, losses)))
     },
     async lead (task, seconds) {

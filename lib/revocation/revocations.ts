@@ -1,4 +1,3 @@
-import { createPrivateNote } from '../private-note.ts'
 import { Refusal } from '../refusal.ts'
 import type { Cutoffs, Revocation } from './cutoffs.ts'
 import { RevocationLogError } from './log.ts'
@@ -34,7 +33,7 @@ interface Known {
 
 /** What has been revoked, and whether a token is. */
 export function createRevocations ({ cutoffs, log, names, retentionSeconds, staleSeconds, outage, now }: RevocationsOptions) {
-  const tokens = createPrivateNote<Known>()
+  const tokens = new WeakMap<object, Known>()
   const isStrict = outage === 'refuse'
   const staleMs = staleSeconds * 1000
   /** Whether tokens can be judged: all of the log has been read, and it has answered lately. */

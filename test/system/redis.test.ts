@@ -70,7 +70,10 @@ t.test('a server that is stopped in its tracks is refused, and used again when i
   const { store } = await openReady(t, server)
   server.signal('SIGSTOP')
   t.strictSame(await Promise.all([record(store, 'a'), record(store, 'b')]), ['replay_unavailable', 'replay_unavailable'])
-  t.hasStrict(store.state(), { ready: false, reason: 'timeout' })
+  const { ready, reason } = store.state()
+  t.equal(ready, false)
+  // On a busy machine the connection may have been dropped by now, for its silence.
+  t.ok(reason === 'timeout' || reason === 'unreachable', `${reason}`)
   await delay(1000)
   t.equal(await record(store, 'c'), 'replay_unavailable')
   server.signal('SIGCONT')

@@ -32,6 +32,8 @@ function startStore () {
     isRestoring: false,
     /** Called before each command of a reader. */
     onCall (_command: string): void {},
+    /** What the answer to a write waits for. */
+    written: Promise.resolve(),
     leaders: new Map<string, string>(),
     /** Of the server. It is part of each id. */
     clockMs: 1_800_000_000_000,
@@ -93,7 +95,7 @@ function startStore () {
     if (command === 'hgetall') return store.isFlat ? [...store.blocks].flat() : Object.fromEntries(store.blocks)
     if (command === 'xrevrange') return store.rows.slice(-1)
     if (command === 'xread') {
-      const rows = store.rows.filter(([id]) => after(id, args.at(-1)!))
+      const rows = store.rows.filter(([id]) => after(id, args.at(-1)!)).slice(0, Number(args[1]))
       return rows.length === 0 ? null : [[args.at(-2), rows]]
     }
     const [, from, to, , limit] = args
@@ -120,6 +122,7 @@ function startStore () {
       else if ((effect === 'block' || effect === 'enable') && !(known && JSON.parse(known).at > at)) store.blocks.set(field, text)
       return id
     })
+    await store.written
     return ids
   }
 
@@ -133,9 +136,10 @@ function numberOf (id: string): number {
 
 function startInstance (t: Test, store: ReturnType<typeof startStore>) {
   const clock = { ms: 0 }
-  const surroundings: RedisLogOptions['surroundings'] = { steadyMs: () => clock.ms, randomBytes, after (ms, run) { const timer = setTimeout(run, ms / HASTE); return () => clearTimeout(timer) } }
+  const pauses: number[] = []
+  const surroundings: RedisLogOptions['surroundings'] = { steadyMs: () => clock.ms, randomBytes, after (ms, run) { pauses.push(ms); const timer = setTimeout(run, ms / HASTE); return () => clearTimeout(timer) } }
   const reader = startLogReader(t, { open: store.open, surroundings, retentionSeconds: 100, now: () => NOW })
-  return { ...reader, clock, isRevoked: (key = KEY) => reader.isRevoked(key) }
+  return { ...reader, clock, pauses, isRevoked: (key = KEY) => reader.isRevoked(key) }
 }
 
 t.test('An entry is in force where it was appended at once, and elsewhere soon', async t => {
@@ -297,6 +301,95 @@ t.test('An undo takes back nothing that comes after a loss of the data, even if 
   await one.append([entry()])
   t.equal(one.isRevoked(), true)
   await until('the other reads it', () => two.isRevoked())
+})
+
+t.test('An instance that starts waits for others before it reads, also if the epoch is there', async t => {
+  const store = startStore()
+  store.epoch = 'of others'
+  const one = startInstance(t, store)
+  const waited: number[] = []
+  store.onCall = command => { if (command === 'hgetall') waited.push(one.pauses[0]!) }
+  await one.loaded()
+  t.strictSame(waited, [600])
+})
+
+t.test('While one restores, all others wait, though their data are whole', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  store.isRestoring = true
+  await until('it has seen that', () => one.state().ageSeconds === Infinity)
+  store.rows.push([`${store.clockMs}-900`, ['e', JSON.stringify(entry())]])
+  await until('it reads on', () => one.isRevoked())
+  t.equal(one.state().ageSeconds, Infinity)
+  store.isRestoring = false
+  await one.loaded()
+})
+
+t.test('What an instance has written is restored if it is lost, also if it has not read it yet', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  // The reader is away, and the writer is not.
+  store.drop()
+  store.isUp = true
+  await one.append([entry()])
+  store.rows.pop()
+  store.rise()
+  await until('it is back', () => store.rows.length > 0)
+  await one.loaded()
+  const { length } = store.rows
+  store.drop()
+  store.rise()
+  await delay(20)
+  t.equal(store.rows.length, length, 'what was restored is not restored again')
+})
+
+t.test('A write whose answer comes after a loss of the data is not acknowledged', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  await one.append([entry({ key: OTHER })])
+  let answer: () => void
+  store.written = new Promise(resolve => { answer = resolve })
+  const appended = one.append([entry()])
+  await until('it is written', () => store.rows.length === 2)
+  store.empty()
+  store.epoch = 'of others'
+  await until('it has seen the loss', () => one.state().ageSeconds === Infinity)
+  answer!()
+  await t.rejects(appended, new RevocationLogError('the log of revocations cannot be written'))
+})
+
+t.test('A view counts from when it has caught up', async t => {
+  const store = startStore()
+  const one = startInstance(t, store)
+  await one.loaded()
+  const behind: number[] = []
+  store.onCall = command => { if (command === 'xread' && one.cutoffs.size() % 1000 === 0 && one.cutoffs.size() > 0) behind.push(one.state().ageSeconds) }
+  one.clock.ms = 5000
+  await until('it hears of the log', () => one.state().ageSeconds === 0)
+  one.clock.ms = 9000
+  for (let n = 0; n < 2500; n++) store.rows.push([`${store.clockMs}-${1000 + n}`, ['e', JSON.stringify(entry({ key: `k${n}` }))]])
+  await until('it has read all', () => one.cutoffs.size() === 2500 && one.state().ageSeconds === 0)
+  t.strictSame(behind, [4, 4])
+})
+
+t.test('A block that is undone while an instance begins to read does not stand there', async t => {
+  const store = startStore()
+  const first = startInstance(t, store)
+  await first.loaded()
+  await first.append([entry({ effect: 'block' })])
+  const undo = JSON.stringify(entry({ effect: 'undo' }))
+  let times = 0
+  store.onCall = command => {
+    if (command !== 'xrevrange' || ++times > 1) return
+    store.rows.push([`${store.clockMs}-900`, ['e', undo]], [`${store.clockMs}-901`, ['e', JSON.stringify(entry({ key: OTHER }))]])
+    store.blocks.clear()
+  }
+  const late = startInstance(t, store)
+  await late.loaded()
+  t.strictSame([late.isRevoked(), late.isRevoked(OTHER)], [false, true])
 })
 
 t.test('A log that is closed before all of it was read never counts as read', async t => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createPrivateNote } from '../../lib/private-note.ts'
+import { createPrivateNote } from '../../../lib/guard/admission.ts'
 
 t.test('A note of an object can be changed, and no other note sees it.', async t => {
   const note = createPrivateNote<string>()
