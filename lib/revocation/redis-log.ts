@@ -124,9 +124,12 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     const found = await findEpoch()
     if (newestId !== '0-0' && !(found === epoch && await hasNewest())) await restore()
     epoch = found
-    // Entries may be missing although the epoch is not: a server restarted from an older copy has not told who else will restore.
+    // Entries may be missing although the epoch is there, as after a restart from an older copy: whoever has them needs time to connect.
     if (heardMs === -Infinity) await pause(SETTLE_MS)
-    while (await call('get', SETTLING) !== null) await pause(SETTLE_STEP_MS)
+    while (await call('get', SETTLING) !== null) {
+      heardMs = -Infinity
+      await pause(SETTLE_STEP_MS)
+    }
     const askedMs = steadyMs()
     await readLog(call, takeRow)
     // Data that were lost meanwhile may be those of others, which this process has not read.
@@ -156,7 +159,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     heardMs = -Infinity
     losses++
     const settle = (): Promise<unknown> => call('set', SETTLING, '1', 'PX', String(SETTLE_MS))
-    // To list them may take a while.
+    // Before the entries are listed, which may take a while.
     await settle()
     const entries = kept()
     let written = '0-0'

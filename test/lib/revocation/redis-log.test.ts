@@ -324,6 +324,12 @@ t.test('While one restores, all others wait, though their data are whole', async
   t.equal(one.state().ageSeconds, Infinity)
   store.isRestoring = false
   await one.loaded()
+  store.drop()
+  store.isRestoring = true
+  store.rise()
+  await until('it has seen that on a new connection', () => one.state().ageSeconds === Infinity)
+  store.isRestoring = false
+  await one.loaded()
 })
 
 t.test('What an instance has written is restored if it is lost, also if it has not read it yet', async t => {
