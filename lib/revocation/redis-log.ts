@@ -67,7 +67,7 @@ export interface RedisLogOptions {
  */
 export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry, kept, onChange }: RedisLogOptions): RevocationLog {
   const { steadyMs, after, randomBytes } = surroundings
-  const instance = newEpoch()
+  const instance = randomText()
   /** When the log last answered. Negative infinity until all of it was read, and while it gets back what it has lost. */
   let heardMs = -Infinity
   let fault: string | null | undefined
@@ -144,8 +144,8 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     for (;;) {
       const found = await call('get', EPOCH) as string | null
       if (found !== null) return found
-      await call('set', SETTLING, '1', 'PX', String(SETTLE_MS))
-      await call('set', EPOCH, newEpoch(), 'NX')
+      await keepWaiting()
+      await call('set', EPOCH, randomText(), 'NX')
     }
   }
 
@@ -158,13 +158,12 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   async function restore (): Promise<void> {
     heardMs = -Infinity
     losses++
-    const settle = (): Promise<unknown> => call('set', SETTLING, '1', 'PX', String(SETTLE_MS))
     // Before the entries are listed, which may take a while.
-    await settle()
+    await keepWaiting()
     const entries = kept()
     let written = '0-0'
     for (let i = 0; i < entries.length; i += PAGE) {
-      await settle()
+      await keepWaiting()
       written = (await write(reader.client, entries.slice(i, i + PAGE))).at(-1)!
     }
     // The clock of another server may be behind, and so may its ids.
@@ -200,7 +199,12 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     newestId = newerOf(newestId, row[0])
   }
 
-  function newEpoch (): string {
+  /** From now on for a while, no instance takes what is stored for whole. */
+  function keepWaiting (): Promise<unknown> {
+    return call('set', SETTLING, '1', 'PX', String(SETTLE_MS))
+  }
+
+  function randomText (): string {
     return randomBytes(12).toString('base64url')
   }
 
@@ -209,7 +213,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   }
 
   async function write (client: Client, entries: readonly RevocationEntry[]): Promise<readonly string[]> {
-    return await client.eval(APPEND, 4, LOG, BLOCKS, EPOCH, SETTLING, String(Math.ceil(retentionSeconds)), newEpoch(), String(SETTLE_MS), ...entries.map(entry => JSON.stringify(entry))) as string[]
+    return await client.eval(APPEND, 4, LOG, BLOCKS, EPOCH, SETTLING, String(Math.ceil(retentionSeconds)), randomText(), String(SETTLE_MS), ...entries.map(entry => JSON.stringify(entry))) as string[]
   }
 
   function pause (ms: number): Promise<void> {
