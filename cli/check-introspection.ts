@@ -29,10 +29,10 @@ export async function checkIntrospection (issuer: IssuerSettings, settings: Sett
     const endpoint = await findEndpoint(issuer, issuer.introspection, settings)
     const { covers, clientId } = issuer.introspection
     const made = await askAboutNothing(issuer, issuer.introspection, settings)
-    const first = [fine(`It is asked about ${COVERS[covers]}, at ${endpoint}, as the client ${clientId}.`), made]
+    const first = [fine(`Introspects ${COVERS[covers]}, at ${endpoint}, as the client ${clientId}.`), made]
     return made.kind === 'fine' ? [...first, await askAboutOwn(issuer, settings, env)] : first
   } catch (error) {
-    if (error instanceof SettingsError) return error.problems.map(problem => fault(problem, 'Correct it where it stands: docs/configuration.md lists every setting.'))
+    if (error instanceof SettingsError) return error.problems.map(problem => fault(problem, 'Correct it at its source: docs/configuration.md lists every setting.'))
     if (error instanceof ProviderFailure) return [failed(error.word, failureText(error))]
     throw error
   }
@@ -56,8 +56,8 @@ async function askAboutNothing (issuer: IssuerSettings, { clientId }: Introspect
   const token = processSurroundings.randomBytes(32).toString('base64url')
   try {
     const refusal = await ask(parts.introspection, token, issuer, settings)
-    if (refusal?.reason === 'token_inactive') return fine(`It takes the credentials of ${clientId}, and says of a made-up token that it is not active.`)
-    if (refusal?.reason !== 'introspection_unavailable') return fault('It says of a made-up token that it is active: every text would be a token.', 'Look at the endpoint: it must check the token that it is asked about.')
+    if (refusal?.reason === 'token_inactive') return fine(`It accepts the credentials of ${clientId}, and reports a random token as not active.`)
+    if (refusal?.reason !== 'introspection_unavailable') return fault('It reports a random token as active, so any text would pass as a token.', 'Check the endpoint: it must validate the token that it gets.')
     return unavailable(refusal)
   } finally {
     await parts.close()
@@ -70,14 +70,14 @@ async function askAboutOwn (issuer: AskedIssuer, settings: Settings, env: NodeJS
   const parts = await openIntrospection(issuer, settings)
   try {
     const { text, whose } = await obtainToken(issuer, settings, env)
-    if (covers !== 'all' && isJwt(text) !== (covers === 'jwt')) return warning(`The token ${whose} is ${covers === 'jwt' ? 'no JWT, and it is asked about JWTs alone' : 'a JWT, and it is asked about other tokens alone'}.`)
+    if (covers !== 'all' && isJwt(text) !== (covers === 'jwt')) return warning(`The token ${whose} is ${covers === 'jwt' ? 'no JWT, and only JWTs are introspected' : 'a JWT, and JWTs are not introspected'}.`)
     const refusal = await ask(parts.introspection, text, issuer, settings)
-    if (refusal === null) return fine(`It says of a token ${whose} that it is active.`)
+    if (refusal === null) return fine(`It reports a token ${whose} as active.`)
     if (refusal.reason === 'introspection_unavailable') return unavailable(refusal)
-    if (refusal.reason !== 'token_inactive') return warning(`It says of a token ${whose} that it is active, but what it says of it would be refused: ${refusal.reason}.`, `docs/errors.md says what ${refusal.reason} means.`)
-    return fault(`It says of a token ${whose} that it is not active${audienceOf(text, clientId)}. Such tokens would get 401.`, `Some providers answer only about tokens whose \`aud\` names the client that asks. Have this one write ${clientId} into \`aud\` beside the API: docs/providers.md says how. If the token has expired or was revoked, try another one.`)
+    if (refusal.reason !== 'token_inactive') return warning(`It reports a token ${whose} as active, but the claims in its answer would be refused: ${refusal.reason}.`, `docs/errors.md says what ${refusal.reason} means.`)
+    return fault(`It reports a token ${whose} as not active${audienceOf(text, clientId)}. Such tokens would get 401.`, `Some providers report on a token only if its \`aud\` names the client. Have this one write ${clientId} into \`aud\` beside the API: docs/providers.md says how. If the token has expired or was revoked, try another one.`)
   } catch (error) {
-    if (error instanceof NoToken) return warning(`It was not asked about a token of its own: ${error.message}.`, 'To try that, set CALL_CLIENT_ID and CALL_CLIENT_SECRET to a client that may get tokens by client credentials, or CALL_TOKEN to a token.')
+    if (error instanceof NoToken) return warning(`Introspection of a valid token was not tried: ${error.message}.`, 'To try that, set CALL_CLIENT_ID and CALL_CLIENT_SECRET to a client that may get tokens by client credentials, or CALL_TOKEN to a token.')
     throw error
   } finally {
     await parts.close()
@@ -88,7 +88,7 @@ async function askAboutOwn (issuer: AskedIssuer, settings: Settings, env: NodeJS
 function audienceOf (text: string, clientId: string): string {
   const aud = isJwt(text) ? decodeJsonObject(text.split('.')[1]!)?.aud : clientId
   const names: unknown[] = Array.isArray(aud) ? aud : [aud]
-  return names.includes(clientId) ? '' : `; its aud, ${printable(names.map(String))}, does not name the asking client ${clientId}`
+  return names.includes(clientId) ? '' : `; its aud, ${printable(names.map(String))}, does not name the client ${clientId}`
 }
 
 /** Asks as for a request with that token. Its own checks do not matter here. */
@@ -119,7 +119,7 @@ function unavailable ({ detail }: Refusal): Finding {
 
 function failed (word: ProviderFailureWord, says: string): Finding {
   const { meaning, cure } = PROVIDER_FAULTS[word]
-  const whole = `It could not be asked about a token: ${says} (${meaning}). Tokens that need it would get 503.`
-  if (REFUSED.test(says)) return fault(whole, 'Look at the client: `IDP_CLIENT_ID`, its secret or key, `IDP_CLIENT_AUTH`, and whether the provider lets it ask about tokens.')
+  const whole = `Introspection failed: ${says} (${meaning}). Tokens that need it would get 503.`
+  if (REFUSED.test(says)) return fault(whole, 'Check the client: `IDP_CLIENT_ID`, its secret or key, `IDP_CLIENT_AUTH`, and whether the provider allows it to introspect tokens.')
   return fault(whole, `Look at this: ${cure}.`)
 }

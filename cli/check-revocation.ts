@@ -97,7 +97,7 @@ function judgeConfiguration (found: TransmitterConfiguration, given: Transmitter
     ...configurationEndpoint === undefined && manage ? [fault('It has no configuration_endpoint, so its stream cannot be managed.', 'Leave out manage, create the stream at the transmitter, and name its audience here.')] : [],
     ...configurationEndpoint === undefined && !manage && delivery === 'poll' && endpoint === undefined ? [fault('It has no configuration_endpoint, and the settings do not say where to poll.', 'Name the endpoint.')] : [],
     ...delivery === 'poll' && endpoint === undefined && clientId === undefined ? [fault('Nothing says where to poll: without clientId the stream cannot be read.', 'Name the endpoint, or clientId and clientSecret.')] : [],
-    ...verificationEndpoint === undefined ? [warning('It has no verification_endpoint: in silence, nobody can tell a stream that has broken from one without events.')] : [],
+    ...verificationEndpoint === undefined ? [warning('It has no verification_endpoint: a broken stream cannot be distinguished from one without events.')] : [],
     ...statusEndpoint === undefined && clientId !== undefined ? [warning('It has no status_endpoint: that a stream was paused is known only if the transmitter says so.')] : [],
     ...unmapped.length > 0 ? [warning(`Events about ${unmapped.join(', ')} are discarded: the transmitter says that these members must be understood.`, 'Map them to claims of access tokens in subjectClaims.')] : []
   ]
@@ -107,7 +107,7 @@ async function checkStream (configuration: TransmitterConfiguration, given: Tran
   const { clientId, clientSecret, manage, tokenEndpoint } = given
   const { configurationEndpoint, defaultSubjects } = configuration
   const unread = judgeSubjects(defaultSubjects)
-  if (clientId === undefined) return [fine('Without clientId its stream is not asked about.'), ...unread]
+  if (clientId === undefined) return [fine('Without clientId its stream cannot be read.'), ...unread]
   if (configurationEndpoint === undefined) return unread
   const calls = networkOf(settings)
   try {
@@ -147,7 +147,7 @@ async function judgeStream (stream: JsonObject, client: TransmitterClient, { aud
 }
 
 function failed (error: unknown, what: string): Finding {
-  if (!(error instanceof ProviderFailure)) return fault(`${what}: ${(error as Error).message}.`, 'Correct it where it stands: docs/revocation.md lists every setting.')
+  if (!(error instanceof ProviderFailure)) return fault(`${what}: ${(error as Error).message}.`, 'Correct it at its source: docs/revocation.md lists every setting.')
   const { meaning, cure } = PROVIDER_FAULTS[error.word]
   return fault(`${what}: ${failureText(error)} (${meaning}).`, `Look at this: ${cure}.`)
 }

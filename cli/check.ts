@@ -40,7 +40,7 @@ Run it where the service runs, with the same environment. Secrets are not shown.
 /** Checks settings, provider and store. Returns the exit code: 0 if nothing is wrong, else 1. */
 export function check (argv: readonly string[], world: CheckWorld): Promise<number> {
   return runTool(TOOL, argv, world, async ({ positionals }, paint) => {
-    if (positionals.length > 0) throw new BadUsage(`There is nothing to check by the name of ${positionals.join(' ')}: settings come from CONFIG_FILE, .env and the environment`)
+    if (positionals.length > 0) throw new BadUsage(`Unexpected argument ${positionals.join(' ')}: settings come from CONFIG_FILE, .env and the environment`)
     const { env, out, readFile } = world
     const found: Finding[] = []
     const tell = (name: string, findings: readonly Finding[]): void => {

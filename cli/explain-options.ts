@@ -40,7 +40,7 @@ export type ExplainArguments = ReturnType<typeof readExplainArguments>
 export function readExplainArguments ({ values, positionals }: Arguments<typeof options>, now: number) {
   const { keys: keysFile, offline = false, introspect = false, at, set = [], scope, url, method, peer, json = false } = values
   if (introspect && offline) throw new BadUsage('--introspect asks the issuer, and --offline makes no calls.')
-  if (positionals.length > 1) throw new BadUsage('Give only one file. A request that is written here stands between quotes.')
+  if (positionals.length > 1) throw new BadUsage('Give only one file. Put a request that is written here between quotes.')
   if (url !== undefined && !/^https?:/i.test(URL.canParse(url) ? url : '')) throw new BadUsage(`--url ${url} is not an absolute http or https URL`)
   return {
     /** What to explain, or where it stands; undefined for standard input. */

@@ -40,7 +40,7 @@ export function gate (argv: readonly string[], world: GateWorld): Promise<number
   return runTool(TOOL, argv, world, async ({ values: { upstream, explain = false, mcp, ...where }, positionals }, paint) => {
     const { env, out, readFile, startService } = world
     if (mcp !== undefined && !explain) throw new BadUsage('--mcp says which message --explain is about')
-    if (positionals.length > 0 && !explain) throw new BadUsage(`I do not know what to do with ${positionals.join(' ')}. Did you mean --explain?`)
+    if (positionals.length > 0 && !explain) throw new BadUsage(`Unexpected argument: ${positionals.join(' ')}. Did you mean --explain?`)
     // The option is the variable: the service reads it with all others.
     if (upstream !== undefined) env['GATE_UPSTREAM'] = upstream
     const collected = collectSettings({ environment: env, readFile })

@@ -29,7 +29,7 @@ const TOOL = {
 /** Starts the service. It runs on when the exit code has been returned. */
 export function start (argv: readonly string[], world: StartWorld): Promise<number> {
   return runTool(TOOL, argv, world, async ({ values, positionals }) => {
-    if (positionals.length > 0) throw new BadUsage(`I do not know what to do with ${positionals.join(' ')}`)
+    if (positionals.length > 0) throw new BadUsage(`Unexpected argument: ${positionals.join(' ')}`)
     await world.startService(readListening(values))
     return 0
   })

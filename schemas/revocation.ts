@@ -11,21 +11,21 @@ const setError = object('The token is refused (RFC 8935 section 2.4).', { err: s
 /** `POST /revocation/events` */
 export const eventsSchema = {
   body: { ...string, description: 'A security event token: a JWT (RFC 8417).', examples: ['eyJ...'] },
-  response: { 202: done('It stands in the store. A repeat is answered alike.'), 400: setError, 401: { ...setError, description: 'The Authorization header is not the one that was agreed.' }, 503: stored }
+  response: { 202: done('The event has been stored. A repeat gets the same answer.'), 400: setError, 401: { ...setError, description: 'The Authorization header is not the configured one.' }, 503: stored }
 } as const
 
 /** `POST /revocation/logout` */
 export const logoutSchema = {
   body: { type: 'object', required: ['logout_token'], properties: { logout_token: { ...string, description: 'A logout token: a JWT (OpenID Connect Back-Channel Logout 1.0 section 2.4).', examples: ['eyJ...'] } } },
-  response: { 200: done('It stands in the store.'), 400: oauthError, 503: stored }
+  response: { 200: done('The logout has been stored.'), 400: oauthError, 503: stored }
 } as const
 
 /** `POST /revocation/subjects` */
 export const subjectsSchema = {
   body: {
     type: 'object',
-    properties: { sub_id: subject, subject: { ...subject, description: 'An older name of sub_id.' }, undo: { type: 'boolean', description: 'Takes back what stands for the subject.' } },
+    properties: { sub_id: subject, subject: { ...subject, description: 'An older name of sub_id.' }, undo: { type: 'boolean', description: 'Lifts the revocation of the subject.' } },
     examples: [{ sub_id: { format: 'iss_sub', iss: 'https://tenant.example/', sub: 'user-1' } }]
   },
-  response: { 204: done('It stands in the store, whether the subject is known or not.'), 400: oauthError }
+  response: { 204: done('The revocation has been stored, whether the subject is known or not.'), 400: oauthError }
 } as const

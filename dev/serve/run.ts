@@ -38,7 +38,7 @@ let isStopping = false
 
 stopOnSignals()
 const code = await runTool(TOOL, process.argv.slice(2), { env, out: stdout }, async ({ values, positionals }) => {
-  if (positionals.length > 0) throw new BadUsage(`I do not know what to do with ${positionals.join(' ')}`)
+  if (positionals.length > 0) throw new BadUsage(`Unexpected argument: ${positionals.join(' ')}`)
   await run(readPort(values.port), readIssuers(values.issuers), values.gate === true)
   return 0
 })

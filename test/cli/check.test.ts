@@ -64,7 +64,7 @@ t.test('Settings that are not usable are told one by one, and nobody is asked.',
   t.match(result, /^ {2}4 things are wrong\.\n[^]*1\. unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE\?\n[^]*DPOP_NONCE \(dpop\.nonce\) is "sometimes"; allowed: off or required/)
   t.notMatch(text, containing('hunter2'))
   t.equal(issuer.requests.length, asked)
-  t.match((await run(good, {}, ['config.yaml'])).text, /nothing to check by the name of config\.yaml/)
+  t.match((await run(good, {}, ['config.yaml'])).text, /Unexpected argument config\.yaml: settings come from/)
   t.match(await run(good, {}, ['--help']), { code: 0, text: /Exit code: 0 if all is well, 1 if something is not\.\n$/ })
 })
 
@@ -104,21 +104,21 @@ t.test('An issuer that is asked about tokens is asked about a made-up one.', asy
   issuer.introspection = { active: false }
   const fine = await run(asking)
   t.equal(fine.code, 0)
-  t.match(fine.text, new RegExp(`asked about all tokens, at ${issuer.url}introspect, as the client api\\.\n.*takes the credentials of api, and says of a made-up token that it is not active`))
+  t.match(fine.text, new RegExp(`Introspects all tokens, at ${issuer.url}introspect, as the client api\\.\n.*accepts the credentials of api, and reports a random token as not active`))
   t.notMatch(fine.text, containing('hunter2'))
   issuer.introspection = { active: true }
-  t.match(await run(asking), { code: 1, result: /says of a made-up token that it is active/ })
+  t.match(await run(asking), { code: 1, result: /reports a random token as active/ })
   issuer.introspection = { active: true, sub: 'u', aud: AUDIENCE }
-  t.match(await run(asking), { code: 1, result: /says of a made-up token that it is active/ })
+  t.match(await run(asking), { code: 1, result: /reports a random token as active/ })
   issuer.introspection = { active: 'no' }
-  t.match(await run(asking), { code: 1, result: /could not be asked about a token: introspection_malformed \(/ })
+  t.match(await run(asking), { code: 1, result: /Introspection failed: introspection_malformed \(/ })
   t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: `${issuer.url}nowhere` }), { code: 1, result: /status: 404/ })
   const withoutEndpoint = await startProvider(t)
   t.match(await run({ ...asking, IDP_ISSUER: withoutEndpoint }), { code: 1, result: /introspection_endpoint \([^]*set IDP_INTROSPECTION_ENDPOINT/ })
   const refusing = createServer((_request, response) => { response.writeHead(401).end() }).listen(0, '127.0.0.1')
   await once(refusing, 'listening')
   t.teardown(() => { refusing.closeAllConnections(); refusing.close() })
-  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: `http://127.0.0.1:${(refusing.address() as AddressInfo).port}/` }), { code: 1, result: /status: 401[^]*Look at the client: IDP_CLIENT_ID/ })
+  t.match(await run({ ...asking, IDP_INTROSPECTION_ENDPOINT: `http://127.0.0.1:${(refusing.address() as AddressInfo).port}/` }), { code: 1, result: /status: 401[^]*Check the client: IDP_CLIENT_ID/ })
   t.match(await run({ ...asking, IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: '/nowhere' }), { code: 1, result: /IDP_CLIENT_KEY_FILE .* is "\/nowhere", which is not usable \(ENOENT\)/ })
 })
 
@@ -154,19 +154,19 @@ async function startTokenProvider (t: Test, { aud, opaque = false, tokenEndpoint
 t.test('A provider that answers only about tokens for the asking client is found out with a token of its own.', async (t) => {
   const ofApi = { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2' }
   const rows: Array<{ title: string, provider: Parameters<typeof startTokenProvider>[1], env: NodeJS.ProcessEnv, code: number, says: string }> = [
-    { title: 'the asking client is not in aud', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'jwt' }, code: 1, says: `\u2717 It says of a token that it has issued to the client api that it is not active; its aud, ${AUDIENCE}, does not name the asking client api. Such tokens would get 401.` },
-    { title: 'it is', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '\u2713 It says of a token that it has issued to the client api that it is active.' },
-    { title: 'another client, not in aud', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'all', CALL_CLIENT_ID: 'machine', CALL_CLIENT_SECRET: 's' }, code: 1, says: '\u2717 It says of a token that it has issued to the client machine that it is not active; its aud, ' },
-    { title: 'another client', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'all', CALL_CLIENT_ID: 'machine', CALL_CLIENT_SECRET: 's' }, code: 0, says: '\u2713 It says of a token that it has issued to the client machine that it is active.' },
-    { title: 'a token that somebody has, of another provider', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'jwt', CALL_TOKEN: issuer.token({ aud: 'api' }) }, code: 1, says: '\u2717 It says of a token of CALL_TOKEN that it is not active. Such tokens would get 401.' },
-    { title: 'an opaque token', provider: { aud: [AUDIENCE, 'api'], opaque: true, answer: { token_type: 'Bearer' } }, env: { IDP_INTROSPECTION: 'opaque' }, code: 0, says: '\u2713 It says of a token that it has issued to the client api that it is active.' },
-    { title: 'an opaque token that is not active', provider: { aud: AUDIENCE, opaque: true }, env: { IDP_INTROSPECTION: 'opaque' }, code: 1, says: '\u2717 It says of a token that it has issued to the client api that it is not active. Such tokens would get 401.' },
-    { title: 'an answer that contradicts the token', provider: { aud: [AUDIENCE, 'api'], answer: { sub: 'other' } }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! It says of a token that it has issued to the client api that it is active, but what it says of it would be refused: token_contradicted.' },
-    { title: 'a JWT where opaque tokens are asked about', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'opaque' }, code: 0, says: '! The token that it has issued to the client api is a JWT, and it is asked about other tokens alone.' },
-    { title: 'an opaque token where JWTs are asked about', provider: { aud: AUDIENCE, opaque: true }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! The token that it has issued to the client api is no JWT, and it is asked about JWTs alone.' },
-    { title: 'a client that gets no token', provider: {}, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! It was not asked about a token of its own: it gave the client api none: POST {url}token answered 400 unauthorized_client.' },
-    { title: 'no token endpoint', provider: { tokenEndpoint: null }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! It was not asked about a token of its own: its discovery document names no token_endpoint.' },
-    { title: 'a token endpoint that would show the secret', provider: { tokenEndpoint: 'http://10.0.0.1/token' }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! It was not asked about a token of its own: it could not be asked for one: discovery_malformed: expected an https URL, found http://10.0.0.1/token.' }
+    { title: 'the asking client is not in aud', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'jwt' }, code: 1, says: `\u2717 It reports a token that it has issued to the client api as not active; its aud, ${AUDIENCE}, does not name the client api. Such tokens would get 401.` },
+    { title: 'it is', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '\u2713 It reports a token that it has issued to the client api as active.' },
+    { title: 'another client, not in aud', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'all', CALL_CLIENT_ID: 'machine', CALL_CLIENT_SECRET: 's' }, code: 1, says: '\u2717 It reports a token that it has issued to the client machine as not active; its aud, ' },
+    { title: 'another client', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'all', CALL_CLIENT_ID: 'machine', CALL_CLIENT_SECRET: 's' }, code: 0, says: '\u2713 It reports a token that it has issued to the client machine as active.' },
+    { title: 'a token that somebody has, of another provider', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'jwt', CALL_TOKEN: issuer.token({ aud: 'api' }) }, code: 1, says: '\u2717 It reports a token of CALL_TOKEN as not active. Such tokens would get 401.' },
+    { title: 'an opaque token', provider: { aud: [AUDIENCE, 'api'], opaque: true, answer: { token_type: 'Bearer' } }, env: { IDP_INTROSPECTION: 'opaque' }, code: 0, says: '\u2713 It reports a token that it has issued to the client api as active.' },
+    { title: 'an opaque token that is not active', provider: { aud: AUDIENCE, opaque: true }, env: { IDP_INTROSPECTION: 'opaque' }, code: 1, says: '\u2717 It reports a token that it has issued to the client api as not active. Such tokens would get 401.' },
+    { title: 'an answer that contradicts the token', provider: { aud: [AUDIENCE, 'api'], answer: { sub: 'other' } }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! It reports a token that it has issued to the client api as active, but the claims in its answer would be refused: token_contradicted.' },
+    { title: 'a JWT where opaque tokens are asked about', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'opaque' }, code: 0, says: '! The token that it has issued to the client api is a JWT, and JWTs are not introspected.' },
+    { title: 'an opaque token where JWTs are asked about', provider: { aud: AUDIENCE, opaque: true }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! The token that it has issued to the client api is no JWT, and only JWTs are introspected.' },
+    { title: 'a client that gets no token', provider: {}, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! Introspection of a valid token was not tried: it gave the client api none: POST {url}token answered 400 unauthorized_client.' },
+    { title: 'no token endpoint', provider: { tokenEndpoint: null }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! Introspection of a valid token was not tried: its discovery document names no token_endpoint.' },
+    { title: 'a token endpoint that would show the secret', provider: { tokenEndpoint: 'http://10.0.0.1/token' }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! Introspection of a valid token was not tried: it could not be asked for one: discovery_malformed: expected an https URL, found http://10.0.0.1/token.' }
   ]
   for (const { title, provider, env, code, says } of rows) {
     const { url } = await startTokenProvider(t, provider)
@@ -259,7 +259,7 @@ t.test('A transmitter whose stream works is all well, and no secret is shown.', 
   t.notMatch(text, /hunter/)
   t.strictSame(remote.requests.map(({ what }) => what).filter(what => /^(?:PATCH|POST)/.test(what)), ['POST /token'], 'nothing is changed')
   const silent = await checkTransmitter(t)
-  t.strictSame([silent.code, silent.lines], [0, [...FOUND, '\u2713 Without clientId its stream is not asked about.', UNKNOWN]])
+  t.strictSame([silent.code, silent.lines], [0, [...FOUND, '\u2713 Without clientId its stream cannot be read.', UNKNOWN]])
 })
 
 t.test('Of a transmitter it is said what would be missed.', async (t) => {

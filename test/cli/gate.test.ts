@@ -57,7 +57,7 @@ t.test('What cannot be done is said in a sentence, and nothing is started.', asy
     [[], /^Which service is to be guarded\? Say --upstream URL, or write a section gate/],
     [['--upsteam', 'http://a'], /^There is no option --upsteam; did you mean --upstream\?\nholdfast gate --help tells more\./],
     [['--upstream', 'http://a', '--port', '80000'], /^--port 80000 is not a port/],
-    [['--upstream', 'http://a', 'GET', '/a'], /^I do not know what to do with GET \/a\. Did you mean --explain\?/],
+    [['--upstream', 'http://a', 'GET', '/a'], /^Unexpected argument: GET \/a\. Did you mean --explain\?/],
     [['--upstream', 'http://a', '--explain'], /^Say what to explain/],
     [['--upstream', 'http://a', '--explain', 'GET', '/a', '/b'], /^Say what to explain/],
     [['--upstream', 'http://a', '--explain', 'get', '/a'], /^There is no method get; did you mean GET\?/],
@@ -149,7 +149,7 @@ t.test('If no rule holds, the reason is told.', async t => {
 t.test('The service itself is started in the same way.', async t => {
   t.hasStrict(await run(['--port', '0'], undefined, {}, start), { code: 0, started: { port: '0' } })
   t.match(await run(['--prt', '1'], undefined, {}, start), { code: 1, text: /^There is no option --prt; did you mean --port\?/, started: undefined })
-  t.match(await run(['now'], undefined, {}, start), { code: 1, text: /^I do not know what to do with now/, started: undefined })
+  t.match(await run(['now'], undefined, {}, start), { code: 1, text: /^Unexpected argument: now/, started: undefined })
 })
 
 const MCP_FILE = `gate:

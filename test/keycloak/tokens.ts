@@ -44,8 +44,8 @@ export async function tokens (keycloak: Keycloak): Promise<Row[]> {
       await fetch(`${issuer}/protocol/openid-connect/revoke`, { method: 'POST', body: new URLSearchParams({ token, client_id: MACHINE.clientId, client_secret: MACHINE.secret }) })
       return call('/api/private', token, undefined, INTROSPECTION)
     })
-    await row('`npm run check`, a client of whom it may get a token', `code 0: It says of a token that it has issued to the client ${MACHINE.clientId} that it is active.`, () => runCheck(issuer, { ...INTROSPECTION, ...CALLER }, 'it is active'))
-    await row('`npm run check` alone', `code 0: It was not asked about a token of its own: it gave the client ${SERVICE.clientId} none: POST ISSUER/protocol/openid-connect/token answered 401 unauthorized_client.`, () => runCheck(issuer, INTROSPECTION, 'token of its own'))
+    await row('`npm run check`, a client of whom it may get a token', `code 0: It reports a token that it has issued to the client ${MACHINE.clientId} as active.`, () => runCheck(issuer, { ...INTROSPECTION, ...CALLER }, 'it is active'))
+    await row('`npm run check` alone', `code 0: Introspection of a valid token was not tried: it gave the client ${SERVICE.clientId} none: POST ISSUER/protocol/openid-connect/token answered 401 unauthorized_client.`, () => runCheck(issuer, INTROSPECTION, 'token of its own'))
     await row('`npm run check`, the clocks', 'code 0: No answer of the provider has a date, so the clocks were not compared.', () => runCheck(issuer, {}, 'clock'))
     await row('Ada has the role, and asks for `admin`', '200', async () => call('/api/admin', await user('ada', 'admin')))
     await row('Bob has not, and asks for `admin`', '403 `scope_missing`', async () => call('/api/admin', await user('bob', 'admin')))
@@ -73,10 +73,10 @@ export async function tokens (keycloak: Keycloak): Promise<Row[]> {
   await realm('only the mapper of the API', { service: false }, async ({ issuer, machine, call }, row) => {
     await row('a token of a service account', '200', async () => call('/api/private', await machine()))
     await row('the same, with introspection', '401 `token_inactive`', async () => call('/api/private', await machine(), undefined, INTROSPECTION))
-    await row('`npm run check`, a client of whom it may get a token', `code 1: It says of a token that it has issued to the client ${MACHINE.clientId} that it is not active; its aud, https://api.example account, does not name the asking client ${SERVICE.clientId}. Such tokens would get 401.`, () => runCheck(issuer, { ...INTROSPECTION, ...CALLER }, 'not active;'))
+    await row('`npm run check`, a client of whom it may get a token', `code 1: It reports a token that it has issued to the client ${MACHINE.clientId} as not active; its aud, https://api.example account, does not name the client ${SERVICE.clientId}. Such tokens would get 401.`, () => runCheck(issuer, { ...INTROSPECTION, ...CALLER }, 'not active;'))
   })
   await realm('only the mapper of the API, and *Service account roles* in the asking client', { service: false, serviceAccount: true }, async ({ issuer }, row) => {
-    await row('`npm run check` alone', `code 1: It says of a token that it has issued to the client ${SERVICE.clientId} that it is not active; its aud, https://api.example account, does not name the asking client ${SERVICE.clientId}. Such tokens would get 401.`, () => runCheck(issuer, INTROSPECTION, 'issued to'))
+    await row('`npm run check` alone', `code 1: It reports a token that it has issued to the client ${SERVICE.clientId} as not active; its aud, https://api.example account, does not name the client ${SERVICE.clientId}. Such tokens would get 401.`, () => runCheck(issuer, INTROSPECTION, 'issued to'))
   })
   await realm('no role on the Scope tab', { roleOnScope: false }, async ({ user, call }, row) => {
     await row('Bob has not the role, and asks for `admin`', '200', async () => call('/api/admin', await user('bob', 'admin')))
