@@ -122,6 +122,7 @@ function settingSchema (spec: SettingSpec): JsonSchema {
 
 /** Each way to write a value. What stands in quotes is text, and counts as what it says. */
 function formsOf (schema: Part): JsonSchema[] {
+  if (schema.properties) return partForms(schema)
   switch (schema.type) {
     case 'object': return [{ type: 'object', ...schema.additionalProperties && { additionalProperties: { anyOf: formsOf(schema.additionalProperties) } } }]
     case 'array': return schema.items!.members ? [{ type: 'array', minItems: schema.minItems, maxItems: schema.maxItems, items: entrySchema(schema.items!.members as SettingName[]) }] : [{ type: 'array', minItems: schema.minItems ?? 0, items: { anyOf: entryForms(schema.items!) } }, ...textForms(schema.items!)]
@@ -141,6 +142,32 @@ function entrySchema (members: readonly SettingName[]): JsonSchema {
     else ((properties[key] ??= { type: 'object', additionalProperties: false, properties: {} }) as { properties: Record<string, JsonSchema> }).properties[inner] = rest
   }
   return { type: 'object', additionalProperties: false, properties }
+}
+
+/** Each way to write a part of a section that has parts. A number or boolean there is not written as text, unless digits of a text count as a number. */
+function partForms (part: Part): JsonSchema[] {
+  const { type, properties, required, items, anyOf, alone, digits, additionalProperties, minItems, maxItems } = part
+  if (properties) {
+    const members = Object.entries(properties).map(([name, member]) => [name, partSchema(member, required?.includes(name))])
+    return [{ type: 'object', ...additionalProperties === false && { additionalProperties }, ...required && { required }, properties: Object.fromEntries(members) }]
+  }
+  if (anyOf) return anyOf.flatMap(partForms)
+  if (type === 'array') return [{ type, ...minItems && { minItems }, ...maxItems && { maxItems }, items: oneForm(partForms(items!)) }, ...alone ? partForms(items!) : []]
+  if (type === 'object') return [{ type, additionalProperties: oneForm(partForms(additionalProperties as Part)) }]
+  if (digits || type === 'string') return formsOf(part)
+  return [type ? { type, ...limitsOf(part) } : { const: part.const }]
+}
+
+/** A member without a value counts as unset. */
+function partSchema (part: Part, isRequired = false): JsonSchema {
+  const { about, allowed, default: given, written } = part
+  const description = about + (allowed === undefined ? '' : `\ntakes: ${allowed}`)
+  if (written !== undefined) return { description }
+  return { description, ...given !== undefined && { default: given }, ...oneForm([...partForms(part), ...isRequired ? [] : [{ type: 'null' }]]) }
+}
+
+function oneForm (forms: readonly JsonSchema[]): JsonSchema {
+  return forms.length === 1 ? forms[0]! : { anyOf: forms }
 }
 
 function entryForms (items: Part): JsonSchema[] {

@@ -8,6 +8,9 @@ import { readSettings } from '../../../holdfast.ts'
 import type { SettingsError } from '../../../lib/settings/problems.ts'
 import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
+import { GATE, RULE } from '../../../lib/settings/gate-section.ts'
+import { LOGOUT, REVOCATION, TRANSMITTER } from '../../../lib/settings/revocation-settings.ts'
+import type { Part } from '../../../lib/settings/setting-spec.ts'
 import { settingNames, settingSpec, variables } from '../../../lib/settings/specs.ts'
 import type { SettingName } from '../../../lib/settings/specs.ts'
 import { root } from '../../helpers/documents.ts'
@@ -107,14 +110,26 @@ t.test('The schema refuses an unknown key, a wrong word and a number that is too
   t.not(judge('idp: { scopeClaims: scopes }').length, 0)
 })
 
+t.test('The schema knows the parts of the sections gate and revocation.', async t => {
+  const NO_SUCH_KEY = 'must NOT have additional properties'
+  t.strictSame(judge('gate: { upstream: "http://a:1", rules: [{ path: /a, methods: GET, scope: [a, b], mcp: { tools: [read_a] } }] }'), [])
+  t.ok(judge('gate: { upstreem: "http://a:1" }').includes(`/gate ${NO_SUCH_KEY} upstreem`))
+  t.ok(judge('gate: { rules: [{ path: /a, scopes: a }] }').includes(`/gate/rules/0 ${NO_SUCH_KEY} scopes`))
+  t.not(judge('gate: { rules: [{ path: /a, allow: nobody }] }').length, 0)
+  t.strictSame(judge('revocation: { transmitters: [{ issuer: "https://a", delivery: poll, clientSecret: { env: A } }], outage: serve }'), [])
+  t.ok(judge('revocation: { transmitters: [{ issuer: "https://a" }] }').includes("/revocation/transmitters/0 must have required property 'delivery'"))
+  t.ok(judge('revocation: { transmitters: [{ delivery: poll, clientSecrte: a }] }').includes(`/revocation/transmitters/0 ${NO_SUCH_KEY} clientSecrte`))
+  t.not(judge('revocation: { staleSeconds: 0 }').length, 0)
+})
+
 /** Values as they may be written; each is tried for every setting. */
 const WRITTEN = ['[{ issuer: https://a.example }]', '', '~', '0', '1', '2', '5', '007', '301', '1.5', '0x10', '1e2', 'true', 'True', 'FALSE', 'tRue', '"off"', '"1"', '"300"', '[]', '{}', '[1]', '[true]', 'a b', 'a.example', 'off on',
   'https://a.example', 'https://a.example https://b.example:8443', '[loopback, 10.0.0.0/8]', 'https://a.example/team', '{a: [b, c], d: e}', `[${'A'.repeat(43)}]`, `${'A'.repeat(43)} ${'B'.repeat(43)}`]
 
-/** The file keys of the settings that the service takes with this value, which all of them have at once. */
-/** The keys whose values the schema judges. What is in a tree is judged by its own module. */
+/** The keys of single values. The parts of sections are tried one by one, below. */
 const keysOfValues = (): string[] => settingNames.filter(name => !settingSpec(name).properties && settingSpec(name).from !== 'environment')
 
+/** The file keys of the settings that the service takes with this value, which all of them have at once. */
 async function keysThatTake (value: string): Promise<string[]> {
   const keys = keysOfValues()
   const problems = await start('config.yaml', keys.map(key => `${key}: ${value}`).join('\n')).then(() => [], ({ problems }: SettingsError) => problems)
@@ -139,4 +154,35 @@ t.test('The schema lets pass whatever the service accepts.', async t => {
     }
   }
   t.strictSame([...taken].sort(), keysOfValues().sort(), 'each setting took a value')
+})
+
+/** Sections with a hole for one part, and the part that the hole is for. */
+const HOLES: Readonly<Record<string, { readonly part: Part, readonly write: (key: string, value: string) => string }>> = {
+  gate: { part: GATE, write: (key, value) => `gate: { ${key === 'upstream' ? '' : 'upstream: "http://a:1", '}${key}: ${value} }` },
+  rule: { part: RULE, write: (key, value) => `gate: { rules: [{ ${key === 'path' ? '' : 'path: /a, '}${key}: ${value} }] }` },
+  mcp: { part: RULE.properties.mcp, write: (key, value) => `gate: { rules: [{ path: /a, mcp: { ${key}: ${value} } }] }` },
+  revocation: { part: REVOCATION, write: (key, value) => `revocation: { ${key}: ${value} }` },
+  transmitter: {
+    part: TRANSMITTER,
+    write: (key, value) => `revocation: { transmitters: [{ ${Object.entries({ issuer: 'https://a.example', audience: 'a', delivery: 'poll' }).filter(([name]) => name !== key).map(([name, text]) => `${name}: "${text}"`).join(', ')}, ${key}: ${value} }] }`
+  },
+  logout: { part: LOGOUT, write: (key, value) => `revocation: { logout: { ${key === 'clientId' ? '' : 'clientId: a, '}${key}: ${value} } }` }
+}
+
+const PARTS_WRITTEN = ['~', '1', '007', '"5"', 'true', '"false"', 'False', 'a', '[a, b]', 'https://a.example', '[https://a.example]', '{ a: [b], c: 1 }', '{ tools: read_a }', 'GET', '[GET, POST]', 'anyone', 'push', '/-', '/a/b', 'read_*', 'tools/call', 'memory', 'refuse', '{ scope: a }', '{ env: A }', '{ file: a }', '{ email: mail }', '[{ path: /a }]', '[{ issuer: https://a.example, delivery: push, audience: a }]', '{ clientId: a }', '[{ clientId: 5 }]', 'http://a:1']
+
+t.test('The schema lets pass whatever the service accepts as a part of a section.', async t => {
+  for (const [title, { part, write }] of Object.entries(HOLES)) {
+    const taken = new Set<string>()
+    for (const key of Object.keys(part.properties!)) {
+      for (const value of PARTS_WRITTEN) {
+        const text = write(key, value)
+        const isTaken = await start('config.yaml', `idp: { domain: a.example, audience: a }\n${text}`).then(() => true, () => false)
+        if (!isTaken) continue
+        if (value !== '' && value !== '~') taken.add(key)
+        t.strictSame(judge(text), [], text)
+      }
+    }
+    t.strictSame([...taken].sort(), Object.keys(part.properties!).sort(), `${title}: each part took a value`)
+  }
 })
