@@ -1,8 +1,8 @@
 import { quoteSetting } from '../printable.ts'
 import { isTargeted, sharedTarget } from './mcp-rules.ts'
+import { createPathRouter, isSamePath, routerForm, shapeOf } from './path.ts'
 import { KNOWN_METHODS } from './rule.ts'
 import type { GateRule } from './rule.ts'
-import { createPathRouter, isSamePath, routerForm, shapeOf } from './rule-path.ts'
 
 export interface RuleConflict {
   readonly index: number

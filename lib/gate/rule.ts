@@ -5,7 +5,7 @@ import { ANY_TOKEN, parseRequirement } from '../requirement/requirement.ts'
 import type { Requirement, RequirementOptions } from '../requirement/requirement.ts'
 import { isTargeted, parseMcp } from './mcp-rules.ts'
 import type { McpTarget } from './mcp-rules.ts'
-import { problemOfPath } from './rule-path.ts'
+import { problemOfPath } from './path.ts'
 
 /** One rule of the gate: the requests that it is for, and what they need. */
 export interface GateRule {

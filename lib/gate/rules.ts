@@ -2,10 +2,9 @@ import { Refusal } from '../refusal.ts'
 import { TOOL_CALL } from './mcp-message.ts'
 import type { McpMessage } from './mcp-message.ts'
 import { isTargeted } from './mcp-rules.ts'
-import { verifyOneReading, withoutParameters } from './path.ts'
+import { createPathRouter, shapeOf, verifyOneReading, withoutParameters } from './path.ts'
 import { KNOWN_METHODS, MESSAGE_METHOD } from './rule.ts'
 import type { GateRule } from './rule.ts'
-import { createPathRouter, shapeOf } from './rule-path.ts'
 
 /** A rule that was found for a message, with the method and the tool by which it was found, as it names them. */
 export interface McpMatch {
