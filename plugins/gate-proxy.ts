@@ -1,11 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { UpstreamError } from '../lib/upstream/exchange.ts'
-import type { UpstreamAnswer } from '../lib/upstream/exchange.ts'
 import { hasBody, headersForClient, headersForUpstream } from '../lib/gate/headers.ts'
 import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
 import type { UpgradeAnswer, UpgradedConnection } from '../lib/upstream/upgrade.ts'
-import { createUpstream } from '../lib/upstream/upstream.ts'
+import { createUpstream, UpstreamError } from '../lib/upstream/upstream.ts'
+import type { UpstreamAnswer } from '../lib/upstream/upstream.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
