@@ -10,10 +10,13 @@ export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
   /** 408: the client was silent in the body of its request. 413: that body is too large. 499: the client has gone. 502: the upstream failed. 504: it was silent for too long. */
   readonly statusCode: 408 | 413 | 499 | 502 | 504
+  /** Of the answer. The client may go on sending a body that is not read. */
+  readonly headers: { readonly connection: 'close' } | undefined
 
   constructor (statusCode: UpstreamError['statusCode'], message: string, cause?: unknown) {
     super(message, { cause })
     this.statusCode = statusCode
+    this.headers = statusCode === 408 || statusCode === 413 ? { connection: 'close' } : undefined
   }
 }
 
@@ -133,7 +136,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     const body = this.#sent = new Transform({
       transform: (chunk: Buffer, _encoding, done) => {
         size += chunk.length
-        if (size > maxBytes) return this.end(new UpstreamError(413, 'The body of the request is too large'))
+        if (size > maxBytes) return this.end(new UpstreamError(413, 'The body of the request is too large.'))
         this.#restartTimer()
         done(null, chunk)
       }
@@ -202,7 +205,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   readonly #late = (): void => {
     // Nothing of what the client has sent waits here, and more is to come.
     const isClientSilent = this.#sent !== undefined && !this.#sent.writableEnded && this.#sent.writableLength + this.#sent.readableLength === 0
-    this.end(isClientSilent ? new UpstreamError(408, 'The body of the request is too slow') : new UpstreamError(504, 'The upstream is too slow'))
+    this.end(isClientSilent ? new UpstreamError(408, 'The body of the request is too slow.') : new UpstreamError(504, 'The upstream is too slow'))
   }
 }
 

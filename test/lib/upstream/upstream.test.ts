@@ -65,7 +65,7 @@ t.test('The upstream may be silent for so long, counted anew by each part of the
   const large = new PassThrough()
   const refused = send(large)
   large.write('abcde')
-  await t.rejects(refused.answer, { name: 'UpstreamError', statusCode: 413, message: 'The body of the request is too large' })
+  await t.rejects(refused.answer, { name: 'UpstreamError', statusCode: 413, message: 'The body of the request is too large.', headers: { connection: 'close' } })
   t.equal(waiting.size, 0)
   large.end('more than anybody reads')
   await once(large, 'end')
