@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { finished } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { createExecutor } from '../lib/gate/executor.ts'
@@ -98,10 +97,7 @@ export default fp(async (app: FastifyInstance) => {
       // The client need not send what is not read.
       if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
       this.goAhead(request, reply)
-      const { body, release } = readWhole(request.raw)
-      // It is called for an answer that has closed before, too.
-      finished(reply.raw, release)
-      return body
+      return readWhole(request.raw, reply.raw)
     },
     goAhead ({ raw }, reply) {
       if (expecting.delete(raw)) reply.raw.writeContinue()
