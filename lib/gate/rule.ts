@@ -81,17 +81,16 @@ function readRequirement (entry: Readonly<Record<string, unknown>>, tell: Judged
     if (askers.length > 0) tell('allow', ` is anyone, and that contradicts ${askers.join(' and ')}`)
     return undefined
   }
-  const options = Object.fromEntries(asked.map(name => [name, entry[name]])) as RequirementOptions
-  // One requirement is read at a time, so that each problem names its member.
+  let requirement = ANY_TOKEN
+  // One member is read at a time, so that each problem names its own.
   for (const name of asked) {
     try {
-      parseRequirement({ [name]: options[name] } as RequirementOptions)
+      requirement = { ...requirement, ...parseRequirement({ [name]: entry[name] } as RequirementOptions) }
     } catch (error) {
-      tell(name, ` is ${quoteSetting(options[name])}: ${(error as TypeError).message.replace(/^require: /, '')}`)
-      delete (options as Record<string, unknown>)[name]
+      tell(name, ` is ${quoteSetting(entry[name])}: ${(error as TypeError).message.replace(/^require: /, '')}`)
     }
   }
-  return Object.keys(options).length === 0 ? ANY_TOKEN : parseRequirement(options)
+  return requirement
 }
 
 const MCP_MEMBERS: readonly string[] = ['methods', 'tools']
