@@ -136,7 +136,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   /** Each refusal with its headers. The calls of one handler share a check and its refusal, which is logged and counted once. */
   const prepared = new WeakMap<Refusal, Refusal>()
   // Without revocation nothing ends by itself.
-  const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken(request))
+  const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken!(request))
   const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, refuse, onAdmitted })
   app.decorate('guardSettings', guardSettings)
   app.decorate('guardState', { issuers, replay, verified, clientKeys, revocation })

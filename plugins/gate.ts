@@ -2,15 +2,14 @@ import { readFileSync } from 'node:fs'
 import { ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { finished } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { createExecutor } from '../lib/gate/executor.ts'
 import type { ExecutedRequest, Executor } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
-import type { IdentityHeaders } from '../lib/gate/identity-headers.ts'
+import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/headers.ts'
+import type { IdentityHeaders } from '../lib/gate/headers.ts'
 import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
 import { createStatementSigner } from '../lib/gate/statement.ts'
 import type { StatementSigner } from '../lib/gate/statement.ts'
@@ -98,10 +97,7 @@ export default fp(async (app: FastifyInstance) => {
       // The client need not send what is not read.
       if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
       this.goAhead(request, reply)
-      const { body, release } = readWhole(request.raw)
-      // It is called for an answer that has closed before, too.
-      finished(reply.raw, release)
-      return body
+      return readWhole(request.raw, reply.raw)
     },
     goAhead ({ raw }, reply) {
       if (expecting.delete(raw)) reply.raw.writeContinue()

@@ -15,24 +15,12 @@ type SwaggerDocument = ReturnType<NonNullable<FastifyDynamicSwaggerOptions['tran
 
 /** Decorates `app.swagger()`: the OpenAPI document, made from the routes' own schemas and guards. routes/docs.ts serves it. */
 export default fp(async (app: FastifyInstance) => {
-  const { idp: { dpopMode }, api, dpop, server, revocation } = app.settings
-  const hasProofs = dpopMode !== 'DISABLED'
-  const policy = {
-    version: readBuild(import.meta.dirname, readTextIfThere, undefined).version,
-    mode: dpopMode,
-    algs: dpop.algs,
-    revocation: revocation !== undefined,
-    nonces: hasProofs && dpop.nonce === 'required',
-    certificates: server.clientCertificate !== 'off',
-    boundOnly: server.securityProfile === 'fapi2',
-    replayShare: hasProofs && dpop.replay === 'memory',
-    errorBody: api.errorBody,
-    rateLimit: server.rateLimit !== undefined
-  }
+  const { settings } = app
+  const { version } = readBuild(import.meta.dirname, readTextIfThere, undefined)
   const described = new Map<string, DescribedRoute>()
 
   const options: FastifyDynamicSwaggerOptions = {
-    openapi: describeService(policy) as FastifyDynamicSwaggerOptions['openapi'],
+    openapi: describeService(version, settings) as FastifyDynamicSwaggerOptions['openapi'],
     convertConstToEnum: false,
     transform ({ schema, url, route }) {
       // The plugin that notes guards does so for every route.
@@ -41,7 +29,7 @@ export default fp(async (app: FastifyInstance) => {
       // If a route has several methods, the first one names the operation.
       const method = [route.method].flat()[0]!
       const entry = { method, url, guard, essential, schema: { ...schema } as Record<string, unknown> }
-      const description = describeRoute(entry, policy)
+      const description = describeRoute(entry, settings)
       described.set(description.schema.operationId as string, entry)
       return description
     },
@@ -49,7 +37,7 @@ export default fp(async (app: FastifyInstance) => {
       const { openapiObject } = document as unknown as { openapiObject: OpenapiDocument }
       // A route with several methods is one object, shared by all of them.
       for (const operation of new Set<Operation>(Object.values(openapiObject.paths).flatMap(path => Object.values(path)))) {
-        addGuardAnswers(operation, described.get(operation.operationId!)!, policy)
+        addGuardAnswers(operation, described.get(operation.operationId!)!, settings)
       }
       // Plugins load in no fixed order. The document has a fixed order.
       openapiObject.paths = Object.fromEntries(Object.entries(openapiObject.paths).sort())

@@ -10,8 +10,8 @@ const kPlace = Symbol('holdfast.place')
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Ends what an admitted request has opened when its token ends, if there are revocations. @internal */
-    endWithToken (request: FastifyRequest): void
+    /** Ends what an admitted request has opened when its token ends. Undefined without revocation. @internal */
+    endWithToken: ((request: FastifyRequest) => void) | undefined
     /** What is open and ends with its token: nothing without revocation. @internal */
     openAnswers: OpenAnswers<FastifyRequest>
   }
@@ -30,7 +30,7 @@ export default fp(async (app: FastifyInstance) => {
   app.addHook('onClose', async () => openAnswers.close())
 
   if (!app.guardRevocation) {
-    app.decorate('endWithToken', () => {})
+    app.decorate('endWithToken', undefined)
     return
   }
   // A guard in a handler has no reply at hand.

@@ -3,18 +3,32 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, Rou
 import type { OriginalRequest } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
+import { hasBody, headersForClient, headersForUpstream } from '../lib/gate/headers.ts'
+import { bodyTooLarge } from '../lib/gate/message-body.ts'
 import { originForm } from '../lib/gate/path.ts'
+import { nextNonceOf } from '../lib/guard/admission.ts'
 import { readMessage } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
+import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
+import type { UpgradeAnswer, UpgradedConnection } from '../lib/upstream/upgrade.ts'
+import { createUpstream, UpstreamError } from '../lib/upstream/upstream.ts'
+import type { UpstreamAnswer } from '../lib/upstream/upstream.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
+import { processSurroundings } from '../server/surroundings.ts'
 
-/** Every path that is not the service's own: the rules of the gate decide, and what passes goes to the upstream. */
+/**
+ * Every path that is not the service's own: the rules of the gate decide, and what passes goes to the upstream. @fastify/reply-from is not
+ * used: it passes no 1xx and no upgrade, and joins repeated headers.
+ */
 const routes: FastifyPluginAsync = async (app) => {
-  const { gate, gateProxy } = app
-  if (!gate || !gateProxy) return
+  const { gate } = app
+  if (gate?.settings.upstream === undefined) return
+  const { upstream: origin, timeoutSeconds, bodyLimit = Infinity, passCredentials, ownPrefix } = gate.settings
   const { trustProxy, publicUrl } = app.settings.server
   const urlOf = createRequestUrlResolver({ trustProxy, publicUrl })
-  const ownPaths = ownPathsOf(gate.settings.ownPrefix)
+  const ownPaths = ownPathsOf(ownPrefix)
+  const upstream = createUpstream({ origin, timeoutSeconds, bodyLimit, after: processSurroundings.after })
+  app.addHook('onClose', () => upstream.close())
   for (const method of METHODS) {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)
   }
@@ -36,7 +50,8 @@ const routes: FastifyPluginAsync = async (app) => {
     gate!.execute(request, { readOriginal: () => readOriginal(request), readBody: () => readBody(request, reply) }, (error, body) => {
       if (error instanceof GateError && error.statusCode === 404) reply.callNotFound()
       else if (error) done(refused(request, error))
-      else gateProxy!.passOn(request, reply, body, done)
+      // Fastify would go on after an async hook whose answer is still being sent.
+      else passOn(request, reply, body).catch(done)
     })
   }
 
@@ -50,7 +65,7 @@ const routes: FastifyPluginAsync = async (app) => {
 
   /** @throws an error with a status */
   async function readBody (request: FastifyRequest, reply: FastifyReply): Promise<Buffer> {
-    gateProxy!.verifyFraming(request)
+    verifyFraming(request)
     return gate!.readBody(request, reply)
   }
 
@@ -61,5 +76,131 @@ const routes: FastifyPluginAsync = async (app) => {
     if (error instanceof Refusal && !error.headers) app.guardTally?.refused(error.reason)
     return gate!.refused(request, error, 400, 'message_refused')
   }
+
+  /**
+   * Refuses a request whose body cannot be carried.
+   * @throws an error with a status
+   */
+  function verifyFraming ({ raw }: FastifyRequest): void {
+    if (Number(raw.headers['content-length']) > bodyLimit) throw bodyTooLarge()
+    // RFC 9112 section 6.1: the upstream would not learn of another coding, which holds for one connection only.
+    if (!/^(?:chunked)?$/i.test(raw.headers['transfer-encoding'] ?? '')) throw app.httpErrors.notImplemented('The transfer coding is unknown.')
+    // Node has stopped reading such a request, so its body would never end.
+    if (gate!.upgradeOf(raw) && hasBody(raw)) throw app.httpErrors.badRequest('A request that asks for another protocol has no body here.')
+  }
+
+  /**
+   * Sends a request that has passed to the upstream, and the answer to the client.
+   * @param body if it has been read already
+   */
+  async function passOn (request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined): Promise<void> {
+    const { raw } = request
+    verifyFraming(request)
+    const connection = gate!.upgradeOf(raw)
+    const protocols = connection && request.gated!.place.rules[0].upgrade ? protocolsOf(raw.headers.upgrade) : undefined
+    // To judge a request may take time, and nothing says later that its client went meanwhile.
+    if (reply.raw.destroyed) throw clientGone()
+    if (connection && protocols !== undefined) return passUpgrade(request, reply, connection, protocols)
+    if (connection) dropRest(connection.socket)
+    app.endWithToken?.(request)
+    const { method, target, headers } = requestOf(request)
+    gate!.goAhead(request, reply)
+    const exchange = upstream.send({ method, target, headers, body: body ?? (hasBody(raw) ? raw : undefined), onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
+    reply.raw.once('close', () => { if (!reply.raw.writableFinished) exchange.end(clientGone()) })
+    send(reply, await exchange.answer)
+  }
+
+  async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head }: UpgradedConnection, protocols: string): Promise<void> {
+    const upgrade = requestUpgrade({ ...requestOf(request), origin: origin!, protocols, timeoutSeconds })
+    const stopWatching = watchClient(socket, () => upgrade.end(clientGone()))
+    let early: Buffer
+    const answer = await upgrade.answer.finally(() => { early = stopWatching() })
+    if (answer.kind === 'refused') {
+      dropRest(socket)
+      return send(reply, answer)
+    }
+    reply.hijack()
+    reply.raw.detachSocket(socket)
+    socket.write(switchingProtocols(answer, nextNonceOf(request)), 'latin1')
+    socket.write(answer.head)
+    answer.socket.write(head)
+    answer.socket.write(early!)
+    joinConnections(socket, answer.socket)
+    closeWithToken(request, socket)
+  }
+
+  function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
+    const { method, target, url } = request.gated!
+    const addresses = [...request.ips ?? [request.ip]].reverse().filter(address => address !== undefined)
+    const headers = headersForUpstream(request.raw, { origin: { url, addresses }, identity: gate!.identify(request, origin), passCredentials })
+    return { method, target, headers }
+  }
 }
 export default routes
+
+function clientGone (): UpstreamError {
+  return new UpstreamError(499, 'The client has gone')
+}
+
+/** A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the other with it. */
+function closeWithToken (request: FastifyRequest, socket: UpgradedConnection['socket']): void {
+  const { auth } = request
+  if (!auth) return
+  const end = (): void => {
+    request.log.info({ reason: auth.signal.reason.code, issuer: auth.issuer }, 'open connection ended')
+    socket.destroy()
+  }
+  auth.signal.addEventListener('abort', end, { once: true })
+  // It also keeps `auth`, and with it the signal, for as long as the connection is open.
+  socket.once('close', () => auth.signal.removeEventListener('abort', end))
+}
+
+const NOTHING = Buffer.alloc(0)
+const PLAIN_TYPE = /^[a-z]+\/[a-z0-9.+-]+(?:; ?charset=[a-z0-9-]+)?$/i
+
+function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
+  reply.code(status)
+  for (const [name, values] of headersForClient(headers)) reply.header(name, values.length === 1 ? values[0] : values)
+  const payload = wholeBody(reply, body)
+  // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until then. An empty
+  // chunk sends it with a byte for each character, which flushHeaders() does not.
+  if (!payload) reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.write(NOTHING) })
+  reply.send(payload ?? body)
+}
+
+/**
+ * The body of an answer that has come at once, as small ones do: it costs much less than a stream. Not for answers without a body, whose
+ * length Fastify would set to 0, and not without a content type that Fastify understands, because it would write its own.
+ */
+function wholeBody (reply: FastifyReply, body: UpstreamAnswer['body']): Buffer | null {
+  return body.isWhole && body.readableLength > 0 && isPlainType(reply.getHeader('content-type')) ? body.read(body.readableLength) : null
+}
+
+function isPlainType (type: unknown): boolean {
+  return typeof type === 'string' && PLAIN_TYPE.test(type)
+}
+
+/** Passes an interim answer on (RFC 9110 section 15.2). Node can write only those that it knows. */
+function sendInterim ({ raw }: FastifyRequest, reply: FastifyReply, status: number, headers: readonly string[]): void {
+  // RFC 9110 section 15.2: a client of HTTP/1.0 knows none.
+  if (raw.httpVersion === '1.0') return
+  // A client that does not take them is not to fill the memory with them.
+  if (reply.raw.socket?.writableNeedDrain) return
+  if (status === 102) return reply.raw.writeProcessing()
+  // RFC 9110 section 8.6: an interim answer has no length.
+  const { 'content-length': _, ...hints } = Object.fromEntries(headersForClient(headers))
+  if (status !== 103 || !hints.link) return
+  try {
+    reply.raw.writeEarlyHints({ ...hints, link: hints.link })
+  } catch {
+    // Node refuses links that are not well-formed. They are only hints.
+  }
+}
+
+/** The answer with which the connection of the client changes its protocol. */
+function switchingProtocols ({ response }: Extract<UpgradeAnswer, { kind: 'upgraded' }>, nonce: string | undefined): string {
+  const lines = ['HTTP/1.1 101 Switching Protocols', 'connection: Upgrade', `upgrade: ${response.headers.upgrade}`]
+  for (const [name, values] of headersForClient(response.rawHeaders)) lines.push(...values.map(value => `${name}: ${value}`))
+  if (nonce !== undefined) lines.push(`dpop-nonce: ${nonce}`)
+  return `${lines.join('\r\n')}\r\n\r\n`
+}

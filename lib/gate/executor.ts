@@ -64,7 +64,10 @@ export function createExecutor<Request extends ExecutedRequest> ({ rules, admiss
   return (request, { readOriginal, readBody }, done) => {
     let gated: GatedRequest
     try {
-      gated = request.gated = enter(readOriginal())
+      const original = readOriginal()
+      const place = table.choose(original.method, original.url.ownPath)
+      if (!place) throw new GateError(404, 'No rule holds for the original request.')
+      gated = request.gated = { ...original, place }
     } catch (error) {
       return done(error as Error)
     }
@@ -77,12 +80,6 @@ export function createExecutor<Request extends ExecutedRequest> ({ rules, admiss
       onMessagesJudged(request, gated, error === undefined)
       done(error, body)
     }
-  }
-
-  function enter (original: OriginalRequest): GatedRequest {
-    const place = table.choose(original.method, original.url.ownPath)
-    if (!place) throw new GateError(404, 'No rule holds for the original request.')
-    return { ...original, place }
   }
 
   /**

@@ -1,9 +1,9 @@
 import { quoteSetting } from '../printable.ts'
-import { parseClaimNames } from './identity-headers.ts'
-import type { ForwardedClaim } from './identity-headers.ts'
+import { parseClaimNames } from './headers.ts'
+import type { ForwardedClaim } from './headers.ts'
 import { parseRule } from './rule.ts'
-import { findRuleConflicts } from './rule-conflicts.ts'
 import type { GateRule } from './rule.ts'
+import { findRuleConflicts } from './rules.ts'
 import { parseUpstream } from '../upstream/origin.ts'
 
 /** What the section `gate` of the configuration says. */
@@ -73,22 +73,23 @@ export function parseGate (section: GateSection, { given, upstreamBeside, isRefu
   function readRules (): readonly GateRule[] {
     if (isRefused('gate.rules')) return []
     const list = section.rules ?? (upstreamBeside === undefined ? [] : ANY_TOKEN_EVERYWHERE)
-    const rules = (list as ReadonlyArray<Readonly<Record<string, unknown>>>).flatMap((entry, index) => {
+    const paths = new Map<GateRule, string>()
+    for (const [index, entry] of (list as readonly unknown[]).entries()) {
       const path = `gate.rules[${index}]`
       const rule = parseRule(entry, {
         methods: (given as { rules?: ReadonlyArray<{ methods?: unknown }> } | undefined)?.rules?.[index]?.methods,
         isRefused: member => isRefused(member === undefined ? path : `${path}.${member}`),
         tell: (member, problem) => tell(member === undefined ? path : `${path}.${member}`, problem)
       })
-      return rule ? [{ index, rule }] : []
-    })
+      if (rule) paths.set(rule, path)
+    }
+    const rules = [...paths.keys()]
     const ownPaths = section.upstream !== undefined || upstreamBeside !== undefined ? ownPathsOf(ownPrefix) : []
-    for (const { index, problem } of findRuleConflicts(rules, ownPaths, nameOfRule)) tell(`gate.rules[${index}]`, problem)
-    return rules.map(({ rule }) => rule)
+    for (const { rule, problem } of findRuleConflicts(rules, ownPaths, rule => nameOf(paths.get(rule)!))) tell(paths.get(rule)!, problem)
+    return rules
   }
 
-  function nameOfRule (index: number): string {
-    const path = `gate.rules[${index}]`
+  function nameOf (path: string): string {
     const place = placeOf(path)
     return place === undefined ? path : `${path} (${place})`
   }

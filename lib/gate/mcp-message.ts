@@ -2,8 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
 import { GateError } from './gate-error.ts'
-import { linesByName } from './headers.ts'
-import { plainName } from './identity-headers.ts'
+import { linesByName, plainName } from './headers.ts'
 
 /** A JSON-RPC message of the Model Context Protocol, as far as rules ask. */
 export interface McpMessage {

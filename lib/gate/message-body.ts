@@ -1,5 +1,5 @@
 import { finished } from 'node:stream'
-import type { Readable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import type { Surroundings } from '../surroundings.ts'
 import { GateError } from './gate-error.ts'
 
@@ -25,20 +25,21 @@ export interface BodyReaderOptions {
 }
 
 /**
- * Reads a whole body. Its bytes are counted until `release` is called, which may be called at any time.
- * `body` rejects with a GateError 408, 413, 499 or 503. What a client still sends is then dropped.
+ * Reads a whole body. Its bytes are counted until the answer has ended.
+ * @throws GateError 408, 413, 499, 503. What a client still sends is then dropped.
  */
-export type BodyReader = (source: Readable) => { readonly body: Promise<Buffer>, readonly release: () => void }
+export type BodyReader = (source: Readable, answer: Writable) => Promise<Buffer>
 
 export function createBodyReader ({ maxBytes, timeoutMs, after }: BodyReaderOptions): BodyReader {
   let held = 0
 
-  return source => {
+  return (source, answer) => {
     // One buffer that grows: a client may send each byte in a chunk of its own.
     let bytes = Buffer.alloc(0)
     let size = 0
-    let isReleased = false
-    const body = new Promise<Buffer>((resolve, reject) => {
+    // It is called for an answer that has closed before, too.
+    finished(answer, () => { held -= bytes.length })
+    return new Promise<Buffer>((resolve, reject) => {
       const stop = after(timeoutMs, () => fail(new GateError(408, 'The body of the request is too slow.', CLOSE)))
       source.on('data', take)
       // It is called for a source that has ended or closed before, too.
@@ -61,7 +62,6 @@ export function createBodyReader ({ maxBytes, timeoutMs, after }: BodyReaderOpti
         resolve(bytes.subarray(0, size))
       }
     })
-    return { body, release }
 
     function grow (needed: number): boolean {
       const length = Math.min(maxBytes, Math.max(needed, 2 * bytes.length, FIRST_BYTES))
@@ -69,10 +69,6 @@ export function createBodyReader ({ maxBytes, timeoutMs, after }: BodyReaderOpti
       held += length - bytes.length
       bytes = Buffer.concat([bytes], length)
       return true
-    }
-    function release (): void {
-      if (!isReleased) held -= bytes.length
-      isReleased = true
     }
   }
 }

@@ -7,8 +7,7 @@ import type { HttpScheme } from '../url/http-url.ts'
 import { joinRequestUrl } from '../url/request-url.ts'
 import type { OriginalRequest } from './executor.ts'
 import { GateError } from './gate-error.ts'
-import { linesByName } from './headers.ts'
-import { CLAIM_PREFIX } from './identity-headers.ts'
+import { CLAIM_PREFIX, linesByName } from './headers.ts'
 import { originForm } from './path.ts'
 
 /** The kinds of proxies that ask, by how they state the original request. */

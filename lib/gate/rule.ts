@@ -3,9 +3,16 @@ import { isJsonObject } from '../jose/jws.ts'
 import { quoteSetting } from '../printable.ts'
 import { ANY_TOKEN, parseRequirement } from '../requirement/requirement.ts'
 import type { Requirement, RequirementOptions } from '../requirement/requirement.ts'
-import { isTargeted, parseMcp } from './mcp-rules.ts'
-import type { McpTarget } from './mcp-rules.ts'
-import { problemOfPath } from './rule-path.ts'
+import { TOOL_CALL } from './mcp-message.ts'
+import { problemOfPath } from './path.ts'
+
+/** The messages of the Model Context Protocol that a rule is for. Without both members they are all those that no other rule names. */
+export interface McpTarget {
+  /** Methods of the protocol. Undefined beside `tools`, which are for `tools/call` only. */
+  readonly methods: readonly string[] | undefined
+  /** Names of tools, with `*` at the end for all that begin so. */
+  readonly tools: readonly string[] | undefined
+}
 
 /** One rule of the gate: the requests that it is for, and what they need. */
 export interface GateRule {
@@ -74,15 +81,57 @@ function readRequirement (entry: Readonly<Record<string, unknown>>, tell: Judged
     if (askers.length > 0) tell('allow', ` is anyone, and that contradicts ${askers.join(' and ')}`)
     return undefined
   }
-  const options = Object.fromEntries(asked.map(name => [name, entry[name]])) as RequirementOptions
-  // One requirement is read at a time, so that each problem names its member.
+  let requirement = ANY_TOKEN
+  // One member is read at a time, so that each problem names its own.
   for (const name of asked) {
     try {
-      parseRequirement({ [name]: options[name] } as RequirementOptions)
+      requirement = { ...requirement, ...parseRequirement({ [name]: entry[name] } as RequirementOptions) }
     } catch (error) {
-      tell(name, ` is ${quoteSetting(options[name])}: ${(error as TypeError).message.replace(/^require: /, '')}`)
-      delete (options as Record<string, unknown>)[name]
+      tell(name, ` is ${quoteSetting(entry[name])}: ${(error as TypeError).message.replace(/^require: /, '')}`)
     }
   }
-  return Object.keys(options).length === 0 ? ANY_TOKEN : parseRequirement(options)
+  return requirement
+}
+
+const MCP_MEMBERS: readonly string[] = ['methods', 'tools']
+
+/** Reads `mcp` of a rule, which is given. Undefined if something is wrong with it, which `tell` then gets. */
+function parseMcp (given: unknown, tell: JudgedRule['tell']): McpTarget | undefined {
+  if (!isJsonObject(given)) {
+    tell('mcp', ` is ${quoteSetting(given)}; allowed: a section with methods or tools, or an empty one, {}`)
+    return undefined
+  }
+  for (const name of Object.keys(given).filter(name => !MCP_MEMBERS.includes(name))) tell(`mcp.${name}`, ` is unknown; allowed: ${MCP_MEMBERS.join(', ')}`)
+  const methods = readMcpNames('mcp.methods', given['methods'], 'a list of methods such as tools/list, without *', name => !/[\s*]/.test(name), tell)
+  const tools = readMcpNames('mcp.tools', given['tools'], 'a list of names of tools, with * at the end for all that begin so', name => !name.slice(0, -1).includes('*'), tell)
+  if (tools === undefined) return { methods, tools }
+  const other = methods?.find(method => method !== TOOL_CALL)
+  if (other !== undefined) tell('mcp.tools', ` is ${quoteSetting(given['tools'])}, which is for ${TOOL_CALL} only, and that contradicts mcp.methods, which names ${quoteSetting(other)}`)
+  return { methods: undefined, tools }
+}
+
+function readMcpNames (member: string, given: unknown, allowed: string, isAllowed: (name: string) => boolean, tell: JudgedRule['tell']): readonly string[] | undefined {
+  if (given === undefined) return undefined
+  const names: unknown[] = [given].flat()
+  if (names.length === 0 || !names.every(name => typeof name === 'string' && name !== '' && isAllowed(name))) {
+    tell(member, ` is ${quoteSetting(given)}; allowed: ${allowed}`)
+    return undefined
+  }
+  const twice = names.find((name, index) => names.indexOf(name) < index)
+  if (twice !== undefined) tell(member, ` is ${quoteSetting(given)}, which names ${quoteSetting(twice)} twice`)
+  return names as string[]
+}
+
+/** Whether a rule is for some messages only. All others of its path are for the rules without such a target. */
+export function isTargeted (target: McpTarget | undefined): boolean {
+  return (target?.methods ?? target?.tools) !== undefined
+}
+
+/** What two rules for one path both name, for people. Undefined if no message could belong to both. */
+export function sharedTarget (a: McpTarget | undefined, b: McpTarget | undefined): string | undefined {
+  if (!isTargeted(a) || !isTargeted(b)) return isTargeted(a) || isTargeted(b) ? undefined : ''
+  const method = a!.methods?.find(method => b!.methods?.includes(method))
+  if (method !== undefined) return `, ${method}`
+  const tool = a!.tools?.find(tool => b!.tools?.includes(tool))
+  return tool === undefined ? undefined : `, ${TOOL_CALL} ${tool}`
 }

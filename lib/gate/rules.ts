@@ -1,11 +1,10 @@
+import { quoteSetting } from '../printable.ts'
 import { Refusal } from '../refusal.ts'
 import { TOOL_CALL } from './mcp-message.ts'
 import type { McpMessage } from './mcp-message.ts'
-import { isTargeted } from './mcp-rules.ts'
-import { verifyOneReading, withoutParameters } from './path.ts'
-import { KNOWN_METHODS, MESSAGE_METHOD } from './rule.ts'
+import { createPathRouter, isSamePath, routerForm, shapeOf, verifyOneReading, withoutParameters } from './path.ts'
+import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD, sharedTarget } from './rule.ts'
 import type { GateRule } from './rule.ts'
-import { createPathRouter, shapeOf } from './rule-path.ts'
 
 /** A rule that was found for a message, with the method and the tool by which it was found, as it names them. */
 export interface McpMatch {
@@ -90,4 +89,54 @@ export function createMessageMatcher (rules: readonly GateRule[]): MessageMatche
     const ofTool = method === TOOL_CALL ? byTool.get(name) ?? patterns.find(({ tool }) => name.startsWith(tool.slice(0, -1))) : undefined
     return ofTool ?? byMethod.get(method) ?? alone
   }
+}
+
+/** What is wrong with a rule beside the others, to be put after its name. */
+export interface RuleConflict {
+  readonly rule: GateRule
+  readonly problem: string
+}
+
+/**
+ * Finds rules that hold for the same requests, and rules for paths that the service answers itself.
+ * @param nameOf names a rule for people
+ */
+export function findRuleConflicts (rules: readonly GateRule[], ownPaths: readonly string[], nameOf: (rule: GateRule) => string): RuleConflict[] {
+  const conflicts: RuleConflict[] = []
+  const router = createPathRouter()
+  for (const [index, rule] of rules.entries()) {
+    const path = routerForm(rule.path)
+    const own = ownPaths.find(own => path === own || path.startsWith(`${own}/`))
+    if (own !== undefined) {
+      conflicts.push({ rule, problem: ` (${quoteSetting(rule.path)}) is unreachable: the service itself answers under ${own}` })
+      continue
+    }
+    const methods = rule.methods ?? [...KNOWN_METHODS]
+    const taken = methods.filter(method => !router.add(method, rule.path, undefined))
+    const earlier = rules.slice(0, index).filter(other => isSamePath(other.path, rule.path))
+    const rivals = taken.flatMap(method => {
+      const other = earlier.find(other => (other.methods?.includes(method) ?? true) && overlapOf(other, rule) !== undefined)
+      return other ? [{ method, other }] : []
+    })
+    const names = [...new Set(rivals.map(({ other }) => nameOf(other)))].join(' and ')
+    const [first] = rivals
+    if (first) {
+      const isCovered = rivals.length === methods.length && rivals.every(({ other }) => shapeOf(other.path) === shapeOf(rule.path)) && !isTargeted(rule.mcp)
+      conflicts.push({ rule, problem: isCovered ? ` (${quoteSetting(rule.path)}) is unreachable: all its requests belong to ${names}` : ` (${quoteSetting(rule.path)}) overlaps ${names}: both hold for ${first.method} ${rule.path}${overlapOf(first.other, rule)}` })
+      continue
+    }
+    // Credentials are looked at before the message chooses among the rules, and a token is verified for one audience.
+    const other = earlier.find(other => taken.some(method => other.methods?.includes(method) ?? true) && isOtherAudience(other, rule))
+    if (other) conflicts.push({ rule, problem: ` (${quoteSetting(rule.path)}) has another audience than ${nameOf(other)}: rules for the messages of one path share it` })
+  }
+  return conflicts
+}
+
+/** What two rules for one path and method both hold for, beyond these. Undefined if messages choose between them. */
+function overlapOf (a: GateRule, b: GateRule): string | undefined {
+  return shapeOf(a.path) === shapeOf(b.path) ? sharedTarget(a.mcp, b.mcp) : ''
+}
+
+function isOtherAudience (a: GateRule, b: GateRule): boolean {
+  return a.requirement !== undefined && b.requirement !== undefined && a.audience !== b.audience
 }

@@ -2,15 +2,12 @@ import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../re
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import { offeredSchemes } from '../scheme.ts'
 import type { AuthScheme } from '../scheme.ts'
+import type { Settings } from '../settings/settings.ts'
 import { CHALLENGES, describeGuard, guardStatuses, PROOF_HEADER, REFUSED, RETRY_AFTER, SCHEMES, securityOf } from './describe.ts'
-import type { DescriptionPolicy } from './describe.ts'
 import type { Operation, Response } from './document.ts'
 
 /** The member by which an operation names its guard until the guard is described. */
 const GUARD_MARK = 'x-holdfast-guard'
-
-/** The settings that decide what the document of an app says about its guards. */
-export type AppDocumentPolicy = Pick<DescriptionPolicy, 'mode' | 'algs' | 'certificates' | 'rateLimit' | 'replayShare'>
 
 /** An operation of any version. What the app says in it is kept. */
 type AppOperation = Partial<Operation> & { [GUARD_MARK]?: string }
@@ -29,10 +26,10 @@ export interface AppDocument {
  * @param guards by the value of `GUARD_MARK`
  * @returns whether there was anything to describe
  */
-export function describeGuards (document: AppDocument, guards: ReadonlyMap<string, RouteGuard>, policy: AppDocumentPolicy): boolean {
+export function describeGuards (document: AppDocument, guards: ReadonlyMap<string, RouteGuard>, settings: Settings): boolean {
   const marked = markedOperations(document, guards)
-  for (const [operation, guard] of marked) describeOperation(operation, guard, document, policy)
-  if (marked.size > 0) addSchemes(document, policy)
+  for (const [operation, guard] of marked) describeOperation(operation, guard, document, settings)
+  if (marked.size > 0) addSchemes(document, settings)
   return marked.size > 0
 }
 
@@ -52,14 +49,14 @@ function markedOperations ({ paths = {} }: AppDocument, guards: ReadonlyMap<stri
 /** Only OpenAPI 3.1 allows scopes for schemes of HTTP. */
 const namesScopes = ({ openapi = '2' }: AppDocument): boolean => !/^(?:2|3\.0)/.test(openapi)
 
-function describeOperation (operation: AppOperation, guard: RouteGuard, document: AppDocument, policy: AppDocumentPolicy): void {
+function describeOperation (operation: AppOperation, guard: RouteGuard, document: AppDocument, settings: Settings): void {
   Object.assign(operation, namesScopes(document) ? describeGuard(guard, operation.description) : describeAll(guard, operation.description))
-  operation.security ??= securityOf(namesScopes(document) ? guard : withoutScopes(guard), policy.mode)
+  operation.security ??= securityOf(namesScopes(document) ? guard : withoutScopes(guard), settings.idp.dpopMode)
   operation.responses = { ...operation.responses }
-  for (const status of guardStatuses(guard, policy)) operation.responses[status] ??= { description: REFUSED[status].description, headers: headersOf(status, document) }
+  for (const status of guardStatuses(guard, settings)) operation.responses[status] ??= { description: REFUSED[status].description, headers: headersOf(status, document) }
   const parameters = operation.parameters ?? []
-  if (policy.mode === 'DISABLED' || parameters.some(parameter => 'name' in parameter && parameter.name.toLowerCase() === 'dpop')) return
-  operation.parameters = [...parameters, { ...PROOF_HEADER, required: policy.mode === 'REQUIRED' && !isOptional(guard), ...typed('string', document) }]
+  if (settings.idp.dpopMode === 'DISABLED' || parameters.some(parameter => 'name' in parameter && parameter.name.toLowerCase() === 'dpop')) return
+  operation.parameters = [...parameters, { ...PROOF_HEADER, required: settings.idp.dpopMode === 'REQUIRED' && !isOptional(guard), ...typed('string', document) }]
 }
 
 /** Security cannot name the scopes, so `x-requirements` has each requirement. */
@@ -82,14 +79,14 @@ function typed (type: 'string' | 'integer', { openapi }: AppDocument): { schema:
   return (openapi === undefined ? { type } : { schema: { type } }) as { schema: { type: string } }
 }
 
-function addSchemes (document: AppDocument, policy: AppDocumentPolicy): void {
-  const schemes = offeredSchemes(policy.mode).map(scheme => [scheme, schemeOf(scheme, document, policy)] as const)
+function addSchemes (document: AppDocument, settings: Settings): void {
+  const schemes = offeredSchemes(settings.idp.dpopMode).map(scheme => [scheme, schemeOf(scheme, document, settings)] as const)
   if (document.openapi === undefined) document.securityDefinitions = { ...Object.fromEntries(schemes), ...document.securityDefinitions }
   else document.components = { ...document.components, securitySchemes: { ...Object.fromEntries(schemes), ...document.components?.securitySchemes } }
 }
 
 /** Swagger 2.0 knows no scheme of HTTP but Basic. */
-function schemeOf (scheme: AuthScheme, { openapi }: AppDocument, policy: AppDocumentPolicy): object {
-  const described = SCHEMES[scheme](policy)
+function schemeOf (scheme: AuthScheme, { openapi }: AppDocument, settings: Settings): object {
+  const described = SCHEMES[scheme](settings)
   return openapi === undefined ? { type: 'apiKey', name: 'Authorization', in: 'header', description: described.description } : described
 }

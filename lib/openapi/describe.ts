@@ -6,6 +6,7 @@ import type { Requirement } from '../requirement/requirement.ts'
 import { errorBody, REFUSALS } from '../refusal.ts'
 import type { ErrorBodyForm, RefusalReason } from '../refusal.ts'
 import type { AuthScheme, DpopMode } from '../scheme.ts'
+import type { Settings } from '../settings/settings.ts'
 import type { Components, JsonSchema, OpenapiDocument, Operation, Response } from './document.ts'
 
 /** A route as it was registered. */
@@ -20,39 +21,18 @@ export interface DescribedRoute {
   readonly schema: Readonly<Record<string, unknown>>
 }
 
-/** The settings that the document shows. */
-export interface DescriptionPolicy {
-  /** The version of the package. */
-  readonly version: string
-  readonly mode: DpopMode
-  /** Accepted `alg` values of proofs. */
-  readonly algs: readonly string[]
-  readonly nonces: boolean
-  /** Whether tokens can be revoked. */
-  readonly revocation: boolean
-  /** Whether a token may be bound to the certificate of the client. */
-  readonly certificates: boolean
-  /** Whether only bound tokens are accepted. */
-  readonly boundOnly: boolean
-  /** Whether the requests of each client are limited. */
-  readonly rateLimit: boolean
-  /** Whether each client is limited to a share of the replay store. */
-  readonly replayShare: boolean
-  readonly errorBody: ErrorBodyForm
-}
-
 const string = { type: 'string' } as const
 
 /** The text that @fastify/swagger writes for an answer whose schema has no description. */
 const UNDESCRIBED = 'Default Response'
 
-export const SCHEMES: Record<AuthScheme, (policy: Pick<DescriptionPolicy, 'algs' | 'certificates'>) => Components['securitySchemes'][string]> = {
-  Bearer: ({ certificates }) => ({
+export const SCHEMES: Record<AuthScheme, (settings: Settings) => Components['securitySchemes'][string]> = {
+  Bearer: ({ server: { clientCertificate } }) => ({
     type: 'http',
     scheme: 'bearer',
-    description: `A JWT access token from the identity provider (RFC 6750).${certificates ? ' A token that is bound to a client certificate is accepted only over a connection with that certificate (RFC 8705).' : ''}`
+    description: `A JWT access token from the identity provider (RFC 6750).${clientCertificate !== 'off' ? ' A token that is bound to a client certificate is accepted only over a connection with that certificate (RFC 8705).' : ''}`
   }),
-  DPoP: ({ algs }) => ({
+  DPoP: ({ dpop: { algs } }) => ({
     type: 'http',
     scheme: 'DPoP',
     description: `An access token that is bound to a key of the client, with a proof made with that key in the DPoP header (RFC 9449). Accepted algorithms of proofs: ${algs.join(', ')}.`
@@ -66,13 +46,14 @@ export const PROOF_HEADER = {
 } as const
 
 /** The parts of the document that follow only from settings. */
-export function describeService (policy: DescriptionPolicy): OpenapiDocument {
-  const schemes = offeredSchemes(policy.mode)
+export function describeService (version: string, settings: Settings): OpenapiDocument {
+  const { dpopMode } = settings.idp
+  const schemes = offeredSchemes(dpopMode)
   return {
     openapi: '3.1.0',
     info: {
       title: 'Holdfast',
-      version: policy.version,
+      version,
       license: { name: 'MIT', identifier: 'MIT' },
       description: 'A small JSON API whose protected resources accept only access tokens of the configured identity providers. Each security scheme lists the scopes that it needs. HEAD works wherever GET does.'
     },
@@ -80,20 +61,20 @@ export function describeService (policy: DescriptionPolicy): OpenapiDocument {
       { name: 'API', description: 'Resources, public and protected.' },
       { name: 'Discovery', description: 'What clients can find out by themselves.' },
       { name: 'Operation', description: 'For load balancers and operators.' },
-      ...policy.revocation ? [{ name: 'Revocation', description: 'Where transmitters, providers and operators say what is taken back.' }] : []
+      ...settings.revocation ? [{ name: 'Revocation', description: 'Where transmitters, providers and operators say what is taken back.' }] : []
     ],
     paths: {},
     components: {
-      securitySchemes: Object.fromEntries(schemes.map(scheme => [scheme, SCHEMES[scheme](policy)])),
-      parameters: schemes.includes('DPoP') ? { DPoP: { ...PROOF_HEADER, required: policy.mode === 'REQUIRED', schema: { ...string, maxLength: 8192 } } } : {},
-      responses: refusalResponses(policy),
-      schemas: errorSchemas(policy.errorBody)
+      securitySchemes: Object.fromEntries(schemes.map(scheme => [scheme, SCHEMES[scheme](settings)])),
+      parameters: schemes.includes('DPoP') ? { DPoP: { ...PROOF_HEADER, required: dpopMode === 'REQUIRED', schema: { ...string, maxLength: 8192 } } } : {},
+      responses: refusalResponses(settings),
+      schemas: errorSchemas(settings.api.errorBody)
     }
   }
 }
 
 /** What the route's guard, method and path add to an operation, beside its own schema. */
-export function describeRoute ({ method, url, guard, schema }: DescribedRoute, { mode }: DescriptionPolicy): { url: string, schema: Record<string, unknown> } {
+export function describeRoute ({ method, url, guard, schema }: DescribedRoute, { idp: { dpopMode } }: Settings): { url: string, schema: Record<string, unknown> } {
   const isWild = url.endsWith('/*')
   const path = isWild ? `${url.slice(0, -1)}{path}` : url
   return {
@@ -105,25 +86,38 @@ export function describeRoute ({ method, url, guard, schema }: DescribedRoute, {
       ...(isWild && { params: { type: 'object', properties: { path: { type: 'string', description: 'The rest of the path.', examples: ['7'] } } } }),
       ...schema,
       ...(guard && describeGuard(guard, schema.description)),
-      security: guard ? securityOf(guard, mode) : []
+      security: guard ? securityOf(guard, dpopMode) : []
     }
   }
 }
 
 /** Adds to an operation the answers that the guard may give first, and the proof that belongs to a token. */
-export function addGuardAnswers (operation: Operation, { guard, essential }: Pick<DescribedRoute, 'guard' | 'essential'>, { mode, rateLimit, replayShare }: DescriptionPolicy): void {
+export function addGuardAnswers (operation: Operation, { guard, essential }: Pick<DescribedRoute, 'guard' | 'essential'>, settings: Settings): void {
   for (const [status, response] of Object.entries(operation.responses as Record<string, Response>)) {
     operation.responses[status] = { ...response, description: describedAs(response, status) }
   }
-  for (const status of guard ? guardStatuses(guard, { rateLimit, replayShare }) : essential ? [] : [503] as const) {
+  for (const status of guard ? guardStatuses(guard, settings) : essential ? [] : [503] as const) {
     operation.responses[status] = { $ref: `#/components/responses/${REFUSED[status].name}` }
   }
-  if (guard && mode !== 'DISABLED') operation.parameters = [...operation.parameters ?? [], { $ref: '#/components/parameters/DPoP' }]
+  if (guard && settings.idp.dpopMode !== 'DISABLED') operation.parameters = [...operation.parameters ?? [], { $ref: '#/components/parameters/DPoP' }]
 }
 
 /** The statuses by which a guard may refuse a request. */
-export function guardStatuses (guard: RouteGuard, { rateLimit, replayShare }: Pick<DescriptionPolicy, 'rateLimit' | 'replayShare'>): ReadonlyArray<keyof typeof REFUSED> {
-  return [401, ...(guard.requirements.some(mayForbid) ? [403] as const : []), ...(rateLimit || replayShare ? [429] as const : []), 503]
+export function guardStatuses (guard: RouteGuard, settings: Settings): ReadonlyArray<keyof typeof REFUSED> {
+  return [401, ...(guard.requirements.some(mayForbid) ? [403] as const : []), ...(mayLimit(settings) ? [429] as const : []), 503]
+}
+
+/** Whether a client may be limited: its requests, or its share of the replay store. */
+function mayLimit (settings: Settings): boolean {
+  return settings.server.rateLimit !== undefined || hasReplayShares(settings)
+}
+
+function hasReplayShares ({ idp, dpop }: Settings): boolean {
+  return idp.dpopMode !== 'DISABLED' && dpop.replay === 'memory'
+}
+
+function hasNonces ({ idp, dpop }: Settings): boolean {
+  return idp.dpopMode !== 'DISABLED' && dpop.nonce === 'required'
 }
 
 /** Each answer of a guard: the name of its component, and what it means. */
@@ -184,40 +178,41 @@ export const CHALLENGES = { description: 'The challenges of the accepted schemes
 export const RETRY_AFTER = { description: 'Seconds to wait before the next try.' }
 
 /** The answers that a guarded route may give in place of its own, with an example for each reason that can occur. */
-function refusalResponses (policy: DescriptionPolicy): Record<string, Response> {
+function refusalResponses (settings: Settings): Record<string, Response> {
   const challenges = { 'WWW-Authenticate': { ...CHALLENGES, required: true, schema: string } }
-  const nonce = policy.nonces && {
+  const nonce = hasNonces(settings) && {
     'DPoP-Nonce': { description: 'The nonce that the next proof must contain. Sent with the error use_dpop_nonce (RFC 9449 section 8).', schema: string }
   }
   const retryAfter = { 'Retry-After': { ...RETRY_AFTER, required: true, schema: { type: 'integer', minimum: 1 } } }
   return {
-    Unauthorized: answer(policy, 401, { ...challenges, ...nonce }),
-    Forbidden: answer(policy, 403, challenges),
-    ...((policy.rateLimit || policy.replayShare) && { TooManyRequests: answer(policy, 429, retryAfter) }),
-    Unavailable: answer(policy, 503, retryAfter)
+    Unauthorized: answer(settings, 401, { ...challenges, ...nonce }),
+    Forbidden: answer(settings, 403, challenges),
+    ...(mayLimit(settings) && { TooManyRequests: answer(settings, 429, retryAfter) }),
+    Unavailable: answer(settings, 503, retryAfter)
   }
 }
 
-function answer (policy: DescriptionPolicy, status: keyof typeof REFUSED, headers: Response['headers']): Response {
-  const reasons = (Object.keys(REFUSALS) as RefusalReason[]).filter(reason => REFUSALS[reason].status === status && canOccur(reason, policy))
+function answer (settings: Settings, status: keyof typeof REFUSED, headers: Response['headers']): Response {
+  const reasons = (Object.keys(REFUSALS) as RefusalReason[]).filter(reason => REFUSALS[reason].status === status && canOccur(reason, settings))
   return {
     description: REFUSED[status].description,
     headers,
     content: {
       'application/json': {
         schema: { $ref: `#/components/schemas/${status === 401 || status === 403 ? 'Refusal' : 'Failure'}` },
-        examples: Object.fromEntries(reasons.map(reason => [reason, { value: errorBody(policy.errorBody, status, REFUSALS[reason].description) }]))
+        examples: Object.fromEntries(reasons.map(reason => [reason, { value: errorBody(settings.api.errorBody, status, REFUSALS[reason].description) }]))
       }
     }
   }
 }
 
-function canOccur (reason: RefusalReason, { mode, nonces, certificates, boundOnly, rateLimit, replayShare }: DescriptionPolicy): boolean {
-  if (reason.startsWith('certificate_')) return certificates
-  if (reason === 'token_not_sender_constrained') return boundOnly
-  if (reason === 'rate_limited') return rateLimit
-  if (reason === 'replay_share_exceeded') return replayShare
+function canOccur (reason: RefusalReason, settings: Settings): boolean {
+  const { clientCertificate, securityProfile, rateLimit } = settings.server
+  if (reason.startsWith('certificate_')) return clientCertificate !== 'off'
+  if (reason === 'token_not_sender_constrained') return securityProfile === 'fapi2'
+  if (reason === 'rate_limited') return rateLimit !== undefined
+  if (reason === 'replay_share_exceeded') return hasReplayShares(settings)
   const { error } = REFUSALS[reason]
-  if (error === 'use_dpop_nonce') return nonces
-  return mode !== 'DISABLED' || error !== 'invalid_dpop_proof'
+  if (error === 'use_dpop_nonce') return hasNonces(settings)
+  return settings.idp.dpopMode !== 'DISABLED' || error !== 'invalid_dpop_proof'
 }

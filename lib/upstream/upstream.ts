@@ -1,10 +1,47 @@
 import { Readable, Transform } from 'node:stream'
 import { buildConnector, Pool } from 'undici'
 import type { Dispatcher } from 'undici'
+import { linesOf } from '../message.ts'
 import type { Surroundings } from '../surroundings.ts'
-import { UpstreamExchange, UpstreamError } from './exchange.ts'
-import type { OnInterim } from './exchange.ts'
 import { tlsNameOf } from './origin.ts'
+
+/** Why the upstream gave no answer. */
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError'
+  /** 408: the client was silent in the body of its request. 413: that body is too large. 499: the client has gone. 502: the upstream failed. 504: it was silent for too long. */
+  readonly statusCode: 408 | 413 | 499 | 502 | 504
+  /** Of the answer. The client may go on sending a body that is not read. */
+  readonly headers: { readonly connection: 'close' } | undefined
+
+  constructor (statusCode: UpstreamError['statusCode'], message: string, cause?: unknown) {
+    super(message, { cause })
+    this.statusCode = statusCode
+    this.headers = statusCode === 408 || statusCode === 413 ? { connection: 'close' } : undefined
+  }
+}
+
+/**
+ * Why an answer cannot be passed on: its status ends no request (RFC 9110 section 15: there are none above 599), or it has a transfer coding
+ * other than `chunked`, which holds for one connection only (RFC 9112 section 6.1), so that the client would not learn of it.
+ * @param headers names and values in turn
+ */
+export function faultOf (status: number, headers: readonly string[]): UpstreamError | undefined {
+  if (status < 200 || status > 599) return new UpstreamError(502, `The upstream answered with status ${status}`)
+  const codings = linesOf(headers, 'transfer-encoding')
+  return codings.length > 1 || !/^(?:chunked)?$/i.test(codings[0] ?? '') ? new UpstreamError(502, 'The upstream answered with an unknown transfer coding') : undefined
+}
+
+export interface UpstreamAnswer {
+  /** 200 to 599. */
+  readonly status: number
+  /** Names and values in turn, a character for each byte. */
+  readonly headers: readonly string[]
+  /** It fails if the upstream breaks off, or is silent for too long. If it is destroyed, the request ends. */
+  readonly body: Readable & {
+    /** Whether all of it has come. `read(readableLength)` gives it: without a length, Node 26 gives its first piece. */
+    readonly isWhole?: boolean
+  }
+}
 
 export interface UpstreamRequest {
   readonly method: string
@@ -14,13 +51,8 @@ export interface UpstreamRequest {
   readonly headers: readonly string[]
   /** A Buffer is sent in one piece. */
   readonly body: Readable | Buffer | undefined
-  readonly onInterim: OnInterim
-}
-
-export interface Upstream {
-  /** Sends a request, once. */
-  send (request: UpstreamRequest): Pick<UpstreamExchange, 'answer' | 'end'>
-  close (): Promise<void>
+  /** Called for each interim answer (1xx) but 100 and 101. */
+  readonly onInterim: (status: number, headers: readonly string[]) => void
 }
 
 export interface UpstreamOptions {
@@ -37,7 +69,7 @@ const MAX_CONNECTIONS = 10_000
 const READ_AHEAD_BYTES = 16 * 1024
 
 /** Sends requests to the upstream over HTTP/1.1. One connection carries one request at a time, so that a request never fails because of another. */
-export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: UpstreamOptions): Upstream {
+export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: UpstreamOptions) {
   const timeoutMs = timeoutSeconds * 1000
   const connect = buildConnector({ timeout: timeoutMs, allowH2: false, highWaterMark: READ_AHEAD_BYTES } as buildConnector.BuildOptions)
   const tlsName = tlsNameOf(origin)
@@ -45,7 +77,7 @@ export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: Up
     connections: MAX_CONNECTIONS,
     pipelining: 1,
     connect: (options, done) => connect({ ...options, servername: tlsName }, done),
-    // `send` limits the time to the first byte, with the time to connect: undici would count the time that the body of the request takes.
+    // The exchange limits the time to the first byte, with the time to connect: undici would count the time that the body of the request takes.
     headersTimeout: 0,
     bodyTimeout: timeoutMs,
     maxResponseSize: -1
@@ -54,58 +86,153 @@ export function createUpstream ({ origin, timeoutSeconds, bodyLimit, after }: Up
   const servername = new URL(origin).hostname
 
   return {
-    send ({ method, target, headers, body, onInterim }) {
-      const exchange = new UpstreamExchange((status, headers) => {
-        wait()
-        onInterim(status, headers)
-      })
-      // Nothing of what the client has sent waits here, and more is to come.
-      const isClientSilent = (): boolean => limited !== undefined && !limited.writableEnded && limited.writableLength + limited.readableLength === 0
-      const late = (): void => exchange.end(isClientSilent() ? new UpstreamError(408, 'The body of the request is too slow') : new UpstreamError(504, 'The upstream is too slow'))
-      let stop = after(timeoutMs, late)
-      let isAnswered = false
-      function wait (): void {
-        if (isAnswered) return
-        stop()
-        stop = after(timeoutMs, late)
-      }
-      function settle (): void {
-        isAnswered = true
-        stop()
-      }
-      const limited = body instanceof Readable ? limitBody(body, bodyLimit, wait, error => exchange.end(error)) : undefined
-      exchange.answer.then(settle, () => {
-        settle()
-        limited?.destroy()
-      })
+    /** Sends a request, once. */
+    send ({ method, target, headers, body, onInterim }: UpstreamRequest): Pick<UpstreamExchange, 'answer' | 'end'> {
+      const exchange = new UpstreamExchange({ timeoutMs, after, onInterim })
+      const sent = body instanceof Readable ? exchange.limitBody(body, bodyLimit) : body
       // Written out, not spread: V8 would keep what a finished request was sent with, and collect all memory every few seconds.
-      pool.dispatch({ servername, method, path: target, headers, body: limited ?? body } as Dispatcher.DispatchOptions, exchange)
+      pool.dispatch({ servername, method, path: target, headers, body: sent } as Dispatcher.DispatchOptions, exchange)
       return exchange
     },
     // What is still on its way has had its time while the process drained.
-    close: () => pool.destroy()
+    close: (): Promise<void> => pool.destroy()
   }
 }
 
-/**
- * The body of a request on its way to the upstream. It stands between the two, because undici destroys a body that the upstream does not
- * want to the end, and with it the connection of the client, which would then get no answer.
- */
-function limitBody (source: Readable, limit: number, onChunk: () => void, end: (error: UpstreamError) => void): Transform {
-  let size = 0
-  const body = new Transform({
-    transform (chunk: Buffer, _encoding, done) {
-      size += chunk.length
-      if (size > limit) return end(new UpstreamError(413, 'The body of the request is too large'))
-      onChunk()
-      done(null, chunk)
+export interface ExchangeOptions extends Pick<UpstreamRequest, 'onInterim'>, Pick<UpstreamOptions, 'after'> {
+  /** Milliseconds until the first byte of the answer, counted anew with each part of the request and each interim answer. */
+  readonly timeoutMs: number
+}
+
+/** One request on its way, as undici reports it. It is sent once and answered once. */
+export class UpstreamExchange implements Dispatcher.DispatchHandler {
+  /** @throws UpstreamError */
+  readonly answer: Promise<UpstreamAnswer>
+  readonly #options: ExchangeOptions
+  #resolve!: (answer: UpstreamAnswer) => void
+  #reject!: (error: UpstreamError) => void
+  #controller: Dispatcher.DispatchController | undefined
+  /** The body of the request, if it is read while it is sent. */
+  #sent: Transform | undefined
+  #body: AnswerBody | undefined
+  #failure: UpstreamError | undefined
+  #stopTimer: () => void
+
+  constructor (options: ExchangeOptions) {
+    this.#options = options
+    this.answer = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    this.#stopTimer = options.after(options.timeoutMs, this.#late)
+  }
+
+  /**
+   * Limits the body of the request. What it returns stands between the two sides, because undici destroys a body that the upstream does not
+   * want to the end, and with it the connection of the client, which would then get no answer.
+   */
+  limitBody (source: Readable, maxBytes: number): Transform {
+    let size = 0
+    const body = this.#sent = new Transform({
+      transform: (chunk: Buffer, _encoding, done) => {
+        size += chunk.length
+        if (size > maxBytes) return this.end(new UpstreamError(413, 'The body of the request is too large.'))
+        this.#restartTimer()
+        done(null, chunk)
+      }
+    })
+    source.pipe(body)
+    source.once('error', () => body.destroy())
+    body.once('close', () => {
+      source.unpipe(body)
+      source.resume()
+    })
+    return body
+  }
+
+  /** Ends the request if it has not ended. The upstream need not go on. */
+  end (error: UpstreamError): void {
+    this.#failure ??= error
+    this.#stopTimer()
+    this.#reject(this.#failure)
+    this.#body?.finish(this.#failure)
+    this.#controller?.abort(this.#failure)
+    if (!this.#body) this.#sent?.destroy()
+  }
+
+  /** undici calls it again when it would send a request again. */
+  onRequestStart (controller: Dispatcher.DispatchController): void {
+    if (this.#controller) this.end(new UpstreamError(502, 'The upstream failed'))
+    else this.#controller = controller
+    if (this.#failure) controller.abort(this.#failure)
+  }
+
+  onResponseStart (controller: Dispatcher.DispatchController, status: number): void {
+    const headers = (controller.rawHeaders as readonly Buffer[]).map(line => line.toString('latin1'))
+    // RFC 9110 sections 15.2.1 and 15.2.2: neither a go-ahead nor another protocol was requested.
+    if (status < 200 && status !== 100 && status !== 101) {
+      this.#restartTimer()
+      return this.#options.onInterim(status, headers)
     }
-  })
-  source.pipe(body)
-  source.once('error', () => body.destroy())
-  body.once('close', () => {
-    source.unpipe(body)
-    source.resume()
-  })
-  return body
+    const fault = faultOf(status, headers)
+    if (fault) return this.end(fault)
+    this.#stopTimer()
+    this.#body = new AnswerBody(controller)
+    // RFC 9110 section 15.4.5: it has no body, whatever length it states. undici would wait for one.
+    if (status === 304) this.#body.finish()
+    this.#resolve({ status, headers, body: this.#body })
+  }
+
+  onResponseData (controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    // A reader that cannot take this chunk has paused the body. Otherwise one more chunk would wait there.
+    if (!this.#body!.push(chunk) || this.#body!.isPaused()) controller.pause()
+  }
+
+  onResponseEnd (): void {
+    this.#body!.finish()
+  }
+
+  onResponseError (_controller: Dispatcher.DispatchController, cause: Error): void {
+    this.end(new UpstreamError(502, 'The upstream failed', cause))
+  }
+
+  #restartTimer (): void {
+    if (this.#body) return
+    this.#stopTimer()
+    this.#stopTimer = this.#options.after(this.#options.timeoutMs, this.#late)
+  }
+
+  readonly #late = (): void => {
+    // Nothing of what the client has sent waits here, and more is to come.
+    const isClientSilent = this.#sent !== undefined && !this.#sent.writableEnded && this.#sent.writableLength + this.#sent.readableLength === 0
+    this.end(isClientSilent ? new UpstreamError(408, 'The body of the request is too slow.') : new UpstreamError(504, 'The upstream is too slow'))
+  }
+}
+
+/** The body of an answer. It asks for more only when its reader has room. */
+class AnswerBody extends Readable {
+  readonly #controller: Dispatcher.DispatchController
+  isWhole = false
+
+  constructor (controller: Dispatcher.DispatchController) {
+    super()
+    this.#controller = controller
+  }
+
+  /** The first end counts. */
+  finish (error?: UpstreamError): void {
+    if (this.isWhole) return
+    this.isWhole = true
+    if (error) this.destroy(error)
+    else this.push(null)
+  }
+
+  override _read (): void {
+    this.#controller.resume()
+  }
+
+  override _destroy (error: Error | null, done: (error: Error | null) => void): void {
+    if (!this.isWhole) this.#controller.abort(new UpstreamError(499, 'The client has gone'))
+    done(error)
+  }
 }

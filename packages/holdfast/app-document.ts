@@ -1,10 +1,9 @@
 import { createRequire } from 'node:module'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDocument, AppDocumentPolicy } from '../../lib/openapi/app-document.ts'
+import type { AppDocument } from '../../lib/openapi/app-document.ts'
 import { hooksAround, requirementsOf } from '../../lib/requirement/route-guard.ts'
 import type { RouteGuard } from '../../lib/requirement/route-guard.ts'
-import type { Settings } from '../../lib/settings/settings.ts'
 
 /** `app.swagger` of @fastify/swagger: the document, as an object that it keeps, or as YAML. */
 type MakeDocument = (options?: { readonly yaml?: boolean }) => AppDocument | string
@@ -36,12 +35,11 @@ export default fp(async (app: FastifyInstance) => {
     }
     if (documented.size === 0) return
     const { describeGuards } = await loadDescriptions()
-    const policy = policyOf(app.guardSettings)
     for (const owner of documented) {
       const make = owner.swagger
       owner.swagger = options => {
         const document = make() as AppDocument
-        if (!describeGuards(document, guards, policy) && !described.has(document)) return make(options)
+        if (!describeGuards(document, guards, app.guardSettings) && !described.has(document)) return make(options)
         described.add(document)
         return options?.yaml ? yamlOf(document) : document
       }
@@ -63,16 +61,6 @@ function documentedScopeOf (scope: object): Documented | undefined {
     if (Object.hasOwn(owner, 'swagger')) return typeof (owner as Documented).swagger === 'function' ? owner as Documented : undefined
   }
   return undefined
-}
-
-function policyOf ({ idp: { dpopMode }, dpop, server: { clientCertificate, rateLimit } }: Settings): AppDocumentPolicy {
-  return {
-    mode: dpopMode,
-    algs: dpop.algs,
-    certificates: clientCertificate !== 'off',
-    rateLimit: rateLimit !== undefined,
-    replayShare: dpopMode !== 'DISABLED' && dpop.replay === 'memory'
-  }
 }
 
 /** Written by the package that @fastify/swagger brings for it. */

@@ -163,7 +163,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'OWASP API API8', fault: 'a variable that is nearly a setting is left out', file: 'lib/settings/sources.ts', text: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems, ...misspelt]', replacement: 'problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems]', seenBy: ['test/lib/settings/sources.test.ts'] },
   { point: 'OWASP API API8', fault: 'the answer has the text of a fault', file: 'plugins/errors.ts', text: 'status >= 500 ? undefined : error.message', replacement: 'error.message', seenBy: ['test/plugins/errors.test.ts'] },
   { point: 'OWASP API API8', fault: 'CORS is always on', file: 'plugins/cors.ts', text: 'const { corsOrigins: origins,', replacement: "const { corsOrigins: origins = ['*'],", seenBy: ['test/plugins/cors.test.ts'] },
-  { point: 'OWASP API API9', fault: 'no guard is described', file: 'lib/openapi/describe.ts', text: 'security: guard ? securityOf(guard, mode) : []', replacement: 'security: []' },
+  { point: 'OWASP API API9', fault: 'no guard is described', file: 'lib/openapi/describe.ts', text: 'security: guard ? securityOf(guard, dpopMode) : []', replacement: 'security: []' },
   { point: 'OWASP API API10', fault: 'the set of a provider may have any number of keys', file: 'lib/provider/key-set.ts', text: 'const MAX_ENTRIES = 100', replacement: 'const MAX_ENTRIES = 1e9', seenBy: ['test/lib/provider/key-source.test.ts'] },
   { point: 'OWASP API API10', fault: 'an answer without active is inactive', file: 'lib/introspection/introspector.ts', text: "if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')", replacement: '', seenBy: ['test/lib/introspection.test.ts'] }
 ]

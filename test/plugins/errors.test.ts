@@ -44,7 +44,6 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   closing: ['connections'],
   gate: ['auth', 'route-guard'],
   'gate-grpc': ['gate', 'closing'],
-  'gate-proxy': ['gate', 'token-end', 'sensible'],
   metrics: ['auth', 'token-end', 'pressure', 'connections'],
   openapi: ['route-guard'],
   'request-log': ['auth', 'gate'],

@@ -80,7 +80,7 @@ t.test('A stream of events is cut off when its token is revoked, wherever its gu
 
 t.test('What passes a gate without a token ends with none', async t => {
   const { app } = await startRevocation(t, { revocation: () => OPERATORS })
-  app.endWithToken({ auth: null } as unknown as FastifyRequest)
+  app.endWithToken!({ auth: null } as unknown as FastifyRequest)
   await delay(600)
   t.strictSame(app.openAnswers.state(), { open: 0, ended: 0 })
 })

@@ -1,4 +1,5 @@
-import { Readable } from 'node:stream'
+import { once } from 'node:events'
+import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
 import { GateError } from '../../../lib/gate/gate-error.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
@@ -215,7 +216,7 @@ t.test('What a rule may say about messages is held to at the start.', async t =>
 t.test('A body is read up to a size and a time, and all bodies together up to a size.', async t => {
   let late: (() => void) | undefined
   const read = createBodyReader({ maxBytes: 10, timeoutMs: 5, after: (_ms, run) => { late = run; return () => { late = undefined } } })
-  const outcome = async (source: Readable): Promise<unknown> => read(source).body.then(String, error => error instanceof GateError ? [error.statusCode, error.message] : error)
+  const outcome = async (source: Readable): Promise<unknown> => read(source, new PassThrough()).then(String, error => error instanceof GateError ? [error.statusCode, error.message] : error)
   t.equal(await outcome(Readable.from([Buffer.from('12345'), Buffer.from('67890')])), '1234567890')
   t.equal(late, undefined, 'the time no longer counts')
   t.strictSame(await outcome(Readable.from([Buffer.from('12345'), Buffer.from('678901')])), [413, 'The body of the request is too large.'])
@@ -231,16 +232,16 @@ t.test('A body is read up to a size and a time, and all bodies together up to a 
 
   const readLarge = createBodyReader({ maxBytes: MAX_MESSAGE_BYTES, timeoutMs: 5, after: () => () => {} })
   const full = Buffer.alloc(MAX_MESSAGE_BYTES)
-  const held = Array.from({ length: MAX_HELD_BYTES / MAX_MESSAGE_BYTES }, () => readLarge(Readable.from([full])))
-  await Promise.all(held.map(({ body }) => body))
-  await t.rejects(readLarge(Readable.from([full])).body, { name: 'GateError', statusCode: 503, message: 'Too many bodies are being read.' })
-  held[0]!.release()
-  held[0]!.release()
-  t.equal((await readLarge(Readable.from([full])).body).length, full.length, 'there is room for one more')
-  await t.rejects(readLarge(Readable.from([full])).body, { name: 'GateError', statusCode: 503 }, 'and only for one')
+  const readFull = (answer = new PassThrough()): Promise<Buffer> => readLarge(Readable.from([full]), answer)
+  const answers = Array.from({ length: MAX_HELD_BYTES / MAX_MESSAGE_BYTES }, () => new PassThrough())
+  await Promise.all(answers.map(answer => readFull(answer)))
+  await t.rejects(readFull(), { name: 'GateError', statusCode: 503, message: 'Too many bodies are being read.' })
+  await once(answers[0]!.destroy(), 'close')
+  t.equal((await readFull()).length, full.length, 'there is room for one more')
+  await t.rejects(readFull(), { name: 'GateError', statusCode: 503 }, 'and only for one')
 
-  held[1]!.release()
-  const short = (): Promise<Buffer> => readLarge(Readable.from([Buffer.from('x')])).body
+  await once(answers[1]!.destroy(), 'close')
+  const short = (): Promise<Buffer> => readLarge(Readable.from([Buffer.from('x')]), new PassThrough())
   for (let n = 0; n < MAX_MESSAGE_BYTES / 2048; n++) await short()
   await t.rejects(short(), { name: 'GateError', statusCode: 503 }, 'a short one counts for 2 KiB')
 })

@@ -4,8 +4,9 @@ import type { ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
-import type { UpstreamAnswer } from '../../../lib/upstream/exchange.ts'
-import { createUpstream } from '../../../lib/upstream/upstream.ts'
+import type { Dispatcher } from 'undici'
+import { createUpstream, UpstreamError, UpstreamExchange } from '../../../lib/upstream/upstream.ts'
+import type { UpstreamAnswer } from '../../../lib/upstream/upstream.ts'
 
 /** Timers that run when the test says so. */
 function createTimers () {
@@ -64,7 +65,7 @@ t.test('The upstream may be silent for so long, counted anew by each part of the
   const large = new PassThrough()
   const refused = send(large)
   large.write('abcde')
-  await t.rejects(refused.answer, { name: 'UpstreamError', statusCode: 413, message: 'The body of the request is too large' })
+  await t.rejects(refused.answer, { name: 'UpstreamError', statusCode: 413, message: 'The body of the request is too large.', headers: { connection: 'close' } })
   t.equal(waiting.size, 0)
   large.end('more than anybody reads')
   await once(large, 'end')
@@ -75,4 +76,139 @@ t.test('The upstream may be silent for so long, counted anew by each part of the
   broken.write('a')
   broken.destroy(new Error('gone'))
   await t.rejects(cut.answer, { name: 'UpstreamError', statusCode: 502 }, 'a body that breaks off ends the request')
+})
+
+/** An exchange whose time does not run out. */
+function createExchange (onInterim: (status: number, headers: readonly string[]) => void = () => {}): UpstreamExchange {
+  return new UpstreamExchange({ timeoutMs: 1, after: () => () => {}, onInterim })
+}
+
+t.test('A request that would be sent a second time fails.', async t => {
+  const aborted: unknown[] = []
+  const controller = () => ({ abort (reason: unknown) { aborted.push(reason) } }) as unknown as Dispatcher.DispatchController
+  const sent = createExchange()
+  sent.onRequestStart(controller())
+  t.strictSame(aborted, [])
+  sent.onRequestStart(controller())
+  await t.rejects(sent.answer, { name: 'UpstreamError', statusCode: 502 })
+  t.equal(aborted.length, 2, 'neither goes on')
+
+  const ended = createExchange()
+  ended.end(new UpstreamError(504, 'late'))
+  await t.rejects(ended.answer, { name: 'UpstreamError', statusCode: 504 })
+  ended.onRequestStart(controller())
+  t.hasStrict(aborted[2], { statusCode: 504 }, 'one that has ended does not begin')
+
+  const unread = createExchange()
+  const upstream = Object.assign(controller(), { rawHeaders: [], resume () {}, pause () {} })
+  unread.onRequestStart(upstream)
+  unread.onResponseStart(upstream, 200)
+  const { body } = await unread.answer
+  body.destroy()
+  await new Promise(resolve => body.once('close', resolve))
+  t.hasStrict(aborted[3], { statusCode: 499 }, 'the upstream need not go on if nobody reads')
+})
+
+t.test('The upstream is asked for no more while the reader of an answer has not taken what came.', async t => {
+  const told: string[] = []
+  const controller = { rawHeaders: [], resume () { told.push('resume') }, pause () { told.push('pause') } } as unknown as Dispatcher.DispatchController
+  const exchange = createExchange()
+  exchange.onRequestStart(controller)
+  exchange.onResponseStart(controller, 200)
+  const { body } = await exchange.answer
+  const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+  for (const [reader, paused] of [[new PassThrough({ highWaterMark: 4 }), ['pause']], [new PassThrough({ highWaterMark: 1024 }), []]] as const) {
+    body.pipe(reader)
+    await turn()
+    told.length = 0
+    exchange.onResponseData(controller, Buffer.from('chunk'))
+    t.strictSame(told, paused)
+    t.equal(body.readableLength, 0, 'nothing waits on this side')
+    t.equal(String(reader.read()), 'chunk')
+    await turn()
+    t.equal(told.at(-1), 'resume', 'as soon as it is taken, more may come')
+    body.unpipe(reader)
+  }
+})
+
+/** An exchange that has begun, and what it has done to its connection. */
+function beginExchange (rawHeaders: readonly Buffer[] = []) {
+  const done: unknown[] = []
+  const interim: unknown[] = []
+  const controller = {
+    rawHeaders,
+    abort: ({ statusCode, message }: UpstreamError) => { done.push(`${statusCode} ${message}`) },
+    pause: () => { done.push('pause') },
+    resume: () => { done.push('resume') }
+  } as unknown as Dispatcher.DispatchController
+  const exchange = createExchange((status, headers) => { interim.push([status, headers]) })
+  exchange.onRequestStart(controller)
+  const outcome = exchange.answer.then(({ status }) => String(status), ({ statusCode, message }: UpstreamError) => `failed with ${statusCode}: ${message}`)
+  return { exchange, controller, outcome, done, interim }
+}
+
+t.test('Which answers are interim, which are final, and which are none.', async t => {
+  for (const status of [200, 304, 599]) {
+    const { exchange, controller, outcome, done, interim } = beginExchange()
+    exchange.onResponseStart(controller, status)
+    t.equal(await outcome, String(status))
+    t.strictSame([done, interim], [[], []])
+  }
+  for (const status of [100, 101, 600, 999]) {
+    const { exchange, controller, outcome, done, interim } = beginExchange()
+    exchange.onResponseStart(controller, status)
+    t.equal(await outcome, `failed with 502: The upstream answered with status ${status}`)
+    t.strictSame([done, interim], [[`502 The upstream answered with status ${status}`], []], 'the request does not go on')
+  }
+  for (const status of [102, 103, 199]) {
+    const { exchange, controller, outcome, interim } = beginExchange([Buffer.from('Link'), Buffer.from('\u00fc', 'latin1')])
+    exchange.onResponseStart(controller, status)
+    t.strictSame(interim, [[status, ['Link', '\u00fc']]], 'a character for each byte')
+    exchange.onResponseStart(controller, 204)
+    t.equal(await outcome, '204', 'the final answer is still to come')
+  }
+})
+
+t.test('The body of an answer is taken as fast as it is read, and ends once.', async t => {
+  const { exchange, controller, done } = beginExchange()
+  exchange.onResponseStart(controller, 200)
+  const answer = await exchange.answer
+  t.equal(answer.body.isWhole, false)
+  exchange.onResponseData(controller, Buffer.from('a'))
+  t.strictSame(done, [], 'a small chunk does not stop the upstream')
+  exchange.onResponseData(controller, Buffer.alloc(1024 * 1024))
+  t.strictSame(done, ['pause'], 'a large one does')
+  t.equal(answer.body.read(answer.body.readableLength).length, 1024 * 1024 + 1)
+  t.equal(done.at(-1), 'resume')
+  exchange.onResponseEnd()
+  t.equal(answer.body.isWhole, true)
+  exchange.onResponseError(controller, new Error('closed'))
+  exchange.onResponseEnd()
+  await once(answer.body.resume(), 'end')
+  answer.body.destroy()
+  await new Promise(resolve => setImmediate(resolve))
+  t.notOk(done.includes('499 The client has gone'), 'what has ended is not broken off')
+})
+
+t.test('An answer that breaks off fails for its first reason.', async t => {
+  const { exchange, controller, done } = beginExchange()
+  exchange.onResponseStart(controller, 200)
+  const { body } = await exchange.answer
+  const failed = once(body, 'error')
+  const cause = new Error('reset')
+  exchange.onResponseError(controller, cause)
+  exchange.end(new UpstreamError(504, 'late'))
+  const [error] = await failed
+  t.strictSame([error.name, error.statusCode, error.message, error.cause], ['UpstreamError', 502, 'The upstream failed', cause])
+  t.strictSame(done, ['502 The upstream failed', '502 The upstream failed'], 'no other reason is given later')
+
+  const unmodified = beginExchange()
+  unmodified.exchange.onResponseStart(unmodified.controller, 304)
+  const answer = await unmodified.exchange.answer
+  t.equal(answer.body.isWhole, true, 'an answer of 304 has no body to wait for')
+  await once(answer.body.resume(), 'end')
+
+  const again = beginExchange()
+  again.exchange.onRequestStart(again.controller)
+  t.equal(await again.outcome, 'failed with 502: The upstream failed', 'a second sending')
 })
