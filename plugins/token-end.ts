@@ -1,12 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import type { RequestAuth } from '../lib/guard/request-auth.ts'
 import { createOpenAnswers } from '../server/open-answers.ts'
 import type { OpenAnswer, OpenAnswers, Place } from '../server/open-answers.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 const kResponse = Symbol('holdfast.response')
 const kPlace = Symbol('holdfast.place')
+const kAdmitted = Symbol('holdfast.admitted')
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -20,6 +22,8 @@ declare module 'fastify' {
     [kResponse]: ServerResponse | null
     /** @internal */
     [kPlace]: Place<FastifyRequest> | null
+    /** The `auth` of its admission. An app may change `request.auth`. @internal */
+    [kAdmitted]: RequestAuth | null
   }
 }
 
@@ -36,6 +40,7 @@ export default fp(async (app: FastifyInstance) => {
   // A guard in a handler has no reply at hand.
   app.decorateRequest(kResponse, null)
   app.decorateRequest(kPlace, null)
+  app.decorateRequest(kAdmitted, null)
   app.addHook('onRequest', (request, reply, done) => {
     request[kResponse] = reply.raw
     done()
@@ -44,17 +49,21 @@ export default fp(async (app: FastifyInstance) => {
     if (request[kPlace]) openAnswers.leave(request[kPlace])
     done()
   })
-  app.decorate('endWithToken', request => { if (request.auth) request[kPlace] ??= openAnswers.add(request) })
+  app.decorate('endWithToken', request => {
+    if (!request.auth || request[kPlace]) return
+    request[kAdmitted] = request.auth
+    request[kPlace] = openAnswers.add(request)
+  })
 }, { name: 'token-end', dependencies: ['auth'] })
 
 function answerOf (request: FastifyRequest): OpenAnswer {
-  const { auth, raw, log, routeOptions: { url: route } } = request
-  const { issuer } = auth!
+  const { [kAdmitted]: admitted, raw, log, routeOptions: { url: route } } = request
+  const auth = admitted!
   return {
     request: raw,
     response: request[kResponse]!,
-    auth: auth!,
+    auth,
     isWebSocket: () => 'ws' in request && request.ws === true,
-    onEnd: ({ code }) => log.info({ reason: code, route, issuer }, 'open answer ended')
+    onEnd: ({ code }) => log.info({ reason: code, route, issuer: auth.issuer }, 'open answer ended')
   }
 }
