@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
-import { fetchKeySet, readKeySet } from '../lib/provider/fetch-key-set.ts'
+import { createKeySetFinder, fetchKeySet, readKeySet } from '../lib/provider/fetch-key-set.ts'
 import type { FetchedKeys } from '../lib/provider/fetch-key-set.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
-import { parseConfiguredJwksUri, parseIssuer } from '../lib/provider/provider-url.ts'
 import { createTransport } from '../lib/provider/transport.ts'
 import type { ProviderAnswer, ProviderSession } from '../lib/provider/transport.ts'
 import type { IssuerSettings } from '../lib/settings/issuer-settings.ts'
@@ -38,8 +37,8 @@ export async function checkProvider (provider: IssuerSettings, settings: Provide
     }
   }
   try {
-    const address = { issuer, base: parseIssuer(issuer), jwksUri: jwksUri === undefined ? undefined : parseConfiguredJwksUri(jwksUri), algs }
-    findings.push(...judgeKeys(await fetchKeySet(address, watched, new Map()), algs))
+    const address = await createKeySetFinder(issuer, jwksUri)(watched)
+    findings.push(...judgeKeys(await fetchKeySet(address, watched, new Map(), algs), algs))
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
     const { meaning, cure } = PROVIDER_FAULTS[error.word]

@@ -2,11 +2,11 @@ import { createClientAuthentication, parseClientKey } from '../introspection/cli
 import type { ClientAuthentication, ClientKey } from '../introspection/client-authentication.ts'
 import { createEndpointFinder, createIntrospector } from '../introspection/introspector.ts'
 import { createSignedAnswerReader } from '../introspection/signed-answer.ts'
+import { createKeySetFinder } from '../provider/fetch-key-set.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { openKeyFile } from '../provider/key-file.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
-import { parseIssuer } from '../provider/provider-url.ts'
 import { createTransport } from '../provider/transport.ts'
 import type { PostingTransport, Transport } from '../provider/transport.ts'
 import type { IntrospectionSettings, IssuerSettings } from '../settings/issuer-settings.ts'
@@ -149,7 +149,7 @@ export async function createKeys (
 ): Promise<KeySource> {
   const common = { algs, now, schedule: (run: () => void, ms: number) => after(ms, run), onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
   if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile, readFile })
-  return createKeySource({ ...common, issuer, jwksUri, transport, random })
+  return createKeySource({ ...common, locate: createKeySetFinder(issuer, jwksUri), transport, random })
 }
 
 /**
@@ -166,7 +166,7 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
   const now = (): number => wallMs() / 1000
   const introspector = createIntrospector({
     transport: askingTransport ?? networkOf(settings, true),
-    endpoint: createEndpointFinder({ issuer, base: parseIssuer(issuer) }, endpoint, nowMs),
+    endpoint: createEndpointFinder(issuer, endpoint, nowMs),
     authenticate: await createAuthentication(issuer, introspection, surroundings),
     readSigned: signed ? createSignedAnswerReader({ issuers, algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds, now }) : undefined
   })

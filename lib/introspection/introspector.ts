@@ -1,10 +1,9 @@
 import type { JsonObject } from '../jose/jws.ts'
-import { parseDocument } from '../provider/provider-document.ts'
-import { readDiscovery } from '../provider/fetch-key-set.ts'
-import type { ProviderAddress } from '../provider/fetch-key-set.ts'
+import { parseDocument, readDiscovery } from '../provider/provider-document.ts'
+import type { AddressFinder } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseDiscoveredUri } from '../provider/provider-url.ts'
-import type { ProviderSession, PostingSession, PostingTransport } from '../provider/transport.ts'
+import type { PostingSession, PostingTransport } from '../provider/transport.ts'
 import { Refusal } from '../refusal.ts'
 import type { ClientAuthentication } from './client-authentication.ts'
 
@@ -28,8 +27,8 @@ export type IntrospectorState = ReturnType<Introspector['state']>
 
 export interface IntrospectorOptions {
   readonly transport: PostingTransport
-  /** The address of the calls, over a connection of the exchange. Rejects with ProviderFailure. */
-  readonly endpoint: (exchange: ProviderSession) => Promise<string>
+  /** Finds the address of the calls. */
+  readonly endpoint: AddressFinder
   readonly authenticate: ClientAuthentication
   /**
    * Reads an answer that is a JWT (RFC 9701 section 5): the members are its `token_introspection`. Undefined if answers are plain
@@ -141,18 +140,18 @@ const KNOWN_MS = 10 * 60_000
 
 /**
  * Finds the introspection endpoint: the configured one, or the one that the discovery document of the issuer names (RFC 8414 section
- * 2). Rejects with ProviderFailure.
+ * 2).
  * @param nowMs milliseconds of a clock that is never set back
  */
-export function createEndpointFinder (address: Pick<ProviderAddress, 'issuer' | 'base'>, configured: string | undefined, nowMs: () => number): (exchange: Pick<ProviderSession, 'get'>) => Promise<string> {
+export function createEndpointFinder (issuer: string, configured: string | undefined, nowMs: () => number): AddressFinder {
   if (configured !== undefined) return async () => configured
   let known: string | undefined
   let untilMs = 0
   return async exchange => {
     if (known !== undefined && nowMs() < untilMs) return known
-    const endpoint = await readDiscovery(address, exchange, ({ introspection_endpoint: named }) => {
+    const endpoint = await readDiscovery(issuer, exchange, ({ introspection_endpoint: named }) => {
       if (typeof named !== 'string') throw new ProviderFailure('introspection_endpoint')
-      return parseDiscoveredUri(named, address.base, 'introspection_endpoint')
+      return parseDiscoveredUri(named, issuer, 'introspection_endpoint')
     })
     if (endpoint === undefined) throw new ProviderFailure('introspection_endpoint')
     known = endpoint

@@ -1,12 +1,12 @@
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
-import type { FetchedKeys, ProviderAddress } from './fetch-key-set.ts'
+import type { FetchedKeys } from './fetch-key-set.ts'
 import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
 import type { FetchLoopOptions } from './fetch-loop.ts'
 import { createKeyRing, isSameSet, keyChanges } from './key-set.ts'
 import type { PassedOver, SigningKey } from './key-set.ts'
+import type { AddressFinder } from './provider-document.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
-import { parseConfiguredJwksUri, parseIssuer } from './provider-url.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 
 /**
@@ -53,8 +53,12 @@ const UNKNOWN_KID_GAP_MS = 30_000
 
 const NONE: readonly SigningKey[] = Object.freeze([])
 
-export interface KeySourceOptions extends Omit<ProviderAddress, 'base'>, Pick<FetchLoopOptions<FetchedKeys>, 'transport' | 'now' | 'random' | 'schedule'> {
-  readonly onEvent?: (event: KeySourceEvent) => void
+export interface KeySourceOptions extends Pick<FetchLoopOptions<FetchedKeys>, 'transport' | 'now' | 'random' | 'schedule'> {
+  /** Finds the address of the set. */
+  readonly locate: AddressFinder
+  /** The accepted algorithms of tokens. */
+  readonly algs: readonly JwsAlg[]
+  readonly onEvent: (event: KeySourceEvent) => void
 }
 
 export interface KeySource {
@@ -83,16 +87,8 @@ export interface KeySource {
  * The signing keys of one identity provider, refreshed in the background, one fetch at a time. A key that is missing in a fetched set is
  * gone at once. If the provider is down, the keys stay for 24 h. Requests cause a fetch only if the last fetch succeeded, and for unknown
  * `kid`s at most once every 30 s. After a failure only the clock causes a fetch.
- * @throws TypeError for an issuer or jwksUri from which keys may not be fetched
  */
-export function createKeySource (options: KeySourceOptions): KeySource {
-  const { transport, now, random, schedule, onEvent = () => {}, ...location } = options
-  const address: ProviderAddress = {
-    ...location,
-    base: parseIssuer(location.issuer),
-    jwksUri: location.jwksUri === undefined ? undefined : parseConfiguredJwksUri(location.jwksUri)
-  }
-
+export function createKeySource ({ transport, locate, algs, now, random, schedule, onEvent }: KeySourceOptions): KeySource {
   let ring = createKeyRing(new Map())
   let passedOver: PassedOver = {}
   let fetchedAt: number | undefined
@@ -103,7 +99,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
 
   const loop = createFetchLoop<FetchedKeys>({
     transport,
-    attempt: (exchange) => fetchKeySet(address, exchange, ring.keys),
+    attempt: async exchange => fetchKeySet(await locate(exchange), exchange, ring.keys, algs),
     onSuccess: adopt,
     onFailure: endure,
     now,

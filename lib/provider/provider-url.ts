@@ -50,7 +50,7 @@ export function parseConfiguredJwksUri (text: string): string {
  */
 export function parseDiscoveredUri (text: string, issuer: string, refused: 'jwks_uri_refused' | 'introspection_endpoint' | 'discovery_malformed'): string {
   const url = parse(text)
-  if (url === undefined || !isSafe(url) || (url.protocol === 'http:' && !issuer.startsWith('http:'))) {
+  if (url === undefined || !isSafe(url) || (url.protocol === 'http:' && new URL(issuer).protocol !== 'http:')) {
     throw new ProviderFailure(refused, undefined, { expected: 'an https URL', found: printable(text) })
   }
   return withoutFragment(url)

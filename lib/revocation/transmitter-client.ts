@@ -1,11 +1,10 @@
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
 import { printable } from '../printable.ts'
-import { readDiscovery } from '../provider/fetch-key-set.ts'
 import type { KeySourceEvent } from '../provider/key-source.ts'
-import { parseDocument, readAnswer } from '../provider/provider-document.ts'
+import { parseDocument, readAnswer, readDiscovery } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
-import { parseDiscoveredUri, parseIssuer, withoutTrailingSlash } from '../provider/provider-url.ts'
+import { parseDiscoveredUri, withoutTrailingSlash } from '../provider/provider-url.ts'
 import type { PostingSession, PostingTransport, ProviderAnswer, ProviderSession, Transport } from '../provider/transport.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { isStreamStatus } from './effects.ts'
@@ -129,7 +128,7 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
 
   async function discoverTokenEndpoint (exchange: PostingSession): Promise<string> {
     const { issuer } = configuration()!
-    const found = await readDiscovery({ issuer, base: parseIssuer(issuer) }, exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined)
+    const found = await readDiscovery(issuer, exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined)
     return found ?? malformed()
   }
 
