@@ -1,21 +1,19 @@
-import type { JwsAlg } from '../jose/signature.ts'
 import { readKeySet } from './fetch-key-set.ts'
 import type { FetchedKeys } from './fetch-key-set.ts'
-import type { KeySource, KeySourceEvent, KeySourceOptions, KeySourceState } from './key-source.ts'
+import { createFetchLoop } from './fetch-loop.ts'
+import type { KeySource, KeySourceOptions } from './key-source.ts'
 import { createKeyRing, keyChanges } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
+import type { ProviderFailureWord } from './provider-failure.ts'
 
 /** A change is noticed within this time. Kubernetes swaps a link to swap a mounted file, which a watch of the file would not notice. */
 const READ_AGAIN_MS = 5000
 const MAX_BYTES = 1024 * 1024
 
-export interface KeyFileOptions extends Pick<KeySourceOptions, 'now' | 'schedule'> {
+export interface KeyFileOptions extends Pick<KeySourceOptions, 'algs' | 'now' | 'schedule' | 'onEvent'> {
   readonly path: string
-  /** The accepted algorithms of tokens. */
-  readonly algs: readonly JwsAlg[]
   /** Reads a whole file of at most `maxBytes`. Rejects with an error that has a `code`. */
   readonly readFile: (path: string, maxBytes: number) => Promise<Uint8Array>
-  readonly onEvent: (event: KeySourceEvent) => void
 }
 
 /**
@@ -27,10 +25,8 @@ export async function openKeyFile ({ path, algs, readFile, now, schedule, onEven
   let text = await readText()
   let fetched = await readKeySet(text, new Map(), algs)
   let ring = createKeyRing(fetched.keys)
-  let state: KeySourceState = { status: 'fresh', keys: ring.keys.size, passedOver: fetched.passedOver, fetchedAt: now(), fetches: 1, failures: 0, lastFailure: undefined }
-  let cancelNext: (() => void) | undefined
-  let isClosed = false
-  let reading: Promise<void> | undefined
+  let fetchedAt = now()
+  const loop = createFetchLoop({ attempt: readAgain, onSuccess: adopt, onFailure: endure, pauseMs: () => READ_AGAIN_MS, now, schedule })
 
   async function readText (): Promise<Buffer> {
     try {
@@ -40,59 +36,47 @@ export async function openKeyFile ({ path, algs, readFile, now, schedule, onEven
     }
   }
 
-  async function readAgain (): Promise<void> {
-    state = { ...state, fetches: state.fetches + 1 }
-    try {
-      const newText = await readText()
-      const isSame = newText.equals(text)
-      const news = isSame ? fetched : await readKeySet(newText, ring.keys, algs)
-      text = newText
-      if (!isSame || state.lastFailure !== undefined) adopt(news)
-      state = { ...state, status: 'fresh', fetchedAt: now(), lastFailure: undefined }
-    } catch (error) {
-      endure(error as ProviderFailure)
-    }
-    if (!isClosed) planNext()
+  async function readAgain (): Promise<FetchedKeys> {
+    const newText = await readText()
+    const read = newText.equals(text) ? fetched : await readKeySet(newText, ring.keys, algs)
+    text = newText
+    return read
   }
 
-  function adopt (news: FetchedKeys): void {
-    const { added, removed } = keyChanges(ring.keys, news.keys)
-    fetched = news
-    ring = createKeyRing(news.keys)
-    state = { ...state, keys: ring.keys.size, passedOver: news.passedOver }
+  function adopt (read: FetchedKeys, previous: ProviderFailureWord | undefined): void {
+    fetchedAt = now()
+    if (read === fetched && previous === undefined) return
+    const { added, removed } = keyChanges(ring.keys, read.keys)
+    fetched = read
+    ring = createKeyRing(read.keys)
     report(added, removed)
   }
 
   function report (added: number, removed: number): void {
-    const { keys, passedOver } = state
-    onEvent({ name: 'keys_fetched', keys, added, removed, passedOver })
+    const { keys: { size }, passedOver } = fetched
+    onEvent({ name: 'keys_fetched', keys: size, added, removed, passedOver })
     if (passedOver.private_key !== undefined) onEvent({ name: 'keys_private', passedOver: passedOver.private_key })
   }
 
-  function endure ({ word, detail }: ProviderFailure): void {
-    const isNews = state.lastFailure !== word
-    state = { ...state, status: 'stale', failures: state.failures + 1, lastFailure: word }
-    if (isNews) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys: state.keys })
-  }
-
-  function planNext (): void {
-    cancelNext = schedule(() => { reading = readAgain() }, READ_AGAIN_MS)
+  function endure ({ word, detail }: ProviderFailure, previous: ProviderFailureWord | undefined): void {
+    if (word !== previous) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys: ring.keys.size })
   }
 
   return {
     start () {
-      report(state.keys, 0)
-      planNext()
+      report(ring.keys.size, 0)
+      loop.plan()
     },
     candidates: (kid, alg) => ring.candidates(kid, alg),
     // There is nothing more to fetch.
     fetchCandidates: async (kid, alg) => ring.candidates(kid, alg),
     isTrusted: key => ring.has(key),
-    state: () => state,
-    async close () {
-      isClosed = true
-      cancelNext?.()
-      await reading
-    }
+    state () {
+      const { fetches, failures, lastFailure } = loop
+      const status = lastFailure === undefined ? 'fresh' : 'stale'
+      // The reading above counts as a fetch.
+      return { status, keys: ring.keys.size, passedOver: fetched.passedOver, fetchedAt, fetches: fetches + 1, failures, lastFailure }
+    },
+    close: loop.close
   }
 }

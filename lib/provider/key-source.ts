@@ -1,12 +1,13 @@
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
 import type { FetchedKeys } from './fetch-key-set.ts'
-import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
+import { backOffMs, createFetchLoop, LONGEST_BACK_OFF_MS, refreshAfterMs } from './fetch-loop.ts'
 import type { FetchLoopOptions } from './fetch-loop.ts'
 import { createKeyRing, isSameSet, keyChanges } from './key-set.ts'
 import type { PassedOver, SigningKey } from './key-set.ts'
 import type { AddressFinder } from './provider-document.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
+import type { ProviderSession, Transport } from './transport.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 
 /**
@@ -53,11 +54,14 @@ const UNKNOWN_KID_GAP_MS = 30_000
 
 const NONE: readonly SigningKey[] = Object.freeze([])
 
-export interface KeySourceOptions extends Pick<FetchLoopOptions<FetchedKeys>, 'transport' | 'now' | 'random' | 'schedule'> {
+export interface KeySourceOptions extends Pick<FetchLoopOptions<FetchedKeys>, 'now' | 'schedule'> {
+  readonly transport: Transport
   /** Finds the address of the set. */
   readonly locate: AddressFinder
   /** The accepted algorithms of tokens. */
   readonly algs: readonly JwsAlg[]
+  /** At least 0, less than 1. It spreads the fetches of many instances. */
+  readonly random: () => number
   readonly onEvent: (event: KeySourceEvent) => void
 }
 
@@ -97,19 +101,29 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
   let askedAt = -Infinity
   let reportedExpired = false
 
-  const loop = createFetchLoop<FetchedKeys>({
-    transport,
-    attempt: async exchange => fetchKeySet(await locate(exchange), exchange, ring.keys, algs),
+  let exchange: ProviderSession | undefined
+
+  const loop = createFetchLoop({
+    attempt: fetchKeys,
     onSuccess: adopt,
     onFailure: endure,
+    pauseMs: failures => failures === 0 ? refreshAfterMs(random()) : backOffMs(failures, random()),
     now,
-    random,
     schedule
   })
 
-  function adopt (fetched: FetchedKeys, afterFailure: boolean): void {
+  async function fetchKeys (): Promise<FetchedKeys> {
+    exchange = transport.open()
+    try {
+      return await fetchKeySet(await locate(exchange), exchange, ring.keys, algs)
+    } finally {
+      exchange.close()
+    }
+  }
+
+  function adopt (fetched: FetchedKeys, previous: ProviderFailureWord | undefined): void {
     const { added, removed } = keyChanges(ring.keys, fetched.keys)
-    const news = fetchedAt === undefined || afterFailure || added + removed > 0 ||
+    const news = fetchedAt === undefined || previous !== undefined || added + removed > 0 ||
       JSON.stringify(passedOver) !== JSON.stringify(fetched.passedOver)
     // An unchanged set keeps its ring, so that a token that none of its keys has signed is not tried against them again.
     if (!isSameSet(ring.keys, fetched.keys)) ring = createKeyRing(fetched.keys)
@@ -121,10 +135,10 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
     if (news) onEvent({ name: 'keys_fetched', keys: ring.keys.size, added, removed, passedOver })
   }
 
-  function endure ({ word, detail, facts }: ProviderFailure, afterFailure: boolean): void {
+  function endure ({ word, detail, facts }: ProviderFailure, previous: ProviderFailureWord | undefined): void {
     overdueAt = Infinity // From now on only the back-off plans the next fetch.
     const { status, keys } = state()
-    if (!afterFailure) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys, ...facts })
+    if (previous === undefined) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys, ...facts })
     if (status === 'expired' && !reportedExpired) {
       reportedExpired = true
       onEvent({ name: 'keys_expired', failure: word, keys })
@@ -201,6 +215,10 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
     fetchCandidates,
     isTrusted: (key) => refreshTime() < trustedUntil && ring.has(key),
     state,
-    close: loop.close
+    close () {
+      const closed = loop.close()
+      exchange?.close()
+      return closed
+    }
   }
 }
