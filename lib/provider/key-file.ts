@@ -1,6 +1,7 @@
 import { readKeySet } from './fetch-key-set.ts'
 import type { FetchedKeys } from './fetch-key-set.ts'
 import { createFetchLoop } from './fetch-loop.ts'
+import { candidatesIn } from './key-source.ts'
 import type { KeySource, KeySourceOptions } from './key-source.ts'
 import { createKeyRing, keyChanges } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
@@ -67,10 +68,10 @@ export async function openKeyFile ({ path, algs, readFile, now, schedule, onEven
       report(ring.keys.size, 0)
       loop.plan()
     },
-    candidates: (kid, alg) => ring.candidates(kid, alg),
+    candidates: (kid, alg) => candidatesIn(ring, kid, alg),
     // There is nothing more to fetch.
-    fetchCandidates: async (kid, alg) => ring.candidates(kid, alg),
-    isTrusted: key => ring.has(key),
+    fetchCandidates: async (kid, alg) => candidatesIn(ring, kid, alg),
+    isTrusted: key => ring.members.has(key),
     state () {
       const { fetches, failures, lastFailure } = loop
       const status = lastFailure === undefined ? 'fresh' : 'stale'

@@ -83,28 +83,25 @@ const MAX_CANDIDATES = 8
 const MAX_SLOW_CANDIDATES = 4
 const SLOW_ALGS: readonly JwsAlg[] = ['ES384', 'ES512']
 
-const NONE: readonly SigningKey[] = Object.freeze([])
-
 /** The usable keys of one fetched set, arranged for requests. A ring never changes: the next set gets a new ring. */
-export function createKeyRing (keys: SigningKeys) {
+export interface KeyRing {
+  readonly keys: SigningKeys
+  readonly members: ReadonlySet<SigningKey>
+  /**
+   * The keys that may have signed a token by an algorithm: the first 8 (ES384, ES512: the first 4) of those with a `kid`, or of all for a
+   * token without one.
+   */
+  readonly byAlg: ReadonlyMap<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>
+}
+
+export function createKeyRing (keys: SigningKeys): KeyRing {
   const all = [...keys.values()]
-  const members = new Set(all)
   const byAlg = new Map<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>()
   for (const alg of JWS_ALGS) {
     const able = all.filter(({ algs }) => algs.includes(alg))
     if (able.length > 0) byAlg.set(alg, keysByKid(able, SLOW_ALGS.includes(alg) ? MAX_SLOW_CANDIDATES : MAX_CANDIDATES))
   }
-
-  return {
-    keys,
-    /**
-     * The keys that may have signed a token by this algorithm: the first 8 (ES384, ES512: the first 4) of those with this `kid`, or of all
-     * if there is no `kid`.
-     */
-    candidates: (kid: string | undefined, alg: JwsAlg): readonly SigningKey[] => byAlg.get(alg)?.get(kid) ?? NONE,
-    /** Whether this very object is in the set. */
-    has: (key: SigningKey): boolean => members.has(key)
-  }
+  return { keys, members: new Set(all), byAlg }
 }
 
 /** If a token names no key, any key may have signed it, else only the keys with that name (RFC 7515 section 4.1.4). */
@@ -112,7 +109,7 @@ function keysByKid (keys: readonly SigningKey[], max: number): ReadonlyMap<strin
   const byKid = new Map<string | undefined, readonly SigningKey[]>([[undefined, Object.freeze(keys.slice(0, max))]])
   for (const key of keys) {
     if (key.kid === undefined) continue
-    const namesakes = byKid.get(key.kid) ?? NONE
+    const namesakes = byKid.get(key.kid) ?? []
     if (namesakes.length < max) byKid.set(key.kid, Object.freeze([...namesakes, key]))
   }
   return byKid

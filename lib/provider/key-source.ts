@@ -4,7 +4,7 @@ import type { FetchedKeys } from './fetch-key-set.ts'
 import { backOffMs, createFetchLoop, LONGEST_BACK_OFF_MS, refreshAfterMs } from './fetch-loop.ts'
 import type { FetchLoopOptions } from './fetch-loop.ts'
 import { createKeyRing, isSameSet, keyChanges } from './key-set.ts'
-import type { PassedOver, SigningKey } from './key-set.ts'
+import type { KeyRing, PassedOver, SigningKey } from './key-set.ts'
 import type { AddressFinder } from './provider-document.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import type { ProviderSession, Transport } from './transport.ts'
@@ -87,6 +87,11 @@ export interface KeySource {
   close (): Promise<void>
 }
 
+/** The keys of a set that may have signed a token with this `kid`, or without one, by this algorithm. */
+export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
+  return byAlg.get(alg)?.get(kid) ?? NONE
+}
+
 /**
  * The signing keys of one identity provider, refreshed in the background, one fetch at a time. A key that is missing in a fetched set is
  * gone at once. If the provider is down, the keys stay for 24 h. Requests cause a fetch only if the last fetch succeeded, and for unknown
@@ -156,7 +161,7 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
   }
 
   function candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
-    return refreshTime() < trustedUntil ? ring.candidates(kid, alg) : NONE
+    return refreshTime() < trustedUntil ? candidatesIn(ring, kid, alg) : NONE
   }
 
   /**
@@ -213,7 +218,7 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
     },
     candidates,
     fetchCandidates,
-    isTrusted: (key) => refreshTime() < trustedUntil && ring.has(key),
+    isTrusted: (key) => refreshTime() < trustedUntil && ring.members.has(key),
     state,
     close () {
       const closed = loop.close()

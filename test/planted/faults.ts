@@ -76,7 +76,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8725 3.8', fault: 'sub may be empty', file: CHECKS, text: "sub !== ''", replacement: 'true', seenBy: [TOKENS] },
   { point: 'RFC 8725 3.8', fault: 'the first issuer has all tokens', file: 'lib/token/issuer-table.ts', text: 'find: iss => bySpelling.get(iss),', replacement: 'find: iss => bySpelling.get(iss) && issuers[0],', seenBy: ['test/plugins/issuers.test.ts'] },
   { point: 'RFC 8725 3.9', fault: 'any audience passes', file: CHECKS, text: "if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience'", replacement: "if (aud === '') throw new Refusal('token_audience'" },
-  { point: 'RFC 8725 3.10', fault: 'a kid that is not published is left out', file: 'lib/provider/key-set.ts', text: 'byAlg.get(alg)?.get(kid) ?? NONE', replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NONE', seenBy: [TOKENS] },
+  { point: 'RFC 8725 3.10', fault: 'a kid that is not published is left out', file: 'lib/provider/key-source.ts', text: 'byAlg.get(alg)?.get(kid) ?? NONE', replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NONE', seenBy: [TOKENS] },
   { point: 'RFC 8725 3.10', fault: 'a symmetric or private jwk counts', file: PUBLIC_KEY, text: 'return PRIVATE_MEMBERS.some(name => Object.hasOwn(jwk, name))', replacement: 'return false', seenBy: [PROOFS] },
   { point: 'RFC 8725 3.10', fault: 'each unknown kid causes a fetch', file: 'lib/provider/key-source.ts', text: 'sinceMs >= UNKNOWN_KID_GAP_MS', replacement: 'sinceMs >= 0', seenBy: ['test/plugins/keys.test.ts'] },
   { point: 'RFC 8725 3.11', fault: 'a token may have any typ', file: CHECKS, text: "throw new Refusal('token_type')", replacement: 'return', seenBy: [TOKENS] },
