@@ -12,7 +12,7 @@
 import { createRequire } from 'node:module'
 import { importPublicJwk } from '../jose/public-key.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import { keyIdentity, parseKeySet } from './key-set.ts'
+import { parseKeySet } from './key-set.ts'
 import type { PassedOver, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
 import { readAnswer, readDiscovery } from './provider-document.ts'
 import type { AddressFinder } from './provider-document.ts'
@@ -73,9 +73,7 @@ export async function fetchKeySet (address: string, exchange: Pick<ProviderSessi
  */
 export async function readKeySet (document: Uint8Array, known: SigningKeys, algs: readonly JwsAlg[]): Promise<FetchedKeys> {
   const { usable, passedOver } = parseKeySet(document, algs)
-  const keys = await Promise.all(usable.map(async (key): Promise<[string, SigningKey]> => {
-    const identity = keyIdentity(key)
-    return [identity, known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await pemOf(key), algs: key.algs })]
-  }))
+  const keys = await Promise.all(Array.from(usable, async ([identity, key]): Promise<[string, SigningKey]> =>
+    [identity, known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await pemOf(key), algs: key.algs })]))
   return { keys: new Map(keys), passedOver }
 }

@@ -31,7 +31,8 @@ const MAX_ENTRIES = 100
 export type PassedOver = Readonly<Partial<Record<JwkFault, number>>>
 
 export interface KeySet {
-  readonly usable: readonly UsableKey[]
+  /** By what makes them the same key: a number that is written in two ways counts as two. */
+  readonly usable: ReadonlyMap<string, UsableKey>
   readonly passedOver: PassedOver
 }
 
@@ -55,14 +56,9 @@ export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): Ke
   const usable = new Map<string, UsableKey>()
   for (const verdict of judged) {
     if (typeof verdict === 'string') passedOver[verdict] = (passedOver[verdict] ?? 0) + 1
-    else usable.set(keyIdentity(verdict), verdict)
+    else usable.set(JSON.stringify([verdict.material, verdict.algs, verdict.kid]), verdict)
   }
-  return { usable: [...usable.values()], passedOver }
-}
-
-/** The same for two keys only if their texts are: a number that is written in two ways counts as two. */
-export function keyIdentity ({ kid, material, algs }: UsableKey): string {
-  return JSON.stringify([material, algs, kid])
+  return { usable, passedOver }
 }
 
 /** A key of the provider. It is the same object for as long as the key stays in the set unchanged, so caches may refer to it. */
