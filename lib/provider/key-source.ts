@@ -141,7 +141,6 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
   }
 
   function endure ({ word, detail, facts }: ProviderFailure, previous: ProviderFailureWord | undefined): void {
-    overdueAt = Infinity // From now on only the back-off plans the next fetch.
     const { status, keys } = state()
     if (previous === undefined) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys, ...facts })
     if (status === 'expired' && !reportedExpired) {
@@ -153,10 +152,8 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
   /** Returns the time, and starts an overdue refresh: timers do not run while the machine sleeps or the process is frozen. */
   function refreshTime (): number {
     const at = now()
-    if (at >= overdueAt) {
-      overdueAt = Infinity
-      loop.run()
-    }
+    // After a failure only the back-off plans the next fetch.
+    if (at >= overdueAt && loop.lastFailure === undefined) loop.run()
     return at
   }
 
