@@ -1,5 +1,6 @@
 import { createPrivateKey, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
+import { promisify } from 'node:util'
 import { encodeJson } from '../jose/jws.ts'
 import { ALGORITHMS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
@@ -83,18 +84,15 @@ function isAlgOf (alg: string, key: KeyObject): alg is JwsAlg {
 }
 
 const ASSERTION_SECONDS = 60
+const signOnThreadPool = promisify(sign)
 
-/** RFC 7523 section 3. The key signs on the thread pool. */
-function makeAssertion ({ key, alg, kid }: ClientKey, { clientId, issuer, now, randomBytes }: ClientCredentials): Promise<string> {
+/** RFC 7523 section 3. */
+async function makeAssertion ({ key, alg, kid }: ClientKey, { clientId, issuer, now, randomBytes }: ClientCredentials): Promise<string> {
   const iat = Math.floor(now())
   const header = { alg, typ: 'JWT', ...(kid === undefined ? {} : { kid }) }
   const claims = { iss: clientId, sub: clientId, aud: issuer, jti: randomBytes(16).toString('base64url'), iat, exp: iat + ASSERTION_SECONDS }
   const input = `${encodeJson(header)}.${encodeJson(claims)}`
   const { digest, signing } = ALGORITHMS[alg]
-  return new Promise((resolve, reject) => {
-    sign(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363', ...signing }, (error, signature) => {
-      if (error) return reject(error)
-      resolve(`${input}.${signature.toString('base64url')}`)
-    })
-  })
+  const signature = await signOnThreadPool(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363', ...signing })
+  return `${input}.${signature.toString('base64url')}`
 }

@@ -46,9 +46,8 @@ const RETRY_AFTER_SECONDS = 1
 
 /** Asks the provider about tokens. */
 export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions) {
-  const running = new Map<string, Promise<IntrospectionAnswer>>()
+  const running = new Map<string, { readonly exchange: PostingSession, readonly answer: Promise<IntrospectionAnswer> }>()
   const waiting: Array<() => void> = []
-  const exchanges = new Set<PostingSession>()
   /** `failures`: calls without an answer that could be used. `turnedAway`: tokens that caused no call, because too many were under way. */
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
   let inFlight = 0
@@ -69,10 +68,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     else inFlight--
   }
 
-  async function call (token: string, place: Promise<void>): Promise<IntrospectionAnswer> {
-    // Opened now, so that the deadline counts the time in which the token waits.
-    const exchange = transport.open()
-    exchanges.add(exchange)
+  async function call (token: string, exchange: PostingSession, place: Promise<void>): Promise<IntrospectionAnswer> {
     await place
     return post(token, exchange).then(answer => {
       counts[answer.claims ? 'active' : 'inactive']++
@@ -82,7 +78,6 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       const { word, detail } = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name)
       throw unavailable(word, detail)
     }).finally(() => {
-      exchanges.delete(exchange)
       exchange.close()
       running.delete(token)
       leavePlace()
@@ -113,19 +108,21 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
      */
     ask (token: string, isStranger: boolean): Promise<IntrospectionAnswer> {
       const shared = running.get(token)
-      if (shared) return shared
+      if (shared) return shared.answer
       const place = takePlace(isStranger)
       if (!place) {
         counts.turnedAway++
         return Promise.reject(unavailable('busy'))
       }
-      const asked = call(token, place)
-      running.set(token, asked)
-      return asked
+      // Opened now, so that the deadline counts the time in which the token waits.
+      const exchange = transport.open()
+      const answer = call(token, exchange, place)
+      running.set(token, { exchange, answer })
+      return answer
     },
     state: () => ({ ...counts, inFlight }),
     close (): void {
-      for (const exchange of exchanges) exchange.close()
+      for (const { exchange } of running.values()) exchange.close()
       transport.close()
     }
   }
