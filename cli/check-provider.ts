@@ -27,10 +27,10 @@ export async function checkProvider (provider: IssuerSettings, settings: Provide
   let asked = ''
   const watched: ProviderSession = {
     close: exchange.close,
-    async get (url) {
+    async send (url) {
       asked = url
       const sentMs = nowMs()
-      const answer = await exchange.get(url)
+      const answer = await exchange.send(url)
       findings.push(fine(`GET ${url} answered ${answer.status}.`))
       offsets.push(...clockOffset(answer, sentMs, nowMs()))
       return answer

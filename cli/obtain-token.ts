@@ -46,7 +46,7 @@ async function requestToken ({ issuer, audience, introspection }: IssuerSettings
     const endpoint = await readDiscovery(issuer, exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined)
     if (endpoint === undefined) throw new NoToken('its discovery document names no token_endpoint')
     const { headers, form } = await (await createAuthentication(issuer, introspection, processSurroundings))()
-    const { status, body } = await exchange.post(endpoint, {
+    const { status, body } = await exchange.send(endpoint, {
       headers: { ...headers, accept: 'application/json' },
       body: new URLSearchParams({ grant_type: 'client_credentials', audience, ...form }).toString()
     })

@@ -8,7 +8,7 @@ import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { openKeyFile } from '../provider/key-file.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { createTransport } from '../provider/transport.ts'
-import type { PostingTransport, Transport } from '../provider/transport.ts'
+import type { Transport } from '../provider/transport.ts'
 import type { IntrospectionSettings, IssuerSettings } from '../settings/issuer-settings.ts'
 import { createIssuerReader } from '../settings/validation.ts'
 import { SettingsError } from '../settings/problems.ts'
@@ -43,7 +43,7 @@ export interface IssuersOptions {
   /** How providers are reached. The default follows from the proxy settings. */
   readonly transport?: Transport | undefined
   /** How introspection reaches them. The default follows from the proxy settings, and keeps its connections. */
-  readonly askingTransport?: PostingTransport | undefined
+  readonly askingTransport?: Transport | undefined
   readonly onEvent: (event: IssuerEvent) => void
 }
 
@@ -51,7 +51,7 @@ export interface IssuersOptions {
 export type ProxySettings = Pick<Settings, 'proxies'>
 
 /** The way to providers, through the proxies of the settings. @param keepAlive whether calls share connections */
-export function networkOf ({ proxies }: ProxySettings, keepAlive = false): PostingTransport {
+export function networkOf ({ proxies }: ProxySettings, keepAlive = false): Transport {
   return createTransport({ ...proxies, keepAlive })
 }
 

@@ -3,7 +3,7 @@ import { parseDocument, readDiscovery } from '../provider/provider-document.ts'
 import type { AddressFinder } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseDiscoveredUri } from '../provider/provider-url.ts'
-import type { PostingSession, PostingTransport } from '../provider/transport.ts'
+import type { ProviderSession, Transport } from '../provider/transport.ts'
 import { Refusal } from '../refusal.ts'
 import type { ClientAuthentication } from './client-authentication.ts'
 
@@ -26,7 +26,7 @@ export type Introspector = ReturnType<typeof createIntrospector>
 export type IntrospectorState = ReturnType<Introspector['state']>
 
 export interface IntrospectorOptions {
-  readonly transport: PostingTransport
+  readonly transport: Transport
   /** Finds the address of the calls. */
   readonly endpoint: AddressFinder
   readonly authenticate: ClientAuthentication
@@ -46,7 +46,7 @@ const RETRY_AFTER_SECONDS = 1
 
 /** Asks the provider about tokens. */
 export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions) {
-  const running = new Map<string, { readonly exchange: PostingSession, readonly answer: Promise<IntrospectionAnswer> }>()
+  const running = new Map<string, { readonly exchange: ProviderSession, readonly answer: Promise<IntrospectionAnswer> }>()
   const waiting: Array<() => void> = []
   /** `failures`: calls without an answer that could be used. `turnedAway`: tokens that caused no call, because too many were under way. */
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
@@ -68,7 +68,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     else inFlight--
   }
 
-  async function call (token: string, exchange: PostingSession, place: Promise<void>): Promise<IntrospectionAnswer> {
+  async function call (token: string, exchange: ProviderSession, place: Promise<void>): Promise<IntrospectionAnswer> {
     await place
     return post(token, exchange).then(answer => {
       counts[answer.claims ? 'active' : 'inactive']++
@@ -84,10 +84,10 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     })
   }
 
-  async function post (token: string, exchange: PostingSession): Promise<IntrospectionAnswer> {
+  async function post (token: string, exchange: ProviderSession): Promise<IntrospectionAnswer> {
     const url = await endpoint(exchange)
     const { headers, form } = await authenticate()
-    const { status, body } = await exchange.post(url, {
+    const { status, body } = await exchange.send(url, {
       headers: { ...headers, accept: readSigned ? 'application/token-introspection+jwt' : 'application/json' },
       body: new URLSearchParams({ token, token_type_hint: 'access_token', ...form }).toString()
     })

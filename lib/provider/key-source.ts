@@ -55,7 +55,7 @@ const UNKNOWN_KID_GAP_MS = 30_000
 const NONE: readonly SigningKey[] = Object.freeze([])
 
 export interface KeySourceOptions extends Pick<FetchLoopOptions<FetchedKeys>, 'now' | 'schedule'> {
-  readonly transport: Transport
+  readonly transport: Pick<Transport, 'open'>
   /** Finds the address of the set. */
   readonly locate: AddressFinder
   /** The accepted algorithms of tokens. */

@@ -232,7 +232,7 @@ t.test('The endpoint is the configured one, or that of the discovery document, w
   let now = 0
   let document: object | undefined = { issuer: ISSUER, jwks_uri: `${base}keys`, introspection_endpoint: `${base}one#x` }
   const exchange = {
-    get: async (url: string) => {
+    send: async (url: string) => {
       asked.push(url)
       return { status: document ? 200 : 404, body: Buffer.from(JSON.stringify(document ?? {})), facts: { url } }
     }

@@ -778,7 +778,7 @@ t.test('closing while a set is being read adopts nothing', async (t) => {
   const arrived = new Promise<void>((resolve) => { arrive = resolve })
   const transport = {
     open: () => ({
-      async get () {
+      async send () {
         await arrived
         return { status: 200, body: Buffer.from(JSON.stringify({ keys: [a] })) }
       },
@@ -797,7 +797,7 @@ t.test('closing while a set is being read adopts nothing', async (t) => {
 t.test('each fetch ends its exchange, whether it brings keys or fails', async (t) => {
   const answers = [async () => ({ status: 200, body: Buffer.from(JSON.stringify({ keys: [a] })) }), async () => { throw new ProviderFailure('unreachable') }]
   let closed = 0
-  const transport = { open: () => ({ get: () => answers.shift()!(), close () { closed++ } }) }
+  const transport = { open: () => ({ send: () => answers.shift()!(), close () { closed++ } }) }
   const { source, events, next, settled } = await setUp(t, { transport, jwksUri: 'https://keys.example/' })
   source.start()
   await settled(1)
@@ -811,7 +811,7 @@ t.test('a fault of our own is a failure too, and does not end the fetching', asy
   const real = createTransport()
   const fault = (): never => { throw new RangeError('out of range') }
   const unreadable = { status: 200, get body () { return fault() } }
-  const faults: Transport[] = [{ open: fault }, { open: () => ({ get: async () => unreadable, close () {} }) }]
+  const faults: Array<Pick<Transport, 'open'>> = [{ open: fault }, { open: () => ({ send: async () => unreadable, close () {} }) }]
   for (const broken of faults) {
     let current = broken
     const { provider, source, events, next, settled } = await setUp(t, { transport: { open: () => current.open() } })
