@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
 import { createKeySetFinder, fetchKeySet, readKeySet } from '../lib/provider/fetch-key-set.ts'
-import type { FetchedKeys } from '../lib/provider/fetch-key-set.ts'
+import type { KeySet } from '../lib/provider/key-set.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import { createTransport } from '../lib/provider/transport.ts'
 import type { ProviderAnswer, ProviderSession } from '../lib/provider/transport.ts'
@@ -57,7 +57,7 @@ async function checkKeyFile (path: string, algs: readonly JwsAlg[]): Promise<Fin
   }
 }
 
-function judgeKeys ({ keys, passedOver }: FetchedKeys, algs: readonly JwsAlg[]): Finding[] {
+function judgeKeys ({ keys, passedOver }: KeySet, algs: readonly JwsAlg[]): Finding[] {
   const entries = Object.entries(passedOver).map(([reason, count]) => `${count} ${reason}`).join(', ')
   const others = entries === '' ? '' : ` Passed over: ${entries}.`
   const names = algs.join(', ')

@@ -50,7 +50,7 @@ export function openProviderKeys (settings: ProviderAccess, onFailure: (sentence
 /** The same judgement of keys as in the service, on the text of a set. Undefined where that is none. */
 export async function readProviderKeys (text: string): Promise<ProviderKeys | undefined> {
   try {
-    const ring = createKeyRing((await readKeySet(Buffer.from(text), new Map(), JWS_ALGS)).keys)
+    const ring = createKeyRing(await readKeySet(Buffer.from(text), new Map(), JWS_ALGS))
     return { candidates: (kid, alg) => candidatesIn(ring, kid, alg), close: async () => {} }
   } catch (error) {
     if (error instanceof ProviderFailure) return undefined

@@ -13,7 +13,7 @@ import { createRequire } from 'node:module'
 import { importPublicJwk } from '../jose/public-key.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { parseKeySet } from './key-set.ts'
-import type { PassedOver, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
+import type { KeySet, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
 import { readAnswer, readDiscovery } from './provider-document.ts'
 import type { AddressFinder } from './provider-document.ts'
 import { parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer } from './provider-url.ts'
@@ -33,11 +33,6 @@ async function pemOf ({ material, algs: [alg] }: UsableKey): Promise<string> {
   if (material.kty !== 'RSA') return importPublicJwk(material)!.export({ format: 'pem', type: 'spki' }) as string
   const kid = '0'
   return createReader().getPublicKey({ domain: domainOf({ keys: [{ ...material, alg, kid }] }), alg: alg!, kid })
-}
-
-export interface FetchedKeys {
-  readonly keys: SigningKeys
-  readonly passedOver: PassedOver
 }
 
 /**
@@ -63,7 +58,7 @@ function discoverJwksUri (issuer: string, exchange: Pick<ProviderSession, 'send'
  * @param algs the accepted algorithms of tokens: only keys for one of them are used
  * @throws ProviderFailure
  */
-export async function fetchKeySet (address: string, exchange: Pick<ProviderSession, 'send'>, known: SigningKeys, algs: readonly JwsAlg[]): Promise<FetchedKeys> {
+export async function fetchKeySet (address: string, exchange: Pick<ProviderSession, 'send'>, known: SigningKeys, algs: readonly JwsAlg[]): Promise<KeySet> {
   return readAnswer(await exchange.send(address), body => readKeySet(body, known, algs))
 }
 
@@ -71,7 +66,7 @@ export async function fetchKeySet (address: string, exchange: Pick<ProviderSessi
  * Reads the usable keys from the document of a JWK Set. `known` and `algs` as for `fetchKeySet`.
  * @throws ProviderFailure
  */
-export async function readKeySet (document: Uint8Array, known: SigningKeys, algs: readonly JwsAlg[]): Promise<FetchedKeys> {
+export async function readKeySet (document: Uint8Array, known: SigningKeys, algs: readonly JwsAlg[]): Promise<KeySet> {
   const { usable, passedOver } = parseKeySet(document, algs)
   const keys = await Promise.all(Array.from(usable, async ([identity, key]): Promise<[string, SigningKey]> =>
     [identity, known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await pemOf(key), algs: key.algs })]))

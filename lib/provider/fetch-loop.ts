@@ -1,3 +1,4 @@
+import type { KeySet } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import type { ProviderFailureWord } from './provider-failure.ts'
 
@@ -16,11 +17,11 @@ export function backOffMs (failures: number, random: number): number {
   return stepMs * (1 - random / 2)
 }
 
-export interface FetchLoopOptions<Fetched> {
+export interface FetchLoopOptions {
   /** Rejects with ProviderFailure. Any other error counts as `unexpected`. */
-  readonly attempt: () => Promise<Fetched>
+  readonly attempt: () => Promise<KeySet>
   /** `previous`: why the attempt before failed. Undefined if it did not fail. */
-  readonly onSuccess: (fetched: Fetched, previous: ProviderFailureWord | undefined) => void
+  readonly onSuccess: (fetched: KeySet, previous: ProviderFailureWord | undefined) => void
   readonly onFailure: (failure: ProviderFailure, previous: ProviderFailureWord | undefined) => void
   /** Milliseconds from the end of an attempt to the next one, by the number of failures in a row. */
   readonly pauseMs: (failures: number) => number
@@ -31,8 +32,7 @@ export interface FetchLoopOptions<Fetched> {
 }
 
 /** Fetches again and again, one attempt at a time, from the first `run` or `plan` on. The end of an attempt plans the next one. */
-export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>) {
-  const { attempt, onSuccess, onFailure, pauseMs, now, schedule } = options
+export function createFetchLoop ({ attempt, onSuccess, onFailure, pauseMs, now, schedule }: FetchLoopOptions) {
   let cancelNext = (): void => {}
   let failuresInRow = 0
   const loop = {
@@ -69,7 +69,7 @@ export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>) {
     }
   }
 
-  function succeed (fetched: Fetched): void {
+  function succeed (fetched: KeySet): void {
     const previous = loop.lastFailure
     loop.lastFailure = undefined
     failuresInRow = 0

@@ -1,9 +1,9 @@
 import { readKeySet } from './fetch-key-set.ts'
-import type { FetchedKeys } from './fetch-key-set.ts'
 import { createFetchLoop } from './fetch-loop.ts'
 import { candidatesIn } from './key-source.ts'
 import type { KeySource, KeySourceOptions } from './key-source.ts'
 import { createKeyRing, keyChanges } from './key-set.ts'
+import type { KeySet } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import type { ProviderFailureWord } from './provider-failure.ts'
 
@@ -24,8 +24,7 @@ export interface KeyFileOptions extends Pick<KeySourceOptions, 'algs' | 'now' | 
  */
 export async function openKeyFile ({ path, algs, readFile, now, schedule, onEvent }: KeyFileOptions): Promise<KeySource> {
   let text = await readText()
-  let fetched = await readKeySet(text, new Map(), algs)
-  let ring = createKeyRing(fetched.keys)
+  let ring = createKeyRing(await readKeySet(text, new Map(), algs))
   let fetchedAt = now()
   const loop = createFetchLoop({ attempt: readAgain, onSuccess: adopt, onFailure: endure, pauseMs: () => READ_AGAIN_MS, now, schedule })
 
@@ -37,24 +36,23 @@ export async function openKeyFile ({ path, algs, readFile, now, schedule, onEven
     }
   }
 
-  async function readAgain (): Promise<FetchedKeys> {
+  async function readAgain (): Promise<KeySet> {
     const newText = await readText()
-    const read = newText.equals(text) ? fetched : await readKeySet(newText, ring.keys, algs)
+    const read = newText.equals(text) ? ring : await readKeySet(newText, ring.keys, algs)
     text = newText
     return read
   }
 
-  function adopt (read: FetchedKeys, previous: ProviderFailureWord | undefined): void {
+  function adopt (read: KeySet, previous: ProviderFailureWord | undefined): void {
     fetchedAt = now()
-    if (read === fetched && previous === undefined) return
+    if (read === ring && previous === undefined) return
     const { added, removed } = keyChanges(ring.keys, read.keys)
-    fetched = read
-    ring = createKeyRing(read.keys)
+    ring = createKeyRing(read)
     report(added, removed)
   }
 
   function report (added: number, removed: number): void {
-    const { keys: { size }, passedOver } = fetched
+    const { keys: { size }, passedOver } = ring
     onEvent({ name: 'keys_fetched', keys: size, added, removed, passedOver })
     if (passedOver.private_key !== undefined) onEvent({ name: 'keys_private', passedOver: passedOver.private_key })
   }
@@ -76,7 +74,7 @@ export async function openKeyFile ({ path, algs, readFile, now, schedule, onEven
       const { fetches, failures, lastFailure } = loop
       const status = lastFailure === undefined ? 'fresh' : 'stale'
       // The reading above counts as a fetch.
-      return { status, keys: ring.keys.size, passedOver: fetched.passedOver, fetchedAt, fetches: fetches + 1, failures, lastFailure }
+      return { status, keys: ring.keys.size, passedOver: ring.passedOver, fetchedAt, fetches: fetches + 1, failures, lastFailure }
     },
     close: loop.close
   }

@@ -30,22 +30,17 @@ const MAX_ENTRIES = 100
 /** The number of entries of a set that were passed over, by reason. */
 export type PassedOver = Readonly<Partial<Record<JwkFault, number>>>
 
-export interface KeySet {
-  /** By what makes them the same key: a number that is written in two ways counts as two. */
-  readonly usable: ReadonlyMap<string, UsableKey>
-  readonly passedOver: PassedOver
-}
-
 /**
  * Decides which keys of a JWK Set document (RFC 7517 section 5) may verify access tokens. `accepted` are the algorithms of tokens.
  *
  * A set without usable keys is a valid answer: the provider has withdrawn its keys. A document that is no set, a set without any JSON object
  * in it, and one of more than 100 entries, of which we must not choose, are faults of the provider and say nothing about its keys.
  *
- * Several keys may have the same `kid` (RFC 7517 section 4.5 only says that they should not). A key that appears twice counts once.
+ * Several keys may have the same `kid` (RFC 7517 section 4.5 only says that they should not). A key that appears twice counts once: each is
+ * listed under its identity. A number that is written in two ways makes two keys.
  * @throws ProviderFailure `not_json`, `set_malformed`, `set_too_many_keys`
  */
-export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): KeySet {
+export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): { readonly usable: ReadonlyMap<string, UsableKey>, readonly passedOver: PassedOver } {
   const { keys } = parseDocument(body, 'set_malformed')
   if (!Array.isArray(keys)) throw new ProviderFailure('set_malformed')
   if (keys.length > MAX_ENTRIES) throw new ProviderFailure('set_too_many_keys', keys.length)
@@ -70,8 +65,14 @@ export interface SigningKey {
   readonly algs: readonly JwsAlg[]
 }
 
-/** The usable keys of one fetched set, by identity. */
+/** The usable keys of one set, by identity. */
 export type SigningKeys = ReadonlyMap<string, SigningKey>
+
+/** A set that was fetched. */
+export interface KeySet {
+  readonly keys: SigningKeys
+  readonly passedOver: PassedOver
+}
 
 /** A token is tried against at most this many keys, so that its number of verifications is bounded. */
 const MAX_CANDIDATES = 8
@@ -79,9 +80,8 @@ const MAX_CANDIDATES = 8
 const MAX_SLOW_CANDIDATES = 4
 const SLOW_ALGS: readonly JwsAlg[] = ['ES384', 'ES512']
 
-/** The usable keys of one fetched set, arranged for requests. A ring never changes: the next set gets a new ring. */
-export interface KeyRing {
-  readonly keys: SigningKeys
+/** A set, arranged for requests. */
+export interface KeyRing extends KeySet {
   readonly members: ReadonlySet<SigningKey>
   /**
    * The keys that may have signed a token by an algorithm: the first 8 (ES384, ES512: the first 4) of those with a `kid`, or of all for a
@@ -90,14 +90,14 @@ export interface KeyRing {
   readonly byAlg: ReadonlyMap<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>
 }
 
-export function createKeyRing (keys: SigningKeys): KeyRing {
+export function createKeyRing ({ keys, passedOver }: KeySet): KeyRing {
   const all = [...keys.values()]
   const byAlg = new Map<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>()
   for (const alg of JWS_ALGS) {
     const able = all.filter(({ algs }) => algs.includes(alg))
     if (able.length > 0) byAlg.set(alg, keysByKid(able, SLOW_ALGS.includes(alg) ? MAX_SLOW_CANDIDATES : MAX_CANDIDATES))
   }
-  return { keys, members: new Set(all), byAlg }
+  return { keys, passedOver, members: new Set(all), byAlg }
 }
 
 /** If a token names no key, any key may have signed it, else only the keys with that name (RFC 7515 section 4.1.4). */

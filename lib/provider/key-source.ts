@@ -1,10 +1,9 @@
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
-import type { FetchedKeys } from './fetch-key-set.ts'
 import { backOffMs, createFetchLoop, LONGEST_BACK_OFF_MS, refreshAfterMs } from './fetch-loop.ts'
 import type { FetchLoopOptions } from './fetch-loop.ts'
 import { createKeyRing, isSameSet, keyChanges } from './key-set.ts'
-import type { KeyRing, PassedOver, SigningKey } from './key-set.ts'
+import type { KeyRing, KeySet, PassedOver, SigningKey } from './key-set.ts'
 import type { AddressFinder } from './provider-document.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import type { ProviderSession, Transport } from './transport.ts'
@@ -54,7 +53,7 @@ const UNKNOWN_KID_GAP_MS = 30_000
 
 const NONE: readonly SigningKey[] = Object.freeze([])
 
-export interface KeySourceOptions extends Pick<FetchLoopOptions<FetchedKeys>, 'now' | 'schedule'> {
+export interface KeySourceOptions extends Pick<FetchLoopOptions, 'now' | 'schedule'> {
   readonly transport: Pick<Transport, 'open'>
   /** Finds the address of the set. */
   readonly locate: AddressFinder
@@ -98,14 +97,12 @@ export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: 
  * `kid`s at most once every 30 s. After a failure only the clock causes a fetch.
  */
 export function createKeySource ({ transport, locate, algs, now, random, schedule, onEvent }: KeySourceOptions): KeySource {
-  let ring = createKeyRing(new Map())
-  let passedOver: PassedOver = {}
+  let ring = createKeyRing({ keys: new Map(), passedOver: {} })
   let fetchedAt: number | undefined
   let trustedUntil = -Infinity
   let overdueAt = Infinity
   let askedAt = -Infinity
   let reportedExpired = false
-
   let exchange: ProviderSession | undefined
 
   const loop = createFetchLoop({
@@ -117,7 +114,7 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
     schedule
   })
 
-  async function fetchKeys (): Promise<FetchedKeys> {
+  async function fetchKeys (): Promise<KeySet> {
     exchange = transport.open()
     try {
       return await fetchKeySet(await locate(exchange), exchange, ring.keys, algs)
@@ -126,18 +123,17 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
     }
   }
 
-  function adopt (fetched: FetchedKeys, previous: ProviderFailureWord | undefined): void {
+  function adopt (fetched: KeySet, previous: ProviderFailureWord | undefined): void {
     const { added, removed } = keyChanges(ring.keys, fetched.keys)
     const news = fetchedAt === undefined || previous !== undefined || added + removed > 0 ||
-      JSON.stringify(passedOver) !== JSON.stringify(fetched.passedOver)
-    // An unchanged set keeps its ring, so that a token that none of its keys has signed is not tried against them again.
-    if (!isSameSet(ring.keys, fetched.keys)) ring = createKeyRing(fetched.keys)
-    passedOver = fetched.passedOver
+      JSON.stringify(ring.passedOver) !== JSON.stringify(fetched.passedOver)
+    // The same keys keep their arrangement, so that a token that none of them has signed is not tried against them again.
+    ring = isSameSet(ring.keys, fetched.keys) ? { ...ring, passedOver: fetched.passedOver } : createKeyRing(fetched)
     fetchedAt = now()
     trustedUntil = fetchedAt + GRACE_MS
     overdueAt = fetchedAt + MAX_AGE_MS
     reportedExpired = false
-    if (news) onEvent({ name: 'keys_fetched', keys: ring.keys.size, added, removed, passedOver })
+    if (news) onEvent({ name: 'keys_fetched', keys: ring.keys.size, added, removed, passedOver: ring.passedOver })
   }
 
   function endure ({ word, detail, facts }: ProviderFailure, previous: ProviderFailureWord | undefined): void {
@@ -206,7 +202,7 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
   function state (): KeySourceState {
     const { fetches, failures, lastFailure } = loop
     const current = status()
-    return { status: current, keys: current === 'expired' ? 0 : ring.keys.size, passedOver, fetchedAt, fetches, failures, lastFailure }
+    return { status: current, keys: current === 'expired' ? 0 : ring.keys.size, passedOver: ring.passedOver, fetchedAt, fetches, failures, lastFailure }
   }
 
   return {

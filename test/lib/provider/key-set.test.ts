@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { JWK_FAULTS } from '../../../lib/jose/public-key.ts'
 import { createKeyRing, isSameSet, keyChanges, parseKeySet, usableKey } from '../../../lib/provider/key-set.ts'
-import type { SigningKey } from '../../../lib/provider/key-set.ts'
+import type { SigningKey, SigningKeys } from '../../../lib/provider/key-set.ts'
 import { parseDocument } from '../../../lib/provider/provider-document.ts'
 import { candidatesIn, KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
 import { PROVIDER_FAILURES, ProviderFailure } from '../../../lib/provider/provider-failure.ts'
@@ -255,17 +255,18 @@ t.test('docs/operating.md explains each state, failure and reason', async (t) =>
 t.test('A ring gives each key that may have signed a token once, and eight at most', async t => {
   const key = (name: string, kid: string | undefined, algs: SigningKey['algs'] = ['RS256']): [string, SigningKey] => [name, { kid, pem: name, algs }]
   const names = (found: readonly SigningKey[]): string => found.map(({ pem }) => pem).join(' ')
-  const ring = createKeyRing(new Map([key('a', 'k1'), key('b', undefined), key('c', 'k1', ['RS256', 'PS256']), key('d', 'k2', ['ES256'])]))
+  const ringOf = (keys: SigningKeys) => createKeyRing({ keys, passedOver: {} })
+  const ring = ringOf(new Map([key('a', 'k1'), key('b', undefined), key('c', 'k1', ['RS256', 'PS256']), key('d', 'k2', ['ES256'])]))
   t.equal(names(candidatesIn(ring, undefined, 'RS256')), 'a b c')
   t.equal(names(candidatesIn(ring, 'k1', 'RS256')), 'a c')
   t.equal(names(candidatesIn(ring, 'k1', 'PS256')), 'c')
   t.equal(names(candidatesIn(ring, 'k2', 'RS256')), '')
   t.equal(names(candidatesIn(ring, 'k1', 'RS512')), '')
-  const many = createKeyRing(new Map(Array.from({ length: 10 }, (_, index) => key(String(index), 'k'))))
+  const many = ringOf(new Map(Array.from({ length: 10 }, (_, index) => key(String(index), 'k'))))
   t.equal(names(candidatesIn(many, 'k', 'RS256')), '0 1 2 3 4 5 6 7')
   t.equal(names(candidatesIn(many, undefined, 'RS256')), '0 1 2 3 4 5 6 7')
   for (const [alg, first] of [['ES256', '0 1 2 3 4 5 6 7'], ['EdDSA', '0 1 2 3 4 5 6 7'], ['ES384', '0 1 2 3'], ['ES512', '0 1 2 3']] as const) {
-    const ring = createKeyRing(new Map(Array.from({ length: 10 }, (_, index) => key(String(index), 'k', [alg]))))
+    const ring = ringOf(new Map(Array.from({ length: 10 }, (_, index) => key(String(index), 'k', [alg]))))
     t.equal(names(candidatesIn(ring, undefined, alg)), first, `${alg} without kid`)
     t.equal(names(candidatesIn(ring, 'k', alg)), first, `${alg} with kid`)
   }
