@@ -60,30 +60,24 @@ export function createFetchLoop ({ attempt, onSuccess, onFailure, pauseMs, now, 
   }
 
   async function fetchOnce (): Promise<void> {
+    const previous = loop.lastFailure
     try {
       const fetched = await attempt()
-      if (!loop.closed) succeed(fetched)
+      if (loop.closed) return
+      loop.lastFailure = undefined
+      failuresInRow = 0
+      plan()
+      onSuccess(fetched, previous)
     } catch (error) {
+      if (loop.closed) return
       // No fault may end the loop. Requests may only see that keys are unavailable.
-      if (!loop.closed) fail(error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name))
+      const failure = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name)
+      loop.lastFailure = failure.word
+      loop.failures++
+      failuresInRow++
+      plan()
+      onFailure(failure, previous)
     }
-  }
-
-  function succeed (fetched: KeySet): void {
-    const previous = loop.lastFailure
-    loop.lastFailure = undefined
-    failuresInRow = 0
-    plan()
-    onSuccess(fetched, previous)
-  }
-
-  function fail (failure: ProviderFailure): void {
-    const previous = loop.lastFailure
-    loop.lastFailure = failure.word
-    loop.failures++
-    failuresInRow++
-    plan()
-    onFailure(failure, previous)
   }
 
   function plan (): void {
