@@ -121,14 +121,12 @@ export function createTransport (options: TransportOptions = {}): Transport {
     const agents = keepAlive ? kept ??= openAgents() : openAgents()
     const abort = new AbortController()
     // The deadline races with the request: undici obeys the signal only once it has a connection, and would wait for a proxy that hangs.
-    let end: (reason: ProviderFailure) => void = ignore
-    const over = new Promise<never>((_resolve, reject) => { end = reject })
+    const over = new Promise<never>((_resolve, reject) => { abort.signal.onabort = () => reject(new ProviderFailure('deadline')) })
     over.catch(ignore)
     const timer = setTimeout(close, deadlineMs)
 
     function close (): void {
       clearTimeout(timer)
-      end(new ProviderFailure('deadline'))
       abort.abort()
       if (!keepAlive) destroy(agents)
     }
