@@ -5,19 +5,13 @@ import { encodeJson } from '../jose/jws.ts'
 import { ALGORITHMS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 
-/** How this service proves itself at the provider (OpenID Connect Core 1.0 section 9). */
+/** How this service authenticates to the provider (OpenID Connect Core 1.0 section 9). */
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const
 
 export type ClientAuthMethod = (typeof CLIENT_AUTH_METHODS)[number]
 
-/** What a request adds to prove the client: headers, and members of the form. */
-export interface ClientProof {
-  readonly headers: Readonly<Record<string, string>>
-  readonly form: Readonly<Record<string, string>>
-}
-
-/** Makes the proof of one request. */
-export type ClientAuthentication = () => Promise<ClientProof>
+/** Authenticates one request: returns the headers, and the members of the form, that are added to it. */
+export type ClientAuthentication = () => Promise<{ readonly headers: Readonly<Record<string, string>>, readonly form: Readonly<Record<string, string>> }>
 
 export interface ClientCredentials {
   readonly method: ClientAuthMethod
