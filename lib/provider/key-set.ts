@@ -111,12 +111,6 @@ function keysByKid (keys: readonly SigningKey[], max: number): ReadonlyMap<strin
   return byKid
 }
 
-/** Whether two sets hold the same keys in the same order. */
-export function isSameSet (older: SigningKeys, newer: SigningKeys): boolean {
-  const identities = newer.keys()
-  return older.size === newer.size && [...older.keys()].every((identity) => identity === identities.next().value)
-}
-
 /** The number of keys that only the newer set has, and the number of keys that only the older set has. */
 export function keyChanges (older: SigningKeys, newer: SigningKeys): { added: number, removed: number } {
   let stayed = 0

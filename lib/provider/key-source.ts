@@ -1,8 +1,9 @@
+import { isDeepStrictEqual } from 'node:util'
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
 import { backOffMs, createFetchLoop, LONGEST_BACK_OFF_MS, refreshAfterMs } from './fetch-loop.ts'
 import type { FetchLoopOptions } from './fetch-loop.ts'
-import { createKeyRing, isSameSet, keyChanges } from './key-set.ts'
+import { createKeyRing, keyChanges } from './key-set.ts'
 import type { KeyRing, KeySet, PassedOver, SigningKey } from './key-set.ts'
 import type { AddressFinder } from './provider-document.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
@@ -127,8 +128,9 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
     const { added, removed } = keyChanges(ring.keys, fetched.keys)
     const news = fetchedAt === undefined || previous !== undefined || added + removed > 0 ||
       JSON.stringify(ring.passedOver) !== JSON.stringify(fetched.passedOver)
-    // The same keys keep their arrangement, so that a token that none of them has signed is not tried against them again.
-    ring = isSameSet(ring.keys, fetched.keys) ? { ...ring, passedOver: fetched.passedOver } : createKeyRing(fetched)
+    const isSame = isDeepStrictEqual([...ring.keys.keys()], [...fetched.keys.keys()])
+    // The same keys in the same order stay as they are, so that a token that none of them has signed is not tried against them again.
+    ring = isSame ? { ...ring, passedOver: fetched.passedOver } : createKeyRing(fetched)
     fetchedAt = now()
     trustedUntil = fetchedAt + GRACE_MS
     overdueAt = fetchedAt + MAX_AGE_MS

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { JWK_FAULTS } from '../../../lib/jose/public-key.ts'
-import { createKeyRing, isSameSet, keyChanges, parseKeySet, usableKey } from '../../../lib/provider/key-set.ts'
+import { createKeyRing, keyChanges, parseKeySet, usableKey } from '../../../lib/provider/key-set.ts'
 import type { SigningKey, SigningKeys } from '../../../lib/provider/key-set.ts'
 import { parseDocument } from '../../../lib/provider/provider-document.ts'
 import { candidatesIn, KEY_SOURCE_STATUSES } from '../../../lib/provider/key-source.ts'
@@ -272,9 +272,7 @@ t.test('A ring gives each key that may have signed a token once, and eight at mo
   }
 })
 
-t.test('Two sets are the same if they hold the same keys in the same order', async t => {
+t.test('What a newer set adds and removes is counted', async t => {
   const set = (...names: string[]) => new Map(names.map(name => [name, { kid: name, pem: name, algs: [] }]))
-  t.equal(isSameSet(set('a', 'b'), set('a', 'b')), true)
-  for (const other of [set('b', 'a'), set('a'), set('a', 'b', 'c'), set('a', 'c')]) t.equal(isSameSet(set('a', 'b'), other), false)
   t.strictSame(keyChanges(set('a', 'b', 'c'), set('c', 'd')), { added: 1, removed: 2 })
 })
