@@ -47,7 +47,7 @@ export function createKeySetFinder (issuer: string, configured: string | undefin
   return async () => address
 }
 
-function discoverJwksUri (issuer: string, exchange: Pick<ProviderSession, 'send'>): Promise<string | undefined> {
+function discoverJwksUri (issuer: string, exchange: ProviderSession): Promise<string | undefined> {
   // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
   return readDiscovery(issuer, exchange, async ({ jwks_uri: named }) => parseDiscoveredUri(await createReader().getJwksUri(domainOf({ jwks_uri: named })), issuer, 'jwks_uri_refused'))
 }
@@ -58,7 +58,7 @@ function discoverJwksUri (issuer: string, exchange: Pick<ProviderSession, 'send'
  * @param algs the accepted algorithms of tokens: only keys for one of them are used
  * @throws ProviderFailure
  */
-export async function fetchKeySet (address: string, exchange: Pick<ProviderSession, 'send'>, known: SigningKeys, algs: readonly JwsAlg[]): Promise<KeySet> {
+export async function fetchKeySet (address: string, exchange: ProviderSession, known: SigningKeys, algs: readonly JwsAlg[]): Promise<KeySet> {
   return readAnswer(await exchange.send(address), body => readKeySet(body, known, algs))
 }
 

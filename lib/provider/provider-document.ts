@@ -31,14 +31,14 @@ export async function readAnswer<Result> ({ status, body, facts }: ProviderAnswe
 }
 
 /** Finds an address of the provider, over the connection of an exchange. Rejects with ProviderFailure. */
-export type AddressFinder = (exchange: Pick<ProviderSession, 'send'>) => Promise<string>
+export type AddressFinder = (exchange: ProviderSession) => Promise<string>
 
 /**
  * Fetches the discovery document of an issuer and reads what is wanted from it. Undefined if there is none. A document that names
  * another issuer, except for a trailing slash, is not used (OpenID Connect Discovery 1.0 section 4.3).
  * @throws ProviderFailure, TypeError for an issuer whose documents may not be fetched
  */
-export async function readDiscovery<T> (issuer: string, exchange: Pick<ProviderSession, 'send'>, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined> {
+export async function readDiscovery<T> (issuer: string, exchange: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined> {
   const answer = await exchange.send(`${parseIssuer(issuer)}.well-known/openid-configuration`)
   if (answer.status === 404) return undefined
   return readAnswer(answer, body => {

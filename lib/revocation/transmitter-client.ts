@@ -52,7 +52,7 @@ export type TransmitterConfiguration = Awaited<ReturnType<typeof fetchTransmitte
  * Fetches the configuration. Its keys must be at its own host: whoever can change one document must not make others sign.
  * @throws ProviderFailure
  */
-export async function fetchTransmitterConfiguration (address: TransmitterAddress, exchange: Pick<ProviderSession, 'send'>) {
+export async function fetchTransmitterConfiguration (address: TransmitterAddress, exchange: ProviderSession) {
   const url = configurationUrlOf(address)
   return readAnswer(await exchange.send(url), body => {
     const document = documentOf({ body })

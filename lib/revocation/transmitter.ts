@@ -81,7 +81,7 @@ export function createTransmitter (given: TransmitterParameters) {
   })
 
   /** @returns the address of the keys. @throws ProviderFailure */
-  async function learn (exchange: Pick<ProviderSession, 'send'>): Promise<string> {
+  async function learn (exchange: ProviderSession): Promise<string> {
     configuration = await fetchTransmitterConfiguration(given, exchange)
     report()
     return configuration.jwksUri
