@@ -46,26 +46,17 @@ const RETRY_AFTER_SECONDS = 1
 
 /** Asks the provider about tokens. */
 export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions) {
+  /** The calls by their tokens. The first `MAX_IN_FLIGHT` are under way, and the others wait. */
   const running = new Map<string, { readonly exchange: ProviderSession, readonly answer: Promise<IntrospectionAnswer> }>()
   const waiting: Array<() => void> = []
   /** `failures`: calls without an answer that could be used. `turnedAway`: tokens that caused no call, because too many were under way. */
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
-  let inFlight = 0
 
   /** Resolves when the call may begin. Undefined if there is no place for it. */
   function takePlace (isStranger: boolean): Promise<void> | undefined {
-    if (inFlight < MAX_IN_FLIGHT) {
-      inFlight++
-      return Promise.resolve()
-    }
+    if (running.size < MAX_IN_FLIGHT) return Promise.resolve()
     if (isStranger || waiting.length >= MAX_WAITING) return undefined
     return new Promise(resolve => { waiting.push(resolve) })
-  }
-
-  function leavePlace (): void {
-    const next = waiting.shift()
-    if (next) next()
-    else inFlight--
   }
 
   async function call (token: string, exchange: ProviderSession, place: Promise<void>): Promise<IntrospectionAnswer> {
@@ -80,7 +71,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     }).finally(() => {
       exchange.close()
       running.delete(token)
-      leavePlace()
+      waiting.shift()?.()
     })
   }
 
@@ -120,7 +111,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       running.set(token, { exchange, answer })
       return answer
     },
-    state: () => ({ ...counts, inFlight }),
+    state: () => ({ ...counts, inFlight: Math.min(running.size, MAX_IN_FLIGHT) }),
     close (): void {
       for (const { exchange } of running.values()) exchange.close()
       transport.close()
