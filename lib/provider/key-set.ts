@@ -80,8 +80,9 @@ const MAX_CANDIDATES = 8
 const MAX_SLOW_CANDIDATES = 4
 const SLOW_ALGS: readonly JwsAlg[] = ['ES384', 'ES512']
 
-/** A set, arranged for requests. */
+/** A set, arranged for requests. It never changes: the next set gets a new one. */
 export interface KeyRing extends KeySet {
+  /** The objects of its keys: another object is no member, whatever it says. */
   readonly members: ReadonlySet<SigningKey>
   /**
    * The keys that may have signed a token by an algorithm: the first 8 (ES384, ES512: the first 4) of those with a `kid`, or of all for a
@@ -90,6 +91,7 @@ export interface KeyRing extends KeySet {
   readonly byAlg: ReadonlyMap<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>
 }
 
+/** Arranges a set. */
 export function createKeyRing ({ keys, passedOver }: KeySet): KeyRing {
   const all = [...keys.values()]
   const byAlg = new Map<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>()
