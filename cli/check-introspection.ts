@@ -4,7 +4,6 @@ import { createEndpointFinder } from '../lib/introspection/introspector.ts'
 import { decodeJsonObject } from '../lib/jose/jws.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import type { ProviderFailureWord } from '../lib/provider/provider-failure.ts'
-import { parseIssuer } from '../lib/provider/provider-url.ts'
 import { createTransport } from '../lib/provider/transport.ts'
 import type { Refusal } from '../lib/refusal.ts'
 import type { IntrospectionSettings, IssuerSettings } from '../lib/settings/issuer-settings.ts'
@@ -45,7 +44,7 @@ const isAsked = (issuer: IssuerSettings): issuer is AskedIssuer => issuer.intros
 async function findEndpoint ({ issuer }: IssuerSettings, { endpoint }: IntrospectionSettings, { proxies }: Settings): Promise<string> {
   const exchange = createTransport(proxies).open()
   try {
-    return await createEndpointFinder({ issuer, base: parseIssuer(issuer) }, endpoint, () => 0)(exchange)
+    return await createEndpointFinder(issuer, endpoint, () => 0)(exchange)
   } finally {
     exchange.close()
   }

@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
-import { fetchKeySet, readKeySet } from '../lib/provider/fetch-key-set.ts'
-import type { FetchedKeys } from '../lib/provider/fetch-key-set.ts'
+import { createKeySetFinder, fetchKeySet, readKeySet } from '../lib/provider/fetch-key-set.ts'
+import type { KeySet } from '../lib/provider/key-set.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
-import { parseConfiguredJwksUri, parseIssuer } from '../lib/provider/provider-url.ts'
 import { createTransport } from '../lib/provider/transport.ts'
 import type { ProviderAnswer, ProviderSession } from '../lib/provider/transport.ts'
 import type { IssuerSettings } from '../lib/settings/issuer-settings.ts'
@@ -28,18 +27,18 @@ export async function checkProvider (provider: IssuerSettings, settings: Provide
   let asked = ''
   const watched: ProviderSession = {
     close: exchange.close,
-    async get (url) {
+    async send (url) {
       asked = url
       const sentMs = nowMs()
-      const answer = await exchange.get(url)
+      const answer = await exchange.send(url)
       findings.push(fine(`GET ${url} answered ${answer.status}.`))
       offsets.push(...clockOffset(answer, sentMs, nowMs()))
       return answer
     }
   }
   try {
-    const address = { issuer, base: parseIssuer(issuer), jwksUri: jwksUri === undefined ? undefined : parseConfiguredJwksUri(jwksUri), algs }
-    findings.push(...judgeKeys(await fetchKeySet(address, watched, new Map()), algs))
+    const address = await createKeySetFinder(issuer, jwksUri)(watched)
+    findings.push(...judgeKeys(await fetchKeySet(address, watched, new Map(), algs), algs))
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
     const { meaning, cure } = PROVIDER_FAULTS[error.word]
@@ -58,7 +57,7 @@ async function checkKeyFile (path: string, algs: readonly JwsAlg[]): Promise<Fin
   }
 }
 
-function judgeKeys ({ keys, passedOver }: FetchedKeys, algs: readonly JwsAlg[]): Finding[] {
+function judgeKeys ({ keys, passedOver }: KeySet, algs: readonly JwsAlg[]): Finding[] {
   const entries = Object.entries(passedOver).map(([reason, count]) => `${count} ${reason}`).join(', ')
   const others = entries === '' ? '' : ` Passed over: ${entries}.`
   const names = algs.join(', ')

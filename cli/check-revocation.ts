@@ -67,7 +67,7 @@ async function checkTransmitter (given: TransmitterSettings, settings: Settings)
   const exchange = network.open()
   try {
     const configuration = await fetchTransmitterConfiguration(given, exchange)
-    const { keys } = await fetchKeySet({ issuer: url, base: url, jwksUri: configuration.jwksUri, algs: EVENT_ALGS }, exchange, new Map())
+    const { keys } = await fetchKeySet(configuration.jwksUri, exchange, new Map(), EVENT_ALGS)
     const { size } = keys
     return [
       fine(`GET ${url} names the issuer ${shown(configuration.issuer)}.`),

@@ -1,7 +1,7 @@
 import { createAuthentication } from '../lib/assembly/create-issuers.ts'
-import { readDiscovery } from '../lib/provider/fetch-key-set.ts'
+import { readDiscovery } from '../lib/provider/provider-document.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
-import { parseDiscoveredUri, parseIssuer, withoutTrailingSlash } from '../lib/provider/provider-url.ts'
+import { parseDiscoveredUri, withoutTrailingSlash } from '../lib/provider/provider-url.ts'
 import { createTransport } from '../lib/provider/transport.ts'
 import type { IntrospectionSettings, IssuerSettings } from '../lib/settings/issuer-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -43,11 +43,10 @@ async function requestToken ({ issuer, audience, introspection }: IssuerSettings
   const exchange = transport.open()
   const { clientId } = introspection
   try {
-    const base = parseIssuer(issuer)
-    const endpoint = await readDiscovery({ issuer, base }, exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, base, 'discovery_malformed') : undefined)
+    const endpoint = await readDiscovery(issuer, exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined)
     if (endpoint === undefined) throw new NoToken('its discovery document names no token_endpoint')
     const { headers, form } = await (await createAuthentication(issuer, introspection, processSurroundings))()
-    const { status, body } = await exchange.post(endpoint, {
+    const { status, body } = await exchange.send(endpoint, {
       headers: { ...headers, accept: 'application/json' },
       body: new URLSearchParams({ grant_type: 'client_credentials', audience, ...form }).toString()
     })

@@ -5,6 +5,7 @@ import type { ProxySettings } from '../lib/assembly/create-issuers.ts'
 import { JWS_ALGS } from '../lib/jose/signature.ts'
 import { readKeySet } from '../lib/provider/fetch-key-set.ts'
 import { createKeyRing } from '../lib/provider/key-set.ts'
+import { candidatesIn } from '../lib/provider/key-source.ts'
 import type { KeySource } from '../lib/provider/key-source.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import type { IssuerSettings } from '../lib/settings/issuer-settings.ts'
@@ -49,8 +50,8 @@ export function openProviderKeys (settings: ProviderAccess, onFailure: (sentence
 /** The same judgement of keys as in the service, on the text of a set. Undefined where that is none. */
 export async function readProviderKeys (text: string): Promise<ProviderKeys | undefined> {
   try {
-    const ring = createKeyRing((await readKeySet(Buffer.from(text), new Map(), JWS_ALGS)).keys)
-    return { candidates: (kid, alg) => ring.candidates(kid, alg), close: async () => {} }
+    const ring = createKeyRing(await readKeySet(Buffer.from(text), new Map(), JWS_ALGS))
+    return { candidates: (kid, alg) => candidatesIn(ring, kid, alg), close: async () => {} }
   } catch (error) {
     if (error instanceof ProviderFailure) return undefined
     throw error

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { CertificateReader } from '../lib/certificate/client-certificate.ts'
-import type { PostingTransport } from '../lib/provider/transport.ts'
+import type { Transport } from '../lib/provider/transport.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { Surroundings } from '../lib/surroundings.ts'
 
@@ -45,7 +45,7 @@ const fault = (code: string): Error => Object.assign(new Error(code), { code })
  */
 export interface TestDoubles {
   readonly surroundings: Surroundings
-  readonly transport: PostingTransport
+  readonly transport: Transport
   /** Finds the certificate of a request if the app does not say where: a test has no connection with TLS. */
   readonly readCertificate: CertificateReader
   /** The revocations of the open apps. Each app adds its own. */

@@ -2,13 +2,13 @@ import { createClientAuthentication, parseClientKey } from '../introspection/cli
 import type { ClientAuthentication, ClientKey } from '../introspection/client-authentication.ts'
 import { createEndpointFinder, createIntrospector } from '../introspection/introspector.ts'
 import { createSignedAnswerReader } from '../introspection/signed-answer.ts'
+import { createKeySetFinder } from '../provider/fetch-key-set.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { openKeyFile } from '../provider/key-file.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
-import { parseIssuer } from '../provider/provider-url.ts'
 import { createTransport } from '../provider/transport.ts'
-import type { PostingTransport, Transport } from '../provider/transport.ts'
+import type { Transport } from '../provider/transport.ts'
 import type { IntrospectionSettings, IssuerSettings } from '../settings/issuer-settings.ts'
 import { createIssuerReader } from '../settings/validation.ts'
 import { SettingsError } from '../settings/problems.ts'
@@ -43,7 +43,7 @@ export interface IssuersOptions {
   /** How providers are reached. The default follows from the proxy settings. */
   readonly transport?: Transport | undefined
   /** How introspection reaches them. The default follows from the proxy settings, and keeps its connections. */
-  readonly askingTransport?: PostingTransport | undefined
+  readonly askingTransport?: Transport | undefined
   readonly onEvent: (event: IssuerEvent) => void
 }
 
@@ -51,7 +51,7 @@ export interface IssuersOptions {
 export type ProxySettings = Pick<Settings, 'proxies'>
 
 /** The way to providers, through the proxies of the settings. @param keepAlive whether calls share connections */
-export function networkOf ({ proxies }: ProxySettings, keepAlive = false): PostingTransport {
+export function networkOf ({ proxies }: ProxySettings, keepAlive = false): Transport {
   return createTransport({ ...proxies, keepAlive })
 }
 
@@ -149,7 +149,7 @@ export async function createKeys (
 ): Promise<KeySource> {
   const common = { algs, now, schedule: (run: () => void, ms: number) => after(ms, run), onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
   if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile, readFile })
-  return createKeySource({ ...common, issuer, jwksUri, transport, random })
+  return createKeySource({ ...common, locate: createKeySetFinder(issuer, jwksUri), transport, random })
 }
 
 /**
@@ -166,7 +166,7 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
   const now = (): number => wallMs() / 1000
   const introspector = createIntrospector({
     transport: askingTransport ?? networkOf(settings, true),
-    endpoint: createEndpointFinder({ issuer, base: parseIssuer(issuer) }, endpoint, nowMs),
+    endpoint: createEndpointFinder(issuer, endpoint, nowMs),
     authenticate: await createAuthentication(issuer, introspection, surroundings),
     readSigned: signed ? createSignedAnswerReader({ issuers, algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds, now }) : undefined
   })

@@ -1,22 +1,17 @@
 import { createPrivateKey, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
+import { promisify } from 'node:util'
 import { encodeJson } from '../jose/jws.ts'
 import { ALGORITHMS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 
-/** How this service proves itself at the provider (OpenID Connect Core 1.0 section 9). */
+/** How this service authenticates to the provider (OpenID Connect Core 1.0 section 9). */
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const
 
 export type ClientAuthMethod = (typeof CLIENT_AUTH_METHODS)[number]
 
-/** What a request adds to prove the client: headers, and members of the form. */
-export interface ClientProof {
-  readonly headers: Readonly<Record<string, string>>
-  readonly form: Readonly<Record<string, string>>
-}
-
-/** Makes the proof of one request. */
-export type ClientAuthentication = () => Promise<ClientProof>
+/** Authenticates one request: returns the headers, and the members of the form, that are added to it. */
+export type ClientAuthentication = () => Promise<{ readonly headers: Readonly<Record<string, string>>, readonly form: Readonly<Record<string, string>> }>
 
 export interface ClientCredentials {
   readonly method: ClientAuthMethod
@@ -83,18 +78,15 @@ function isAlgOf (alg: string, key: KeyObject): alg is JwsAlg {
 }
 
 const ASSERTION_SECONDS = 60
+const signOnThreadPool = promisify(sign)
 
-/** RFC 7523 section 3. The key signs on the thread pool. */
-function makeAssertion ({ key, alg, kid }: ClientKey, { clientId, issuer, now, randomBytes }: ClientCredentials): Promise<string> {
+/** RFC 7523 section 3. */
+async function makeAssertion ({ key, alg, kid }: ClientKey, { clientId, issuer, now, randomBytes }: ClientCredentials): Promise<string> {
   const iat = Math.floor(now())
   const header = { alg, typ: 'JWT', ...(kid === undefined ? {} : { kid }) }
   const claims = { iss: clientId, sub: clientId, aud: issuer, jti: randomBytes(16).toString('base64url'), iat, exp: iat + ASSERTION_SECONDS }
   const input = `${encodeJson(header)}.${encodeJson(claims)}`
   const { digest, signing } = ALGORITHMS[alg]
-  return new Promise((resolve, reject) => {
-    sign(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363', ...signing }, (error, signature) => {
-      if (error) return reject(error)
-      resolve(`${input}.${signature.toString('base64url')}`)
-    })
-  })
+  const signature = await signOnThreadPool(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363', ...signing })
+  return `${input}.${signature.toString('base64url')}`
 }

@@ -1,10 +1,9 @@
 import type { JsonObject } from '../jose/jws.ts'
-import { parseDocument } from '../provider/provider-document.ts'
-import { readDiscovery } from '../provider/fetch-key-set.ts'
-import type { ProviderAddress } from '../provider/fetch-key-set.ts'
+import { parseDocument, readDiscovery } from '../provider/provider-document.ts'
+import type { AddressFinder } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseDiscoveredUri } from '../provider/provider-url.ts'
-import type { ProviderSession, PostingSession, PostingTransport } from '../provider/transport.ts'
+import type { ProviderSession, Transport } from '../provider/transport.ts'
 import { Refusal } from '../refusal.ts'
 import type { ClientAuthentication } from './client-authentication.ts'
 
@@ -27,9 +26,9 @@ export type Introspector = ReturnType<typeof createIntrospector>
 export type IntrospectorState = ReturnType<Introspector['state']>
 
 export interface IntrospectorOptions {
-  readonly transport: PostingTransport
-  /** The address of the calls, over a connection of the exchange. Rejects with ProviderFailure. */
-  readonly endpoint: (exchange: ProviderSession) => Promise<string>
+  readonly transport: Transport
+  /** Finds the address of the calls. */
+  readonly endpoint: AddressFinder
   readonly authenticate: ClientAuthentication
   /**
    * Reads an answer that is a JWT (RFC 9701 section 5): the members are its `token_introspection`. Undefined if answers are plain
@@ -47,33 +46,20 @@ const RETRY_AFTER_SECONDS = 1
 
 /** Asks the provider about tokens. */
 export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions) {
-  const running = new Map<string, Promise<IntrospectionAnswer>>()
+  /** The calls by their tokens. The first `MAX_IN_FLIGHT` are under way, and the others wait. */
+  const running = new Map<string, { readonly exchange: ProviderSession, readonly answer: Promise<IntrospectionAnswer> }>()
   const waiting: Array<() => void> = []
-  const exchanges = new Set<PostingSession>()
   /** `failures`: calls without an answer that could be used. `turnedAway`: tokens that caused no call, because too many were under way. */
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
-  let inFlight = 0
 
   /** Resolves when the call may begin. Undefined if there is no place for it. */
   function takePlace (isStranger: boolean): Promise<void> | undefined {
-    if (inFlight < MAX_IN_FLIGHT) {
-      inFlight++
-      return Promise.resolve()
-    }
+    if (running.size < MAX_IN_FLIGHT) return Promise.resolve()
     if (isStranger || waiting.length >= MAX_WAITING) return undefined
     return new Promise(resolve => { waiting.push(resolve) })
   }
 
-  function leavePlace (): void {
-    const next = waiting.shift()
-    if (next) next()
-    else inFlight--
-  }
-
-  async function call (token: string, place: Promise<void>): Promise<IntrospectionAnswer> {
-    // Opened now, so that the deadline counts the time in which the token waits.
-    const exchange = transport.open()
-    exchanges.add(exchange)
+  async function call (token: string, exchange: ProviderSession, place: Promise<void>): Promise<IntrospectionAnswer> {
     await place
     return post(token, exchange).then(answer => {
       counts[answer.claims ? 'active' : 'inactive']++
@@ -83,17 +69,16 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       const { word, detail } = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name)
       throw unavailable(word, detail)
     }).finally(() => {
-      exchanges.delete(exchange)
       exchange.close()
       running.delete(token)
-      leavePlace()
+      waiting.shift()?.()
     })
   }
 
-  async function post (token: string, exchange: PostingSession): Promise<IntrospectionAnswer> {
+  async function post (token: string, exchange: ProviderSession): Promise<IntrospectionAnswer> {
     const url = await endpoint(exchange)
     const { headers, form } = await authenticate()
-    const { status, body } = await exchange.post(url, {
+    const { status, body } = await exchange.send(url, {
       headers: { ...headers, accept: readSigned ? 'application/token-introspection+jwt' : 'application/json' },
       body: new URLSearchParams({ token, token_type_hint: 'access_token', ...form }).toString()
     })
@@ -114,19 +99,21 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
      */
     ask (token: string, isStranger: boolean): Promise<IntrospectionAnswer> {
       const shared = running.get(token)
-      if (shared) return shared
+      if (shared) return shared.answer
       const place = takePlace(isStranger)
       if (!place) {
         counts.turnedAway++
         return Promise.reject(unavailable('busy'))
       }
-      const asked = call(token, place)
-      running.set(token, asked)
-      return asked
+      // Opened now, so that the deadline counts the time in which the token waits.
+      const exchange = transport.open()
+      const answer = call(token, exchange, place)
+      running.set(token, { exchange, answer })
+      return answer
     },
-    state: () => ({ ...counts, inFlight }),
+    state: () => ({ ...counts, inFlight: Math.min(running.size, MAX_IN_FLIGHT) }),
     close (): void {
-      for (const exchange of exchanges) exchange.close()
+      for (const { exchange } of running.values()) exchange.close()
       transport.close()
     }
   }
@@ -141,18 +128,18 @@ const KNOWN_MS = 10 * 60_000
 
 /**
  * Finds the introspection endpoint: the configured one, or the one that the discovery document of the issuer names (RFC 8414 section
- * 2). Rejects with ProviderFailure.
+ * 2).
  * @param nowMs milliseconds of a clock that is never set back
  */
-export function createEndpointFinder (address: Pick<ProviderAddress, 'issuer' | 'base'>, configured: string | undefined, nowMs: () => number): (exchange: Pick<ProviderSession, 'get'>) => Promise<string> {
+export function createEndpointFinder (issuer: string, configured: string | undefined, nowMs: () => number): AddressFinder {
   if (configured !== undefined) return async () => configured
   let known: string | undefined
   let untilMs = 0
   return async exchange => {
     if (known !== undefined && nowMs() < untilMs) return known
-    const endpoint = await readDiscovery(address, exchange, ({ introspection_endpoint: named }) => {
+    const endpoint = await readDiscovery(issuer, exchange, ({ introspection_endpoint: named }) => {
       if (typeof named !== 'string') throw new ProviderFailure('introspection_endpoint')
-      return parseDiscoveredUri(named, address.base, 'introspection_endpoint')
+      return parseDiscoveredUri(named, issuer, 'introspection_endpoint')
     })
     if (endpoint === undefined) throw new ProviderFailure('introspection_endpoint')
     known = endpoint

@@ -48,7 +48,7 @@ export function readPublicJwk (jwk: unknown, alg: JwsAlg, origin: 'proof' | 'set
   if (!isForVerifying(jwk)) return 'key_use'
   if (!isForAlg(jwk, alg)) return 'algorithm'
   if (origin === 'set' && jwk.kid !== undefined && typeof jwk.kid !== 'string') return 'key_id'
-  if (isPrivateJwk(jwk)) return 'private_key'
+  if (PRIVATE_MEMBERS.some(name => Object.hasOwn(jwk, name))) return 'private_key'
   const { n, e, pub, x, y } = jwk
   if (kty === 'RSA') return rsaFault(n, e, origin === 'set') ?? { e: e as string, kty, n: n as string }
   if (kty === 'AKP') return isBytes(pub, ML_DSA_44_BYTES) ? { alg: 'ML-DSA-44', kty, pub } : 'point'
@@ -68,10 +68,6 @@ function isForVerifying ({ use, key_ops: keyOps }: JsonObject): boolean {
 /** RFC 7517 section 4.4. A key of ML-DSA must have an `alg` (RFC 9964). */
 function isForAlg ({ kty, alg: ofKey }: JsonObject, alg: JwsAlg): boolean {
   return ofKey === undefined ? kty !== 'AKP' : isSameAlg(ofKey, alg)
-}
-
-function isPrivateJwk (jwk: object): boolean {
-  return PRIVATE_MEMBERS.some(name => Object.hasOwn(jwk, name))
 }
 
 function rsaFault (n: unknown, e: unknown, allowsLeadingZeros: boolean): JwkFault | undefined {
@@ -108,11 +104,8 @@ export function importPublicJwk (jwk: PublicJwk): KeyObject | undefined {
   }
 }
 
-let hasMlDsa: boolean | undefined
-
 /** Whether this service, with this Node, can verify signatures of this name. ML-DSA came with Node 24.7. */
 export function isVerifiable (alg: string): boolean {
   if (alg !== 'ML-DSA-44') return Object.hasOwn(ALGORITHMS, alg)
-  hasMlDsa ??= importPublicJwk({ alg, kty: 'AKP', pub: 'A'.repeat(Math.ceil(ML_DSA_44_BYTES * 8 / 6)) }) !== undefined
-  return hasMlDsa
+  return importPublicJwk({ alg, kty: 'AKP', pub: 'A'.repeat(Math.ceil(ML_DSA_44_BYTES * 8 / 6)) }) !== undefined
 }

@@ -10,15 +10,13 @@
  */
 
 import { createRequire } from 'node:module'
-import type { JsonObject } from '../jose/jws.ts'
 import { importPublicJwk } from '../jose/public-key.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import { keyIdentity, parseKeySet } from './key-set.ts'
-import type { PassedOver, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
-import { parseDocument, readAnswer } from './provider-document.ts'
-import { printable } from '../printable.ts'
-import { ProviderFailure } from './provider-failure.ts'
-import { parseDiscoveredUri, withoutTrailingSlash } from './provider-url.ts'
+import { parseKeySet } from './key-set.ts'
+import type { KeySet, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
+import { readAnswer, readDiscovery } from './provider-document.ts'
+import type { AddressFinder } from './provider-document.ts'
+import { parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer } from './provider-url.ts'
 import type { ProviderSession } from './transport.ts'
 
 const require = createRequire(import.meta.url)
@@ -37,75 +35,40 @@ async function pemOf ({ material, algs: [alg] }: UsableKey): Promise<string> {
   return createReader().getPublicKey({ domain: domainOf({ keys: [{ ...material, alg, kid }] }), alg: alg!, kid })
 }
 
-export interface FetchedKeys {
-  readonly keys: SigningKeys
-  readonly passedOver: PassedOver
-}
-
-/** Where the keys of an issuer are, and which of them count. */
-export interface ProviderAddress {
-  /** The configured issuer. Discovery must repeat it, except for a trailing slash. */
-  readonly issuer: string
-  /** The address of its documents. */
-  readonly base: string
-  /** The address of the set. If it is not given, discovery names it. */
-  readonly jwksUri?: string | undefined
-  /** Finds the address of the set in a document of another kind than OpenID discovery. Rejects with ProviderFailure. */
-  readonly discover?: ((exchange: Pick<ProviderSession, 'get'>) => Promise<string>) | undefined
-  /** The accepted algorithms of tokens. Only keys for one of them are used. RS256 unless given. */
-  readonly algs?: readonly JwsAlg[] | undefined
-}
-
 /**
- * Fetches the discovery document of an issuer and reads what is wanted from it. Undefined if there is none. A document that names
- * another issuer is not used (OpenID Connect Discovery 1.0 section 4.3).
- * @throws ProviderFailure
+ * Finds the address of an issuer's key set: the configured one, else the one that discovery names, else the usual one. It is looked up
+ * each time: a remembered address would be wrong after the provider has moved.
+ * @throws TypeError for an issuer or an address from which keys may not be fetched
  */
-export async function readDiscovery<T> (
-  { issuer, base }: Pick<ProviderAddress, 'issuer' | 'base'>, exchange: Pick<ProviderSession, 'get'>, read: (document: JsonObject) => T | Promise<T>
-): Promise<T | undefined> {
-  const answer = await exchange.get(`${base}.well-known/openid-configuration`)
-  if (answer.status === 404) return undefined
-  return readAnswer(answer, body => {
-    const document = parseDocument(body, 'discovery_malformed')
-    if (typeof document.issuer !== 'string' || typeof document.jwks_uri !== 'string' || document.jwks_uri === '') {
-      throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
-    }
-    if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) {
-      throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: printable(document.issuer) })
-    }
-    return read(document)
-  })
+export function createKeySetFinder (issuer: string, configured: string | undefined): AddressFinder {
+  const base = parseIssuer(issuer)
+  if (configured === undefined) return async exchange => await discoverJwksUri(issuer, exchange) ?? `${base}.well-known/jwks.json`
+  const address = parseConfiguredJwksUri(configured)
+  return async () => address
 }
 
-async function discoverJwksUri (address: ProviderAddress, exchange: Pick<ProviderSession, 'get'>): Promise<string> {
-  const found = await readDiscovery(address, exchange, async ({ jwks_uri: named }) => {
-    // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
-    return parseDiscoveredUri(await createReader().getJwksUri(domainOf({ jwks_uri: named })), address.base, 'jwks_uri_refused')
-  })
-  return found ?? `${address.base}.well-known/jwks.json`
+function discoverJwksUri (issuer: string, exchange: ProviderSession): Promise<string | undefined> {
+  // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
+  return readDiscovery(issuer, exchange, async ({ jwks_uri: named }) => parseDiscoveredUri(await createReader().getJwksUri(domainOf({ jwks_uri: named })), issuer, 'jwks_uri_refused'))
 }
 
 /**
- * Makes one refresh: first discovery, unless the address of the set is configured, then the set. Each is one upstream request. The
- * location of the set is looked up every time: a remembered address would be wrong after the provider has moved.
+ * Fetches a key set.
  * @param known the keys at hand, so that a key that stays is the same object as before
+ * @param algs the accepted algorithms of tokens: only keys for one of them are used
  * @throws ProviderFailure
  */
-export async function fetchKeySet (address: ProviderAddress, exchange: Pick<ProviderSession, 'get'>, known: SigningKeys): Promise<FetchedKeys> {
-  const jwksUri = address.jwksUri ?? await (address.discover?.(exchange) ?? discoverJwksUri(address, exchange))
-  return readAnswer(await exchange.get(jwksUri), body => readKeySet(body, known, address.algs))
+export async function fetchKeySet (address: string, exchange: ProviderSession, known: SigningKeys, algs: readonly JwsAlg[]): Promise<KeySet> {
+  return readAnswer(await exchange.send(address), body => readKeySet(body, known, algs))
 }
 
 /**
- * Reads the usable keys from the document of a JWK Set. `known` as for `fetchKeySet`.
+ * Reads the usable keys from the document of a JWK Set. `known` and `algs` as for `fetchKeySet`.
  * @throws ProviderFailure
  */
-export async function readKeySet (document: Uint8Array, known: SigningKeys, algs?: readonly JwsAlg[]): Promise<FetchedKeys> {
+export async function readKeySet (document: Uint8Array, known: SigningKeys, algs: readonly JwsAlg[]): Promise<KeySet> {
   const { usable, passedOver } = parseKeySet(document, algs)
-  const keys = await Promise.all(usable.map(async (key): Promise<[string, SigningKey]> => {
-    const identity = keyIdentity(key)
-    return [identity, known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await pemOf(key), algs: key.algs })]
-  }))
+  const keys = await Promise.all(Array.from(usable, async ([identity, key]): Promise<[string, SigningKey]> =>
+    [identity, known.get(identity) ?? Object.freeze({ kid: key.kid, pem: await pemOf(key), algs: key.algs })]))
   return { keys: new Map(keys), passedOver }
 }

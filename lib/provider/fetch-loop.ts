@@ -1,6 +1,6 @@
+import type { KeySet } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import type { ProviderFailureWord } from './provider-failure.ts'
-import type { ProviderSession, Transport } from './transport.ts'
 
 const MINUTE_MS = 60_000
 const FIRST_STEP_MS = 2000
@@ -17,24 +17,23 @@ export function backOffMs (failures: number, random: number): number {
   return stepMs * (1 - random / 2)
 }
 
-export interface FetchLoopOptions<Fetched> {
-  readonly transport: Transport
-  readonly attempt: (exchange: ProviderSession) => Promise<Fetched>
-  readonly onSuccess: (fetched: Fetched, afterFailure: boolean) => void
-  readonly onFailure: (failure: ProviderFailure, afterFailure: boolean) => void
+export interface FetchLoopOptions {
+  /** Rejects with ProviderFailure. Any other error counts as `unexpected`. */
+  readonly attempt: () => Promise<KeySet>
+  /** `previous`: why the attempt before failed. Undefined if it did not fail. */
+  readonly onSuccess: (fetched: KeySet, previous: ProviderFailureWord | undefined) => void
+  readonly onFailure: (failure: ProviderFailure, previous: ProviderFailureWord | undefined) => void
+  /** Milliseconds from the end of an attempt to the next one, by the number of failures in a row. */
+  readonly pauseMs: (failures: number) => number
   /** Milliseconds since the epoch. */
   readonly now: () => number
-  /** At least 0, less than 1. It spreads the fetches of many instances. */
-  readonly random: () => number
   /** Runs `callback` once, later. Returns the function that cancels it. */
   readonly schedule: (callback: () => void, delayMs: number) => () => void
 }
 
-/** Fetches again and again, one attempt at a time, from the first `run` on. The end of an attempt plans the next one. */
-export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>) {
-  const { transport, attempt, onSuccess, onFailure, now, random, schedule } = options
+/** Fetches again and again, one attempt at a time, from the first `run` or `plan` on. The end of an attempt plans the next one. */
+export function createFetchLoop ({ attempt, onSuccess, onFailure, pauseMs, now, schedule }: FetchLoopOptions) {
   let cancelNext = (): void => {}
-  let exchange: ProviderSession | undefined
   let failuresInRow = 0
   const loop = {
     /** The attempt that is running. It never rejects. */
@@ -48,6 +47,7 @@ export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>) {
     /** When the next attempt is due. */
     nextAt: 0,
     run,
+    plan,
     close
   }
 
@@ -60,37 +60,29 @@ export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>) {
   }
 
   async function fetchOnce (): Promise<void> {
+    const previous = loop.lastFailure
     try {
-      exchange = transport.open()
-      const fetched = await attempt(exchange)
-      if (!loop.closed) succeed(fetched)
+      const fetched = await attempt()
+      if (loop.closed) return
+      loop.lastFailure = undefined
+      failuresInRow = 0
+      plan()
+      onSuccess(fetched, previous)
     } catch (error) {
+      if (loop.closed) return
       // No fault may end the loop. Requests may only see that keys are unavailable.
-      if (!loop.closed) fail(error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name))
-    } finally {
-      exchange?.close()
+      const failure = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name)
+      loop.lastFailure = failure.word
+      loop.failures++
+      failuresInRow++
+      plan()
+      onFailure(failure, previous)
     }
   }
 
-  function succeed (fetched: Fetched): void {
-    const afterFailure = loop.lastFailure !== undefined
-    loop.lastFailure = undefined
-    failuresInRow = 0
-    plan(refreshAfterMs(random()))
-    onSuccess(fetched, afterFailure)
-  }
-
-  function fail (failure: ProviderFailure): void {
-    const afterFailure = loop.lastFailure !== undefined
-    loop.lastFailure = failure.word
-    loop.failures++
-    failuresInRow++
-    plan(backOffMs(failuresInRow, random()))
-    onFailure(failure, afterFailure)
-  }
-
-  function plan (delayMs: number): void {
+  function plan (): void {
     cancelNext()
+    const delayMs = pauseMs(failuresInRow)
     loop.nextAt = now() + delayMs
     cancelNext = schedule(run, delayMs)
   }
@@ -98,7 +90,6 @@ export function createFetchLoop<Fetched> (options: FetchLoopOptions<Fetched>) {
   async function close (): Promise<void> {
     loop.closed = true
     cancelNext()
-    exchange?.close()
     await loop.running
   }
 

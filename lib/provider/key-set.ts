@@ -30,21 +30,17 @@ const MAX_ENTRIES = 100
 /** The number of entries of a set that were passed over, by reason. */
 export type PassedOver = Readonly<Partial<Record<JwkFault, number>>>
 
-export interface KeySet {
-  readonly usable: readonly UsableKey[]
-  readonly passedOver: PassedOver
-}
-
 /**
  * Decides which keys of a JWK Set document (RFC 7517 section 5) may verify access tokens. `accepted` are the algorithms of tokens.
  *
  * A set without usable keys is a valid answer: the provider has withdrawn its keys. A document that is no set, a set without any JSON object
  * in it, and one of more than 100 entries, of which we must not choose, are faults of the provider and say nothing about its keys.
  *
- * Several keys may have the same `kid` (RFC 7517 section 4.5 only says that they should not). A key that appears twice counts once.
+ * Several keys may have the same `kid` (RFC 7517 section 4.5 only says that they should not). A key that appears twice counts once: each is
+ * listed under its identity. A number that is written in two ways makes two keys.
  * @throws ProviderFailure `not_json`, `set_malformed`, `set_too_many_keys`
  */
-export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): KeySet {
+export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): { readonly usable: ReadonlyMap<string, UsableKey>, readonly passedOver: PassedOver } {
   const { keys } = parseDocument(body, 'set_malformed')
   if (!Array.isArray(keys)) throw new ProviderFailure('set_malformed')
   if (keys.length > MAX_ENTRIES) throw new ProviderFailure('set_too_many_keys', keys.length)
@@ -55,14 +51,9 @@ export function parseKeySet (body: Uint8Array, accepted?: readonly JwsAlg[]): Ke
   const usable = new Map<string, UsableKey>()
   for (const verdict of judged) {
     if (typeof verdict === 'string') passedOver[verdict] = (passedOver[verdict] ?? 0) + 1
-    else usable.set(keyIdentity(verdict), verdict)
+    else usable.set(JSON.stringify([verdict.material, verdict.algs, verdict.kid]), verdict)
   }
-  return { usable: [...usable.values()], passedOver }
-}
-
-/** The same for two keys only if their texts are: a number that is written in two ways counts as two. */
-export function keyIdentity ({ kid, material, algs }: UsableKey): string {
-  return JSON.stringify([material, algs, kid])
+  return { usable, passedOver }
 }
 
 /** A key of the provider. It is the same object for as long as the key stays in the set unchanged, so caches may refer to it. */
@@ -74,8 +65,14 @@ export interface SigningKey {
   readonly algs: readonly JwsAlg[]
 }
 
-/** The usable keys of one fetched set, by identity. */
+/** The usable keys of one set, by identity. */
 export type SigningKeys = ReadonlyMap<string, SigningKey>
+
+/** A set that was fetched. */
+export interface KeySet {
+  readonly keys: SigningKeys
+  readonly passedOver: PassedOver
+}
 
 /** A token is tried against at most this many keys, so that its number of verifications is bounded. */
 const MAX_CANDIDATES = 8
@@ -83,28 +80,26 @@ const MAX_CANDIDATES = 8
 const MAX_SLOW_CANDIDATES = 4
 const SLOW_ALGS: readonly JwsAlg[] = ['ES384', 'ES512']
 
-const NONE: readonly SigningKey[] = Object.freeze([])
+/** A set, arranged for requests. It never changes: the next set gets a new one. */
+export interface KeyRing extends KeySet {
+  /** The objects of its keys: another object is no member, whatever it says. */
+  readonly members: ReadonlySet<SigningKey>
+  /**
+   * The keys that may have signed a token by an algorithm: the first 8 (ES384, ES512: the first 4) of those with a `kid`, or of all for a
+   * token without one.
+   */
+  readonly byAlg: ReadonlyMap<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>
+}
 
-/** The usable keys of one fetched set, arranged for requests. A ring never changes: the next set gets a new ring. */
-export function createKeyRing (keys: SigningKeys) {
+/** Arranges a set. */
+export function createKeyRing ({ keys, passedOver }: KeySet): KeyRing {
   const all = [...keys.values()]
-  const members = new Set(all)
   const byAlg = new Map<JwsAlg, ReadonlyMap<string | undefined, readonly SigningKey[]>>()
   for (const alg of JWS_ALGS) {
     const able = all.filter(({ algs }) => algs.includes(alg))
     if (able.length > 0) byAlg.set(alg, keysByKid(able, SLOW_ALGS.includes(alg) ? MAX_SLOW_CANDIDATES : MAX_CANDIDATES))
   }
-
-  return {
-    keys,
-    /**
-     * The keys that may have signed a token by this algorithm: the first 8 (ES384, ES512: the first 4) of those with this `kid`, or of all
-     * if there is no `kid`.
-     */
-    candidates: (kid: string | undefined, alg: JwsAlg): readonly SigningKey[] => byAlg.get(alg)?.get(kid) ?? NONE,
-    /** Whether this very object is in the set. */
-    has: (key: SigningKey): boolean => members.has(key)
-  }
+  return { keys, passedOver, members: new Set(all), byAlg }
 }
 
 /** If a token names no key, any key may have signed it, else only the keys with that name (RFC 7515 section 4.1.4). */
@@ -112,16 +107,10 @@ function keysByKid (keys: readonly SigningKey[], max: number): ReadonlyMap<strin
   const byKid = new Map<string | undefined, readonly SigningKey[]>([[undefined, Object.freeze(keys.slice(0, max))]])
   for (const key of keys) {
     if (key.kid === undefined) continue
-    const namesakes = byKid.get(key.kid) ?? NONE
+    const namesakes = byKid.get(key.kid) ?? []
     if (namesakes.length < max) byKid.set(key.kid, Object.freeze([...namesakes, key]))
   }
   return byKid
-}
-
-/** Whether two sets hold the same keys in the same order. */
-export function isSameSet (older: SigningKeys, newer: SigningKeys): boolean {
-  const identities = newer.keys()
-  return older.size === newer.size && [...older.keys()].every((identity) => identity === identities.next().value)
 }
 
 /** The number of keys that only the newer set has, and the number of keys that only the older set has. */

@@ -1,12 +1,13 @@
+import { isDeepStrictEqual } from 'node:util'
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
-import type { FetchedKeys, ProviderAddress } from './fetch-key-set.ts'
-import { createFetchLoop, LONGEST_BACK_OFF_MS } from './fetch-loop.ts'
+import { backOffMs, createFetchLoop, LONGEST_BACK_OFF_MS, refreshAfterMs } from './fetch-loop.ts'
 import type { FetchLoopOptions } from './fetch-loop.ts'
-import { createKeyRing, isSameSet, keyChanges } from './key-set.ts'
-import type { PassedOver, SigningKey } from './key-set.ts'
+import { createKeyRing, keyChanges } from './key-set.ts'
+import type { KeyRing, KeySet, PassedOver, SigningKey } from './key-set.ts'
+import type { AddressFinder } from './provider-document.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
-import { parseConfiguredJwksUri, parseIssuer } from './provider-url.ts'
+import type { ProviderSession, Transport } from './transport.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 
 /**
@@ -53,8 +54,15 @@ const UNKNOWN_KID_GAP_MS = 30_000
 
 const NONE: readonly SigningKey[] = Object.freeze([])
 
-export interface KeySourceOptions extends Omit<ProviderAddress, 'base'>, Pick<FetchLoopOptions<FetchedKeys>, 'transport' | 'now' | 'random' | 'schedule'> {
-  readonly onEvent?: (event: KeySourceEvent) => void
+export interface KeySourceOptions extends Pick<FetchLoopOptions, 'now' | 'schedule'> {
+  readonly transport: Pick<Transport, 'open'>
+  /** Finds the address of the set. */
+  readonly locate: AddressFinder
+  /** The accepted algorithms of tokens. */
+  readonly algs: readonly JwsAlg[]
+  /** At least 0, less than 1. It spreads the fetches of many instances. */
+  readonly random: () => number
+  readonly onEvent: (event: KeySourceEvent) => void
 }
 
 export interface KeySource {
@@ -79,56 +87,60 @@ export interface KeySource {
   close (): Promise<void>
 }
 
+/** The keys of a set that may have signed a token with this `kid`, or without one, by this algorithm. */
+export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
+  return byAlg.get(alg)?.get(kid) ?? NONE
+}
+
 /**
  * The signing keys of one identity provider, refreshed in the background, one fetch at a time. A key that is missing in a fetched set is
  * gone at once. If the provider is down, the keys stay for 24 h. Requests cause a fetch only if the last fetch succeeded, and for unknown
  * `kid`s at most once every 30 s. After a failure only the clock causes a fetch.
- * @throws TypeError for an issuer or jwksUri from which keys may not be fetched
  */
-export function createKeySource (options: KeySourceOptions): KeySource {
-  const { transport, now, random, schedule, onEvent = () => {}, ...location } = options
-  const address: ProviderAddress = {
-    ...location,
-    base: parseIssuer(location.issuer),
-    jwksUri: location.jwksUri === undefined ? undefined : parseConfiguredJwksUri(location.jwksUri)
-  }
-
-  let ring = createKeyRing(new Map())
-  let passedOver: PassedOver = {}
+export function createKeySource ({ transport, locate, algs, now, random, schedule, onEvent }: KeySourceOptions): KeySource {
+  let ring = createKeyRing({ keys: new Map(), passedOver: {} })
   let fetchedAt: number | undefined
   let trustedUntil = -Infinity
   let overdueAt = Infinity
   let askedAt = -Infinity
   let reportedExpired = false
+  let exchange: ProviderSession | undefined
 
-  const loop = createFetchLoop<FetchedKeys>({
-    transport,
-    attempt: (exchange) => fetchKeySet(address, exchange, ring.keys),
+  const loop = createFetchLoop({
+    attempt: fetchKeys,
     onSuccess: adopt,
     onFailure: endure,
+    pauseMs: failures => failures === 0 ? refreshAfterMs(random()) : backOffMs(failures, random()),
     now,
-    random,
     schedule
   })
 
-  function adopt (fetched: FetchedKeys, afterFailure: boolean): void {
+  async function fetchKeys (): Promise<KeySet> {
+    exchange = transport.open()
+    try {
+      return await fetchKeySet(await locate(exchange), exchange, ring.keys, algs)
+    } finally {
+      exchange.close()
+    }
+  }
+
+  function adopt (fetched: KeySet, previous: ProviderFailureWord | undefined): void {
     const { added, removed } = keyChanges(ring.keys, fetched.keys)
-    const news = fetchedAt === undefined || afterFailure || added + removed > 0 ||
-      JSON.stringify(passedOver) !== JSON.stringify(fetched.passedOver)
-    // An unchanged set keeps its ring, so that a token that none of its keys has signed is not tried against them again.
-    if (!isSameSet(ring.keys, fetched.keys)) ring = createKeyRing(fetched.keys)
-    passedOver = fetched.passedOver
+    const news = fetchedAt === undefined || previous !== undefined || added + removed > 0 ||
+      JSON.stringify(ring.passedOver) !== JSON.stringify(fetched.passedOver)
+    const isSame = isDeepStrictEqual([...ring.keys.keys()], [...fetched.keys.keys()])
+    // The same keys in the same order stay as they are, so that a token that none of them has signed is not tried against them again.
+    ring = isSame ? { ...ring, passedOver: fetched.passedOver } : createKeyRing(fetched)
     fetchedAt = now()
     trustedUntil = fetchedAt + GRACE_MS
     overdueAt = fetchedAt + MAX_AGE_MS
     reportedExpired = false
-    if (news) onEvent({ name: 'keys_fetched', keys: ring.keys.size, added, removed, passedOver })
+    if (news) onEvent({ name: 'keys_fetched', keys: ring.keys.size, added, removed, passedOver: ring.passedOver })
   }
 
-  function endure ({ word, detail, facts }: ProviderFailure, afterFailure: boolean): void {
-    overdueAt = Infinity // From now on only the back-off plans the next fetch.
+  function endure ({ word, detail, facts }: ProviderFailure, previous: ProviderFailureWord | undefined): void {
     const { status, keys } = state()
-    if (!afterFailure) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys, ...facts })
+    if (previous === undefined) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys, ...facts })
     if (status === 'expired' && !reportedExpired) {
       reportedExpired = true
       onEvent({ name: 'keys_expired', failure: word, keys })
@@ -138,15 +150,13 @@ export function createKeySource (options: KeySourceOptions): KeySource {
   /** Returns the time, and starts an overdue refresh: timers do not run while the machine sleeps or the process is frozen. */
   function refreshTime (): number {
     const at = now()
-    if (at >= overdueAt) {
-      overdueAt = Infinity
-      loop.run()
-    }
+    // After a failure only the back-off plans the next fetch.
+    if (at >= overdueAt && loop.lastFailure === undefined) loop.run()
     return at
   }
 
   function candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
-    return refreshTime() < trustedUntil ? ring.candidates(kid, alg) : NONE
+    return refreshTime() < trustedUntil ? candidatesIn(ring, kid, alg) : NONE
   }
 
   /**
@@ -194,7 +204,7 @@ export function createKeySource (options: KeySourceOptions): KeySource {
   function state (): KeySourceState {
     const { fetches, failures, lastFailure } = loop
     const current = status()
-    return { status: current, keys: current === 'expired' ? 0 : ring.keys.size, passedOver, fetchedAt, fetches, failures, lastFailure }
+    return { status: current, keys: current === 'expired' ? 0 : ring.keys.size, passedOver: ring.passedOver, fetchedAt, fetches, failures, lastFailure }
   }
 
   return {
@@ -203,8 +213,12 @@ export function createKeySource (options: KeySourceOptions): KeySource {
     },
     candidates,
     fetchCandidates,
-    isTrusted: (key) => refreshTime() < trustedUntil && ring.has(key),
+    isTrusted: (key) => refreshTime() < trustedUntil && ring.members.has(key),
     state,
-    close: loop.close
+    close () {
+      const closed = loop.close()
+      exchange?.close()
+      return closed
+    }
   }
 }

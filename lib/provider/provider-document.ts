@@ -1,7 +1,9 @@
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
+import { printable } from '../printable.ts'
 import { ProviderFailure } from './provider-failure.ts'
-import type { ProviderAnswer } from './transport.ts'
+import { parseIssuer, withoutTrailingSlash } from './provider-url.ts'
+import type { ProviderAnswer, ProviderSession } from './transport.ts'
 
 /** UTF-8, as RFC 8259 section 8.1 requires. A byte order mark is dropped. */
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -26,4 +28,27 @@ export async function readAnswer<Result> ({ status, body, facts }: ProviderAnswe
   } catch (error) {
     throw error instanceof ProviderFailure ? error.with(facts) : error
   }
+}
+
+/** Finds an address of the provider, over the connection of an exchange. Rejects with ProviderFailure. */
+export type AddressFinder = (exchange: ProviderSession) => Promise<string>
+
+/**
+ * Fetches the discovery document of an issuer and reads what is wanted from it. Undefined if there is none. A document that names
+ * another issuer, except for a trailing slash, is not used (OpenID Connect Discovery 1.0 section 4.3).
+ * @throws ProviderFailure, TypeError for an issuer whose documents may not be fetched
+ */
+export async function readDiscovery<T> (issuer: string, exchange: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined> {
+  const answer = await exchange.send(`${parseIssuer(issuer)}.well-known/openid-configuration`)
+  if (answer.status === 404) return undefined
+  return readAnswer(answer, body => {
+    const document = parseDocument(body, 'discovery_malformed')
+    if (typeof document.issuer !== 'string' || typeof document.jwks_uri !== 'string' || document.jwks_uri === '') {
+      throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
+    }
+    if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) {
+      throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: printable(document.issuer) })
+    }
+    return read(document)
+  })
 }

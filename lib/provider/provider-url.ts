@@ -9,13 +9,10 @@ export function isLoopbackHttp (url: URL): boolean {
   return url.protocol === 'http:' && LOOPBACK.test(url.hostname)
 }
 
-/** `https:` anywhere, `http:` only to this machine. */
-function isSafe (url: URL): boolean {
-  return url.username === '' && url.password === '' && (url.protocol === 'https:' || isLoopbackHttp(url))
-}
-
-function parse (text: string): URL | undefined {
-  return URL.canParse(text) ? new URL(text) : undefined
+/** Reads an absolute URL without user info: `https:` anywhere, `http:` only to this machine. Undefined for any other text. */
+function parseSafeUrl (text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  return url?.username === '' && url.password === '' && (url.protocol === 'https:' || isLoopbackHttp(url)) ? url : undefined
 }
 
 /** The text without its last slash. Issuers are compared in this form. No other difference is accepted. */
@@ -28,8 +25,8 @@ export function withoutTrailingSlash (text: string): string {
  * section 2). Returns the address of its documents, with a trailing slash. Throws TypeError.
  */
 export function parseIssuer (text: string): string {
-  const url = parse(text)
-  if (url === undefined || !isSafe(url) || text.includes('?') || text.includes('#')) {
+  const url = parseSafeUrl(text)
+  if (url === undefined || text.includes('?') || text.includes('#')) {
     throw new TypeError('The issuer must be an https URL (http on loopback only) without user info, query and fragment.')
   }
   return url.href.endsWith('/') ? url.href : `${url.href}/`
@@ -37,8 +34,8 @@ export function parseIssuer (text: string): string {
 
 /** Reads the address of the set from the settings: `https:`, or `http:` on loopback, whatever the issuer is. Returns it without fragment. Throws TypeError. */
 export function parseConfiguredJwksUri (text: string): string {
-  const url = parse(text)
-  if (url === undefined || !isSafe(url)) {
+  const url = parseSafeUrl(text)
+  if (url === undefined) {
     throw new TypeError('The address of the keys must be an https URL (http on loopback only) without user info.')
   }
   return withoutFragment(url)
@@ -49,8 +46,8 @@ export function parseConfiguredJwksUri (text: string): string {
  * `http:` is refused, unless the issuer itself is loopback `http:`. Returns it without fragment. Throws ProviderFailure with the word `refused`.
  */
 export function parseDiscoveredUri (text: string, issuer: string, refused: 'jwks_uri_refused' | 'introspection_endpoint' | 'discovery_malformed'): string {
-  const url = parse(text)
-  if (url === undefined || !isSafe(url) || (url.protocol === 'http:' && !issuer.startsWith('http:'))) {
+  const url = parseSafeUrl(text)
+  if (url === undefined || (url.protocol === 'http:' && new URL(issuer).protocol !== 'http:')) {
     throw new ProviderFailure(refused, undefined, { expected: 'an https URL', found: printable(text) })
   }
   return withoutFragment(url)

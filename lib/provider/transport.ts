@@ -19,8 +19,8 @@ export interface ProviderAnswer {
   readonly facts?: FailureFacts
 }
 
-/** What is sent to the provider: a form unless the headers say another type, and headers beside the usual ones. */
-export interface PostedForm {
+/** What is sent to the provider beside a plain GET: a form unless the headers say another type, and headers beside the usual ones. */
+export interface ProviderRequest {
   /** POST unless given. */
   readonly method?: 'GET' | 'POST' | 'PATCH'
   readonly headers: Readonly<Record<string, string>>
@@ -30,24 +30,14 @@ export interface PostedForm {
 
 /** One exchange with the provider: a few requests under one deadline. */
 export interface ProviderSession {
-  /** One GET. Rejects with ProviderFailure. */
-  get (url: string): Promise<ProviderAnswer>
+  /** One request: a GET unless `request` is given. Rejects with ProviderFailure. */
+  send (url: string, request?: ProviderRequest): Promise<ProviderAnswer>
   /** Cuts every running request and closes every connection of this exchange. */
   close (): void
 }
 
 export interface Transport {
   open (): ProviderSession
-}
-
-/** An exchange that can send forms, too. */
-export interface PostingSession extends ProviderSession {
-  /** One request, POST unless it says another method. Rejects with ProviderFailure. */
-  post (url: string, form: PostedForm): Promise<ProviderAnswer>
-}
-
-export interface PostingTransport extends Transport {
-  open (): PostingSession
   /** Closes the connections that are kept between exchanges. */
   close (): void
 }
@@ -102,7 +92,7 @@ const ignore = (): void => {}
  * next exchange, and nothing lives longer than the deadline.
  * @throws TypeError for a proxy that is not a URL
  */
-export function createTransport (options: TransportOptions = {}): PostingTransport {
+export function createTransport (options: TransportOptions = {}): Transport {
   const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024, keepAlive = false } = options
   const proxies = { httpProxy: proxyUrl(options.httpProxy), httpsProxy: proxyUrl(options.httpsProxy), noProxy }
   const httpsProxy = proxies.httpsProxy || proxies.httpProxy
@@ -127,25 +117,23 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
     }
   }
 
-  function open (): PostingSession {
+  function open (): ProviderSession {
     const agents = keepAlive ? kept ??= openAgents() : openAgents()
     const abort = new AbortController()
     // The deadline races with the request: undici obeys the signal only once it has a connection, and would wait for a proxy that hangs.
-    let end: (reason: ProviderFailure) => void = ignore
-    const over = new Promise<never>((_resolve, reject) => { end = reject })
+    const over = new Promise<never>((_resolve, reject) => { abort.signal.onabort = () => reject(new ProviderFailure('deadline')) })
     over.catch(ignore)
     const timer = setTimeout(close, deadlineMs)
 
     function close (): void {
       clearTimeout(timer)
-      end(new ProviderFailure('deadline'))
       abort.abort()
       if (!keepAlive) destroy(agents)
     }
 
-    async function send (url: string, form?: PostedForm): Promise<ProviderAnswer> {
+    async function send (url: string, request?: ProviderRequest): Promise<ProviderAnswer> {
       try {
-        return await Promise.race([over, read(url, form)])
+        return await Promise.race([over, read(url, request)])
       } catch (error) {
         throw failureOf(error).with(factsOf(url))
       }
@@ -157,13 +145,13 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
       return { url: printable(url), proxy: protocol === 'https:' && !agents.unproxied.has(origin) ? proxyHost : undefined }
     }
 
-    async function read (url: string, form: PostedForm | undefined): Promise<ProviderAnswer> {
+    async function read (url: string, request: ProviderRequest | undefined): Promise<ProviderAnswer> {
       const { statusCode: status, headers, body } = await undici().request(url, {
         // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
         dispatcher: isLoopbackHttp(new URL(url)) ? agents.direct : agents.proxied,
         signal: abort.signal,
-        headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', ...(form?.body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }), ...form?.headers },
-        ...(form && { method: form.method ?? 'POST', body: form.body })
+        headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', ...(request?.body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }), ...request?.headers },
+        ...(request && { method: request.method ?? 'POST', body: request.body })
       })
       body.on('error', ignore)
       // If redirects were followed, any answer could choose where keys come from. If a provider moves, the operator changes the settings.
@@ -182,7 +170,7 @@ export function createTransport (options: TransportOptions = {}): PostingTranspo
       return { status, body: Buffer.concat(chunks), headers, facts: { ...factsOf(url), status, contentType: contentType === undefined ? undefined : printable(contentType) } }
     }
 
-    return { get: url => send(url), post: send, close }
+    return { send, close }
   }
 
   return {

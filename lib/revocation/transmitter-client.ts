@@ -1,12 +1,11 @@
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
 import { printable } from '../printable.ts'
-import { readDiscovery } from '../provider/fetch-key-set.ts'
 import type { KeySourceEvent } from '../provider/key-source.ts'
-import { parseDocument, readAnswer } from '../provider/provider-document.ts'
+import { parseDocument, readAnswer, readDiscovery } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
-import { parseDiscoveredUri, parseIssuer, withoutTrailingSlash } from '../provider/provider-url.ts'
-import type { PostingSession, PostingTransport, ProviderAnswer, ProviderSession, Transport } from '../provider/transport.ts'
+import { parseDiscoveredUri, withoutTrailingSlash } from '../provider/provider-url.ts'
+import type { ProviderSession, Transport, ProviderAnswer } from '../provider/transport.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { isStreamStatus } from './effects.ts'
 
@@ -30,7 +29,7 @@ export interface TransmitterParameters {
   readonly pushUrl: string | undefined
   readonly transport: Transport
   /** For calls that do more than fetch keys. */
-  readonly calls: PostingTransport
+  readonly calls: Transport
   readonly surroundings: Surroundings
   readonly onKeyEvent: (event: KeySourceEvent) => void
   /** Called once for each change. */
@@ -53,9 +52,9 @@ export type TransmitterConfiguration = Awaited<ReturnType<typeof fetchTransmitte
  * Fetches the configuration. Its keys must be at its own host: whoever can change one document must not make others sign.
  * @throws ProviderFailure
  */
-export async function fetchTransmitterConfiguration (address: TransmitterAddress, exchange: Pick<ProviderSession, 'get'>) {
+export async function fetchTransmitterConfiguration (address: TransmitterAddress, exchange: ProviderSession) {
   const url = configurationUrlOf(address)
-  return readAnswer(await exchange.get(url), body => {
+  return readAnswer(await exchange.send(url), body => {
     const document = documentOf({ body })
     const { issuer, jwks_uri: jwksUri, default_subjects: defaultSubjects, critical_subject_members: critical, delivery_methods_supported: methods } = document
     if (typeof issuer !== 'string' || typeof jwksUri !== 'string') throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
@@ -89,7 +88,7 @@ function textsIn (values: readonly unknown[]): readonly string[] {
 }
 
 /** Runs something with an exchange of its own. */
-export async function exchanging<Session extends ProviderSession, Result> (transport: { open (): Session }, run: (exchange: Session) => Promise<Result>): Promise<Result> {
+export async function exchanging<Result> (transport: Transport, run: (exchange: ProviderSession) => Promise<Result>): Promise<Result> {
   const exchange = transport.open()
   try {
     return await run(exchange)
@@ -113,23 +112,23 @@ const TOO_MANY = 429
 export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint, configuration, calls }: TransmitterClientOptions) {
   let token: string | undefined
 
-  async function fetchToken (exchange: PostingSession): Promise<string> {
+  async function fetchToken (exchange: ProviderSession): Promise<string> {
     const url = tokenEndpoint ?? await discoverTokenEndpoint(exchange)
     const form = (scope: object): string => new URLSearchParams({ grant_type: 'client_credentials', ...scope }).toString()
     const credentials = [clientId!, clientSecret ?? ''].map(encodeURIComponent).join(':')
     const headers = { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }
-    let answer = await exchange.post(url, { headers, body: form({ scope: SCOPES }) })
+    let answer = await exchange.send(url, { headers, body: form({ scope: SCOPES }) })
     // Not every provider has scopes for its streams.
-    if (answer.status === 400) answer = await exchange.post(url, { headers, body: form({}) })
+    if (answer.status === 400) answer = await exchange.send(url, { headers, body: form({}) })
     if (answer.status !== 200) throw new ProviderFailure('status', answer.status)
     const { access_token: text } = documentOf(answer)
     if (typeof text !== 'string') throw new ProviderFailure('discovery_malformed')
     return text
   }
 
-  async function discoverTokenEndpoint (exchange: PostingSession): Promise<string> {
+  async function discoverTokenEndpoint (exchange: ProviderSession): Promise<string> {
     const { issuer } = configuration()!
-    const found = await readDiscovery({ issuer, base: parseIssuer(issuer) }, exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined)
+    const found = await readDiscovery(issuer, exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined)
     return found ?? malformed()
   }
 
@@ -142,9 +141,9 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
       return accepted(await send(exchange))
     })
 
-    async function send (exchange: PostingSession): Promise<ProviderAnswer> {
+    async function send (exchange: ProviderSession): Promise<ProviderAnswer> {
       if (clientId !== undefined) token ??= await fetchToken(exchange)
-      return exchange.post(url, {
+      return exchange.send(url, {
         method,
         headers: { ...token !== undefined && { authorization: `Bearer ${token}` }, ...body && { 'content-type': 'application/json' } },
         ...body && { body: JSON.stringify(body) }

@@ -6,7 +6,7 @@ import type { EventSender } from './receiver.ts'
 import { EVENT_ALGS } from './security-event-token.ts'
 import { createStreamKeeper } from './stream-keeper.ts'
 import type { TransmitterRun } from './stream-keeper.ts'
-import { configurationUrlOf, exchanging, fetchTransmitterConfiguration } from './transmitter-client.ts'
+import { exchanging, fetchTransmitterConfiguration } from './transmitter-client.ts'
 import type { TransmitterConfiguration, TransmitterParameters } from './transmitter-client.ts'
 
 /**
@@ -36,8 +36,7 @@ export function createTransmitter (given: TransmitterParameters) {
   let reported = 'unknown'
 
   const keys = createKeySource({
-    issuer: configurationUrlOf(given),
-    discover: learn,
+    locate: learn,
     algs: EVENT_ALGS,
     transport,
     now: wallMs,
@@ -82,7 +81,7 @@ export function createTransmitter (given: TransmitterParameters) {
   })
 
   /** @returns the address of the keys. @throws ProviderFailure */
-  async function learn (exchange: Pick<ProviderSession, 'get'>): Promise<string> {
+  async function learn (exchange: ProviderSession): Promise<string> {
     configuration = await fetchTransmitterConfiguration(given, exchange)
     report()
     return configuration.jwksUri

@@ -1,4 +1,4 @@
-import type { ProviderAnswer, PostingTransport } from '../../lib/provider/transport.ts'
+import type { ProviderAnswer, Transport } from '../../lib/provider/transport.ts'
 
 /** Client of the app at the issuers in memory, for questions about tokens. */
 export const ASKING_CLIENT = { clientId: 'api', clientSecret: 'the secret of a test' } as const
@@ -7,7 +7,7 @@ const AUTHORIZATION = `Basic ${Buffer.from(new URLSearchParams({ [ASKING_CLIENT.
 
 /** The issuers of one app, in memory. The plugin asks them as it asks real ones, by documents and forms. */
 export interface ProvidersInMemory {
-  readonly transport: PostingTransport
+  readonly transport: Transport
   /** Adds an issuer with its keys. */
   add (issuer: string, keySet: object): void
   /** Puts a document at an address. */
@@ -31,8 +31,10 @@ export function createProviders (now: () => number): ProvidersInMemory {
   return {
     transport: {
       open: () => ({
-        get: async url => documents.has(url) ? answer(200, documents.get(url)) : answer(404),
-        post: async (url, { headers, body }) => headers.authorization === AUTHORIZATION ? answer(200, about(url, new URLSearchParams(body).get('token'))) : answer(401),
+        async send (url, request) {
+          if (!request) return documents.has(url) ? answer(200, documents.get(url)) : answer(404)
+          return request.headers.authorization === AUTHORIZATION ? answer(200, about(url, new URLSearchParams(request.body).get('token'))) : answer(401)
+        },
         close () {}
       }),
       close () {}

@@ -232,16 +232,16 @@ t.test('The endpoint is the configured one, or that of the discovery document, w
   let now = 0
   let document: object | undefined = { issuer: ISSUER, jwks_uri: `${base}keys`, introspection_endpoint: `${base}one#x` }
   const exchange = {
-    get: async (url: string) => {
+    send: async (url: string) => {
       asked.push(url)
       return { status: document ? 200 : 404, body: Buffer.from(JSON.stringify(document ?? {})), facts: { url } }
     }
   } as never
-  const configured = createEndpointFinder({ issuer: ISSUER, base }, 'https://asked.example/x', () => now)
+  const configured = createEndpointFinder(ISSUER, 'https://asked.example/x', () => now)
   t.equal(await configured(exchange), 'https://asked.example/x')
   t.strictSame(asked, [], 'nothing is looked up')
 
-  const find = createEndpointFinder({ issuer: ISSUER, base }, undefined, () => now)
+  const find = createEndpointFinder(ISSUER, undefined, () => now)
   t.equal(await find(exchange), `${base}one`)
   document = { ...document, introspection_endpoint: `${base}two` }
   now = 10 * 60_000 - 1

@@ -84,7 +84,7 @@ t.test('A provider has 5 s for an exchange, whatever it sends', async t => {
   const exchange = createTransport().open()
   globalThis.setTimeout = set
   t.strictSame(timers.map(({ ms, run: { name } }) => ({ ms, name })), [{ ms: 5000, name: 'close' }], 'test/patience.js knows it by its name')
-  const asked = exchange.get(url)
+  const asked = exchange.send(url)
   timers[0]!.run()
   await t.rejects(asked, { name: 'ProviderFailure', word: 'deadline' })
 })
@@ -98,9 +98,9 @@ t.test('A document of a provider has at most 1 MiB, said or not', async t => {
       response.end(Buffer.alloc(bytes, ' '))
     })
     const exchange = createTransport().open()
-    t.equal((await exchange.get(url)).body.length, MAX)
+    t.equal((await exchange.send(url)).body.length, MAX)
     bytes++
-    await t.rejects(exchange.get(url), { name: 'ProviderFailure', word: 'too_large' })
+    await t.rejects(exchange.send(url), { name: 'ProviderFailure', word: 'too_large' })
     exchange.close()
   }
 })

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { containing } from '../../helpers/containing.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
+import { createKeySetFinder } from '../../../lib/provider/fetch-key-set.ts'
 import { openKeyFile } from '../../../lib/provider/key-file.ts'
 import { createKeySource, KEY_SOURCE_STATUSES, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/provider/key-source.ts'
 import { ProviderFailure } from '../../../lib/provider/provider-failure.ts'
@@ -64,12 +65,19 @@ interface Bench {
 /** Clock, random numbers and timers as in service. */
 const ofProcess = { now: processSurroundings.wallMs, random: processSurroundings.random, schedule: (run: () => void, ms: number) => processSurroundings.after(ms, run) }
 
-async function setUp (t: { teardown (callback: () => unknown): unknown }, options: Partial<KeySourceOptions> = {}, where: HostileProviderOptions = {}): Promise<Bench> {
+/** What differs from one source to the next: where its keys are, and parts of it. */
+interface SourceOptions extends Partial<KeySourceOptions> {
+  readonly issuer?: string
+  readonly jwksUri?: string
+}
+
+async function setUp (t: { teardown (callback: () => unknown): unknown }, { issuer, jwksUri, ...options }: SourceOptions = {}, where: HostileProviderOptions = {}): Promise<Bench> {
   const provider = await startHostileProvider(where)
   const clock = new Clock()
   const events: KeySourceEvent[] = []
   const source = createKeySource({
-    issuer: provider.issuer,
+    locate: createKeySetFinder(issuer ?? provider.issuer, jwksUri),
+    algs: ['RS256'],
     transport: { open: () => createTransport({ deadlineMs: bench.impatient ? 200 : 5000 }).open() },
     now: clock.now,
     schedule: clock.schedule,
@@ -274,10 +282,9 @@ t.test('a discovery document and a set may be nested as deeply as 1 MiB allows',
 })
 
 t.test('an address from which keys may not be fetched is refused at once', async (t) => {
-  const transport = createTransport()
-  t.throws(() => createKeySource({ issuer: 'http://tenant.example/', transport, ...ofProcess }), TypeError)
-  t.throws(() => createKeySource({ issuer: 'https://tenant.example/', jwksUri: 'http://tenant.example/', transport, ...ofProcess }), TypeError)
-  t.ok(createKeySource({ issuer: 'https://tenant.example/', jwksUri: 'https://tenant.example/', transport, ...ofProcess }))
+  t.throws(() => createKeySetFinder('http://tenant.example/', undefined), TypeError)
+  t.throws(() => createKeySetFinder('https://tenant.example/', 'http://tenant.example/'), TypeError)
+  t.ok(createKeySetFinder('https://tenant.example/', 'https://tenant.example/'))
 })
 
 /** Hostile answers, and the failure that each is. */
@@ -771,7 +778,7 @@ t.test('closing while a set is being read adopts nothing', async (t) => {
   const arrived = new Promise<void>((resolve) => { arrive = resolve })
   const transport = {
     open: () => ({
-      async get () {
+      async send () {
         await arrived
         return { status: 200, body: Buffer.from(JSON.stringify({ keys: [a] })) }
       },
@@ -790,7 +797,7 @@ t.test('closing while a set is being read adopts nothing', async (t) => {
 t.test('each fetch ends its exchange, whether it brings keys or fails', async (t) => {
   const answers = [async () => ({ status: 200, body: Buffer.from(JSON.stringify({ keys: [a] })) }), async () => { throw new ProviderFailure('unreachable') }]
   let closed = 0
-  const transport = { open: () => ({ get: () => answers.shift()!(), close () { closed++ } }) }
+  const transport = { open: () => ({ send: () => answers.shift()!(), close () { closed++ } }) }
   const { source, events, next, settled } = await setUp(t, { transport, jwksUri: 'https://keys.example/' })
   source.start()
   await settled(1)
@@ -804,7 +811,7 @@ t.test('a fault of our own is a failure too, and does not end the fetching', asy
   const real = createTransport()
   const fault = (): never => { throw new RangeError('out of range') }
   const unreadable = { status: 200, get body () { return fault() } }
-  const faults: Transport[] = [{ open: fault }, { open: () => ({ get: async () => unreadable, close () {} }) }]
+  const faults: Array<Pick<Transport, 'open'>> = [{ open: fault }, { open: () => ({ send: async () => unreadable, close () {} }) }]
   for (const broken of faults) {
     let current = broken
     const { provider, source, events, next, settled } = await setUp(t, { transport: { open: () => current.open() } })
@@ -888,11 +895,11 @@ t.test('a key file is read again every 5 s, tells each change once, and is left 
   await t.rejects(openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, schedule: clock.schedule, onEvent: () => {} }), { name: 'ProviderFailure', word: 'file_unreadable', detail: 'ENOENT', message: 'file_unreadable: ENOENT' })
 })
 
-t.test('with the clock and timers of the process, and without a listener, it works as well', async (t) => {
+t.test('with the clock and timers of the process it works as well', async (t) => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   provider.publish(a)
-  const source = createKeySource({ issuer: provider.issuer, transport: createTransport(), ...ofProcess })
+  const source = createKeySource({ locate: createKeySetFinder(provider.issuer, undefined), algs: ['RS256'], transport: createTransport(), ...ofProcess, onEvent: () => {} })
   const before = Date.now()
   source.start()
   t.equal((await source.fetchCandidates('a', 'RS256')).length, 1)

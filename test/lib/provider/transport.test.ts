@@ -12,7 +12,7 @@ import {
 async function get (url: string, options: TransportOptions = {}): Promise<ProviderAnswer> {
   const exchange = createTransport(options).open()
   try {
-    return await exchange.get(url)
+    return await exchange.send(url)
   } finally {
     exchange.close()
   }
@@ -77,10 +77,10 @@ t.test('one deadline is for all requests of an exchange', async (t) => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   const exchange = createTransport({ deadlineMs: 2000 }).open()
-  t.equal((await exchange.get(provider.jwksUri)).status, 200)
+  t.equal((await exchange.send(provider.jwksUri)).status, 200)
   provider.jwks = drip()
-  await t.rejects(exchange.get(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
-  await t.rejects(exchange.get(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
+  await t.rejects(exchange.send(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
+  await t.rejects(exchange.send(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
   t.equal((await get(provider.url)).status, 404)
   t.strictSame(provider.requests, ['/jwks', '/jwks', '/'], 'none is begun after it')
   exchange.close()
@@ -127,7 +127,7 @@ t.test('The proxies of the settings are those of the calls', async (t) => {
   for (const proxies of [{ httpsProxy: proxy.url }, { httpProxy: proxy.url }, { httpsProxy: proxy.url, noProxy: 'localhost' }]) {
     const exchange = networkOf({ proxies: { ...none, ...proxies } }).open()
     t.teardown(() => exchange.close())
-    await t.rejects(exchange.get('https://localhost:1/keys'), { name: 'ProviderFailure' })
+    await t.rejects(exchange.send('https://localhost:1/keys'), { name: 'ProviderFailure' })
   }
   t.strictSame(proxy.tunnels, ['localhost:1', 'localhost:1'])
 })
@@ -215,13 +215,13 @@ t.test('a proxy that refuses, hangs or resets is a failure, and the next exchang
     proxy.mode = mode
     const exchange = (mode === 'hang' ? impatient : patient).open()
     const before = proxy.tunnels.length
-    await t.rejects(exchange.get(provider.jwksUri), { name: 'ProviderFailure', word }, mode)
+    await t.rejects(exchange.send(provider.jwksUri), { name: 'ProviderFailure', word }, mode)
     t.equal(proxy.tunnels.length - before, 1, `${mode}: asked once`)
     exchange.close()
   }
   proxy.mode = 'tunnel'
   const exchange = patient.open()
-  t.equal((await exchange.get(provider.jwksUri)).status, 200)
+  t.equal((await exchange.send(provider.jwksUri)).status, 200)
   exchange.close()
 })
 
@@ -250,7 +250,7 @@ t.test('a form is posted, and exchanges that share connections open fewer', asyn
     const transport = createTransport({ keepAlive })
     for (const token of ['a', 'b', 'c', 'd']) {
       const exchange = transport.open()
-      t.equal((await exchange.post(provider.jwksUri, { headers: { 'x-test': '1' }, body: `token=${token}` })).status, 200)
+      t.equal((await exchange.send(provider.jwksUri, { headers: { 'x-test': '1' }, body: `token=${token}` })).status, 200)
       exchange.close()
     }
     transport.close()
@@ -272,7 +272,7 @@ t.test('an exchange leaves no connection behind, unless they are kept', async (t
   t.teardown(kept.close)
   for (const transport of [kept, createTransport()]) {
     const exchange = transport.open()
-    t.equal((await exchange.get(url)).status, 200)
+    t.equal((await exchange.send(url)).status, 200)
     exchange.close()
   }
   const [first, second] = sockets
@@ -289,12 +289,12 @@ t.test('an exchange that is closed cuts its request, and those that share its co
   t.teardown(transport.close)
   provider.jwks = hang()
   const cut = transport.open()
-  const request = cut.get(provider.jwksUri)
+  const request = cut.send(provider.jwksUri)
   cut.close()
   await t.rejects(request, { name: 'ProviderFailure', word: 'deadline' })
   provider.jwks = json({ keys: [] })
   const next = transport.open()
-  t.equal((await next.get(provider.jwksUri)).status, 200)
+  t.equal((await next.send(provider.jwksUri)).status, 200)
   next.close()
 })
 
@@ -308,7 +308,7 @@ t.test('an exchange that is over ends its request, also on connections that are 
       behaviour(request, response)
     }
     const transport = createTransport({ keepAlive: true, deadlineMs: 500 })
-    await t.rejects(transport.open().get(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
+    await t.rejects(transport.open().send(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
     await cut
     t.pass('the provider sees that nobody waits any more')
     transport.close()
