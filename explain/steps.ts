@@ -1,6 +1,7 @@
 import { createPublicKey } from 'node:crypto'
 import { certificateHeader, createCertificateReader } from '../lib/certificate/client-certificate.ts'
-import { parseCredentials, readProofLine, verifyCertificate, verifyOffered, verifySchemeFits } from '../lib/guard/credentials.ts'
+import { parseCredentials, verifyOffered } from '../lib/credentials.ts'
+import { readProofLine, verifyCertificate, verifySchemeFits } from '../lib/guard/guard.ts'
 import { ALGORITHMS, verifySignature } from '../lib/jose/signature.ts'
 import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyProofSignature } from '../lib/dpop/proof.ts'
 import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'

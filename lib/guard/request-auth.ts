@@ -1,5 +1,5 @@
 import type { Refusal } from '../refusal.ts'
-import type { AuthScheme } from '../scheme.ts'
+import type { AuthScheme } from '../credentials.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 
 /** How a request proved its sender. */

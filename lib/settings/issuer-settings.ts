@@ -1,4 +1,4 @@
-import type { DpopMode } from '../scheme.ts'
+import type { DpopMode } from '../credentials.ts'
 import type { IntrospectedTokens } from '../token/issuer-table.ts'
 import { hasScheme } from './formats.ts'
 import type { SettingValues } from './specs.ts'

@@ -1,5 +1,5 @@
 import type { KeySource } from '../provider/key-source.ts'
-import type { DpopMode } from '../scheme.ts'
+import type { DpopMode } from '../credentials.ts'
 import { issuerSpellings } from './jwt-checks.ts'
 import type { TokenRules } from './jwt-checks.ts'
 import type { Inquiry } from './inquiry.ts'

@@ -84,7 +84,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8725 3.12', fault: 'a proof may have any typ', file: CLIENT_KEYS, text: "if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')", replacement: '', seenBy: [PROOFS] },
   { point: 'RFC 8725 3.12', fault: 'a signed answer may have any typ', file: 'lib/introspection/signed-answer.ts', text: "isMediaType(typ, 'token-introspection+jwt') && ", replacement: '', seenBy: ['test/plugins/introspection.test.ts'] },
 
-  { point: 'RFC 9700 2.2.1', fault: 'a bound token passes as Bearer', file: 'lib/guard/credentials.ts', text: "if (jkt !== undefined) throw new Refusal('token_bound')", replacement: '', seenBy: ['test/plugins/modes.test.ts'] },
+  { point: 'RFC 9700 2.2.1', fault: 'a bound token passes as Bearer', file: 'lib/guard/guard.ts', text: "if (jkt !== undefined) throw new Refusal('token_bound')", replacement: '', seenBy: ['test/plugins/modes.test.ts'] },
   { point: 'RFC 9700 2.2.1', fault: 'an unbound token passes under the profile', file: CHECKS, text: "if (neededBindings) throw new Refusal('token_not_sender_constrained')", replacement: '', seenBy: [CERTIFICATES] },
   { point: 'RFC 9700 2.3', fault: 'any audience passes', file: CHECKS, text: "if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience'", replacement: "if (aud === '') throw new Refusal('token_audience'", seenBy: [TOKENS] },
   { point: 'RFC 9700 2.3', fault: 'one scope of several is enough', file: 'lib/requirement/judge.ts', text: 'if (scope && !scope.every(isGranted))', replacement: 'if (scope && !scope.some(isGranted))', seenBy: ['test/plugins/require.test.ts'] },
@@ -96,7 +96,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 9700 4.9.2', fault: 'the log has the token', file: 'plugins/auth.ts', text: '{ reason, route: request.routeOptions.url, issuer, ...detail }', replacement: '{ reason, route: request.routeOptions.url, issuer, ...detail, authorization: request.headers.authorization }', seenBy: [REQUEST_LOG] },
   { point: 'RFC 9700 4.9.2', fault: 'credentials always arrive', file: 'lib/gate/headers.ts', text: '? !passCredentials :', replacement: '? false :', seenBy: [`${GATE}: The upstream`] },
   { point: 'RFC 9700 4.9.2', fault: 'credentials never arrive', file: 'lib/gate/headers.ts', text: '? !passCredentials :', replacement: '? true :', seenBy: [`${GATE}: Credentials`] },
-  { point: 'RFC 9700 4.10.1', fault: 'a bound token passes as Bearer', file: 'lib/guard/credentials.ts', text: "if (jkt !== undefined) throw new Refusal('token_bound')", replacement: '' },
+  { point: 'RFC 9700 4.10.1', fault: 'a bound token passes as Bearer', file: 'lib/guard/guard.ts', text: "if (jkt !== undefined) throw new Refusal('token_bound')", replacement: '' },
   { point: 'RFC 9700 4.10.2', fault: 'any audience passes', file: CHECKS, text: "if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience'", replacement: "if (aud === '') throw new Refusal('token_audience'" },
   { point: 'RFC 9700 4.13', fault: 'each peer is trusted', file: 'lib/url/base-url.ts', text: 'if (isTrusted(message.remoteAddress))', replacement: 'if (isTrusted)', seenBy: ['test/lib/url/request-url.test.ts'] },
   { point: 'RFC 9700 4.13', fault: 'a certificate counts from each peer', file: 'lib/certificate/client-certificate.ts', text: 'if (!isTrustedPeer(received.socket.remoteAddress)) return missing()', replacement: '', seenBy: [CERTIFICATES] },
