@@ -158,19 +158,15 @@ function verifyProof (options: GuardOptions, proof: PresentedProof, token: Verif
     recordProof(proof, proofs, error => {
       if (!error) return done(null, { token, scheme: 'DPoP', nextNonce: nextNonce(proofs, proof) })
       // A replay by a thief must not use up the limit of the client.
-      rateLimit?.giveBack(clientOf(token))
+      rateLimit?.giveBack(clientKey(token))
       done(error)
     })
   })
 }
 
 function limited ({ rateLimit }: GuardOptions, token: VerifiedToken): Refusal | null {
-  const retryAfterSeconds = rateLimit?.take(clientOf(token))
+  const retryAfterSeconds = rateLimit?.take(clientKey(token))
   return retryAfterSeconds === undefined ? null : new Refusal('rate_limited', { retryAfterSeconds })
-}
-
-function clientOf ({ binding, issuer, claims }: VerifiedToken): string {
-  return clientKey(binding, issuer, claims.sub)
 }
 
 function nextNonce ({ nonces }: ProofPolicy, { claims, now }: PresentedProof): string | undefined {
