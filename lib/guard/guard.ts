@@ -77,7 +77,7 @@ export function createGuard (options: GuardOptions): Guard {
     }
     options.tokens.verify(credentials.token, credentials.scheme, known, now, (error, token) => {
       if (!token) return done(error)
-      verifyBinding(options, request, credentials, token, now, (error, identity) => done(refusalOfIssuer(error, token.issuer), identity))
+      verifyBinding(options, request, credentials, token, now, (error, identity) => done(error && refusalOfIssuer(error, token.issuer), identity))
     })
   }
 }

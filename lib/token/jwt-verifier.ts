@@ -138,7 +138,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
 
 /** Refusals name the issuer as soon as it is known. */
 function naming (issuer: string, done: TokenDone): TokenDone {
-  return (error, token) => done(refusalOfIssuer(error, issuer), token)
+  return (error, token) => done(error && refusalOfIssuer(error, issuer), token)
 }
 
 /** @throws Refusal token_malformed, token_claim_invalid */
