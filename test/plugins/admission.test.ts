@@ -238,7 +238,7 @@ t.test('A handler that asks again after a refusal is answered anew; what is aske
   const { admitOnce } = createAdmission({
     guard: (_received, done) => setImmediate(() => answers[asked++]!(done)),
     judge: () => undefined,
-    signals: { watch () {}, close () {} },
+    signals: { signalFor: () => AbortSignal.abort(), close () {} },
     refuse: (_request, error) => error
   })
   const reasonOf = (request: AdmissibleRequest) => admitOnce(request, ANY_TOKEN).then(() => 'in', ({ reason }) => reason)
