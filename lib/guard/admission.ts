@@ -90,12 +90,12 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     done(refuse(request, outcome.error, requirement))
   }
 
-  function judgeCaller (request: Request, { token: { scopes, claims, issuer } }: Identity, requirement: Requirement, done: AdmissionDone): void {
+  function judgeCaller (request: Request, { token }: Identity, requirement: Requirement, done: AdmissionDone): void {
     if (requirement === ANY_TOKEN) return done()
-    const forbid = (error: unknown): void => done(refuse(request, refusalOfIssuer(error as Error, issuer), requirement))
+    const forbid = (error: unknown): void => done(refuse(request, refusalOfIssuer(error as Error, token.issuer), requirement))
     let predicates: Promise<void> | undefined
     try {
-      predicates = judge({ scopes, claims }, requirement)
+      predicates = judge(token, requirement)
     } catch (error) {
       return forbid(error)
     }
@@ -118,13 +118,13 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
   }
 
   async function judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void> {
-    const { token: { scopes, claims, issuer } } = identities.get(request)!
+    const { token } = identities.get(request)!
     const refusals: Array<{ error: Error, requirement: Requirement }> = []
     for (const requirement of requirements) {
       try {
-        await judge({ scopes, claims }, requirement)
+        await judge(token, requirement)
       } catch (error) {
-        refusals.push({ error: refusalOfIssuer(error as Error, issuer), requirement })
+        refusals.push({ error: refusalOfIssuer(error as Error, token.issuer), requirement })
       }
     }
     const refusal = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
