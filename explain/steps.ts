@@ -123,8 +123,7 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
 
 /** Takes the claims for those of the token. Trust does not change while a request is explained. */
 function know (e: Examination, claims: TokenClaims, isTrusted: boolean): void {
-  const { issuer, scopeClaims, dpopMode } = e.issuer!
-  e.verified = createVerifiedToken({ text: e.token!.text, claims, isTrusted: () => isTrusted, issuer, dpopMode, scopeClaims })
+  e.verified = createVerifiedToken({ text: e.token!.text, claims, isTrusted: () => isTrusted, issuer: e.issuer! })
 }
 
 async function askIssuer (e: Examination): Promise<void> {

@@ -70,12 +70,12 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     }, done)
   }
 
-  function tryKeys (text: string, { alg, claims }: UnverifiedToken, { issuer, dpopMode, keys, scopeClaims }: TokenIssuer, candidates: readonly SigningKey[]): VerifiedToken | undefined {
+  function tryKeys (text: string, { alg, claims }: UnverifiedToken, issuer: TokenIssuer, candidates: readonly SigningKey[]): VerifiedToken | undefined {
     const key = candidates.length > 0 ? options.findSigner(text, candidates, alg) : undefined
     if (!key) return undefined
-    const isTrusted = trusts.get(key) ?? (() => keys.isTrusted(key))
+    const isTrusted = trusts.get(key) ?? (() => issuer.keys.isTrusted(key))
     trusts.set(key, isTrusted)
-    return createVerifiedToken({ text, claims, issuer, dpopMode, isTrusted, scopeClaims })
+    return createVerifiedToken({ text, claims, issuer, isTrusted })
   }
 
   /** A token that has passed all checks of its own. Its issuer may decide whether it is still active. */
@@ -87,16 +87,16 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     })
   }
 
-  function verifyOpaque ({ issuer, rules, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, finish: TokenDone): void {
-    const done = naming(issuer, finish)
-    if (!isOffered(scheme, dpopMode)) return done(new Refusal('scheme_not_offered'))
-    const { inquiry, cacheSeconds } = introspection!
-    inquiry.claimsOf(text, !known, rules, now, (error, inquired) => {
+  function verifyOpaque (issuer: TokenIssuer, text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, finish: TokenDone): void {
+    const done = naming(issuer.issuer, finish)
+    if (!isOffered(scheme, issuer.dpopMode)) return done(new Refusal('scheme_not_offered'))
+    const { inquiry, cacheSeconds } = issuer.introspection!
+    inquiry.claimsOf(text, !known, issuer.rules, now, (error, inquired) => {
       if (!inquired) return done(error)
       const { settled: claims, isCurrent: isTrusted } = inquired
       // The issuer may leave out `exp`. Then only its answer counts, which expires.
       const expiresAt = claims.exp ?? Math.floor(now) + cacheSeconds
-      keep(createVerifiedToken({ text, claims, issuer, dpopMode, isTrusted, scopeClaims, expiresAt }), done)
+      keep(createVerifiedToken({ text, claims, issuer, isTrusted, expiresAt }), done)
     })
   }
 

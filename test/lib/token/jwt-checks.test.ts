@@ -153,7 +153,7 @@ t.test('What is a JWT, however it is spelt, is told from an opaque token', async
 t.test('A verified token is frozen to its depths, and found by its whole text only', async t => {
   const textOf = (start: string): string => start + 's'.repeat(40)
   const made = (text: string, claims: object = {}) => createVerifiedToken({
-    text, claims: { ...CLAIMS, scope: 'a b', more: { list: [{}] }, ...claims } as TokenClaims, issuer: CLAIMS.iss, dpopMode: 'ALLOWED', isTrusted: () => true, scopeClaims: ['scope']
+    text, claims: { ...CLAIMS, scope: 'a b', more: { list: [{}] }, ...claims } as TokenClaims, issuer: { issuer: CLAIMS.iss, dpopMode: 'ALLOWED', scopeClaims: ['scope'] }, isTrusted: () => true
   })
   const token = made(textOf('one'), { cnf: { jkt: 'j', 'x5t#S256': 'x' } })
   t.hasStrict(token, { scopes: ['a', 'b'], binding: { jkt: 'j', x5tS256: 'x' }, expiresAt: CLAIMS.exp })
