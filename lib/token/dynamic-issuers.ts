@@ -36,8 +36,6 @@ interface Listed {
   readonly issuer: TokenIssuer
   readonly source: TokenIssuer
   untilMs: number
-  /** Whether a token of it was verified. */
-  isProven: boolean
 }
 
 /**
@@ -50,8 +48,8 @@ interface Listed {
  */
 export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuersOptions): IssuerTable {
   const proven = new LRUCache<string, Listed>({ max: maxIssuers, dispose: retire })
-  // It is only peeked at, so the oldest entry is evicted. One that becomes proven moves to the others, and stays open.
-  const unproven = new LRUCache<string, Listed>({ max: MAX_UNPROVEN, dispose: entry => { if (!entry.isProven) retire(entry) } })
+  // It is only peeked at, so the oldest entry is evicted. One that becomes proven is among the others first, and stays open.
+  const unproven = new LRUCache<string, Listed>({ max: MAX_UNPROVEN, dispose: (entry, iss) => { if (proven.peek(iss) !== entry) retire(entry) } })
   const unlisted = new LRUCache<string, number>({ max: MAX_UNLISTED })
   const lookups = new Map<string, Promise<TokenIssuer | undefined>>()
   let unlistedLookups = 0
@@ -69,9 +67,8 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     if (proven.get(iss)) return
     const entry = unproven.peek(iss)
     if (!entry) return
-    entry.isProven = true
-    unproven.delete(iss)
     proven.set(iss, entry)
+    unproven.delete(iss)
   }
 
   function find (iss: string): TokenIssuer | undefined | Promise<TokenIssuer | undefined> {
@@ -104,23 +101,21 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
       return undefined
     }
     // It may have been evicted, or a token of it verified, while the application was asked.
-    const current = entryOf(iss)
     if (source === entry?.source) {
-      if (current !== entry) throw unavailable()
+      if (entryOf(iss) !== entry) throw unavailable()
       entry.untilMs = nowMs() + ANSWER_MS
       return entry.issuer
     }
-    const fresh = list(source, current?.isProven ?? false)
-    const store = fresh.isProven ? proven : unproven
+    const fresh = list(source)
+    const store = proven.has(iss) ? proven : unproven
     store.set(iss, fresh)
     source.keys.start()
     return fresh.issuer
   }
 
-  function list (source: TokenIssuer, isProven: boolean): Listed {
+  function list (source: TokenIssuer): Listed {
     const entry: Listed = {
       source,
-      isProven,
       issuer: { ...source, keys: { ...source.keys, isTrusted: key => nowMs() < entry.untilMs && source.keys.isTrusted(key) } },
       untilMs: nowMs() + ANSWER_MS
     }
