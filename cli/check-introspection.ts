@@ -92,14 +92,11 @@ function audienceOf (text: string, clientId: string): string {
 }
 
 /** Asks as for a request with that token. Its own checks do not matter here. */
-function ask ({ inquiry }: TokenIntrospection, token: string, issuer: IssuerSettings, settings: Settings): Promise<Refusal | null> {
+async function ask ({ inquiry }: TokenIntrospection, token: string, issuer: IssuerSettings, settings: Settings): Promise<Refusal | null> {
   const rules = rulesOfIssuer(issuer, settings)
   const claims = isJwt(token) ? decodeJsonObject(token.split('.')[1]!) : undefined
-  return new Promise(resolve => {
-    const done = (error: Error | null): void => resolve(error as Refusal | null)
-    if (claims) inquiry.confirm(token, rules, claims as unknown as TokenClaims, done)
-    else inquiry.claimsOf(token, true, rules, Date.now() / 1000, done)
-  })
+  const answer = claims ? inquiry.confirm(token, rules, claims as unknown as TokenClaims) : inquiry.claimsOf(token, true, rules, Date.now() / 1000)
+  return answer.then(() => null, error => error as Refusal)
 }
 
 /** What the service asks an issuer with. Only for an issuer that has introspection. @throws SettingsError, ProviderFailure */

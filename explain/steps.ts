@@ -9,7 +9,6 @@ import { verifyLinesCounted } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 import type { Revocation } from '../lib/revocation/cutoffs.ts'
 import { lifetimeRefusal } from '../lib/revocation/revocations.ts'
-import type { InquiryDone } from '../lib/token/inquiry.ts'
 import { checkIssuer, issuerSpellings, readPresentedToken, TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
 import type { TokenClaims } from '../lib/token/jwt-checks.ts'
 import { isJwt } from '../lib/token/token-kind.ts'
@@ -135,14 +134,14 @@ async function askIssuer (e: Examination): Promise<void> {
   }
   if (!introspect) throw new NotChecked('The service asks the issuer about the token. This tool asks only with --introspect.')
   const inquiry = await introspect(e.issuer!)
-  if (!e.isOpaque) return answerOf(done => inquiry.confirm(text, rulesOf(e), e.verified!.claims, done))
-  e.token!.claims = await answerOf<TokenClaims>(done => inquiry.claimsOf(text, true, rulesOf(e), now, done))
-  know(e, e.token!.claims as TokenClaims, true)
+  if (!e.isOpaque) {
+    await inquiry.confirm(text, rulesOf(e), e.verified!.claims)
+    return
+  }
+  const { claims } = await inquiry.claimsOf(text, true, rulesOf(e), now)
+  e.token!.claims = claims
+  know(e, claims, true)
   e.areClaimsUnknown = false
-}
-
-function answerOf<Settled> (ask: (done: InquiryDone<Settled>) => void): Promise<Settled> {
-  return new Promise((resolve, reject) => ask((error, inquired) => inquired ? resolve(inquired.settled) : reject(error)))
 }
 
 /** @throws NotChecked if the issuer of an opaque token was not asked about it */

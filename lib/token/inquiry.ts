@@ -9,14 +9,12 @@ import type { TokenClaims, TokenRules } from './jwt-checks.ts'
 import { verifyAnsweredKind } from './token-kind.ts'
 
 /** What the issuer's answer about a token has settled. */
-export interface Inquired<Settled> {
-  readonly settled: Settled
+export interface Inquired {
+  /** The claims of the token: those of the answer if it is opaque, otherwise its own. */
+  readonly claims: TokenClaims
   /** Whether the answer may still be used without asking again. */
   readonly isCurrent: () => boolean
 }
-
-/** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
-export type InquiryDone<Settled> = (error: Error | null, inquired?: Inquired<Settled>) => void
 
 export interface InquiryState extends IntrospectorState {
   readonly cache: { readonly entries: number, readonly hits: number, readonly misses: number }
@@ -40,35 +38,34 @@ const REFUSAL_MS = 5000
 
 export type Inquiry = ReturnType<typeof createInquiry>
 
-/** Introspects tokens at their issuer (RFC 7662), and remembers its answers for a short time. */
+/** Introspects tokens at their issuer (RFC 7662), and remembers its answers for a short time. Rejections are of the type Refusal. */
 export function createInquiry (options: InquiryOptions) {
   const { introspector, nowMs, now } = options
   const refusals = new LRUCache<string, { readonly reason: RefusalReason, readonly untilMs: number }>({ max: MAX_REFUSALS })
   let hits = 0
   let misses = 0
 
-  function ask<Settled> (text: string, isStranger: boolean, { audience }: TokenRules, settle: (answer: JsonObject) => Settled, ownExpiry: number, done: InquiryDone<Settled>): void {
+  /** @param settle the claims of the token by an answer. @throws Refusal */
+  async function ask (text: string, isStranger: boolean, { audience }: TokenRules, settle: (answer: JsonObject) => TokenClaims): Promise<Inquired> {
     // What one audience refuses, another may accept.
     const key = hash('sha256', `${audience} ${text}`, 'base64url')
     const kept = refusals.get(key)
     if (kept && nowMs() < kept.untilMs) {
       hits++
-      return done(new Refusal(kept.reason))
+      throw new Refusal(kept.reason)
     }
     misses++
-    introspector.ask(text, isStranger).then(({ claims, expiresAt: answerExpiry }) => {
-      const untilMs = nowMs() + options.cacheSeconds * 1000
-      let settled: Settled
-      try {
-        if (!claims) throw new Refusal('token_inactive')
-        settled = settle(claims)
-      } catch (error) {
-        refusals.set(key, { reason: (error as Refusal).reason, untilMs: nowMs() + REFUSAL_MS })
-        return done(error as Error)
-      }
-      const expiresAt = Math.min(ownExpiry, answerExpiry, expiryIn(claims!))
-      done(null, { settled, isCurrent: () => nowMs() < untilMs && now() < expiresAt })
-    }, done)
+    const { claims: answer, expiresAt: answerExpiry } = await introspector.ask(text, isStranger)
+    const untilMs = nowMs() + options.cacheSeconds * 1000
+    try {
+      if (!answer) throw new Refusal('token_inactive')
+      const claims = settle(answer)
+      const expiresAt = Math.min(answerExpiry, expiryIn(answer), expiryIn(claims))
+      return { claims, isCurrent: () => nowMs() < untilMs && now() < expiresAt }
+    } catch (error) {
+      refusals.set(key, { reason: (error as Refusal).reason, untilMs: nowMs() + REFUSAL_MS })
+      throw error
+    }
   }
 
   return {
@@ -77,23 +74,24 @@ export function createInquiry (options: InquiryOptions) {
      * @param isStranger false for a token that was active before
      * @param now Unix seconds
      */
-    claimsOf (text: string, isStranger: boolean, rules: TokenRules, now: number, done: InquiryDone<TokenClaims>): void {
-      ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options), Infinity, done)
-    },
+    claimsOf: (text: string, isStranger: boolean, rules: TokenRules, now: number): Promise<Inquired> =>
+      ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options)),
     /**
      * Whether a JWT that has passed its own checks is still active. An answer that contradicts its claims is a refusal. Such a token is no
      * stranger: its signature is valid, so it is not made up.
      */
-    confirm (text: string, rules: TokenRules, claims: TokenClaims, done: InquiryDone<void>): void {
-      ask(text, false, rules, answer => verifyAgreement(claims, answer, rules), claims.exp, done)
-    },
+    confirm: (text: string, rules: TokenRules, claims: TokenClaims): Promise<Inquired> =>
+      ask(text, false, rules, answer => {
+        verifyAgreement(claims, answer, rules)
+        return claims
+      }),
     /** For metrics. The cache is that of refusals; tokens that are active are remembered where verified tokens are. */
     state: (): InquiryState => ({ ...introspector.state(), cache: { entries: refusals.size, hits, misses } }),
     close: introspector.close
   }
 }
 
-/** When the token expires by an answer, in Unix seconds. The clock tolerance does not count: an expired token is introspected again. */
+/** When the token expires by these claims, in Unix seconds. The clock tolerance does not count: an expired token is introspected again. */
 function expiryIn ({ exp = Infinity }: JsonObject): number {
   return typeof exp === 'number' ? exp : -Infinity
 }

@@ -79,25 +79,23 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   }
 
   /** A token that has passed all checks of its own. Its issuer may decide whether it is still active. */
-  function admit (token: VerifiedToken, { introspection, rules }: TokenIssuer, done: TokenDone): void {
+  function admit (token: VerifiedToken, issuer: TokenIssuer, done: TokenDone): void {
+    const { introspection } = issuer
     if (!introspection || introspection.covers === 'opaque') return keep(token, done)
-    introspection.inquiry.confirm(token.text, rules, token.claims, (error, inquired) => {
-      if (!inquired) return done(error)
-      keep(Object.freeze({ ...token, isTrusted: () => inquired.isCurrent() && token.isTrusted() }), done)
-    })
+    introspection.inquiry.confirm(token.text, issuer.rules, token.claims).then(({ isCurrent }) => {
+      keep(Object.freeze({ ...token, isTrusted: () => isCurrent() && token.isTrusted() }), done)
+    }, done)
   }
 
   function verifyOpaque (issuer: TokenIssuer, text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, finish: TokenDone): void {
     const done = naming(issuer.issuer, finish)
     if (!isOffered(scheme, issuer.dpopMode)) return done(new Refusal('scheme_not_offered'))
     const { inquiry, cacheSeconds } = issuer.introspection!
-    inquiry.claimsOf(text, !known, issuer.rules, now, (error, inquired) => {
-      if (!inquired) return done(error)
-      const { settled: claims, isCurrent: isTrusted } = inquired
+    inquiry.claimsOf(text, !known, issuer.rules, now).then(({ claims, isCurrent: isTrusted }) => {
       // The issuer may leave out `exp`. Then only its answer counts, which expires.
       const expiresAt = claims.exp ?? Math.floor(now) + cacheSeconds
       keep(createVerifiedToken({ text, claims, issuer, isTrusted, expiresAt }), done)
-    })
+    }, done)
   }
 
   function keep (token: VerifiedToken, done: TokenDone): void {
