@@ -2,7 +2,7 @@ import type { KeySource } from '../provider/key-source.ts'
 import type { DpopMode } from '../credentials.ts'
 import { issuerSpellings } from './jwt-checks.ts'
 import type { TokenRules } from './jwt-checks.ts'
-import type { Inquiry } from './inquiry.ts'
+import type { Inquiry, IntrospectedTokens } from './inquiry.ts'
 import type { ScopeClaim } from './verified-tokens.ts'
 
 /** An accepted issuer: its name, its keys and the rules for its tokens. */
@@ -16,9 +16,6 @@ export interface TokenIssuer {
   /** Undefined if no token of the issuer is introspected. */
   readonly introspection: TokenIntrospection | undefined
 }
-
-/** Which tokens of an issuer are introspected: opaque ones, JWTs after their own checks, or all. */
-export type IntrospectedTokens = 'opaque' | 'jwt' | 'all'
 
 export interface TokenIntrospection {
   readonly covers: IntrospectedTokens

@@ -4,7 +4,6 @@ import type { JwsAlg } from '../jose/signature.ts'
 import { Refusal } from '../refusal.ts'
 import { printable } from '../printable.ts'
 import type { AccessTokenClaims } from './access-token-claims.ts'
-import { verifyKind } from './token-kind.ts'
 
 /** The claims as the checks see them: those with a meaning here, and any other by its name. */
 export type TokenClaims = AccessTokenClaims & JsonObject
@@ -87,7 +86,7 @@ export function issuerSpellings (issuer: string): readonly [string, string] {
   return [bare, `${bare}/`]
 }
 
-const CHECKS_OF_ISSUER = TOKEN_CHECKS.slice(2)
+const CHECKS_AFTER_FORM = TOKEN_CHECKS.slice(1)
 const CHECKS_OF_CLAIMS = TOKEN_CHECKS.filter(({ name }) => ['iss', 'kind', 'claims', 'cnf', 'aud', 'time'].includes(name))
 
 /** Runs only the checks of claims, for claims that did not come in a token. @throws Refusal token_* */
@@ -101,8 +100,7 @@ export function checkClaimsByRules (claims: JsonObject, now: number, rules: Toke
  * @throws Refusal token_*
  */
 export function checkByRules (presented: PresentedToken, rules: TokenRules): UnverifiedToken {
-  checkIssuer(presented, rules)
-  for (const check of CHECKS_OF_ISSUER) check.run(presented, rules)
+  for (const check of CHECKS_AFTER_FORM) check.run(presented, rules)
   return unverifiedToken(presented)
 }
 
@@ -136,6 +134,23 @@ function checkType ({ header }: PresentedToken): void {
 function checkCritical ({ header }: PresentedToken): void {
   // No extension is understood here (RFC 7515 section 4.1.11), so no unencoded payload either (RFC 7797).
   if (header!.crit !== undefined || header!.b64 !== undefined) throw new Refusal('token_critical')
+}
+
+const OTHER_KINDS: ReadonlySet<string> = new Set(['refresh', 'offline', 'id', 'refreshtoken', 'offlinetoken', 'idtoken'])
+
+/**
+ * Refuses the claims of a token that is no access token: a security event or a logout token, by `events` (RFC 8417 section 2.2, OpenID
+ * Connect Back-Channel Logout 1.0 section 2.4), or a refresh, offline or ID token, as providers write it into `token_use`, `typ` and
+ * `token_type`: `id`, `Refresh`, `refresh_token`, `urn:ietf:params:oauth:token-type:id_token`.
+ * @throws Refusal token_kind
+ */
+export function verifyKind (claims: JsonObject): void {
+  const { token_use: use, typ, token_type: type } = claims
+  if (Object.hasOwn(claims, 'events') || [use, typ, type].flat().some(isOtherKind)) throw new Refusal('token_kind')
+}
+
+function isOtherKind (name: unknown): boolean {
+  return typeof name === 'string' && name.toLowerCase().split(/[^a-z]+/).some(word => OTHER_KINDS.has(word))
 }
 
 const isNumber = (value: unknown): boolean => Number.isFinite(value)

@@ -123,7 +123,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8417 5.3', fault: 'the last entry counts, not the latest', file: 'lib/revocation/cutoffs.ts', text: 'mark.cutoff = Math.max(mark.cutoff, Math.floor(at))', replacement: 'mark.cutoff = Math.floor(at)' },
   { point: 'RFC 8417 5.4', fault: 'a moment may lie in the future', file: 'lib/revocation/effects.ts', text: 'return Math.min(given > MAX_SECONDS ? given / 1000 : given, now)', replacement: 'return given > MAX_SECONDS ? given / 1000 : given' },
   { point: 'RFC 8417 5.5', fault: 'an event may have any typ', file: SET, text: 'if (!isMediaType(typ, type) && !(isUntyped', replacement: 'if (type === undefined && !(isUntyped', seenBy: [EVENTS] },
-  { point: 'RFC 8417 5.5', fault: 'an access token may have events', file: 'lib/token/token-kind.ts', text: "Object.hasOwn(claims, 'events') || ", replacement: '', seenBy: [TOKENS] },
+  { point: 'RFC 8417 5.5', fault: 'an access token may have events', file: CHECKS, text: "Object.hasOwn(claims, 'events') || ", replacement: '', seenBy: [TOKENS] },
 
   { point: 'RFC 8935 5.1', fault: 'any signature of an event verifies', file: SET, text: "throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')", replacement: '', seenBy: [`${EVENTS}: A security`] },
   { point: 'RFC 8935 5.1', fault: 'whoever pushes needs no header', file: RECEIVER, text: 'return given !== undefined && timingSafeEqual(', replacement: 'return given === undefined || timingSafeEqual(', seenBy: [`${EVENTS}: A push`] },
