@@ -32,8 +32,8 @@ export interface IssuerTable {
   readonly ofOpaque: TokenIssuer | undefined
   /** False if there may be issuers that are not loaded yet. */
   readonly isComplete: boolean
-  /** Records that a token with this `iss` has passed all its checks. */
-  recordUse (iss: string): void
+  /** Records that a token with this `iss` has passed all its checks. Undefined if the table never changes. */
+  recordUse?: (iss: string) => void
   /** The loaded issuers, for health and metrics. Their number is bounded. */
   all (): readonly TokenIssuer[]
   /** Starts to fetch keys in the background. */
@@ -54,32 +54,12 @@ export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable
     find: iss => bySpelling.get(iss),
     ofOpaque: issuers.find(({ introspection }) => introspection && introspection.covers !== 'jwt'),
     isComplete: true,
-    recordUse () {},
     all: () => issuers,
     start () {
       for (const { keys } of issuers) keys.start()
     },
     async close () {
       await Promise.all(issuers.map(closeIssuer))
-    }
-  }
-}
-
-/** The same issuers, for tokens that are meant for another audience. */
-export function forAudience (table: IssuerTable, audience: string): IssuerTable {
-  const made = new WeakMap<TokenIssuer, TokenIssuer>()
-  const changed = (issuer: TokenIssuer | undefined): TokenIssuer | undefined => {
-    if (!issuer) return undefined
-    const kept = made.get(issuer) ?? { ...issuer, rules: { ...issuer.rules, audience, resource: undefined } }
-    made.set(issuer, kept)
-    return kept
-  }
-  return {
-    ...table,
-    ofOpaque: changed(table.ofOpaque),
-    find (iss) {
-      const found = table.find(iss)
-      return found instanceof Promise ? found.then(changed) : changed(found)
     }
   }
 }

@@ -4,7 +4,7 @@ import { isOffered } from '../credentials.ts'
 import type { AuthScheme } from '../credentials.ts'
 import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
 import { checkByRules, issuerRefusal, readPresentedToken, timeRefusal } from './jwt-checks.ts'
-import type { PresentedToken, UnverifiedToken } from './jwt-checks.ts'
+import type { PresentedToken, TokenRules, UnverifiedToken } from './jwt-checks.ts'
 import { isJwt } from './inquiry.ts'
 import type { SignerFinder } from './jwt-signature.ts'
 import { createVerifiedToken } from './verified-tokens.ts'
@@ -13,6 +13,8 @@ import type { TokenDone, TokenVerifier, VerifiedToken, VerifiedTokens } from './
 export interface JwtVerifierOptions {
   /** Undefined if no provider is usable. Then every token is refused, and no call is made. */
   readonly issuers: IssuerTable | undefined
+  /** Replaces the audience of every issuer. */
+  readonly audience?: string
   readonly findSigner: SignerFinder
   readonly verified: VerifiedTokens
   /** Why a token that is valid by itself is refused all the same. Undefined if nothing can be revoked. */
@@ -26,9 +28,17 @@ export interface JwtVerifierOptions {
  * if there is one.
  */
 export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
-  const { issuers, verified } = options
+  const { issuers, audience, verified } = options
   /** One object for each key, shared by all tokens that the key has signed. */
   const trusts = new WeakMap<SigningKey, () => boolean>()
+  const rulesForAudience = new WeakMap<TokenIssuer, TokenRules>()
+
+  function rulesOf (issuer: TokenIssuer): TokenRules {
+    if (audience === undefined) return issuer.rules
+    const rules = rulesForAudience.get(issuer) ?? { ...issuer.rules, audience, resource: undefined }
+    rulesForAudience.set(issuer, rules)
+    return rules
+  }
 
   function verifyAnew (issuers: IssuerTable, text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void {
     if (issuers.ofOpaque && !isJwt(text)) return verifyOpaque(issuers.ofOpaque, text, scheme, known, now, done)
@@ -49,7 +59,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     if (!isOffered(scheme, issuer.dpopMode)) return done(new Refusal('scheme_not_offered'))
     let token: UnverifiedToken
     try {
-      token = checkByRules(presented, issuer.rules)
+      token = checkByRules(presented, rulesOf(issuer))
     } catch (error) {
       return done(error as Error)
     }
@@ -82,7 +92,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   function admit (token: VerifiedToken, issuer: TokenIssuer, done: TokenDone): void {
     const { introspection } = issuer
     if (!introspection || introspection.covers === 'opaque') return keep(token, done)
-    introspection.inquiry.confirm(token.text, issuer.rules, token.claims).then(({ isCurrent }) => {
+    introspection.inquiry.confirm(token.text, rulesOf(issuer), token.claims).then(({ isCurrent }) => {
       keep(Object.freeze({ ...token, isTrusted: () => isCurrent() && token.isTrusted() }), done)
     }, done)
   }
@@ -91,7 +101,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     const done = naming(issuer.issuer, finish)
     if (!isOffered(scheme, issuer.dpopMode)) return done(new Refusal('scheme_not_offered'))
     const { inquiry, cacheSeconds } = issuer.introspection!
-    inquiry.claimsOf(text, !known, issuer.rules, now).then(({ claims, isCurrent: isTrusted }) => {
+    inquiry.claimsOf(text, !known, rulesOf(issuer), now).then(({ claims, isCurrent: isTrusted }) => {
       // The issuer may leave out `exp`. Then only its answer counts, which expires.
       const expiresAt = claims.exp ?? Math.floor(now) + cacheSeconds
       keep(createVerifiedToken({ text, claims, issuer, isTrusted, expiresAt }), done)
@@ -107,7 +117,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   function pass (token: VerifiedToken, done: TokenDone): void {
     const refusal = options.revocationOf?.(token)
     if (refusal) return done(refusalOfIssuer(refusal, token.issuer))
-    issuers!.recordUse(token.claims.iss)
+    issuers!.recordUse?.(token.claims.iss)
     done(null, token)
   }
 
