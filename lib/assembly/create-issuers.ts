@@ -170,7 +170,7 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
     authenticate: await createAuthentication(issuer, introspection, surroundings),
     readSigned: signed ? createSignedAnswerReader({ issuers, algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds, now }) : undefined
   })
-  return { covers, cacheSeconds, inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now }) }
+  return { covers, inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now }) }
 }
 
 /**

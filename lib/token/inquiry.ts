@@ -69,7 +69,7 @@ export type Inquiry = ReturnType<typeof createInquiry>
 
 /** Introspects tokens at their issuer (RFC 7662), and remembers its answers for a short time. Rejections are of the type Refusal. */
 export function createInquiry (options: InquiryOptions) {
-  const { introspector, nowMs, now } = options
+  const { introspector, cacheSeconds, nowMs, now } = options
   const refusals = new LRUCache<string, { readonly reason: RefusalReason, readonly untilMs: number }>({ max: MAX_REFUSALS })
   let hits = 0
   let misses = 0
@@ -85,7 +85,7 @@ export function createInquiry (options: InquiryOptions) {
     }
     misses++
     const { claims: answer, expiresAt: answerExpiry } = await introspector.ask(text, isStranger)
-    const untilMs = nowMs() + options.cacheSeconds * 1000
+    const untilMs = nowMs() + cacheSeconds * 1000
     try {
       if (!answer) throw new Refusal('token_inactive')
       const claims = settle(answer)
@@ -98,6 +98,7 @@ export function createInquiry (options: InquiryOptions) {
   }
 
   return {
+    cacheSeconds,
     /**
      * The claims of an opaque token: those of the answer. The rules for tokens apply to each that is present.
      * @param isStranger false for a token that was active before

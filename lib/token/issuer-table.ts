@@ -20,8 +20,6 @@ export interface TokenIssuer {
 export interface TokenIntrospection {
   readonly covers: IntrospectedTokens
   readonly inquiry: Inquiry
-  /** Seconds for which an answer about an active token is used. */
-  readonly cacheSeconds: number
 }
 
 /** The accepted issuers. It chooses by the `iss` of a token, which is not verified yet. */

@@ -100,10 +100,10 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   function verifyOpaque (issuer: TokenIssuer, text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, finish: TokenDone): void {
     const done = naming(issuer.issuer, finish)
     if (!isOffered(scheme, issuer.dpopMode)) return done(new Refusal('scheme_not_offered'))
-    const { inquiry, cacheSeconds } = issuer.introspection!
+    const { inquiry } = issuer.introspection!
     inquiry.claimsOf(text, !known, rulesOf(issuer), now).then(({ claims, isCurrent: isTrusted }) => {
       // The issuer may leave out `exp`. Then only its answer counts, which expires.
-      const expiresAt = claims.exp ?? Math.floor(now) + cacheSeconds
+      const expiresAt = claims.exp ?? Math.floor(now) + inquiry.cacheSeconds
       keep(createVerifiedToken({ text, claims, issuer, isTrusted, expiresAt }), done)
     }, done)
   }
