@@ -40,23 +40,24 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     return rules
   }
 
-  function verifyAnew (issuers: IssuerTable, text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void {
-    if (issuers.ofOpaque && !isJwt(text)) return verifyOpaque(issuers.ofOpaque, text, scheme, known, now, done)
-    const presented: PresentedToken = { text, now }
+  /** @param isStranger false for a token that was verified before */
+  function verifyAnew (presented: PresentedToken, scheme: AuthScheme, isStranger: boolean, done: TokenDone): void {
     let issuer: ReturnType<IssuerTable['find']>
     try {
-      issuer = findIssuer(issuers, presented)
+      issuer = findIssuer(issuers!, presented)
     } catch (error) {
       return done(error as Error)
     }
-    if (!(issuer instanceof Promise)) return verifyByIssuer(issuer, presented, scheme, done)
-    issuer.then(issuer => verifyByIssuer(issuer, presented, scheme, done), error => done(refusalOfIssuer(error, undefined)))
+    if (!(issuer instanceof Promise)) return verifyByIssuer(issuer, presented, scheme, isStranger, done)
+    issuer.then(issuer => verifyByIssuer(issuer, presented, scheme, isStranger, done), error => done(refusalOfIssuer(error, undefined)))
   }
 
-  function verifyByIssuer (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: AuthScheme, finish: TokenDone): void {
+  function verifyByIssuer (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: AuthScheme, isStranger: boolean, finish: TokenDone): void {
     if (!issuer) return finish(issuerRefusal(presented.claims!.iss as string, issuers!.all().map(({ issuer }) => issuer)))
-    const done = naming(issuer.issuer, finish)
+    // Refusals name the issuer as soon as it is known.
+    const done: TokenDone = (error, token) => finish(error && refusalOfIssuer(error, issuer.issuer), token)
     if (!isOffered(scheme, issuer.dpopMode)) return done(new Refusal('scheme_not_offered'))
+    if (!presented.claims) return verifyOpaque(issuer, presented, isStranger, done)
     let token: UnverifiedToken
     try {
       token = checkByRules(presented, rulesOf(issuer))
@@ -97,11 +98,9 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     }, done)
   }
 
-  function verifyOpaque (issuer: TokenIssuer, text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, finish: TokenDone): void {
-    const done = naming(issuer.issuer, finish)
-    if (!isOffered(scheme, issuer.dpopMode)) return done(new Refusal('scheme_not_offered'))
+  function verifyOpaque (issuer: TokenIssuer, { text, now }: PresentedToken, isStranger: boolean, done: TokenDone): void {
     const { inquiry } = issuer.introspection!
-    inquiry.claimsOf(text, !known, rulesOf(issuer), now).then(({ claims, isCurrent: isTrusted }) => {
+    inquiry.claimsOf(text, isStranger, rulesOf(issuer), now).then(({ claims, isCurrent: isTrusted }) => {
       // The issuer may leave out `exp`. Then only its answer counts, which expires.
       const expiresAt = claims.exp ?? Math.floor(now) + inquiry.cacheSeconds
       keep(createVerifiedToken({ text, claims, issuer, isTrusted, expiresAt }), done)
@@ -133,9 +132,9 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     known: text => verified.get(text),
     verify (text, scheme, known, now, done) {
       if (!issuers) return done(new Refusal('domain_has_scheme'))
-      if (!known) return verifyAnew(issuers, text, scheme, undefined, now, done)
+      if (!known) return verifyAnew({ text, now }, scheme, true, done)
       if (!isOffered(scheme, known.dpopMode)) return done(refusalOfIssuer(new Refusal('scheme_not_offered'), known.issuer))
-      if (!known.isTrusted()) return verifyAnew(issuers, text, scheme, known, now, forgetRefused(known, done))
+      if (!known.isTrusted()) return verifyAnew({ text, now }, scheme, false, forgetRefused(known, done))
       const refusal = timeRefusal(known.claims, now, options.clockToleranceSeconds)
       if (!refusal) return pass(known, done)
       verified.forget(known)
@@ -144,13 +143,12 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   }
 }
 
-/** Refusals name the issuer as soon as it is known. */
-function naming (issuer: string, done: TokenDone): TokenDone {
-  return (error, token) => done(error && refusalOfIssuer(error, issuer), token)
-}
-
-/** @throws Refusal token_malformed, token_claim_invalid */
+/**
+ * The issuer by whose rules a token is judged. A JWT is read for that; an opaque token has no claims yet.
+ * @throws Refusal token_malformed, token_claim_invalid
+ */
 function findIssuer (issuers: IssuerTable, presented: PresentedToken): ReturnType<IssuerTable['find']> {
+  if (issuers.ofOpaque && !isJwt(presented.text)) return issuers.ofOpaque
   readPresentedToken(presented)
   const { iss } = presented.claims!
   if (typeof iss !== 'string') throw new Refusal('token_claim_invalid')
