@@ -10,7 +10,7 @@ import { Refusal } from '../lib/refusal.ts'
 import type { Revocation } from '../lib/revocation/cutoffs.ts'
 import { lifetimeRefusal } from '../lib/revocation/revocations.ts'
 import { isJwt } from '../lib/token/inquiry.ts'
-import { checkIssuer, issuerSpellings, readPresentedToken, TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
+import { issuerRefusal, isSameIssuer, readIssuer, readPresentedToken, TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
 import type { TokenClaims } from '../lib/token/jwt-checks.ts'
 import { isOptional } from '../lib/requirement/route-guard.ts'
 import { isGuest } from '../lib/guard/admission.ts'
@@ -92,8 +92,10 @@ function readForm (e: Examination): void {
 
 function chooseIssuer (e: Examination): void {
   const { issuers } = e.options.settings.idp
-  checkIssuer(e.token!, { issuer: issuers.map(({ issuer }) => issuer).join(' '), issuers: issuers.flatMap(({ issuer }) => issuerSpellings(issuer)) })
-  e.issuer = issuers.find(({ issuer }) => issuerSpellings(issuer).includes(e.token!.claims!.iss as string))!
+  const iss = readIssuer(e.token!)
+  const chosen = issuers.find(({ issuer }) => isSameIssuer(iss, issuer))
+  if (!chosen) throw issuerRefusal(iss, issuers.map(({ issuer }) => issuer))
+  e.issuer = chosen
   verifyOffered(e.credentials!, e.issuer.dpopMode)
 }
 

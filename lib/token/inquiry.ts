@@ -5,7 +5,7 @@ import type { JsonObject } from '../jose/jws.ts'
 import type { Introspector, IntrospectorState } from '../introspection/introspector.ts'
 import { Refusal } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
-import { checkClaimsByRules, isAudienceMet, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
+import { checkClaimsByRules, isAudienceMet, isSameIssuer, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
 import type { TokenClaims, TokenRules } from './jwt-checks.ts'
 
 /** Which tokens of an issuer are introspected: opaque ones, JWTs after their own checks, or all. */
@@ -142,7 +142,7 @@ function opaqueClaims (answer: JsonObject, rules: TokenRules, now: number, { aud
 function verifyAgreement (claims: TokenClaims, answer: JsonObject, rules: TokenRules): void {
   const { iss, sub, aud, cnf } = answer
   verifyAnsweredKind(answer, cnf ?? claims.cnf, false)
-  const doAgree = (iss === undefined || rules.issuers.includes(iss as string)) &&
+  const doAgree = (iss === undefined || isSameIssuer(iss, rules.issuer)) &&
     (sub === undefined || sub === claims.sub) &&
     (aud === undefined || isAudienceMet(aud, rules)) &&
     (cnf === undefined || isSameBinding(cnf, claims.cnf))
@@ -166,6 +166,5 @@ function verifyAnsweredKind (answer: JsonObject, cnf: unknown, isTypeNeeded: boo
 }
 
 function isSameBinding (answered: unknown, own: TokenClaims['cnf']): boolean {
-  if (typeof answered !== 'object' || answered === null || !own) return false
-  return TOKEN_BINDINGS.every(member => (answered as Record<string, unknown>)[member] === (own as Record<string, unknown>)[member])
+  return isJsonObject(answered) && isJsonObject(own) && TOKEN_BINDINGS.every(member => answered[member] === own[member])
 }

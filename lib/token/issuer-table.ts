@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { DpopMode } from '../credentials.ts'
 import type { KeySource } from '../provider/key-source.ts'
 import { Refusal } from '../refusal.ts'
-import { issuerSpellings } from './jwt-checks.ts'
+import { isSameIssuer, issuerSpellings } from './jwt-checks.ts'
 import type { TokenRules } from './jwt-checks.ts'
 import type { Inquiry, IntrospectedTokens } from './inquiry.ts'
 import type { ScopeClaim } from './verified-tokens.ts'
@@ -149,7 +149,7 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
 
   async function lookUp (iss: string, entry: Listed | undefined): Promise<TokenIssuer | undefined> {
     const source = await ask(iss, entry?.source).catch(() => { throw unavailable() })
-    if (!source || !issuerSpellings(source.issuer).includes(iss)) {
+    if (!source || !isSameIssuer(iss, source.issuer)) {
       proven.delete(iss)
       unproven.delete(iss)
       unlisted.set(iss, nowMs() + ANSWER_MS)

@@ -1,4 +1,4 @@
-import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
+import { decodeJsonObject, isJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
 import type { CompactJws, JsonObject } from '../jose/jws.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { Refusal } from '../refusal.ts'
@@ -17,10 +17,8 @@ export interface UnverifiedToken {
 
 /** What holds for the tokens of an issuer. */
 export interface TokenRules {
-  /** As the settings name it. */
+  /** As the settings name it. In a token a last slash makes no difference. */
   readonly issuer: string
-  /** The two spellings that it may have in a token: a last slash makes no difference. */
-  readonly issuers: readonly string[]
   readonly audience: string
   /** The identifier that the metadata of the service names (RFC 9728). A token may be meant for it too (RFC 8707). */
   readonly resource?: string | undefined
@@ -76,14 +74,15 @@ export const TOKEN_CHECKS: readonly TokenCheck[] = [
   { name: 'time', run: checkTimes }
 ]
 
-export function createTokenRules (rules: Omit<TokenRules, 'issuers'>): TokenRules {
-  return { ...rules, issuers: issuerSpellings(rules.issuer) }
-}
-
 /** The spellings of an issuer in a token: with and without its last slash. No other difference is accepted. */
 export function issuerSpellings (issuer: string): readonly [string, string] {
   const bare = issuer.endsWith('/') ? issuer.slice(0, -1) : issuer
   return [bare, `${bare}/`]
+}
+
+/** Whether an `iss` is a spelling of this issuer. */
+export function isSameIssuer (iss: unknown, issuer: string): boolean {
+  return iss === issuer || issuerSpellings(issuer).some(spelling => spelling === iss)
 }
 
 const CHECKS_AFTER_FORM = TOKEN_CHECKS.slice(1)
@@ -181,20 +180,21 @@ function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindin
     return
   }
   // RFC 7800 section 3.1: a confirmation that cannot be checked must not be ignored.
-  const found = bindingsIn(cnf)
+  const found = isJsonObject(cnf) ? TOKEN_BINDINGS.filter(member => Object.hasOwn(cnf, member)) : []
   const isUsable = found.length > 0 && found.every(member => bindings.includes(member) && isNonEmptyText((cnf as JsonObject)[member]))
   if (!isUsable || (neededBindings && !found.some(member => neededBindings.includes(member)))) throw new Refusal('token_binding_unusable')
 }
 
-function bindingsIn (cnf: unknown): TokenBinding[] {
-  return typeof cnf === 'object' && cnf !== null ? TOKEN_BINDINGS.filter(member => Object.hasOwn(cnf, member)) : []
+function checkIssuer (presented: PresentedToken, { issuer }: TokenRules): void {
+  const iss = readIssuer(presented)
+  if (!isSameIssuer(iss, issuer)) throw issuerRefusal(iss, [issuer])
 }
 
-/** @throws Refusal token_claim_invalid if there is no issuer, token_issuer if it is another one */
-export function checkIssuer ({ claims }: PresentedToken, { issuer, issuers }: Pick<TokenRules, 'issuer' | 'issuers'>): void {
+/** The `iss` of a token, which is not verified yet. @throws Refusal token_claim_invalid */
+export function readIssuer ({ claims }: PresentedToken): string {
   const { iss } = claims!
   if (typeof iss !== 'string') throw new Refusal('token_claim_invalid')
-  if (!issuers.includes(iss)) throw issuerRefusal(iss, [issuer])
+  return iss
 }
 
 /** @param issuers the accepted ones, as the settings name them */

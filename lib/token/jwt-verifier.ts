@@ -1,11 +1,11 @@
-import type { SigningKey } from '../provider/key-source.ts'
-import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import { isOffered } from '../credentials.ts'
 import type { AuthScheme } from '../credentials.ts'
-import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
-import { checkByRules, issuerRefusal, readPresentedToken, timeRefusal } from './jwt-checks.ts'
-import type { PresentedToken, TokenRules, UnverifiedToken } from './jwt-checks.ts'
+import type { SigningKey } from '../provider/key-source.ts'
+import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import { isJwt } from './inquiry.ts'
+import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
+import { checkByRules, issuerRefusal, readIssuer, readPresentedToken, timeRefusal } from './jwt-checks.ts'
+import type { PresentedToken, TokenRules, UnverifiedToken } from './jwt-checks.ts'
 import type { SignerFinder } from './jwt-signature.ts'
 import { createVerifiedToken } from './verified-tokens.ts'
 import type { TokenDone, TokenVerifier, VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
@@ -129,7 +129,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   }
 
   return {
-    known: text => verified.get(text),
+    known: verified.get,
     verify (text, scheme, known, now, done) {
       if (!issuers) return done(new Refusal('domain_has_scheme'))
       if (!known) return verifyAnew({ text, now }, scheme, true, done)
@@ -150,7 +150,5 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
 function findIssuer (issuers: IssuerTable, presented: PresentedToken): ReturnType<IssuerTable['find']> {
   if (issuers.ofOpaque && !isJwt(presented.text)) return issuers.ofOpaque
   readPresentedToken(presented)
-  const { iss } = presented.claims!
-  if (typeof iss !== 'string') throw new Refusal('token_claim_invalid')
-  return issuers.find(iss)
+  return issuers.find(readIssuer(presented))
 }

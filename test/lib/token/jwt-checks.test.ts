@@ -6,15 +6,13 @@ import { createInquiry, isJwt } from '../../../lib/token/inquiry.ts'
 import type { Inquired, InquiryOptions } from '../../../lib/token/inquiry.ts'
 import { createDynamicIssuers, createIssuerTable } from '../../../lib/token/issuer-table.ts'
 import type { TokenIssuer } from '../../../lib/token/issuer-table.ts'
-import { checkByRules, checkClaimsByRules, createTokenRules, isAudienceMet, readPresentedToken } from '../../../lib/token/jwt-checks.ts'
+import { checkByRules, checkClaimsByRules, isAudienceMet, readPresentedToken } from '../../../lib/token/jwt-checks.ts'
 import type { PresentedToken, TokenClaims, TokenRules } from '../../../lib/token/jwt-checks.ts'
 import { createVerifiedToken, createVerifiedTokens, readScopes } from '../../../lib/token/verified-tokens.ts'
 import { encodeJws } from '../../helpers/jws.ts'
 
 const NOW = 1_800_000_000
-type TokenPolicy = Omit<TokenRules, 'issuers'>
-
-const POLICY: TokenPolicy = { issuer: 'https://idp.example/', audience: 'api', algs: ['RS256', 'ES256'], clockToleranceSeconds: 5, bindings: ['jkt'] }
+const POLICY: TokenRules = { issuer: 'https://idp.example/', audience: 'api', algs: ['RS256', 'ES256'], clockToleranceSeconds: 5, bindings: ['jkt'] }
 const CLAIMS = { iss: 'https://idp.example/', sub: 'user-1', aud: 'api', exp: NOW + 60 }
 const deep = (levels: number): unknown => levels === 0 ? 'x' : [deep(levels - 1)]
 
@@ -29,18 +27,18 @@ function outcome (act: () => unknown): unknown {
   }
 }
 
-function checkToken (header: object, claims: object, policy: Partial<TokenPolicy>): unknown {
+function checkToken (header: object, claims: object, policy: Partial<TokenRules>): unknown {
   return outcome(() => {
     const presented: PresentedToken = { text: encodeJws({ alg: 'RS256', ...header }, { ...CLAIMS, ...claims }, () => Buffer.from('signature')), now: NOW }
     readPresentedToken(presented)
-    return checkByRules(presented, createTokenRules({ ...POLICY, ...policy }))
+    return checkByRules(presented, { ...POLICY, ...policy })
   })
 }
 
 interface Row {
   readonly header?: object
   readonly claims?: object
-  readonly policy?: Partial<TokenPolicy>
+  readonly policy?: Partial<TokenRules>
   readonly expected?: unknown
 }
 
@@ -110,7 +108,7 @@ t.test('Claims that did not come in a token are held to each check of claims', a
     { claims: { aud: 'other' }, expected: ['token_audience', { expected: 'api', found: 'other' }] },
     { claims: { exp: NOW - 60 }, expected: ['token_expired', { expected: `exp after ${NOW - 5}`, found: NOW - 60 }] }
   ]
-  for (const { claims, expected } of rows) t.strictSame(outcome(() => checkClaimsByRules({ ...CLAIMS, ...claims }, NOW, createTokenRules(POLICY))), expected, JSON.stringify(claims))
+  for (const { claims, expected } of rows) t.strictSame(outcome(() => checkClaimsByRules({ ...CLAIMS, ...claims }, NOW, POLICY)), expected, JSON.stringify(claims))
 })
 
 t.test('What is a JWT, however it is spelt, is told from an opaque token', async t => {
@@ -234,7 +232,7 @@ t.test('A table that the application keeps is asked once for each name, and the 
   const answers = new Map<string, TokenIssuer>()
   const gate: { hold?: Promise<void> } = {}
   const keys = { start () {}, async close () {}, isTrusted: () => true }
-  const issuer = (name: string): TokenIssuer => ({ issuer: name, keys, rules: createTokenRules({ ...POLICY, issuer: name }) }) as unknown as TokenIssuer
+  const issuer = (name: string): TokenIssuer => ({ issuer: name, keys, rules: { ...POLICY, issuer: name } }) as unknown as TokenIssuer
   const table = createDynamicIssuers({
     maxIssuers: 10,
     nowMs: () => nowMs,
@@ -308,7 +306,7 @@ t.test('An issuer that is no longer listed is closed, and what it has signed is 
   const issuer = (name: string): TokenIssuer => ({
     issuer: name,
     keys: { start: () => { started.push(name) }, close: async () => { closed.push(name) }, isTrusted: (key: unknown) => key === 'good' },
-    rules: createTokenRules({ ...POLICY, issuer: name }),
+    rules: { ...POLICY, issuer: name },
     introspection: { inquiry: { close: () => { closed.push(`inquiry of ${name}`) } } }
   }) as unknown as TokenIssuer
   const table = createDynamicIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async iss => issuer(iss) })
@@ -336,7 +334,7 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   const gate: { hold?: Promise<void> } = {}
   const sources = new Map<string, TokenIssuer>()
   const issuer = (name: string): TokenIssuer => ({
-    issuer: name, keys: { start () {}, close: async () => { closed.push(name) }, isTrusted: () => true }, rules: createTokenRules({ ...POLICY, issuer: name })
+    issuer: name, keys: { start () {}, close: async () => { closed.push(name) }, isTrusted: () => true }, rules: { ...POLICY, issuer: name }
   }) as unknown as TokenIssuer
   const table = createDynamicIssuers({
     maxIssuers: 2,
@@ -411,11 +409,10 @@ function createIssuerThatAnswers (answer: (text: string) => unknown, options: Pa
     close: () => { asked.push('closed') }
   } as unknown as Introspector
   const inquiry = createInquiry({ introspector, audienceOptional: false, cacheSeconds: 10, nowMs: () => clock.nowMs, now: () => clock.now, ...options })
-  const rules = createTokenRules(POLICY)
   type Answered = { reason?: unknown, inquired?: Inquired }
   const told = (answer: Promise<Inquired>): Promise<Answered> => answer.then(inquired => ({ inquired }), (error: Refusal) => ({ reason: error.reason }))
-  const claimsOf = (text: string, { isStranger = true, more = {} } = {}): Promise<Answered> => told(inquiry.claimsOf(text, isStranger, { ...rules, ...more }, NOW))
-  const confirm = (text: string, claims: object = {}): Promise<Answered> => told(inquiry.confirm(text, rules, { ...CLAIMS, ...claims } as TokenClaims))
+  const claimsOf = (text: string, { isStranger = true, more = {} } = {}): Promise<Answered> => told(inquiry.claimsOf(text, isStranger, { ...POLICY, ...more }, NOW))
+  const confirm = (text: string, claims: object = {}): Promise<Answered> => told(inquiry.confirm(text, POLICY, { ...CLAIMS, ...claims } as TokenClaims))
   return { inquiry, asked, clock, claimsOf, confirm }
 }
 

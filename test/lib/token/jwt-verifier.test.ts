@@ -2,7 +2,6 @@ import t from 'tap'
 import type { Refusal } from '../../../lib/refusal.ts'
 import { createIssuerTable } from '../../../lib/token/issuer-table.ts'
 import type { IssuerTable, TokenIssuer } from '../../../lib/token/issuer-table.ts'
-import { createTokenRules } from '../../../lib/token/jwt-checks.ts'
 import { createJwtVerifier } from '../../../lib/token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../../../lib/token/verified-tokens.ts'
 import { encodeJws } from '../../helpers/jws.ts'
@@ -18,7 +17,7 @@ t.test('Another audience replaces the one of each issuer, and the resource of th
     dpopMode: 'ALLOWED',
     scopeClaims: ['scope'],
     keys: { candidates: () => [KEY], isTrusted: () => true },
-    rules: createTokenRules({ issuer: ISSUER, audience: 'one', resource: 'two', algs: ['RS256'], clockToleranceSeconds: 5, bindings: ['jkt'] }),
+    rules: { issuer: ISSUER, audience: 'one', resource: 'two', algs: ['RS256'], clockToleranceSeconds: 5, bindings: ['jkt'] },
     introspection: {
       covers: 'opaque',
       inquiry: {
