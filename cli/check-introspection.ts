@@ -10,10 +10,10 @@ import type { IntrospectionSettings, IssuerSettings } from '../lib/settings/issu
 import { SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { printable } from '../lib/printable.ts'
+import { isJwt } from '../lib/token/inquiry.ts'
 import { closeIssuer } from '../lib/token/issuer-table.ts'
 import type { TokenIntrospection } from '../lib/token/issuer-table.ts'
 import type { TokenClaims } from '../lib/token/jwt-checks.ts'
-import { isJwt } from '../lib/token/token-kind.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { failureText, fault, fine, warning } from './findings.ts'
 import type { Finding } from './findings.ts'
@@ -91,14 +91,11 @@ function audienceOf (text: string, clientId: string): string {
 }
 
 /** Asks as for a request with that token. Its own checks do not matter here. */
-function ask ({ inquiry }: TokenIntrospection, token: string, issuer: IssuerSettings, settings: Settings): Promise<Refusal | null> {
+async function ask ({ inquiry }: TokenIntrospection, token: string, issuer: IssuerSettings, settings: Settings): Promise<Refusal | null> {
   const rules = rulesOfIssuer(issuer, settings)
   const claims = isJwt(token) ? decodeJsonObject(token.split('.')[1]!) : undefined
-  return new Promise(resolve => {
-    const done = (error: Error | null): void => resolve(error as Refusal | null)
-    if (claims) inquiry.confirm(token, rules, claims as unknown as TokenClaims, done)
-    else inquiry.claimsOf(token, true, rules, Date.now() / 1000, done)
-  })
+  const answer = claims ? inquiry.confirm(token, rules, claims as unknown as TokenClaims) : inquiry.claimsOf(token, true, rules, Date.now() / 1000)
+  return answer.then(() => null, error => error as Refusal)
 }
 
 /** What the service asks an issuer with. Only for an issuer that has introspection. @throws SettingsError, ProviderFailure */

@@ -1,7 +1,7 @@
 import { findClaim, isScopeGranted } from '../lib/requirement/judge.ts'
 import type { Requirement } from '../lib/requirement/requirement.ts'
 import { scopesOf } from '../lib/requirement/route-guard.ts'
-import { offeredSchemes, schemeOf } from '../lib/scheme.ts'
+import { offeredSchemes, schemeOf } from '../lib/credentials.ts'
 import { thumbprint } from '../lib/jose/public-key.ts'
 import { decodeJsonObject } from '../lib/jose/jws.ts'
 import type { JsonObject } from '../lib/jose/jws.ts'

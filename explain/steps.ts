@@ -1,6 +1,7 @@
 import { createPublicKey } from 'node:crypto'
 import { certificateHeader, createCertificateReader } from '../lib/certificate/client-certificate.ts'
-import { parseCredentials, readProofLine, verifyCertificate, verifyOffered, verifySchemeFits } from '../lib/guard/credentials.ts'
+import { parseCredentials, verifyOffered } from '../lib/credentials.ts'
+import { readProofLine, verifyCertificate, verifySchemeFits } from '../lib/guard/guard.ts'
 import { ALGORITHMS, verifySignature } from '../lib/jose/signature.ts'
 import { CHECKS_AFTER_SIGNATURE, CHECKS_BEFORE_SIGNATURE, recordProof, verifyProofSignature } from '../lib/dpop/proof.ts'
 import type { ProofCheck, ProofPolicy } from '../lib/dpop/proof.ts'
@@ -8,10 +9,9 @@ import { verifyLinesCounted } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
 import type { Revocation } from '../lib/revocation/cutoffs.ts'
 import { lifetimeRefusal } from '../lib/revocation/revocations.ts'
-import type { InquiryDone } from '../lib/token/inquiry.ts'
-import { checkIssuer, issuerSpellings, readPresentedToken, TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
+import { isJwt } from '../lib/token/inquiry.ts'
+import { issuerRefusal, isSameIssuer, readIssuer, readPresentedToken, TOKEN_CHECKS, unverifiedToken } from '../lib/token/jwt-checks.ts'
 import type { TokenClaims } from '../lib/token/jwt-checks.ts'
-import { isJwt } from '../lib/token/token-kind.ts'
 import { isOptional } from '../lib/requirement/route-guard.ts'
 import { isGuest } from '../lib/guard/admission.ts'
 import { createVerifiedToken } from '../lib/token/verified-tokens.ts'
@@ -92,8 +92,10 @@ function readForm (e: Examination): void {
 
 function chooseIssuer (e: Examination): void {
   const { issuers } = e.options.settings.idp
-  checkIssuer(e.token!, { issuer: issuers.map(({ issuer }) => issuer).join(' '), issuers: issuers.flatMap(({ issuer }) => issuerSpellings(issuer)) })
-  e.issuer = issuers.find(({ issuer }) => issuerSpellings(issuer).includes(e.token!.claims!.iss as string))!
+  const iss = readIssuer(e.token!)
+  const chosen = issuers.find(({ issuer }) => isSameIssuer(iss, issuer))
+  if (!chosen) throw issuerRefusal(iss, issuers.map(({ issuer }) => issuer))
+  e.issuer = chosen
   verifyOffered(e.credentials!, e.issuer.dpopMode)
 }
 
@@ -122,8 +124,7 @@ async function verifyTokenSignature (e: Examination): Promise<void> {
 
 /** Takes the claims for those of the token. Trust does not change while a request is explained. */
 function know (e: Examination, claims: TokenClaims, isTrusted: boolean): void {
-  const { issuer, scopeClaims, dpopMode } = e.issuer!
-  e.verified = createVerifiedToken({ text: e.token!.text, claims, isTrusted: () => isTrusted, issuer, dpopMode, scopeClaims })
+  e.verified = createVerifiedToken({ text: e.token!.text, claims, isTrusted: () => isTrusted, issuer: e.issuer! })
 }
 
 async function askIssuer (e: Examination): Promise<void> {
@@ -135,14 +136,14 @@ async function askIssuer (e: Examination): Promise<void> {
   }
   if (!introspect) throw new NotChecked('The service asks the issuer about the token. This tool asks only with --introspect.')
   const inquiry = await introspect(e.issuer!)
-  if (!e.isOpaque) return answerOf(done => inquiry.confirm(text, rulesOf(e), e.verified!.claims, done))
-  e.token!.claims = await answerOf<TokenClaims>(done => inquiry.claimsOf(text, true, rulesOf(e), now, done))
-  know(e, e.token!.claims as TokenClaims, true)
+  if (!e.isOpaque) {
+    await inquiry.confirm(text, rulesOf(e), e.verified!.claims)
+    return
+  }
+  const { claims } = await inquiry.claimsOf(text, true, rulesOf(e), now)
+  e.token!.claims = claims
+  know(e, claims, true)
   e.areClaimsUnknown = false
-}
-
-function answerOf<Settled> (ask: (done: InquiryDone<Settled>) => void): Promise<Settled> {
-  return new Promise((resolve, reject) => ask((error, inquired) => inquired ? resolve(inquired.settled) : reject(error)))
 }
 
 /** @throws NotChecked if the issuer of an opaque token was not asked about it */

@@ -159,8 +159,8 @@ export class Refusal extends Error {
   }
 }
 
-/** A refusal names the issuer of the token, as the settings do. Any other error is a fault, and is returned as it is; so is null. */
-export function refusalOfIssuer<Problem extends Error | null> (error: Problem, issuer: string | undefined): Problem | Refusal {
+/** A refusal names the issuer of the token, as the settings do. It is a copy, because requests may share the refusal. Any other error is a fault, and is returned as it is. */
+export function refusalOfIssuer (error: Error, issuer: string | undefined): Error {
   return error instanceof Refusal ? error.with({ issuer }) : error
 }
 

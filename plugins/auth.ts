@@ -16,7 +16,7 @@ import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/req
 import { kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { schemeOf } from '../lib/scheme.ts'
+import { schemeOf } from '../lib/credentials.ts'
 import { kTestDoubles, processSurroundings } from '../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../server/surroundings.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'

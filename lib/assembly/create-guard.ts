@@ -22,7 +22,6 @@ import type { ReplayStoreEvent } from '../replay/create-store.ts'
 import { metadataUrlOf } from './resource-metadata.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
-import { forAudience } from '../token/issuer-table.ts'
 import { createSignerFinder, loadFastifyJwt } from '../token/jwt-signature.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import type { JwtVerifierOptions } from '../token/jwt-verifier.ts'
@@ -91,16 +90,16 @@ export async function createGuardParts (settings: Settings, { surroundings, look
     readCertificate: readCertificate ?? createCertificateReader({ source: settings.server.clientCertificate, isTrustedPeer: createPeerTrust(trustProxy) }),
     now
   }
-  const guardOf = (parts: Pick<JwtVerifierOptions, 'issuers' | 'verified'>): Guard =>
-    watch(createGuard({ ...common, tokens: createJwtVerifier({ ...parts, findSigner, revocationOf, clockToleranceSeconds }) }))
+  const guardOf = (parts: Pick<JwtVerifierOptions, 'audience' | 'verified'>): Guard =>
+    watch(createGuard({ ...common, tokens: createJwtVerifier({ ...parts, issuers, findSigner, revocationOf, clockToleranceSeconds }) }))
 
   return {
-    guard: guardOf({ issuers, verified }),
+    guard: guardOf({ verified }),
     /**
      * Makes the same guard for tokens that are meant for another audience. It shares everything but the memory of verified tokens: a
      * token that was verified for one audience must not pass for another.
      */
-    guardFor: (audience: string): Guard => guardOf({ issuers: issuers && forAudience(issuers, audience), verified: createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE) }),
+    guardFor: (audience: string): Guard => guardOf({ audience, verified: createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE) }),
     judge: createJudge({ granters: createScopeGranters(settings.idp.scopeImplies ?? {}), clockToleranceSeconds, now }),
     challenges: createChallenges({ mode: settings.idp.dpopMode, algs: settings.dpop.algs, resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount) }),
     /** Undefined if the configured domain is unusable. */

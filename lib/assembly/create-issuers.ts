@@ -15,12 +15,10 @@ import { SettingsError } from '../settings/problems.ts'
 import type { IssuerLookup } from '../settings/option-types.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
-import { createDynamicIssuers, DEFAULT_MAX_ISSUERS } from '../token/dynamic-issuers.ts'
-import type { DynamicIssuersOptions } from '../token/dynamic-issuers.ts'
 import { createInquiry } from '../token/inquiry.ts'
-import { createIssuerTable } from '../token/issuer-table.ts'
-import type { IssuerTable, TokenIntrospection, TokenIssuer } from '../token/issuer-table.ts'
-import { createTokenRules, TOKEN_BINDINGS } from '../token/jwt-checks.ts'
+import { createDynamicIssuers, createIssuerTable, DEFAULT_MAX_ISSUERS } from '../token/issuer-table.ts'
+import type { DynamicIssuersOptions, IssuerTable, TokenIntrospection, TokenIssuer } from '../token/issuer-table.ts'
+import { issuerSpellings, TOKEN_BINDINGS } from '../token/jwt-checks.ts'
 import type { TokenRules } from '../token/jwt-checks.ts'
 import { createSignerFinder } from '../token/jwt-signature.ts'
 
@@ -127,7 +125,7 @@ async function createTokenIssuer (given: IssuerSettings, settings: Settings, opt
 /** Returns what holds for the tokens of an issuer. */
 export function rulesOfIssuer ({ issuer, audience, algs, dpopMode }: IssuerSettings, { idp, server }: Pick<Settings, 'idp' | 'server'>): TokenRules {
   const bindings = TOKEN_BINDINGS.filter(member => member === 'jkt' || server.clientCertificate !== 'off')
-  return createTokenRules({
+  return {
     issuer,
     audience,
     resource: server.resource,
@@ -136,7 +134,7 @@ export function rulesOfIssuer ({ issuer, audience, algs, dpopMode }: IssuerSetti
     bindings,
     // Under DISABLED no key is required, so only a certificate ties the token to its client.
     neededBindings: server.securityProfile === 'fapi2' ? bindings.filter(member => member !== 'jkt' || dpopMode !== 'DISABLED') : undefined
-  })
+  }
 }
 
 /**
@@ -161,16 +159,16 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
   const { issuer, introspection, algs } = issuerSettings
   if (!introspection) return undefined
   const { covers, endpoint, cacheSeconds, audienceOptional, signed, clientId } = introspection
-  const { issuers, clockToleranceSeconds } = rulesOfIssuer(issuerSettings, settings)
+  const { clockToleranceSeconds } = settings.idp
   const { wallMs, steadyMs: nowMs } = surroundings
   const now = (): number => wallMs() / 1000
   const introspector = createIntrospector({
     transport: askingTransport ?? networkOf(settings, true),
     endpoint: createEndpointFinder(issuer, endpoint, nowMs),
     authenticate: await createAuthentication(issuer, introspection, surroundings),
-    readSigned: signed ? createSignedAnswerReader({ issuers, algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds, now }) : undefined
+    readSigned: signed ? createSignedAnswerReader({ issuers: issuerSpellings(issuer), algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds, now }) : undefined
   })
-  return { covers, cacheSeconds, inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now }) }
+  return { covers, inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now }) }
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { AuthScheme } from '../credentials.ts'
 import type { Message, ReceivedRequest } from '../message.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { AccessTokenClaims } from '../token/access-token-claims.ts'
@@ -6,8 +7,8 @@ import type { Guard, GuardedRequest, Identity } from './guard.ts'
 import type { Judge } from '../requirement/judge.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
 import type { Requirement } from '../requirement/requirement.ts'
-import { AdmittedAuth } from './request-auth.ts'
 import type { RequestAuth, TokenSignals } from './request-auth.ts'
+import type { VerifiedToken } from '../token/verified-tokens.ts'
 
 const kNextNonce = Symbol('holdfast.nextNonce')
 
@@ -89,12 +90,12 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     done(refuse(request, outcome.error, requirement))
   }
 
-  function judgeCaller (request: Request, { token: { scopes, claims, issuer } }: Identity, requirement: Requirement, done: AdmissionDone): void {
+  function judgeCaller (request: Request, { token }: Identity, requirement: Requirement, done: AdmissionDone): void {
     if (requirement === ANY_TOKEN) return done()
-    const forbid = (error: unknown): void => done(refuse(request, refusalOfIssuer(error as Error, issuer), requirement))
+    const forbid = (error: unknown): void => done(refuse(request, refusalOfIssuer(error as Error, token.issuer), requirement))
     let predicates: Promise<void> | undefined
     try {
-      predicates = judge({ scopes, claims }, requirement)
+      predicates = judge(token, requirement)
     } catch (error) {
       return forbid(error)
     }
@@ -117,13 +118,13 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
   }
 
   async function judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void> {
-    const { token: { scopes, claims, issuer } } = identities.get(request)!
+    const { token } = identities.get(request)!
     const refusals: Array<{ error: Error, requirement: Requirement }> = []
     for (const requirement of requirements) {
       try {
-        await judge({ scopes, claims }, requirement)
+        await judge(token, requirement)
       } catch (error) {
-        refusals.push({ error: refusalOfIssuer(error as Error, issuer), requirement })
+        refusals.push({ error: refusalOfIssuer(error as Error, token.issuer), requirement })
       }
     }
     const refusal = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
@@ -140,6 +141,33 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
   }
 
   return { admit, admitOnce, identify, judgeAll }
+}
+
+/** The `auth` of an admitted request. Its signal is made when it is first read. */
+class AdmittedAuth implements RequestAuth {
+  readonly scheme: AuthScheme
+  readonly scopes: readonly string[]
+  readonly jkt: string | undefined
+  readonly issuer: string
+  readonly expiresAt: number
+  readonly #token: VerifiedToken
+  readonly #signals: TokenSignals
+  #signal: AbortSignal | undefined
+
+  constructor (token: VerifiedToken, scheme: AuthScheme, signals: TokenSignals) {
+    this.scheme = scheme
+    this.scopes = token.scopes
+    this.jkt = token.binding.jkt
+    this.issuer = token.issuer
+    this.expiresAt = token.expiresAt
+    this.#token = token
+    this.#signals = signals
+  }
+
+  get signal (): AbortSignal {
+    this.#signal ??= this.#signals.signalFor(this.#token)
+    return this.#signal
+  }
 }
 
 /** Whether the guard refused a request only because it has no credentials at all: no empty line, no other scheme and no proof. */

@@ -1,6 +1,6 @@
-import { readProofLine, splitCredentials, verifyCertificate, verifyOffered, verifySchemeFits, verifyToken68 } from './credentials.ts'
-import type { Credentials } from './credentials.ts'
 import type { CertificateReader } from '../certificate/client-certificate.ts'
+import { splitCredentials, verifyOffered, verifyToken68 } from '../credentials.ts'
+import type { AuthScheme, Credentials, DpopMode } from '../credentials.ts'
 import { recordProof } from '../dpop/proof.ts'
 import type { PresentedProof, ProofPolicy, ProofVerifier } from '../dpop/proof.ts'
 import { Message, receivedFrom, verifyLinesCounted } from '../message.ts'
@@ -8,8 +8,7 @@ import type { ReceivedRequest } from '../message.ts'
 import { clientKey } from './rate-limit.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
-import type { AuthScheme, DpopMode } from '../scheme.ts'
-import type { TokenVerifier, VerifiedToken } from '../token/verified-tokens.ts'
+import type { Binding, TokenVerifier, VerifiedToken } from '../token/verified-tokens.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 
 /** The sender of a request, known once token and proof have passed. */
@@ -78,7 +77,7 @@ export function createGuard (options: GuardOptions): Guard {
     }
     options.tokens.verify(credentials.token, credentials.scheme, known, now, (error, token) => {
       if (!token) return done(error)
-      verifyBinding(options, request, credentials, token, now, (error, identity) => done(refusalOfIssuer(error, token.issuer), identity))
+      verifyBinding(options, request, credentials, token, now, (error, identity) => done(error && refusalOfIssuer(error, token.issuer), identity))
     })
   }
 }
@@ -100,6 +99,39 @@ function verifyBinding (
   const refusal = limited(options, token)
   if (refusal) return done(refusal)
   done(null, { token, scheme, nextNonce: undefined })
+}
+
+/**
+ * A token that is bound to a certificate passes only with that certificate (RFC 8705 section 3). It is checked before scheme and
+ * proof, because it is about the token. For any other token nothing is read.
+ * @throws Refusal certificate_missing, certificate_unreadable, certificate_mismatch
+ */
+export function verifyCertificate ({ x5tS256 }: Binding, { received }: Message, readCertificate: CertificateReader): void {
+  if (x5tS256 !== undefined && readCertificate(received) !== x5tS256) throw new Refusal('certificate_mismatch')
+}
+
+/**
+ * The scheme must fit the token: RFC 9449 section 7.1, and section 7.2 against the downgrade of a bound token.
+ * @throws Refusal token_unbound, token_bound, proof_beside_bearer
+ */
+export function verifySchemeFits (scheme: AuthScheme, { jkt }: Binding, { dpopCount }: Message, mode: DpopMode): void {
+  if (scheme === 'DPoP') {
+    if (jkt === undefined) throw new Refusal('token_unbound')
+  } else if (mode !== 'DISABLED') {
+    if (jkt !== undefined) throw new Refusal('token_bound')
+    if (dpopCount > 0) throw new Refusal('proof_beside_bearer')
+  }
+}
+
+/**
+ * The only proof of a request (RFC 9449 section 4.3, check 1).
+ * @throws Refusal proof_missing, proof_repeated
+ */
+export function readProofLine ({ dpop, dpopCount }: Message): string {
+  if (!dpop) throw new Refusal('proof_missing')
+  // RFC 9110 section 5.3: an intermediary may have joined two lines with a comma.
+  if (dpopCount > 1 || dpop.includes(',')) throw new Refusal('proof_repeated')
+  return dpop
 }
 
 /** @throws Refusal proof_missing, proof_repeated */
@@ -126,19 +158,15 @@ function verifyProof (options: GuardOptions, proof: PresentedProof, token: Verif
     recordProof(proof, proofs, error => {
       if (!error) return done(null, { token, scheme: 'DPoP', nextNonce: nextNonce(proofs, proof) })
       // A replay by a thief must not use up the limit of the client.
-      rateLimit?.giveBack(clientOf(token))
+      rateLimit?.giveBack(clientKey(token))
       done(error)
     })
   })
 }
 
 function limited ({ rateLimit }: GuardOptions, token: VerifiedToken): Refusal | null {
-  const retryAfterSeconds = rateLimit?.take(clientOf(token))
+  const retryAfterSeconds = rateLimit?.take(clientKey(token))
   return retryAfterSeconds === undefined ? null : new Refusal('rate_limited', { retryAfterSeconds })
-}
-
-function clientOf ({ binding, issuer, claims }: VerifiedToken): string {
-  return clientKey(binding, issuer, claims.sub)
 }
 
 function nextNonce ({ nonces }: ProofPolicy, { claims, now }: PresentedProof): string | undefined {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Binding } from '../token/verified-tokens.ts'
+import type { VerifiedToken } from '../token/verified-tokens.ts'
 
 /** Maximum number of clients that are counted at a time. Beyond it, the client that was silent for longest is evicted. */
 export const MAX_CLIENTS = 50_000
@@ -56,7 +56,7 @@ export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateL
  * none, and if one application serves many users, one of them could use up the limit of the others. Names of the two kinds never
  * meet, and neither do names of two issuers: each chooses its subjects as it likes. No name is longer than 128 characters.
  */
-export function clientKey ({ jkt }: Pick<Binding, 'jkt'>, issuer: string, sub: string): string {
+export function clientKey ({ binding: { jkt }, issuer, claims: { sub } }: VerifiedToken): string {
   // An issuer is a URL, which has no space.
   const name = `${jkt === undefined ? 'sub' : 'jkt'}:${issuer} ${jkt ?? sub}`
   return name.length <= MAX_NAME_CHARS ? name : createHash('sha256').update(name).digest('base64url')

@@ -1,5 +1,5 @@
 import type { Refusal } from '../refusal.ts'
-import type { AuthScheme } from '../scheme.ts'
+import type { AuthScheme } from '../credentials.ts'
 import type { VerifiedToken } from '../token/verified-tokens.ts'
 
 /** How a request proved its sender. */
@@ -35,49 +35,6 @@ export class TokenEndedError extends Error {
   }
 }
 
-/** Keeps the auth of a signal alive as long as the signal: a `fetch` holds only the signal, and outlives the request. */
-const authOf = new WeakMap<AbortSignal, AdmittedAuth>()
-
-/** The `auth` of an admitted request. Its signal is made when it is first read. */
-export class AdmittedAuth implements RequestAuth {
-  readonly scheme: AuthScheme
-  readonly scopes: readonly string[]
-  readonly jkt: string | undefined
-  readonly issuer: string
-  readonly expiresAt: number
-  readonly #token: VerifiedToken
-  readonly #signals: TokenSignals
-  #controller: AbortController | undefined
-
-  constructor (token: VerifiedToken, scheme: AuthScheme, signals: TokenSignals) {
-    this.scheme = scheme
-    this.scopes = token.scopes
-    this.jkt = token.binding.jkt
-    this.issuer = token.issuer
-    this.expiresAt = token.expiresAt
-    this.#token = token
-    this.#signals = signals
-  }
-
-  get token (): VerifiedToken {
-    return this.#token
-  }
-
-  get signal (): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController()
-      authOf.set(this.#controller.signal, this)
-      this.#signals.watch(this)
-    }
-    return this.#controller.signal
-  }
-
-  /** Aborts the signal, which has been read. */
-  end (reason: TokenEnd): void {
-    this.#controller!.abort(new TokenEndedError(reason))
-  }
-}
-
 export interface TokenSignalsOptions {
   /** Why a token that is valid by itself is refused. Undefined if nothing can be revoked. */
   readonly revocationOf: ((token: VerifiedToken) => Refusal | undefined) | undefined
@@ -95,16 +52,18 @@ export type TokenSignals = ReturnType<typeof createTokenSignals>
 
 /** Ends signals when their token has been revoked or has expired. */
 export function createTokenSignals ({ revocationOf, clockToleranceSeconds, now, every }: TokenSignalsOptions) {
-  const watched = new Set<WeakRef<AdmittedAuth>>()
+  /** Keeps the controller of a signal alive as long as the signal: a `fetch` holds only the signal, and outlives the request. */
+  const controllers = new WeakMap<AbortSignal, AbortController>()
+  const watched = new Map<WeakRef<AbortController>, VerifiedToken>()
   let stop: (() => void) | undefined
 
   function look (): void {
-    for (const reference of watched) {
-      const auth = reference.deref()
-      const reason = auth && endOf(auth.token)
-      if (auth && reason === undefined) continue
+    for (const [reference, token] of watched) {
+      const controller = reference.deref()
+      const reason = controller && endOf(token)
+      if (controller && reason === undefined) continue
       watched.delete(reference)
-      auth?.end(reason!)
+      controller?.abort(new TokenEndedError(reason!))
     }
     if (watched.size > 0) return
     stop!()
@@ -118,10 +77,13 @@ export function createTokenSignals ({ revocationOf, clockToleranceSeconds, now, 
   }
 
   return {
-    /** Watches an auth for as long as others hold it. Here it is held only weakly, so a forgotten one costs nothing. */
-    watch (auth: AdmittedAuth): void {
-      watched.add(new WeakRef(auth))
+    /** A new signal, which is watched for as long as others hold it. Here it is held only weakly, so a forgotten one costs nothing. */
+    signalFor (token: VerifiedToken): AbortSignal {
+      const controller = new AbortController()
+      controllers.set(controller.signal, controller)
+      watched.set(new WeakRef(controller), token)
       stop ??= every(LOOK_MS, look)
+      return controller.signal
     },
     close (): void {
       stop?.()

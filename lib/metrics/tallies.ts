@@ -2,7 +2,7 @@ import type { ProofVerifier } from '../dpop/proof.ts'
 import { REFUSALS } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
-import type { AuthScheme } from '../scheme.ts'
+import type { AuthScheme } from '../credentials.ts'
 import type { SignerFinder } from '../token/jwt-signature.ts'
 
 /** One value of a metric, with the labels that distinguish it from the others. */

@@ -1,11 +1,11 @@
 import { STATUS_CODES } from 'node:http'
-import { offeredSchemes } from '../scheme.ts'
+import { offeredSchemes } from '../credentials.ts'
 import { isOptional, phrasesOf, requirementJson, scopeAlternatives } from '../requirement/route-guard.ts'
 import type { RouteGuard } from '../requirement/route-guard.ts'
 import type { Requirement } from '../requirement/requirement.ts'
 import { errorBody, REFUSALS } from '../refusal.ts'
 import type { ErrorBodyForm, RefusalReason } from '../refusal.ts'
-import type { AuthScheme, DpopMode } from '../scheme.ts'
+import type { AuthScheme, DpopMode } from '../credentials.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Components, JsonSchema, OpenapiDocument, Operation, Response } from './document.ts'
 

@@ -1,14 +1,11 @@
 import { isJsonObject } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
-import type { TokenClaims } from '../token/jwt-checks.ts'
+import type { VerifiedToken } from '../token/verified-tokens.ts'
 import type { ScopeGranters } from './implied-scopes.ts'
 import type { AuthorizationDetail, ClaimRule, ClaimValue, DetailRequirement, Predicate, Requirement } from './requirement.ts'
 
-/** The object that is judged: a verified token. */
-export interface Grant {
-  readonly scopes: readonly string[]
-  readonly claims: TokenClaims
-}
+/** What is judged of a token. */
+export type Grant = Pick<VerifiedToken, 'scopes' | 'claims'>
 
 export interface JudgeOptions {
   readonly granters: ScopeGranters
@@ -87,7 +84,7 @@ function verifyDetail ({ claims }: Grant, { type }: DetailRequirement): void {
 }
 
 /** The elements of that type (RFC 9396 section 2). A claim or an element of another form grants nothing. */
-function detailsOf ({ authorization_details: details }: TokenClaims, type: string): readonly AuthorizationDetail[] {
+function detailsOf ({ authorization_details: details }: Grant['claims'], type: string): readonly AuthorizationDetail[] {
   return Array.isArray(details) ? details.filter(detail => detail !== null && Object.hasOwn(detail, 'type') && detail.type === type) : []
 }
 

@@ -1,5 +1,5 @@
-import type { DpopMode } from '../scheme.ts'
-import type { IntrospectedTokens } from '../token/issuer-table.ts'
+import type { DpopMode } from '../credentials.ts'
+import type { IntrospectedTokens } from '../token/inquiry.ts'
 import { hasScheme } from './formats.ts'
 import type { SettingValues } from './specs.ts'
 

@@ -1,5 +1,5 @@
 import type { GateSettings } from '../gate/gate-settings.ts'
-import type { DpopMode } from '../scheme.ts'
+import type { DpopMode } from '../credentials.ts'
 import { issuersOf, modeOfAll } from './issuer-settings.ts'
 import type { IssuerSettings } from './issuer-settings.ts'
 import type { RevocationSettings } from './revocation-settings.ts'

@@ -1,22 +1,49 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
 import type { Introspector, IntrospectorState } from '../introspection/introspector.ts'
 import { Refusal } from '../refusal.ts'
 import type { RefusalReason } from '../refusal.ts'
-import { checkClaimsByRules, isAudienceMet, TOKEN_BINDINGS } from './jwt-checks.ts'
+import { checkClaimsByRules, isAudienceMet, isSameIssuer, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
 import type { TokenClaims, TokenRules } from './jwt-checks.ts'
-import { verifyAnsweredKind } from './token-kind.ts'
+
+/** Which tokens of an issuer are introspected: opaque ones, JWTs after their own checks, or all. */
+export type IntrospectedTokens = 'opaque' | 'jwt' | 'all'
+
+// It replaces bytes that are no UTF-8, and drops a byte order mark.
+const UTF8 = new TextDecoder()
+
+/**
+ * Whether a text is a JWT, well-formed or not: its first segment decodes to a JSON object with `alg`. Any other token is opaque, and so is an
+ * encrypted JWT, which only its issuer can read: five segments whose header has `enc` (RFC 7516 section 9). The decoding is as lenient as
+ * that of any provider. If it were not, one changed character would send a JWT to the provider as an opaque token, past the accepted
+ * algorithms, and with the binding that the answer happens to name.
+ */
+export function isJwt (text: string): boolean {
+  const segments = text.split('.')
+  const header = decodeLeniently(segments.find(segment => segment !== '') ?? '')
+  if (!header || !Object.hasOwn(header, 'alg')) return false
+  return segments.length !== 5 || !Object.hasOwn(header, 'enc')
+}
+
+/** Accepts both alphabets, padding, spare bits and other characters in between. */
+function decodeLeniently (segment: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(UTF8.decode(Buffer.from(segment, 'base64')))
+    return isJsonObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
 
 /** What the issuer's answer about a token has settled. */
-export interface Inquired<Settled> {
-  readonly settled: Settled
+export interface Inquired {
+  /** The claims of the token: those of the answer if it is opaque, otherwise its own. */
+  readonly claims: TokenClaims
   /** Whether the answer may still be used without asking again. */
   readonly isCurrent: () => boolean
 }
-
-/** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
-export type InquiryDone<Settled> = (error: Error | null, inquired?: Inquired<Settled>) => void
 
 export interface InquiryState extends IntrospectorState {
   readonly cache: { readonly entries: number, readonly hits: number, readonly misses: number }
@@ -40,60 +67,61 @@ const REFUSAL_MS = 5000
 
 export type Inquiry = ReturnType<typeof createInquiry>
 
-/** Introspects tokens at their issuer (RFC 7662), and remembers its answers for a short time. */
+/** Introspects tokens at their issuer (RFC 7662), and remembers its answers for a short time. Rejections are of the type Refusal. */
 export function createInquiry (options: InquiryOptions) {
-  const { introspector, nowMs, now } = options
+  const { introspector, cacheSeconds, nowMs, now } = options
   const refusals = new LRUCache<string, { readonly reason: RefusalReason, readonly untilMs: number }>({ max: MAX_REFUSALS })
   let hits = 0
   let misses = 0
 
-  function ask<Settled> (text: string, isStranger: boolean, { audience }: TokenRules, settle: (answer: JsonObject) => Settled, ownExpiry: number, done: InquiryDone<Settled>): void {
+  /** @param settle the claims of the token by an answer. @throws Refusal */
+  async function ask (text: string, isStranger: boolean, { audience }: TokenRules, settle: (answer: JsonObject) => TokenClaims): Promise<Inquired> {
     // What one audience refuses, another may accept.
     const key = hash('sha256', `${audience} ${text}`, 'base64url')
     const kept = refusals.get(key)
     if (kept && nowMs() < kept.untilMs) {
       hits++
-      return done(new Refusal(kept.reason))
+      throw new Refusal(kept.reason)
     }
     misses++
-    introspector.ask(text, isStranger).then(({ claims, expiresAt: answerExpiry }) => {
-      const untilMs = nowMs() + options.cacheSeconds * 1000
-      let settled: Settled
-      try {
-        if (!claims) throw new Refusal('token_inactive')
-        settled = settle(claims)
-      } catch (error) {
-        refusals.set(key, { reason: (error as Refusal).reason, untilMs: nowMs() + REFUSAL_MS })
-        return done(error as Error)
-      }
-      const expiresAt = Math.min(ownExpiry, answerExpiry, expiryIn(claims!))
-      done(null, { settled, isCurrent: () => nowMs() < untilMs && now() < expiresAt })
-    }, done)
+    const { claims: answer, expiresAt: answerExpiry } = await introspector.ask(text, isStranger)
+    const untilMs = nowMs() + cacheSeconds * 1000
+    try {
+      if (!answer) throw new Refusal('token_inactive')
+      const claims = settle(answer)
+      const expiresAt = Math.min(answerExpiry, expiryIn(answer), expiryIn(claims))
+      return { claims, isCurrent: () => nowMs() < untilMs && now() < expiresAt }
+    } catch (error) {
+      refusals.set(key, { reason: (error as Refusal).reason, untilMs: nowMs() + REFUSAL_MS })
+      throw error
+    }
   }
 
   return {
+    cacheSeconds,
     /**
      * The claims of an opaque token: those of the answer. The rules for tokens apply to each that is present.
      * @param isStranger false for a token that was active before
      * @param now Unix seconds
      */
-    claimsOf (text: string, isStranger: boolean, rules: TokenRules, now: number, done: InquiryDone<TokenClaims>): void {
-      ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options), Infinity, done)
-    },
+    claimsOf: (text: string, isStranger: boolean, rules: TokenRules, now: number): Promise<Inquired> =>
+      ask(text, isStranger, rules, answer => opaqueClaims(answer, rules, now, options)),
     /**
      * Whether a JWT that has passed its own checks is still active. An answer that contradicts its claims is a refusal. Such a token is no
      * stranger: its signature is valid, so it is not made up.
      */
-    confirm (text: string, rules: TokenRules, claims: TokenClaims, done: InquiryDone<void>): void {
-      ask(text, false, rules, answer => verifyAgreement(claims, answer, rules), claims.exp, done)
-    },
+    confirm: (text: string, rules: TokenRules, claims: TokenClaims): Promise<Inquired> =>
+      ask(text, false, rules, answer => {
+        verifyAgreement(claims, answer, rules)
+        return claims
+      }),
     /** For metrics. The cache is that of refusals; tokens that are active are remembered where verified tokens are. */
     state: (): InquiryState => ({ ...introspector.state(), cache: { entries: refusals.size, hits, misses } }),
     close: introspector.close
   }
 }
 
-/** When the token expires by an answer, in Unix seconds. The clock tolerance does not count: an expired token is introspected again. */
+/** When the token expires by these claims, in Unix seconds. The clock tolerance does not count: an expired token is introspected again. */
 function expiryIn ({ exp = Infinity }: JsonObject): number {
   return typeof exp === 'number' ? exp : -Infinity
 }
@@ -114,14 +142,29 @@ function opaqueClaims (answer: JsonObject, rules: TokenRules, now: number, { aud
 function verifyAgreement (claims: TokenClaims, answer: JsonObject, rules: TokenRules): void {
   const { iss, sub, aud, cnf } = answer
   verifyAnsweredKind(answer, cnf ?? claims.cnf, false)
-  const doAgree = (iss === undefined || rules.issuers.includes(iss as string)) &&
+  const doAgree = (iss === undefined || isSameIssuer(iss, rules.issuer)) &&
     (sub === undefined || sub === claims.sub) &&
     (aud === undefined || isAudienceMet(aud, rules)) &&
     (cnf === undefined || isSameBinding(cnf, claims.cnf))
   if (!doAgree) throw new Refusal('token_contradicted')
 }
 
+/**
+ * Refuses a token that is no access token by the issuer's answer about it (RFC 7662 section 2.2). A `token_type` is `Bearer` or `DPoP`,
+ * in any case; providers write `N_A` for what is no access token. One of `DPoP` needs the key that the token is bound to.
+ * @param cnf of the answer, or of the token itself
+ * @param isTypeNeeded whether a missing `token_type` is a refusal
+ * @throws Refusal token_kind, token_binding_unusable
+ */
+function verifyAnsweredKind (answer: JsonObject, cnf: unknown, isTypeNeeded: boolean): void {
+  verifyKind(answer)
+  const { token_type: type } = answer
+  if (type === undefined && !isTypeNeeded) return
+  const scheme = typeof type === 'string' ? type.toLowerCase() : undefined
+  if (scheme !== 'bearer' && scheme !== 'dpop') throw new Refusal('token_kind')
+  if (scheme === 'dpop' && (cnf as JsonObject | null | undefined)?.jkt === undefined) throw new Refusal('token_binding_unusable')
+}
+
 function isSameBinding (answered: unknown, own: TokenClaims['cnf']): boolean {
-  if (typeof answered !== 'object' || answered === null || !own) return false
-  return TOKEN_BINDINGS.every(member => (answered as Record<string, unknown>)[member] === (own as Record<string, unknown>)[member])
+  return isJsonObject(answered) && isJsonObject(own) && TOKEN_BINDINGS.every(member => answered[member] === own[member])
 }

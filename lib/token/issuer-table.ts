@@ -1,8 +1,10 @@
+import { LRUCache } from 'lru-cache'
+import type { DpopMode } from '../credentials.ts'
 import type { KeySource } from '../provider/key-source.ts'
-import type { DpopMode } from '../scheme.ts'
-import { issuerSpellings } from './jwt-checks.ts'
+import { Refusal } from '../refusal.ts'
+import { isSameIssuer, issuerSpellings } from './jwt-checks.ts'
 import type { TokenRules } from './jwt-checks.ts'
-import type { Inquiry } from './inquiry.ts'
+import type { Inquiry, IntrospectedTokens } from './inquiry.ts'
 import type { ScopeClaim } from './verified-tokens.ts'
 
 /** An accepted issuer: its name, its keys and the rules for its tokens. */
@@ -17,14 +19,9 @@ export interface TokenIssuer {
   readonly introspection: TokenIntrospection | undefined
 }
 
-/** Which tokens of an issuer are introspected: opaque ones, JWTs after their own checks, or all. */
-export type IntrospectedTokens = 'opaque' | 'jwt' | 'all'
-
 export interface TokenIntrospection {
   readonly covers: IntrospectedTokens
   readonly inquiry: Inquiry
-  /** Seconds for which an answer about an active token is used. */
-  readonly cacheSeconds: number
 }
 
 /** The accepted issuers. It chooses by the `iss` of a token, which is not verified yet. */
@@ -35,8 +32,8 @@ export interface IssuerTable {
   readonly ofOpaque: TokenIssuer | undefined
   /** False if there may be issuers that are not loaded yet. */
   readonly isComplete: boolean
-  /** Records that a token with this `iss` has passed all its checks. */
-  recordUse (iss: string): void
+  /** Records that a token with this `iss` has passed all its checks. Undefined if the table never changes. */
+  recordUse?: (iss: string) => void
   /** The loaded issuers, for health and metrics. Their number is bounded. */
   all (): readonly TokenIssuer[]
   /** Starts to fetch keys in the background. */
@@ -57,7 +54,6 @@ export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable
     find: iss => bySpelling.get(iss),
     ofOpaque: issuers.find(({ introspection }) => introspection && introspection.covers !== 'jwt'),
     isComplete: true,
-    recordUse () {},
     all: () => issuers,
     start () {
       for (const { keys } of issuers) keys.start()
@@ -68,21 +64,133 @@ export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable
   }
 }
 
-/** The same issuers, for tokens that are meant for another audience. */
-export function forAudience (table: IssuerTable, audience: string): IssuerTable {
-  const made = new WeakMap<TokenIssuer, TokenIssuer>()
-  const changed = (issuer: TokenIssuer | undefined): TokenIssuer | undefined => {
-    if (!issuer) return undefined
-    const kept = made.get(issuer) ?? { ...issuer, rules: { ...issuer.rules, audience, resource: undefined } }
-    made.set(issuer, kept)
-    return kept
+/** How long an answer of the application is used. */
+const ANSWER_MS = 5000
+/** Only an attacker sends a longer name. */
+const MAX_NAME_CHARACTERS = 2048
+/** Each listed issuer has keys of its own, and fetches them again and again. */
+export const DEFAULT_MAX_ISSUERS = 5000
+/** Listed issuers without a verified token yet: any client can name them. */
+const MAX_UNPROVEN = 1000
+const MAX_UNLISTED = 1000
+/** Look-ups of issuers that are not listed yet. Those of listed ones are not limited: their names cannot be made up. */
+const MAX_LOOKUPS = 64
+/** As many as metrics and readiness name. */
+const MAX_SHOWN = 50
+
+const UNAVAILABLE_SECONDS = 1
+
+export interface DynamicIssuersOptions {
+  /**
+   * Asks the application about an issuer. The answer is undefined if tokens of that issuer are refused, and `known` if nothing has changed.
+   * Any rejection means that the answer is currently not known.
+   */
+  readonly ask: (iss: string, known: TokenIssuer | undefined) => Promise<TokenIssuer | undefined>
+  /** The maximum number of issuers with a verified token. */
+  readonly maxIssuers: number
+  /** Milliseconds from any start. The clock is never set back. */
+  readonly nowMs: () => number
+}
+
+interface Listed {
+  readonly issuer: TokenIssuer
+  readonly source: TokenIssuer
+  untilMs: number
+}
+
+/**
+ * A table of issuers that the application keeps, for example one for each tenant. Answers are kept for 5 s. Within that time a token
+ * of a listed issuer causes no look-up, and all requests that wait for an answer share one. A token that was verified before is trusted
+ * only while its issuer is known to be listed.
+ *
+ * Forged tokens can name every issuer that is listed. So an issuer evicts another one only by its verified tokens: until the first of
+ * them it is among the unproven ones, which evict each other, and no look-up makes any issuer more recent.
+ */
+export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuersOptions): IssuerTable {
+  const proven = new LRUCache<string, Listed>({ max: maxIssuers, dispose: retire })
+  // It is only peeked at, so the oldest entry is evicted. One that becomes proven is among the others first, and stays open.
+  const unproven = new LRUCache<string, Listed>({ max: MAX_UNPROVEN, dispose: (entry, iss) => { if (proven.peek(iss) !== entry) retire(entry) } })
+  const unlisted = new LRUCache<string, number>({ max: MAX_UNLISTED })
+  const lookups = new Map<string, Promise<TokenIssuer | undefined>>()
+  let unlistedLookups = 0
+
+  function retire (entry: Listed): void {
+    entry.untilMs = -Infinity
+    closeIssuer(entry.source)
   }
+
+  function entryOf (iss: string): Listed | undefined {
+    return proven.peek(iss) ?? unproven.peek(iss)
+  }
+
+  function recordUse (iss: string): void {
+    if (proven.get(iss)) return
+    const entry = unproven.peek(iss)
+    if (!entry) return
+    proven.set(iss, entry)
+    unproven.delete(iss)
+  }
+
+  function find (iss: string): TokenIssuer | undefined | Promise<TokenIssuer | undefined> {
+    const entry = entryOf(iss)
+    if (entry && nowMs() < entry.untilMs) return entry.issuer
+    if (iss.length > MAX_NAME_CHARACTERS || nowMs() < (unlisted.get(iss) ?? -Infinity)) return undefined
+    const running = lookups.get(iss)
+    if (running) return running
+    if (!entry && unlistedLookups >= MAX_LOOKUPS) return Promise.reject(unavailable())
+    if (!entry) unlistedLookups++
+    const lookup = lookUp(iss, entry).finally(() => {
+      lookups.delete(iss)
+      if (!entry) unlistedLookups--
+    })
+    lookups.set(iss, lookup)
+    return lookup
+  }
+
+  async function lookUp (iss: string, entry: Listed | undefined): Promise<TokenIssuer | undefined> {
+    const source = await ask(iss, entry?.source).catch(() => { throw unavailable() })
+    if (!source || !isSameIssuer(iss, source.issuer)) {
+      proven.delete(iss)
+      unproven.delete(iss)
+      unlisted.set(iss, nowMs() + ANSWER_MS)
+      return undefined
+    }
+    // It may have been evicted, or a token of it verified, while the application was asked.
+    if (source === entry?.source) {
+      if (entryOf(iss) !== entry) throw unavailable()
+      entry.untilMs = nowMs() + ANSWER_MS
+      return entry.issuer
+    }
+    const fresh: Listed = {
+      source,
+      issuer: { ...source, keys: { ...source.keys, isTrusted: key => nowMs() < fresh.untilMs && source.keys.isTrusted(key) } },
+      untilMs: nowMs() + ANSWER_MS
+    }
+    const store = proven.has(iss) ? proven : unproven
+    store.set(iss, fresh)
+    source.keys.start()
+    return fresh.issuer
+  }
+
+  /** The proven ones, the newest first, then the others, the oldest first: no forged token pushes one out of what is shown. */
+  function listed (): Listed[] {
+    return [...proven.values(), ...[...unproven.values()].reverse()]
+  }
+
   return {
-    ...table,
-    ofOpaque: changed(table.ofOpaque),
-    find (iss) {
-      const found = table.find(iss)
-      return found instanceof Promise ? found.then(changed) : changed(found)
+    find,
+    ofOpaque: undefined,
+    isComplete: false,
+    all: () => listed().slice(0, MAX_SHOWN).map(({ issuer }) => issuer),
+    recordUse,
+    // Keys are fetched when the first token of an issuer comes.
+    start () {},
+    async close () {
+      await Promise.all(listed().map(({ source }) => closeIssuer(source)))
     }
   }
+}
+
+function unavailable (): Refusal {
+  return new Refusal('issuers_unavailable', { retryAfterSeconds: UNAVAILABLE_SECONDS })
 }

@@ -1,10 +1,9 @@
-import { decodeJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
+import { decodeJsonObject, isJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
 import type { CompactJws, JsonObject } from '../jose/jws.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { Refusal } from '../refusal.ts'
 import { printable } from '../printable.ts'
 import type { AccessTokenClaims } from './access-token-claims.ts'
-import { verifyKind } from './token-kind.ts'
 
 /** The claims as the checks see them: those with a meaning here, and any other by its name. */
 export type TokenClaims = AccessTokenClaims & JsonObject
@@ -18,10 +17,8 @@ export interface UnverifiedToken {
 
 /** What holds for the tokens of an issuer. */
 export interface TokenRules {
-  /** As the settings name it. */
+  /** As the settings name it. In a token a last slash makes no difference. */
   readonly issuer: string
-  /** The two spellings that it may have in a token: a last slash makes no difference. */
-  readonly issuers: readonly string[]
   readonly audience: string
   /** The identifier that the metadata of the service names (RFC 9728). A token may be meant for it too (RFC 8707). */
   readonly resource?: string | undefined
@@ -77,17 +74,18 @@ export const TOKEN_CHECKS: readonly TokenCheck[] = [
   { name: 'time', run: checkTimes }
 ]
 
-export function createTokenRules (rules: Omit<TokenRules, 'issuers'>): TokenRules {
-  return { ...rules, issuers: issuerSpellings(rules.issuer) }
-}
-
 /** The spellings of an issuer in a token: with and without its last slash. No other difference is accepted. */
 export function issuerSpellings (issuer: string): readonly [string, string] {
   const bare = issuer.endsWith('/') ? issuer.slice(0, -1) : issuer
   return [bare, `${bare}/`]
 }
 
-const CHECKS_OF_ISSUER = TOKEN_CHECKS.slice(2)
+/** Whether an `iss` is a spelling of this issuer. */
+export function isSameIssuer (iss: unknown, issuer: string): boolean {
+  return iss === issuer || issuerSpellings(issuer).some(spelling => spelling === iss)
+}
+
+const CHECKS_AFTER_FORM = TOKEN_CHECKS.slice(1)
 const CHECKS_OF_CLAIMS = TOKEN_CHECKS.filter(({ name }) => ['iss', 'kind', 'claims', 'cnf', 'aud', 'time'].includes(name))
 
 /** Runs only the checks of claims, for claims that did not come in a token. @throws Refusal token_* */
@@ -101,8 +99,7 @@ export function checkClaimsByRules (claims: JsonObject, now: number, rules: Toke
  * @throws Refusal token_*
  */
 export function checkByRules (presented: PresentedToken, rules: TokenRules): UnverifiedToken {
-  checkIssuer(presented, rules)
-  for (const check of CHECKS_OF_ISSUER) check.run(presented, rules)
+  for (const check of CHECKS_AFTER_FORM) check.run(presented, rules)
   return unverifiedToken(presented)
 }
 
@@ -138,6 +135,23 @@ function checkCritical ({ header }: PresentedToken): void {
   if (header!.crit !== undefined || header!.b64 !== undefined) throw new Refusal('token_critical')
 }
 
+const OTHER_KINDS: ReadonlySet<string> = new Set(['refresh', 'offline', 'id', 'refreshtoken', 'offlinetoken', 'idtoken'])
+
+/**
+ * Refuses the claims of a token that is no access token: a security event or a logout token, by `events` (RFC 8417 section 2.2, OpenID
+ * Connect Back-Channel Logout 1.0 section 2.4), or a refresh, offline or ID token, as providers write it into `token_use`, `typ` and
+ * `token_type`: `id`, `Refresh`, `refresh_token`, `urn:ietf:params:oauth:token-type:id_token`.
+ * @throws Refusal token_kind
+ */
+export function verifyKind (claims: JsonObject): void {
+  const { token_use: use, typ, token_type: type } = claims
+  if (Object.hasOwn(claims, 'events') || [use, typ, type].flat().some(isOtherKind)) throw new Refusal('token_kind')
+}
+
+function isOtherKind (name: unknown): boolean {
+  return typeof name === 'string' && name.toLowerCase().split(/[^a-z]+/).some(word => OTHER_KINDS.has(word))
+}
+
 const isNumber = (value: unknown): boolean => Number.isFinite(value)
 const isNonEmptyText = (value: unknown): boolean => typeof value === 'string' && value !== ''
 const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every(entry => typeof entry === 'string')
@@ -166,20 +180,21 @@ function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindin
     return
   }
   // RFC 7800 section 3.1: a confirmation that cannot be checked must not be ignored.
-  const found = bindingsIn(cnf)
+  const found = isJsonObject(cnf) ? TOKEN_BINDINGS.filter(member => Object.hasOwn(cnf, member)) : []
   const isUsable = found.length > 0 && found.every(member => bindings.includes(member) && isNonEmptyText((cnf as JsonObject)[member]))
   if (!isUsable || (neededBindings && !found.some(member => neededBindings.includes(member)))) throw new Refusal('token_binding_unusable')
 }
 
-function bindingsIn (cnf: unknown): TokenBinding[] {
-  return typeof cnf === 'object' && cnf !== null ? TOKEN_BINDINGS.filter(member => Object.hasOwn(cnf, member)) : []
+function checkIssuer (presented: PresentedToken, { issuer }: TokenRules): void {
+  const iss = readIssuer(presented)
+  if (!isSameIssuer(iss, issuer)) throw issuerRefusal(iss, [issuer])
 }
 
-/** @throws Refusal token_claim_invalid if there is no issuer, token_issuer if it is another one */
-export function checkIssuer ({ claims }: PresentedToken, { issuer, issuers }: Pick<TokenRules, 'issuer' | 'issuers'>): void {
+/** The `iss` of a token, which is not verified yet. @throws Refusal token_claim_invalid */
+export function readIssuer ({ claims }: PresentedToken): string {
   const { iss } = claims!
   if (typeof iss !== 'string') throw new Refusal('token_claim_invalid')
-  if (!issuers.includes(iss)) throw issuerRefusal(iss, [issuer])
+  return iss
 }
 
 /** @param issuers the accepted ones, as the settings name them */

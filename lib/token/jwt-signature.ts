@@ -36,7 +36,17 @@ interface Candidate {
 
 type RequestVerify = (this: Candidate, options: undefined, done: (error: Error | null) => void) => void
 
+/** The algorithms that fast-jwt knows. */
+type FastJwtAlg = Exclude<JwsAlg, 'Ed25519' | 'ML-DSA-44'>
+
 const MAX_VERIFIERS = 1000
+
+/** What the package keeps for one algorithm: a verifier for each key. */
+interface Verifiers {
+  /** The `jwtVerify` function that the package would add to requests. */
+  readonly verify: RequestVerify
+  readonly pems: Set<string>
+}
 
 /**
  * Makes the function that finds the signer of a token. If several keys are possible, node:crypto finds the one, and the package confirms
@@ -45,7 +55,7 @@ const MAX_VERIFIERS = 1000
  */
 export function createSignerFinder (): SignerFinder {
   const objects = new WeakMap<SigningKey, KeyObject>()
-  const verifiers = new Map<JwsAlg, (token: string, pem: string) => boolean>()
+  const verifiersOf = new Map<JwsAlg, Verifiers>()
 
   function objectOf (key: SigningKey): KeyObject {
     const object = objects.get(key) ?? createPublicKey(key.pem)
@@ -58,45 +68,11 @@ export function createSignerFinder (): SignerFinder {
     return keys[indexOfSigner(ALGORITHMS[alg], keys.map(objectOf), token.slice(0, end), token.slice(end + 1))]
   }
 
-  return (token, keys, alg) => {
-    if (alg === 'Ed25519' || alg === 'ML-DSA-44') return findByCrypto(token, keys, alg)
-    const key = keys.length < 2 ? keys[0] : findByCrypto(token, keys, alg)
-    if (!key) return undefined
-    let verify = verifiers.get(alg)
-    if (!verify) verifiers.set(alg, verify = createAlgorithmVerifier(alg))
-    return verify(token, key.pem) ? key : undefined
-  }
-}
-
-function createAlgorithmVerifier (alg: Exclude<JwsAlg, 'Ed25519' | 'ML-DSA-44'>): (token: string, pem: string) => boolean {
-  let requestVerify = decorateStandIn()
-  let pems = new Set<string>()
-
-  /** The `jwtVerify` function that the package would add to requests. */
-  function decorateStandIn (): RequestVerify {
-    let requestVerify: RequestVerify | undefined
-    const standIn = {
-      decorate () {},
-      decorateReply () {},
-      decorateRequest (name: string, value: RequestVerify) {
-        if (name === 'jwtVerify') requestVerify = value
-      }
-    }
-    // The package calls the last function when it has looked at the options. They are fixed, and it has decorated by then.
-    loadFastifyJwt()(standIn as unknown as FastifyInstance, {
-      secret: { public: (candidate: unknown, _token: unknown, done: (error: null, key: string) => void) => done(null, (candidate as Candidate).pem) },
-      verify: { algorithms: [alg], ignoreExpiration: true, ignoreNotBefore: true, extractToken: (candidate: unknown) => (candidate as Candidate).token }
-    }, () => {})
-    return requestVerify!
-  }
-
-  return (token, pem) => {
+  function isSigner (token: string, pem: string, alg: FastJwtAlg): boolean {
+    let verifiers = verifiersOf.get(alg)
     // The package never forgets a verifier. A provider that changes its keys all the time must not fill the memory with verifiers.
-    if (pems.size === MAX_VERIFIERS) {
-      requestVerify = decorateStandIn()
-      pems = new Set()
-    }
-    pems.add(pem)
+    if (!verifiers || verifiers.pems.size === MAX_VERIFIERS) verifiersOf.set(alg, verifiers = { verify: decorateStandIn(alg), pems: new Set() })
+    verifiers.pems.add(pem)
     // The package's errors are not shown. They are made without stacks, so that a wrong signature costs no more than a good one.
     const limit = Error.stackTraceLimit
     Error.stackTraceLimit = 0
@@ -104,8 +80,31 @@ function createAlgorithmVerifier (alg: Exclude<JwsAlg, 'Ed25519' | 'ML-DSA-44'>)
     // callback does nothing else.
     let isValid = false
     // The package keeps its verifiers only if the call passes no options of its own.
-    requestVerify.call({ token, pem }, undefined, error => { isValid = !error })
+    verifiers.verify.call({ token, pem }, undefined, error => { isValid = !error })
     Error.stackTraceLimit = limit
     return isValid
   }
+
+  return (token, keys, alg) => {
+    if (alg === 'Ed25519' || alg === 'ML-DSA-44') return findByCrypto(token, keys, alg)
+    const key = keys.length < 2 ? keys[0] : findByCrypto(token, keys, alg)
+    return key && isSigner(token, key.pem, alg) ? key : undefined
+  }
+}
+
+function decorateStandIn (alg: FastJwtAlg): RequestVerify {
+  let requestVerify: RequestVerify | undefined
+  const standIn = {
+    decorate () {},
+    decorateReply () {},
+    decorateRequest (name: string, value: RequestVerify) {
+      if (name === 'jwtVerify') requestVerify = value
+    }
+  }
+  // The package calls the last function when it has looked at the options. They are fixed, and it has decorated by then.
+  loadFastifyJwt()(standIn as unknown as FastifyInstance, {
+    secret: { public: (candidate: unknown, _token: unknown, done: (error: null, key: string) => void) => done(null, (candidate as Candidate).pem) },
+    verify: { algorithms: [alg], ignoreExpiration: true, ignoreNotBefore: true, extractToken: (candidate: unknown) => (candidate as Candidate).token }
+  }, () => {})
+  return requestVerify!
 }

@@ -1,11 +1,11 @@
+import { isOffered } from '../credentials.ts'
+import type { AuthScheme } from '../credentials.ts'
 import type { SigningKey } from '../provider/key-source.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
-import { isOffered } from '../scheme.ts'
-import type { AuthScheme } from '../scheme.ts'
+import { isJwt } from './inquiry.ts'
 import type { IssuerTable, TokenIssuer } from './issuer-table.ts'
-import { checkByRules, issuerRefusal, readPresentedToken, timeRefusal } from './jwt-checks.ts'
-import type { PresentedToken, UnverifiedToken } from './jwt-checks.ts'
-import { isJwt } from './token-kind.ts'
+import { checkByRules, issuerRefusal, readIssuer, readPresentedToken, timeRefusal } from './jwt-checks.ts'
+import type { PresentedToken, TokenRules, UnverifiedToken } from './jwt-checks.ts'
 import type { SignerFinder } from './jwt-signature.ts'
 import { createVerifiedToken } from './verified-tokens.ts'
 import type { TokenDone, TokenVerifier, VerifiedToken, VerifiedTokens } from './verified-tokens.ts'
@@ -13,6 +13,8 @@ import type { TokenDone, TokenVerifier, VerifiedToken, VerifiedTokens } from './
 export interface JwtVerifierOptions {
   /** Undefined if no provider is usable. Then every token is refused, and no call is made. */
   readonly issuers: IssuerTable | undefined
+  /** Replaces the audience of every issuer. */
+  readonly audience?: string
   readonly findSigner: SignerFinder
   readonly verified: VerifiedTokens
   /** Why a token that is valid by itself is refused all the same. Undefined if nothing can be revoked. */
@@ -26,30 +28,39 @@ export interface JwtVerifierOptions {
  * if there is one.
  */
 export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
-  const { issuers, verified } = options
+  const { issuers, audience, verified } = options
   /** One object for each key, shared by all tokens that the key has signed. */
   const trusts = new WeakMap<SigningKey, () => boolean>()
+  const rulesForAudience = new WeakMap<TokenIssuer, TokenRules>()
 
-  function verifyAnew (issuers: IssuerTable, text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void {
-    if (issuers.ofOpaque && !isJwt(text)) return verifyOpaque(issuers.ofOpaque, text, scheme, known, now, done)
-    const presented: PresentedToken = { text, now }
+  function rulesOf (issuer: TokenIssuer): TokenRules {
+    if (audience === undefined) return issuer.rules
+    const rules = rulesForAudience.get(issuer) ?? { ...issuer.rules, audience, resource: undefined }
+    rulesForAudience.set(issuer, rules)
+    return rules
+  }
+
+  /** @param isStranger false for a token that was verified before */
+  function verifyAnew (presented: PresentedToken, scheme: AuthScheme, isStranger: boolean, done: TokenDone): void {
     let issuer: ReturnType<IssuerTable['find']>
     try {
-      issuer = findIssuer(issuers, presented)
+      issuer = findIssuer(issuers!, presented)
     } catch (error) {
       return done(error as Error)
     }
-    if (!(issuer instanceof Promise)) return verifyByIssuer(issuer, presented, scheme, done)
-    issuer.then(issuer => verifyByIssuer(issuer, presented, scheme, done), error => done(refusalOfIssuer(error, undefined)))
+    if (!(issuer instanceof Promise)) return verifyByIssuer(issuer, presented, scheme, isStranger, done)
+    issuer.then(issuer => verifyByIssuer(issuer, presented, scheme, isStranger, done), error => done(refusalOfIssuer(error, undefined)))
   }
 
-  function verifyByIssuer (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: AuthScheme, finish: TokenDone): void {
+  function verifyByIssuer (issuer: TokenIssuer | undefined, presented: PresentedToken, scheme: AuthScheme, isStranger: boolean, finish: TokenDone): void {
     if (!issuer) return finish(issuerRefusal(presented.claims!.iss as string, issuers!.all().map(({ issuer }) => issuer)))
-    const done = naming(issuer.issuer, finish)
+    // Refusals name the issuer as soon as it is known.
+    const done: TokenDone = (error, token) => finish(error && refusalOfIssuer(error, issuer.issuer), token)
     if (!isOffered(scheme, issuer.dpopMode)) return done(new Refusal('scheme_not_offered'))
+    if (!presented.claims) return verifyOpaque(issuer, presented, isStranger, done)
     let token: UnverifiedToken
     try {
-      token = checkByRules(presented, issuer.rules)
+      token = checkByRules(presented, rulesOf(issuer))
     } catch (error) {
       return done(error as Error)
     }
@@ -70,34 +81,30 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     }, done)
   }
 
-  function tryKeys (text: string, { alg, claims }: UnverifiedToken, { issuer, dpopMode, keys, scopeClaims }: TokenIssuer, candidates: readonly SigningKey[]): VerifiedToken | undefined {
+  function tryKeys (text: string, { alg, claims }: UnverifiedToken, issuer: TokenIssuer, candidates: readonly SigningKey[]): VerifiedToken | undefined {
     const key = candidates.length > 0 ? options.findSigner(text, candidates, alg) : undefined
     if (!key) return undefined
-    const isTrusted = trusts.get(key) ?? (() => keys.isTrusted(key))
+    const isTrusted = trusts.get(key) ?? (() => issuer.keys.isTrusted(key))
     trusts.set(key, isTrusted)
-    return createVerifiedToken({ text, claims, issuer, dpopMode, isTrusted, scopeClaims })
+    return createVerifiedToken({ text, claims, issuer, isTrusted })
   }
 
   /** A token that has passed all checks of its own. Its issuer may decide whether it is still active. */
-  function admit (token: VerifiedToken, { introspection, rules }: TokenIssuer, done: TokenDone): void {
+  function admit (token: VerifiedToken, issuer: TokenIssuer, done: TokenDone): void {
+    const { introspection } = issuer
     if (!introspection || introspection.covers === 'opaque') return keep(token, done)
-    introspection.inquiry.confirm(token.text, rules, token.claims, (error, inquired) => {
-      if (!inquired) return done(error)
-      keep(Object.freeze({ ...token, isTrusted: () => inquired.isCurrent() && token.isTrusted() }), done)
-    })
+    introspection.inquiry.confirm(token.text, rulesOf(issuer), token.claims).then(({ isCurrent }) => {
+      keep(Object.freeze({ ...token, isTrusted: () => isCurrent() && token.isTrusted() }), done)
+    }, done)
   }
 
-  function verifyOpaque ({ issuer, rules, dpopMode, scopeClaims, introspection }: TokenIssuer, text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, finish: TokenDone): void {
-    const done = naming(issuer, finish)
-    if (!isOffered(scheme, dpopMode)) return done(new Refusal('scheme_not_offered'))
-    const { inquiry, cacheSeconds } = introspection!
-    inquiry.claimsOf(text, !known, rules, now, (error, inquired) => {
-      if (!inquired) return done(error)
-      const { settled: claims, isCurrent: isTrusted } = inquired
+  function verifyOpaque (issuer: TokenIssuer, { text, now }: PresentedToken, isStranger: boolean, done: TokenDone): void {
+    const { inquiry } = issuer.introspection!
+    inquiry.claimsOf(text, isStranger, rulesOf(issuer), now).then(({ claims, isCurrent: isTrusted }) => {
       // The issuer may leave out `exp`. Then only its answer counts, which expires.
-      const expiresAt = claims.exp ?? Math.floor(now) + cacheSeconds
-      keep(createVerifiedToken({ text, claims, issuer, dpopMode, isTrusted, scopeClaims, expiresAt }), done)
-    })
+      const expiresAt = claims.exp ?? Math.floor(now) + inquiry.cacheSeconds
+      keep(createVerifiedToken({ text, claims, issuer, isTrusted, expiresAt }), done)
+    }, done)
   }
 
   function keep (token: VerifiedToken, done: TokenDone): void {
@@ -109,7 +116,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   function pass (token: VerifiedToken, done: TokenDone): void {
     const refusal = options.revocationOf?.(token)
     if (refusal) return done(refusalOfIssuer(refusal, token.issuer))
-    issuers!.recordUse(token.claims.iss)
+    issuers!.recordUse?.(token.claims.iss)
     done(null, token)
   }
 
@@ -122,12 +129,12 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   }
 
   return {
-    known: text => verified.get(text),
+    known: verified.get,
     verify (text, scheme, known, now, done) {
       if (!issuers) return done(new Refusal('domain_has_scheme'))
-      if (!known) return verifyAnew(issuers, text, scheme, undefined, now, done)
+      if (!known) return verifyAnew({ text, now }, scheme, true, done)
       if (!isOffered(scheme, known.dpopMode)) return done(refusalOfIssuer(new Refusal('scheme_not_offered'), known.issuer))
-      if (!known.isTrusted()) return verifyAnew(issuers, text, scheme, known, now, forgetRefused(known, done))
+      if (!known.isTrusted()) return verifyAnew({ text, now }, scheme, false, forgetRefused(known, done))
       const refusal = timeRefusal(known.claims, now, options.clockToleranceSeconds)
       if (!refusal) return pass(known, done)
       verified.forget(known)
@@ -136,15 +143,12 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
   }
 }
 
-/** Refusals name the issuer as soon as it is known. */
-function naming (issuer: string, done: TokenDone): TokenDone {
-  return (error, token) => done(refusalOfIssuer(error, issuer), token)
-}
-
-/** @throws Refusal token_malformed, token_claim_invalid */
+/**
+ * The issuer by whose rules a token is judged. A JWT is read for that; an opaque token has no claims yet.
+ * @throws Refusal token_malformed, token_claim_invalid
+ */
 function findIssuer (issuers: IssuerTable, presented: PresentedToken): ReturnType<IssuerTable['find']> {
+  if (issuers.ofOpaque && !isJwt(presented.text)) return issuers.ofOpaque
   readPresentedToken(presented)
-  const { iss } = presented.claims!
-  if (typeof iss !== 'string') throw new Refusal('token_claim_invalid')
-  return issuers.find(iss)
+  return issuers.find(readIssuer(presented))
 }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { hash } from 'node:crypto'
 import type { JsonObject } from '../jose/jws.ts'
-import type { AuthScheme, DpopMode } from '../scheme.ts'
+import type { AuthScheme, DpopMode } from '../credentials.ts'
 import type { TokenClaims } from './jwt-checks.ts'
 
 /** What a token is bound to (RFC 7800): nothing, a key of the client, its certificate, or both. */
@@ -48,15 +48,15 @@ export interface TokenVerifier {
   verify (text: string, scheme: AuthScheme, known: VerifiedToken | undefined, now: number, done: TokenDone): void
 }
 
-/** The text, the claims and the trust of a token that was verified. */
-export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'issuer' | 'dpopMode' | 'isTrusted'> {
-  readonly scopeClaims: readonly ScopeClaim[]
+/** What becomes a verified token. */
+export interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'isTrusted'> {
+  readonly issuer: Pick<VerifiedToken, 'issuer' | 'dpopMode'> & { readonly scopeClaims: readonly ScopeClaim[] }
   /** Unix seconds. The default is `exp`. */
   readonly expiresAt?: number
 }
 
 /** Makes a verified token. The claims are frozen in place, not copied. */
-export function createVerifiedToken ({ text, claims, issuer, dpopMode, isTrusted, scopeClaims, expiresAt = claims.exp }: VerifiedTokenParts): VerifiedToken {
+export function createVerifiedToken ({ text, claims, issuer: { issuer, dpopMode, scopeClaims }, isTrusted, expiresAt = claims.exp }: VerifiedTokenParts): VerifiedToken {
   return Object.freeze({
     text,
     claims: deepFreeze(claims),

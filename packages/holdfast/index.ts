@@ -26,5 +26,5 @@ export type {
 export type {
   AnyScope, AuthorizationDetail, ClaimRequirement, ClaimRule, ClaimValue, DetailRequirement, Predicate, RequiredScopes, Requirement, RequirementOptions
 } from '../../lib/requirement/requirement.ts'
-export type { AuthScheme } from '../../lib/scheme.ts'
+export type { AuthScheme } from '../../lib/credentials.ts'
 export type { GuardHook, RequestAuth } from '../../plugins/auth.ts'

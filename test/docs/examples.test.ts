@@ -15,7 +15,7 @@ import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
 import { JWS_ALGS } from '../../lib/jose/signature.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import { createIssuerTable } from '../../lib/token/issuer-table.ts'
-import { checkByRules, createTokenRules, readPresentedToken } from '../../lib/token/jwt-checks.ts'
+import { checkByRules, readPresentedToken } from '../../lib/token/jwt-checks.ts'
 import { readScopes, createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
 import { createSignerFinder } from '../../lib/token/jwt-signature.ts'
 import { createJwtVerifier } from '../../lib/token/jwt-verifier.ts'
@@ -64,7 +64,7 @@ function createService (publicUrl = 'https://api.example') {
     issuers: createIssuerTable([{
       issuer: 'https://tenant.example/',
       keys,
-      rules: createTokenRules({ issuer: 'https://tenant.example/', audience: 'https://api.example', algs: ['RS256'], clockToleranceSeconds: 5, bindings: ['jkt'] }),
+      rules: { issuer: 'https://tenant.example/', audience: 'https://api.example', algs: ['RS256'], clockToleranceSeconds: 5, bindings: ['jkt'] },
       scopeClaims: ['scope'],
       dpopMode: 'ALLOWED',
       introspection: undefined

@@ -17,6 +17,8 @@ import { keyOf } from '../../lib/revocation/target.ts'
 import { parseRequirement } from '../../lib/requirement/requirement.ts'
 import type { SigningKey } from '../../lib/provider/key-source.ts'
 import { Refusal, REFUSALS } from '../../lib/refusal.ts'
+import type { Inquired } from '../../lib/token/inquiry.ts'
+import type { TokenClaims } from '../../lib/token/jwt-checks.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { createOffStore } from '../../lib/replay/create-store.ts'
 import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
@@ -329,9 +331,13 @@ t.test('Of a token that its issuer is asked about, the answer is told; without a
   const bench = await prepare(t, asking)
   const settings = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, ...asking })
   let answer: Error | Record<string, unknown> = {}
+  const answerNow = async (): Promise<Inquired> => {
+    if (answer instanceof Error) throw answer
+    return { claims: answer as TokenClaims, isCurrent: () => true }
+  }
   const answering = async () => ({
-    claimsOf: (_text: string, _isStranger: boolean, _rules: object, _now: number, done: (error: Error | null, inquired?: never) => void) => answer instanceof Error ? done(answer) : done(null, { settled: answer, isCurrent: () => true } as never),
-    confirm: (_text: string, _rules: object, _claims: object, done: (error: Error | null, inquired?: never) => void) => answer instanceof Error ? done(answer) : done(null, { settled: undefined, isCurrent: () => true } as never)
+    claimsOf: answerNow,
+    confirm: answerNow
   })
   const { client } = bench
   const bearerOf = (token: string) => linesOf(bench.good(), { authorization: [`Bearer ${token}`], dpop: [] })

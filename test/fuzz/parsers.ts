@@ -7,7 +7,7 @@ import { readCheckRequest } from '../../lib/gate/ext-authz.ts'
 import { GateError } from '../../lib/gate/gate-error.ts'
 import { MessageError } from '../../lib/gate/grpc-message.ts'
 import { readOriginal } from '../../lib/gate/original.ts'
-import { parseCredentials } from '../../lib/guard/credentials.ts'
+import { parseCredentials } from '../../lib/credentials.ts'
 import { decodeJsonObject, isCanonicalBase64url, splitCompactJws } from '../../lib/jose/jws.ts'
 import { parseKeySet } from '../../lib/provider/key-set.ts'
 import { parseDocument } from '../../lib/provider/provider-document.ts'
@@ -19,7 +19,8 @@ import { SettingsError } from '../../lib/settings/problems.ts'
 import { readGate } from '../../lib/settings/validation.ts'
 import { parseConfigDocument } from '../../lib/settings/config-document.ts'
 import { createSignedAnswerReader } from '../../lib/introspection/signed-answer.ts'
-import { checkByRules, createTokenRules } from '../../lib/token/jwt-checks.ts'
+import { checkByRules } from '../../lib/token/jwt-checks.ts'
+import type { TokenRules } from '../../lib/token/jwt-checks.ts'
 import { verifyHtu, createRequestUrlResolver } from '../../lib/url/request-url.ts'
 import { ALGS, CLIENT_KEYS, KEY_SET, TOKEN_KEYS } from './keys.ts'
 import { AUDIENCE, ISSUER, goodParts, make } from './parts.ts'
@@ -54,7 +55,7 @@ const good = make(goodParts(createRandom(1), 1_767_225_600, 'jti'))
 const [tokenHeader = '', tokenClaims = ''] = good.token.split('.')
 const proofHeader = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: CLIENT_KEYS[0]!.jwk })).toString('base64url')
 const textOf = (segment: string): string => Buffer.from(segment, 'base64url').toString()
-const rules = createTokenRules({ issuer: ISSUER, audience: AUDIENCE, algs: ALGS as JwsAlg[], clockToleranceSeconds: 5, bindings: ['jkt', 'x5t#S256'] })
+const rules: TokenRules = { issuer: ISSUER, audience: AUDIENCE, algs: ALGS as JwsAlg[], clockToleranceSeconds: 5, bindings: ['jkt', 'x5t#S256'] }
 const readAnswer = createSignedAnswerReader({
   issuers: [ISSUER],
   algs: ALGS as JwsAlg[],

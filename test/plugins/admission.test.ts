@@ -87,7 +87,7 @@ t.test('Whoever lacks a scope is known all the same: the claims stay where the h
 t.test('What throws behind an admission is not taken for a refusal: the guard answers once', async t => {
   const client = await createDpopClient()
   const claims = { iss: 'https://tenant.example/', sub: 'user-1', aud: AUDIENCE, exp: 2e9 }
-  const verified = (cnf: object) => createVerifiedToken({ text: 't', claims: { ...claims, ...cnf }, isTrusted: () => true, issuer: claims.iss, dpopMode: 'ALLOWED', scopeClaims: [] })
+  const verified = (cnf: object) => createVerifiedToken({ text: 't', claims: { ...claims, ...cnf }, isTrusted: () => true, issuer: { issuer: claims.iss, dpopMode: 'ALLOWED', scopeClaims: [] } })
   const policy: ProofPolicy = {
     iatOffsetSeconds: 300,
     iatLeewaySeconds: 30,
@@ -238,7 +238,7 @@ t.test('A handler that asks again after a refusal is answered anew; what is aske
   const { admitOnce } = createAdmission({
     guard: (_received, done) => setImmediate(() => answers[asked++]!(done)),
     judge: () => undefined,
-    signals: { watch () {}, close () {} },
+    signals: { signalFor: () => AbortSignal.abort(), close () {} },
     refuse: (_request, error) => error
   })
   const reasonOf = (request: AdmissibleRequest) => admitOnce(request, ANY_TOKEN).then(() => 'in', ({ reason }) => reason)

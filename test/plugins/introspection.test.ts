@@ -13,8 +13,6 @@ import type { RefusalReason } from '../../lib/refusal.ts'
 import { settingsFromOptions } from '../../lib/settings/options.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import type { Variables } from '../helpers/variables.ts'
-import { forAudience } from '../../lib/token/issuer-table.ts'
-import type { IssuerTable, TokenIssuer } from '../../lib/token/issuer-table.ts'
 import { startApp } from '../helpers/app.ts'
 import type { RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
@@ -444,14 +442,4 @@ t.test('Introspection stands in a section, of the file or the options, and in th
     'config.yaml, line 6: the key "idp.issuers[0].introspection.for" appears twice',
     'config.yaml, line 7: unknown key "idp.issuers[0].colour"'
   ])
-})
-
-t.test('A table for another audience asks whoever names the issuers', async t => {
-  const issuer = { issuer: 'https://a.example/', rules: { audience: 'one', resource: 'two' } } as TokenIssuer
-  const table: IssuerTable = { find: async iss => iss === issuer.issuer ? issuer : undefined, ofOpaque: undefined, isComplete: false, recordUse () {}, all: () => [], start () {}, close: async () => {} }
-  const other = forAudience(table, 'three')
-  const found = await other.find('https://a.example/')
-  t.hasStrict(found, { issuer: 'https://a.example/', rules: { audience: 'three', resource: undefined } })
-  t.equal(await other.find('https://a.example/'), found, 'the same object each time')
-  t.equal(await other.find('https://b.example/'), undefined)
 })

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import Fastify from 'fastify'
 import t from 'tap'
 import { clientKey, createRateLimit, MAX_CLIENTS, WINDOW_MS } from '../../lib/guard/rate-limit.ts'
+import type { VerifiedToken } from '../../lib/token/verified-tokens.ts'
 import auth from '../../plugins/auth.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
@@ -161,11 +162,12 @@ t.test('docs/operating.md states what is counted', async t => {
 })
 
 t.test('The name of a client is bounded, however long its subject', async t => {
-  t.equal(clientKey({ jkt: undefined }, 'https://a/', 'user-1'), 'sub:https://a/ user-1')
-  t.equal(clientKey({ jkt: 'thumbprint' }, 'https://a/', 'user-1'), 'jkt:https://a/ thumbprint')
-  t.equal(clientKey({ jkt: undefined }, 'https://a/', 's'.repeat(113)).length, 128, 'kept as it is up to 128 characters')
-  const names = [clientKey({ jkt: undefined }, 'https://a/', 's'.repeat(114)), clientKey({ jkt: undefined }, 'https://a/', 's'.repeat(10_000)), clientKey({ jkt: 's'.repeat(10_000) }, 'https://a/', '')]
-  t.not(clientKey({ jkt: undefined }, 'https://b/', 'user-1'), clientKey({ jkt: undefined }, 'https://a/', 'user-1'), 'an issuer cannot use up what belongs to the users of another one')
+  const nameOf = (binding: object, issuer: string, sub: string): string => clientKey({ binding, issuer, claims: { sub } } as VerifiedToken)
+  t.equal(nameOf({ jkt: undefined }, 'https://a/', 'user-1'), 'sub:https://a/ user-1')
+  t.equal(nameOf({ jkt: 'thumbprint' }, 'https://a/', 'user-1'), 'jkt:https://a/ thumbprint')
+  t.equal(nameOf({ jkt: undefined }, 'https://a/', 's'.repeat(113)).length, 128, 'kept as it is up to 128 characters')
+  const names = [nameOf({ jkt: undefined }, 'https://a/', 's'.repeat(114)), nameOf({ jkt: undefined }, 'https://a/', 's'.repeat(10_000)), nameOf({ jkt: 's'.repeat(10_000) }, 'https://a/', '')]
+  t.not(nameOf({ jkt: undefined }, 'https://b/', 'user-1'), nameOf({ jkt: undefined }, 'https://a/', 'user-1'), 'an issuer cannot use up what belongs to the users of another one')
   t.strictSame(names.map(name => name.length), [43, 43, 43])
   t.equal(new Set(names).size, 3)
 })

@@ -115,7 +115,7 @@ t.test('Sample routes go, and a later version comes in, as the page says.', asyn
   await shell('git add -A && git commit -q -m "My routes"')
   // What happens at Holdfast meanwhile: one of the sample routes that go has changed, and so has something else.
   appendFileSync(join(upstream, 'routes/api/users.ts'), '// A later version.\n')
-  appendFileSync(join(upstream, 'lib/scheme.ts'), '// A later version.\n')
+  appendFileSync(join(upstream, 'lib/credentials.ts'), '// A later version.\n')
   await shell('git commit -q -a -m Later', upstream)
   await walk(t, 'docs/your-own.md', ({ language }) => language === 'sh', (t, line, outcome) => {
     if (line === 'git merge holdfast/main') t.match(outcome, { code: 1, output: /routes\/api\/users\.ts deleted in HEAD/ })
@@ -123,7 +123,7 @@ t.test('Sample routes go, and a later version comes in, as the page says.', asyn
   }, ['npm ci', 'npm test'])
   // Once, when all of it has been done. Nothing is installed anew, since the later version has the same packages.
   passes(t, 'npm test', await shell(testing(AFFECTED)))
-  t.match(readFileSync(join(clone, 'lib/scheme.ts'), 'utf8'), /A later version/)
+  t.match(readFileSync(join(clone, 'lib/credentials.ts'), 'utf8'), /A later version/)
   t.equal((await shell('git status --porcelain')).output, '')
   t.equal((await shell('git ls-files routes/api')).output.trim().split('\n').join(' '), 'routes/api/drafts.ts routes/api/private-scoped.ts routes/api/private.ts routes/api/public.ts')
 })

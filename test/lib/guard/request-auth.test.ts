@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { AdmittedAuth, createTokenSignals } from '../../../lib/guard/request-auth.ts'
+import { createTokenSignals } from '../../../lib/guard/request-auth.ts'
 import { Refusal } from '../../../lib/refusal.ts'
 import type { VerifiedToken } from '../../../lib/token/verified-tokens.ts'
 
@@ -20,7 +20,7 @@ function start (revocationOf?: (token: VerifiedToken) => Refusal | undefined) {
       return () => { clock.run = undefined }
     }
   })
-  const signal = (): AbortSignal => new AdmittedAuth(TOKEN, 'Bearer', signals).signal
+  const signal = (): AbortSignal => signals.signalFor(TOKEN)
   return { clock, signals, signal }
 }
 

@@ -1,0 +1,45 @@
+import t from 'tap'
+import type { Refusal } from '../../../lib/refusal.ts'
+import { createIssuerTable } from '../../../lib/token/issuer-table.ts'
+import type { IssuerTable, TokenIssuer } from '../../../lib/token/issuer-table.ts'
+import { createJwtVerifier } from '../../../lib/token/jwt-verifier.ts'
+import { createVerifiedTokens } from '../../../lib/token/verified-tokens.ts'
+import { encodeJws } from '../../helpers/jws.ts'
+
+const NOW = 1_800_000_000
+const ISSUER = 'https://idp.example/'
+const KEY = { kid: undefined, pem: '', algs: [] }
+
+t.test('Another audience replaces the one of each issuer, and the resource of the service', async t => {
+  const asked: unknown[] = []
+  const issuer = {
+    issuer: ISSUER,
+    dpopMode: 'ALLOWED',
+    scopeClaims: ['scope'],
+    keys: { candidates: () => [KEY], isTrusted: () => true },
+    rules: { issuer: ISSUER, audience: 'one', resource: 'two', algs: ['RS256'], clockToleranceSeconds: 5, bindings: ['jkt'] },
+    introspection: {
+      covers: 'opaque',
+      inquiry: {
+        claimsOf: async (_text: string, _isStranger: boolean, rules: object) => {
+          asked.push(rules)
+          return { claims: { iss: ISSUER, sub: 'u', aud: 'three', exp: NOW + 60 }, isCurrent: () => true }
+        }
+      }
+    }
+  } as unknown as TokenIssuer
+  const table = createIssuerTable([issuer])
+  const asking: IssuerTable = { ...table, ofOpaque: undefined, find: async iss => table.find(iss) }
+  const outcomesAt = (issuers: IssuerTable, audience: object) => {
+    const verifier = createJwtVerifier({ issuers, ...audience, findSigner: () => KEY, verified: createVerifiedTokens(), clockToleranceSeconds: 5 })
+    const outcomeOf = (text: string): Promise<string> => new Promise(resolve => {
+      verifier.verify(text, 'Bearer', undefined, NOW, (error, token) => resolve(token ? 'accepted' : (error as Refusal).reason))
+    })
+    return Promise.all(['one', 'two', 'three'].map(aud => outcomeOf(encodeJws({ alg: 'RS256' }, { iss: ISSUER, sub: 'u', aud, exp: NOW + 60 }, () => Buffer.from('x')))).concat(outcomeOf('opaque')))
+  }
+  const refused = 'token_audience'
+  t.strictSame(await outcomesAt(table, {}), ['accepted', 'accepted', refused, 'accepted'])
+  t.strictSame(await outcomesAt(table, { audience: 'three' }), [refused, refused, 'accepted', 'accepted'])
+  t.strictSame(await outcomesAt(asking, { audience: 'three' }), [refused, refused, 'accepted', 'token_malformed'])
+  t.strictSame(asked, [issuer.rules, { ...issuer.rules, audience: 'three', resource: undefined }], 'an opaque token is held to it too')
+})
