@@ -14,11 +14,14 @@ export interface Authority {
   readonly port: number | undefined
 }
 
-/** Scheme and authority of a URL. `host` holds the port if it is not the scheme's default. */
-export interface HttpOrigin {
+/** The address of a service as its client sees it: the part of a URL before the service's own path. */
+export interface BaseUrl {
   readonly scheme: HttpScheme
+  /** Holds the port if it is not the scheme's default. */
   readonly host: string
-  /** scheme://host */
+  /** Empty, or plain path segments, each after a slash. */
+  readonly prefix: string
+  /** scheme://host and prefix, without a slash at the end. */
   readonly href: string
 }
 
@@ -83,11 +86,11 @@ export function parseWireAuthority (text: string): Authority | undefined {
   return isUtf8(bytes) ? parseAuthority(bytes.toString()) : undefined
 }
 
-/** Puts scheme and authority together, without a default port (RFC 3986 section 6.2.3). */
-export function originOf (scheme: HttpScheme, authority: Authority): HttpOrigin {
+/** Puts scheme, authority and prefix together, without a default port (RFC 3986 section 6.2.3). */
+export function baseOf (scheme: HttpScheme, authority: Authority, prefix = ''): BaseUrl {
   const { port = DEFAULT_PORTS[scheme] } = authority
   const host = port === DEFAULT_PORTS[scheme] ? authority.host : `${authority.host}:${port}`
-  return { scheme, host, href: `${scheme}://${host}` }
+  return { scheme, host, prefix, href: `${scheme}://${host}${prefix}` }
 }
 
 /** An absolute http or https URL without query and fragment, in normal form. */
