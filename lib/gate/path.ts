@@ -1,5 +1,5 @@
 import { Refusal } from '../refusal.ts'
-import { decodeEscapes } from '../url/path.ts'
+import { decodeEscapes } from '../url/http-url.ts'
 
 /**
  * What two parties could read in two ways, although it stands in the normal form of a path (RFC 3986 section 6.2.2). Some servers drop

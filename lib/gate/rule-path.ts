@@ -1,7 +1,7 @@
 import createRouter from 'find-my-way'
 import { quoteSetting } from '../printable.ts'
 import { Refusal } from '../refusal.ts'
-import { escapeNonAscii, readTargetPath } from '../url/path.ts'
+import { escapeNonAscii, readTargetPath } from '../url/http-url.ts'
 import { verifyOneReading, withoutParameters } from './path.ts'
 
 /** The regular expression of a parameter. */

@@ -2,9 +2,8 @@ import { compile } from '@fastify/proxy-addr'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
-import { baseOf, parseHttpUrl, parsePort, parseScheme, parseWireAuthority, splitHttpUrl } from './http-url.ts'
+import { baseOf, escapeNonAscii, normalizeEscapes, parseHttpUrl, parsePort, parseScheme, parseWireAuthority, removeDotSegments, splitHttpUrl } from './http-url.ts'
 import type { Authority, BaseUrl, HttpScheme } from './http-url.ts'
-import { escapeNonAscii, parsePrefix, parsePrefixList } from './path.ts'
 
 /** `true` for every peer, `false` for none, or addresses, CIDRs and the names `loopback`, `linklocal`, `uniquelocal`. */
 export type TrustProxy = boolean | readonly string[]
@@ -21,6 +20,8 @@ export interface UrlSettings {
 const MAX_ADDRESSES = 256
 const MAX_HOSTS = 64
 const MAX_PREFIXES = 64
+const MAX_PREFIX_CHARS = 2048
+const MAX_PREFIX_ENTRIES = 16
 
 /**
  * Keeps the results of a pure function for the last few texts, so that a host that every request carries is parsed once. Refused
@@ -66,6 +67,32 @@ export const readHost = memoize<HostEntry>((text) => {
   const authority = parseWireAuthority(text)
   return authority && { authority, http: baseOf('http', authority), https: baseOf('https', authority) }
 }, MAX_HOSTS)
+
+// Non-empty segments of pchar (RFC 3986 section 3.3) without the comma, which separates entries.
+const SEGMENTS = /^(?:\/(?:[A-Za-z0-9._~!$&'()*+;=:@-]|%[0-9A-Fa-f]{2})+)*$/
+// Escapes that one hop may decode while the next one does not: dot, slash, back-slash, control characters.
+const UNCLEAR_ESCAPE = /%(?:2[ef]|5c|[01][0-9a-f]|7f)/i
+
+/**
+ * Reads a path under which the service is mounted: plain segments, each after a slash. One slash at the end is dropped, so `/` is the
+ * empty prefix. Returns it in normal form, or undefined if it is not such a path.
+ */
+function parsePrefix (text: string): string | undefined {
+  if (text.length > MAX_PREFIX_CHARS || !text.startsWith('/')) return undefined
+  const path = text.endsWith('/') ? text.slice(0, -1) : text
+  if (!SEGMENTS.test(path) || UNCLEAR_ESCAPE.test(path)) return undefined
+  // Its escapes are whole, so there is a normal form.
+  const prefix = normalizeEscapes(path)!
+  return removeDotSegments(prefix) === prefix ? prefix : undefined
+}
+
+/** Reads the entries of X-Forwarded-Prefix and joins them in order. Undefined if one of them is not a prefix. */
+function parsePrefixList (text: string): string | undefined {
+  if (text.length > MAX_PREFIX_CHARS) return undefined
+  if (!text.includes(',')) return parsePrefix(text)
+  const prefixes = text.split(',', MAX_PREFIX_ENTRIES + 1).map(entry => parsePrefix(entry.trim()))
+  return prefixes.length > MAX_PREFIX_ENTRIES || prefixes.includes(undefined) ? undefined : prefixes.join('')
+}
 
 const readAuthority = (text: string): Authority | undefined => readHost(text)?.authority
 const readPrefixes = memoize(parsePrefixList, MAX_PREFIXES)

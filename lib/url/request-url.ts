@@ -2,9 +2,8 @@ import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import { createBaseUrlResolver, readHost } from './base-url.ts'
 import type { UrlSettings } from './base-url.ts'
-import { baseOf, parseHttpUrl, parseWireAuthority, splitHttpUrl } from './http-url.ts'
+import { baseOf, decodeEscapes, parseHttpUrl, parseWireAuthority, readTargetPath, splitHttpUrl } from './http-url.ts'
 import type { Authority, BaseUrl, HttpUrl, HttpScheme } from './http-url.ts'
-import { decodeEscapes, readTargetPath } from './path.ts'
 
 /** The URL that the client used, without query and fragment, in normal form. */
 export interface RequestUrl {

@@ -54,7 +54,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 9449 11.5', fault: 'a token may have any typ', file: CHECKS, text: "throw new Refusal('token_type')", replacement: 'return', seenBy: [TOKENS] },
   { point: 'RFC 9449 11.6', fault: 'all known algorithms count', file: CLIENT_KEYS, text: 'const alg = algs.find(alg => alg === header.alg)', replacement: 'const alg = (Object.keys(ALGORITHMS) as JwsAlg[]).find(alg => alg === header.alg)' },
   { point: 'RFC 9449 11.7', fault: 'the method is not compared', file: PROOF, text: "if (claims!.htm !== method) throw new Refusal('htm_mismatch')", replacement: '', seenBy: [PROOFS] },
-  { point: 'RFC 9449 11.7', fault: 'a fragment in the request is cut off', file: 'lib/url/path.ts', text: "const query = target.indexOf('?')", replacement: 'const query = target.search(/[?#]/)', seenBy: ['test/lib/url/request-url.test.ts'] },
+  { point: 'RFC 9449 11.7', fault: 'a fragment in the request is cut off', file: 'lib/url/http-url.ts', text: "const query = target.indexOf('?')", replacement: 'const query = target.search(/[?#]/)', seenBy: ['test/lib/url/request-url.test.ts'] },
   { point: 'RFC 9449 11.8', fault: 'the key is not that of the token', file: PROOF, text: "if (header!.jkt !== tokenJkt) throw new Refusal('jkt_mismatch')", replacement: '' },
   { point: 'RFC 9449 11.10', fault: 'a binding that cannot be checked is ignored', file: CHECKS, text: "throw new Refusal('token_binding_unusable')", replacement: 'return' },
   { point: 'RFC 9449 11.11', fault: 'the key takes the place of the subject', file: 'lib/guard/admission.ts', text: 'request.user = token.claims', replacement: 'request.user = token.binding.jkt ? { ...token.claims, sub: token.binding.jkt } : token.claims' },
