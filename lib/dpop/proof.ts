@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
 import { decodeJsonObject, splitCompactJws } from '../jose/jws.ts'
 import type { CompactJws, JsonObject } from '../jose/jws.ts'
 import { Refusal } from '../refusal.ts'
@@ -150,12 +149,8 @@ function verifyWindow ({ claims, now }: PresentedProof, { iatOffsetSeconds, iatL
 /** Checks the signature under the proof's own key. An earlier check has tied this key to the token. */
 export function verifyProofSignature (presented: PresentedProof, { keys }: ProofPolicy, done: ProofDone): void {
   const { header, jws } = presented as Required<PresentedProof>
-  let key: KeyObject
-  try {
-    key = keys.keyOf(header)
-  } catch (error) {
-    return done(error as Error)
-  }
+  const key = keys.keyOf(header)
+  if (!key) return done(new Refusal('proof_key'))
   const input = presented.proof.slice(0, jws.header.length + 1 + jws.payload.length)
   verifySignature(header.algorithm, key, input, jws.signature, isValid => {
     if (!isValid) return done(new Refusal('proof_signature'))

@@ -68,7 +68,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8725 3.4', fault: 'RSA keys may have 1024 bits', file: PUBLIC_KEY, text: 'const MIN_MODULUS_BITS = 2048', replacement: 'const MIN_MODULUS_BITS = 1024', seenBy: [`${PROOFS}: Which proofs`, ALGORITHMS] },
   { point: 'RFC 8725 3.4', fault: 'RSA keys may have more than 4096 bits', file: PUBLIC_KEY, text: 'const MAX_MODULUS_BITS = 4096', replacement: 'const MAX_MODULUS_BITS = 8192', seenBy: [ALGORITHMS] },
   { point: 'RFC 8725 3.4', fault: 'exponents may be even', file: PUBLIC_KEY, text: ' || bytes.at(-1)! % 2 === 0', replacement: '', seenBy: [`${PROOFS}: Which proofs`, ALGORITHMS] },
-  { point: 'RFC 8725 3.4', fault: 'a point off its curve is a fault of our own', file: CLIENT_KEYS, text: "if (!imported) throw new Refusal('proof_key')", replacement: '', seenBy: [`${PROOFS}: 10: a point`] },
+  { point: 'RFC 8725 3.4', fault: 'a point off its curve is a fault of our own', file: PROOF, text: "if (!key) return done(new Refusal('proof_key'))", replacement: '', seenBy: [`${PROOFS}: 10: a point`] },
   { point: 'RFC 8725 3.5', fault: 'a secret of 16 bytes is enough', file: 'lib/settings/formats.ts', text: 'const MIN_SECRET_BYTES = 32', replacement: 'const MIN_SECRET_BYTES = 16' },
   { point: 'RFC 8725 3.6', fault: 'five segments are read as three', file: JWS, text: 'const signature = text.slice(second + 1)', replacement: "const signature = text.slice(second + 1).split('.', 1)[0]!" },
   { point: 'RFC 8725 3.7', fault: 'bytes that are not UTF-8 are replaced', file: JWS, text: 'if (!isUtf8(bytes)) return undefined', replacement: '' },
