@@ -106,8 +106,6 @@ function checkForm (presented: PresentedProof): void {
   if (!presented.jws) throw new Refusal('proof_malformed')
 }
 
-const isTime = (value: unknown): value is number => Number.isFinite(value)
-
 function checkClaims (presented: PresentedProof, { iatLeewaySeconds }: ProofPolicy): void {
   const claims = decodeJsonObject(presented.jws!.payload)
   if (!claims) throw new Refusal('proof_malformed')
@@ -121,8 +119,8 @@ function checkClaims (presented: PresentedProof, { iatLeewaySeconds }: ProofPoli
 function areProofClaims (claims: JsonObject): claims is JsonObject & ProofClaims {
   const { jti, htm, htu, iat, ath, exp, nbf } = claims
   return typeof jti === 'string' && jti.length >= 1 && jti.length <= MAX_JTI_CHARACTERS &&
-    typeof htm === 'string' && typeof htu === 'string' && typeof ath === 'string' && isTime(iat) &&
-    (exp === undefined || isTime(exp)) && (nbf === undefined || isTime(nbf))
+    typeof htm === 'string' && typeof htu === 'string' && typeof ath === 'string' && Number.isFinite(iat) &&
+    (exp === undefined || Number.isFinite(exp)) && (nbf === undefined || Number.isFinite(nbf))
 }
 
 function checkUrl (presented: PresentedProof): void {
