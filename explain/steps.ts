@@ -15,7 +15,7 @@ import type { TokenClaims } from '../lib/token/jwt-checks.ts'
 import { isOptional } from '../lib/requirement/route-guard.ts'
 import { isGuest } from '../lib/guard/admission.ts'
 import { createVerifiedToken } from '../lib/token/verified-tokens.ts'
-import { createPeerTrust } from '../lib/url/forwarded.ts'
+import { createPeerTrust } from '../lib/url/base-url.ts'
 import { rulesOf } from './examination.ts'
 import type { Examination } from './examination.ts'
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { createBaseUrlResolver } from '../lib/url/base-url.ts'
-import type { BaseUrl } from '../lib/url/base-url.ts'
+import type { BaseUrl } from '../lib/url/http-url.ts'
 import { readMessage } from '../lib/message.ts'
 
 declare module 'fastify' {

@@ -7,7 +7,7 @@ import { CHECK_PATH, readCheckRequest, writeDenied, writePassed } from '../lib/g
 import type { CheckRequest } from '../lib/gate/ext-authz.ts'
 import { isIdentityName, isWithheldName } from '../lib/gate/headers.ts'
 import { PARTIAL_BODY } from '../lib/gate/original.ts'
-import { createPeerTrust } from '../lib/url/forwarded.ts'
+import { createPeerTrust } from '../lib/url/base-url.ts'
 import { createGrpcServer } from '../server/grpc-server.ts'
 import type { GrpcServer } from '../server/grpc-server.ts'
 import { processSurroundings } from '../server/surroundings.ts'

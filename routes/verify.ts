@@ -5,8 +5,7 @@ import { bodyTooLarge } from '../lib/gate/message-body.ts'
 import { readOriginal, verifyWholeBody } from '../lib/gate/original.ts'
 import type { ProxyFamily } from '../lib/gate/original.ts'
 import { readMessage } from '../lib/message.ts'
-import { parsePublicUrl } from '../lib/url/base-url.ts'
-import { createPeerTrust } from '../lib/url/forwarded.ts'
+import { createPeerTrust, parsePublicUrl } from '../lib/url/base-url.ts'
 
 const ENVOY = '/verify/envoy'
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger } from 'fastify'
-import { createPeerTrust } from '../lib/url/forwarded.ts'
-import type { TrustProxy } from '../lib/url/forwarded.ts'
+import { createPeerTrust } from '../lib/url/base-url.ts'
+import type { TrustProxy } from '../lib/url/base-url.ts'
 
 type ChildArguments = Parameters<FastifyBaseLogger['child']>
 type Line = [fields: unknown, message?: string, ...values: unknown[]]

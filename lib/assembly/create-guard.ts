@@ -26,8 +26,8 @@ import { createSignerFinder, loadFastifyJwt } from '../token/jwt-signature.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import type { JwtVerifierOptions } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
-import { createPeerTrust } from '../url/forwarded.ts'
-import type { AppTrust } from '../url/forwarded.ts'
+import { createPeerTrust } from '../url/base-url.ts'
+import type { AppTrust } from '../url/base-url.ts'
 import { createRequestUrlResolver } from '../url/request-url.ts'
 
 /** The guard and the parts behind it. Each process makes them once. */

@@ -1,5 +1,5 @@
 import { parsePublicUrl } from '../url/base-url.ts'
-import type { BaseUrl } from '../url/base-url.ts'
+import type { BaseUrl } from '../url/http-url.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /** RFC 9728 section 3. */

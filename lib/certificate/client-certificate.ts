@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { linesOf } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
 import { Refusal } from '../refusal.ts'
-import { decodeEscapes } from '../url/path.ts'
+import { decodeEscapes } from '../url/http-url.ts'
 
 /**
  * Where the certificate of a client is found. `socket`: TLS ends in this process. The others name the header in which a proxy passes

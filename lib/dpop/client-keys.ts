@@ -53,17 +53,12 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
       const known = cache?.get(tokenJkt)
       return known?.encoded === encoded ? known : parseProofHeader(encoded, algs)
     },
-    /** @throws Refusal proof_key */
-    keyOf (header: ProofHeader): KeyObject {
+    /** Undefined if no key can be made of the JWK, as if its point is not on its curve. */
+    keyOf (header: ProofHeader): KeyObject | undefined {
       const key = isKept(header) ? header.key : cache?.get(header.jkt)?.key
-      if (key) {
-        hits++
-        return key
-      }
-      misses++
-      const imported = importPublicJwk(header.jwk)
-      if (!imported) throw new Refusal('proof_key')
-      return imported
+      if (key) hits++
+      else misses++
+      return key ?? importPublicJwk(header.jwk)
     },
     /** Called after a proof with this header was accepted. While the memory is full, a new key replaces another one only now and then. */
     keep (encoded: string, header: ProofHeader, key: KeyObject): void {
@@ -86,7 +81,7 @@ function isKept (header: ProofHeader | KeptHeader): header is KeptHeader {
   return 'key' in header
 }
 
-/** @throws Refusal proof_malformed, proof_type, proof_algorithm, proof_critical, proof_key */
+/** Reads the header segment of a proof (RFC 9449 section 4.2). @throws Refusal proof_malformed, proof_type, proof_algorithm, proof_critical, proof_key */
 export function parseProofHeader (encoded: string, algs: readonly JwsAlg[]): ProofHeader {
   const header = decodeJsonObject(encoded)
   if (!header) throw new Refusal('proof_malformed')
@@ -94,16 +89,9 @@ export function parseProofHeader (encoded: string, algs: readonly JwsAlg[]): Pro
   const alg = algs.find(alg => alg === header.alg)
   if (!alg) throw new Refusal('proof_algorithm')
   if (header.crit !== undefined || header.b64 !== undefined) throw new Refusal('proof_critical')
-  const algorithm = ALGORITHMS[alg]
-  const jwk = parseProofJwk(header.jwk, alg)
-  return { algorithm, jwk, jkt: thumbprint(jwk) }
-}
-
-/** The public key of a proof (RFC 9449 section 4.2). @throws Refusal proof_key */
-export function parseProofJwk (jwk: unknown, alg: JwsAlg): PublicJwk {
-  const key = readPublicJwk(jwk, alg, 'proof')
-  if (typeof key === 'string') throw new Refusal('proof_key')
-  return key
+  const jwk = readPublicJwk(header.jwk, alg, 'proof')
+  if (typeof jwk === 'string') throw new Refusal('proof_key')
+  return { algorithm: ALGORITHMS[alg], jwk, jkt: thumbprint(jwk) }
 }
 
 // A slice keeps alive the whole text that it was cut from: up to 8 KiB of a proof for a header of 200 characters.

@@ -4,8 +4,7 @@ import { parseUpstream } from '../upstream/origin.ts'
 import { parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
 import { parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { parseAuthority } from '../url/http-url.ts'
-import { parsePublicUrl } from '../url/base-url.ts'
-import { createPeerTrust } from '../url/forwarded.ts'
+import { createPeerTrust, parsePublicUrl } from '../url/base-url.ts'
 
 /**
  * What the values of settings must look like if the words of JSON schema are not enough. Each format takes the text of one value

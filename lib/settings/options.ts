@@ -1,4 +1,4 @@
-import type { AppTrust } from '../url/forwarded.ts'
+import type { AppTrust } from '../url/base-url.ts'
 import { SettingsError } from './problems.ts'
 import type { HoldfastOptions, IssuerLookup } from './option-types.ts'
 import type { SourceFaults } from './sources.ts'

@@ -1,11 +1,15 @@
+import { compile } from '@fastify/proxy-addr'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
-import { createPeerTrust, readForwardedUrl } from './forwarded.ts'
-import type { AppTrust, TrustProxy } from './forwarded.ts'
-import { originOf, parseHttpUrl, parseWireAuthority } from './http-url.ts'
-import type { Authority, HttpOrigin, HttpScheme } from './http-url.ts'
-import { memoize } from './memo.ts'
-import { escapeNonAscii, parsePrefix } from './path.ts'
+import { baseOf, escapeNonAscii, normalizeEscapes, parseHttpUrl, parsePort, parseScheme, parseWireAuthority, removeDotSegments, splitHttpUrl } from './http-url.ts'
+import type { Authority, BaseUrl, HttpScheme } from './http-url.ts'
+
+/** `true` for every peer, `false` for none, or addresses, CIDRs and the names `loopback`, `linklocal`, `uniquelocal`. */
+export type TrustProxy = boolean | readonly string[]
+
+/** A function of the app that decides about peers, as for Fastify. The peer is hop 0. Only `true` is trust. */
+export type AppTrust = (address: string, hop: number) => boolean
 
 /** The settings that decide the source of scheme, host and prefix. */
 export interface UrlSettings {
@@ -13,12 +17,42 @@ export interface UrlSettings {
   readonly publicUrl: string | undefined
 }
 
-/** The address of the service as the client sees it: the part of a URL before our own path. */
-export interface BaseUrl extends HttpOrigin {
-  /** Empty, or plain path segments, each after a slash. */
-  readonly prefix: string
-  /** scheme://host and prefix, without a slash at the end. */
-  readonly href: string
+const MAX_ADDRESSES = 256
+const MAX_HOSTS = 64
+const MAX_PREFIXES = 64
+const MAX_PREFIX_CHARS = 2048
+const MAX_PREFIX_ENTRIES = 16
+
+/**
+ * Keeps the results of a pure function for the last few texts, so that a host that every request carries is parsed once. Refused
+ * texts (undefined) are not kept: they would push out good ones. A full memo starts over, so its memory is bounded however many
+ * texts arrive.
+ */
+export function memoize<Result> (parse: (text: string) => Result | undefined, maxEntries: number): (text: string) => Result | undefined {
+  const results = new Map<string, Result>()
+  return (text) => {
+    const kept = results.get(text)
+    if (kept !== undefined) return kept
+    const result = parse(text)
+    if (result === undefined) return undefined
+    if (results.size >= maxEntries) results.clear()
+    results.set(text, result)
+    return result
+  }
+}
+
+/**
+ * Makes the predicate that says whether the forwarded headers of a peer count. An IPv4-mapped IPv6 address counts as the IPv4 address in
+ * it. A peer without an address (a unix socket, or a closed connection) is trusted only under `true`, because a list names addresses.
+ * @throws TypeError for an entry that is not an address, CIDR or name
+ */
+export function createPeerTrust (trustProxy: TrustProxy | AppTrust): (remoteAddress: string | undefined) => boolean {
+  if (trustProxy === true) return () => true
+  if (trustProxy === false) return () => false
+  if (typeof trustProxy === 'function') return (remoteAddress) => remoteAddress !== undefined && trustProxy(remoteAddress, 0) === true
+  const matches = compile([...trustProxy])
+  const verdictOn = memoize((address) => ({ trusted: matches(address, 0) }), MAX_ADDRESSES)
+  return (remoteAddress) => remoteAddress !== undefined && verdictOn(remoteAddress)!.trusted
 }
 
 /** A host with its two possible base URLs. They are made once. */
@@ -28,31 +62,114 @@ interface HostEntry {
   readonly https: BaseUrl
 }
 
-const MAX_HOSTS = 64
-
-/** Reads a Host header. A valid host is kept for the next request. Undefined if it is not a host. */
+/** Reads a host from a header. A valid host is kept for the next request. Undefined if it is not a host. */
 export const readHost = memoize<HostEntry>((text) => {
   const authority = parseWireAuthority(text)
-  return authority && { authority, http: baseOf('http', authority, ''), https: baseOf('https', authority, '') }
+  return authority && { authority, http: baseOf('http', authority), https: baseOf('https', authority) }
 }, MAX_HOSTS)
 
-function baseOf (scheme: HttpScheme, authority: Authority, prefix: string): BaseUrl {
-  const origin = originOf(scheme, authority)
-  return { scheme, host: origin.host, prefix, href: origin.href + prefix }
+// Non-empty segments of pchar (RFC 3986 section 3.3) without the comma, which separates entries.
+const SEGMENTS = /^(?:\/(?:[A-Za-z0-9._~!$&'()*+;=:@-]|%[0-9A-Fa-f]{2})+)*$/
+// Escapes that one hop may decode while the next one does not: dot, slash, back-slash, control characters.
+const UNCLEAR_ESCAPE = /%(?:2[ef]|5c|[01][0-9a-f]|7f)/i
+
+/**
+ * Reads a path under which the service is mounted: plain segments, each after a slash. One slash at the end is dropped, so `/` is the
+ * empty prefix. Returns it in normal form, or undefined if it is not such a path.
+ */
+function parsePrefix (text: string): string | undefined {
+  if (text.length > MAX_PREFIX_CHARS || !text.startsWith('/')) return undefined
+  const path = text.endsWith('/') ? text.slice(0, -1) : text
+  if (!SEGMENTS.test(path) || UNCLEAR_ESCAPE.test(path)) return undefined
+  // Its escapes are whole, so there is a normal form.
+  const prefix = normalizeEscapes(path)!
+  return removeDotSegments(prefix) === prefix ? prefix : undefined
 }
+
+/** Reads the entries of X-Forwarded-Prefix and joins them in order. Undefined if one of them is not a prefix. */
+function parsePrefixList (text: string): string | undefined {
+  if (text.length > MAX_PREFIX_CHARS) return undefined
+  if (!text.includes(',')) return parsePrefix(text)
+  const prefixes = text.split(',', MAX_PREFIX_ENTRIES + 1).map(entry => parsePrefix(entry.trim()))
+  return prefixes.length > MAX_PREFIX_ENTRIES || prefixes.includes(undefined) ? undefined : prefixes.join('')
+}
+
+const readAuthority = (text: string): Authority | undefined => readHost(text)?.authority
+const readPrefixes = memoize(parsePrefixList, MAX_PREFIXES)
 
 function refuseHost (): never {
   throw new Refusal('host_invalid', { detail: { header: 'host' } })
 }
 
-function readBehindProxy (message: Message): BaseUrl {
+function refuseForwarded (header: string): never {
+  throw new Refusal('forwarded_invalid', { detail: { header } })
+}
+
+// One parameter, or nothing, up to the next separator or the end. At each position one alternative fits, so the time is linear.
+// RFC 7239 requires quotes around a value with a colon. Many proxies send `host=name:8443`, which has only one meaning.
+const PARAMETER = /[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^ \t,;="]+))[ \t]*)?([,;]|$)/gsy
+
+/**
+ * Reads the last element of a Forwarded header (RFC 7239 section 4), which the nearest proxy wrote: its parameters, unquoted and not yet
+ * validated. Undefined if any part of the value is malformed (an open quote would swallow the next element), if an element has a parameter
+ * twice, or if the last element is empty.
+ */
+function parseForwarded (text: string): ReadonlyMap<string, string> | undefined {
+  const element = new Map<string, string>()
+  let separator: string | undefined
+  for (const [, name, quoted, bare, next] of text.matchAll(PARAMETER)) {
+    separator = next
+    if (name !== undefined) {
+      if (element.has(name.toLowerCase())) return undefined
+      element.set(name.toLowerCase(), bare ?? quoted!.replace(/\\(.)/gs, '$1'))
+    }
+    if (separator === ',') element.clear()
+  }
+  return separator === '' && element.size > 0 ? element : undefined
+}
+
+type Parse<Piece> = (text: string) => Piece | undefined
+
+// An empty header is refused like any other text that is no scheme, host, port or prefix: the proxy meant to name one and failed.
+function readWith<Piece> (headers: IncomingHttpHeaders, name: string, parse: Parse<Piece>): Piece | undefined {
+  const value = headers[name]
+  if (value === undefined) return undefined
+  return parse(typeof value === 'string' ? value : value.join(', ')) ?? refuseForwarded(name)
+}
+
+// If there are several lines and entries, the trusted peer wrote the last one.
+function readLast<Piece> (headers: IncomingHttpHeaders, name: string, parse: Parse<Piece>): Piece | undefined {
+  return readWith(headers, name, text => parse(text.slice(text.lastIndexOf(',') + 1).trim()))
+}
+
+function readForwarded (headers: IncomingHttpHeaders): { scheme: HttpScheme | undefined, authority: Authority | undefined } {
+  const element = readWith(headers, 'forwarded', parseForwarded)
+  const proto = element?.get('proto')
+  const host = element?.get('host')
+  return {
+    scheme: proto === undefined ? undefined : parseScheme(proto) ?? refuseForwarded('forwarded'),
+    authority: host === undefined ? undefined : readAuthority(host) ?? refuseForwarded('forwarded')
+  }
+}
+
+/**
+ * The URL that the client used, by a trusted proxy: the last entry of X-Forwarded-Proto, -Host and -Port, and all entries of
+ * X-Forwarded-Prefix in order. Forwarded (RFC 7239) is read if there is neither X-Forwarded-Proto nor X-Forwarded-Host. The connection and
+ * Host say what the proxy does not name.
+ * @throws Refusal forwarded_invalid, with the name of the header, if a part that is used is not valid; host_invalid
+ */
+function readBehindProxy ({ headers, host, encrypted }: Message): BaseUrl {
+  // A proxy that writes one of the two X- headers seldom touches Forwarded, so a Forwarded header beside them may be the client's.
+  const hasNone = headers['x-forwarded-proto'] === undefined && headers['x-forwarded-host'] === undefined
+  const forwarded = hasNone
+    ? readForwarded(headers)
+    : { scheme: readLast(headers, 'x-forwarded-proto', parseScheme), authority: readLast(headers, 'x-forwarded-host', readAuthority) }
   // If a forwarded header names the host, the Host header is not used and not checked closely.
-  const entry = readHost(message.host ?? '')
-  const forwarded = readForwardedUrl(message.headers, entry?.authority.port !== undefined)
-  const scheme = forwarded.scheme ?? (message.encrypted ? 'https' : 'http')
-  const authority = forwarded.authority ?? entry?.authority ?? refuseHost()
-  const port = authority.port ?? forwarded.port
-  return baseOf(scheme, { host: authority.host, port }, forwarded.prefix)
+  const authority = forwarded.authority ?? readAuthority(host ?? '')
+  const port = authority?.port ?? readLast(headers, 'x-forwarded-port', parsePort)
+  const prefix = readWith(headers, 'x-forwarded-prefix', readPrefixes)
+  if (authority === undefined) refuseHost()
+  return baseOf(forwarded.scheme ?? (encrypted ? 'https' : 'http'), { host: authority.host, port }, prefix)
 }
 
 /** Reads PUBLIC_URL: an absolute http or https URL, with an optional prefix that a proxy strips. Undefined for any other text. */
@@ -61,8 +178,8 @@ export function parsePublicUrl (text: string): BaseUrl | undefined {
   const url = parseHttpUrl(text)
   if (typeof url === 'string') return undefined
   // The prefix is checked as it was written: parseHttpUrl, which accepted the text, has resolved dot segments.
-  const pathAt = text.indexOf('/', text.indexOf('//') + 2)
-  const prefix = pathAt === -1 ? '' : parsePrefix(escapeNonAscii(text.slice(pathAt))!)
+  const { rest } = splitHttpUrl(text)!
+  const prefix = rest === '' ? '' : parsePrefix(escapeNonAscii(rest)!)
   return prefix === undefined ? undefined : baseOf(url.scheme, url, prefix)
 }
 

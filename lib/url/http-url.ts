@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
-import { decodeEscapes, escapeNonAscii, normalizeEscapes, removeDotSegments } from './path.ts'
+import { Refusal } from '../refusal.ts'
 
 /** The schemes under which this service can be reached. */
 export type HttpScheme = 'http' | 'https'
@@ -14,11 +14,14 @@ export interface Authority {
   readonly port: number | undefined
 }
 
-/** Scheme and authority of a URL. `host` holds the port if it is not the scheme's default. */
-export interface HttpOrigin {
+/** The address of a service as its client sees it: the part of a URL before the service's own path. */
+export interface BaseUrl {
   readonly scheme: HttpScheme
+  /** Holds the port if it is not the scheme's default. */
   readonly host: string
-  /** scheme://host */
+  /** Empty, or plain path segments, each after a slash. */
+  readonly prefix: string
+  /** scheme://host and prefix, without a slash at the end. */
   readonly href: string
 }
 
@@ -83,11 +86,82 @@ export function parseWireAuthority (text: string): Authority | undefined {
   return isUtf8(bytes) ? parseAuthority(bytes.toString()) : undefined
 }
 
-/** Puts scheme and authority together, without a default port (RFC 3986 section 6.2.3). */
-export function originOf (scheme: HttpScheme, authority: Authority): HttpOrigin {
+/** Puts scheme, authority and prefix together, without a default port (RFC 3986 section 6.2.3). */
+export function baseOf (scheme: HttpScheme, authority: Authority, prefix = ''): BaseUrl {
   const { port = DEFAULT_PORTS[scheme] } = authority
   const host = port === DEFAULT_PORTS[scheme] ? authority.host : `${authority.host}:${port}`
-  return { scheme, host, href: `${scheme}://${host}` }
+  return { scheme, host, prefix, href: `${scheme}://${host}${prefix}` }
+}
+
+const UNRESERVED = /[A-Za-z0-9._~-]/
+
+/**
+ * Normalises case and percent-encoding (RFC 3986 sections 6.2.2.1 and 6.2.2.2): `%xx` gets upper-case hex, unreserved characters
+ * are decoded, because only these mean the same whether they are escaped or plain (section 2.3), and all else stays. Undefined if a
+ * `%` is not followed by two hex digits.
+ */
+export function normalizeEscapes (path: string): string | undefined {
+  if (/%(?![0-9A-Fa-f]{2})/.test(path)) return undefined
+  return path.replace(/%../g, (escape) => {
+    const char = String.fromCharCode(parseInt(escape.slice(1), 16))
+    return UNRESERVED.test(char) ? char : escape.toUpperCase()
+  })
+}
+
+/** Escapes the UTF-8 bytes of characters outside ASCII: each IRI maps to exactly one URI (RFC 3987 section 3.1). Undefined for half a surrogate pair. */
+export function escapeNonAscii (path: string): string | undefined {
+  return path.isWellFormed() ? path.replace(/[\u0080-\uffff]+/g, encodeURIComponent) : undefined
+}
+
+/** Decodes every escape. Undefined if one is broken, or if the bytes are not UTF-8. */
+export function decodeEscapes (text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Matches a path in normal form that has a segment `.` or `..`. */
+const DOT_SEGMENT = /\/\.\.?(?:\/|$)/
+
+/** Resolves the dot segments of an absolute path (RFC 3986 section 5.2.4). `%2e` must be decoded before. */
+export function removeDotSegments (path: string): string {
+  const kept: string[] = []
+  const segments = path.split('/')
+  segments.forEach((segment, index) => {
+    const dots = segment === '.' || segment === '..'
+    // The first segment is the empty one before the leading slash. It stays.
+    if (segment === '..' && kept.length > 1) kept.pop()
+    if (!dots) kept.push(segment)
+    else if (index === segments.length - 1) kept.push('')
+  })
+  return kept.join('/')
+}
+
+function causeOf (char: string): string {
+  if (char === '\\') return 'backslash'
+  if (char === '#') return 'fragment'
+  // No URI holds a byte outside ASCII. A router may read it in another way than its escaped form.
+  return char <= ' ' || char === '\u007f' ? 'control_character' : 'non_ascii'
+}
+
+/**
+ * Returns the path of a request target that begins with its path, in normal form and without the query.
+ * @throws Refusal target_path, with the `cause`, if router and proof could read two different resources from the target: dot segments, also
+ * as `%2e`, back-slashes, control characters, a fragment, bytes outside ASCII, broken escapes
+ */
+export function readTargetPath (target: string): string {
+  const query = target.indexOf('?')
+  const path = query === -1 ? target : target.slice(0, query)
+  // Nearly every path is in normal form: no escape, and no segment that begins with a dot.
+  if (!/[^\u0021-\u007e]|[#%\\]|\/\./.test(path)) return path
+  const char = /[^\u0021-\u007e]|[#\\]/.exec(path)?.[0]
+  if (char !== undefined) throw new Refusal('target_path', { detail: { cause: causeOf(char) } })
+  const normalized = normalizeEscapes(path)
+  if (normalized === undefined) throw new Refusal('target_path', { detail: { cause: 'escape' } })
+  if (DOT_SEGMENT.test(normalized)) throw new Refusal('target_path', { detail: { cause: 'dot_segment' } })
+  return normalized
 }
 
 /** An absolute http or https URL without query and fragment, in normal form. */

@@ -1,10 +1,9 @@
 import type { Message } from '../message.ts'
 import { Refusal } from '../refusal.ts'
 import { createBaseUrlResolver, readHost } from './base-url.ts'
-import type { BaseUrl, UrlSettings } from './base-url.ts'
-import { originOf, parseHttpUrl, parseWireAuthority, splitHttpUrl } from './http-url.ts'
-import type { Authority, HttpUrl, HttpScheme } from './http-url.ts'
-import { decodeEscapes, readTargetPath } from './path.ts'
+import type { UrlSettings } from './base-url.ts'
+import { baseOf, decodeEscapes, parseHttpUrl, parseWireAuthority, readTargetPath, splitHttpUrl } from './http-url.ts'
+import type { Authority, BaseUrl, HttpUrl, HttpScheme } from './http-url.ts'
 
 /** The URL that the client used, without query and fragment, in normal form. */
 export interface RequestUrl {
@@ -59,7 +58,7 @@ export function verifyHtu (htu: string, url: RequestUrl): void {
   if (htu === url.href) return
   const parsed = parseHttpUrl(htu)
   if (typeof parsed === 'string') throw new Refusal('htu_invalid', { detail: { cause: parsed } })
-  const { host, href } = originOf(parsed.scheme, parsed)
+  const { host, href } = baseOf(parsed.scheme, parsed)
   if (href + parsed.path === url.href) return
   throw new Refusal('htu_mismatch', { detail: { htu: shorten(href + parsed.path), url: shorten(url.href), cause: findCause(parsed, host, url) } })
 }
@@ -69,7 +68,7 @@ function isHostOf (message: Message, scheme: HttpScheme, authorityText: string):
   const target = parseWireAuthority(authorityText)
   const host = message.host === undefined ? undefined : readHost(message.host)?.authority
   if (target === undefined || host === undefined) return false
-  return originOf(scheme, target).host === originOf(scheme, host).host
+  return baseOf(scheme, target).host === baseOf(scheme, host).host
 }
 
 // `http://host/path`, RFC 9112 section 3.2.2. The asterisk and a bare authority do not name a resource of this service.
@@ -95,8 +94,12 @@ export function createRequestUrlResolver (settings: UrlSettings): (message: Mess
   return (message) => {
     const base = resolveBase(message)
     const path = message.target.startsWith('/') ? readTargetPath(message.target) : readAbsoluteTarget(message, base, isFixedBase)
-    return { scheme: base.scheme, host: base.host, path: base.prefix + path, href: base.href + path, ownPath: path }
+    return urlUnder(base, path)
   }
+}
+
+function urlUnder (base: BaseUrl, path: string): RequestUrl {
+  return { scheme: base.scheme, host: base.host, path: base.prefix + path, href: base.href + path, ownPath: path }
 }
 
 /**
@@ -106,7 +109,5 @@ export function createRequestUrlResolver (settings: UrlSettings): (message: Mess
  * @throws Refusal target_path
  */
 export function joinRequestUrl (scheme: HttpScheme, authority: Authority, target: string): RequestUrl {
-  const { host, href } = originOf(scheme, authority)
-  const path = readTargetPath(target)
-  return { scheme, host, path, href: href + path, ownPath: path }
+  return urlUnder(baseOf(scheme, authority), readTargetPath(target))
 }

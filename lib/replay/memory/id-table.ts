@@ -19,7 +19,6 @@ export function hashWords (key: HashKey, a: number, b: number, c: number, d: num
 export class IdTable {
   /** The number of slots that hold a record, live or dead. */
   used = 0
-  #slots = LEAST_SLOTS
   #words = new Int32Array(LEAST_SLOTS * WORDS)
   readonly #key: HashKey
   readonly #skippedBits: number
@@ -32,7 +31,7 @@ export class IdTable {
 
   /** Whether the next `put` needs a `rebuild` first: three quarters of the slots are used. */
   get crowded (): boolean {
-    return this.used >= this.#slots * 0.75
+    return this.used >= this.#words.length / WORDS * 0.75
   }
 
   get bytes (): number {
@@ -53,15 +52,17 @@ export class IdTable {
     return -1 - (free < 0 ? at : free)
   }
 
-  /** Writes a record to a position that `find` returned as free. */
-  put (at: number, a: number, b: number, c: number, d: number, second: number): void {
+  /** Writes a record to a position that `find` returned as free. Returns whether that slot held no dead record. */
+  put (at: number, a: number, b: number, c: number, d: number, second: number): boolean {
     const words = this.#words
-    if (words[at + 4] === 0) this.used++
+    const isUnused = words[at + 4] === 0
+    if (isUnused) this.used++
     words[at] = a
     words[at + 1] = b
     words[at + 2] = c
     words[at + 3] = d
     words[at + 4] = second
+    return isUnused
   }
 
   secondAt (at: number): number {
@@ -86,8 +87,7 @@ export class IdTable {
     const old = this.#words
     let live = 0
     for (let at = 4; at < old.length; at += WORDS) if (old[at]! >>> 0 > horizon) live++
-    this.#slots = Math.max(LEAST_SLOTS, live * 2)
-    this.#words = new Int32Array(this.#slots * WORDS)
+    this.#words = new Int32Array(Math.max(LEAST_SLOTS, live * 2) * WORDS)
     this.used = 0
     for (let at = 0; at < old.length; at += WORDS) {
       const second = old[at + 4]! >>> 0
@@ -100,6 +100,6 @@ export class IdTable {
   }
 
   #start (hash: number): number {
-    return Math.floor(((hash << this.#skippedBits) >>> 0) / 2 ** 32 * this.#slots) * WORDS
+    return Math.floor(((hash << this.#skippedBits) >>> 0) / 2 ** 32 * this.#words.length / WORDS) * WORDS
   }
 }

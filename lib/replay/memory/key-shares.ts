@@ -1,20 +1,61 @@
-import { hashWords } from './id-table.ts'
-import type { HashKey, IdTable } from './id-table.ts'
-import { ExpiryCounts } from './expiry.ts'
+import type { IdTable } from './id-table.ts'
+
+/**
+ * Counts records by the second in which they expire, without looking at each of them. The count is exact, and takes memory only for
+ * seconds that have records. Seconds are Unix time.
+ */
+export class ExpiryCounts {
+  /** The number of records that are live at the horizon. */
+  live = 0
+  /** A record has expired if its second is not after the horizon. */
+  horizon: number
+  readonly #counts = new Map<number, number>()
+
+  constructor (horizon: number) {
+    this.horizon = horizon
+  }
+
+  /** A record of a second before the horizon, as after a clock has gone back, is live until the next move. */
+  add (second: number): void {
+    this.live++
+    if (second <= this.horizon) this.horizon = second - 1
+    this.#counts.set(second, (this.#counts.get(second) ?? 0) + 1)
+  }
+
+  /** Takes back one `add` of a second after the horizon. */
+  remove (second: number): void {
+    this.live--
+    this.#counts.set(second, this.#counts.get(second)! - 1)
+  }
+
+  /** Forgets the records that have expired at `horizon`. It looks at the seconds that have records, once for each move forwards. */
+  moveTo (horizon: number): void {
+    if (horizon > this.horizon) {
+      for (const [second, count] of this.#counts) {
+        if (second > horizon) continue
+        this.live -= count
+        this.#counts.delete(second)
+      }
+    }
+    this.horizon = horizon
+  }
+}
 
 const BUCKET_BITS = 12
-const BUCKETS = 2 ** BUCKET_BITS
 
-interface KeyCount {
-  readonly bucket: number
-  readonly seconds: ExpiryCounts
-}
+// Two words of a hash that no client knows stand for a key. Its name leaves out some of their bits, so that it is a safe integer: two keys get
+// the same name only by chance.
+const nameOf = (c: number, d: number): number => (c >>> 0) * 2 ** 21 + (d >>> 11)
+const firstWordOf = (name: number): number => name / 2 ** 21 >>> 0
+const bucketOf = (c: number): number => c >>> (32 - BUCKET_BITS)
 
 /** A pass over the tables. The tables before `next` have been read. */
 interface Reading {
   next: number
+  /** 1 for a bucket that is counted. */
   readonly isWatched: Uint8Array
-  readonly counts: Map<number, KeyCount>
+  /** The records of each key of these buckets, by its name. */
+  readonly counts: Map<number, ExpiryCounts>
 }
 
 export interface KeySharesOptions {
@@ -22,7 +63,6 @@ export interface KeySharesOptions {
   readonly share: number
   /** The ids in the tables hold two words of the key as their third and fourth word. */
   readonly tables: readonly IdTable[]
-  readonly key: HashKey
 }
 
 /**
@@ -30,74 +70,49 @@ export interface KeySharesOptions {
  *
  * Every key belongs to one of 4096 buckets. A bucket counts the records of its keys, so its count is at least as high as the live
  * records of any one key. If the count reaches half of a share, the tables are read, one for each later record, and the keys of the
- * bucket are counted exactly. A key with a quarter of a share or more is heavy and is counted separately from then on. Only few
- * keys can be heavy. The many keys with few records cost nothing but the number of their bucket.
+ * bucket are counted exactly. A key with a quarter of a share or more is heavy and is counted separately from then on, until a reading
+ * finds no live record. Only few keys can be heavy. The many keys with few records cost nothing but the number of their bucket.
  */
-export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
+export function createKeyShares ({ share, tables }: KeySharesOptions) {
   const watchAt = Math.max(1, Math.floor(share / 2))
-  const heavy = new Map<number, KeyCount>()
+  const heavy = new Map<number, ExpiryCounts>()
   // New records are counted in `young`. When all records in `old` are dead, the two change places.
-  let young = new Uint32Array(BUCKETS)
-  let old = new Uint32Array(BUCKETS)
+  let young = new Uint32Array(2 ** BUCKET_BITS)
+  let old = new Uint32Array(2 ** BUCKET_BITS)
   let youngLatest = 0
   let oldLatest = 0
-  let isDue = false
   let reading: Reading | undefined
 
-  // A name leaves out some bits of the key. Two keys get the same name only by chance, since the words come from a hash that no client
-  // knows.
-  const nameOf = (c: number, d: number): number => (c >>> 0) * 2 ** 21 + (d >>> 11)
-  const bucketOf = (c: number, d: number): number => hashWords(key, 0, 0, c, d) >>> (32 - BUCKET_BITS)
-  const heavyOf = (c: number, d: number): KeyCount | undefined => heavy.size === 0 ? undefined : heavy.get(nameOf(c, d))
+  const heavyOf = (c: number, d: number): ExpiryCounts | undefined => heavy.size === 0 ? undefined : heavy.get(nameOf(c, d))
 
-  function countInBucket (bucket: number, count: number, second: number): void {
-    young[bucket]! += count
+  function countInBucket (bucket: number, second: number): void {
+    young[bucket]!++
     youngLatest = Math.max(youngLatest, second)
-    if (young[bucket]! + old[bucket]! >= watchAt && !reading?.isWatched[bucket]) isDue = true
-  }
-
-  /** The count of a key in the current reading, if the reading has passed that table. */
-  function readCountOf (c: number, d: number, bucket: number, table: number, horizon: number): ExpiryCounts | undefined {
-    return reading?.isWatched[bucket] && table < reading.next ? countIn(reading.counts, nameOf(c, d), bucket, horizon) : undefined
+    if (reading || young[bucket]! + old[bucket]! < watchAt) return
+    const isWatched = Uint8Array.from(young, (count, bucket) => count + old[bucket]! >= watchAt ? 1 : 0)
+    reading = { next: 0, isWatched, counts: new Map() }
   }
 
   /** Reads one table. A key is found to be heavy long before its share is used up: two readings take fewer records than half a share. */
-  function read (horizon: number): void {
-    if (!reading) {
-      if (!isDue) return
-      isDue = false
-      reading = { next: 0, isWatched: new Uint8Array(BUCKETS), counts: new Map() }
-      for (let bucket = 0; bucket < BUCKETS; bucket++) if (young[bucket]! + old[bucket]! >= watchAt) reading.isWatched[bucket] = 1
-    }
-    const { isWatched, counts } = reading
-    tables[reading.next++]!.forEachLive(horizon, (c, d, second) => {
-      const bucket = bucketOf(c, d)
-      if (isWatched[bucket] === 1 && !heavyOf(c, d)) countIn(counts, nameOf(c, d), bucket, horizon).add(second)
+  function readNext ({ next, isWatched, counts }: Reading, horizon: number): void {
+    tables[next]!.forEachLive(horizon, (c, d, second) => {
+      if (isWatched[bucketOf(c)] === 1 && !heavyOf(c, d)) countIn(counts, nameOf(c, d), second, horizon)
     })
-    if (reading.next < tables.length) return
-    reading = undefined
-    conclude(isWatched, counts, horizon)
   }
 
   /** Separates heavy keys from light ones. A bucket then counts the heaviest of its light keys and all later records. */
-  function conclude (isWatched: Uint8Array, counts: Map<number, KeyCount>, horizon: number): void {
-    for (let bucket = 0; bucket < BUCKETS; bucket++) if (isWatched[bucket]) young[bucket] = old[bucket] = 0
-    for (const [name, { bucket, seconds }] of heavy) {
+  function conclude ({ isWatched, counts }: Reading, horizon: number): void {
+    for (const [name, seconds] of heavy) {
       seconds.moveTo(horizon)
-      if (seconds.live >= watchAt / 4) continue
-      heavy.delete(name)
-      countInBucket(bucket, seconds.live, seconds.latest)
+      if (seconds.live === 0) heavy.delete(name)
     }
-    const most = new Map<number, number>()
-    for (const [name, count] of counts) {
-      const { bucket, seconds } = count
+    isWatched.forEach((watched, bucket) => { if (watched === 1) young[bucket] = old[bucket] = 0 })
+    youngLatest = Math.max(youngLatest, oldLatest)
+    for (const [name, seconds] of counts) {
+      const bucket = bucketOf(firstWordOf(name))
       seconds.moveTo(horizon)
-      if (seconds.live >= watchAt / 2) heavy.set(name, count)
-      else {
-        const before = most.get(bucket) ?? 0
-        most.set(bucket, Math.max(before, seconds.live))
-        countInBucket(bucket, Math.max(0, seconds.live - before), seconds.latest)
-      }
+      if (seconds.live >= watchAt / 2) heavy.set(name, seconds)
+      else young[bucket] = Math.max(young[bucket]!, seconds.live)
     }
   }
 
@@ -106,8 +121,8 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
     isSpent (c: number, d: number, horizon: number): boolean {
       const count = heavyOf(c, d)
       if (!count) return false
-      count.seconds.moveTo(horizon)
-      return count.seconds.live >= share
+      count.moveTo(horizon)
+      return count.live >= share
     },
     /** Counts a record that was put into the table with that number. */
     add (c: number, d: number, table: number, second: number, horizon: number): void {
@@ -117,28 +132,31 @@ export function createKeyShares ({ share, tables, key }: KeySharesOptions) {
         youngLatest = 0
       }
       const count = heavyOf(c, d)
-      if (count) count.seconds.add(second)
+      if (count) count.add(second)
       else {
-        const bucket = bucketOf(c, d)
-        readCountOf(c, d, bucket, table, horizon)?.add(second)
-        countInBucket(bucket, 1, second)
+        const bucket = bucketOf(c)
+        if (reading?.isWatched[bucket] === 1 && table < reading.next) countIn(reading.counts, nameOf(c, d), second, horizon)
+        countInBucket(bucket, second)
       }
-      read(horizon)
+      if (!reading) return
+      readNext(reading, horizon)
+      if (++reading.next < tables.length) return
+      conclude(reading, horizon)
+      reading = undefined
     },
     /** Updates the count for a live record that now dies later. */
     move (c: number, d: number, table: number, before: number, second: number): void {
       const count = heavyOf(c, d)
-      const bucket = bucketOf(c, d)
-      const seconds = count?.seconds ?? readCountOf(c, d, bucket, table, before - 1)
+      const seconds = count ?? (reading && table < reading.next ? reading.counts.get(nameOf(c, d)) : undefined)
       seconds?.remove(before)
       seconds?.add(second)
-      if (!count) countInBucket(bucket, 1, second)
+      if (!count) countInBucket(bucketOf(c), second)
     }
   }
 }
 
-function countIn (counts: Map<number, KeyCount>, name: number, bucket: number, horizon: number): ExpiryCounts {
+function countIn (counts: Map<number, ExpiryCounts>, name: number, second: number, horizon: number): void {
   let count = counts.get(name)
-  if (!count) counts.set(name, count = { bucket, seconds: new ExpiryCounts(horizon) })
-  return count.seconds
+  if (!count) counts.set(name, count = new ExpiryCounts(horizon))
+  count.add(second)
 }

@@ -1,10 +1,9 @@
 import { Refusal } from '../../refusal.ts'
 import { LATE_RECORD_SECONDS } from '../replay-store.ts'
 import type { ReplayStore } from '../replay-store.ts'
-import { createStoreClock, ExpiryCounts } from './expiry.ts'
 import { hashWords, IdTable } from './id-table.ts'
 import type { HashKey } from './id-table.ts'
-import { createKeyShares } from './key-shares.ts'
+import { createKeyShares, ExpiryCounts } from './key-shares.ts'
 
 /** The number of records of one table when the store is full. Such a table is small enough to be rebuilt between two requests. */
 const TABLE_RECORDS = 4096
@@ -18,6 +17,8 @@ const SHARES = 4
 const FAR = 2 ** 16
 /** The tables hold seconds as Uint32: until the year 2106. */
 const LAST_SECOND = 2 ** 32 - 2 * FAR
+/** A clock that is ahead by fewer seconds than this has drifted, not leapt. */
+const DRIFT = 1
 
 export interface MemoryStoreOptions {
   /**
@@ -45,7 +46,7 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
   const key = randomKey(random)
   const tableBits = Math.min(MOST_TABLE_BITS, Math.max(0, Math.ceil(Math.log2(max / TABLE_RECORDS))))
   const tables = Array.from({ length: 2 ** tableBits }, () => new IdTable(key, tableBits))
-  const shares = createKeyShares({ share: Math.max(1, Math.floor(max / SHARES)), tables, key })
+  const shares = createKeyShares({ share: Math.max(1, Math.floor(max / SHARES)), tables })
   let used = 0
   let sweeper = 0
   let window = 0
@@ -108,9 +109,7 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
     }
     if (shares.isSpent(c, d, counts.horizon)) return 'replay_share_exceeded'
     if (counts.live >= max) return 'replay_full'
-    const usedBefore = table.used
-    table.put(-1 - found, a, b, c, d, second)
-    used += table.used - usedBefore
+    if (table.put(-1 - found, a, b, c, d, second)) used++
     counts.add(second)
     shares.add(c, d, number, second, counts.horizon)
     if (second - clock.wall > window) window = second - clock.wall
@@ -139,6 +138,41 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
     close () {
       closed = true
       tables.length = 0
+    }
+  }
+}
+
+/**
+ * Says which seconds have certainly passed. The wall clock may be set forwards and backwards.
+ *
+ * A record may be forgotten only if its proof is refused for its age, and the wall clock judges the age. So a clock that leaps
+ * forwards counts only after the monotonic clock has run for one whole window. If the wall clock leaps back before that, nothing
+ * was forgotten.
+ *
+ * @param now Unix seconds
+ * @param monotonic seconds from any start, never set. It is left out if `now` itself never leaps.
+ */
+export function createStoreClock (now: () => number, monotonic: () => number = now) {
+  let wall = Math.floor(now())
+  /** The difference between wall clock and monotonic clock before the leap. */
+  let offset = now() - monotonic()
+  let leaptAt = Number.NaN
+
+  return {
+    /** The Unix second that the wall clock showed at the last reading. */
+    get wall () { return wall },
+    /** Reads the clocks. Returns the last Unix second whose records may be forgotten, if no record lives longer than `window` seconds. */
+    passed (window: number): number {
+      const time = now()
+      const steady = monotonic()
+      wall = Math.floor(time)
+      if (time - steady > offset + DRIFT) {
+        if (Number.isNaN(leaptAt)) leaptAt = steady
+        if (steady - leaptAt < window) return Math.floor(offset + steady)
+      }
+      leaptAt = Number.NaN
+      offset = time - steady
+      return wall
     }
   }
 }

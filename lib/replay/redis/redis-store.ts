@@ -56,12 +56,11 @@ export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknow
   /** Commands without an answer, in the order of their deadlines. */
   const pending = new Set<Command>()
   let isTimed = false
-  /** Whether the very first connection is still being made. Only then do records wait. */
-  let mayWait = true
   let usable = false
+  /** Until the very first connection is usable or has failed, this is `connecting`. Only then do records wait. */
   let fault: RedisFault | 'connecting' | 'closed' | null = 'connecting'
   let faultAt = -Infinity
-  let isAnswered = false
+  /** Beats since the last answer. It may have come just before the first of them. */
   let idleBeats = 0
   let isAsking = false
   let beatsSinceAsked = 0
@@ -99,7 +98,7 @@ export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknow
   function send (command: Command): void {
     link.set(command.key, command.ttlSeconds, command.ifAbsent, (error, reply) => {
       if (!error && (reply === 'OK' || reply === null)) {
-        isAnswered = true
+        idleBeats = 0
         return conclude(command, reply === 'OK')
       }
       // A late answer is ignored here: its timeout was reported. A broken connection reports its own reason.
@@ -135,16 +134,16 @@ export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknow
     const policy = policyOf(answers)
     if (policy === null) return answers.slice(0, 1).forEach(({ error }) => fail(faultOf(error!)))
     if (policy === 'evicts') {
+      fail('evicts')
       usable = false
-      return fail('evicts')
+      return
     }
     if (policy === 'unknown' && !isPolicyUnknown) onPolicyUnknown()
     isPolicyUnknown = policy === 'unknown'
     if (usable) return
     usable = true
     // Later, what is pending has been sent: it must not be sent twice.
-    if (mayWait) [...pending].forEach(send)
-    mayWait = false
+    if (fault === 'connecting') [...pending].forEach(send)
     probe()
   }
 
@@ -155,7 +154,6 @@ export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknow
   }
 
   function refusePending (): void {
-    mayWait = false
     for (const command of pending) conclude(command, undefined)
   }
 
@@ -166,35 +164,36 @@ export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknow
   }
 
   function beat (): void {
-    idleBeats = isAnswered ? 0 : idleBeats + 1
-    isAnswered = false
+    idleBeats++
     if (!link.ready) return
     if (!usable || ++beatsSinceAsked >= POLICY_BEATS) askPolicy()
-    if (usable && (fault !== null || idleBeats >= IDLE_BEATS)) probe()
+    if (usable && (fault !== null || idleBeats > IDLE_BEATS)) probe()
   }
 
   function fail (reason: RedisFault | null): void {
     // An error without a reason comes just before the connection closes. The close is reported as well.
     if (fault === 'closed' || reason === null) return
     if (link.ready) faultAt = steadyMs()
-    if (mayWait) refusePending()
     if (fault === reason) return
+    // What was sent on a usable connection gets an answer or an error of its own.
+    const isWaiting = fault === 'connecting' && !usable
     fault = reason
+    if (isWaiting) refusePending()
     onChange(reason)
   }
 
   /** The connection has closed. An error may have named the reason before. */
   function lose (): void {
-    usable = false
     faultAt = -Infinity
     if (fault === null || fault === 'connecting') fail('unreachable')
+    usable = false
   }
 
   return {
     record (id, _jkt, expiresAt, done) {
       records++
       const ttlSeconds = Math.min(Math.ceil(expiresAt - wallMs() / 1000) + LATE_RECORD_SECONDS, MAX_TTL_SECONDS)
-      const isTaken = usable || (mayWait && pending.size < MAX_WAITING)
+      const isTaken = usable || (fault === 'connecting' && pending.size < MAX_WAITING)
       if (!isTaken || !(ttlSeconds > 0)) {
         refused++
         return done(new Refusal('replay_unavailable'))

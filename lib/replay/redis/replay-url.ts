@@ -1,4 +1,4 @@
-import { decodeEscapes } from '../../url/path.ts'
+import { decodeEscapes } from '../../url/http-url.ts'
 
 /** The location of a shared replay store. */
 export type RedisTarget = ReturnType<typeof parseReplayUrl>

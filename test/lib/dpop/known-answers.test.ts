@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { ALGORITHMS, encodeDer, isSameAlg, verifySignature, JWS_ALGS } from '../../../lib/jose/signature.ts'
 import type { JwsAlg } from '../../../lib/jose/signature.ts'
-import { createClientKeys, parseProofJwk } from '../../../lib/dpop/client-keys.ts'
+import { createClientKeys, parseProofHeader } from '../../../lib/dpop/client-keys.ts'
 import type { ClientKeys } from '../../../lib/dpop/client-keys.ts'
 import { importPublicJwk, isVerifiable, thumbprint } from '../../../lib/jose/public-key.ts'
 import type { PublicJwk } from '../../../lib/jose/public-key.ts'
@@ -17,6 +17,10 @@ import type { Refusal } from '../../../lib/refusal.ts'
 import { usableKey } from '../../../lib/provider/key-set.ts'
 import { createOffStore } from '../../../lib/replay/create-store.ts'
 import { createDpopClient } from '../../helpers/dpop-client.ts'
+
+/** The public key of a proof with that JWK in its header. */
+const parseProofJwk = (jwk: unknown, alg: JwsAlg): PublicJwk =>
+  parseProofHeader(Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg, jwk })).toString('base64url'), [alg]).jwk
 
 const importProofKey = (jwk: PublicJwk) => createClientKeys(JWS_ALGS, { nowMs: () => 0 }).keyOf({ algorithm: ALGORITHMS.ES256, jwk, jkt: thumbprint(jwk) })
 
@@ -261,9 +265,9 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
     { title: 'no exponent', alg: 'RS256', jwk: { kty: 'RSA', n: modulus(2048) }, accepted: false }
   ]
   for (const { title, alg, jwk, accepted } of rows) {
-    let result: unknown = 'accepted'
+    let result: unknown
     try {
-      importProofKey(parseProofJwk(jwk, alg))
+      result = importProofKey(parseProofJwk(jwk, alg)) ? 'accepted' : 'no key'
     } catch (error) {
       result = (error as Refusal).reason
     }
@@ -275,7 +279,7 @@ t.test('A public JWK must be of the type, curve and size that the algorithm need
   }
   // On the curve's field, and not on the curve.
   const off = parseProofJwk({ ...ec, y: `${ec.y![0] === 'A' ? 'B' : 'A'}${ec.y!.slice(1)}` }, 'ES256')
-  t.throws(() => importProofKey(off), { name: 'Refusal', reason: 'proof_key' }, 'a point off the curve')
+  t.equal(importProofKey(off), undefined, 'a point off the curve')
 })
 
 t.test('Nonces are made from the secret and the minute', async t => {
@@ -328,7 +332,7 @@ t.test('Where there is no room, a new client key takes the place of another ever
     const client = await createDpopClient()
     const encoded = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: client.jwk })).toString('base64url')
     const header = keys.readHeader(encoded, client.jkt)
-    keys.keep(encoded, header, keys.keyOf(header))
+    keys.keep(encoded, header, keys.keyOf(header)!)
     return () => 'key' in keys.readHeader(encoded, client.jkt)
   }
   const arrivals = []
@@ -350,7 +354,7 @@ t.test('A header that was found has its key, also if another client has taken it
     const client = await createDpopClient()
     const encoded = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: client.jwk })).toString('base64url')
     const read = () => keys.readHeader(encoded, client.jkt)
-    const key = keys.keyOf(read())
+    const key = keys.keyOf(read())!
     keys.keep(encoded, read(), key)
     return { key, read }
   }
@@ -367,7 +371,7 @@ t.test('Client keys', async t => {
   const encoded = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk: client.jwk })).toString('base64url')
   const header = keys.readHeader(encoded, client.jkt)
   t.not(keys.readHeader(encoded, client.jkt), keys.readHeader(encoded, client.jkt), 'a header that was read and not accepted is not kept')
-  const key = keys.keyOf(header)
+  const key = keys.keyOf(header)!
   t.not(keys.keyOf(header), key, 'neither is its key')
   keys.keep(encoded, header, key)
   const kept = keys.readHeader(encoded, client.jkt)

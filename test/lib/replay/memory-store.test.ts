@@ -3,10 +3,9 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
-import { createStoreClock, ExpiryCounts } from '../../../lib/replay/memory/expiry.ts'
 import { hashWords, IdTable } from '../../../lib/replay/memory/id-table.ts'
-import { createKeyShares } from '../../../lib/replay/memory/key-shares.ts'
-import { createMemoryStore } from '../../../lib/replay/memory/memory-store.ts'
+import { createKeyShares, ExpiryCounts } from '../../../lib/replay/memory/key-shares.ts'
+import { createMemoryStore, createStoreClock } from '../../../lib/replay/memory/memory-store.ts'
 import { createOffStore } from '../../../lib/replay/create-store.ts'
 import { LATE_RECORD_SECONDS } from '../../../lib/replay/replay-store.ts'
 import type { ReplayStore } from '../../../lib/replay/replay-store.ts'
@@ -418,7 +417,6 @@ function createShares () {
   const tables = Array.from({ length: 4 }, () => ({ reads: 0, entries: [] as Array<[c: number, d: number, second: number]> }))
   const shares = createKeyShares({
     share: 100,
-    key: KEY,
     tables: tables.map(table => ({
       forEachLive (horizon: number, tell: (c: number, d: number, second: number) => void) {
         table.reads++
@@ -452,10 +450,8 @@ t.test('tables are read only for a key that comes near its share, each once, one
   t.equal(shares.isSpent(c, d + 2 ** 12, START), false, 'another key is not spent')
   t.equal(shares.isSpent(c, d, START + 300), false, 'what is dead does not count')
 
-  // A key that is counted together with the first one.
-  const bucketOf = (d: number): number => hashWords(KEY, 0, 0, c, d) >>> 20
-  let twin = d + 1
-  while (bucketOf(twin) !== bucketOf(d) || twin >>> 11 === d >>> 11) twin++
+  // A key that is counted together with the first one, as the upper bits of its first word are the same.
+  const twin = d + 2 ** 11
   for (let n = 0; n < 40; n++) t.equal(add(c, twin, START + 300, START), 4, 'what the heavy key has used does not count for the others')
   t.end()
 })
@@ -473,9 +469,7 @@ t.test('what has died does not bring a key near its share', t => {
 t.test('a key that is counted by itself is not counted anew while the tables are read for another one', t => {
   const { shares, add } = createShares()
   const [c, d] = [0x12345678, 0x9abcdef]
-  const bucketOf = (d: number): number => hashWords(KEY, 0, 0, c, d) >>> 20
-  let twin = d + 2 ** 11
-  while (bucketOf(twin) !== bucketOf(d)) twin += 2 ** 11
+  const twin = d + 2 ** 11
   const addMany = (count: number, d: number): number => Array.from({ length: count }, () => add(c, d, START + 300, START)).at(-1)!
   t.equal(addMany(60, d), 4)
   t.equal(addMany(50, twin), 5, 'the first table has been read for the twin')
@@ -487,31 +481,32 @@ t.test('a key that is counted by itself is not counted anew while the tables are
   t.end()
 })
 
-t.test('a key that had many records is counted on from those that are left', t => {
-  const { add } = createShares()
-  const addMany = (count: number, [c, d]: readonly [number, number], second: number, horizon: number): number[] => Array.from({ length: count }, () => add(c, d, second, horizon))
-  const [key, other] = [[0x12345678, 0x9abcdef], [0x23456789, 0xabcdef0]] as const
-  t.equal(addMany(12, key, START + 300, START).at(-1), 0)
-  t.equal(addMany(50, key, START + 10, START).at(-1), 4, 'it is counted by itself')
-  t.equal(addMany(60, other, START + 300, START + 10).at(-1), 8, 'another key has the tables read, and 12 records are too few to be counted by themselves')
-  const reads = addMany(50, key, START + 300, START + 10)
-  t.equal(reads.findIndex(count => count > 8), 37, 'with 38 further ones it has half of its share')
+t.test('a key that had many records is counted by itself until none of them lives', t => {
+  const { shares, add } = createShares()
+  const addMany = (count: number, [c, d]: readonly [number, number], second: number, horizon: number): number => Array.from({ length: count }, () => add(c, d, second, horizon)).at(-1)!
+  const [key, other, third] = [[0x12345678, 0x9abcdef], [0x23456789, 0xabcdef0], [0x3456789a, 0xbcdef01]] as const
+  t.equal(addMany(1, key, START + 20, START), 0)
+  t.equal(addMany(60, key, START + 10, START), 4, 'it is counted by itself')
+  t.equal(addMany(60, other, START + 300, START + 10), 8, 'for another key the tables are read, and one record still lives')
+  t.equal(addMany(98, key, START + 20, START + 10), 8)
+  t.equal(shares.isSpent(...key, START + 10), false, 'one is left')
+  addMany(1, key, START + 20, START + 10)
+  t.equal(shares.isSpent(...key, START + 10), true)
+  t.equal(addMany(60, third, START + 300, START + 20), 12, 'for the third key they are read again, and none lives')
+  t.equal(addMany(49, key, START + 300, START + 20), 12, 'so its records are counted in its bucket')
+  t.equal(addMany(1, key, START + 300, START + 20), 13, 'which has half of its share')
   t.end()
 })
 
 t.test('of keys that are counted together the one with the most records counts, once they were read', t => {
   const { add } = createShares()
   const c = 0x12345678
-  const bucketOf = (d: number): number => hashWords(KEY, 0, 0, c, d) >>> 20
-  const keys: number[] = []
-  for (let d = 0; keys.length < 3; d += 2 ** 11) if (bucketOf(d) === bucketOf(0)) keys.push(d)
-  const addMany = (count: number, d: number): number[] => Array.from({ length: count }, () => add(c, d, START + 300, START))
-  const reads = [15, 24, 11].flatMap((count, index) => addMany(count, keys[index]!))
+  const addMany = (count: number, d: number, word = c): number[] => Array.from({ length: count }, () => add(word, d, START + 300, START))
+  // The upper bits of the first word are the same.
+  const reads = [...addMany(15, 0), ...addMany(24, 2 ** 11), ...addMany(11, 0, c + 1)]
   t.equal(reads.indexOf(1), 49, 'together they have half of a share')
-  let other = 1
-  while (bucketOf(other) === bucketOf(0)) other++
-  t.strictSame(addMany(4, other), [2, 3, 4, 4])
-  t.equal(addMany(40, keys[0]!).findIndex(count => count > 4), 25, 'half of a share again, from 24 on')
+  t.strictSame(addMany(4, 0, c + 2 ** 20), [2, 3, 4, 4])
+  t.equal(addMany(40, 0).findIndex(count => count > 4), 25, 'half of a share again, from 24 on')
   t.end()
 })
 
@@ -595,7 +590,7 @@ t.test('counts forget a second when it comes, in one step or in many', async t =
     const counts = new ExpiryCounts(START)
     counts.add(START + ahead)
     counts.add(START + ahead + 1)
-    t.strictSame([counts.live, counts.latest], [2, START + ahead + 1])
+    t.equal(counts.live, 2)
     counts.moveTo(START + ahead - 1)
     t.equal(counts.live, 2)
     counts.moveTo(START + ahead)
@@ -654,7 +649,6 @@ t.test('counts agree with a plain list, wherever time goes', async () => {
         if (second <= horizon) continue
         counts.add(second)
         listed.push(second)
-        if (counts.latest < second) return false
       } else if (kind === 'remove' && listed.length > 0) counts.remove(listed.pop()!)
       else if (kind === 'move') {
         horizon = Math.max(START, horizon + ahead)

@@ -1,10 +1,8 @@
 import t from 'tap'
 import { Refusal } from '../../../lib/refusal.ts'
-import { createBaseUrlResolver, parsePublicUrl } from '../../../lib/url/base-url.ts'
+import { createBaseUrlResolver, createPeerTrust, memoize, parsePublicUrl } from '../../../lib/url/base-url.ts'
 import type { UrlSettings } from '../../../lib/url/base-url.ts'
 import { verifyHtu, createRequestUrlResolver, joinRequestUrl } from '../../../lib/url/request-url.ts'
-import { memoize } from '../../../lib/url/memo.ts'
-import { createPeerTrust } from '../../../lib/url/forwarded.ts'
 import type { Message } from '../../../lib/message.ts'
 
 type Headers = Record<string, string>
