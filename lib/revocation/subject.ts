@@ -20,7 +20,7 @@ export interface SubjectRules {
 
 /** One name in the subject of an event, as what a token can be compared with. */
 export interface SubjectPart {
-  /** `other`: what else the settings map to a claim, such as tenants, groups and phone numbers. */
+  /** `other`: what else the settings map to a claim, such as tenants and groups. Of an operator: a client, a key or an issuer. */
   readonly kind: 'user' | 'session' | 'token' | 'device' | 'other'
   /** Undefined for the session `ALL`, by which Keycloak means every session of the user. */
   readonly target: RevocationTarget | undefined
@@ -29,9 +29,9 @@ export interface SubjectPart {
 /** The subject of an event: all names that it gives. */
 export type Subject = readonly SubjectPart[]
 
-/** The targets of one kind. */
-export function targetsIn (subject: Subject, wanted: SubjectPart['kind']): readonly RevocationTarget[] {
-  return subject.flatMap(({ kind, target }) => kind === wanted && target ? [target] : [])
+/** The targets of these kinds. */
+export function targetsIn (subject: Subject, ...kinds: ReadonlyArray<SubjectPart['kind']>): readonly RevocationTarget[] {
+  return subject.flatMap(({ kind, target }) => kinds.includes(kind) && target ? [target] : [])
 }
 
 /** Thrown if a subject cannot be read. The event is at fault (RFC 8935 section 2.4, `invalid_request`). */
