@@ -43,11 +43,16 @@ export class SubjectError extends Error {
 const MEMBERS: readonly string[] = ['user', 'device', 'session', 'application', 'tenant', 'org_unit', 'group']
 /** Of one subject. Each may name a token issuer more than once, and all are looked up for each token. */
 const MAX_IDENTIFIERS = 100
-/** The claims that hold a user, unless the settings name others. */
-const DEFAULT_CLAIMS: Readonly<Record<string, string | undefined>> = Object.freeze({ iss_sub: 'sub', opaque: 'sub', email: 'email' })
-/** The member that holds the value, by format (RFC 9493 section 3.2). */
-const VALUE_OF: Readonly<Record<string, string | undefined>> = Object.freeze({
-  account: 'uri', did: 'url', email: 'email', opaque: 'id', phone_number: 'phone_number', uri: 'uri'
+/** By format (RFC 9493 section 3.2): the member that holds the value, and the claim that holds a user, unless the settings name another. */
+const FORMATS: Readonly<Record<string, readonly [member: string, claim?: string]>> = Object.freeze({
+  account: ['uri'],
+  did: ['url'],
+  email: ['email', 'email'],
+  iss_sub: ['sub', 'sub'],
+  jwt_id: ['jti'],
+  opaque: ['id', 'sub'],
+  phone_number: ['phone_number'],
+  uri: ['uri']
 })
 
 /**
@@ -105,30 +110,26 @@ function formatOf (subject: JsonObject): string {
 function readSimple (subject: JsonObject, format: string, role: string, rules: SubjectRules): Subject | undefined {
   if (format === 'complex') throw new SubjectError('a complex subject stands inside of another one')
   if (format === 'aliases') return readAliases(subject, role, rules)
-  if (format === 'iss_sub' || format === 'jwt_id') {
-    const issuers = issuersOf(textOf(subject, 'iss'), rules)
-    if (issuers === undefined) return undefined
-    if (format === 'iss_sub') return placed(textOf(subject, 'sub'), issuers, format, role, rules)
-    const jti = textOf(subject, 'jti')
-    return issuers.map(issuer => ({ kind: 'token', target: ['jti', issuer, jti] }))
-  }
-  const member = VALUE_OF[format]
-  return member === undefined ? [] : placed(textOf(subject, member), rules.tokenIssuers, format, role, rules)
+  const [member, claim] = own(FORMATS, format) ?? []
+  if (member === undefined) return []
+  const issuers = format === 'iss_sub' || format === 'jwt_id' ? issuersOf(textOf(subject, 'iss'), rules) : rules.tokenIssuers
+  if (issuers === undefined) return undefined
+  const value = textOf(subject, member)
+  if (format === 'jwt_id') return issuers.map(issuer => ({ kind: 'token', target: ['jti', issuer, value] }))
+  if (role === 'session') return readSession(value, issuers, rules)
+  return compared(value, issuers, role, role === 'user' ? own(rules.subjectClaims, format) ?? claim : own(rules.subjectClaims, role))
 }
 
-/** What a value means in its role, for the tokens of each of the issuers. */
-function placed (value: string, issuers: readonly string[], format: string, role: string, { sessionClaim, subjectClaims }: SubjectRules): Subject {
-  if (role === 'session') {
-    if (value === 'ALL') return [{ kind: 'session', target: undefined }]
-    return sessionClaim === false ? [] : issuers.map(issuer => ({ kind: 'session', target: ['sid', issuer, value] }))
-  }
-  if (role !== 'user') {
-    const claim = own(subjectClaims, role)
-    return claim === undefined ? [] : issuers.map(issuer => ({ kind: role === 'device' ? 'device' : 'other', target: ['claim', issuer, claim, value] }))
-  }
-  const claim = own(subjectClaims, format) ?? DEFAULT_CLAIMS[format]
+function readSession (value: string, issuers: readonly string[], { sessionClaim }: SubjectRules): Subject {
+  if (value === 'ALL') return [{ kind: 'session', target: undefined }]
+  return sessionClaim === false ? [] : issuers.map(issuer => ({ kind: 'session', target: ['sid', issuer, value] }))
+}
+
+/** What a value means that is compared with a claim, for the tokens of each of the issuers. Nothing without a claim. */
+function compared (value: string, issuers: readonly string[], role: string, claim: string | undefined): Subject {
   if (claim === undefined) return []
-  return issuers.map(issuer => ({ kind: 'user', target: claim === 'sub' ? ['sub', issuer, value] : ['claim', issuer, claim, normalized(claim, value)] }))
+  const kind = role === 'user' || role === 'device' ? role : 'other'
+  return issuers.map(issuer => ({ kind, target: claim === 'sub' ? ['sub', issuer, value] : ['claim', issuer, claim, normalized(claim, value)] }))
 }
 
 function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectRules): Subject {
@@ -157,6 +158,6 @@ function issuersOf (iss: string, { sender, tokenIssuers }: SubjectRules): readon
   return own.length > 0 ? own : undefined
 }
 
-function own (map: Readonly<Record<string, string>>, name: string): string | undefined {
+function own<Value> (map: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return Object.hasOwn(map, name) ? map[name] : undefined
 }
