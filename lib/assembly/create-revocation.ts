@@ -79,7 +79,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
     /** What was counted, by `event outcome`. */
     counts: counts as ReadonlyMap<string, number>,
     start (): void {
-      for (const transmitter of transmitters) transmitter.start({ take: takePolled, lead: log.lead })
+      for (const transmitter of transmitters) transmitter.start()
     },
     async close (): Promise<void> {
       log.close()
@@ -145,6 +145,8 @@ export async function createRevocation (settings: Settings, options: RevocationP
       transport,
       calls: networkOf(settings),
       surroundings,
+      take: takePolled,
+      lead: (task, seconds) => log.lead(task, seconds),
       onKeyEvent: event => onEvent({ ...event, issuer }),
       onStatus: status => onEvent(streamEvent(issuer, status))
     })
