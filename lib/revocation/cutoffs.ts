@@ -83,7 +83,7 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
 
   function applyBlock (entry: RevocationEntry, position: LogPosition): void {
     const { key, effect, at, recordedAt } = entry
-    const block = blocks.get(key) ?? { blockedAt: -Infinity, enabledAt: -Infinity, ...shownBy(entry), recordedAt, position }
+    const block = blocks.get(key) ?? { blockedAt: NEVER, enabledAt: NEVER, ...shownBy(entry), recordedAt, position }
     if (effect === 'enable') block.enabledAt = Math.max(block.enabledAt, at)
     else if (at >= block.blockedAt) Object.assign(block, { blockedAt: at }, shownBy(entry))
     renew(block, entry, position)
@@ -137,7 +137,7 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
       if (marks.size === 0 && blocks.size === 0) return undefined
       for (const key of keys) {
         const block = blocks.get(key)
-        if (block && block.blockedAt >= block.enabledAt && block.blockedAt !== -Infinity) return shownOf(block)
+        if (block && block.blockedAt >= block.enabledAt && block.blockedAt !== NEVER) return shownOf(block)
         const mark = marks.get(key)
         if (!mark || !isLive(mark)) continue
         // Without `iat` nothing says that the token is newer.
@@ -152,7 +152,7 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
       forgetOld(marks)
       const entries: RevocationEntry[] = []
       const add = (key: string, effect: RevocationEffect, at: number, { event, source, recordedAt }: Merged): void => {
-        if (Number.isFinite(at) && at !== NEVER) entries.push({ key, effect, at, recordedAt, event, source })
+        if (at !== NEVER) entries.push({ key, effect, at, recordedAt, event, source })
       }
       for (const [key, mark] of marks) {
         if (mark.cutoff > mark.login) add(key, 'cutoff', mark.cutoff, mark)
@@ -166,8 +166,7 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
       return entries
     },
     /** The number of keys. */
-    size: (): number => marks.size + blocks.size,
-    max
+    size: (): number => marks.size + blocks.size
   }
 }
 
