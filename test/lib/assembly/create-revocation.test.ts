@@ -47,7 +47,7 @@ t.test('The store is the Redis of proofs, or one of its own, and its faults are 
   t.teardown(() => parts!.close())
   await until('the fault is told', () => events.length > 0)
   t.strictSame(events, [{ name: 'revocation_unavailable', reason: 'loading', hosts }])
-  t.equal(parts!.revocations.state().kind, 'redis')
+  t.equal(parts!.revocations.state().fault, 'loading')
   redis.override = ([name, key]) => {
     if (name === 'GET') return key!.endsWith(':epoch') ? '$1\r\ne\r\n' : '$-1\r\n'
     return name === 'HGETALL' || name === 'XRANGE' || name === 'XREVRANGE' ? '*0\r\n' : name === 'XREAD' ? '*-1\r\n' : undefined
