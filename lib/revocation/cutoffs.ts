@@ -2,13 +2,11 @@ import type { LogPosition, RevocationEffect, RevocationEntry } from './log.ts'
 import type { RevocationFacts } from './target.ts'
 
 /** What refuses a token, for people. */
-export type Revocation = Readonly<Shown>
-
-interface Shown {
-  event: string
-  source: string
+export interface Revocation {
+  readonly event: string
+  readonly source: string
   /** Unix seconds. */
-  at: number
+  readonly at: number
 }
 
 export interface CutoffsOptions {
@@ -22,9 +20,10 @@ export interface CutoffsOptions {
 
 /**
  * What was merged of the entries for a key, with the event that is shown. Moments merge by maximum, so repeats and any order are harmless.
- * There may be a million of them, and each object in one costs memory, and time in each large collection of garbage.
+ * There may be a million of them, and each object in one costs memory, and time in each large collection of garbage. A literal that began
+ * with a spread would take twice the memory.
  */
-interface Merged extends Shown {
+interface Merged extends Revocation {
   recordedAt: number
   /** Of the newest entry. */
   position: LogPosition
@@ -76,7 +75,7 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
     for (const [key, block] of blocks) if (block.enabledAt > block.blockedAt && !isLive(block)) blocks.delete(key)
   }
 
-  function shownBy ({ event, source, at }: RevocationEntry): Shown {
+  function shownBy ({ event, source, at }: RevocationEntry): Revocation {
     if (event !== texts.event || source !== texts.source) texts = { event, source }
     return { ...texts, at }
   }

@@ -4,7 +4,7 @@ import type { LogPosition, OnRevocationEntry, RevocationEntry } from './log.ts'
 /** The stream of entries. The names share a slot of a cluster. */
 export const LOG = '{holdfast:revocation}:log'
 /** Blocks outlive the log, whose old entries are trimmed. */
-const BLOCKS = '{holdfast:revocation}:blocks'
+export const BLOCKS = '{holdfast:revocation}:blocks'
 /** A random text that is lost with the data, and never written twice: that it changes shows that a server was emptied. */
 export const EPOCH = '{holdfast:revocation}:epoch'
 /** Exists while instances may still be restoring what an emptied server has lost. */
@@ -13,7 +13,7 @@ export const SETTLING = '{holdfast:revocation}:settling'
 export const PAGE = 1000
 
 /** KEYS: log, blocks, epoch, settling. ARGV: seconds to keep, a new epoch, milliseconds to settle, entries. The clock is the server's: an instance with a wrong one must not trim. */
-const APPEND = `
+export const APPEND = `
 local oldest = (tonumber(redis.call('TIME')[1]) - tonumber(ARGV[1])) * 1000
 local ids = {}
 for i = 4, #ARGV do
@@ -40,21 +40,6 @@ export type RedisCall = (command: string, ...args: string[]) => Promise<unknown>
 
 export function callOf (client: RedisClient): RedisCall {
   return (command, ...args) => (client as Redis).call(command, ...args)
-}
-
-export interface WriteOptions {
-  /** Seconds for which an entry is kept. */
-  readonly retentionSeconds: number
-  /** The epoch of the data if they begin with these entries. */
-  readonly newEpoch: string
-  /** Milliseconds for which others then wait for what was lost. */
-  readonly settleMs: number
-}
-
-/** Appends entries to the log. Resolves with their ids. */
-export async function writeEntries (call: RedisCall, entries: readonly RevocationEntry[], { retentionSeconds, newEpoch, settleMs }: WriteOptions): Promise<readonly string[]> {
-  const texts = entries.map(entry => JSON.stringify(entry))
-  return await call('eval', APPEND, '4', LOG, BLOCKS, EPOCH, SETTLING, String(Math.ceil(retentionSeconds)), newEpoch, String(settleMs), ...texts) as string[]
 }
 
 /**

@@ -3,7 +3,7 @@ import type { LinkListeners } from '../replay/redis/redis-link.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { RevocationLogError } from './log.ts'
 import type { OnRevocationEntry, RevocationEntry, RevocationLog } from './log.ts'
-import { callOf, EPOCH, LOG, newerOf, PAGE, positionOf, readLog, SETTLING, takeEntry, writeEntries } from './redis-entries.ts'
+import { APPEND, BLOCKS, callOf, EPOCH, LOG, newerOf, PAGE, positionOf, readLog, SETTLING, takeEntry } from './redis-entries.ts'
 import type { RedisCall, RedisClient, Row } from './redis-entries.ts'
 
 const LEADER = '{holdfast:revocation}:leader:'
@@ -184,8 +184,10 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     return randomBytes(12).toString('base64url')
   }
 
-  function write (through: RedisCall, entries: readonly RevocationEntry[]): Promise<readonly string[]> {
-    return writeEntries(through, entries, { retentionSeconds, newEpoch: randomText(), settleMs: SETTLE_MS })
+  /** @returns the ids of the entries */
+  async function write (through: RedisCall, entries: readonly RevocationEntry[]): Promise<readonly string[]> {
+    const texts = entries.map(entry => JSON.stringify(entry))
+    return await through('eval', APPEND, '4', LOG, BLOCKS, EPOCH, SETTLING, String(Math.ceil(retentionSeconds)), randomText(), String(SETTLE_MS), ...texts) as string[]
   }
 
   function pause (ms: number): Promise<void> {
