@@ -1,7 +1,6 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
 import { RevocationLogError } from '../lib/revocation/log.ts'
-import { readLogoutForm } from '../lib/revocation/logout-token.ts'
 import { operatorEntries } from '../lib/revocation/operator.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
 import { holdsManyValues, SetError } from '../lib/revocation/security-event-token.ts'
@@ -58,7 +57,7 @@ const routes: FastifyPluginAsync = async (app) => {
     const type = 'application/x-www-form-urlencoded'
     takeText(scope, type, MAX_LOGOUT_BYTES)
     scope.post('/revocation/logout', { ...DESCRIBED_ONLY, bodyLimit: MAX_LOGOUT_BYTES, config: { essential: true }, schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', type, logoutSchema) },
-      receiving(200, async request => receiver.logout(readLogoutForm(String(request.body))), oauthBody))
+      receiving(200, ({ body }) => receiver.logout(String(body)), oauthBody))
   }
 
   /** The shape of Global Token Revocation (draft-parecki-oauth-global-token-revocation). */

@@ -16,7 +16,6 @@ import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '..
 import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
-import { createSignerFinder } from '../token/jwt-signature.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
 import type { IssuerKeyEvent } from './create-issuers.ts'
 
@@ -62,7 +61,6 @@ export async function createRevocation (settings: Settings, options: RevocationP
   const receiver = createReceiver({
     senders: transmitters.map(({ sender }) => sender),
     logoutSenders,
-    findSigner: createSignerFinder(),
     append: revocations.append,
     now
   })
@@ -158,7 +156,9 @@ export async function createRevocation (settings: Settings, options: RevocationP
       // Of its own, because the algorithms of access tokens are another setting.
       keys: await createKeys({ issuer, jwksUri, keysFile: undefined, algs: EVENT_ALGS }, settings, options),
       setRules: { issuers: issuerSpellings(issuer), audience: clientId, type: 'logout+jwt', isUntyped: true },
-      logoutRules: { issuer, sessionClaim, clockToleranceSeconds: settings.idp.clockToleranceSeconds }
+      issuer,
+      sessionClaim,
+      clockToleranceSeconds: settings.idp.clockToleranceSeconds
     } satisfies LogoutSender
   }
 }

@@ -154,7 +154,7 @@ t.test('Logout tokens of each issuer are verified with its own keys', async t =>
   t.teardown(() => parts!.close())
   const claims = { iss: remote.url, aud: 'app', iat: Math.floor(Date.now() / 1000), exp: Math.floor(Date.now() / 1000) + 60, jti: 'j1', sid: 's1', events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }
   const token = encodeJws({ alg: 'RS256', typ: 'logout+jwt', kid: 'k' }, claims, () => Buffer.from('x'))
-  await t.rejects(parts!.receiver.logout(token), { name: 'Refusal', reason: 'keys_unavailable' })
+  await t.rejects(parts!.receiver.logout(`logout_token=${token}`), { name: 'Refusal', reason: 'keys_unavailable' })
   const told = events.find(({ name }) => name === 'keys_fetch_failed') as { issuer: string }
   t.equal(told.issuer, remote.url)
 })
