@@ -71,7 +71,7 @@ const routes: FastifyPluginAsync = async (app) => {
       receiving(204, async ({ body, user }) => {
         const entries = operatorEntries({ body, operator: user.sub, issuers, now: revocations.now() })
         await revocations.append(entries)
-        return { sender: 'operator', event: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' }
+        return { sender: 'operator', type: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' }
       }, oauthBody))
   }
 
@@ -79,9 +79,9 @@ const routes: FastifyPluginAsync = async (app) => {
   function receiving (status: number, receive: (request: FastifyRequest) => Promise<Received>, bodyOf: BodyOfRefusal) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
       try {
-        const { sender, event, outcome } = await receive(request)
-        count(event, outcome)
-        request.log.info({ event: 'revocation_received', sender, type: event, outcome }, 'revocation received')
+        const received = await receive(request)
+        count(received.type, received.outcome)
+        request.log.info({ event: 'revocation_received', ...received }, 'revocation received')
         return await reply.code(status).send()
       } catch (error) {
         return refuse(request, reply, error as Error, bodyOf)

@@ -25,11 +25,11 @@ export interface EventSender {
 /** A sender of logout tokens. */
 export interface LogoutSender extends LogoutRules, Pick<EventSender, 'setRules' | 'keys'> {}
 
-/** What became of a token that was accepted. */
+/** What became of an event that was accepted. */
 export interface Received {
   readonly sender: string
-  /** The end of the type of its event, or `unknown`. */
-  readonly event: string
+  /** The end of the type of its event, or `unknown`. Else `logout` or `operator`. */
+  readonly type: string
   readonly outcome: EventOutcome
 }
 
@@ -56,7 +56,7 @@ export function createReceiver ({ senders, logoutSenders, append, now }: Receive
     await verifySetSignature(set, sender.keys, findSigner)
     const { outcome, entries } = readingSubject(() => effectsOf(event, sender, now()))
     await append(entries)
-    return { sender: sender.name, event: eventName(event.type), outcome }
+    return { sender: sender.name, type: eventName(event.type), outcome }
   }
 
   return {
@@ -80,7 +80,7 @@ export function createReceiver ({ senders, logoutSenders, append, now }: Receive
       const entries = readingSubject(() => logoutEntries(set, sender, now()))
       await verifySetSignature(set, sender.keys, findSigner)
       await append(entries)
-      return { sender: sender.issuer, event: 'logout', outcome: 'applied' }
+      return { sender: sender.issuer, type: 'logout', outcome: 'applied' }
     }
   }
 }
