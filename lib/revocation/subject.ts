@@ -64,17 +64,15 @@ const FORMATS: Readonly<Record<string, readonly [member: string, claim?: string]
 export function readSubject (given: unknown, rules: SubjectRules, ofSession = false): Subject | undefined {
   const subject = objectOf(given, 'the subject')
   const format = formatOf(subject)
-  if (format !== 'complex') {
-    const isSession = ofSession && format === 'opaque' && own(rules.subjectClaims, 'opaque') === undefined
-    return readSimple(subject, format, isSession ? 'session' : 'user', rules)
-  }
-  const members = MEMBERS.filter(name => Object.hasOwn(subject, name))
-  verifyIdentifierCount(members.map(name => subject[name]))
-  if (members.length === 0 || rules.criticalMembers.some(name => Object.hasOwn(subject, name) && !isUnderstood(name, rules))) return undefined
-  const parts = members.map(name => {
-    const member = objectOf(subject[name], 'a member of the subject')
-    return readSimple(member, formatOf(member), name, rules)
-  })
+  const isSession = ofSession && format === 'opaque' && own(rules.subjectClaims, 'opaque') === undefined
+  // A simple subject is a user, or a session, by itself.
+  const members: ReadonlyArray<readonly [role: string, member: unknown]> = format === 'complex'
+    ? MEMBERS.filter(name => Object.hasOwn(subject, name)).map(name => [name, subject[name]])
+    : [[isSession ? 'session' : 'user', subject]]
+  verifyIdentifierCount(members.map(([, member]) => member))
+  const isCritical = (name: string): boolean => Object.hasOwn(subject, name) && !isUnderstood(name, rules)
+  if (members.length === 0 || (format === 'complex' && rules.criticalMembers.some(isCritical))) return undefined
+  const parts = members.map(([role, member]) => readSimple(objectOf(member, 'a member of the subject'), role, rules))
   // One member that is about another issuer makes the whole event one about another issuer.
   return parts.every(part => part !== undefined) ? parts.flat() : undefined
 }
@@ -107,7 +105,8 @@ function formatOf (subject: JsonObject): string {
 }
 
 /** @param role the member of a complex subject that this is, or `user` */
-function readSimple (subject: JsonObject, format: string, role: string, rules: SubjectRules): Subject | undefined {
+function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Subject | undefined {
+  const format = formatOf(subject)
   if (format === 'complex') throw new SubjectError('a complex subject stands inside of another one')
   if (format === 'aliases') return readAliases(subject, role, rules)
   const [member, claim] = own(FORMATS, format) ?? []
@@ -134,12 +133,10 @@ function compared (value: string, issuers: readonly string[], role: string, clai
 
 function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectRules): Subject {
   if (!Array.isArray(identifiers) || identifiers.length === 0) throw new SubjectError('the aliases have no identifiers')
-  verifyIdentifierCount([{ identifiers }])
   return identifiers.flatMap(given => {
     const identifier = objectOf(given, 'an identifier')
-    const format = formatOf(identifier)
-    if (format === 'aliases') throw new SubjectError('aliases stand inside of aliases')
-    return readSimple(identifier, format, role, rules) ?? []
+    if (formatOf(identifier) === 'aliases') throw new SubjectError('aliases stand inside of aliases')
+    return readSimple(identifier, role, rules) ?? []
   })
 }
 
