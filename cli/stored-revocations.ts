@@ -2,8 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createRevocationView } from '../lib/assembly/create-revocation.ts'
 import { hostsOf, parseReplayUrl } from '../lib/replay/redis/replay-url.ts'
 import { createMemoryLog } from '../lib/revocation/log.ts'
-import { readLog, takeEntry } from '../lib/revocation/redis-entries.ts'
-import type { RedisCall } from '../lib/revocation/redis-entries.ts'
+import { callOf, readLog, takeEntry } from '../lib/revocation/redis-entries.ts'
 import type { OnRevocationEntry } from '../lib/revocation/log.ts'
 import type { Revocations } from '../lib/revocation/revocations.ts'
 import type { Settings } from '../lib/settings/settings.ts'
@@ -31,11 +30,10 @@ export async function readStore (store: string, onEntry: OnRevocationEntry): Pro
   const { openRedisClient } = await import('../lib/replay/redis/redis-link.ts')
   const link = { isReady: false, fault: 'no answer' }
   const { client, close } = openRedisClient(target, { ready () { link.isReady = true }, error ({ message }) { link.fault = message }, close () {} }, () => performance.now())
-  const call: RedisCall = (command, ...args) => (client as unknown as { call: RedisCall }).call(command, ...args)
   try {
     for (let waitedMs = 0; waitedMs < LONGEST_MS && !link.isReady; waitedMs += STEP_MS) await delay(STEP_MS)
     if (!link.isReady) return `Redis at ${hostsOf(target).join(', ')}: ${link.fault}`
-    await readLog(call, row => takeEntry(row, 0, onEntry))
+    await readLog(callOf(client), row => takeEntry(row, 0, onEntry))
     return undefined
   } catch (error) {
     return `Redis at ${hostsOf(target).join(', ')}: ${(error as Error).message}`

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../lib/refusal.ts'
 import { RevocationLogError } from '../lib/revocation/log.ts'
-import { readLogoutForm } from '../lib/revocation/logout-token.ts'
 import { operatorEntries } from '../lib/revocation/operator.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
 import { holdsManyValues, SetError } from '../lib/revocation/security-event-token.ts'
@@ -58,7 +57,7 @@ const routes: FastifyPluginAsync = async (app) => {
     const type = 'application/x-www-form-urlencoded'
     takeText(scope, type, MAX_LOGOUT_BYTES)
     scope.post('/revocation/logout', { ...DESCRIBED_ONLY, bodyLimit: MAX_LOGOUT_BYTES, config: { essential: true }, schema: described('Logout tokens of providers (OpenID Connect Back-Channel Logout)', type, logoutSchema) },
-      receiving(200, async request => receiver.logout(readLogoutForm(String(request.body))), oauthBody))
+      receiving(200, ({ body }) => receiver.logout(String(body)), oauthBody))
   }
 
   /** The shape of Global Token Revocation (draft-parecki-oauth-global-token-revocation). */
@@ -72,7 +71,7 @@ const routes: FastifyPluginAsync = async (app) => {
       receiving(204, async ({ body, user }) => {
         const entries = operatorEntries({ body, operator: user.sub, issuers, now: revocations.now() })
         await revocations.append(entries)
-        return { sender: 'operator', event: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' }
+        return { sender: 'operator', type: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' }
       }, oauthBody))
   }
 
@@ -80,9 +79,9 @@ const routes: FastifyPluginAsync = async (app) => {
   function receiving (status: number, receive: (request: FastifyRequest) => Promise<Received>, bodyOf: BodyOfRefusal) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
       try {
-        const { sender, event, outcome } = await receive(request)
-        count(event, outcome)
-        request.log.info({ event: 'revocation_received', sender, type: event, outcome }, 'revocation received')
+        const received = await receive(request)
+        count(received.type, received.outcome)
+        request.log.info({ event: 'revocation_received', ...received }, 'revocation received')
         return await reply.code(status).send()
       } catch (error) {
         return refuse(request, reply, error as Error, bodyOf)

@@ -4,7 +4,7 @@ import { createCutoffs } from '../revocation/cutoffs.ts'
 import { createMemoryLog } from '../revocation/log.ts'
 import type { LogPosition, RevocationEntry, RevocationLog } from '../revocation/log.ts'
 import { createReceiver } from '../revocation/receiver.ts'
-import type { EventSender, LogoutSender } from '../revocation/receiver.ts'
+import type { EventSender, LogoutSender, Received } from '../revocation/receiver.ts'
 import { createRevocations } from '../revocation/revocations.ts'
 import { EVENT_ALGS, SetError } from '../revocation/security-event-token.ts'
 import type { ClaimNames } from '../revocation/target.ts'
@@ -16,7 +16,6 @@ import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '..
 import type { Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
-import { createSignerFinder } from '../token/jwt-signature.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
 import type { IssuerKeyEvent } from './create-issuers.ts'
 
@@ -32,7 +31,7 @@ export type RevocationEvent =
   /** Its transmitter sends nothing until subjects are added. */
   | { readonly name: 'stream_without_subjects', readonly transmitter: string }
   /** What became of an event that was polled. For those that are pushed, the log lines of the requests say it. */
-  | { readonly name: 'revocation_received', readonly sender: string, readonly type: string, readonly outcome: string }
+  | { readonly name: 'revocation_received' } & Received
   | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string }
 
 export interface RevocationPartsOptions {
@@ -62,7 +61,6 @@ export async function createRevocation (settings: Settings, options: RevocationP
   const receiver = createReceiver({
     senders: transmitters.map(({ sender }) => sender),
     logoutSenders,
-    findSigner: createSignerFinder(),
     append: revocations.append,
     now
   })
@@ -76,10 +74,10 @@ export async function createRevocation (settings: Settings, options: RevocationP
     issuers: settings.idp.issuers.map(({ issuer }) => issuer) as readonly string[],
     /** Counts what became of an event. Both words are ours, so their number is bounded. */
     count,
-    /** What was counted, by `event outcome`. */
+    /** What was counted, by `type outcome`. */
     counts: counts as ReadonlyMap<string, number>,
     start (): void {
-      for (const transmitter of transmitters) transmitter.start({ take: takePolled, lead: log.lead })
+      for (const transmitter of transmitters) transmitter.start()
     },
     async close (): Promise<void> {
       log.close()
@@ -87,15 +85,15 @@ export async function createRevocation (settings: Settings, options: RevocationP
     }
   }
 
-  function count (event: string, outcome: string): void {
-    counts.set(`${event} ${outcome}`, (counts.get(`${event} ${outcome}`) ?? 0) + 1)
+  function count (type: string, outcome: string): void {
+    counts.set(`${type} ${outcome}`, (counts.get(`${type} ${outcome}`) ?? 0) + 1)
   }
 
   async function takePolled (text: string, sender: EventSender): Promise<void> {
     try {
-      const { event, outcome } = await receiver.take(text, sender)
-      count(event, outcome)
-      onEvent({ name: 'revocation_received', sender: sender.name, type: event, outcome })
+      const received = await receiver.take(text, sender)
+      count(received.type, received.outcome)
+      onEvent({ name: 'revocation_received', ...received })
     } catch (error) {
       count('refused', error instanceof SetError ? 'invalid' : 'unavailable')
       onEvent({ name: 'revocation_refused', sender: sender.name, reason: (error as Error).message })
@@ -145,6 +143,8 @@ export async function createRevocation (settings: Settings, options: RevocationP
       transport,
       calls: networkOf(settings),
       surroundings,
+      take: takePolled,
+      lead: (task, seconds) => log.lead(task, seconds),
       onKeyEvent: event => onEvent({ ...event, issuer }),
       onStatus: status => onEvent(streamEvent(issuer, status))
     })
@@ -156,7 +156,9 @@ export async function createRevocation (settings: Settings, options: RevocationP
       // Of its own, because the algorithms of access tokens are another setting.
       keys: await createKeys({ issuer, jwksUri, keysFile: undefined, algs: EVENT_ALGS }, settings, options),
       setRules: { issuers: issuerSpellings(issuer), audience: clientId, type: 'logout+jwt', isUntyped: true },
-      logoutRules: { issuer, sessionClaim, clockToleranceSeconds: settings.idp.clockToleranceSeconds }
+      issuer,
+      sessionClaim,
+      clockToleranceSeconds: settings.idp.clockToleranceSeconds
     } satisfies LogoutSender
   }
 }
@@ -169,17 +171,15 @@ const MAX_KEYS = 1_000_000
  * @param now Unix seconds
  */
 export function createRevocationView (revocation: RevocationSettings, { idp }: Pick<Settings, 'idp'>, now: () => number) {
-  const { retentionSeconds, staleSeconds, outage } = revocation
   // A token passes until the clock tolerance after its `exp`, and its cutoff counts as long.
-  const keptSeconds = retentionSeconds + idp.clockToleranceSeconds
+  const keptSeconds = revocation.retentionSeconds + idp.clockToleranceSeconds
   const cutoffs = createCutoffs({ max: MAX_KEYS, retentionSeconds: keptSeconds, now })
-  const names = claimNamesOf(revocation)
   return {
     cutoffs,
     /** Seconds for which an entry counts. */
     keptSeconds,
     /** Judges by a log whose entries `cutoffs` gets. */
-    judge: (log: RevocationLog) => createRevocations({ cutoffs, log, names, retentionSeconds, staleSeconds, outage, now })
+    judge: (log: RevocationLog) => createRevocations({ ...revocation, cutoffs, log, names: claimNamesOf(revocation), now })
   }
 }
 

@@ -2,13 +2,11 @@ import type { LogPosition, RevocationEffect, RevocationEntry } from './log.ts'
 import type { RevocationFacts } from './target.ts'
 
 /** What refuses a token, for people. */
-export type Revocation = Readonly<Shown>
-
-interface Shown {
-  event: string
-  source: string
+export interface Revocation {
+  readonly event: string
+  readonly source: string
   /** Unix seconds. */
-  at: number
+  readonly at: number
 }
 
 export interface CutoffsOptions {
@@ -22,9 +20,10 @@ export interface CutoffsOptions {
 
 /**
  * What was merged of the entries for a key, with the event that is shown. Moments merge by maximum, so repeats and any order are harmless.
- * There may be a million of them, and each object in one costs memory, and time in each large collection of garbage.
+ * There may be a million of them, and each object in one costs memory, and time in each large collection of garbage. A literal that began
+ * with a spread would take twice the memory.
  */
-interface Merged extends Shown {
+interface Merged extends Revocation {
   recordedAt: number
   /** Of the newest entry. */
   position: LogPosition
@@ -76,14 +75,14 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
     for (const [key, block] of blocks) if (block.enabledAt > block.blockedAt && !isLive(block)) blocks.delete(key)
   }
 
-  function shownBy ({ event, source, at }: RevocationEntry): Shown {
+  function shownBy ({ event, source, at }: RevocationEntry): Revocation {
     if (event !== texts.event || source !== texts.source) texts = { event, source }
     return { ...texts, at }
   }
 
   function applyBlock (entry: RevocationEntry, position: LogPosition): void {
     const { key, effect, at, recordedAt } = entry
-    const block = blocks.get(key) ?? { blockedAt: -Infinity, enabledAt: -Infinity, ...shownBy(entry), recordedAt, position }
+    const block = blocks.get(key) ?? { blockedAt: NEVER, enabledAt: NEVER, ...shownBy(entry), recordedAt, position }
     if (effect === 'enable') block.enabledAt = Math.max(block.enabledAt, at)
     else if (at >= block.blockedAt) Object.assign(block, { blockedAt: at }, shownBy(entry))
     renew(block, entry, position)
@@ -137,7 +136,7 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
       if (marks.size === 0 && blocks.size === 0) return undefined
       for (const key of keys) {
         const block = blocks.get(key)
-        if (block && block.blockedAt >= block.enabledAt && block.blockedAt !== -Infinity) return shownOf(block)
+        if (block && block.blockedAt >= block.enabledAt && block.blockedAt !== NEVER) return shownOf(block)
         const mark = marks.get(key)
         if (!mark || !isLive(mark)) continue
         // Without `iat` nothing says that the token is newer.
@@ -152,7 +151,7 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
       forgetOld(marks)
       const entries: RevocationEntry[] = []
       const add = (key: string, effect: RevocationEffect, at: number, { event, source, recordedAt }: Merged): void => {
-        if (Number.isFinite(at) && at !== NEVER) entries.push({ key, effect, at, recordedAt, event, source })
+        if (at !== NEVER) entries.push({ key, effect, at, recordedAt, event, source })
       }
       for (const [key, mark] of marks) {
         if (mark.cutoff > mark.login) add(key, 'cutoff', mark.cutoff, mark)
@@ -166,8 +165,7 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
       return entries
     },
     /** The number of keys. */
-    size: (): number => marks.size + blocks.size,
-    max
+    size: (): number => marks.size + blocks.size
   }
 }
 

@@ -94,16 +94,15 @@ export function effectsOf ({ type, event, claims }: SecurityEvent, { name, subje
   const at = momentOf(event, claims, now)
   const subject = readSubject(claims.sub_id ?? event.subject, subjectRules, meaning === 'session')
   if (!subject) return { outcome: 'foreign', entries: [] }
-  const changes = changesOf(meaning, subject)
-  if (changes.length === 0) return { outcome: 'unmapped', entries: [] }
-  return { outcome: 'applied', entries: entriesOf(changes, { at, recordedAt: now, event: eventName(type), source: subjectRules.sender }) }
+  const entries = entriesAbout(subject, meaning, { at, recordedAt: now, event: eventName(type), source: subjectRules.sender })
+  return { outcome: entries.length === 0 ? 'unmapped' : 'applied', entries }
 }
 
-function changesOf (meaning: keyof typeof CHOICES, subject: Subject): readonly Change[] {
+function entriesAbout (subject: Subject, meaning: keyof typeof CHOICES, facts: EntryFacts): readonly RevocationEntry[] {
   const isAllSessions = meaning === 'session' && subject.some(({ kind, target }) => kind === 'session' && !target)
   for (const [effect, kind] of isAllSessions ? ALL_SESSIONS : CHOICES[meaning]) {
     const targets = targetsIn(subject, kind)
-    if (targets.length > 0) return changing(effect, targets)
+    if (targets.length > 0) return entriesOf(effect, targets, facts)
   }
   return []
 }
@@ -133,22 +132,10 @@ export function momentOf (event: JsonObject, { toe, iat }: JsonObject, now: numb
   return Math.min(given > MAX_SECONDS ? given / 1000 : given, now)
 }
 
-/** One thing that is revoked, and how. */
-export interface Change {
-  readonly effect: RevocationEffect
-  readonly target: RevocationTarget
-}
+/** What the entries of one event have in common. */
+type EntryFacts = Omit<RevocationEntry, 'key' | 'effect'>
 
-/** The same change for each target. */
-export function changing (effect: RevocationEffect, targets: readonly RevocationTarget[]): readonly Change[] {
-  return targets.map(target => ({ effect, target }))
-}
-
-/** The entries of changes. Targets with the same key make one. */
-export function entriesOf (changes: readonly Change[], common: Omit<RevocationEntry, 'key' | 'effect'>): readonly RevocationEntry[] {
-  const byKey = new Map(changes.map(({ effect, target }) => {
-    const key = keyOf(target)
-    return [`${effect} ${key}`, { key, effect, ...common }]
-  }))
-  return [...byKey.values()]
+/** The entries that do the same to each target. Targets with the same key make one. */
+export function entriesOf (effect: RevocationEffect, targets: readonly RevocationTarget[], facts: EntryFacts): readonly RevocationEntry[] {
+  return [...new Set(targets.map(keyOf))].map(key => ({ key, effect, ...facts }))
 }

@@ -27,17 +27,6 @@ export type LogPosition = string
 /** Called for each entry, once or more, in order. */
 export type OnRevocationEntry = (entry: RevocationEntry, position: LogPosition) => void
 
-/** What readiness and metrics may know of the log. It holds no secret. */
-export interface RevocationLogState {
-  readonly kind: 'memory' | 'redis'
-  /** Whether this process has read all of it. */
-  readonly isLoaded: boolean
-  /** Seconds since the last answer of the log. 0 for the memory of the process. Infinity until all of it was read. */
-  readonly ageSeconds: number
-  /** Why the log cannot be reached, as a stable word. */
-  readonly fault?: string | undefined
-}
-
 /**
  * Thrown if entries could not be stored: the log does not answer, or has no room. They may have been stored, so they are to be sent
  * again: entries merge.
@@ -58,9 +47,13 @@ export interface RevocationLog {
   append (entries: readonly RevocationEntry[]): Promise<void>
   /** Whether this process is the only one that may do a task now, such as polling. It holds for `seconds`, and is renewed before that. */
   lead (task: string, seconds: number): Promise<boolean>
-  /** The `ageSeconds` of the state, in milliseconds. It is called for each request, so it allocates nothing. */
+  /**
+   * Milliseconds since its last answer. 0 for the memory of the process. Infinity until this process has read all of it. It is called for
+   * each request, so it allocates nothing.
+   */
   ageMs (): number
-  state (): RevocationLogState
+  /** Why it cannot be reached, as a stable word. */
+  fault (): string | undefined
   close (): void
 }
 
@@ -74,7 +67,7 @@ export function createMemoryLog (onEntry: OnRevocationEntry): RevocationLog {
     },
     lead: async () => true,
     ageMs: () => 0,
-    state: () => ({ kind: 'memory', isLoaded: true, ageSeconds: 0 }),
+    fault: () => undefined,
     close () {}
   }
 }

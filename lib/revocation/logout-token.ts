@@ -1,6 +1,5 @@
 import { isJsonObject } from '../jose/jws.ts'
 import { entriesOf, momentOf } from './effects.ts'
-import type { Change } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
 import { SetError } from './security-event-token.ts'
 import type { UnverifiedSet } from './security-event-token.ts'
@@ -45,6 +44,6 @@ export function logoutEntries ({ claims }: UnverifiedSet, { issuer, sessionClaim
   if (!isSession && sub === undefined) {
     throw new SetError('invalid_request', sid === undefined ? 'The logout token has neither sub nor sid.' : 'The logout token has only a sid, and access tokens have none here.')
   }
-  const change: Change = isSession ? { effect: 'end', target: ['sid', issuer, sid as string] } : { effect: 'login', target: ['sub', issuer, sub as string] }
-  return entriesOf([change], { at: momentOf({}, claims, now), recordedAt: now, event: 'logout', source: issuer })
+  const facts = { at: momentOf({}, claims, now), recordedAt: now, event: 'logout', source: issuer }
+  return isSession ? entriesOf('end', [['sid', issuer, sid as string]], facts) : entriesOf('login', [['sub', issuer, sub as string]], facts)
 }

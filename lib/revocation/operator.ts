@@ -1,9 +1,9 @@
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
-import { changing, entriesOf } from './effects.ts'
-import type { Change } from './effects.ts'
+import { entriesOf } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
 import { objectOf, readSubject, SubjectError, targetsIn, textOf } from './subject.ts'
+import type { Subject } from './subject.ts'
 
 export interface OperatorRequest {
   /** The body: `sub_id` or `subject`, and `undo`. */
@@ -26,19 +26,20 @@ export function operatorEntries ({ body, operator, issuers, now }: OperatorReque
   if (typeof undo !== 'boolean') throw new SubjectError('undo is neither true nor false')
   if (!isJsonObject(subject)) throw new SubjectError('the body has no sub_id')
   // Entries of event senders have an issuer in their keys, so an undo names each issuer too.
-  const changes = changesOf(subject, undo ? ['*', ...issuers] : ['*'], undo)
-  return entriesOf(undo ? changing('undo', changes.map(({ target }) => target)) : changes, { at: now, recordedAt: now, event: 'operator', source: operator })
+  const named = readNamed(subject, undo ? ['*', ...issuers] : ['*'])
+  const facts = { at: now, recordedAt: now, event: 'operator', source: operator }
+  if (undo) return entriesOf('undo', targetsIn(named, 'user', 'session', 'token', 'other'), facts)
+  // A session or a token of a user is less than the user.
+  const ended = targetsIn(named, 'session', 'token')
+  return ended.length > 0 ? entriesOf('end', ended, facts) : entriesOf('cutoff', targetsIn(named, 'user', 'other'), facts)
 }
 
-function changesOf (subject: JsonObject, tokenIssuers: readonly string[], isUndo: boolean): readonly Change[] {
+function readNamed (subject: JsonObject, tokenIssuers: readonly string[]): Subject {
   // The formats beside those of RFC 9493: a client, a key, an issuer as a whole.
   switch (subject.format) {
-    case 'client': return changing('cutoff', [['client', textOf(subject, 'iss'), textOf(subject, 'client_id')]])
-    case 'jkt': return changing('cutoff', [['jkt', textOf(subject, 'jkt')]])
-    case 'issuer': return changing('cutoff', [['issuer', textOf(subject, 'iss')]])
+    case 'client': return [{ kind: 'other', target: ['client', textOf(subject, 'iss'), textOf(subject, 'client_id')] }]
+    case 'jkt': return [{ kind: 'other', target: ['jkt', textOf(subject, 'jkt')] }]
+    case 'issuer': return [{ kind: 'other', target: ['issuer', textOf(subject, 'iss')] }]
   }
-  const named = readSubject(subject, { sender: '', tokenIssuers, sessionClaim: 'sid', subjectClaims: {}, criticalMembers: [] }, true) ?? []
-  // A session or a token of a user is less than the user. To undo both does no harm.
-  const ended = changing('end', [...targetsIn(named, 'session'), ...targetsIn(named, 'token')])
-  return ended.length > 0 && !isUndo ? ended : [...changing('cutoff', targetsIn(named, 'user')), ...ended]
+  return readSubject(subject, { sender: '', tokenIssuers, sessionClaim: 'sid', subjectClaims: {}, criticalMembers: [] }, true) ?? []
 }

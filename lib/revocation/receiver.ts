@@ -1,11 +1,11 @@
 import { timingSafeEqual, hash } from 'node:crypto'
 import type { KeySource } from '../provider/key-source.ts'
 import { Refusal } from '../refusal.ts'
-import type { SignerFinder } from '../token/jwt-signature.ts'
+import { createSignerFinder } from '../token/jwt-signature.ts'
 import { effectsOf, eventName } from './effects.ts'
 import type { EventOutcome } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
-import { logoutEntries } from './logout-token.ts'
+import { logoutEntries, readLogoutForm } from './logout-token.ts'
 import type { LogoutRules } from './logout-token.ts'
 import { checkSet, eventIn, readSet, SetError, verifySetSignature } from './security-event-token.ts'
 import type { SetRules, UnverifiedSet } from './security-event-token.ts'
@@ -23,22 +23,19 @@ export interface EventSender {
 }
 
 /** A sender of logout tokens. */
-export interface LogoutSender extends Pick<EventSender, 'setRules' | 'keys'> {
-  readonly logoutRules: LogoutRules
-}
+export interface LogoutSender extends LogoutRules, Pick<EventSender, 'setRules' | 'keys'> {}
 
-/** What became of a token that was accepted. */
+/** What became of an event that was accepted. */
 export interface Received {
   readonly sender: string
-  /** The end of the type of its event, or `unknown`. */
-  readonly event: string
+  /** The end of the type of its event, or `unknown`. Else `logout` or `operator`. */
+  readonly type: string
   readonly outcome: EventOutcome
 }
 
 export interface ReceiverOptions {
   readonly senders: readonly EventSender[]
   readonly logoutSenders: readonly LogoutSender[]
-  readonly findSigner: SignerFinder
   /** Resolves when the entries are stored. */
   readonly append: (entries: readonly RevocationEntry[]) => Promise<void>
   /** Unix seconds. */
@@ -50,14 +47,16 @@ export interface ReceiverOptions {
  * are stored. It rejects with SetError, Refusal keys_unavailable, and what `append` throws. All errors that are not a `SetError` say
  * nothing against the token: it is to be sent again.
  */
-export function createReceiver ({ senders, logoutSenders, findSigner, append, now }: ReceiverOptions) {
+export function createReceiver ({ senders, logoutSenders, append, now }: ReceiverOptions) {
+  const findSigner = createSignerFinder()
+
   async function takeSet (set: UnverifiedSet, sender: EventSender): Promise<Received> {
     checkSet(set, sender.setRules)
     const event = eventIn(set)
     await verifySetSignature(set, sender.keys, findSigner)
     const { outcome, entries } = readingSubject(() => effectsOf(event, sender, now()))
     await append(entries)
-    return { sender: sender.name, event: eventName(event.type), outcome }
+    return { sender: sender.name, type: eventName(event.type), outcome }
   }
 
   return {
@@ -71,17 +70,17 @@ export function createReceiver ({ senders, logoutSenders, findSigner, append, no
       if (!sender && senders.some(({ setRules }) => setRules.issuers.length === 0)) throw new Refusal('keys_unavailable', { detail: { failure: 'configuration' } })
       return takeSet(set, sender ?? unknownIssuer())
     },
-    /** A logout token (Back-Channel Logout 1.0). */
-    async logout (text: string): Promise<Received> {
-      const set = readSet(text)
+    /** A form with a logout token (Back-Channel Logout 1.0). */
+    async logout (form: string): Promise<Received> {
+      const set = readSet(readLogoutForm(form))
       // Several clients of one issuer may be listed.
       const ofIssuer = logoutSenders.filter(isOf(set))
-      const { setRules, logoutRules, keys } = ofIssuer.find(({ setRules: { audience } }) => audience !== undefined && [set.claims.aud].flat().includes(audience)) ?? ofIssuer[0] ?? unknownIssuer()
-      checkSet(set, setRules)
-      const entries = readingSubject(() => logoutEntries(set, logoutRules, now()))
-      await verifySetSignature(set, keys, findSigner)
+      const sender = ofIssuer.find(({ setRules: { audience } }) => audience !== undefined && [set.claims.aud].flat().includes(audience)) ?? ofIssuer[0] ?? unknownIssuer()
+      checkSet(set, sender.setRules)
+      const entries = readingSubject(() => logoutEntries(set, sender, now()))
+      await verifySetSignature(set, sender.keys, findSigner)
       await append(entries)
-      return { sender: logoutRules.issuer, event: 'logout', outcome: 'applied' }
+      return { sender: sender.issuer, type: 'logout', outcome: 'applied' }
     }
   }
 }

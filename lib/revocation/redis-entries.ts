@@ -1,17 +1,46 @@
+import type { Cluster, Redis } from 'ioredis'
 import type { LogPosition, OnRevocationEntry, RevocationEntry } from './log.ts'
 
 /** The stream of entries. The names share a slot of a cluster. */
 export const LOG = '{holdfast:revocation}:log'
 /** Blocks outlive the log, whose old entries are trimmed. */
 export const BLOCKS = '{holdfast:revocation}:blocks'
+/** A random text that is lost with the data, and never written twice: that it changes shows that a server was emptied. */
+export const EPOCH = '{holdfast:revocation}:epoch'
+/** Exists while instances may still be restoring what an emptied server has lost. */
+export const SETTLING = '{holdfast:revocation}:settling'
 /** Entries of one answer. */
 export const PAGE = 1000
+
+/** KEYS: log, blocks, epoch, settling. ARGV: seconds to keep, a new epoch, milliseconds to settle, entries. The clock is the server's: an instance with a wrong one must not trim. */
+export const APPEND = `
+local oldest = (tonumber(redis.call('TIME')[1]) - tonumber(ARGV[1])) * 1000
+local ids = {}
+for i = 4, #ARGV do
+  local entry = cjson.decode(ARGV[i])
+  ids[#ids + 1] = redis.call('XADD', KEYS[1], 'MINID', '~', string.format('%.0f', math.max(oldest, 0)), '*', 'e', ARGV[i])
+  if entry.effect == 'undo' then
+    redis.call('HDEL', KEYS[2], 'block ' .. entry.key, 'enable ' .. entry.key)
+  elseif entry.effect == 'block' or entry.effect == 'enable' then
+    local field = entry.effect .. ' ' .. entry.key
+    local known = redis.call('HGET', KEYS[2], field)
+    if not known or cjson.decode(known).at <= entry.at then redis.call('HSET', KEYS[2], field, ARGV[i]) end
+  end
+end
+if redis.call('SET', KEYS[3], ARGV[2], 'NX') then redis.call('SET', KEYS[4], '1', 'PX', ARGV[3]) end
+return ids`
 
 /** The id of an entry, and its fields: `e` and the entry as JSON. */
 export type Row = readonly [id: string, fields: readonly string[]]
 
+export type RedisClient = Redis | Cluster
+
 /** A command to Redis. Rejects if there is no answer. */
 export type RedisCall = (command: string, ...args: string[]) => Promise<unknown>
+
+export function callOf (client: RedisClient): RedisCall {
+  return (command, ...args) => (client as Redis).call(command, ...args)
+}
 
 /**
  * Reads all of the log, oldest first, then the blocks. Blocks are read before the log and passed on after it, in the place of the entry

@@ -1,16 +1,11 @@
-import type { Cluster, Redis } from 'ioredis'
 import { faultOf } from '../replay/redis/redis-faults.ts'
 import type { LinkListeners } from '../replay/redis/redis-link.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { RevocationLogError } from './log.ts'
 import type { OnRevocationEntry, RevocationEntry, RevocationLog } from './log.ts'
-import { BLOCKS, LOG, newerOf, PAGE, positionOf, readLog, takeEntry } from './redis-entries.ts'
-import type { Row } from './redis-entries.ts'
+import { APPEND, BLOCKS, callOf, EPOCH, LOG, newerOf, PAGE, positionOf, readLog, SETTLING, takeEntry } from './redis-entries.ts'
+import type { RedisCall, RedisClient, Row } from './redis-entries.ts'
 
-/** A random text that is lost with the data, and never written twice: that it changes shows that a server was emptied. */
-const EPOCH = '{holdfast:revocation}:epoch'
-/** Exists while instances may still be restoring what an emptied server has lost. */
-const SETTLING = '{holdfast:revocation}:settling'
 const LEADER = '{holdfast:revocation}:leader:'
 
 /** A wait for new entries. It is shorter than the time after which the connection counts as dead. */
@@ -21,24 +16,6 @@ const RETRY_MS = 100
 const SETTLE_MS = 3 * BLOCK_MS
 const SETTLE_STEP_MS = 50
 
-/** KEYS: log, blocks, epoch, settling. ARGV: seconds to keep, a new epoch, milliseconds to settle, entries. The clock is the server's: an instance with a wrong one must not trim. */
-const APPEND = `
-local oldest = (tonumber(redis.call('TIME')[1]) - tonumber(ARGV[1])) * 1000
-local ids = {}
-for i = 4, #ARGV do
-  local entry = cjson.decode(ARGV[i])
-  ids[#ids + 1] = redis.call('XADD', KEYS[1], 'MINID', '~', string.format('%.0f', math.max(oldest, 0)), '*', 'e', ARGV[i])
-  if entry.effect == 'undo' then
-    redis.call('HDEL', KEYS[2], 'block ' .. entry.key, 'enable ' .. entry.key)
-  elseif entry.effect == 'block' or entry.effect == 'enable' then
-    local field = entry.effect .. ' ' .. entry.key
-    local known = redis.call('HGET', KEYS[2], field)
-    if not known or cjson.decode(known).at <= entry.at then redis.call('HSET', KEYS[2], field, ARGV[i]) end
-  end
-end
-if redis.call('SET', KEYS[3], ARGV[2], 'NX') then redis.call('SET', KEYS[4], '1', 'PX', ARGV[3]) end
-return ids`
-
 /** KEYS: leader. ARGV: this instance, milliseconds. */
 const LEAD = `
 local leader = redis.call('GET', KEYS[1])
@@ -46,11 +23,9 @@ if leader and leader ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`
 
-type Client = Redis | Cluster
-
 export interface RedisLogOptions {
   /** Opens a connection; see `openRedisClient`. */
-  readonly open: (listeners: LinkListeners) => { readonly client: Client, readonly close: () => void }
+  readonly open: (listeners: LinkListeners) => { readonly client: RedisClient, readonly close: () => void }
   readonly surroundings: Pick<Surroundings, 'steadyMs' | 'after' | 'randomBytes'>
   /** Seconds for which an entry is kept. */
   readonly retentionSeconds: number
@@ -70,7 +45,8 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   const instance = randomText()
   /** When the log last answered. Negative infinity until all of it was read, and while it gets back what it has lost. */
   let heardMs = -Infinity
-  let fault: string | null | undefined
+  /** Why the log cannot be read. */
+  let fault: string | null = null
   /** Of the data that is read. Null until it was found. */
   let epoch: string | null = null
   /** Counts the losses of data that this process has seen. The ids of what was lost do not compare with new ones. */
@@ -83,8 +59,6 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   /** Counts the connections of the reader. Work of an earlier one must not go on. */
   let turn = 0
   const isCurrent = (own: number): boolean => own === turn && !isClosed
-  const isLoaded = (): boolean => heardMs !== -Infinity
-  const ageMs = (): number => steadyMs() - heardMs
 
   const writer = open({ ready () {}, error () {}, close () {} })
   const reader = open({
@@ -95,6 +69,8 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
       report(fault ?? 'unreachable')
     }
   })
+  const call = callOf(reader.client)
+  const callWriter = callOf(writer.client)
 
   /** An error that only says that there is no connection hides no reason that is known. */
   function fail (error: Error): void {
@@ -102,7 +78,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
   }
 
   function report (now: string | null): void {
-    if (isClosed || now === fault || (now === null && fault === undefined)) return
+    if (isClosed || now === fault) return
     fault = now
     onChange(now)
   }
@@ -164,7 +140,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     let written = '0-0'
     for (let i = 0; i < entries.length; i += PAGE) {
       await keepWaiting()
-      written = (await write(reader.client, entries.slice(i, i + PAGE))).at(-1)!
+      written = (await write(call, entries.slice(i, i + PAGE))).at(-1)!
     }
     // The clock of another server may be behind, and so may its ids.
     lastId = '0-0'
@@ -208,12 +184,10 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     return randomBytes(12).toString('base64url')
   }
 
-  function call (command: string, ...args: string[]): Promise<unknown> {
-    return (reader.client as Redis).call(command, ...args)
-  }
-
-  async function write (client: Client, entries: readonly RevocationEntry[]): Promise<readonly string[]> {
-    return await client.eval(APPEND, 4, LOG, BLOCKS, EPOCH, SETTLING, String(Math.ceil(retentionSeconds)), randomText(), String(SETTLE_MS), ...entries.map(entry => JSON.stringify(entry))) as string[]
+  /** @returns the ids of the entries */
+  async function write (through: RedisCall, entries: readonly RevocationEntry[]): Promise<readonly string[]> {
+    const texts = entries.map(entry => JSON.stringify(entry))
+    return await through('eval', APPEND, '4', LOG, BLOCKS, EPOCH, SETTLING, String(Math.ceil(retentionSeconds)), randomText(), String(SETTLE_MS), ...texts) as string[]
   }
 
   function pause (ms: number): Promise<void> {
@@ -225,7 +199,7 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
       const before = losses
       let ids: readonly string[] | undefined
       try {
-        ids = await Promise.race([write(writer.client, entries), pause(APPEND_MS).then(() => undefined)])
+        ids = await Promise.race([write(callWriter, entries), pause(APPEND_MS).then(() => undefined)])
       } catch {}
       // What was written before a loss of data may be lost, and was not yet among what is restored.
       if (!ids || losses !== before) throw new RevocationLogError('the log of revocations cannot be written')
@@ -234,13 +208,13 @@ export function createRedisLog ({ open, surroundings, retentionSeconds, onEntry,
     },
     async lead (task, seconds) {
       try {
-        return await writer.client.eval(LEAD, 1, LEADER + task, instance, String(seconds * 1000)) === 1
+        return await callWriter('eval', LEAD, '1', LEADER + task, instance, String(seconds * 1000)) === 1
       } catch {
         return false
       }
     },
-    ageMs,
-    state: () => ({ kind: 'redis', isLoaded: isLoaded(), ageSeconds: ageMs() / 1000, fault: fault ?? undefined }),
+    ageMs: () => steadyMs() - heardMs,
+    fault: () => fault ?? undefined,
     close () {
       isClosed = true
       writer.close()

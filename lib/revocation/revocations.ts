@@ -76,8 +76,17 @@ export function createRevocations ({ cutoffs, log, names, retentionSeconds, stal
     },
     /** Unix seconds. */
     now,
-    /** For readiness and metrics. */
-    state: () => ({ ...log.state(), isCurrent: isCurrent(), entries: cutoffs.size(), max: cutoffs.max })
+    /** What readiness and metrics may know. It holds no secret. */
+    state: () => ({
+      isCurrent: isCurrent(),
+      /** Whether this process has read all of the log. */
+      isLoaded: log.ageMs() !== Infinity,
+      /** Seconds since the last answer of the log. Infinity until all of it was read. */
+      ageSeconds: log.ageMs() / 1000,
+      /** Why the log cannot be reached, as a stable word. */
+      fault: log.fault(),
+      entries: cutoffs.size()
+    })
   }
 }
 

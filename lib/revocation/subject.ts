@@ -20,7 +20,7 @@ export interface SubjectRules {
 
 /** One name in the subject of an event, as what a token can be compared with. */
 export interface SubjectPart {
-  /** `other`: what else the settings map to a claim, such as tenants, groups and phone numbers. */
+  /** `other`: what else the settings map to a claim, such as tenants and groups. Of an operator: a client, a key or an issuer. */
   readonly kind: 'user' | 'session' | 'token' | 'device' | 'other'
   /** Undefined for the session `ALL`, by which Keycloak means every session of the user. */
   readonly target: RevocationTarget | undefined
@@ -29,9 +29,9 @@ export interface SubjectPart {
 /** The subject of an event: all names that it gives. */
 export type Subject = readonly SubjectPart[]
 
-/** The targets of one kind. */
-export function targetsIn (subject: Subject, wanted: SubjectPart['kind']): readonly RevocationTarget[] {
-  return subject.flatMap(({ kind, target }) => kind === wanted && target ? [target] : [])
+/** The targets of these kinds. */
+export function targetsIn (subject: Subject, ...kinds: ReadonlyArray<SubjectPart['kind']>): readonly RevocationTarget[] {
+  return subject.flatMap(({ kind, target }) => kinds.includes(kind) && target ? [target] : [])
 }
 
 /** Thrown if a subject cannot be read. The event is at fault (RFC 8935 section 2.4, `invalid_request`). */
@@ -43,11 +43,16 @@ export class SubjectError extends Error {
 const MEMBERS: readonly string[] = ['user', 'device', 'session', 'application', 'tenant', 'org_unit', 'group']
 /** Of one subject. Each may name a token issuer more than once, and all are looked up for each token. */
 const MAX_IDENTIFIERS = 100
-/** The claims that hold a user, unless the settings name others. */
-const DEFAULT_CLAIMS: Readonly<Record<string, string | undefined>> = Object.freeze({ iss_sub: 'sub', opaque: 'sub', email: 'email' })
-/** The member that holds the value, by format (RFC 9493 section 3.2). */
-const VALUE_OF: Readonly<Record<string, string | undefined>> = Object.freeze({
-  account: 'uri', did: 'url', email: 'email', opaque: 'id', phone_number: 'phone_number', uri: 'uri'
+/** By format (RFC 9493 section 3.2): the member that holds the value, and the claim that holds a user, unless the settings name another. */
+const FORMATS: Readonly<Record<string, readonly [member: string, claim?: string]>> = Object.freeze({
+  account: ['uri'],
+  did: ['url'],
+  email: ['email', 'email'],
+  iss_sub: ['sub', 'sub'],
+  jwt_id: ['jti'],
+  opaque: ['id', 'sub'],
+  phone_number: ['phone_number'],
+  uri: ['uri']
 })
 
 /**
@@ -59,17 +64,15 @@ const VALUE_OF: Readonly<Record<string, string | undefined>> = Object.freeze({
 export function readSubject (given: unknown, rules: SubjectRules, ofSession = false): Subject | undefined {
   const subject = objectOf(given, 'the subject')
   const format = formatOf(subject)
-  if (format !== 'complex') {
-    const isSession = ofSession && format === 'opaque' && own(rules.subjectClaims, 'opaque') === undefined
-    return readSimple(subject, format, isSession ? 'session' : 'user', rules)
-  }
-  const members = MEMBERS.filter(name => Object.hasOwn(subject, name))
-  verifyIdentifierCount(members.map(name => subject[name]))
-  if (members.length === 0 || rules.criticalMembers.some(name => Object.hasOwn(subject, name) && !isUnderstood(name, rules))) return undefined
-  const parts = members.map(name => {
-    const member = objectOf(subject[name], 'a member of the subject')
-    return readSimple(member, formatOf(member), name, rules)
-  })
+  const isSession = ofSession && format === 'opaque' && own(rules.subjectClaims, 'opaque') === undefined
+  // A simple subject is a user, or a session, by itself.
+  const members: ReadonlyArray<readonly [role: string, member: unknown]> = format === 'complex'
+    ? MEMBERS.filter(name => Object.hasOwn(subject, name)).map(name => [name, subject[name]])
+    : [[isSession ? 'session' : 'user', subject]]
+  verifyIdentifierCount(members.map(([, member]) => member))
+  const isCritical = (name: string): boolean => Object.hasOwn(subject, name) && !isUnderstood(name, rules)
+  if (members.length === 0 || (format === 'complex' && rules.criticalMembers.some(isCritical))) return undefined
+  const parts = members.map(([role, member]) => readSimple(objectOf(member, 'a member of the subject'), role, rules))
   // One member that is about another issuer makes the whole event one about another issuer.
   return parts.every(part => part !== undefined) ? parts.flat() : undefined
 }
@@ -102,43 +105,38 @@ function formatOf (subject: JsonObject): string {
 }
 
 /** @param role the member of a complex subject that this is, or `user` */
-function readSimple (subject: JsonObject, format: string, role: string, rules: SubjectRules): Subject | undefined {
+function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Subject | undefined {
+  const format = formatOf(subject)
   if (format === 'complex') throw new SubjectError('a complex subject stands inside of another one')
   if (format === 'aliases') return readAliases(subject, role, rules)
-  if (format === 'iss_sub' || format === 'jwt_id') {
-    const issuers = issuersOf(textOf(subject, 'iss'), rules)
-    if (issuers === undefined) return undefined
-    if (format === 'iss_sub') return placed(textOf(subject, 'sub'), issuers, format, role, rules)
-    const jti = textOf(subject, 'jti')
-    return issuers.map(issuer => ({ kind: 'token', target: ['jti', issuer, jti] }))
-  }
-  const member = VALUE_OF[format]
-  return member === undefined ? [] : placed(textOf(subject, member), rules.tokenIssuers, format, role, rules)
+  const [member, claim] = own(FORMATS, format) ?? []
+  if (member === undefined) return []
+  const issuers = format === 'iss_sub' || format === 'jwt_id' ? issuersOf(textOf(subject, 'iss'), rules) : rules.tokenIssuers
+  if (issuers === undefined) return undefined
+  const value = textOf(subject, member)
+  if (format === 'jwt_id') return issuers.map(issuer => ({ kind: 'token', target: ['jti', issuer, value] }))
+  if (role === 'session') return readSession(value, issuers, rules)
+  return compared(value, issuers, role, role === 'user' ? own(rules.subjectClaims, format) ?? claim : own(rules.subjectClaims, role))
 }
 
-/** What a value means in its role, for the tokens of each of the issuers. */
-function placed (value: string, issuers: readonly string[], format: string, role: string, { sessionClaim, subjectClaims }: SubjectRules): Subject {
-  if (role === 'session') {
-    if (value === 'ALL') return [{ kind: 'session', target: undefined }]
-    return sessionClaim === false ? [] : issuers.map(issuer => ({ kind: 'session', target: ['sid', issuer, value] }))
-  }
-  if (role !== 'user') {
-    const claim = own(subjectClaims, role)
-    return claim === undefined ? [] : issuers.map(issuer => ({ kind: role === 'device' ? 'device' : 'other', target: ['claim', issuer, claim, value] }))
-  }
-  const claim = own(subjectClaims, format) ?? DEFAULT_CLAIMS[format]
+function readSession (value: string, issuers: readonly string[], { sessionClaim }: SubjectRules): Subject {
+  if (value === 'ALL') return [{ kind: 'session', target: undefined }]
+  return sessionClaim === false ? [] : issuers.map(issuer => ({ kind: 'session', target: ['sid', issuer, value] }))
+}
+
+/** What a value means that is compared with a claim, for the tokens of each of the issuers. Nothing without a claim. */
+function compared (value: string, issuers: readonly string[], role: string, claim: string | undefined): Subject {
   if (claim === undefined) return []
-  return issuers.map(issuer => ({ kind: 'user', target: claim === 'sub' ? ['sub', issuer, value] : ['claim', issuer, claim, normalized(claim, value)] }))
+  const kind = role === 'user' || role === 'device' ? role : 'other'
+  return issuers.map(issuer => ({ kind, target: claim === 'sub' ? ['sub', issuer, value] : ['claim', issuer, claim, normalized(claim, value)] }))
 }
 
 function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectRules): Subject {
   if (!Array.isArray(identifiers) || identifiers.length === 0) throw new SubjectError('the aliases have no identifiers')
-  verifyIdentifierCount([{ identifiers }])
   return identifiers.flatMap(given => {
     const identifier = objectOf(given, 'an identifier')
-    const format = formatOf(identifier)
-    if (format === 'aliases') throw new SubjectError('aliases stand inside of aliases')
-    return readSimple(identifier, format, role, rules) ?? []
+    if (formatOf(identifier) === 'aliases') throw new SubjectError('aliases stand inside of aliases')
+    return readSimple(identifier, role, rules) ?? []
   })
 }
 
@@ -157,6 +155,6 @@ function issuersOf (iss: string, { sender, tokenIssuers }: SubjectRules): readon
   return own.length > 0 ? own : undefined
 }
 
-function own (map: Readonly<Record<string, string>>, name: string): string | undefined {
+function own<Value> (map: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return Object.hasOwn(map, name) ? map[name] : undefined
 }

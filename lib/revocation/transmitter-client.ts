@@ -1,42 +1,17 @@
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
 import { printable } from '../printable.ts'
-import type { KeySourceEvent } from '../provider/key-source.ts'
 import { parseDocument, readAnswer, readDiscovery } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseDiscoveredUri, withoutTrailingSlash } from '../provider/provider-url.ts'
-import type { ProviderSession, Transport, ProviderAnswer } from '../provider/transport.ts'
-import type { Surroundings } from '../surroundings.ts'
+import type { ProviderAnswer, ProviderSession, Transport } from '../provider/transport.ts'
 import { isStreamStatus } from './effects.ts'
 
-/** What the settings say of a transmitter (docs/revocation.md), with its secrets read, and how it is reached. */
-export interface TransmitterParameters {
+/** Where a transmitter is found: one of them, or both. */
+export interface TransmitterAddress {
   readonly issuer?: string | undefined
   readonly metadata?: string | undefined
-  readonly audience?: string | undefined
-  readonly delivery: 'push' | 'poll'
-  readonly endpoint?: string | undefined
-  readonly tokenIssuers?: readonly string[] | undefined
-  readonly sessionClaim: string | false
-  readonly subjectClaims: Readonly<Record<string, string>>
-  readonly clientId?: string | undefined
-  readonly clientSecret: string | undefined
-  readonly tokenEndpoint?: string | undefined
-  readonly manage: boolean
-  readonly pushAuthorization: string | undefined
-  readonly untyped: boolean
-  /** The address that it pushes to. */
-  readonly pushUrl: string | undefined
-  readonly transport: Transport
-  /** For calls that do more than fetch keys. */
-  readonly calls: Transport
-  readonly surroundings: Surroundings
-  readonly onKeyEvent: (event: KeySourceEvent) => void
-  /** Called once for each change. */
-  readonly onStatus: (status: string) => void
 }
-
-type TransmitterAddress = Pick<TransmitterParameters, 'issuer' | 'metadata'>
 
 /** The address of the configuration: the well-known path is put before the path of the issuer (RFC 8615, SSF 1.0 section 7.2). */
 export function configurationUrlOf ({ issuer, metadata }: TransmitterAddress): string {
@@ -97,7 +72,12 @@ export async function exchanging<Result> (transport: Transport, run: (exchange: 
   }
 }
 
-export interface TransmitterClientOptions extends Pick<TransmitterParameters, 'clientId' | 'clientSecret' | 'tokenEndpoint' | 'calls'> {
+export interface TransmitterClientOptions {
+  readonly clientId?: string | undefined
+  readonly clientSecret: string | undefined
+  readonly tokenEndpoint?: string | undefined
+  /** For calls that do more than fetch keys. */
+  readonly calls: Transport
   /** The newest one. It must be known before the first call. */
   readonly configuration: () => TransmitterConfiguration | undefined
 }
@@ -132,13 +112,18 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
     return found ?? malformed()
   }
 
-  function call (url: string, method: 'GET' | 'POST' | 'PATCH', body?: object): Promise<ProviderAnswer> {
+  /** @param passing a status that is no failure, beside those of success */
+  function call (url: string, method: 'GET' | 'POST' | 'PATCH', body?: object, passing?: number): Promise<ProviderAnswer> {
     return exchanging(calls, async exchange => {
       const isNew = token === undefined
-      const first = await send(exchange)
-      if (first.status !== 401 || isNew || clientId === undefined) return accepted(first)
-      token = undefined
-      return accepted(await send(exchange))
+      let answer = await send(exchange)
+      if (answer.status === 401 && !isNew && clientId !== undefined) {
+        token = undefined
+        answer = await send(exchange)
+      }
+      const { status } = answer
+      if ((status < 200 || status > 299) && status !== passing) throw new ProviderFailure('status', status)
+      return answer
     })
 
     async function send (exchange: ProviderSession): Promise<ProviderAnswer> {
@@ -163,17 +148,15 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
   }
 
   return {
-    call,
+    /** One poll (RFC 8936 section 2). Resolves with what the transmitter says. */
+    poll: async (url: string, request: object): Promise<JsonObject> => documentOf(await call(url, 'POST', request)),
     /** The stream of this client. */
     readStream,
     /** Creates the stream. If it exists already, its settings are changed to what is wanted. */
     async ensureStream (wanted: JsonObject): Promise<JsonObject> {
       const url = configuration()!.configurationEndpoint ?? malformed()
-      try {
-        return documentOf(await call(url, 'POST', wanted))
-      } catch (error) {
-        if ((error as ProviderFailure).detail !== CONFLICT) throw error
-      }
+      const created = await call(url, 'POST', wanted, CONFLICT)
+      if (created.status !== CONFLICT) return documentOf(created)
       const { stream_id: id, delivery: found } = await readStream() ?? malformed()
       const { delivery, ...others } = wanted
       return documentOf(await call(url, 'PATCH', { stream_id: id, ...others, ...!isDelivered(found, delivery) && { delivery } }))
@@ -190,13 +173,8 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
     /** Has a verification event sent, if there is an endpoint for it. */
     async requestVerification (streamId: string, state: string): Promise<void> {
       const url = configuration()!.verificationEndpoint
-      if (url === undefined) return
-      try {
-        await call(url, 'POST', { stream_id: streamId, state })
-      } catch (error) {
-        // It was verified lately: the next time will do.
-        if ((error as ProviderFailure).detail !== TOO_MANY) throw error
-      }
+      // If it was verified lately, the next time will do.
+      if (url !== undefined) await call(url, 'POST', { stream_id: streamId, state }, TOO_MANY)
     }
   }
 }
@@ -207,12 +185,6 @@ export function createTransmitterClient ({ clientId, clientSecret, tokenEndpoint
  */
 function isDelivered (found: unknown, wanted: unknown): boolean {
   return isJsonObject(found) && isJsonObject(wanted) && found.method === wanted.method && wanted.endpoint_url === undefined
-}
-
-/** @throws ProviderFailure status */
-function accepted (answer: ProviderAnswer): ProviderAnswer {
-  if (answer.status < 200 || answer.status > 299) throw new ProviderFailure('status', answer.status)
-  return answer
 }
 
 /** @throws ProviderFailure not_json, discovery_malformed */

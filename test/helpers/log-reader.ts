@@ -15,6 +15,7 @@ export function startLogReader (t: Owner, { now, ...given }: Pick<RedisLogOption
     cutoffs,
     changes,
     isRevoked: (key: string) => cutoffs.revocationOf({ keys: [key], issuedAt: now() - 10, loginAt: undefined }) !== undefined,
-    loaded: () => until('it is loaded', () => log.state().isLoaded)
+    isLoaded: () => log.ageMs() !== Infinity,
+    loaded: () => until('it is loaded', () => log.ageMs() !== Infinity)
   }
 }

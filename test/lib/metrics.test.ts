@@ -3,7 +3,7 @@ import { METRICS } from '../../lib/metrics/catalog.ts'
 import type { MetricSources } from '../../lib/metrics/catalog.ts'
 import { createGuardTally, createHistogram, createRequestTally, timeRecords, timeProofs, timeSignatures } from '../../lib/metrics/tallies.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
-import { STREAM_STATUSES } from '../../lib/revocation/transmitter.ts'
+import { STREAM_STATUSES } from '../../lib/revocation/stream-keeper.ts'
 import { createOffStore } from '../../lib/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
@@ -152,8 +152,8 @@ t.test('Each metric shows what its source says', async t => {
 t.test('Revocations are shown if there can be any', async t => {
   const revocation = (ageSeconds: number, isCurrent: boolean) => ({
     counts: new Map([['logout applied', 2], ['refused invalid', 1]]),
-    revocations: { state: () => ({ kind: 'redis' as const, isLoaded: true, ageSeconds, isCurrent, entries: 7, max: 9 }) },
-    transmitters: [{ transmitter: 'https://a.example', status: 'enabled', verifiedAt: 1 }, { transmitter: 'https://b.example', status: 'no_subjects', verifiedAt: undefined }].map(state => ({ state: () => ({ ...state, keys: {} as KeySourceState }) }))
+    revocations: { state: () => ({ isLoaded: true, ageSeconds, isCurrent, fault: undefined, entries: 7 }) },
+    transmitters: [{ transmitter: 'https://a.example', status: 'enabled', verifiedAt: 1 }, { transmitter: 'https://b.example', status: 'no_subjects', verifiedAt: undefined }].map(state => ({ state: () => state }))
   })
   const shown = (from: MetricSources) => Object.fromEntries(Object.entries(readAll(from)).filter(([name]) => name.includes('_revocation_')))
   t.strictSame(shown(sources({ revocation: revocation(0.5, true) })), {

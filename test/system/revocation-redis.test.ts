@@ -38,7 +38,7 @@ t.test('A Redis that is killed after an append and comes back empty gets all bac
   await until('a new one has all', () => late.isRevoked('u1') && late.isRevoked('u2') && !late.isRevoked('u3'))
   t.strictSame([late.isRevoked('u3'), late.isRevoked('u4')], [false, false])
   t.equal(one.changes.includes('unreachable'), true)
-  await until('the first has found the server again', () => one.state().fault === undefined)
+  await until('the first has found the server again', () => one.fault() === undefined)
 })
 
 t.test('An instance that starts later reads blocks from the hash, enabled ones and undone ones not', { skip: skipRedis }, async t => {
@@ -61,7 +61,7 @@ t.test('An append that begins a new log keeps others waiting for what was lost',
   await server.command('FLUSHALL')
   await one.append([entry('u1')])
   t.equal(await server.command('EXISTS', '{holdfast:revocation}:settling'), '1')
-  await until('it has seen the loss', () => !one.state().isLoaded)
+  await until('it has seen the loss', () => !one.isLoaded())
   await one.loaded()
   t.equal(await server.command('EXISTS', '{holdfast:revocation}:settling'), '0')
 })

@@ -47,7 +47,7 @@ t.test('The store is the Redis of proofs, or one of its own, and its faults are 
   t.teardown(() => parts!.close())
   await until('the fault is told', () => events.length > 0)
   t.strictSame(events, [{ name: 'revocation_unavailable', reason: 'loading', hosts }])
-  t.equal(parts!.revocations.state().kind, 'redis')
+  t.equal(parts!.revocations.state().fault, 'loading')
   redis.override = ([name, key]) => {
     if (name === 'GET') return key!.endsWith(':epoch') ? '$1\r\ne\r\n' : '$-1\r\n'
     return name === 'HGETALL' || name === 'XRANGE' || name === 'XREVRANGE' ? '*0\r\n' : name === 'XREAD' ? '*-1\r\n' : undefined
@@ -154,7 +154,7 @@ t.test('Logout tokens of each issuer are verified with its own keys', async t =>
   t.teardown(() => parts!.close())
   const claims = { iss: remote.url, aud: 'app', iat: Math.floor(Date.now() / 1000), exp: Math.floor(Date.now() / 1000) + 60, jti: 'j1', sid: 's1', events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }
   const token = encodeJws({ alg: 'RS256', typ: 'logout+jwt', kid: 'k' }, claims, () => Buffer.from('x'))
-  await t.rejects(parts!.receiver.logout(token), { name: 'Refusal', reason: 'keys_unavailable' })
+  await t.rejects(parts!.receiver.logout(`logout_token=${token}`), { name: 'Refusal', reason: 'keys_unavailable' })
   const told = events.find(({ name }) => name === 'keys_fetch_failed') as { issuer: string }
   t.equal(told.issuer, remote.url)
 })

@@ -85,10 +85,11 @@ const ROWS: readonly Row[] = [
     { title: `${format} is compared with nothing by itself`, claims: { sub_id: { format, ...value } }, expected: 'unmapped' },
     { title: `${format} is compared with the claim of the settings`, claims: { sub_id: { format, ...value } }, rules: { subjectClaims: { [format]: 'claim' } }, expected: [['login', ['claim', TOKENS, 'claim', Object.values(value)[0]!]]] }
   ]),
-  { title: 'a format that nobody knows is compared with nothing', claims: { sub_id: { format: 'saml_assertion_id' } }, expected: 'unmapped' },
+  ...['saml_assertion_id', 'constructor'].map((format): Row => ({ title: `the format ${format}, which nobody knows, is compared with nothing`, claims: { sub_id: { format } }, expected: 'unmapped' })),
   { title: 'aliases all count', claims: { sub_id: { format: 'aliases', identifiers: [USER, { format: 'email', email: 'a@b' }] } }, expected: [['login', sub], ['login', ['claim', TOKENS, 'email', 'a@b']]] },
   { title: 'a device alone that the settings map is compared', type: `${CAEP}credential-change`, claims: complex({ device: { format: 'opaque', id: 'd1' } }), rules: { subjectClaims: { device: 'device_id' } }, expected: [['cutoff', ['claim', TOKENS, 'device_id', 'd1']]] },
   { title: 'a tenant that the settings map is compared', type: `${CAEP}credential-change`, claims: complex({ tenant: { format: 'opaque', id: 't1' } }), rules: { subjectClaims: { tenant: 'org_id' } }, expected: [['cutoff', ['claim', TOKENS, 'org_id', 't1']]] },
+  { title: 'an address of a tenant is compared without case, too', type: `${CAEP}credential-change`, claims: complex({ tenant: { format: 'email', email: 'Ann@Example.com' } }), rules: { subjectClaims: { tenant: 'email' } }, expected: [['cutoff', ['claim', TOKENS, 'email', 'ann@example.com']]] },
   { title: 'each issuer of tokens is meant', rules: { tokenIssuers: [TOKENS, 'https://two.example'] }, expected: [['login', sub], ['login', ['sub', 'https://two.example', 'u1']]] },
   { title: 'an issuer of tokens may be named', claims: { sub_id: { ...USER, iss: 'https://two.example/' } }, rules: { tokenIssuers: [TOKENS, 'https://two.example'] }, expected: [['login', ['sub', 'https://two.example', 'u1']]] },
 

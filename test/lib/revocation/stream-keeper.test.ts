@@ -13,11 +13,13 @@ t.test('A transmitter that cannot be reached is asked less and less often, at le
     manage: false,
     configuration: () => undefined,
     learnConfiguration: () => Promise.reject(new Error('unreachable')),
-    onFailing: () => {},
+    take: () => Promise.reject(new Error('nothing comes')),
+    lead: async () => true,
+    onStatus: () => {},
     // The longest wait that chance allows.
-    surroundings: { ...processSurroundings, random: () => 1, after: (ms: number, run: () => void) => { waits.push(ms); later = run; return () => {} } }
+    surroundings: { ...processSurroundings, random: () => 0, after: (ms: number, run: () => void) => { waits.push(ms); later = run; return () => {} } }
   } as unknown as StreamKeeperOptions)
-  keeper.start({ take: () => Promise.reject(new Error('nothing comes')), lead: async () => true })
+  keeper.start()
   for (let n = 0; n < 8; n++) {
     later!()
     await setImmediate()

@@ -2,7 +2,7 @@ import t from 'tap'
 import { ProviderFailure } from '../../../lib/provider/provider-failure.ts'
 import { createTransport } from '../../../lib/provider/transport.ts'
 import { configurationUrlOf, createTransmitterClient, fetchTransmitterConfiguration } from '../../../lib/revocation/transmitter-client.ts'
-import type { TransmitterClientOptions, TransmitterConfiguration, TransmitterParameters } from '../../../lib/revocation/transmitter-client.ts'
+import type { TransmitterAddress, TransmitterClientOptions, TransmitterConfiguration } from '../../../lib/revocation/transmitter-client.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../../helpers/event-transmitter.ts'
 
@@ -10,7 +10,7 @@ const calls = createTransport()
 const CONFIGURATION = 'GET /.well-known/ssf-configuration'
 const WANTED = { events_requested: ['x'] }
 
-async function configure (address: Pick<TransmitterParameters, 'issuer' | 'metadata'>): Promise<TransmitterConfiguration> {
+async function configure (address: TransmitterAddress): Promise<TransmitterConfiguration> {
   const exchange = calls.open()
   try {
     return await fetchTransmitterConfiguration(address, exchange)
