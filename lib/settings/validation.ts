@@ -103,25 +103,14 @@ export const checkOptions: CheckValues = async ({ data }) => {
  * @throws SettingsError with a line for each bad key, with what it held and what is allowed
  */
 export async function validateSettings (raw: RawSettings, check: CheckValues, faults: SourceFaults = NO_FAULTS): Promise<Settings> {
-  const values = typedSettings(raw)
-  const options = checkOptionsOf(values)
-  let validated: SettingValues | undefined
-  let errors: readonly SchemaError[] = []
-  try {
-    validated = await check(options)
-  } catch (error) {
-    const found = (error as { errors?: readonly SchemaError[] }).errors
-    if (!found) throw error
-    errors = found
-  }
   const { places, unknownVariables } = faults
-  const refusals = describeRefusals({ ...values, gate: raw.gate, revocation: raw.revocation }, errors, places)
+  const { values, data, refusals } = await judge(raw, check, places)
   const others = refusals.filter(refusal => !isPartOf('gate', refusal) && !isPartOf('revocation', refusal))
   const problems = [...faults.problems, ...sentencesOf(others), ...describeContradictions(values, others, faults)]
-  const data = options.data as SettingValues
-  const gate = isGate(values) ? await resolveGate(data.gate, raw, refusals, places) : undefined
-  problems.push(...gate?.problems ?? [], ...sentencesOf(refusals.filter(refusal => isPartOf('revocation', refusal))))
-  const revocation = data.revocation && refusals.every(refusal => !isPartOf('revocation', refusal))
+  const gate = isGate(values) ? await resolveGate(data.gate, raw, refusals, places, problems) : undefined
+  const ofRevocation = refusals.filter(refusal => isPartOf('revocation', refusal))
+  problems.push(...sentencesOf(ofRevocation))
+  const revocation = data.revocation && ofRevocation.length === 0
     ? resolveRevocation(data.revocation, { ...data, issuers: others.length > 0 ? undefined : issuersOf(data.idp) }, (path, problem) => {
       // A client that is written alone is in no list.
       const written = Array.isArray((raw.revocation as { logout?: unknown }).logout) ? path : path.replace('logout[0]', 'logout')
@@ -129,26 +118,38 @@ export async function validateSettings (raw: RawSettings, check: CheckValues, fa
     })
     : undefined
   if (problems.length > 0) throw new SettingsError(problems)
-  return resolveSettings(validated!, { gate: gate?.settings, revocation, unknownVariables })
+  return resolveSettings(data, { gate, revocation, unknownVariables })
+}
+
+/** Settings with their types, the same with all defaults, and what the schema refuses. What is refused is in the data as it was. */
+async function judge (raw: RawSettings, check: CheckValues, places: SourceFaults['places']): Promise<{ values: RawSettings, data: SettingValues, refusals: readonly PartProblem[] }> {
+  const values = typedSettings(raw)
+  const options = checkOptionsOf(values)
+  let errors: readonly SchemaError[] | undefined = []
+  const data = await check(options).catch((error: unknown) => {
+    errors = (error as { errors?: readonly SchemaError[] }).errors
+    if (!errors) throw error
+    return options.data as SettingValues
+  })
+  return { values, data, refusals: describeRefusals({ ...values, gate: raw.gate, revocation: raw.revocation }, errors, places) }
 }
 
 const isPartOf = (part: string, { path }: PartProblem): boolean => `${path}.`.startsWith(`${part}.`)
 const sentencesOf = (refusals: readonly PartProblem[]): string[] => refusals.map(({ problem }) => problem)
 
-/** What the schema says of the section `gate`, and what it cannot say. */
-async function resolveGate (section: GateSection | undefined, { gate: given, gateUpstream }: RawSettings, refusals: readonly PartProblem[], places: SourceFaults['places']): Promise<{ settings: GateSettings, problems: readonly string[] }> {
+/** Adds to the problems what the schema says of the section `gate`, and what it cannot say. */
+async function resolveGate (section: GateSection | undefined, { gate: given, gateUpstream }: RawSettings, refusals: readonly PartProblem[], places: SourceFaults['places'], problems: string[]): Promise<GateSettings> {
   const refused = refusals.filter(refusal => isPartOf('gate', refusal))
-  const problems = sentencesOf(refused)
+  problems.push(...sentencesOf(refused))
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
   const { parseGate } = await import('../gate/gate-settings.ts')
-  const settings = parseGate(isEntry(section) ? section : {}, {
+  return parseGate(isEntry(section) ? section : {}, {
     given,
     upstreamBeside: gateUpstream,
     isRefused: path => refused.some(refusal => isPartOf(path, refusal)),
     placeOf: path => places?.get(path),
     tell: (path, problem) => problems.push(placed(places, path, path + problem))
   })
-  return { settings, problems }
 }
 
 /**
@@ -156,13 +157,10 @@ async function resolveGate (section: GateSection | undefined, { gate: given, gat
  * @throws SettingsError
  */
 export async function readGate (raw: RawSettings, { problems: known, places }: SourceFaults): Promise<GateSettings> {
-  const { data } = checkOptionsOf(typedSettings(raw))
-  const ajv = createAjv(JUDGEMENT)
-  ajv.validate(schemaOf(['gate', 'gateUpstream']), data)
-  const refusals = describeRefusals(raw, ajv.errors ?? [], places)
-  const { settings, problems } = await resolveGate(data.gate as GateSection | undefined, raw, refusals, places)
-  const all = [...known, ...sentencesOf(refusals.filter(refusal => !isPartOf('gate', refusal))), ...problems]
-  if (all.length > 0) throw new SettingsError(all)
+  const { data, refusals } = await judge(raw, checkOptions, places)
+  const problems = [...known, ...sentencesOf(refusals.filter(refusal => isPartOf('gateUpstream', refusal)))]
+  const settings = await resolveGate(data.gate, raw, refusals, places, problems)
+  if (problems.length > 0) throw new SettingsError(problems)
   return settings
 }
 
