@@ -23,6 +23,11 @@ export interface ConfigDocument {
   readonly isFileUnread: boolean
 }
 
+/** What is known of a file that holds nothing, or that could not be read for these reasons. */
+export function emptyDocument (problems: readonly string[] = []): ConfigDocument {
+  return { values: noSettings(), origins: {}, problems, places: new Map(), isFileUnread: problems.length > 0 }
+}
+
 /**
  * Reads the text of a configuration file. YAML and JSON are both read as YAML, so that problems of both have line numbers. Numbers
  * stay as they were written, because an audience may look like a number. A key without a value counts as unset. Problems name line
@@ -32,23 +37,22 @@ export interface ConfigDocument {
 export function parseConfigDocument (text: string, place: (line: number) => string): ConfigDocument {
   const { LineCounter, isMap, isScalar, isSeq, parseDocument } = yaml()
   const lineCounter = new LineCounter()
-  const values = noSettings()
-  const origins: SettingOrigins = {}
-  const places = new Map<string, string>()
   let document: Document.Parsed
   try {
     // Duplicate keys are reported below, with their names: the parser would not name them.
     document = parseDocument(text, { lineCounter, schema: 'failsafe', customTags: ['null', 'bool'], uniqueKeys: false })
   } catch {
     // The parser calls itself for each level, until there is no more room.
-    return { values, origins, problems: [`${place(1)}: the file has too many levels`], places, isFileUnread: true }
+    return emptyDocument([`${place(1)}: the file has too many levels`])
   }
   const at = (offset: number): string => place(lineCounter.linePos(offset).line)
   const problems = syntaxProblems(document, at)
-  if (problems.length > 0) return { values, origins, problems, places, isFileUnread: true }
-  if (isEmpty(document.contents)) return { values, origins, problems, places, isFileUnread: false }
-  if (!isMap(document.contents)) return { values, origins, problems: [`${at(0)}: expected sections such as idp and server`], places, isFileUnread: true }
+  if (problems.length > 0 || isEmpty(document.contents)) return emptyDocument(problems)
+  if (!isMap(document.contents)) return emptyDocument([`${at(0)}: expected sections such as idp and server`])
 
+  const values = noSettings()
+  const origins: SettingOrigins = {}
+  const places = new Map<string, string>()
   const seen = new Set<string>()
   const start = (node: unknown): string => at((node as Node).range![0])
   const form: Form<Node | null> = {
