@@ -7,8 +7,7 @@ import { readKeySet } from '../lib/provider/fetch-key-set.ts'
 import { createKeyRing } from '../lib/provider/key-set.ts'
 import type { KeySource } from '../lib/provider/key-source.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
-import type { IssuerSettings } from '../lib/settings/issuer-settings.ts'
-import type { Settings } from '../lib/settings/settings.ts'
+import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
 
 /** Where the keys of the issuers are taken from to explain a request. */
 export interface ProviderKeys {
