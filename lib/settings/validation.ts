@@ -109,7 +109,7 @@ export async function validateSettings (raw: RawSettings, check: CheckValues, fa
   const ofRevocation = refusals.filter(refusal => isPartOf('revocation', refusal))
   problems.push(...sentencesOf(ofRevocation))
   const revocation = data.revocation && ofRevocation.length === 0
-    ? resolveRevocation(data.revocation, { ...data, issuers: others.length > 0 ? undefined : issuersOf(data.idp) }, (path, problem) => {
+    ? resolveRevocation(data.revocation, data, others.length > 0 ? undefined : issuersOf(data.idp), (path, problem) => {
       // A client that is written alone is in no list.
       const written = Array.isArray((raw.revocation as { logout?: unknown }).logout) ? path : path.replace('logout[0]', 'logout')
       problems.push(placed(places, written, written + problem))
