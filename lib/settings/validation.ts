@@ -70,29 +70,37 @@ function typedList (value: unknown): unknown {
 
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
 
-/** The options for @fastify/env. */
-export interface CheckOptions extends FastifyEnvOptions {
-  readonly ajv: Ajv
-  readonly schema: object
-  readonly data: RawSettings
-}
-
 /**
- * Checks the data of these options and fills in the defaults. An error with `errors` says what is wrong with the data. The service
- * registers @fastify/env, and returns the values that it decorated; the caller passes that in, since this code does not know Fastify.
+ * Checks settings and fills in the defaults. An error with `errors` says what is wrong with them. The service registers @fastify/env, and
+ * returns the values that it decorated; the caller passes that in, since this code does not know Fastify.
  */
-export type CheckValues = (options: CheckOptions) => Promise<SettingValues>
+export type CheckValues = (data: RawSettings) => Promise<SettingValues>
 
 /**
  * Checks the options of the plugin, which are no environment, as @fastify/env does. Every app with the plugin waits for this at its
  * start: loading that package would take longer than all the rest, and the schema of what is not given is not compiled.
  */
-export const checkOptions: CheckValues = async ({ data }) => {
+export const checkOptions: CheckValues = async data => {
   // A validator keeps each schema that it has compiled, and these differ from app to app: it goes with them.
   const ajv = createAjv(JUDGEMENT)
   if (!ajv.validate(schemaOf(settingNames.filter(name => valueAt(data, name) !== undefined)), data)) throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
   for (const name of settingNames) if (valueAt(data, name) === undefined) put(data, name, structuredClone(settingSpec(name).default))
   return data as SettingValues
+}
+
+/** By the sections in it, a schema and what it is compiled to. Both are the same for every app of a process, and to compile takes as long as the rest of a start. */
+const schemas = new Map<string, object>()
+let ajv: Ajv | undefined
+
+/** The options with which @fastify/env checks settings. The sources are already merged, and an empty variable already counts as unset. */
+export function envOptionsOf ({ gate, revocation, ...rest }: RawSettings): FastifyEnvOptions {
+  // The schema of a section that is not given is not compiled.
+  const sections = { ...gate !== undefined && { gate }, ...revocation !== undefined && { revocation } }
+  const key = Object.keys(sections).join()
+  const schema = schemas.get(key) ?? schemaOf(settingNames.filter(name => (name !== 'gate' && name !== 'revocation') || name in sections))
+  schemas.set(key, schema)
+  ajv ??= createAjv(JUDGEMENT)
+  return { env: false, data: { ...rest, ...sections }, schema, ajv }
 }
 
 /**
@@ -122,12 +130,13 @@ export async function validateSettings (raw: RawSettings, check: CheckValues, fa
 /** Settings with their types, the same with all defaults, and what the schema refuses. What is refused is in the data as it was. */
 async function judge (raw: RawSettings, check: CheckValues, places: SourceFaults['places']): Promise<{ values: RawSettings, data: SettingValues, refusals: readonly PartProblem[] }> {
   const values = typedSettings(raw)
-  const options = checkOptionsOf(values)
+  // An upstream is a gate without a section, too.
+  const given = structuredClone(isGate(values) && values.gate === undefined ? { ...values, gate: {} } : values)
   let errors: readonly SchemaError[] | undefined = []
-  const data = await check(options).catch((error: unknown) => {
+  const data = await check(given).catch((error: unknown) => {
     errors = (error as { errors?: readonly SchemaError[] }).errors
     if (!errors) throw error
-    return options.data as SettingValues
+    return given as SettingValues
   })
   return { values, data, refusals: describeRefusals({ ...values, gate: raw.gate, revocation: raw.revocation }, errors, places) }
 }
@@ -186,20 +195,4 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
     if (problems.length > 0) throw new SettingsError(problems)
     return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp)
   }
-}
-
-/** By the sections in it, a schema and what it is compiled to. Both are the same for every app of a process, and to compile takes as long as the rest of a start. */
-const schemas = new Map<string, object>()
-let ajv: Ajv | undefined
-
-function checkOptionsOf ({ gate, revocation, ...rest }: RawSettings): CheckOptions {
-  // An upstream is a gate without a section, too. The schema of a section that is not given is not compiled.
-  const sections = Object.entries({ gate: gate === undefined && rest.gateUpstream !== undefined ? {} : gate, revocation }).filter(([, section]) => section !== undefined)
-  const given = sections.map(([name]) => name)
-  const key = given.join()
-  const schema = schemas.get(key) ?? schemaOf(settingNames.filter(name => (name !== 'gate' && name !== 'revocation') || given.includes(name)))
-  schemas.set(key, schema)
-  ajv ??= createAjv(JUDGEMENT)
-  // The sources are already merged. An empty variable already counts as unset.
-  return { env: false, data: structuredClone({ ...rest, ...Object.fromEntries(sections) }) as RawSettings, schema, ajv }
 }
