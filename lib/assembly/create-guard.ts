@@ -20,6 +20,7 @@ import { createTokenSignals } from '../guard/request-auth.ts'
 import { createReplayStore } from '../replay/create-store.ts'
 import type { ReplayStoreEvent } from '../replay/create-store.ts'
 import { metadataUrlOf } from './resource-metadata.ts'
+import type { AppFunctions } from '../settings/options.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
 import { forAudience } from '../token/issuer-table.ts'
@@ -28,7 +29,6 @@ import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import type { JwtVerifierOptions } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
 import { createPeerTrust } from '../url/forwarded.ts'
-import type { AppTrust } from '../url/forwarded.ts'
 import { createRequestUrlResolver } from '../url/request-url.ts'
 
 /** The guard and the parts behind it. Each process makes them once. */
@@ -36,7 +36,7 @@ export type GuardParts = Awaited<ReturnType<typeof createGuardParts>>
 
 export type GuardEvent = IssuerEvent | ReplayStoreEvent | RevocationEvent | { readonly name: 'nonce_secret_random' } | { readonly name: 'affinity_missing' } & MissingAffinity
 
-export interface GuardPartsOptions extends Omit<IssuersOptions, 'onEvent'> {
+export interface GuardPartsOptions extends IssuersOptions, AppFunctions {
   /** Called once for each change of state, for the log. */
   readonly onEvent: (event: GuardEvent) => void
   /**
@@ -46,8 +46,6 @@ export interface GuardPartsOptions extends Omit<IssuersOptions, 'onEvent'> {
   readonly metadataMount: string | undefined
   /** The path under which the guard is mounted. Empty unless given. */
   readonly mount?: string | undefined
-  /** Decides about peers in place of the setting. */
-  readonly trustPeer?: AppTrust | undefined
   /** Takes the place of what the settings say about certificates. */
   readonly readCertificate?: CertificateReader | undefined
 }

@@ -12,6 +12,7 @@ import type { PostingTransport, Transport } from '../provider/transport.ts'
 import { createIssuerReader } from '../settings/validation.ts'
 import { SettingsError } from '../settings/problems.ts'
 import type { IssuerLookup } from '../settings/option-types.ts'
+import type { AppFunctions } from '../settings/options.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createDynamicIssuers, DEFAULT_MAX_ISSUERS } from '../token/dynamic-issuers.ts'
@@ -33,11 +34,7 @@ export type IssuerEvent = IssuerKeyEvent |
 const DEADLINE_MS = 5000
 const MAX_KEY_FILE_BYTES = 64 * 1024
 
-export interface IssuersOptions {
-  /** Takes the place of the issuers of the settings. */
-  readonly lookUpIssuer?: IssuerLookup | undefined
-  /** Maximum number of issuers of the function that are kept. */
-  readonly maxIssuers?: number | undefined
+export interface IssuersOptions extends Pick<AppFunctions, 'lookUpIssuer' | 'maxIssuers'> {
   readonly surroundings: Surroundings
   /** How providers are reached. The default follows from the proxy settings. */
   readonly transport?: Transport | undefined

@@ -17,7 +17,7 @@ export interface SettingsSources {
 }
 
 /** Problems of the sources themselves. They are reported together with problems of values. */
-export interface SourceFaults extends Pick<ConfigDocument, 'problems' | 'isFileUnread'>, Partial<Pick<ConfigDocument, 'places'>> {
+export interface SourceFaults extends Pick<ConfigDocument, 'problems' | 'places' | 'isFileUnread'> {
   /** True if a function of the application names the issuers. */
   readonly areIssuersAsked?: boolean
   /** A function of the application says which peers are trusted. */

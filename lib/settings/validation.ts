@@ -11,11 +11,12 @@ import type { FastifyEnvOptions } from '@fastify/env'
 import type { GateSection, GateSettings } from '../gate/gate-settings.ts'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
+import { isJsonObject } from '../jose/jws.ts'
 import { FORMATS } from './formats.ts'
 import { describeContradictions } from './contradictions.ts'
 import { describeRefusals, placed, SettingsError } from './problems.ts'
 import type { PartProblem, SchemaError } from './problems.ts'
-import { isEntry, mapMembers } from './setting-spec.ts'
+import { mapMembers } from './setting-spec.ts'
 import type { Part } from './setting-spec.ts'
 import { issuersOf, resolveIssuer, resolveSettings } from './settings.ts'
 import { resolveRevocation } from './revocation-settings.ts'
@@ -55,7 +56,7 @@ function typed (part: Part, value: unknown): unknown {
   if (variable === undefined && !digits) return value
   switch (type) {
     case 'array': return typedList(value)
-    case 'object': return isEntry(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
+    case 'object': return isJsonObject(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
     case 'integer': return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
     case 'boolean': return typeof value === 'string' ? BOOLEANS.get(value.toLowerCase()) ?? value : value
     default: return typeof value === 'number' ? String(value) : value
@@ -150,11 +151,11 @@ async function resolveGate (section: GateSection | undefined, { gate: given, gat
   problems.push(...sentencesOf(refused))
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
   const { parseGate } = await import('../gate/gate-settings.ts')
-  return parseGate(isEntry(section) ? section : {}, {
+  return parseGate(isJsonObject(section) ? section : {}, {
     given,
     upstreamBeside: gateUpstream,
     isRefused: path => refused.some(refusal => isPartOf(path, refusal)),
-    placeOf: path => places?.get(path),
+    placeOf: path => places.get(path),
     tell: (path, problem) => problems.push(placed(places, path, path + problem))
   })
 }
@@ -189,7 +190,7 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
     const { issuers } = typedSettings(settingsFromOptions({ idp: { issuers: [record] } })).idp
     const values = { ...noSettings(), idp: { audience, introspection, issuers }, server: { securityProfile, clientCertificate } } as unknown as RawSettings
     judge({ idp: { issuers } })
-    const refusals = describeRefusals(values, judge.errors ?? [], undefined)
+    const refusals = describeRefusals(values, judge.errors ?? [], NO_FAULTS.places)
     // Which peers are trusted was judged at the start.
     const problems = [...sentencesOf(refusals), ...describeContradictions(values, refusals, { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })]
     if (problems.length > 0) throw new SettingsError(problems)
