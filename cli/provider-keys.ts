@@ -1,7 +1,6 @@
 import { processSurroundings } from '../server/surroundings.ts'
 import type { ExplainOptions } from '../explain/explain.ts'
 import { createKeys } from '../lib/assembly/create-issuers.ts'
-import type { ProxySettings } from '../lib/assembly/create-issuers.ts'
 import { JWS_ALGS } from '../lib/jose/signature.ts'
 import { readKeySet } from '../lib/provider/fetch-key-set.ts'
 import { createKeyRing } from '../lib/provider/key-set.ts'
@@ -15,7 +14,7 @@ export interface ProviderKeys {
   close (): Promise<void>
 }
 
-export type ProviderAccess = Pick<Settings, 'idp'> & ProxySettings
+export type ProviderAccess = Pick<Settings, 'idp' | 'proxies'>
 
 /** Fetches them when asked for, as the service does. Undefined where no issuer is configured. `onFailure` gets the reason of a failed fetch. */
 export function openProviderKeys (settings: ProviderAccess, onFailure: (sentence: string) => void): ProviderKeys | undefined {

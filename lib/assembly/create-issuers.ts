@@ -43,11 +43,8 @@ export interface IssuersOptions extends Pick<AppFunctions, 'lookUpIssuer' | 'max
   readonly onEvent: (event: IssuerEvent) => void
 }
 
-/** The settings of calls to providers. */
-export type ProxySettings = Pick<Settings, 'proxies'>
-
 /** The way to providers, through the proxies of the settings. @param keepAlive whether calls share connections */
-export function networkOf ({ proxies }: ProxySettings, keepAlive = false): PostingTransport {
+export function networkOf ({ proxies }: Pick<Settings, 'proxies'>, keepAlive = false): PostingTransport {
   return createTransport({ ...proxies, keepAlive })
 }
 
@@ -140,8 +137,8 @@ export function rulesOfIssuer ({ issuer, audience, algs, dpopMode }: IssuerSetti
  * @throws ProviderFailure if the file is missing or broken
  */
 export async function createKeys (
-  { issuer, jwksUri, keysFile, algs }: Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'>, proxies: ProxySettings,
-  { surroundings: { wallMs: now, random, after, readFile }, transport = networkOf(proxies), onEvent }: Pick<IssuersOptions, 'surroundings' | 'transport'> & { readonly onEvent: (event: IssuerKeyEvent) => void }
+  { issuer, jwksUri, keysFile, algs }: Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'>, settings: Pick<Settings, 'proxies'>,
+  { surroundings: { wallMs: now, random, after, readFile }, transport = networkOf(settings), onEvent }: Pick<IssuersOptions, 'surroundings' | 'transport'> & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
   const common = { algs, now, schedule: (run: () => void, ms: number) => after(ms, run), onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
   if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile, readFile })

@@ -9,13 +9,11 @@ const require = createRequire(import.meta.url)
 /** The YAML parser is loaded only if there is a file to read. */
 const yaml = (): typeof import('yaml') => require('yaml')
 
-/** For each setting that is set, where it was found: `config.yaml, line 3`, `.env` or `environment`. */
-export type SettingOrigins = Partial<Record<SettingName, string>>
-
 /** The settings in a configuration file, and the problems of the file. */
 export interface ConfigDocument {
   readonly values: RawSettings
-  readonly origins: SettingOrigins
+  /** For each setting that is set, where it was found: `config.yaml, line 3`, `.env` or `environment`. */
+  readonly origins: Partial<Record<SettingName, string>>
   readonly problems: readonly string[]
   /** Where the file holds the parts of lists and of sections with parts, such as `idp.issuers[1].audience`, in words. */
   readonly places: ReadonlyMap<string, string>
@@ -50,8 +48,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   if (problems.length > 0 || isEmpty(document.contents)) return emptyDocument(problems)
   if (!isMap(document.contents)) return emptyDocument([`${at(0)}: expected sections such as idp and server`])
 
-  const values = noSettings()
-  const origins: SettingOrigins = {}
+  const { values, origins } = emptyDocument()
   const places = new Map<string, string>()
   const seen = new Set<string>()
   const start = (node: unknown): string => at((node as Node).range![0])

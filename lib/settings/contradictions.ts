@@ -96,7 +96,7 @@ function entryProblems (values: RawSettings, { places }: SourceFaults): string[]
   })
 }
 
-/** Whether the provider is asked about opaque tokens. */
+/** Whether opaque tokens are introspected. */
 function coversOpaque (covers: unknown): boolean {
   return covers === 'opaque' || covers === 'all'
 }
@@ -108,7 +108,7 @@ function comparable ({ issuer, domain }: RawIssuer): string | undefined {
   return URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : undefined
 }
 
-/** An opaque token names no issuer that a function could be asked about. */
+/** An opaque token names no issuer that the function could look up. */
 function opaqueProblems (values: RawSettings, { areIssuersAsked }: SourceFaults): string[] {
   if (!areIssuersAsked) return []
   const rest = '; allowed if a function names the issuers: off or jwt, because an opaque token names no issuer'

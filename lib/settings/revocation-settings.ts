@@ -22,7 +22,7 @@ export interface RevocationSettings extends Pick<RevocationSection, 'retentionSe
 }
 
 /**
- * Completes a section that its schema lets pass, and tells what the schema cannot say, with the path of the part, such as
+ * Completes a section that its schema lets pass, and reports what the schema cannot say, with the path of the part, such as
  * `revocation.logout[0]`.
  * @param issuers undefined if they are not usable
  */

@@ -38,11 +38,11 @@ export interface IssuerSettings extends Pick<Idp, 'jwksUri' | 'keysFile' | 'algs
   readonly issuer: string
   readonly audience: string
   readonly dpopMode: DpopMode
-  /** Undefined if the provider is never asked about a token. */
+  /** Undefined if no token is introspected. */
   readonly introspection: IntrospectionSettings | undefined
 }
 
-/** How the provider is asked about tokens (RFC 7662). */
+/** How tokens are introspected (RFC 7662). */
 export interface IntrospectionSettings extends Omit<Idp['introspection'], 'for' | 'clientId'> {
   readonly covers: IntrospectedTokens
   readonly clientId: string

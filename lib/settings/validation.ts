@@ -119,7 +119,7 @@ export async function validateSettings (raw: RawSettings, check: CheckValues, fa
   problems.push(...sentencesOf(ofRevocation))
   const revocation = data.revocation && ofRevocation.length === 0
     ? resolveRevocation(data.revocation, data, others.length > 0 ? undefined : issuersOf(data.idp), (path, problem) => {
-      // A client that is written alone is in no list.
+      // A single client may be written without a list.
       const written = Array.isArray((raw.revocation as { logout?: unknown }).logout) ? path : path.replace('logout[0]', 'logout')
       problems.push(placed(places, written, written + problem))
     })
