@@ -123,7 +123,6 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const parts = await createGuardParts(guardSettings, {
     surroundings,
     transport: doubles?.transport,
-    askingTransport: doubles?.transport,
     readCertificate: certificates,
     ...functions,
     onEvent: event => logEvent(app, event),

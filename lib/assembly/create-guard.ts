@@ -8,7 +8,7 @@ import { AFFINITY_MISSING, createAffinityWatch } from '../guard/affinity.ts'
 import type { MissingAffinity } from '../guard/affinity.ts'
 import { createGuard } from '../guard/guard.ts'
 import type { Guard, GuardOptions } from '../guard/guard.ts'
-import { createIssuers, networkOf } from './create-issuers.ts'
+import { createIssuers } from './create-issuers.ts'
 import type { IssuerEvent, IssuersOptions } from './create-issuers.ts'
 import { createJudge } from '../requirement/judge.ts'
 import { createGuardTally, timeRecords, timeProofs, timeSignatures } from '../metrics/tallies.ts'
@@ -54,9 +54,9 @@ export interface GuardPartsOptions extends IssuersOptions, AppFunctions {
 const MAX_TOKENS_OF_AUDIENCE = 5000
 
 /** Builds the guard from settings. */
-export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, maxIssuers, onEvent, metadataMount, mount = '', transport = networkOf(settings), askingTransport, trustPeer, readCertificate }: GuardPartsOptions) {
+export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, maxIssuers, onEvent, metadataMount, mount = '', transport, trustPeer, readCertificate }: GuardPartsOptions) {
   const { wallMs, steadyMs: nowMs } = surroundings
-  const issuers = await createIssuers(settings, { surroundings, lookUpIssuer, maxIssuers, transport, askingTransport, onEvent })
+  const issuers = await createIssuers(settings, { surroundings, lookUpIssuer, maxIssuers, transport, onEvent })
   const replay = await createReplayStore({ store: settings.dpop.replay, maxRecords: settings.dpop.replayMax, surroundings, onEvent })
   const nonces = settings.dpop.nonce === 'required' ? createNonces(nonceSecrets(settings, surroundings, onEvent), settings.dpop.replay === 'memory' ? 'process' : 'shared') : undefined
   const watch = nonces && settings.dpop.replay === 'memory' ? createAffinityWatch({ nowMs, onEvent }) : (guard: Guard) => guard

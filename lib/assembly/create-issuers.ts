@@ -8,7 +8,7 @@ import { openKeyFile } from '../provider/key-file.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseIssuer } from '../provider/provider-url.ts'
 import { createTransport } from '../provider/transport.ts'
-import type { PostingTransport, Transport } from '../provider/transport.ts'
+import type { PostingTransport } from '../provider/transport.ts'
 import { createIssuerReader } from '../settings/validation.ts'
 import { SettingsError } from '../settings/problems.ts'
 import type { IssuerLookup } from '../settings/option-types.ts'
@@ -36,10 +36,8 @@ const MAX_KEY_FILE_BYTES = 64 * 1024
 
 export interface IssuersOptions extends Pick<AppFunctions, 'lookUpIssuer' | 'maxIssuers'> {
   readonly surroundings: Surroundings
-  /** How providers are reached. The default follows from the proxy settings. */
-  readonly transport?: Transport | undefined
-  /** How introspection reaches them. The default follows from the proxy settings, and keeps its connections. */
-  readonly askingTransport?: PostingTransport | undefined
+  /** Takes the place of the network to providers, which follows from the proxy settings. */
+  readonly transport?: PostingTransport | undefined
   readonly onEvent: (event: IssuerEvent) => void
 }
 
@@ -150,7 +148,7 @@ export async function createKeys (
  * @param keys those of the issuer, for signed answers
  * @throws SettingsError if the private key of this service is missing or is none
  */
-export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, askingTransport }: Pick<IssuersOptions, 'surroundings' | 'askingTransport'>): Promise<TokenIntrospection | undefined> {
+export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, transport }: Pick<IssuersOptions, 'surroundings' | 'transport'>): Promise<TokenIntrospection | undefined> {
   const { issuer, introspection, algs } = issuerSettings
   if (!introspection) return undefined
   const { covers, endpoint, cacheSeconds, audienceOptional, signed, clientId } = introspection
@@ -158,7 +156,7 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
   const { wallMs, steadyMs: nowMs } = surroundings
   const now = (): number => wallMs() / 1000
   const introspector = createIntrospector({
-    transport: askingTransport ?? networkOf(settings, true),
+    transport: transport ?? networkOf(settings, true),
     endpoint: createEndpointFinder({ issuer, base: parseIssuer(issuer) }, endpoint, nowMs),
     authenticate: await createAuthentication(issuer, introspection, surroundings),
     readSigned: signed ? createSignedAnswerReader({ issuers, algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds, now }) : undefined
