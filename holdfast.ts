@@ -14,7 +14,7 @@ import type { Settings } from './lib/settings/settings.ts'
 import type { SourceFaults } from './lib/settings/sources.ts'
 import type { RawSettings } from './lib/settings/specs.ts'
 import type { SettingValues } from './lib/settings/specs.ts'
-import { validateSettings } from './lib/settings/validation.ts'
+import { envOptionsOf, validateSettings } from './lib/settings/validation.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -34,9 +34,9 @@ const NO_TIMEOUT = 0
  * @throws SettingsError
  */
 export async function readSettings (given: object, faults?: SourceFaults): Promise<Settings> {
-  return validateSettings(faults ? given as RawSettings : settingsFromOptions(given), async options => {
+  return validateSettings(faults ? given as RawSettings : settingsFromOptions(given), async data => {
     const reader = Fastify({ pluginTimeout: NO_TIMEOUT })
-    await reader.register(fastifyEnv, { ...options, confKey: 'values' })
+    await reader.register(fastifyEnv, { ...envOptionsOf(data), confKey: 'values' })
     return reader.getDecorator<SettingValues>('values')
   }, faults)
 }

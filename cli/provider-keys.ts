@@ -1,15 +1,13 @@
 import { processSurroundings } from '../server/surroundings.ts'
 import type { ExplainOptions } from '../explain/explain.ts'
 import { createKeys } from '../lib/assembly/create-issuers.ts'
-import type { ProxySettings } from '../lib/assembly/create-issuers.ts'
 import { JWS_ALGS } from '../lib/jose/signature.ts'
 import { readKeySet } from '../lib/provider/fetch-key-set.ts'
 import { createKeyRing } from '../lib/provider/key-set.ts'
 import { candidatesIn } from '../lib/provider/key-source.ts'
 import type { KeySource } from '../lib/provider/key-source.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
-import type { IssuerSettings } from '../lib/settings/issuer-settings.ts'
-import type { Settings } from '../lib/settings/settings.ts'
+import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
 
 /** Where the keys of the issuers are taken from to explain a request. */
 export interface ProviderKeys {
@@ -17,7 +15,7 @@ export interface ProviderKeys {
   close (): Promise<void>
 }
 
-export type ProviderAccess = Pick<Settings, 'idp'> & ProxySettings
+export type ProviderAccess = Pick<Settings, 'idp' | 'proxies'>
 
 /** Fetches them when asked for, as the service does. Undefined where no issuer is configured. `onFailure` gets the reason of a failed fetch. */
 export function openProviderKeys (settings: ProviderAccess, onFailure: (sentence: string) => void): ProviderKeys | undefined {

@@ -22,8 +22,8 @@ import type { MayHaveTestDoubles } from '../server/surroundings.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { HoldfastOptions, IssuerLookup } from '../lib/settings/option-types.ts'
-import { NO_FAULTS, NO_LOOKUP, ownOptions, settingsFromOptions, takeIssuerLookup, withTrustOf } from '../lib/settings/options.ts'
-import type { TakenLookup, TrustedOptions } from '../lib/settings/options.ts'
+import { NO_FAULTS, ownOptions, settingsFromOptions, takeIssuerLookup, withTrustOf } from '../lib/settings/options.ts'
+import type { AppFunctions } from '../lib/settings/options.ts'
 import { replayPromise, reportStart, startWarnings } from '../lib/settings/start-report.ts'
 import { checkOptions, validateSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
@@ -111,10 +111,10 @@ const TWICE = 'Holdfast is registered already, in this scope or around it. Regis
 export default fp<HoldfastOptions>(async (app, options) => {
   if (app.hasDecorator('guardState')) throw new Error(TWICE)
   const given = settingsOf(app, options)
-  const { settings, trustPeer, lookUpIssuer, maxIssuers } = given ? { ...NO_LOOKUP, settings: given, trustPeer: undefined } : await readOwnSettings(app, options)
+  const { settings, ...functions }: OwnSettings = given ? { settings: given } : await readOwnSettings(app, options)
   // Secure servers of HTTP/1.1 and of HTTP/2 are both TLS servers.
   if (settings.server.clientCertificate === 'socket' && !((app.server as unknown) instanceof TlsServer)) throw new SettingsError([NO_TLS_SOCKET])
-  logStart(app, settings, lookUpIssuer !== undefined)
+  logStart(app, settings, functions.lookUpIssuer !== undefined)
   const doubles = (options as MayHaveTestDoubles)[kTestDoubles] ?? (app as MayHaveTestDoubles)[kTestDoubles]
   if (doubles) app.log.warn('The keys and the clock are those of a test issuer: only for tests')
   const surroundings = doubles?.surroundings ?? processSurroundings
@@ -123,11 +123,8 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const parts = await createGuardParts(guardSettings, {
     surroundings,
     transport: doubles?.transport,
-    askingTransport: doubles?.transport,
     readCertificate: certificates,
-    trustPeer,
-    lookUpIssuer,
-    maxIssuers,
+    ...functions,
     onEvent: event => logEvent(app, event),
     metadataMount: given && app.prefix,
     mount: app.prefix
@@ -230,7 +227,7 @@ function settingsOf (app: FastifyInstance & { settings?: Settings }, options: Ho
   return Object.keys(ownOptions(options)).length === 0 ? app.settings : undefined
 }
 
-interface OwnSettings extends Omit<TakenLookup, 'written'>, Pick<TrustedOptions, 'trustPeer'> {
+interface OwnSettings extends AppFunctions {
   readonly settings: Settings
 }
 

@@ -8,7 +8,7 @@ import { AFFINITY_MISSING, createAffinityWatch } from '../guard/affinity.ts'
 import type { MissingAffinity } from '../guard/affinity.ts'
 import { createGuard } from '../guard/guard.ts'
 import type { Guard, GuardOptions } from '../guard/guard.ts'
-import { createIssuers, networkOf } from './create-issuers.ts'
+import { createIssuers } from './create-issuers.ts'
 import type { IssuerEvent, IssuersOptions } from './create-issuers.ts'
 import { createJudge } from '../requirement/judge.ts'
 import { createGuardTally, timeRecords, timeProofs, timeSignatures } from '../metrics/tallies.ts'
@@ -20,6 +20,7 @@ import { createTokenSignals } from '../guard/request-auth.ts'
 import { createReplayStore } from '../replay/create-store.ts'
 import type { ReplayStoreEvent } from '../replay/create-store.ts'
 import { metadataUrlOf } from './resource-metadata.ts'
+import type { AppFunctions } from '../settings/options.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
 import { createSignerFinder, loadFastifyJwt } from '../token/jwt-signature.ts'
@@ -27,7 +28,6 @@ import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import type { JwtVerifierOptions } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
 import { createPeerTrust } from '../url/base-url.ts'
-import type { AppTrust } from '../url/base-url.ts'
 import { createRequestUrlResolver } from '../url/request-url.ts'
 
 /** The guard and the parts behind it. Each process makes them once. */
@@ -35,7 +35,7 @@ export type GuardParts = Awaited<ReturnType<typeof createGuardParts>>
 
 export type GuardEvent = IssuerEvent | ReplayStoreEvent | RevocationEvent | { readonly name: 'nonce_secret_random' } | { readonly name: 'affinity_missing' } & MissingAffinity
 
-export interface GuardPartsOptions extends Omit<IssuersOptions, 'onEvent'> {
+export interface GuardPartsOptions extends IssuersOptions, AppFunctions {
   /** Called once for each change of state, for the log. */
   readonly onEvent: (event: GuardEvent) => void
   /**
@@ -45,8 +45,6 @@ export interface GuardPartsOptions extends Omit<IssuersOptions, 'onEvent'> {
   readonly metadataMount: string | undefined
   /** The path under which the guard is mounted. Empty unless given. */
   readonly mount?: string | undefined
-  /** Decides about peers in place of the setting. */
-  readonly trustPeer?: AppTrust | undefined
   /** Takes the place of what the settings say about certificates. */
   readonly readCertificate?: CertificateReader | undefined
 }
@@ -55,9 +53,9 @@ export interface GuardPartsOptions extends Omit<IssuersOptions, 'onEvent'> {
 const MAX_TOKENS_OF_AUDIENCE = 5000
 
 /** Builds the guard from settings. */
-export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, maxIssuers, onEvent, metadataMount, mount = '', transport = networkOf(settings), askingTransport, trustPeer, readCertificate }: GuardPartsOptions) {
+export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, maxIssuers, onEvent, metadataMount, mount = '', transport, trustPeer, readCertificate }: GuardPartsOptions) {
   const { wallMs, steadyMs: nowMs } = surroundings
-  const issuers = await createIssuers(settings, { surroundings, lookUpIssuer, maxIssuers, transport, askingTransport, onEvent })
+  const issuers = await createIssuers(settings, { surroundings, lookUpIssuer, maxIssuers, transport, onEvent })
   const replay = await createReplayStore({ store: settings.dpop.replay, maxRecords: settings.dpop.replayMax, surroundings, onEvent })
   const nonces = settings.dpop.nonce === 'required' ? createNonces(nonceSecrets(settings, surroundings, onEvent), settings.dpop.replay === 'memory' ? 'process' : 'shared') : undefined
   const watch = nonces && settings.dpop.replay === 'memory' ? createAffinityWatch({ nowMs, onEvent }) : (guard: Guard) => guard

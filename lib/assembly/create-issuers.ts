@@ -9,11 +9,11 @@ import { openKeyFile } from '../provider/key-file.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { createTransport } from '../provider/transport.ts'
 import type { Transport } from '../provider/transport.ts'
-import type { IntrospectionSettings, IssuerSettings } from '../settings/issuer-settings.ts'
 import { createIssuerReader } from '../settings/validation.ts'
 import { SettingsError } from '../settings/problems.ts'
 import type { IssuerLookup } from '../settings/option-types.ts'
-import type { Settings } from '../settings/settings.ts'
+import type { AppFunctions } from '../settings/options.ts'
+import type { IntrospectionSettings, IssuerSettings, Settings } from '../settings/settings.ts'
 import type { Surroundings } from '../surroundings.ts'
 import { createInquiry } from '../token/inquiry.ts'
 import { createDynamicIssuers, createIssuerTable, DEFAULT_MAX_ISSUERS } from '../token/issuer-table.ts'
@@ -32,24 +32,15 @@ export type IssuerEvent = IssuerKeyEvent |
 const DEADLINE_MS = 5000
 const MAX_KEY_FILE_BYTES = 64 * 1024
 
-export interface IssuersOptions {
-  /** Takes the place of the issuers of the settings. */
-  readonly lookUpIssuer?: IssuerLookup | undefined
-  /** Maximum number of issuers of the function that are kept. */
-  readonly maxIssuers?: number | undefined
+export interface IssuersOptions extends Pick<AppFunctions, 'lookUpIssuer' | 'maxIssuers'> {
   readonly surroundings: Surroundings
-  /** How providers are reached. The default follows from the proxy settings. */
+  /** Takes the place of the network to providers, which follows from the proxy settings. */
   readonly transport?: Transport | undefined
-  /** How introspection reaches them. The default follows from the proxy settings, and keeps its connections. */
-  readonly askingTransport?: Transport | undefined
   readonly onEvent: (event: IssuerEvent) => void
 }
 
-/** The settings of calls to providers. */
-export type ProxySettings = Pick<Settings, 'proxies'>
-
 /** The way to providers, through the proxies of the settings. @param keepAlive whether calls share connections */
-export function networkOf ({ proxies }: ProxySettings, keepAlive = false): Transport {
+export function networkOf ({ proxies }: Pick<Settings, 'proxies'>, keepAlive = false): Transport {
   return createTransport({ ...proxies, keepAlive })
 }
 
@@ -142,8 +133,8 @@ export function rulesOfIssuer ({ issuer, audience, algs, dpopMode }: IssuerSetti
  * @throws ProviderFailure if the file is missing or broken
  */
 export async function createKeys (
-  { issuer, jwksUri, keysFile, algs }: Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'>, proxies: ProxySettings,
-  { surroundings: { wallMs: now, random, after, readFile }, transport = networkOf(proxies), onEvent }: Pick<IssuersOptions, 'surroundings' | 'transport'> & { readonly onEvent: (event: IssuerKeyEvent) => void }
+  { issuer, jwksUri, keysFile, algs }: Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'>, settings: Pick<Settings, 'proxies'>,
+  { surroundings: { wallMs: now, random, after, readFile }, transport = networkOf(settings), onEvent }: Pick<IssuersOptions, 'surroundings' | 'transport'> & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
   const common = { algs, now, schedule: (run: () => void, ms: number) => after(ms, run), onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
   if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile, readFile })
@@ -155,7 +146,7 @@ export async function createKeys (
  * @param keys those of the issuer, for signed answers
  * @throws SettingsError if the private key of this service is missing or is none
  */
-export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, askingTransport }: Pick<IssuersOptions, 'surroundings' | 'askingTransport'>): Promise<TokenIntrospection | undefined> {
+export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, transport }: Pick<IssuersOptions, 'surroundings' | 'transport'>): Promise<TokenIntrospection | undefined> {
   const { issuer, introspection, algs } = issuerSettings
   if (!introspection) return undefined
   const { covers, endpoint, cacheSeconds, audienceOptional, signed, clientId } = introspection
@@ -163,7 +154,7 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
   const { wallMs, steadyMs: nowMs } = surroundings
   const now = (): number => wallMs() / 1000
   const introspector = createIntrospector({
-    transport: askingTransport ?? networkOf(settings, true),
+    transport: transport ?? networkOf(settings, true),
     endpoint: createEndpointFinder(issuer, endpoint, nowMs),
     authenticate: await createAuthentication(issuer, introspection, surroundings),
     readSigned: signed ? createSignedAnswerReader({ issuers: issuerSpellings(issuer), algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds, now }) : undefined

@@ -1,4 +1,3 @@
-import type { Transport } from '../provider/transport.ts'
 import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { createCutoffs } from '../revocation/cutoffs.ts'
 import { createMemoryLog } from '../revocation/log.ts'
@@ -14,10 +13,9 @@ import { SettingsError } from '../settings/problems.ts'
 import { readSecret } from '../settings/revocation-settings.ts'
 import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '../settings/revocation-settings.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
-import type { IssuerKeyEvent } from './create-issuers.ts'
+import type { IssuerKeyEvent, IssuersOptions } from './create-issuers.ts'
 
 export type RevocationEvent =
   | IssuerKeyEvent
@@ -34,9 +32,7 @@ export type RevocationEvent =
   | { readonly name: 'revocation_received' } & Received
   | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string }
 
-export interface RevocationPartsOptions {
-  readonly surroundings: Surroundings
-  readonly transport: Transport
+export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport'> {
   /** The path under which the endpoints are mounted: empty, or one that begins with a slash. */
   readonly mount: string
   readonly onEvent: (event: RevocationEvent) => void
@@ -49,7 +45,7 @@ export type RevocationParts = NonNullable<Awaited<ReturnType<typeof createRevoca
 export async function createRevocation (settings: Settings, options: RevocationPartsOptions) {
   const { revocation } = settings
   if (!revocation) return undefined
-  const { surroundings, transport, mount, onEvent } = options
+  const { surroundings, transport = networkOf(settings), mount, onEvent } = options
   const now = (): number => surroundings.wallMs() / 1000
   const { cutoffs, keptSeconds, judge } = createRevocationView(revocation, settings, now)
   // First, because a secret may be missing: nothing is open then.

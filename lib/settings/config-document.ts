@@ -9,18 +9,21 @@ const require = createRequire(import.meta.url)
 /** The YAML parser is loaded only if there is a file to read. */
 const yaml = (): typeof import('yaml') => require('yaml')
 
-/** For each setting that is set, where it was found: `config.yaml, line 3`, `.env` or `environment`. */
-export type SettingOrigins = Partial<Record<SettingName, string>>
-
 /** The settings in a configuration file, and the problems of the file. */
 export interface ConfigDocument {
   readonly values: RawSettings
-  readonly origins: SettingOrigins
+  /** For each setting that is set, where it was found: `config.yaml, line 3`, `.env` or `environment`. */
+  readonly origins: Partial<Record<SettingName, string>>
   readonly problems: readonly string[]
   /** Where the file holds the parts of lists and of sections with parts, such as `idp.issuers[1].audience`, in words. */
   readonly places: ReadonlyMap<string, string>
   /** A file could not be read. A value that seems to be missing may be in it. */
   readonly isFileUnread: boolean
+}
+
+/** What is known of a file that holds nothing, or that could not be read for these reasons. */
+export function emptyDocument (problems: readonly string[] = []): ConfigDocument {
+  return { values: noSettings(), origins: {}, problems, places: new Map(), isFileUnread: problems.length > 0 }
 }
 
 /**
@@ -32,23 +35,21 @@ export interface ConfigDocument {
 export function parseConfigDocument (text: string, place: (line: number) => string): ConfigDocument {
   const { LineCounter, isMap, isScalar, isSeq, parseDocument } = yaml()
   const lineCounter = new LineCounter()
-  const values = noSettings()
-  const origins: SettingOrigins = {}
-  const places = new Map<string, string>()
   let document: Document.Parsed
   try {
     // Duplicate keys are reported below, with their names: the parser would not name them.
     document = parseDocument(text, { lineCounter, schema: 'failsafe', customTags: ['null', 'bool'], uniqueKeys: false })
   } catch {
     // The parser calls itself for each level, until there is no more room.
-    return { values, origins, problems: [`${place(1)}: the file has too many levels`], places, isFileUnread: true }
+    return emptyDocument([`${place(1)}: the file has too many levels`])
   }
   const at = (offset: number): string => place(lineCounter.linePos(offset).line)
   const problems = syntaxProblems(document, at)
-  if (problems.length > 0) return { values, origins, problems, places, isFileUnread: true }
-  if (isEmpty(document.contents)) return { values, origins, problems, places, isFileUnread: false }
-  if (!isMap(document.contents)) return { values, origins, problems: [`${at(0)}: expected sections such as idp and server`], places, isFileUnread: true }
+  if (problems.length > 0 || isEmpty(document.contents)) return emptyDocument(problems)
+  if (!isMap(document.contents)) return emptyDocument([`${at(0)}: expected sections such as idp and server`])
 
+  const { values, origins } = emptyDocument()
+  const places = new Map<string, string>()
   const seen = new Set<string>()
   const start = (node: unknown): string => at((node as Node).range![0])
   const form: Form<Node | null> = {

@@ -1,11 +1,11 @@
 import { quoteSetting } from '../printable.ts'
+import { isJsonObject } from '../jose/jws.ts'
 import { isVerifiable } from '../jose/public-key.ts'
 import { findScopeCircle } from '../requirement/implied-scopes.ts'
 import type { ScopeImplications } from '../requirement/implied-scopes.ts'
 import { hasScheme } from './formats.ts'
 import { held, nameOf, placed, shown } from './problems.ts'
 import type { PartProblem } from './problems.ts'
-import { isEntry } from './setting-spec.ts'
 import type { SourceFaults } from './sources.ts'
 import { FAPI_ALGS, memberKey, settingSpec } from './specs.ts'
 import type { RawSettings, SettingName } from './specs.ts'
@@ -57,7 +57,7 @@ function namedTwice (values: RawSettings): string[] {
 
 /** The entries of the list. Undefined for one that is no object. */
 function entriesOf ({ idp: { issuers } }: RawSettings): ReadonlyArray<RawIssuer | undefined> {
-  return Array.isArray(issuers) ? issuers.map(entry => isEntry(entry) ? entry : undefined) : []
+  return Array.isArray(issuers) ? issuers.map(entry => isJsonObject(entry) ? entry : undefined) : []
 }
 
 /** How the file names a setting of an issuer in the list. */
@@ -96,7 +96,7 @@ function entryProblems (values: RawSettings, { places }: SourceFaults): string[]
   })
 }
 
-/** Whether the provider is asked about opaque tokens. */
+/** Whether opaque tokens are introspected. */
 function coversOpaque (covers: unknown): boolean {
   return covers === 'opaque' || covers === 'all'
 }
@@ -108,7 +108,7 @@ function comparable ({ issuer, domain }: RawIssuer): string | undefined {
   return URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : undefined
 }
 
-/** An opaque token names no issuer that a function could be asked about. */
+/** An opaque token names no issuer that the function could look up. */
 function opaqueProblems (values: RawSettings, { areIssuersAsked }: SourceFaults): string[] {
   if (!areIssuersAsked) return []
   const rest = '; allowed if a function names the issuers: off or jwt, because an opaque token names no issuer'

@@ -13,7 +13,7 @@ const NAMES: ReadonlyMap<string, SettingName> = new Map(settingNames.map(name =>
 const PLACE = 'options'
 
 /** Of options, which come from no source. */
-export const NO_FAULTS: SourceFaults = { problems: [], isFileUnread: false, unknownVariables: [] }
+export const NO_FAULTS: SourceFaults = { problems: [], places: new Map(), isFileUnread: false, unknownVariables: [] }
 
 /**
  * What an application gives a plugin of ours, without what Fastify reads itself. Every other option is ours, so a misspelt one is seen.
@@ -25,14 +25,15 @@ export function ownOptions (given: object): object {
   return options
 }
 
-/** Options without what belongs to a function in the place of the list of issuers, and that function with its limit, if there is one. */
-export interface TakenLookup {
-  readonly written: object
-  readonly lookUpIssuer: IssuerLookup | undefined
-  readonly maxIssuers: number | undefined
+/** The functions of an application that take the place of settings. */
+export interface AppFunctions {
+  /** Names the issuers, in place of their list. */
+  readonly lookUpIssuer?: IssuerLookup | undefined
+  /** Maximum number of issuers of that function that are kept. */
+  readonly maxIssuers?: number | undefined
+  /** Decides about peers, in place of `trustProxy`. */
+  readonly trustPeer?: AppTrust | undefined
 }
-
-export const NO_LOOKUP: TakenLookup = { written: {}, lookUpIssuer: undefined, maxIssuers: undefined }
 
 // A table takes memory for all its places when it is made.
 const MOST_ISSUERS = 100_000
@@ -41,9 +42,9 @@ const MOST_ISSUERS = 100_000
  * Takes the function `idp.issuers`, and `idp.maxIssuers` that belongs to it, out of the options. The rest are settings.
  * @throws SettingsError for a limit that is no integer from 1 to 100000
  */
-export function takeIssuerLookup (options: HoldfastOptions): TakenLookup {
+export function takeIssuerLookup (options: HoldfastOptions): Omit<AppFunctions, 'trustPeer'> & { readonly written: object } {
   const { idp } = options
-  if (typeof idp?.issuers !== 'function') return { ...NO_LOOKUP, written: options }
+  if (typeof idp?.issuers !== 'function') return { written: options }
   const { issuers, maxIssuers, ...rest } = idp
   if (maxIssuers !== undefined && !(Number.isInteger(maxIssuers) && maxIssuers >= 1 && maxIssuers <= MOST_ISSUERS)) {
     throw new SettingsError([`idp.maxIssuers is ${JSON.stringify(maxIssuers)}; allowed: integer, 1 to ${MOST_ISSUERS}`])
@@ -100,17 +101,11 @@ function isData (value: unknown): boolean {
 /** What `Fastify({ trustProxy })` takes. */
 type TrustOption = boolean | string | number | readonly string[] | AppTrust | undefined
 
-/** Options that say whom to trust, or the function of the app that does. */
-export interface TrustedOptions {
-  readonly options: RawSettings
-  readonly trustPeer: AppTrust | undefined
-}
-
 /**
  * Completes options that say nothing of `trustProxy` by that of the app: a proof is then judged by the host and the scheme that the app
  * itself believes. A number of hops does not say which peer is a proxy. Fastify trusts no peer then, and neither does this.
  */
-export function withTrustOf (app: object, options: RawSettings): TrustedOptions {
+export function withTrustOf (app: object, options: RawSettings): Pick<AppFunctions, 'trustPeer'> & { readonly options: RawSettings } {
   const trust = options.server.trustProxy === undefined ? trustOf(app) : undefined
   if (typeof trust === 'function') return { options, trustPeer: trust }
   const isSaid = trust !== undefined && typeof trust !== 'number'

@@ -112,7 +112,7 @@ export function held (values: RawSettings, name: SettingName): string {
 }
 
 export function placed (places: SourceFaults['places'], path: string, problem: string): string {
-  const place = places?.get(path)
+  const place = places.get(path)
   return place === undefined ? problem : `${place}: ${problem}`
 }
 

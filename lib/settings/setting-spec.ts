@@ -1,3 +1,4 @@
+import { isJsonObject } from '../jose/jws.ts'
 import type { FormatName } from './formats.ts'
 
 /** A part of the settings: a JSON schema with the words that belong to it. */
@@ -92,12 +93,7 @@ export function about<const P extends Omit<Part, 'about'>> (about: string, part:
 
 /** Makes of each member of an object that has a part something else. What is no object stays as it is. */
 export function mapMembers (value: unknown, properties: Readonly<Record<string, Part>>, make: (part: Part, member: unknown) => unknown): unknown {
-  return isEntry(value) ? Object.fromEntries(Object.entries(value).map(([key, member]) => [key, Object.hasOwn(properties, key) ? make(properties[key]!, member) : member])) : value
-}
-
-/** Whether a value is an object, whose members can be judged. */
-export function isEntry (item: unknown): item is Readonly<Record<string, unknown>> {
-  return typeof item === 'object' && item !== null && !Array.isArray(item)
+  return isJsonObject(value) ? Object.fromEntries(Object.entries(value).map(([key, member]) => [key, Object.hasOwn(properties, key) ? make(properties[key]!, member) : member])) : value
 }
 
 /** The type of a value that a schema lets pass. */

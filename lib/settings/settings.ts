@@ -1,13 +1,15 @@
 import type { GateSettings } from '../gate/gate-settings.ts'
 import type { DpopMode } from '../credentials.ts'
-import { issuersOf, modeOfAll } from './issuer-settings.ts'
-import type { IssuerSettings } from './issuer-settings.ts'
+import type { IntrospectedTokens } from '../token/inquiry.ts'
+import { hasScheme } from './formats.ts'
 import type { RevocationSettings } from './revocation-settings.ts'
 import type { SettingValues } from './specs.ts'
 
+type Idp = SettingValues['idp']
+
 /** The validated settings and what follows from them, nested as in the configuration file. */
 export interface Settings extends Pick<SettingValues, 'api' | 'dpop' | 'proxies'> {
-  readonly idp: Omit<SettingValues['idp'], 'issuers' | 'dpopMode'> & {
+  readonly idp: Omit<Idp, 'issuers' | 'dpopMode'> & {
     /** Whose tokens pass. Empty if the only domain has a scheme: then no token can be verified. */
     readonly issuers: readonly IssuerSettings[]
     /** It offers every scheme that the mode of any issuer offers. */
@@ -29,6 +31,25 @@ export interface Settings extends Pick<SettingValues, 'api' | 'dpop' | 'proxies'
   /** Variables that look like settings but are not. */
   readonly unknownVariables: readonly string[]
 }
+
+/** What holds for the tokens of one issuer. */
+export interface IssuerSettings extends Pick<Idp, 'jwksUri' | 'keysFile' | 'algs' | 'scopeClaims'> {
+  /** Issuer URL. It names the issuer in logs, metrics and answers. */
+  readonly issuer: string
+  readonly audience: string
+  readonly dpopMode: DpopMode
+  /** Undefined if no token is introspected. */
+  readonly introspection: IntrospectionSettings | undefined
+}
+
+/** How tokens are introspected (RFC 7662). */
+export interface IntrospectionSettings extends Omit<Idp['introspection'], 'for' | 'clientId'> {
+  readonly covers: IntrospectedTokens
+  readonly clientId: string
+}
+
+/** The settings of one issuer: those of an entry of the list, or the single ones. */
+export type IssuerValues = Partial<Omit<Idp, 'introspection'>> & { readonly introspection?: Partial<Idp['introspection']> }
 
 /** Derives the settings from validated values that are complete and do not contradict each other. */
 export function resolveSettings ({ idp, api, dpop, server, proxies }: SettingValues, { gate, revocation, unknownVariables }: Pick<Settings, 'gate' | 'revocation' | 'unknownVariables'>): Settings {
@@ -62,4 +83,44 @@ export function defaultPort (profile: unknown): number {
 function trustProxyOf (peers: readonly string[]): boolean | readonly string[] {
   if (peers[0] === 'true') return true
   return peers[0] === 'false' ? false : peers
+}
+
+/** Resolves the issuers from validated values. None if the only domain has a scheme. */
+export function issuersOf (idp: Idp): IssuerSettings[] {
+  const { issuers, domain, issuer } = idp
+  if (issuers) return issuers.map(entry => resolveIssuer(entry, idp))
+  // A domain with a scheme yields 401 for every token, whatever else is set. The operator must correct it.
+  if (domain === undefined ? issuer === undefined : hasScheme(domain)) return []
+  return [resolveIssuer(idp, idp)]
+}
+
+/** @param entry validated. What it leaves out is taken from `beside`. */
+export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>): IssuerSettings {
+  const idp = { ...beside, ...entry }
+  const { audience, jwksUri, keysFile, algs, scopeClaims } = idp
+  const { for: covers, clientId, ...introspection } = { ...beside.introspection, ...entry.introspection }
+  return Object.freeze({
+    // As a URL, the issuer has lower case, IDN as punycode and no default port. Providers write themselves in this form.
+    issuer: entry.issuer ?? new URL(`https://${entry.domain}/`).href,
+    audience: audience!,
+    jwksUri,
+    keysFile,
+    algs,
+    scopeClaims,
+    dpopMode: dpopModeOf(idp),
+    introspection: covers === 'off' ? undefined : Object.freeze({ ...introspection, covers, clientId: clientId! })
+  })
+}
+
+function dpopModeOf ({ dpopMode, dpopEnabled, dpopRequired }: IssuerValues): DpopMode {
+  if (dpopMode !== undefined) return dpopMode
+  if (dpopEnabled === false) return 'DISABLED'
+  return dpopRequired ? 'REQUIRED' : 'ALLOWED'
+}
+
+/** The mode of the service as a whole. It offers every scheme that the mode of any issuer offers. */
+function modeOfAll (issuers: readonly IssuerSettings[], idp: Idp): DpopMode {
+  const modes = new Set(issuers.map(({ dpopMode }) => dpopMode))
+  if (modes.size === 0) return dpopModeOf(idp)
+  return modes.size === 1 ? [...modes][0]! : 'ALLOWED'
 }

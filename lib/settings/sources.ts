@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { parseConfigDocument } from './config-document.ts'
+import { emptyDocument, parseConfigDocument } from './config-document.ts'
 import type { ConfigDocument } from './config-document.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
 import { variables as SETTINGS } from './specs.ts'
-import { noSettings, put, unknown } from './tree.ts'
+import { put, unknown } from './tree.ts'
 
 export interface SettingsSources {
   /** The environment, `process.env`. */
@@ -17,7 +17,7 @@ export interface SettingsSources {
 }
 
 /** Problems of the sources themselves. They are reported together with problems of values. */
-export interface SourceFaults extends Pick<ConfigDocument, 'problems' | 'isFileUnread'>, Partial<Pick<ConfigDocument, 'places'>> {
+export interface SourceFaults extends Pick<ConfigDocument, 'problems' | 'places' | 'isFileUnread'> {
   /** True if a function of the application names the issuers. */
   readonly areIssuersAsked?: boolean
   /** A function of the application says which peers are trusted. */
@@ -41,39 +41,33 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Co
   const dotenv = readSource('.env', readFile)
   const exported = withoutEmpty(environment)
   const variables = { ...withoutEmpty(parseEnv(dotenv.text ?? '')), ...exported }
-  const { values, origins, problems, places, isFileUnread } = readConfigFile(variables.CONFIG_FILE, readFile)
+  const { problems, ...document } = readConfigFile(variables.CONFIG_FILE, readFile)
   for (const [known, name] of SETTINGS) {
     // Programs spell the proxy variables in upper or lower case.
     const variable = variables[known] === undefined && known.endsWith('_PROXY') ? known.toLowerCase() : known
     if (variables[variable] === undefined) continue
-    put(values, name, variables[variable])
-    origins[name] = variable in exported ? 'environment' : '.env'
+    put(document.values, name, variables[variable])
+    document.origins[name] = variable in exported ? 'environment' : '.env'
   }
   const known = [...SETTINGS.keys()]
   const strange = Object.keys(variables).filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name)).sort()
   const unlike = strange.filter(name => nameThatWasMeant(name, known) === undefined)
   const misspelt = strange.filter(name => !unlike.includes(name)).map(name => unknown('variable', name, known))
   return {
-    values,
-    origins,
+    ...document,
     problems: [...dotenv.problem === undefined ? [] : [dotenv.problem], ...problems, ...misspelt],
-    places,
-    isFileUnread: isFileUnread || dotenv.problem !== undefined,
+    isFileUnread: document.isFileUnread || dotenv.problem !== undefined,
     unknownVariables: unlike
   }
 }
 
-const nothing = (): ConfigDocument => ({ values: noSettings(), origins: {}, problems: [], places: new Map(), isFileUnread: false })
-
 function readConfigFile (path: string | undefined, readFile: SettingsSources['readFile']): ConfigDocument {
   for (const candidate of path ? [path] : CONFIG_FILES) {
     const { text, problem } = readSource(candidate, readFile)
-    if (problem !== undefined) return { ...nothing(), problems: [problem], isFileUnread: true }
+    if (problem !== undefined) return emptyDocument([problem])
     if (text !== undefined) return parseConfigDocument(text, line => `${candidate}, line ${line}`)
   }
-  return path
-    ? { ...nothing(), problems: [`CONFIG_FILE is ${JSON.stringify(path)}: there is no such file`], isFileUnread: true }
-    : nothing()
+  return emptyDocument(path ? [`CONFIG_FILE is ${JSON.stringify(path)}: there is no such file`] : [])
 }
 
 function readSource (path: string, readFile: SettingsSources['readFile']): { text?: string | undefined, problem?: string } {

@@ -2,33 +2,19 @@ import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
 
-/** The settings in force, for one log line at the start. A member that is absent is not in force. */
-export interface StartReport {
-  /** Empty if the domain has a scheme: then every token is refused. `function` if a function of the application names them. */
-  readonly issuers: readonly string[] | 'function'
-  /** A list if the issuers differ in it. Undefined if only the function names it. */
-  readonly audience: string | readonly string[] | undefined
-  readonly dpopMode: Settings['idp']['dpopMode']
-  readonly tokenAlgs: readonly string[]
-  readonly proofAlgs?: Settings['dpop']['algs']
-  readonly replay?: { readonly kind: 'memory' | 'off' } | { readonly kind: 'redis', readonly hosts: readonly string[] }
-  readonly publicUrl?: string
-  /** True if every peer is trusted. */
-  readonly trustedProxies?: true | readonly string[]
-  readonly clientCertificate?: Settings['server']['clientCertificate']
-  readonly securityProfile?: Settings['server']['securityProfile']
-}
-
 /**
- * Reports briefly the settings that decide about tokens and proofs. It holds no secret: of a replay store it names only the hosts.
+ * The settings in force that decide about tokens and proofs, for one log line at the start. A member that is absent is not in force. It
+ * holds no secret: of a replay store it names only the hosts.
  * @param areIssuersAsked whether a function of the application takes the place of the list of issuers
  */
-export function reportStart ({ idp, dpop, server }: Settings, areIssuersAsked = false): StartReport {
+export function reportStart ({ idp, dpop, server }: Settings, areIssuersAsked = false) {
   const { issuers, dpopMode } = idp
   const { trustProxy, publicUrl, clientCertificate, securityProfile } = server
   const audiences = [...new Set(issuers.map(({ audience }) => audience))]
   return {
+    // Empty if the domain has a scheme: then every token is refused.
     issuers: areIssuersAsked ? 'function' : issuers.map(({ issuer }) => issuer),
+    // A list if the issuers differ in it. Undefined if only the function names it.
     audience: audiences.length > 1 ? audiences : audiences[0] ?? idp.audience,
     dpopMode,
     tokenAlgs: [...new Set(issuers.length === 0 ? idp.algs : issuers.flatMap(({ algs }) => algs))],
@@ -40,9 +26,8 @@ export function reportStart ({ idp, dpop, server }: Settings, areIssuersAsked = 
   }
 }
 
-function replayOf (text: string): NonNullable<StartReport['replay']> {
-  if (text === 'memory' || text === 'off') return { kind: text }
-  return { kind: 'redis', hosts: hostsOf(parseReplayUrl(text)) }
+function replayOf (text: string): { readonly kind: string, readonly hosts?: readonly string[] } {
+  return text === 'memory' || text === 'off' ? { kind: text } : { kind: 'redis', hosts: hostsOf(parseReplayUrl(text)) }
 }
 
 /** Where a proof is accepted at most once, in one sentence. Undefined if there are no proofs. */

@@ -19,13 +19,13 @@ export interface Form<Node> {
   /** Whether the node leaves its setting or section unset. */
   isUnset (node: Node): boolean
   /**
-   * The value of a node. Undefined if it can be no value, which is then told.
+   * The value of a node. Undefined if it can be no value, which is then reported.
    * @param name undefined for an item of a list
    */
   value (node: Node, path: string, name: SettingName | undefined): unknown
-  /** Notes a key, and tells that it appears twice, if it does. True if the second one is left out. */
+  /** Notes a key, and reports one that appears twice. True if the second one is left out. */
   isLeftOut (path: string, place: string, isUnset: boolean, isOfEntry: boolean): boolean
-  /** Whether what is no section, in an entry of a list, is told as such. Otherwise its key is unknown. */
+  /** Whether a value in place of a section of an entry is reported as that. Otherwise its key is unknown. */
   readonly areEntriesNested: boolean
   tell (place: string, problem: string): void
 }
@@ -72,7 +72,7 @@ const schemaPath = (path: string): string => `properties.${path.replaceAll('.', 
 
 /**
  * Reads the members of a section with all that is below, each setting with its place. A key may be written with those of its sections
- * before it: `idp.domain`. Unknown keys are told.
+ * before it: `idp.domain`. Unknown keys are reported.
  */
 export function readMembers<Node> (members: ReadonlyArray<Member<Node>>, form: Form<Node>, set: (name: SettingName, value: unknown, place: string) => void, settings = TREE_SETTINGS, path = ''): void {
   const isOfEntry = settings !== TREE_SETTINGS

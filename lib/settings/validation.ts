@@ -11,17 +11,16 @@ import type { FastifyEnvOptions } from '@fastify/env'
 import type { GateSection, GateSettings } from '../gate/gate-settings.ts'
 import type { Ajv, Options } from 'ajv'
 import { createRequire } from 'node:module'
+import { isJsonObject } from '../jose/jws.ts'
 import { FORMATS } from './formats.ts'
 import { describeContradictions } from './contradictions.ts'
 import { describeRefusals, placed, SettingsError } from './problems.ts'
 import type { PartProblem, SchemaError } from './problems.ts'
-import { isEntry, mapMembers } from './setting-spec.ts'
+import { mapMembers } from './setting-spec.ts'
 import type { Part } from './setting-spec.ts'
-import { issuersOf, resolveIssuer } from './issuer-settings.ts'
-import type { IssuerSettings, IssuerValues } from './issuer-settings.ts'
-import { resolveSettings } from './settings.ts'
+import { issuersOf, resolveIssuer, resolveSettings } from './settings.ts'
 import { resolveRevocation } from './revocation-settings.ts'
-import type { Settings } from './settings.ts'
+import type { IssuerSettings, IssuerValues, Settings } from './settings.ts'
 import { NO_FAULTS, settingsFromOptions } from './options.ts'
 import type { SourceFaults } from './sources.ts'
 import type { RawSettings, SettingValues } from './specs.ts'
@@ -57,7 +56,7 @@ function typed (part: Part, value: unknown): unknown {
   if (variable === undefined && !digits) return value
   switch (type) {
     case 'array': return typedList(value)
-    case 'object': return isEntry(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
+    case 'object': return isJsonObject(value) ? Object.fromEntries(Object.entries(value).map(([name, list]) => [name, typedList(list)])) : value
     case 'integer': return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
     case 'boolean': return typeof value === 'string' ? BOOLEANS.get(value.toLowerCase()) ?? value : value
     default: return typeof value === 'number' ? String(value) : value
@@ -72,29 +71,37 @@ function typedList (value: unknown): unknown {
 
 const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
 
-/** The options for @fastify/env. */
-export interface CheckOptions extends FastifyEnvOptions {
-  readonly ajv: Ajv
-  readonly schema: object
-  readonly data: RawSettings
-}
-
 /**
- * Checks the data of these options and fills in the defaults. An error with `errors` says what is wrong with the data. The service
- * registers @fastify/env, and returns the values that it decorated; the caller passes that in, since this code does not know Fastify.
+ * Checks settings and fills in the defaults. An error with `errors` says what is wrong with them. The service registers @fastify/env, and
+ * returns the values that it decorated; the caller passes that in, since this code does not know Fastify.
  */
-export type CheckValues = (options: CheckOptions) => Promise<SettingValues>
+export type CheckValues = (data: RawSettings) => Promise<SettingValues>
 
 /**
  * Checks the options of the plugin, which are no environment, as @fastify/env does. Every app with the plugin waits for this at its
  * start: loading that package would take longer than all the rest, and the schema of what is not given is not compiled.
  */
-export const checkOptions: CheckValues = async ({ data }) => {
+export const checkOptions: CheckValues = async data => {
   // A validator keeps each schema that it has compiled, and these differ from app to app: it goes with them.
   const ajv = createAjv(JUDGEMENT)
   if (!ajv.validate(schemaOf(settingNames.filter(name => valueAt(data, name) !== undefined)), data)) throw Object.assign(new Error('The options are not valid'), { errors: ajv.errors })
   for (const name of settingNames) if (valueAt(data, name) === undefined) put(data, name, structuredClone(settingSpec(name).default))
   return data as SettingValues
+}
+
+/** By the sections in it, a schema and what it is compiled to. Both are the same for every app of a process, and to compile takes as long as the rest of a start. */
+const schemas = new Map<string, object>()
+let ajv: Ajv | undefined
+
+/** The options with which @fastify/env checks settings. The sources are already merged, and an empty variable already counts as unset. */
+export function envOptionsOf ({ gate, revocation, ...rest }: RawSettings): FastifyEnvOptions {
+  // The schema of a section that is not given is not compiled.
+  const sections = { ...gate !== undefined && { gate }, ...revocation !== undefined && { revocation } }
+  const key = Object.keys(sections).join()
+  const schema = schemas.get(key) ?? schemaOf(settingNames.filter(name => (name !== 'gate' && name !== 'revocation') || name in sections))
+  schemas.set(key, schema)
+  ajv ??= createAjv(JUDGEMENT)
+  return { env: false, data: { ...rest, ...sections }, schema, ajv }
 }
 
 /**
@@ -103,52 +110,54 @@ export const checkOptions: CheckValues = async ({ data }) => {
  * @throws SettingsError with a line for each bad key, with what it held and what is allowed
  */
 export async function validateSettings (raw: RawSettings, check: CheckValues, faults: SourceFaults = NO_FAULTS): Promise<Settings> {
-  const values = typedSettings(raw)
-  const options = checkOptionsOf(values)
-  let validated: SettingValues | undefined
-  let errors: readonly SchemaError[] = []
-  try {
-    validated = await check(options)
-  } catch (error) {
-    const found = (error as { errors?: readonly SchemaError[] }).errors
-    if (!found) throw error
-    errors = found
-  }
   const { places, unknownVariables } = faults
-  const refusals = describeRefusals({ ...values, gate: raw.gate, revocation: raw.revocation }, errors, places)
+  const { values, data, refusals } = await judge(raw, check, places)
   const others = refusals.filter(refusal => !isPartOf('gate', refusal) && !isPartOf('revocation', refusal))
   const problems = [...faults.problems, ...sentencesOf(others), ...describeContradictions(values, others, faults)]
-  const data = options.data as SettingValues
-  const gate = isGate(values) ? await resolveGate(data.gate, raw, refusals, places) : undefined
-  problems.push(...gate?.problems ?? [], ...sentencesOf(refusals.filter(refusal => isPartOf('revocation', refusal))))
-  const revocation = data.revocation && refusals.every(refusal => !isPartOf('revocation', refusal))
-    ? resolveRevocation(data.revocation, { ...data, issuers: others.length > 0 ? undefined : issuersOf(data.idp) }, (path, problem) => {
-      // A client that is written alone is in no list.
+  const gate = isGate(values) ? await resolveGate(data.gate, raw, refusals, places, problems) : undefined
+  const ofRevocation = refusals.filter(refusal => isPartOf('revocation', refusal))
+  problems.push(...sentencesOf(ofRevocation))
+  const revocation = data.revocation && ofRevocation.length === 0
+    ? resolveRevocation(data.revocation, data, others.length > 0 ? undefined : issuersOf(data.idp), (path, problem) => {
+      // A single client may be written without a list.
       const written = Array.isArray((raw.revocation as { logout?: unknown }).logout) ? path : path.replace('logout[0]', 'logout')
       problems.push(placed(places, written, written + problem))
     })
     : undefined
   if (problems.length > 0) throw new SettingsError(problems)
-  return resolveSettings(validated!, { gate: gate?.settings, revocation, unknownVariables })
+  return resolveSettings(data, { gate, revocation, unknownVariables })
+}
+
+/** Settings with their types, the same with all defaults, and what the schema refuses. What is refused is in the data as it was. */
+async function judge (raw: RawSettings, check: CheckValues, places: SourceFaults['places']): Promise<{ values: RawSettings, data: SettingValues, refusals: readonly PartProblem[] }> {
+  const values = typedSettings(raw)
+  // An upstream is a gate without a section, too.
+  const given = structuredClone(isGate(values) && values.gate === undefined ? { ...values, gate: {} } : values)
+  let errors: readonly SchemaError[] | undefined = []
+  const data = await check(given).catch((error: unknown) => {
+    errors = (error as { errors?: readonly SchemaError[] }).errors
+    if (!errors) throw error
+    return given as SettingValues
+  })
+  return { values, data, refusals: describeRefusals({ ...values, gate: raw.gate, revocation: raw.revocation }, errors, places) }
 }
 
 const isPartOf = (part: string, { path }: PartProblem): boolean => `${path}.`.startsWith(`${part}.`)
 const sentencesOf = (refusals: readonly PartProblem[]): string[] => refusals.map(({ problem }) => problem)
 
-/** What the schema says of the section `gate`, and what it cannot say. */
-async function resolveGate (section: GateSection | undefined, { gate: given, gateUpstream }: RawSettings, refusals: readonly PartProblem[], places: SourceFaults['places']): Promise<{ settings: GateSettings, problems: readonly string[] }> {
+/** Adds to the problems what the schema says of the section `gate`, and what it cannot say. */
+async function resolveGate (section: GateSection | undefined, { gate: given, gateUpstream }: RawSettings, refusals: readonly PartProblem[], places: SourceFaults['places'], problems: string[]): Promise<GateSettings> {
   const refused = refusals.filter(refusal => isPartOf('gate', refusal))
-  const problems = sentencesOf(refused)
+  problems.push(...sentencesOf(refused))
   // Only a gate needs it, and it loads a router: every app with the plugin waits for what is loaded here.
   const { parseGate } = await import('../gate/gate-settings.ts')
-  const settings = parseGate(isEntry(section) ? section : {}, {
+  return parseGate(isJsonObject(section) ? section : {}, {
     given,
     upstreamBeside: gateUpstream,
     isRefused: path => refused.some(refusal => isPartOf(path, refusal)),
-    placeOf: path => places?.get(path),
+    placeOf: path => places.get(path),
     tell: (path, problem) => problems.push(placed(places, path, path + problem))
   })
-  return { settings, problems }
 }
 
 /**
@@ -156,13 +165,10 @@ async function resolveGate (section: GateSection | undefined, { gate: given, gat
  * @throws SettingsError
  */
 export async function readGate (raw: RawSettings, { problems: known, places }: SourceFaults): Promise<GateSettings> {
-  const { data } = checkOptionsOf(typedSettings(raw))
-  const ajv = createAjv(JUDGEMENT)
-  ajv.validate(schemaOf(['gate', 'gateUpstream']), data)
-  const refusals = describeRefusals(raw, ajv.errors ?? [], places)
-  const { settings, problems } = await resolveGate(data.gate as GateSection | undefined, raw, refusals, places)
-  const all = [...known, ...sentencesOf(refusals.filter(refusal => !isPartOf('gate', refusal))), ...problems]
-  if (all.length > 0) throw new SettingsError(all)
+  const { data, refusals } = await judge(raw, checkOptions, places)
+  const problems = [...known, ...sentencesOf(refusals.filter(refusal => isPartOf('gateUpstream', refusal)))]
+  const settings = await resolveGate(data.gate, raw, refusals, places, problems)
+  if (problems.length > 0) throw new SettingsError(problems)
   return settings
 }
 
@@ -184,26 +190,10 @@ export function createIssuerReader (defaults: Settings): (record: object) => Iss
     const { issuers } = typedSettings(settingsFromOptions({ idp: { issuers: [record] } })).idp
     const values = { ...noSettings(), idp: { audience, introspection, issuers }, server: { securityProfile, clientCertificate } } as unknown as RawSettings
     judge({ idp: { issuers } })
-    const refusals = describeRefusals(values, judge.errors ?? [], undefined)
+    const refusals = describeRefusals(values, judge.errors ?? [], NO_FAULTS.places)
     // Which peers are trusted was judged at the start.
     const problems = [...sentencesOf(refusals), ...describeContradictions(values, refusals, { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })]
     if (problems.length > 0) throw new SettingsError(problems)
     return resolveIssuer((issuers as IssuerValues[])[0]!, defaults.idp)
   }
-}
-
-/** By the sections in it, a schema and what it is compiled to. Both are the same for every app of a process, and to compile takes as long as the rest of a start. */
-const schemas = new Map<string, object>()
-let ajv: Ajv | undefined
-
-function checkOptionsOf ({ gate, revocation, ...rest }: RawSettings): CheckOptions {
-  // An upstream is a gate without a section, too. The schema of a section that is not given is not compiled.
-  const sections = Object.entries({ gate: gate === undefined && rest.gateUpstream !== undefined ? {} : gate, revocation }).filter(([, section]) => section !== undefined)
-  const given = sections.map(([name]) => name)
-  const key = given.join()
-  const schema = schemas.get(key) ?? schemaOf(settingNames.filter(name => (name !== 'gate' && name !== 'revocation') || given.includes(name)))
-  schemas.set(key, schema)
-  ajv ??= createAjv(JUDGEMENT)
-  // The sources are already merged. An empty variable already counts as unset.
-  return { env: false, data: structuredClone({ ...rest, ...Object.fromEntries(sections) }) as RawSettings, schema, ajv }
 }

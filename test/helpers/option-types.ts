@@ -1,5 +1,4 @@
-import { RULE } from '../../lib/settings/gate-section.ts'
-import { LOGOUT, SECRET, TRANSMITTER } from '../../lib/settings/revocation-settings.ts'
+import { LOGOUT, RULE, SECRET, TRANSMITTER } from '../../lib/settings/section-specs.ts'
 import type { Part } from '../../lib/settings/setting-spec.ts'
 import { ISSUER_MEMBERS, memberKey, SETTINGS, settingNames, settingSpec, variables } from '../../lib/settings/specs.ts'
 import type { SettingName } from '../../lib/settings/specs.ts'

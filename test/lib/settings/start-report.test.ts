@@ -1,7 +1,7 @@
 import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
 import type { Variables } from '../../helpers/variables.ts'
-import { settingsFromOptions } from '../../../lib/settings/options.ts'
+import { NO_FAULTS, settingsFromOptions } from '../../../lib/settings/options.ts'
 import { replayPromise, reportStart, startWarnings } from '../../../lib/settings/start-report.ts'
 
 const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
@@ -66,7 +66,7 @@ t.test('An operator is warned of a domain with a scheme, of strange variables, o
     { values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: 'https://tenant.example' }, patterns: [/^IDP_DOMAIN starts with a scheme, so there is no issuer .* without https:\/\/$/] }
   ]
   for (const { values, unknownVariables = [], patterns = [] } of cases) {
-    const warnings = startWarnings(await readSettings(settingsFromOptions({ ...ENOUGH, ...values }), { problems: [], isFileUnread: false, unknownVariables }))
+    const warnings = startWarnings(await readSettings(settingsFromOptions({ ...ENOUGH, ...values }), { ...NO_FAULTS, unknownVariables }))
     t.equal(warnings.length, patterns.length, JSON.stringify(values))
     warnings.forEach((warning, index) => t.match(warning, patterns[index]))
   }

@@ -10,7 +10,6 @@ import { settingNames, settingSpec, variables } from '../../../lib/settings/spec
 import { NO_FAULTS } from '../../../lib/settings/options.ts'
 import { noSettings, put, valueAt } from '../../../lib/settings/tree.ts'
 import { checkOptions, validateSettings } from '../../../lib/settings/validation.ts'
-import type { CheckOptions } from '../../../lib/settings/validation.ts'
 
 const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' }
 
@@ -337,7 +336,7 @@ t.test('Trust and port follow from what is set.', async t => {
 })
 
 t.test('Values that do not fit their schema are an error that says where.', async t => {
-  const check = (value: unknown) => checkOptions({ data: treeOf({ ...ENOUGH, DPOP_REQUIRED: value }) } as CheckOptions)
+  const check = (value: unknown) => checkOptions(treeOf({ ...ENOUGH, DPOP_REQUIRED: value }))
   t.equal((await check(true)).idp.dpopRequired, true)
   await t.rejects(check(1), { name: 'Error', message: 'The options are not valid', errors: [{ instancePath: '/idp/dpopRequired' }] })
 })

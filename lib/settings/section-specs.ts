@@ -1,0 +1,119 @@
+import { about, FLAG, integer, ISSUER_URL, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
+
+const MAX_TIMEOUT_SECONDS = 86_400
+const WORDS = { written: 'string | readonly string[]' } as const
+const flag = { ...FLAG, allowed: 'true, false' } as const
+
+/** Without a schema: lib/gate reads it, in words of its own. */
+const MCP = {
+  properties: {
+    methods: about('methods, such as `initialize` or `resources/read`; no `*`', WORDS),
+    tools: about('names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and contradict any other method', WORDS)
+  }
+} as const
+
+export const RULE = {
+  type: 'object',
+  allowed: 'an object with members such as path and scope',
+  additionalProperties: false,
+  properties: {
+    path: about('in the syntax of the router: `/orders/7`, `/orders/:id`, `/orders/*`', { written: 'string' }),
+    methods: about('without it, all methods; `GET` holds for `HEAD` too', { type: 'array', alone: true, minItems: 1, items: { type: 'string', format: 'http-method' }, allowed: 'a list of HTTP methods in upper case' }),
+    allow: about('with `anyone`, no token is looked at', { type: 'string', enum: ['anyone', 'token'], default: 'token', allowed: 'anyone, token' }),
+    scope: about('the token needs all of these scopes', WORDS),
+    anyScope: about('the token needs any one of these scopes', WORDS),
+    claims: about('claims by name (`realm_access.roles` leads into an object), each with a value or with a list of values of which one is enough', { written: 'Readonly<Record<string, ClaimValue | readonly ClaimValue[]>>' }),
+    acr: about('the `acr` claim must be one of these (RFC 9470)', WORDS),
+    maxAgeSeconds: about('the user must have logged in at most this many seconds ago (RFC 9470)', { written: 'number' }),
+    audience: about('takes the place of the configured audience', { ...TEXT, digits: true }),
+    upgrade: about('whether a connection may become another protocol, such as WebSocket', { ...flag, default: false }),
+    mcp: about('the messages of the Model Context Protocol (Streamable HTTP) that the rule is for; the body of each POST on such a path decides, and several rules may share the path; without both members, all messages that no other rule of the path names', MCP)
+  }
+} as const
+
+/** The section `gate`. What JSON schema cannot say of it is in lib/gate. */
+export const GATE = {
+  type: 'object',
+  whole: 'a section with members such as upstream and rules',
+  additionalProperties: false,
+  properties: {
+    upstream: about('http or https URL of a host; without it, the gate is only asked by proxies', UPSTREAM),
+    rules: about('a request without a rule does not pass', { type: 'array', nullable: true, items: RULE, allowed: 'a list of entries such as { path: /orders/*, scope: read:orders }' }),
+    timeoutSeconds: about('how long the upstream may be silent, before the first byte and between two', { type: 'integer', minimum: 1, maximum: MAX_TIMEOUT_SECONDS, digits: true, default: 30, allowed: `1 to ${MAX_TIMEOUT_SECONDS}` }),
+    bodyLimit: about('most bytes of the body of a request; any number unless given', { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER, digits: true, allowed: 'a whole number of bytes' }),
+    claims: about('claims that the upstream gets: their names, or a map from the end of a header\'s name to a claim', { written: 'readonly string[] | Readonly<Record<string, string>>' }),
+    passCredentials: about('whether `Authorization` and `DPoP` go to the upstream', { ...flag, default: false }),
+    statementKey: about('path of the private key that signs statements (PKCS#8 in PEM form, EC P-256)', { ...TEXT, digits: true, allowed: 'path of a file with a private key (PKCS#8 in PEM form, EC P-256)' }),
+    statementAudience: about('the `aud` of statements if a proxy asks', { ...TEXT, digits: true }),
+    ownPrefix: about('path before `/health`, `/metrics` and `/docs`, such as `/-`', { type: 'string', pattern: '^(?:/[A-Za-z0-9_~-]+)+$', allowed: 'a path of plain segments, such as /-' }),
+    grpcPort: about('port for Envoy\'s gRPC service', { type: 'integer', minimum: 0, maximum: 65_535, digits: true, allowed: '0 to 65535' })
+  }
+} as const
+
+const text = { ...TEXT, allowed: 'any non-empty text' } as const
+const filled = { type: 'string', minLength: 1 } as const
+const sessionClaim = { anyOf: [filled, { const: false }], default: 'sid', allowed: 'name of a claim, or false' } as const
+
+/** A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment. */
+export const SECRET = {
+  allowed: 'a text, { file: PATH } or { env: NAME }',
+  secret: true,
+  anyOf: [
+    filled,
+    { type: 'object', required: ['file'], properties: { file: about('path of the file that holds it', filled) }, additionalProperties: false },
+    { type: 'object', required: ['env'], properties: { env: about('name of the variable that holds it', filled) }, additionalProperties: false }
+  ]
+} as const
+
+export const TRANSMITTER = {
+  type: 'object',
+  allowed: 'an object with issuer or metadata, delivery, and audience unless manage is true',
+  required: ['delivery'],
+  additionalProperties: false,
+  properties: {
+    issuer: about('its issuer, under which its configuration is found (SSF 1.0 section 7.2)', ISSUER_URL),
+    metadata: about('the address of its configuration, if it is elsewhere', PROVIDER_URL),
+    audience: about('the `aud` of its events; with `manage` it may be left out: then it is that of the stream', text),
+    delivery: about('how events come: it posts them to `/revocation/events` (RFC 8935), or they are fetched (RFC 8936)', oneOf('push', 'poll')),
+    endpoint: about('where events are fetched; without it, where the stream says', PROVIDER_URL),
+    tokenIssuers: about('the issuers about whose tokens it may speak; without it, only itself', { type: 'array', minItems: 1, items: ISSUER_URL, allowed: 'list of issuers' }),
+    sessionClaim: about('the claim of access tokens that holds the session; `false`: a session means its user', sessionClaim),
+    subjectClaims: about('the claim of access tokens that a subject of a format, or a member of a complex subject, is compared with', { type: 'object', additionalProperties: filled, default: {}, allowed: 'map from a format or member of subjects to a claim' }),
+    clientId: about('the client as which the stream is managed and polled', text),
+    clientSecret: about('the secret of that client', SECRET),
+    tokenEndpoint: about('where the client gets its token for the transmitter; without it, by discovery under the issuer', PROVIDER_URL),
+    manage: about('whether the stream is created, or found, at the start', { ...FLAG, default: false }),
+    pushAuthorization: about('the whole value of the Authorization header that each push must have', SECRET),
+    untyped: about('whether its events may come without `typ`', { ...FLAG, default: false })
+  }
+} as const
+
+export const LOGOUT = {
+  type: 'object',
+  allowed: 'an object with clientId, and issuer if there are several',
+  required: ['clientId'],
+  additionalProperties: false,
+  properties: {
+    issuer: about('may be left out if there is one issuer', ISSUER_URL),
+    clientId: about('the client whose id is the `aud` of the logout tokens', text),
+    sessionClaim: about('the claim of access tokens that holds the session; `false`: they have none', sessionClaim)
+  }
+} as const
+
+/** The section `revocation`. */
+export const REVOCATION = {
+  type: 'object',
+  whole: 'a section with transmitters, logout or operators: docs/revocation.md',
+  additionalProperties: false,
+  properties: {
+    transmitters: about('Shared Signals transmitters', { type: 'array', minItems: 1, maxItems: 50, items: TRANSMITTER, allowed: 'list of 1 to 50 transmitters' }),
+    logout: about('clients for which a provider sends logout tokens (OpenID Connect Back-Channel Logout 1.0)', { type: 'array', alone: true, minItems: 1, maxItems: 50, items: LOGOUT, allowed: 'a client, or a list of 1 to 50' }),
+    operators: about('who may revoke by `POST /revocation/subjects`', {
+      type: 'object', required: ['scope'], additionalProperties: false, properties: { scope: about('the scope that their tokens need', { type: 'string', format: 'scope', allowed: 'a scope' }) }, allowed: 'an object with scope'
+    }),
+    retentionSeconds: about('seconds for which cutoffs are kept, and so the longest life of a token', { ...integer(1, 31_536_000), default: 86_400 }),
+    staleSeconds: about('seconds for which the store may be silent', { ...integer(1, 300), default: 10 }),
+    outage: about('what holds while the store is silent', { ...oneOf('refuse', 'serve'), default: 'refuse' }),
+    store: about('`memory`, or the URL of a Redis; the one of `dpop.replay` unless given', { type: 'string', format: 'revocation-store', secret: true, allowed: 'memory, or a redis:// or rediss:// URL' })
+  }
+} as const
