@@ -29,7 +29,7 @@ t.test('An address stays one word of a shell and text on the page', async t => {
   t.match(placeAddress(page, "https://a'b&c.example"), containing("<pre><code>curl -i 'https://a'\\''b&amp;c.example/x'</code></pre>"))
 })
 
-t.test('Every kind of schema is told in words', async t => {
+t.test('Every kind of schema is described in words', async t => {
   const bodyOf = (schema: object): string => {
     const page = renderPage({
       ...base,

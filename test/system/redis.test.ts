@@ -128,7 +128,7 @@ t.test('a server that begins to evict on a standing connection is not used until
   }
 })
 
-t.test('a server that does not say whether it evicts is used, and readiness tells', { skip: skipRedis }, async (t) => {
+t.test('a server that does not say whether it evicts is used, and readiness reports it', { skip: skipRedis }, async (t) => {
   const server = await startRedis(t)
   await server.command('ACL', 'SETUSER', 'mute', 'on', '>staple', '~holdfast:*', '+set')
   const renamed = await startRedis(t, ['--rename-command', 'INFO', 'HIDDEN', '--rename-command', 'CONFIG', ''])

@@ -52,7 +52,7 @@ function outcome (attempt: PresentedProof): Promise<string> {
 t.test('The complete example of RFC 9449 section 7.1 passes, and each change of it is refused for its own reason', async t => {
   const url = { scheme: 'https', host: 'resource.example.org', path: '/protectedresource', ownPath: '/protectedresource', href: EXAMPLE.url } as const
   const rows: Array<{ title: string, overrides: Partial<PresentedProof>, expected: string }> = [
-    { title: 'as it stands', overrides: {}, expected: 'accepted' },
+    { title: 'unchanged', overrides: {}, expected: 'accepted' },
     { title: 'another method', overrides: { method: 'POST' }, expected: 'htm_mismatch' },
     { title: 'the method in lower case', overrides: { method: 'get' }, expected: 'htm_mismatch' },
     { title: 'another path', overrides: { requestUrl: () => ({ ...url, path: '/other', href: 'https://resource.example.org/other' }) }, expected: 'htu_mismatch' },
@@ -115,7 +115,7 @@ t.test('EdDSA and Ed25519 are two names of one algorithm, and no others are', as
   for (const [ofKey, alg] of [['EdDSA', 'ES256'], ['ES256', 'EdDSA'], ['RS256', 'PS256'], [undefined, 'EdDSA'], [undefined, 'RS256'], ['Ed448', 'EdDSA']] as const) t.equal(isSameAlg(ofKey, alg), false, `${ofKey} ${alg}`)
 })
 
-t.test('A media type is told in any case, with or without application/', async t => {
+t.test('A media type is recognised in any case, with or without application/', async t => {
   for (const typ of ['at+jwt', 'AT+JWT', 'application/at+jwt', 'Application/AT+jwt']) t.equal(isMediaType(typ, 'at+jwt'), true, typ)
   for (const typ of ['jwt', 'at+jwt ', 'text/at+jwt', 'application/application/at+jwt', '', undefined, null, 1, ['at+jwt']]) t.equal(isMediaType(typ, 'at+jwt'), false, String(typ))
 })
@@ -321,7 +321,7 @@ t.test('A nonce that is good at one process begins with 4 characters that name t
   t.equal(createNonces([Buffer.alloc(32, 1)], 'shared').isOfAnotherProcess(foreign), false, 'shared nonces name no process')
 })
 
-t.test('Where there is no room, a new client key takes the place of another every 15 ms at most', async t => {
+t.test('Without room, a new client key replaces another one every 15 ms at most', async t => {
   let nowMs = 1_000
   const keys = createClientKeys(['ES256'], { maxKeys: 2, nowMs: () => nowMs })
   const meet = async (keys: ClientKeys): Promise<() => boolean> => {

@@ -8,13 +8,13 @@ t.test('Values of claims are written as a client of the upstream can read them b
   ]
   for (const [value, written] of rows) t.equal(encodeValue(value), written, JSON.stringify(value))
 
-  const told = createIdentityHeaders([{ header: 'x-auth-claim-a', claim: 'a' }, { header: 'x-auth-claim-inherited', claim: 'toString' }])
+  const headersOf = createIdentityHeaders([{ header: 'x-auth-claim-a', claim: 'a' }, { header: 'x-auth-claim-inherited', claim: 'toString' }])
   const empty = { 'x-auth-subject': '', 'x-auth-issuer': '', 'x-auth-scope': '', 'x-auth-client': '', 'x-auth-claim-a': '', 'x-auth-claim-inherited': '' }
-  t.strictSame(told(undefined), empty)
+  t.strictSame(headersOf(undefined), empty)
   const caller = (claims: object) => ({ claims: { iss: 'i', aud: 'a', exp: 1, sub: 's', ...claims }, scopes: ['x', 'y'], issuer: 'https://i.example/' })
-  t.strictSame(told(caller({})), { ...empty, 'x-auth-subject': 's', 'x-auth-issuer': 'https://i.example/', 'x-auth-scope': 'x%20y' })
-  t.hasStrict(told(caller({ a: 1, azp: 'app' })), { 'x-auth-client': 'app', 'x-auth-claim-a': '1' })
-  t.hasStrict(told(caller({ client_id: 'shop', azp: 'app' })), { 'x-auth-client': 'shop' }, 'RFC 9068 comes first')
+  t.strictSame(headersOf(caller({})), { ...empty, 'x-auth-subject': 's', 'x-auth-issuer': 'https://i.example/', 'x-auth-scope': 'x%20y' })
+  t.hasStrict(headersOf(caller({ a: 1, azp: 'app' })), { 'x-auth-client': 'app', 'x-auth-claim-a': '1' })
+  t.hasStrict(headersOf(caller({ client_id: 'shop', azp: 'app' })), { 'x-auth-client': 'shop' }, 'RFC 9068 comes first')
   t.end()
 })
 

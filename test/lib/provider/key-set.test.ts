@@ -14,14 +14,14 @@ import { oddNumber } from '../../helpers/rsa-jwk.ts'
 const n = oddNumber(2048)
 const evenNumber = Buffer.from(n, 'base64url').fill(0xfe, 255).toString('base64url')
 const good = { kty: 'RSA', kid: 'a', n, e: 'AQAB' }
-/** What a set tells of an RSA key when only RS256 is accepted. */
+/** What a set gives for an RSA key when only RS256 is accepted. */
 const ofSet = ({ kid, n, e }: { kid?: string, n: string, e: string }) => ({ kid, material: { kty: 'RSA', n, e }, algs: ['RS256'] })
 const asBytes = (document: unknown): Buffer => Buffer.from(JSON.stringify(document))
 const without = (member: string): object => Object.fromEntries(Object.entries(good).filter(([name]) => name !== member))
 
 t.test('a key is usable when it can verify RS256 and is not set aside for anything else', async (t) => {
   const accepted: [string, object][] = [
-    ['with the members it needs alone', good],
+    ['with only the members it needs', good],
     ['without kid', without('kid')],
     ['with an empty kid', { ...good, kid: '' }],
     ['for signatures', { ...good, use: 'sig' }],
@@ -53,7 +53,7 @@ t.test('any other entry is passed over, for a stable reason', async (t) => {
     { title: 'a key whose kty is in another case', jwk: { ...good, kty: 'rsa' }, reason: 'key_type' },
     { title: 'a key for encryption', jwk: { ...good, use: 'enc' }, reason: 'key_use' },
     { title: 'a key whose use is null', jwk: { ...good, use: null }, reason: 'key_use' },
-    { title: 'a key for signing alone', jwk: { ...good, key_ops: ['sign'] }, reason: 'key_use' },
+    { title: 'a key only for signing', jwk: { ...good, key_ops: ['sign'] }, reason: 'key_use' },
     { title: 'a key whose key_ops is a text', jwk: { ...good, key_ops: 'verify' }, reason: 'key_use' },
     { title: 'a key for another algorithm', jwk: { ...good, alg: 'RS512' }, reason: 'algorithm' },
     { title: 'a key for encryption by its algorithm', jwk: { ...good, alg: 'RSA-OAEP' }, reason: 'algorithm' },
@@ -106,7 +106,7 @@ t.test('several keys of one kid are all used, and the same key twice is one', as
   t.equal(parseKeySet(asBytes({ keys: [{ ...good, kid: undefined }, { ...twin, kid: undefined }, { ...good, kid: '' }] })).usable.length, 3, 'an empty kid is one, and no kid is none')
 })
 
-t.test('what is no set is a fault of the provider', async (t) => {
+t.test('anything but a key set is a fault of the provider', async (t) => {
   const refused: Array<{ title: string, body: Buffer, word: string }> = [
     { title: 'null', body: asBytes(null), word: 'set_malformed' },
     { title: 'an array', body: asBytes([null]), word: 'set_malformed' },
@@ -165,7 +165,7 @@ t.test('loopback is 127.0.0.0/8, ::1 and localhost, however the URL writes them,
   for (const host of elsewhere) t.throws(() => parseIssuer(`http://${host}:8080/`), TypeError, host)
 })
 
-t.test('keys are fetched by https, or by http on loopback when the issuer is there too', async (t) => {
+t.test('keys are fetched by https, or by http on loopback if the issuer is on loopback too', async (t) => {
   const issuer = 'https://tenant.example/'
   t.equal(parseDiscoveredUri('https://keys.example/set?v=3#x', issuer, 'jwks_uri_refused'), 'https://keys.example/set?v=3', 'on another host too')
   t.equal(parseDiscoveredUri('http://localhost:1/set', 'http://localhost:1/', 'jwks_uri_refused'), 'http://localhost:1/set')

@@ -103,7 +103,7 @@ t.test('a full store refuses new ids, knows the old ones, and is free as soon as
   }
 })
 
-t.test('a key that alone would fill the store has a quarter of it, and all others have theirs', async (t) => {
+t.test('a key that would fill the store has a quarter of it, and all others have theirs', async (t) => {
   for (const max of [1, 3, 4, 7, 8, 11, 100, 4096, 20_000]) {
     const share = Math.max(1, Math.floor(max / 4))
     const world = createWorld(max)
@@ -276,15 +276,15 @@ function countWork (t: Test): { rebuilt: number, read: number } {
     rebuild.call(this, horizon)
     work.rebuilt += this.bytes / 20
   }
-  IdTable.prototype.forEachLive = function (horizon, tell) {
+  IdTable.prototype.forEachLive = function (horizon, visit) {
     work.read += this.bytes / 20
-    forEachLive.call(this, horizon, tell)
+    forEachLive.call(this, horizon, visit)
   }
   t.teardown(() => Object.assign(IdTable.prototype, { rebuild, forEachLive }))
   return work
 }
 
-t.test('a record costs the rebuilding of a few slots, while the store fills, stands full, and empties', async (t) => {
+t.test('a record costs the rebuilding of a few slots, while the store fills, stays full, and empties', async (t) => {
   const work = countWork(t)
   const max = 40_000
   const world = createWorld(max)
@@ -302,11 +302,11 @@ t.test('a record costs the rebuilding of a few slots, while the store fills, sta
     for (let n = 0; n < 50; n++) steady.record(name++, steady.time + 330)
     steady.pass(1)
   }
-  const standing = slotsOf(20_000, n => {
+  const whileFull = slotsOf(20_000, n => {
     steady.record(name++, steady.time + 330)
     if (n % 50 === 49) steady.pass(1)
   })
-  t.ok(standing < 12, `${standing} slots for each record of a store in which as many die as come`)
+  t.ok(whileFull < 12, `${whileFull} slots for each record of a store in which as many die as come`)
   const copies = slotsOf(10_000, () => steady.record(0, steady.time + 330))
   t.ok(copies < 1, `${copies} slots for each copy`)
   world.pass(400)
@@ -343,7 +343,7 @@ t.test('a clock that goes back brings no dead record back to life', async (t) =>
   world.pass(20)
   t.equal(world.store.state().entries, 1)
   world.time -= 15
-  t.equal(world.record('a', START + 10), 'replay_unavailable', 'its record is forgotten, so its copies cannot be told')
+  t.equal(world.record('a', START + 10), 'replay_unavailable', 'its record is forgotten, so its copies cannot be recognised')
   t.equal(world.record('b', START + 330), 'seen')
   t.equal(world.record('c', START + 330), 'first', 'younger proofs are not touched')
   t.equal(world.store.state().reason, 'clock_went_back')
@@ -420,9 +420,9 @@ function createShares () {
     share: 100,
     key: KEY,
     tables: tables.map(table => ({
-      forEachLive (horizon: number, tell: (c: number, d: number, second: number) => void) {
+      forEachLive (horizon: number, visit: (c: number, d: number, second: number) => void) {
         table.reads++
-        for (const [c, d, second] of table.entries) if (second > horizon) tell(c, d, second)
+        for (const [c, d, second] of table.entries) if (second > horizon) visit(c, d, second)
       }
     })) as unknown as IdTable[]
   })
@@ -524,9 +524,9 @@ t.test('seconds count without a sign, until the year 2106', t => {
   t.ok(found >= 0)
   t.equal(table.secondAt(found), late)
   const live = (horizon: number): number[][] => {
-    const told: number[][] = []
-    table.forEachLive(horizon, (...entry) => { told.push(entry) })
-    return told
+    const visited: number[][] = []
+    table.forEachLive(horizon, (...entry) => { visited.push(entry) })
+    return visited
   }
   t.strictSame([live(late - 1), live(late)], [[[3, 4, late]], []])
   table.setSecond(found, late + 1)
@@ -693,7 +693,7 @@ t.test('a table finds what it holds, also around its end, and forgets the dead o
   t.equal(table.find(hash, 1, 0, 0, 0, START + 1), -1 - first, 'it is dead, and its slot is free again')
   t.equal(table.find(hash, 9, 0, 0, 0, START + 2), -1 - first, 'of two such slots, the first')
   t.equal(table.used, 8)
-  for (const [a, b, c, d] of [[2, 1, 0, 0], [2, 0, 1, 0], [2, 0, 0, 1]] as const) t.ok(table.find(hash, a, b, c, d, START) < 0, 'every word counts')
+  for (const [a, b, c, d] of [[2, 1, 0, 0], [2, 0, 1, 0], [2, 0, 0, 1]] as const) t.ok(table.find(hash, a, b, c, d, START) < 0, 'every word is compared')
   table.rebuild(START + 4)
   t.equal(table.used, 4)
   t.ok(table.find(hashWords(key, 5, 0, 0, 0), 5, 0, 0, 0, START + 4) >= 0)

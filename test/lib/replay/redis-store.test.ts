@@ -236,7 +236,7 @@ t.test('the first records wait for the connection that is still being made', asy
   t.strictSame(await Promise.all([record(store, 'a'), record(store, 'a'), record(store, 'b')]), ['first', 'seen', 'first'])
 })
 
-t.test('they wait no longer than a client would, and not in any number', async (t) => {
+t.test('they wait no longer than a client would, and their number is limited', async (t) => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'INFO' ? null : undefined
   const { store, reasons } = await open(t, `redis://127.0.0.1:${fake.port}`, processSurroundings)
@@ -269,7 +269,7 @@ t.test('a store that is away refuses at once, and is used again when it is back'
   await fake.restart()
   await until('it is back again', () => store.state().ready)
   t.equal(await record(store, 'a'), 'seen')
-  t.strictSame(reasons(), ['unreachable', 'available', 'unreachable', 'available'], 'each change is told once')
+  t.strictSame(reasons(), ['unreachable', 'available', 'unreachable', 'available'], 'each change is reported once')
 })
 
 t.test('a record under way when the connection breaks is refused, and never sent twice', async (t) => {
@@ -301,8 +301,8 @@ t.test('a server that hangs costs each record a fifth of a second, until its con
   await until('it answers again', () => store.state().ready)
   t.equal(await record(store, 'e'), 'first')
   // On a busy machine further connections may be dropped in between.
-  const told = reasons()
-  t.strictSame([...told.slice(0, 2), told.at(-1)], ['available', 'timeout', 'available'])
+  const changes = reasons()
+  t.strictSame([...changes.slice(0, 2), changes.at(-1)], ['available', 'timeout', 'available'])
 })
 
 /** Time that passes when the test says so. */
@@ -327,7 +327,7 @@ function createTimers () {
       after(ms, again)
       return () => { stopped = true }
     },
-    /** As when this process stands still: what fell due runs late, and nothing else has happened. */
+    /** As when this process stalls: what fell due runs late, and nothing else has happened. */
     stall (ms: number) {
       now += ms
       const late = due.filter(({ at }) => at <= now)
@@ -402,10 +402,10 @@ t.test('an answer that comes too late changes nothing', async (t) => {
   t.hasStrict(store.state(), { records: 1, seen: 0, refused: 1 })
 })
 
-t.test('a server is asked for its policy once at a time, and its answer is of use to that connection alone', async (t) => {
+t.test('one policy request is under way at a time, and its answer holds only for that connection', async (t) => {
   const { store, link, timers } = openOnLink(t)
   timers.pass(600)
-  t.equal(link.policies.length, 1, 'asked without an answer for two beats')
+  t.equal(link.policies.length, 1, 'one request without an answer for two beats')
   link.ready = false
   link.listeners.close()
   link.policies[0]!([KEEPS])
@@ -451,13 +451,13 @@ t.test('records are refused at their own deadlines, also those that are made whi
   answerPolicy(KEEPS)
   answerSets()
   const refusedAt: Record<string, number> = {}
-  const tell = (name: string) => (): void => { refusedAt[name] = timers.steadyMs() }
+  const onRefused = (name: string) => (): void => { refusedAt[name] = timers.steadyMs() }
   store.record(idOf('a'), 'jkt', inSeconds(330), () => {
-    tell('a')()
-    store.record(idOf('c'), 'jkt', inSeconds(330), tell('c'))
+    onRefused('a')()
+    store.record(idOf('c'), 'jkt', inSeconds(330), onRefused('c'))
   })
   timers.pass(100)
-  store.record(idOf('b'), 'jkt', inSeconds(330), tell('b'))
+  store.record(idOf('b'), 'jkt', inSeconds(330), onRefused('b'))
   timers.pass(1000)
   t.strictSame(refusedAt, { a: 220, b: 320, c: 440 }, '200 ms each, and 20 for answers that lie unread')
 })
@@ -492,7 +492,7 @@ t.test('a server that begins to evict is left within a second, idle or busy, and
   }
 })
 
-t.test('a server that does not say whether it evicts is used, and readiness tells', async (t) => {
+t.test('a server that does not say whether it evicts is used, and readiness reports it', async (t) => {
   const { store, link, changes, answerPolicy, answerSets, live } = openOnLink(t)
   link.listeners.ready()
   answerPolicy(MUTE)
@@ -503,7 +503,7 @@ t.test('a server that does not say whether it evicts is used, and readiness tell
   live(1000)
   answerPolicy({ info: '# Memory\r\nused_memory:1\r\n' })
   t.hasStrict(store.state(), { ready: true, reason: 'policy_unknown' }, 'an answer without the word')
-  t.strictSame(changes, ['policy_unknown', 'available'], 'told once')
+  t.strictSame(changes, ['policy_unknown', 'available'], 'reported once')
   live(1000)
   answerPolicy(KEEPS)
   t.hasStrict(store.state(), { ready: true, reason: undefined })
@@ -570,7 +570,7 @@ t.test('an error that comes too late does not say why the store is not ready', a
   timers.pass(230)
   t.equal(await outcome, 'replay_unavailable')
   link.sets[0]!.done(replyError('OOM command not allowed'))
-  t.hasStrict(store.state(), { ready: false, reason: 'timeout' }, 'its timeout was told')
+  t.hasStrict(store.state(), { ready: false, reason: 'timeout' }, 'its timeout was reported')
   t.strictSame(changes, ['available', 'timeout'])
 })
 
@@ -580,7 +580,7 @@ t.test('an error on a connection that is gone has no reason of its own', async t
   link.ready = false
   link.sets[0]!.done(new Error('Connection is closed.'))
   t.equal(await outcome, 'replay_unavailable')
-  t.equal(store.state().ready, true, 'the close is told by the connection')
+  t.equal(store.state().ready, true, 'the connection reports the close')
   link.listeners.error(Object.assign(new Error('x'), { code: 'ECONNRESET' }))
   link.listeners.close()
   t.hasStrict(store.state(), { ready: false, reason: 'unreachable' })
@@ -704,7 +704,7 @@ t.test('an error without a reason changes nothing, and what happens after the cl
   timers.pass(2000)
   t.hasStrict(store.state(), { ready: false, reason: 'closed' })
   t.equal(link.sets.length, 0, 'nothing is tried')
-  t.strictSame(changes, ['available'], 'and nothing is told')
+  t.strictSame(changes, ['available'], 'and nothing is reported')
 })
 
 t.test('a probe counts as no record, and an idle store is probed once a second', async t => {
@@ -720,7 +720,7 @@ t.test('a probe counts as no record, and an idle store is probed once a second',
   t.hasStrict(store.state(), { ready: false, reason: 'timeout', records: 0, seen: 0, refused: 0 })
 })
 
-t.test('a command that cannot be sent on a connection that is there makes the store unreachable', async (t) => {
+t.test('a command that cannot be sent on an open connection makes the store unreachable', async (t) => {
   const { store, link } = openOnLink(t)
   link.listeners.ready()
   link.policies[0]!([KEEPS])
@@ -753,26 +753,26 @@ t.test('what a server refuses is named, not accepted, and forgotten when it stop
     fake.override = undefined
     await until('it takes writes again', () => store.state().ready)
     t.equal(await record(store, 'b'), 'first')
-    // A replica is left for what stands there next, so a record that is under way just then tells of the broken connection.
-    const told = reason === 'readonly' ? [...new Set(reasons().slice(0, -1))].filter(word => word !== 'unreachable').concat(reasons().at(-1)!) : reasons()
-    t.strictSame(told, ['available', reason, 'available'])
+    // A replica is left for a new connection, so a record that is under way just then reports the broken one.
+    const changes = reason === 'readonly' ? [...new Set(reasons().slice(0, -1))].filter(word => word !== 'unreachable').concat(reasons().at(-1)!) : reasons()
+    t.strictSame(changes, ['available', reason, 'available'])
   }))
 })
 
-t.test('a link tells what becomes of it, and leaves a replica a second after it has left one', async t => {
+t.test('a link reports its state, and leaves a replica at most once a second', async t => {
   const fake = await startFake(t)
-  const told: string[] = []
+  const events: string[] = []
   let nowMs = 0
   const link = openRedisLink(parseReplayUrl(`redis://127.0.0.1:${fake.port}`), {
-    ready: () => { told.push('ready') },
-    error: () => { told.push('error') },
-    close: () => { told.push('close') }
+    ready: () => { events.push('ready') },
+    error: () => { events.push('error') },
+    close: () => { events.push('close') }
   }, () => nowMs)
   t.teardown(() => link.close())
   const set = (ifAbsent = true): Promise<unknown> => new Promise(resolve => link.set('k', 7, ifAbsent, (error, reply) => resolve(error ? error.message : reply)))
   t.equal(link.ready, false)
-  await until('it is ready', () => told.length > 0)
-  t.strictSame([told, link.ready], [['ready'], true])
+  await until('it is ready', () => events.length > 0)
+  t.strictSame([events, link.ready], [['ready'], true])
   t.strictSame([await set(), await set(), await set(false)], ['OK', null, 'OK'])
   t.strictSame(fake.commands.filter(([name]) => name === 'SET'), [['SET', 'k', '1', 'EX', '7', 'NX'], ['SET', 'k', '1', 'EX', '7', 'NX'], ['SET', 'k', '1', 'EX', '7']])
   t.match(await new Promise(resolve => link.memoryInfo(resolve)), [{ info: /maxmemory_policy/ }])
@@ -792,16 +792,16 @@ t.test('a link tells what becomes of it, and leaves a replica a second after it 
   t.equal(await set(), 'OOM no')
   await delay(50)
   t.equal(fake.connections, 3, 'no other refusal makes it leave')
-  told.length = 0
+  events.length = 0
   await fake.stop()
-  await until('the close is told', () => told.includes('close'))
+  await until('the close is reported', () => events.includes('close'))
   t.match(await set(), /closed|writeable/)
-  await until('each attempt is told', () => told.includes('error'))
+  await until('each attempt is reported', () => events.includes('error'))
   await fake.restart()
-  await until('it has come back by itself', () => told.includes('ready'))
+  await until('it has come back by itself', () => events.includes('ready'))
 })
 
-t.test('a server that has become a replica is left for what stands there next, once a second at most', async (t) => {
+t.test('a server that has become a replica is left for a new connection, once a second at most', async (t) => {
   const { store, fake } = await openOnFake(t)
   const before = fake.connections
   const startedMs = performance.now()
@@ -828,7 +828,7 @@ function watchTimers (t: Test, part: string, hasty: boolean): number[] {
   return times
 }
 
-t.test('Sentinels that do not answer are asked again after times that double, up to half a second', async (t) => {
+t.test('Sentinels that do not answer are retried after delays that double, up to half a second', async (t) => {
   const times = watchTimers(t, 'SentinelConnector', true)
   await open(t, 'redis://127.0.0.1:1?sentinel=main', { ...patientSurroundings, after: () => () => {}, every: () => () => {} })
   await until('they have been asked again and again', () => times.length >= 24)
@@ -836,7 +836,7 @@ t.test('Sentinels that do not answer are asked again after times that double, up
   t.strictSame(times.filter(ms => ms < 500), [50, 100, 200, 400])
 })
 
-t.test('a node of a cluster has half a second to tell the slots', async (t) => {
+t.test('a node of a cluster has half a second to answer with the slots', async (t) => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'CLUSTER' ? null : undefined
   const times = watchTimers(t, 'ioredis/built/cluster', false)
@@ -854,7 +854,7 @@ t.test('a connection that does not come about is named', async (t) => {
   const rows: Array<{ title: string, prepare: (fake: FakeRedis) => void, reason: string }> = [
     { title: 'a wrong password', prepare: fake => { fake.override = ([name]) => name === 'AUTH' ? '-WRONGPASS invalid username-password pair or user is disabled.\r\n' : undefined }, reason: 'auth' },
     { title: 'no password', prepare: fake => { fake.override = () => '-NOAUTH Authentication required.\r\n' }, reason: 'auth' },
-    { title: 'a database that is not there', prepare: fake => { fake.override = ([name]) => name === 'SELECT' ? '-ERR DB index is out of range\r\n' : undefined }, reason: 'database' },
+    { title: 'a database that does not exist', prepare: fake => { fake.override = ([name]) => name === 'SELECT' ? '-ERR DB index is out of range\r\n' : undefined }, reason: 'database' },
     { title: 'a server that is full of clients', prepare: fake => { fake.override = () => '-ERR max number of clients reached\r\n' }, reason: 'max_clients' },
     { title: 'a server that is loading', prepare: fake => { fake.override = ([name]) => name === 'INFO' ? '-LOADING Redis is loading\r\n' : undefined }, reason: 'loading' },
     { title: 'a web server', prepare: fake => { fake.override = () => 'HTTP/1.1 400 Bad Request\r\n\r\n' }, reason: 'not_redis' },
@@ -878,8 +878,8 @@ t.test('a connection that does not come about is named', async (t) => {
     await until(`${title} is mended`, () => store.state().ready)
     t.equal(await record(store, 'a'), 'first', title)
     // The limits of the client are half a second of the clock on the wall: a stalled process takes any server for one that hangs.
-    const told = reasons().filter((word, at, words) => (word !== 'timeout' || reason === 'timeout') && word !== words.slice(0, at).filter(earlier => earlier !== 'timeout').at(-1))
-    t.strictSame(told, [reason, 'available'], title)
+    const changes = reasons().filter((word, at, words) => (word !== 'timeout' || reason === 'timeout') && word !== words.slice(0, at).filter(earlier => earlier !== 'timeout').at(-1))
+    t.strictSame(changes, [reason, 'available'], title)
     t.notMatch(JSON.stringify([store.state(), reasons()]), /hunter2/)
   }))
 })
@@ -891,7 +891,7 @@ t.test('a policy of eviction does not matter where there is no limit', async (t)
   t.equal(await record(store, 'a'), 'first')
 })
 
-t.test('a server on a standing connection that begins to evict is left, and its silence is told', async (t) => {
+t.test('a server that begins to evict on an open connection is left, and its silence is reported', async (t) => {
   const { store, fake, reasons } = await openOnFake(t)
   fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:volatile-lru\r\n') : undefined
   await until('it is found out', () => store.state().reason === 'evicts')
@@ -1044,7 +1044,7 @@ t.test('A Redis client that is not installed is named in one sentence.', async t
   const options = { store: 'redis://127.0.0.1:1', maxRecords: 1, onEvent: () => {}, surroundings: processSurroundings }
   const failing = (code: string) => createReplayStore({ ...options, loadRedis: async () => { throw Object.assign(new Error('Cannot load'), { code }) } })
   await t.rejects(failing('ERR_MODULE_NOT_FOUND'), { message: 'DPOP_REPLAY (dpop.replay) names a Redis, and the package ioredis is not installed: npm i ioredis' })
-  await t.rejects(failing('ERR_INVALID_PACKAGE_CONFIG'), { message: 'Cannot load' }, 'another fault is told as it is')
+  await t.rejects(failing('ERR_INVALID_PACKAGE_CONFIG'), { message: 'Cannot load' }, 'another fault is reported as it is')
   const store = await createReplayStore(options)
   t.equal(store.state().kind, 'redis', 'the twin: it is installed')
   store.close()

@@ -98,7 +98,7 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
   ['an empty list', { logout: [] }, 'revocation.logout is []; allowed: a client, or a list of 1 to 50']
 ]
 
-t.test('Each bad part is told with what it held and what is allowed, and no secret is shown', async t => {
+t.test('Each bad part is reported with what it held and what is allowed, and no secret is shown', async t => {
   for (const [title, given, ...expected] of ROWS) t.strictSame(await problems(given), expected, title)
   const many = Array.from({ length: 51 }, () => ({ clientSecret: 'hush', pushAuthorization: 'hush', issuer: ISSUER }))
   t.match(await problems({ transmitters: many }), [/^revocation\.transmitters is \[\{"issuer":"https:\/\/a\.example"\},\{.*…; allowed: list of 1 to 50/, ...many.map(() => / lacks delivery; /)])
@@ -111,7 +111,7 @@ t.test('What lacks something in one way passes in another', async t => {
   t.strictSame(await problems({ transmitters: [SENDER, { ...SENDER, issuer: 'https://b.example' }] }), [])
 })
 
-t.test('All problems are told at once, each with its place', async t => {
+t.test('All problems are reported at once, each with its place', async t => {
   const places = new Map([['revocation.outage', 'config.yaml:3'], ['revocation.logout.clientId', 'config.yaml:5']])
   t.strictSame(await problems({ outage: 1, logout: { clientId: 2 } }, { places }), [
     'config.yaml:5: revocation.logout.clientId is 2; allowed: any non-empty text',

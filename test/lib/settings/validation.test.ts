@@ -166,8 +166,8 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
   { name: 'NO_PROXY', passes: ['*', 'localhost,.internal:8443'], fails: [['localhost']] }
 ]
 
-t.test('Each setting takes what it should, and names itself, what it held and what is allowed where it does not.', async t => {
-  // One read takes a column of the table: its values stand each for itself.
+t.test('Each setting accepts valid values, and for any other names itself, what it held and what is allowed.', async t => {
+  // One read takes a column of the table: its values do not depend on each other.
   const columns = (of: 'passes' | 'fails'): Variables[] => Array.from({ length: Math.max(...FORMS.map(row => row[of].length)) }, (_, index) =>
     Object.fromEntries(FORMS.filter(row => index in row[of]).map(row => [row.name, row[of][index]])))
   for (const values of columns('passes')) t.strictSame(await problemsOf(values), [], `it takes ${JSON.stringify(values)}`)
@@ -235,7 +235,7 @@ t.test('Domain or issuer, and the audience, are required.', async t => {
   t.strictSame(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'https://tenant.example/' }), [])
   t.match(await problemsOf({ IDP_AUDIENCE: undefined }), [missingAudience])
   t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_AUDIENCE: undefined }), [missingDomain, missingAudience])
-  t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'tenant.example' }), [/^IDP_ISSUER/], 'a bad issuer is there, though bad')
+  t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'tenant.example' }), [/^IDP_ISSUER/], 'a bad issuer is set, though bad')
 })
 
 t.test('The issuer follows from the domain, unless it is set.', async t => {
@@ -292,7 +292,7 @@ t.test('A word that means everything or nothing must be the only one in a list.'
   t.match(await problemsOf({ CORS_ORIGINS: 'https://app.example *' }), [/^CORS_ORIGINS .*; \* cannot be combined with other values$/])
 })
 
-t.test('A certificate in a header needs somebody who is trusted to send it.', async t => {
+t.test('A certificate in a header needs a trusted proxy.', async t => {
   for (const source of ['client-cert', 'nginx', 'xfcc']) {
     t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: 'loopback' }), [])
     t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: true }), [])
@@ -303,7 +303,7 @@ t.test('A certificate in a header needs somebody who is trusted to send it.', as
   t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: 'socket' }), [])
 })
 
-t.test('The security profile sets the algorithms, and settings that say otherwise are told by name.', async t => {
+t.test('The security profile sets the algorithms, and settings that contradict it are named.', async t => {
   const fapi = (values: Variables) => ({ SECURITY_PROFILE: 'fapi2', ...values })
   const algs = ['PS256', 'ES256', 'EdDSA', 'Ed25519']
   const { idp, dpop } = await read(fapi({}))

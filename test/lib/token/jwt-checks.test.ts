@@ -115,7 +115,7 @@ t.test('Claims that did not come in a token are held to each check of claims', a
   for (const { claims, expected } of rows) t.strictSame(outcome(() => checkClaimsByRules({ ...CLAIMS, ...claims }, NOW, createTokenRules(POLICY))), expected, JSON.stringify(claims))
 })
 
-t.test('What is a JWT, however it is spelt, is told from an opaque token', async t => {
+t.test('A JWT, however it is spelt, is distinguished from an opaque token', async t => {
   const segment = (text: string | Buffer): string => Buffer.from(text).toString('base64url')
   const HEADER = '{"alg":"RS256","typ":"~?>"}'
   const header = segment(HEADER)
@@ -190,7 +190,7 @@ t.test('Scopes are whole words of the configured claims, in the order of the tok
   for (const { claims, names = ['scope'] as const, expected } of rows) t.strictSame(readScopes(claims as TokenClaims, names), expected, JSON.stringify(claims))
 })
 
-t.test('A scope brings others along, transitively, and a circle is told', async t => {
+t.test('A scope implies others, transitively, and a circle is reported', async t => {
   const granters = createScopeGranters({ admin: ['write', 'audit'], write: ['read'], read: [] })
   const table = { write: ['admin'], audit: ['admin'], read: ['write', 'admin'], admin: [], other: [], constructor: [] }
   for (const again of [false, true]) for (const [scope, expected] of Object.entries(table)) t.strictSame(granters(scope), expected, `${scope} ${again}`)
@@ -243,7 +243,7 @@ t.test('The same issuers for another audience have all else in common, and are m
   t.hasStrict(await asked.find('https://a'), { rules: { audience: 'other' } })
 })
 
-t.test('A table that the application keeps is asked once for each name, and the answer holds for 5 s', async t => {
+t.test('A function of the application is called once for each issuer, and the answer holds for 5 s', async t => {
   let nowMs = 0
   const asked: string[] = []
   const answers = new Map<string, TokenIssuer>()
@@ -294,7 +294,7 @@ t.test('A table that the application keeps is asked once for each name, and the 
 
   asked.length = 0
   t.equal(table.find('x'.repeat(2049)), undefined)
-  t.equal(asked.length, 0, 'a longer name is no question')
+  t.equal(asked.length, 0, 'a longer name causes no call')
   t.equal(await find('x'.repeat(2048)), undefined)
   t.equal(asked.length, 1)
 
@@ -381,7 +381,7 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   sources.delete(a)
   await use(a)
   t.strictSame(gone(), [a, c])
-  table.recordUse('https://nobody/')
+  table.recordUse('https://unlisted/')
   t.strictSame(gone(), [a, c], 'a name that is not at hand is nothing')
 
   sources.set(b, issuer(b))
@@ -428,13 +428,13 @@ function createIssuerThatAnswers (answer: (text: string) => unknown, options: Pa
   const inquiry = createInquiry({ introspector, audienceOptional: false, cacheSeconds: 10, nowMs: () => clock.nowMs, now: () => clock.now, ...options })
   const rules = createTokenRules(POLICY)
   type Answered = { reason?: unknown, inquired?: Inquired<any> | undefined }
-  const told = (error: Error | null, inquired?: Inquired<any>): Answered => error ? { reason: (error as Refusal).reason ?? error.message } : { inquired }
-  const claimsOf = (text: string, { isStranger = true, more = {} } = {}): Promise<Answered> => new Promise(resolve => inquiry.claimsOf(text, isStranger, { ...rules, ...more }, NOW, (...given) => resolve(told(...given))))
-  const confirm = (text: string, claims: object = {}): Promise<Answered> => new Promise(resolve => inquiry.confirm(text, rules, { ...CLAIMS, ...claims } as TokenClaims, (...given) => resolve(told(...given))))
+  const answeredWith = (error: Error | null, inquired?: Inquired<any>): Answered => error ? { reason: (error as Refusal).reason ?? error.message } : { inquired }
+  const claimsOf = (text: string, { isStranger = true, more = {} } = {}): Promise<Answered> => new Promise(resolve => inquiry.claimsOf(text, isStranger, { ...rules, ...more }, NOW, (...given) => resolve(answeredWith(...given))))
+  const confirm = (text: string, claims: object = {}): Promise<Answered> => new Promise(resolve => inquiry.confirm(text, rules, { ...CLAIMS, ...claims } as TokenClaims, (...given) => resolve(answeredWith(...given))))
   return { inquiry, asked, clock, claimsOf, confirm }
 }
 
-t.test('The claims of an opaque token are those of the answer, held to the rules as far as they are there', async t => {
+t.test('The claims of an opaque token are those of the answer, held to the rules as far as they are present', async t => {
   const rows: ReadonlyArray<{ answer: object | undefined, options?: Partial<InquiryOptions>, claims?: object, reason?: string }> = [
     { answer: { sub: 'a', aud: 'api', exp: NOW + 1 }, claims: { iss: POLICY.issuer, sub: 'a', aud: 'api', exp: NOW + 1 } },
     { answer: { sub: 'a', aud: ['api'], iss: 'https://idp.example' }, claims: { iss: 'https://idp.example', sub: 'a', exp: undefined } },
@@ -466,7 +466,7 @@ t.test('The claims of an opaque token are those of the answer, held to the rules
   }
 })
 
-t.test('What is no access token by its claims is told from what is one', async t => {
+t.test('A token whose claims name another kind of token is refused, and an access token is not', async t => {
   for (const name of ['token_use', 'typ', 'token_type']) {
     for (const value of ['refresh', 'Refresh', 'refresh_token', 'Offline', 'offline_access', 'ID', 'id_token', 'idToken', 'application/id+jwt', 'urn:ietf:params:oauth:token-type:refresh_token', ['access', 'refresh']]) {
       t.equal(checkToken({}, { [name]: value }, {}), 'token_kind', `${name} ${JSON.stringify(value)}`)
@@ -497,10 +497,10 @@ t.test('An answer about a JWT agrees with its claims, or the token is refused', 
 
 t.test('An answer is never used beyond the exp of the token or its own, and the tolerance does not count', async t => {
   const rows: ReadonlyArray<{ title: string, answer?: object, own?: object, expiresAt?: number, seconds: number | undefined }> = [
-    { title: 'nobody names an end', seconds: undefined },
+    { title: 'no end is named', seconds: undefined },
     { title: 'the answer names that of the token', answer: { exp: NOW + 3 }, seconds: 3 },
     { title: 'the answer has an end of its own', expiresAt: NOW + 2, seconds: 2 },
-    { title: 'the earlier one counts', answer: { exp: NOW + 3 }, expiresAt: NOW + 2, seconds: 2 },
+    { title: 'the earlier one wins', answer: { exp: NOW + 3 }, expiresAt: NOW + 2, seconds: 2 },
     { title: 'or the other', answer: { exp: NOW + 1 }, expiresAt: NOW + 2, seconds: 1 },
     { title: 'an end that is over within the tolerance', answer: { exp: NOW - 2 }, seconds: 0 }
   ]
@@ -552,6 +552,6 @@ t.test('An answer is used for as long as is set, and a refusal for 5 s', async t
   const failing = createIssuerThatAnswers(() => { throw new Refusal('keys_unavailable') })
   for (const turn of [1, 2]) {
     t.equal((await failing.claimsOf('t')).reason, 'keys_unavailable')
-    t.equal(failing.asked.length, turn, 'that nobody could tell is not kept')
+    t.equal(failing.asked.length, turn, 'an answer that could not be had is not cached')
   }
 })

@@ -27,12 +27,12 @@ t.test('A request that would be sent a second time fails.', async t => {
   const { body } = await unread.answer
   body.destroy()
   await new Promise(resolve => body.once('close', resolve))
-  t.hasStrict(aborted[3], { statusCode: 499 }, 'the upstream need not go on if nobody reads')
+  t.hasStrict(aborted[3], { statusCode: 499 }, 'the upstream need not go on if the body is not read')
 })
 
-t.test('The upstream is asked for no more while the reader of an answer has not taken what came.', async t => {
-  const told: string[] = []
-  const controller = { rawHeaders: [], resume () { told.push('resume') }, pause () { told.push('pause') } } as unknown as Dispatcher.DispatchController
+t.test('The upstream is paused until the reader of an answer has taken what came.', async t => {
+  const calls: string[] = []
+  const controller = { rawHeaders: [], resume () { calls.push('resume') }, pause () { calls.push('pause') } } as unknown as Dispatcher.DispatchController
   const exchange = new UpstreamExchange(() => {})
   exchange.onRequestStart(controller)
   exchange.onResponseStart(controller, 200)
@@ -41,13 +41,13 @@ t.test('The upstream is asked for no more while the reader of an answer has not 
   for (const [reader, paused] of [[new PassThrough({ highWaterMark: 4 }), ['pause']], [new PassThrough({ highWaterMark: 1024 }), []]] as const) {
     body.pipe(reader)
     await turn()
-    told.length = 0
+    calls.length = 0
     exchange.onResponseData(controller, Buffer.from('chunk'))
-    t.strictSame(told, paused)
+    t.strictSame(calls, paused)
     t.equal(body.readableLength, 0, 'nothing waits on this side')
     t.equal(String(reader.read()), 'chunk')
     await turn()
-    t.equal(told.at(-1), 'resume', 'as soon as it is taken, more may come')
+    t.equal(calls.at(-1), 'resume', 'once it is taken, more may come')
     body.unpipe(reader)
   }
 })

@@ -88,7 +88,7 @@ const hosts: Array<[string | undefined, string]> = [
   ['a'.repeat(8192), 'host_invalid host']
 ]
 
-t.test('The Host header counts where nothing else is set, and only a host with an optional port is one', async (t) => {
+t.test('The Host header is used if nothing else is set, and it must be a host with an optional port', async (t) => {
   for (const [host, expected] of hosts) t.equal(outcome(PLAIN, { host }), expected, JSON.stringify(host?.slice(0, 60)))
   t.equal(outcome(PLAIN, { encrypted: true, host: 'api:443' }), 'https://api/api')
   t.equal(outcome(PLAIN, { encrypted: true, host: 'api:80' }), 'https://api:80/api')
@@ -197,7 +197,7 @@ const targets: Array<[string, string]> = [
   ['https://inner:8000/api', 'target_authority scheme']
 ]
 
-t.test('The path of the request target is normalised, and refused where router and proof could read it in two ways', async (t) => {
+t.test('The path of the request target is normalised, and refused if router and proof could read it in two ways', async (t) => {
   for (const [target, expected] of targets) {
     const path = expected.startsWith('/') ? `http://inner:8000${expected}` : expected
     t.equal(outcome(PLAIN, { target }), path, JSON.stringify(target.slice(0, 60)))
@@ -392,7 +392,7 @@ const forwarded: Array<[Headers, string]> = [
   [{ forwarded: ','.repeat(8192) }, 'forwarded_invalid forwarded']
 ]
 
-t.test('The forwarded headers of a trusted peer decide, and those of another one are not looked at', async (t) => {
+t.test('The forwarded headers of a trusted peer are used, and those of another one are ignored', async (t) => {
   for (const [headers, expected] of forwarded) {
     const title = JSON.stringify(headers).slice(0, 100)
     t.equal(outcome(TRUSTING, { headers }), expected, title)
@@ -402,7 +402,7 @@ t.test('The forwarded headers of a trusted peer decide, and those of another one
   }
 })
 
-t.test('The host of the request counts where a trusted peer forwards none', async (t) => {
+t.test('The host of the request is used if a trusted peer forwards none', async (t) => {
   t.equal(outcome(TRUSTING, { host: 'pub', headers: { 'x-forwarded-proto': 'https', 'x-forwarded-port': '443' } }), 'https://pub/api')
   t.equal(outcome(TRUSTING, { host: 'pub', headers: { 'x-forwarded-proto': 'https', 'x-forwarded-port': '8443' } }), 'https://pub:8443/api')
   t.equal(outcome(TRUSTING, { encrypted: true, host: 'pub' }), 'https://pub/api')
@@ -413,7 +413,7 @@ t.test('The host of the request counts where a trusted peer forwards none', asyn
   t.equal(outcome(TRUSTING, { headers: { 'x-forwarded-host': ['evil', 'pub'] as unknown as string } }), 'http://pub/api')
 })
 
-t.test('PUBLIC_URL decides alone, whatever the headers are', async (t) => {
+t.test('PUBLIC_URL wins, whatever the headers are', async (t) => {
   const rows: Array<[string, string]> = [
     ['https://pub.example', 'https://pub.example/api'],
     ['https://pub.example/', 'https://pub.example/api'],
@@ -539,7 +539,7 @@ t.test('Many hosts in turn do not confuse what is kept of them', async (t) => {
   t.equal(outcome(PLAIN, { host: 'h1:80' }), 'http://h1/api')
 })
 
-t.test('The parts that a trusted proxy has told make the URL of the client', async (t) => {
+t.test('The parts that a trusted proxy forwards make the URL of the client', async (t) => {
   t.strictSame(joinRequestUrl('https', { host: 'api.example', port: 443 }, '/a%7Eb?x'), { scheme: 'https', host: 'api.example', path: '/a~b', href: 'https://api.example/a~b', ownPath: '/a~b' })
   t.equal(joinRequestUrl('http', { host: 'api.example', port: 443 }, '/').href, 'http://api.example:443/')
   t.throws(() => joinRequestUrl('https', { host: 'api.example', port: undefined }, '/a/../b'), { name: 'Refusal', reason: 'target_path', detail: { cause: 'dot_segment' } })
