@@ -19,7 +19,7 @@ for (const alg of ALGS) keys.set(alg, await createTokenKey(alg))
 const keyOf = (alg: string): TokenKey => keys.get(alg)!
 
 t.test('A token of each accepted algorithm passes, and the same token with another signature does not', async t => {
-  // One kid for all of them: only type, curve and algorithm tell them apart.
+  // One kid for all of them: they differ only in type, curve and algorithm.
   const provider = await startTokenProvider(t, ...[...keys.values()].map(({ alg, jwk }) => ({ ...jwk, kid: 'one', alg, use: 'sig', key_ops: ['verify'] })))
   const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: ALGS.join(' ') })
   for (const alg of ALGS) {

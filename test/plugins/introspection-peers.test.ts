@@ -43,7 +43,7 @@ const KINDS = [
   { covers: 'all', formats: ['opaque', 'jwt'] }
 ] as const
 
-t.test('A provider answers about its tokens, by each way in which the service proves itself', async t => {
+t.test('A provider introspects its tokens, by each way in which the service authenticates', async t => {
   for (const { client, values } of clientsOf(t, tenant)) {
     for (const { covers, formats } of KINDS) {
       const running = await startFor(t, client, { ...values, IDP_INTROSPECTION: covers })
@@ -88,7 +88,7 @@ t.test('A token that the provider has bound to a key passes only with its proof'
   }
 })
 
-t.test('A refresh token of the provider is no access token, also where an answer may leave out the audience', async t => {
+t.test('A refresh token of the provider is not an access token, even if an answer may leave out the audience', async t => {
   for (const IDP_INTROSPECTION_AUDIENCE_OPTIONAL of [true, false]) {
     const running = await startFor(t, 'client_secret_basic', { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_AUDIENCE_OPTIONAL })
     t.equal((await call(running, { lines: bearerLines(await tenant.token('opaque')) })).status, 200)
@@ -99,7 +99,7 @@ t.test('A refresh token of the provider is no access token, also where an answer
 
 interface Hostile extends RunningApp {
   readonly issuer: Issuer
-  /** Tokens that were asked about, in order. */
+  /** Tokens that were introspected, in order. */
   readonly asked: string[]
   behaviour: Behaviour
 }

@@ -49,7 +49,7 @@ t.test('A WebSocket is closed with 1008 when its token is revoked, and another o
   t.strictSame(ended(site), ['token_revoked'])
 })
 
-t.test('A stream of events is cut off when its token is revoked, wherever its guard is asked, and another one goes on', async t => {
+t.test('A stream of events is cut off when its token is revoked, whether a hook or the handler calls its guard, and another one goes on', async t => {
   const site = await startRevocation(t, {
     revocation: () => OPERATORS,
     prepare: app => {
@@ -78,7 +78,7 @@ t.test('A stream of events is cut off when its token is revoked, wherever its gu
   await other.cancel()
 })
 
-t.test('What passes a gate without a token ends with none', async t => {
+t.test('An answer that passes a gate without a token ends with no token', async t => {
   const { app } = await startRevocation(t, { revocation: () => OPERATORS })
   app.endWithToken({ auth: null } as unknown as FastifyRequest)
   await delay(600)
@@ -95,7 +95,7 @@ t.test('A WebSocket is closed with 1008 when its token has expired', async t => 
   t.strictSame(ended(site), ['token_expired'])
 })
 
-t.test('A finished answer is not touched, whatever its headers ask for, nor is its connection', async t => {
+t.test('A finished answer is left alone, whatever its headers, and so is its connection', async t => {
   const site = await startRevocation(t, { revocation: () => OPERATORS })
   const { hostname, port } = new URL(site.url)
   const socket = connect(Number(port), hostname)
