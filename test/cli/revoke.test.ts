@@ -11,7 +11,7 @@ async function run (argv: readonly string[], env: NodeJS.ProcessEnv = {}, progra
   return { code, text }
 }
 
-t.test('An operator revokes each kind of subject, and takes it back.', async t => {
+t.test('An operator revokes each kind of subject, and can undo it.', async t => {
   const issuer = await startIssuer(t)
   const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens' } } })
   const operator = issuer.token({ sub: 'operator', scope: 'revoke:tokens', client_id: 'console', iat: Math.floor(Date.now() / 1000) + 60 })
