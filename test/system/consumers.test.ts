@@ -95,7 +95,7 @@ export function mistakes () {
   // @ts-expect-error a misspelt claim
   app.get('/', request => request.user.subb)
   app.get('/', request => request.auth?.expiresAt)
-  // @ts-expect-error nobody may be verified
+  // @ts-expect-error there may be no verified caller
   app.get('/', request => request.auth.expiresAt)
 }
 `
@@ -162,7 +162,7 @@ t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', a
   await Promise.all(['5.4', '5.9'].map(version => compile(cwd, version, '--noEmit')))
 })
 
-t.test('The types live with what is in the apps of others.', async t => {
+t.test('The types are compatible with those of other plugins.', async t => {
   await Promise.all(Object.entries(TYPED_APPS).map(async ([name, files], index) => {
     const cwd = sharing(`typed-${index}`, 'module', { ...files, 'tsconfig.json': TSCONFIG })
     const { code, output } = await run(cwd, process.execPath, ['node_modules/typescript-6.0/bin/tsc', '--noEmit'])
@@ -177,7 +177,7 @@ t.test('A compiler that finds packages as Node 10 did finds all of this one.', a
   t.equal(await expectSuccess(cwd, process.execPath, ['out/orders.test.js']), 'user-1 function Refusal\n')
 })
 
-t.test('It is installed beside what apps have, and runs with the oldest Fastify 5 and the newest.', async t => {
+t.test('It installs beside the packages of apps, and runs with the oldest Fastify 5 and the newest.', async t => {
   const script = `
 const Fastify = require('fastify')
 const { createTestIssuer } = require('holdfast/testing')
@@ -188,9 +188,9 @@ async function main () {
   app.get('/hook', { onRequest: app.requireScope('a') }, request => request.user.sub)
   app.get('/inside', async request => { await request.requireScope('a'); return request.auth.scheme })
   const client = await idp.dpopClient({ scope: 'a' })
-  const told = []
-  for (const url of ['/hook', '/inside']) told.push((await client.inject(app, url)).body, (await client.replay(app, url)).statusCode, (await client.stolen(app, url)).statusCode, (await app.inject(url)).statusCode)
-  console.log(app.version, ...told)
+  const results = []
+  for (const url of ['/hook', '/inside']) results.push((await client.inject(app, url)).body, (await client.replay(app, url)).statusCode, (await client.stolen(app, url)).statusCode, (await app.inject(url)).statusCode)
+  console.log(app.version, ...results)
 }
 main()
 `

@@ -286,7 +286,7 @@ for (const row of ROWS) {
   })
 }
 
-/** An app with @fastify/jwt, and what takes its place. `guard` stands in the route, `handle` in its handler. */
+/** An app with @fastify/jwt, and what takes its place. `guard` is in the route, `handle` in its handler. */
 const OF_FASTIFY_JWT: ReadonlyArray<{ row: string, there: { guard?: (request: any) => unknown, handle?: (request: any) => unknown }, here: { guard?: (app: FastifyInstance) => unknown, handle?: (request: any) => unknown } }> = [
   { row: '`onRequest: request => request.jwtVerify()`', there: { guard: request => request.jwtVerify() }, here: { guard: app => app.authenticate() } },
   { row: '`await request.jwtVerify()` in a handler', there: { handle: request => request.jwtVerify() }, here: { handle: request => request.authenticate() } },

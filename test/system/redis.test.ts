@@ -106,7 +106,7 @@ t.test('a server that would evict is not used until it would not', { skip: skipR
   t.equal(await record(store, 'a'), 'first')
 })
 
-t.test('a server that begins to evict on a standing connection is not used until it stops', { skip: skipRedis }, async (t) => {
+t.test('a server that begins to evict on an open connection is not used until it stops', { skip: skipRedis }, async (t) => {
   const changes: ReadonlyArray<{ title: string, args: string[], begin: string[], end: string[] }> = [
     { title: 'another policy', args: ['--maxmemory', '100mb'], begin: ['maxmemory-policy', 'allkeys-lru'], end: ['maxmemory-policy', 'noeviction'] },
     { title: 'a limit where there was none', args: ['--maxmemory-policy', 'volatile-ttl'], begin: ['maxmemory', '100mb'], end: ['maxmemory', '0'] }
@@ -186,7 +186,7 @@ t.test('users, passwords and rights', { skip: skipRedis }, async (t) => {
   await until('it is named', hasReason(store, 'auth'))
 })
 
-t.test('a database that is not there, or a TLS port, is not ready with the reason', { skip: skipRedis }, async (t) => {
+t.test('a database that does not exist, or a TLS port, is not ready with the reason', { skip: skipRedis }, async (t) => {
   const server = await startRedis(t)
   const rows: [string, string][] = [
     [`redis://127.0.0.1:${server.port}/99`, 'database'],
@@ -200,7 +200,7 @@ t.test('a database that is not there, or a TLS port, is not ready with the reaso
   }
 })
 
-t.test('a certificate that nobody vouches for is refused', { skip: skipRedis }, async (t) => {
+t.test('an untrusted certificate is refused', { skip: skipRedis }, async (t) => {
   const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
   const tlsPort = await freePort()
   const server = await startRedis(t, [
@@ -229,7 +229,7 @@ t.test('a cluster of which one node evicts is not used, whichever it is', { skip
   t.strictSame(changes, ['available', 'evicts', 'available', 'evicts', 'available', 'evicts', 'available'])
 
   await nodes[2]!.command('ACL', 'SETUSER', 'default', '-info')
-  await until('one that does not say is told', hasReason(store, 'policy_unknown'))
+  await until('one that does not say is reported', hasReason(store, 'policy_unknown'))
   t.equal(store.state().ready, true)
 })
 
