@@ -17,7 +17,7 @@ export interface Case {
   readonly theirs: Theirs
   /** The difference that explains it, if the two differ. */
   readonly difference?: string
-  /** A copy of a request that has passed. Only the guard is asked about it. */
+  /** A copy of a request that has passed. Only the guard judges it. */
   readonly isCopy?: boolean
   /** What nothing explains. */
   readonly fault?: string

@@ -41,7 +41,7 @@ export interface GateProxy {
   /** What a client gets that asks for another authority. */
   readonly elsewhere: 404 | 421
   /** Whether it asks again if the answer of the gate is lost, although a proof passes once. */
-  readonly repeatsQuestions: boolean
+  readonly repeatsRequests: boolean
   /** Whether it asks, of several gates, the one that knows the client. */
   readonly keepsClients: boolean
   /** Whether `DPoP-Nonce` of an answer that lets a request pass reaches the client. */
@@ -51,7 +51,7 @@ export interface GateProxy {
   prepare (folder: string, ports: Ports, configuration: (file: string, replacements: Readonly<Record<string, string>>) => string): string[]
 }
 
-const USUAL = { cleansPaths: false, elsewhere: 421, repeatsQuestions: false, keepsClients: true, passesNonces: true } as const
+const USUAL = { cleansPaths: false, elsewhere: 421, repeatsRequests: false, keepsClients: true, passesNonces: true } as const
 
 /** Major and minor, or 0 if it is not installed. */
 function haproxyVersion (): number {
@@ -180,7 +180,7 @@ const traefik: GateProxy = {
   passesBodies: true,
   cleansPaths: true,
   elsewhere: 404,
-  repeatsQuestions: true,
+  repeatsRequests: true,
   keepsClients: false,
   passesNonces: false,
   http2: 'tls',

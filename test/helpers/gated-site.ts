@@ -27,9 +27,9 @@ export const RULES = [
   { path: '/socket', upgrade: true }
 ]
 
-/** A gate that is asked. */
+/** A gate that answers authorization requests. */
 export interface AskedGate extends RunningApp {
-  /** The port for the questions of this proxy. */
+  /** The port for the authorization requests of this proxy. */
   readonly askedAt: number
 }
 

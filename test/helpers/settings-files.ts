@@ -120,7 +120,7 @@ function settingSchema (spec: SettingSpec): JsonSchema {
   }
 }
 
-/** Each way to write a value. What stands in quotes is text, and counts as what it says. */
+/** Each way to write a value. A quoted value is text, and counts as what it says. */
 function formsOf (schema: Part): JsonSchema[] {
   switch (schema.type) {
     case 'object': return [{ type: 'object', ...schema.additionalProperties && { additionalProperties: { anyOf: formsOf(schema.additionalProperties) } } }]

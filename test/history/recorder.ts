@@ -34,13 +34,13 @@ export function createRecorder (now = nowSeconds): Recorder {
 interface Load {
   readonly recorder: Recorder
   readonly random: Random
-  /** The instances that are there now: one that has crashed is replaced in this list. */
+  /** The instances that run now: one that has crashed is replaced in this list. */
   readonly stores: readonly ReplayStore[]
   readonly untilSeconds: number
   readonly lifeSeconds: number
 }
 
-/** Claims of the same ids on all instances at once, and again a little later, as somebody does who has caught a request. */
+/** Claims of the same ids on all instances at once, and again a little later, as an attacker does who has captured a request. */
 export async function claimAll ({ recorder, random, stores, untilSeconds, lifeSeconds }: Load): Promise<void> {
   const pending: Array<Promise<void>> = []
   for (let number = 0; nowSeconds() < untilSeconds; number++) {
