@@ -20,7 +20,7 @@ const LOCKS = ['package-lock.json', 'bench/package-lock.json']
 const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'))
 const lockedIn = (file: string): Array<Locked & { path: string }> => Object.entries(read(file).packages as Record<string, Locked>).filter(([path]) => path !== '').map(([path, entry]) => ({ path, ...entry }))
 
-/** Whoever changes one byte of a package is found by `npm ci`, if its hash stands here. */
+/** A changed byte in a package is found by `npm ci`, if its hash is here. */
 const isPinned = ({ version, integrity, link }: Locked): boolean => link !== true && /^\d+\.\d+\.\d+/.test(version ?? '') && /^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? '')
 
 t.test('Each package of a lock file has one version and its SHA-512.', t => {

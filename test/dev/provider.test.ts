@@ -124,7 +124,7 @@ t.test('A browser client that names the user logs in without a page and gets a t
   t.equal(decodeJwt(tokens.id_token!)['sub'], 'grace')
 })
 
-t.test('A code is worth nothing without the verifier that it was asked for with.', async (t) => {
+t.test('A code is useless without its PKCE verifier.', async (t) => {
   const { as, client } = await browser(provider)
   const { code } = await authorize(provider, as, client)
   const response = await oauth.authorizationCodeGrantRequest(as, client, oauth.None(), code, redirectUri, oauth.generateRandomCodeVerifier(), { [oauth.allowInsecureRequests]: true })
@@ -138,7 +138,7 @@ t.test('A login without PKCE is refused.', async (t) => {
   t.match(response.headers.get('location'), /error=invalid_request/)
 })
 
-t.test('Where the tenant asks for nonces, a client gets one with the refusal and then its token.', async (t) => {
+t.test('If the tenant requires nonces, a client gets one with the refusal and then its token.', async (t) => {
   const strict = await startProvider({ audience, nonce: true })
   t.teardown(() => strict.close())
   const { as, keys } = await browser(strict)
@@ -167,7 +167,7 @@ t.test('A clock that is passed in sets the times of the tokens; each start has k
   t.not(await kid(later), await kid(provider))
 })
 
-t.test('A port in use is said, and leaves nothing running.', async (t) => {
+t.test('A port in use is reported, and leaves nothing running.', async (t) => {
   await t.rejects(startProvider({ audience, port: provider.port }), { code: 'EADDRINUSE' })
 })
 

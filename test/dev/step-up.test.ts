@@ -67,7 +67,7 @@ const ROWS: ReadonlyArray<{ title: string, requirement: RequirementOptions, logi
 
 for (const bound of [false, true]) {
   for (const { title, requirement, loginSecondsAgo, reason, asked } of ROWS) {
-    t.test(`${title}, ${bound ? 'DPoP' : 'Bearer'}: openid-client is told what to ask for, asks the provider, and is served.`, async (t) => {
+    t.test(`${title}, ${bound ? 'DPoP' : 'Bearer'}: openid-client gets the required login in the challenge, logs in again, and is served.`, async (t) => {
       const running = await start(t, requirement)
       const url = new URL(`${running.url}/payments`)
       const DPoP = bound ? openid.getDPoPHandle(config, await openid.randomDPoPKeyPair('ES256')) : undefined

@@ -11,7 +11,7 @@ export interface Exchange {
   readonly sent: string
   readonly status: number
   readonly came: string
-  /** When the answer was there, in milliseconds of the Unix epoch. */
+  /** When the answer was complete, in milliseconds of the Unix epoch. */
   readonly atMs: number
 }
 

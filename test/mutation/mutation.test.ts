@@ -51,7 +51,7 @@ t.test('A mutant is the same when other lines move, and another one when its own
   t.equal(mutate(program('if (a) b()'), { start: 4, end: 5, text: 'true', operator: '' }), 'if (true) b()')
 })
 
-t.test('What a test sees is killed, what it does not see survives, and what no test runs is told', async t => {
+t.test('A mutant that a test sees is killed, one that it does not see survives, and one that no test runs is reported', async t => {
   const reach = await measure('test/mutation/fixture/price.tests.ts', '', hashOfFixture, clock)
   t.notOk(reach.broken)
   const folder = mkdtempSync(join(tmpdir(), 'mutation-'))
@@ -68,7 +68,7 @@ t.test('What a test sees is killed, what it does not see survives, and what no t
   t.hasStrict(await ended('price', 'string'), { end: 'survived' })
   t.hasStrict(await ended('unused', 'arithmetic'), { end: 'unreached', runs: 0 })
   const testsOf = (name: string): unknown => findCandidate(reach, findMutants(fixture).find(({ within }) => within === name)!, fixture)?.only
-  for (const name of ['price', 'double']) t.strictSame(testsOf(name), ['The price of many is lower', 'The price of one is told'], 'only the tests that run its place, and each of them')
+  for (const name of ['price', 'double']) t.strictSame(testsOf(name), ['The price of many is lower', 'The price of one is the full price'], 'only the tests that run its place, and each of them')
 })
 
 t.test('A test that fails once, and not again with the same change, kills nothing', async t => {

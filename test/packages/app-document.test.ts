@@ -48,7 +48,7 @@ const addOrders = (app: FastifyInstance): void => {
   app.get('/open', { schema: { description: 'Open to all.', security: [] } }, () => 'open')
   app.get('/orders', { onRequest: app.requireScope('read:orders') }, () => 'orders')
   app.get('/orders/:id', { onRequest: app.require({ anyScope: ['read:orders', 'admin'], claims: { tenant: 'a' } }), schema: { summary: 'One order', params: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] }, response: { 200: item } } }, () => ({ id: '7', more: true }))
-  app.get('/maybe', { onRequest: app.require({ optional: true }) }, request => request.auth?.issuer ?? 'nobody')
+  app.get('/maybe', { onRequest: app.require({ optional: true }) }, request => request.auth?.issuer ?? 'guest')
   app.get('/own', { onRequest: app.authenticate(), schema: { description: 'As the app says.', security: [{}], headers: { type: 'object', properties: { DPoP: { type: 'string' } } }, response: { 200: { type: 'string' }, 401: { type: 'string', description: 'Its own words' } } } }, () => 'own')
   app.register(async scope => {
     scope.route({ method: ['PUT', 'PATCH'], url: '/settings', handler: () => 'set' })

@@ -31,7 +31,7 @@ t.test('The packages ask for what the repository is tested with.', t => {
     for (const [name, range] of Object.entries(peerDependencies)) {
       t.ok(name in tested, `${folder}: ${name}`)
       // npm holds an app to the ranges of optional peers too, even if nothing in the app needs them.
-      if (folder === 'packages/holdfast') t.equal(range, name === 'fastify' ? '^5.0.0' : '*', `${folder}: ${name} does not stand in the way of what an app has`)
+      if (folder === 'packages/holdfast') t.equal(range, name === 'fastify' ? '^5.0.0' : '*', `${folder}: ${name} does not conflict with the version of an app`)
       else t.equal(range, tested[name], `${folder}: ${name}`)
     }
     t.strictSame(Object.keys(scripts), ['prepack'], `${folder}: nothing runs when it is installed`)

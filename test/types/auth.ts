@@ -84,7 +84,7 @@ export function theScopes (app: FastifyInstance, listed: readonly string[]): voi
   app.requireScope(['a', 'b'])
   // @ts-expect-error a text is not a list of scopes
   app.requireScope({ any: 'a' })
-  // @ts-expect-error what stands beside `any` would be dropped
+  // @ts-expect-error what is beside `any` would be dropped
   app.requireScope({ any: ['a'] }, 'b')
   // @ts-expect-error the other way round too
   app.requireScope('b', { any: ['a'] })
