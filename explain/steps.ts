@@ -145,7 +145,7 @@ function answerOf<Settled> (ask: (done: InquiryDone<Settled>) => void): Promise<
   return new Promise((resolve, reject) => ask((error, inquired) => inquired ? resolve(inquired.settled) : reject(error)))
 }
 
-/** @throws NotChecked if the issuer of an opaque token was not asked about it */
+/** @throws NotChecked if an opaque token was not introspected */
 function requireClaims ({ areClaimsUnknown }: Examination): void {
   if (areClaimsUnknown) throw new NotChecked('Only the issuer of an opaque token knows its claims, and it was not asked.')
 }
