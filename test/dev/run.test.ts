@@ -249,7 +249,7 @@ t.test('npm run dev -- --gate puts the gate before an application, with lines th
   const { samples } = await (await fetch(`${page}/config.json`)).json() as { samples: { endpoints: string[][] } }
   for (const [path, need] of samples.endpoints) {
     const { status } = await fetch(`${at}${path}`)
-    t.equal(status, need === 'open to everyone' ? 200 : need!.startsWith('nobody') ? 404 : 401, `${path}: ${need}`)
+    t.equal(status, need === 'open to everyone' ? 200 : need!.startsWith('no one') ? 404 : 401, `${path}: ${need}`)
   }
   gate.child.kill('SIGINT')
   t.equal((await finished(gate)).code, 0)
