@@ -14,7 +14,7 @@ const endOfAnswer = (text) => {
 
 /**
  * One keep-alive connection with one request on the wire at a time. A plain socket and a reader that looks for the status
- * and the length alone: the load generator has to cost less than the cheapest server.
+ * and only the length: the load generator has to cost less than the cheapest server.
  */
 class Connection {
   constructor (port, onAnswer, onLost) {
