@@ -226,8 +226,8 @@ t.test('A nonce of another instance is recognised in a capture that holds the no
     t.notMatch(moved.text, /come to another result/)
     const stayed = await run(required, { input: form({ ...dpop({ nonce: asked.current(now - 60) }), answered: [200, undefined, asked.current(now)] }) })
     t.strictSame([reason(stayed.text), outcomes(stayed.text)['proof.nonce']], [undefined, 'not checked'])
-    const untold = await run(required, { input: form({ ...dpop({ nonce: other.current(now) }), answered: [200] }) })
-    t.strictSame([reason(untold.text), outcomes(untold.text)['proof.nonce']], [undefined, 'not checked'])
+    const bare = await run(required, { input: form({ ...dpop({ nonce: other.current(now) }), answered: [200] }) })
+    t.strictSame([reason(bare.text), outcomes(bare.text)['proof.nonce']], [undefined, 'not checked'])
   }
 })
 
