@@ -52,7 +52,7 @@ t.test('More than one nonce of another instance for twenty accepted requests, in
   }
 })
 
-t.test('What comes in the first five minutes after the start is not counted, nor together with what comes in the ten minutes after.', async t => {
+t.test('Requests in the first five minutes after the start are not counted, not even with those of the next ten minutes.', async t => {
   const watch = prepare()
   watch.accept(100)
   watch.move(100)

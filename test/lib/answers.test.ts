@@ -99,7 +99,7 @@ t.test('One request has one answer, though its body breaks off', async t => {
   t.notMatch(body, containing('HTTP/1.1'))
 })
 
-t.test('What no route takes is unknown, whatever its body', async t => {
+t.test('An unrouted request is unknown, whatever its body', async t => {
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer)
   const bodies: ReadonlyArray<readonly [type: string, payload: string]> = [
@@ -142,7 +142,7 @@ t.test('A refusal is named after an issuer in a copy, and a fault stays what it 
   t.equal(refusalOfIssuer(fault, 'https://a.example/'), fault)
 })
 
-t.test('A refusal has no stack, and takes none from a fault that comes later', async t => {
+t.test('A refusal has no stack, and gets none from a later fault', async t => {
   const before = Error.stackTraceLimit
   t.equal(new Refusal('credentials_missing').stack, 'Refusal: This resource needs an access token.')
   t.equal(Error.stackTraceLimit, before)

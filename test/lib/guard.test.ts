@@ -29,7 +29,7 @@ function outcomeOf (act: () => unknown): unknown {
 
 const messageOf = (...rawHeaders: string[]): Message => new Message({ method: 'GET', url: '/', headers: {}, rawHeaders, socket: {} })
 
-t.test('Credentials are one line of a scheme, spaces, and a token68 to its end.', t => {
+t.test('Credentials are one line: a scheme, spaces, and a token68.', t => {
   const rows: ReadonlyArray<readonly [line: string, expected: unknown]> = [
     ['Bearer a', { scheme: 'Bearer', token: 'a' }], ['bearer   a', { scheme: 'Bearer', token: 'a' }], ['DPOP aZ09-._~+/', { scheme: 'DPoP', token: 'aZ09-._~+/' }], ['Bearer a=', { scheme: 'Bearer', token: 'a=' }], ['Bearer a==', { scheme: 'Bearer', token: 'a==' }],
     ['Bearer', 'credentials_missing'], ['Bearer ', 'credentials_missing'], ['', 'credentials_missing'], ['Basic a', 'scheme_not_offered'], ['Bearera', 'scheme_not_offered'], ['Bearer\ta', 'scheme_not_offered'],
@@ -45,7 +45,7 @@ t.test('Credentials are one line of a scheme, spaces, and a token68 to its end.'
   t.end()
 })
 
-t.test('The scheme fits what the token is bound to.', t => {
+t.test('The scheme must match the binding of the token.', t => {
   const rows: ReadonlyArray<{ scheme: AuthScheme, jkt?: string, proofs?: number, mode?: DpopMode, expected: unknown }> = [
     { scheme: 'DPoP', jkt: 'k', proofs: 1, expected: undefined },
     { scheme: 'DPoP', proofs: 1, expected: 'token_unbound' },

@@ -129,7 +129,7 @@ t.test('The provider gets one request, and its claims are returned', async t => 
   const asked = await setUp(t)
   const answers = await Promise.all([asked.introspector.ask('a b', true), asked.introspector.ask('a b', true), asked.introspector.ask('c', true)])
   t.strictSame(answers, Array(3).fill({ claims: { sub: 'u' }, expiresAt: Infinity }))
-  t.strictSame(asked.bodies.sort(), ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'], 'callers who ask for one token at once share a call')
+  t.strictSame(asked.bodies.sort(), ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'], 'concurrent callers with one token share a call')
   asked.answer = { body: '{"active":false,"sub":"u"}' }
   t.strictSame(await asked.introspector.ask('a b', true), { claims: undefined, expiresAt: Infinity }, 'nothing is believed about a token that is not active')
   t.strictSame(asked.introspector.state(), { active: 2, inactive: 1, failures: 0, turnedAway: 0, inFlight: 0 })

@@ -89,7 +89,7 @@ t.test('A provider has 5 s for an exchange, whatever it sends', async t => {
   await t.rejects(asked, { name: 'ProviderFailure', word: 'deadline' })
 })
 
-t.test('A document of a provider has at most 1 MiB, said or not', async t => {
+t.test('A document of a provider has at most 1 MiB, with or without a length', async t => {
   const MAX = 1024 * 1024
   for (const isSaid of [true, false]) {
     let bytes = MAX

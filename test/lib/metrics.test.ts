@@ -38,11 +38,11 @@ t.test('Answers are counted by method, route, status and scheme', async t => {
     { labels: { method: 'GET', route: '/a', status: 401, scheme: 'none' }, value: 1 }
   ])
   const durations = tally.durations('d')
-  t.strictSame(new Set(durations.map(({ labels }) => labels.route)), new Set(['/a']), 'a route that was never asked for has no series')
+  t.strictSame(new Set(durations.map(({ labels }) => labels.route)), new Set(['/a']), 'a route that was never requested has no series')
   t.hasStrict(durations.find(({ metricName }) => metricName === 'd_count'), { value: 4 })
 })
 
-t.test('What no route takes is one route, under a method out of a fixed set', async t => {
+t.test('Unrouted requests count as one route, under a method of a fixed set', async t => {
   const tally = createRequestTally()
   for (const method of ['GET', 'PROPFIND', 'M-SEARCH']) tally.ofUnknown(method).answered(404, undefined, 1)
   t.strictSame(tally.counts().map(({ labels, value }) => [labels.method, labels.route, value]), [['GET', 'unknown', 1], ['other', 'unknown', 2]])
@@ -70,7 +70,7 @@ t.test('The time of a signature is measured whatever its outcome', async t => {
   }
 })
 
-t.test('The time of a proof that passes is measured, that of a refused one is not', async t => {
+t.test('The time of an accepted proof is measured, that of a refused one is not', async t => {
   for (const [error, count] of [[null, 1], [new Error('refused'), 0]] as const) {
     const times = createHistogram([])
     const verify = timeProofs((_attempt, _policy, done) => done(error), times, clockOf(5, 8))

@@ -22,7 +22,7 @@ async function create (revocation: object | undefined, values: object = {}): Pro
   return { parts, events }
 }
 
-t.test('Without the section there is nothing', async t => {
+t.test('Without the section there are no parts and no events', async t => {
   const { parts, events } = await create(undefined)
   t.equal(parts, undefined)
   t.strictSame(events, [])

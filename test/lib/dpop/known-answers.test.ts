@@ -71,7 +71,7 @@ t.test('Each check of a proof has a name of its own', async t => {
   t.strictSame([...CHECKS_BEFORE_SIGNATURE, ...CHECKS_AFTER_SIGNATURE].map(({ name }) => name), ['form', 'header', 'claims', 'htm', 'htu', 'iat', 'ath', 'jkt', 'nonce', 'iat-beside-nonce'])
 })
 
-t.test('The times of a proof count to the second, at both ends', async t => {
+t.test('The time limits of a proof are exact to the second, at both ends', async t => {
   const NOW = 1_800_000_000
   const check = (claims: object, now = NOW): unknown => {
     const presented = attemptOf({ now })
@@ -399,7 +399,7 @@ interface Wycheproof {
 
 const wycheproof = JSON.parse(readFileSync(new URL('../../fixtures/wycheproof.json', import.meta.url), 'utf8')) as Wycheproof
 
-t.test('Signatures of Project Wycheproof are judged as it says', async t => {
+t.test('Signatures of Project Wycheproof are judged as it expects', async t => {
   const judged = new Map<string, number>()
   for (const { alg, source, jwk, tests } of wycheproof.signatures) {
     const key = createPublicKey({ key: jwk, format: 'jwk' })
@@ -415,7 +415,7 @@ t.test('Signatures of Project Wycheproof are judged as it says', async t => {
   }
 })
 
-t.test('Keys of Project Wycheproof that must not be used are passed over', async t => {
+t.test('Keys of Project Wycheproof that must not be used are skipped', async t => {
   for (const { comment, keys, isUsable } of wycheproof.keys) {
     for (const key of keys) t.equal(typeof usableKey(key, JWS_ALGS), isUsable ? 'object' : 'string', comment)
   }

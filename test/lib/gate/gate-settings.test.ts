@@ -21,7 +21,7 @@ async function read (gate: string, environment: Record<string, string> = {}): Pr
 
 const problemsOf = (...given: Parameters<typeof read>): Promise<readonly string[]> => read(...given).then(() => [], ({ problems }: SettingsError) => problems)
 
-t.test('A gate has defaults, and takes what the file says.', async t => {
+t.test('A gate has defaults, and takes values from the file.', async t => {
   t.equal((await read('')).gate, undefined)
   t.equal((await read('gate:\n')).gate, undefined, 'without a value it counts as unset')
   t.hasStrict((await read('gate: {}')).gate, {
@@ -67,7 +67,7 @@ t.test('A gate has defaults, and takes what the file says.', async t => {
   })
 })
 
-t.test('An upstream beside the file takes the place of the one in it, and needs no rules.', async t => {
+t.test('An upstream outside the file replaces the one in it, and needs no rules.', async t => {
   const environment = { GATE_UPSTREAM: 'http://127.0.0.1:3000/' }
   const everywhere = { path: '/*', methods: undefined, requirement: {}, audience: undefined, upgrade: false }
   t.hasStrict((await read('', environment)).gate, { upstream: 'http://127.0.0.1:3000', rules: [everywhere] })
@@ -238,10 +238,10 @@ t.test('Two rules for the same requests are distinguished from two that only loo
   t.strictSame((await parseGate({ upstream: 'http://a', rules: ['/docs', '/docs/json', '/docs2', '/healthy', '/verify/x', '/.well-known/oauth-protected-resource'].map(path => ({ path })) })).problems, [
     'gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs', 'gate.rules[1] ("/docs/json") is unreachable: the service itself answers under /docs', 'gate.rules[4] ("/verify/x") is unreachable: the service itself answers under /verify', 'gate.rules[5] ("/.well-known/oauth-protected-resource") is unreachable: the service itself answers under /.well-known/oauth-protected-resource'
   ])
-  t.strictSame(await problemsOf({ path: '/docs' }), [], 'a gate that is only asked has no such paths')
+  t.strictSame(await problemsOf({ path: '/docs' }), [], 'a gate only for forward auth has no such paths')
 })
 
-t.test('Two paths are one if the router takes them for one.', t => {
+t.test('Two paths are the same if the router treats them as the same.', t => {
   const rows = [['/a', '/a', true], ['/a', '/%61', true], ['/:id', '/:name', true], ['/a', '/b', false], ['/a', '/:id', false], ['/a', '/a/', false]] as const
   for (const [one, other, isSame] of rows) t.equal(isSamePath(one, other), isSame, `${one} and ${other}`)
   t.end()

@@ -146,7 +146,7 @@ t.test('an issuer is an https URL, or an http one on loopback', async (t) => {
   ]) t.throws(() => parseIssuer(text), TypeError, text)
 })
 
-t.test('loopback is 127.0.0.0/8, ::1 and localhost, however the URL writes them, and nothing beside', async (t) => {
+t.test('loopback is only 127.0.0.0/8, ::1 and localhost, however the URL writes them', async (t) => {
   const loopback = [
     '127.0.0.0', '127.0.0.1', '127.255.255.255', '127.1', '127.0.0.1.', '0x7f000001', '0177.0.0.1', '2130706433', '%31%32%37.0.0.1', '１２７.0.0.1',
     'localhost', 'LOCALHOST', 'LocalHost', '[::1]', '[0:0:0:0:0:0:0:1]', '[::0001]'

@@ -158,7 +158,7 @@ t.test('an unchanged set gives the same candidates, so none is tried twice', asy
   await settled(1)
   const before = source.candidates(undefined, 'RS256')
   t.equal(await source.fetchCandidates(undefined, 'RS256'), before)
-  t.equal(provider.fetches, 2, 'it did ask')
+  t.equal(provider.fetches, 2, 'it did fetch')
   provider.publish(b, a)
   await next()
   t.strictSame(source.candidates(undefined, 'RS256'), before.toReversed(), 'the order decides which are the first 8')
@@ -397,7 +397,7 @@ t.test('a hostile provider with keys at hand: they stay in use, and the failure 
   t.equal(source.state().status, 'fresh')
 })
 
-t.test('keys that no token may be verified with are never at hand', async (t) => {
+t.test('unusable keys are never at hand', async (t) => {
   const { provider, source, events, settled } = await setUp(t)
   provider.publish(
     { kty: 'oct', kid: 'a', k: 'c2VjcmV0' },
@@ -615,7 +615,7 @@ t.test('any number of unknown kids causes one fetch each 30 s', async (t) => {
   }
   await flood()
   await flood()
-  t.equal(provider.fetches, 2, 'the first unknown kid may ask at once')
+  t.equal(provider.fetches, 2, 'the first unknown kid causes a fetch at once')
   t.equal(source.candidates('a', 'RS256')[0], key, 'the good key is untouched')
 
   provider.publish(a, b)

@@ -27,7 +27,7 @@ t.test('an answer is read to its end, whatever its status', async (t) => {
     json({ keys: [] })(request, response)
   }
   t.strictSame(JSON.parse((await get(provider.jwksUri)).body.toString()), { keys: [] })
-  t.hasStrict(headers, { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', 'content-type': undefined }, 'nothing compressed is asked for')
+  t.hasStrict(headers, { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', 'content-type': undefined }, 'no compression is requested')
   provider.jwks = html(503)
   t.hasStrict(await get(provider.jwksUri), { status: 503, headers: { 'content-type': 'text/html' } })
   provider.jwks = (_request, response) => { response.writeHead(200, { 'content-encoding': 'identity' }).end('{}') }

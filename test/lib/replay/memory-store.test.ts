@@ -164,7 +164,7 @@ t.test('a clock that goes back leaves each key its share, exactly', async (t) =>
   t.equal(world.record('more', START + 200, 'other'), 'replay_share_exceeded')
 })
 
-t.test('keys of every size are held to their share and never below it, while others come and go', async (t) => {
+t.test('keys of every size get exactly their share, while others come and go', async (t) => {
   const MAX = 40_000
   const world = createWorld(MAX)
   const live = new Map<string, number[]>()
@@ -364,7 +364,7 @@ t.test('a clock that goes back before any record has died costs nothing', async 
   t.equal(world.record('c', world.time + 330), 'replay_unavailable', 'unless a record has expired since')
 })
 
-t.test('a clock that leaps forwards and back in time has killed nothing', async (t) => {
+t.test('a clock that leaps forwards and back in time expires nothing', async (t) => {
   const world = createWorld(10)
   world.record('a', START + 330)
   world.pass(10)
@@ -460,7 +460,7 @@ t.test('tables are read only for a key that comes near its share, each once, one
   t.end()
 })
 
-t.test('what has died does not bring a key near its share', t => {
+t.test('expired records do not bring a key near its share', t => {
   const { add } = createShares()
   for (const horizon of [START, START + 10, START + 20]) {
     for (let n = 0; n < 40; n++) t.equal(add(1, 2, horizon + 10, horizon), 0)
@@ -563,7 +563,7 @@ t.test('a table is rebuilt to twice of what lives in it, also in the year 2106',
   t.end()
 })
 
-t.test('a store begins with as many small tables as its size asks for', t => {
+t.test('a store begins with as many small tables as its size needs', t => {
   const tablesOf = (max: number): number => createWorld(max).store.state().bytes! / (128 * 5 * 4)
   t.strictSame([1, 4096, 4097, 8192, 8193, 2_000_000].map(tablesOf), [1, 1, 2, 2, 4, 512])
   t.end()
@@ -667,7 +667,7 @@ t.test('counts agree with a plain list, wherever time goes', async () => {
   }), { numRuns: 300 })
 })
 
-t.test('a record that dies before what the counts have passed, as after a clock has gone back, dies as well', async (t) => {
+t.test('a record that expires before the horizon of the counts, as after a clock has gone back, expires as well', async (t) => {
   const counts = new ExpiryCounts(START + 100)
   counts.add(START + 50)
   counts.add(START + 51)

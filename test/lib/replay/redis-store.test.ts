@@ -210,7 +210,7 @@ t.test('of 250 copies at the same moment exactly one passes, and they travel tog
   t.ok(fake.packets.length < 20, `${fake.packets.length} packets`)
 })
 
-t.test('what is recorded in one turn travels in one packet', async (t) => {
+t.test('records of one turn travel in one packet', async (t) => {
   trustProvider(t)
   // Each piece that the client writes is a record of TLS, which no kernel joins with another one, and the server reads them one by one.
   const fake = await startFake(t, PROVIDER_TLS)
@@ -470,7 +470,7 @@ t.test('a server that begins to evict is left within a second, idle or busy, and
     link.listeners.ready()
     answerPolicy(KEEPS)
     live(1000)
-    t.equal(link.policies.length, 2, 'asked again once, not with each record')
+    t.equal(link.policies.length, 2, 'requested again once, not with each record')
     answerPolicy(KEEPS)
     live(1000)
     t.equal(link.policies.length, 3)
@@ -611,7 +611,7 @@ t.test('a server that refuses some records is ready again when it has refused no
   t.strictSame(changes, ['available', 'oom', 'available'])
 })
 
-t.test('the calm lasts exactly a second, and is not asked of a new connection', async t => {
+t.test('the calm lasts exactly a second, and is not required of a new connection', async t => {
   const { store, link, timers, answerSets, answerPolicy } = openReady(t)
   timers.pass(10)
   answerSets()
@@ -632,7 +632,7 @@ t.test('the calm lasts exactly a second, and is not asked of a new connection', 
   t.equal(store.state().ready, true, 'the next connection is judged by itself')
 })
 
-t.test('a record that has waited in vain for the first connection asks no calm of it', async t => {
+t.test('a record that has waited in vain for the first connection requires no calm of it', async t => {
   const { store, link, timers, answerSets, answerPolicy } = openOnLink(t)
   link.ready = false
   const outcome = record(store, 'a')
@@ -646,7 +646,7 @@ t.test('a record that has waited in vain for the first connection asks no calm o
   t.equal(store.state().ready, true)
 })
 
-t.test('a time that is over is not sent, and the last second of one is', async t => {
+t.test('an expired time is not sent, and its last second is', async t => {
   const wallMs = 1_700_000_000_000
   const { store, link } = openReady(t, () => wallMs)
   t.equal(await record(store, 'a', wallMs / 1000 - LATE_RECORD_SECONDS), 'replay_unavailable', 'nothing is left')
@@ -675,7 +675,7 @@ t.test('a record that waits for the first connection has 250 ms, and later ones 
   t.strictSame(refusedAt, [270, 360, 580])
 })
 
-t.test('what waits for the first connection is refused as soon as that fails, and is not sent by the next one', async t => {
+t.test('records that wait for the first connection are refused as soon as it fails, and are not sent by the next one', async t => {
   const { store, link, answerPolicy } = openOnLink(t)
   const waiting = [record(store, 'a'), record(store, 'b')]
   link.ready = false
@@ -688,7 +688,7 @@ t.test('what waits for the first connection is refused as soon as that fails, an
   t.strictSame(link.sets.map(({ ifAbsent }) => ifAbsent), [false], 'only the probe')
 })
 
-t.test('an error without a reason changes nothing, and what happens after the close neither', async t => {
+t.test('an error without a reason changes nothing, and neither do events after the close', async t => {
   const { store, link, changes, answerPolicy, timers } = openReady(t)
   link.listeners.error(new Error('Connection is closed.'))
   t.equal(store.state().ready, true)
@@ -696,7 +696,7 @@ t.test('an error without a reason changes nothing, and what happens after the cl
   t.equal(link.closed, 1)
   t.hasStrict(store.state(), { ready: false, reason: 'closed' })
   timers.pass(2000)
-  t.equal(link.policies.length, 1, 'nothing is asked')
+  t.equal(link.policies.length, 1, 'nothing is requested')
   link.listeners.error(replyError('OOM'))
   link.listeners.close()
   link.listeners.ready()
@@ -730,7 +730,7 @@ t.test('a command that cannot be sent on an open connection makes the store unre
   t.hasStrict(store.state(), { ready: false, reason: 'unreachable' })
 })
 
-t.test('what a server refuses is named, not accepted, and forgotten when it stops', async (t) => {
+t.test('a refusal of a server is named, not accepted, and forgotten when it stops', async (t) => {
   const rows: [Reply, string][] = [
     ["-OOM command not allowed when used memory > 'maxmemory'.\r\n", 'oom'],
     ["-READONLY You can't write against a read only replica.\r\n", 'readonly'],
@@ -776,7 +776,7 @@ t.test('a link reports its state, and leaves a replica at most once a second', a
   t.strictSame([await set(), await set(), await set(false)], ['OK', null, 'OK'])
   t.strictSame(fake.commands.filter(([name]) => name === 'SET'), [['SET', 'k', '1', 'EX', '7', 'NX'], ['SET', 'k', '1', 'EX', '7', 'NX'], ['SET', 'k', '1', 'EX', '7']])
   t.match(await new Promise(resolve => link.memoryInfo(resolve)), [{ info: /maxmemory_policy/ }])
-  t.strictSame(fake.commands.filter(([name]) => name === 'INFO'), [['INFO', 'memory']], 'and asks for no more')
+  t.strictSame(fake.commands.filter(([name]) => name === 'INFO'), [['INFO', 'memory']], 'and requests no more')
 
   fake.override = ([name]) => name === 'SET' ? '-READONLY no\r\n' : undefined
   for (const [at, connections] of [[999, 1], [1000, 2], [1999, 2], [2000, 3]] as const) {
@@ -831,7 +831,7 @@ function watchTimers (t: Test, part: string, hasty: boolean): number[] {
 t.test('Sentinels that do not answer are retried after delays that double, up to half a second', async (t) => {
   const times = watchTimers(t, 'SentinelConnector', true)
   await open(t, 'redis://127.0.0.1:1?sentinel=main', { ...patientSurroundings, after: () => () => {}, every: () => () => {} })
-  await until('they have been asked again and again', () => times.length >= 24)
+  await until('they have been retried many times', () => times.length >= 24)
   // Each connection has limits of its own: 500 ms and more.
   t.strictSame(times.filter(ms => ms < 500), [50, 100, 200, 400])
 })
@@ -841,7 +841,7 @@ t.test('a node of a cluster has half a second to answer with the slots', async (
   fake.override = ([name]) => name === 'CLUSTER' ? null : undefined
   const times = watchTimers(t, 'ioredis/built/cluster', false)
   await open(t, `redis://127.0.0.1:${fake.port}?cluster=true`, { ...patientSurroundings, after: () => () => {}, every: () => () => {} })
-  await until('it is asked', () => fake.commands.some(([name]) => name === 'CLUSTER'))
+  await until('it gets a request', () => fake.commands.some(([name]) => name === 'CLUSTER'))
   // The client closes a connection that does not end within 2 s.
   t.strictSame([...new Set(times)].filter(ms => ms >= 500 && ms < 2000), [500])
 })
@@ -884,7 +884,7 @@ t.test('a connection that does not come about is named', async (t) => {
   }))
 })
 
-t.test('a policy of eviction does not matter where there is no limit', async (t) => {
+t.test('a policy of eviction does not matter without a memory limit', async (t) => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'INFO' ? bulk('# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
@@ -999,7 +999,7 @@ t.test('A Sentinel that hangs is left for the next one', async (t) => {
   t.equal(hanging.commands.some(([name]) => name === 'SENTINEL'), true)
 })
 
-t.test('closing refuses what is under way or waits, and all that comes later', async (t) => {
+t.test('closing refuses records that are under way, waiting or later', async (t) => {
   const fake = await startFake(t)
   fake.override = ([name]) => name === 'SET' ? null : undefined
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)

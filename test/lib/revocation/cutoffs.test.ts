@@ -49,7 +49,7 @@ t.test('A cutoff of logins refuses tokens of an earlier login, whenever they wer
   t.notOk(revocationOf(facts({ issuedAt: NOW + 5 })), 'a token without auth_time is judged by its iat')
   const plain = view()
   plain.take(entry({ at: NOW }))
-  t.notOk(plain.revocationOf(facts({ issuedAt: NOW + 5, loginAt: NOW - 100 })), 'a plain cutoff asks for no login')
+  t.notOk(plain.revocationOf(facts({ issuedAt: NOW + 5, loginAt: NOW - 100 })), 'a plain cutoff requires no login')
 })
 
 t.test('An ended session refuses tokens whatever their iat, until the retention is over', async t => {

@@ -42,7 +42,7 @@ function outcome ({ type = `${CAEP}session-revoked`, event = {}, claims = { sub_
 const complex = (members: object): object => ({ sub_id: { format: 'complex', ...members } })
 
 const ROWS: readonly Row[] = [
-  // What each event asks for.
+  // The effect of each event.
   { title: 'a session that is revoked ends', claims: complex({ user: USER, session: SESSION }), expected: [['end', sid]] },
   { title: 'a session of ALL means the user', claims: complex({ user: USER, session: { format: 'opaque', id: 'ALL' } }), expected: [['login', sub]] },
   ...[['ALL', 's1'], ['s1', 'ALL']].map((ids): Row =>

@@ -42,7 +42,7 @@ function startStore () {
     /** Whether a hash comes as a list, as a client may give it. */
     isFlat: false,
     isUp: true,
-    /** What reads for news ask for. */
+    /** The arguments of reads for news. */
     asked: [] as string[][],
     /** The most reads that waited for news at once. */
     mostWaiting: 0,
@@ -332,7 +332,7 @@ t.test('While one instance restores, all others wait, even if their data are com
   await one.loaded()
 })
 
-t.test('What an instance has written is restored if it is lost, also if it has not read it yet', async t => {
+t.test('An entry that an instance has written is restored if it is lost, even if it has not read it yet', async t => {
   const store = startStore()
   const one = startInstance(t, store)
   await one.loaded()
@@ -519,7 +519,7 @@ t.test('One instance leads a task, and none while the store is away', async t =>
   t.equal(await one.lead('task', 10), false)
 })
 
-t.test('The memory of a process is a log that is always read, and leads', async t => {
+t.test('The in-memory log is always loaded, and always leads', async t => {
   const seen: Array<[string, string]> = []
   const log = createMemoryLog(({ key }, position) => { seen.push([key, position]) })
   await log.append([entry(), entry({ key: OTHER })])

@@ -42,7 +42,7 @@ t.test('The configuration is at the well-known path, inserted before that of the
   t.equal(configurationUrlOf({ issuer: 'https://t.example', metadata: 'https://m.example/x' }), 'https://m.example/x')
 })
 
-t.test('A configuration is read, and what is not of its form is refused', async t => {
+t.test('A configuration is read, and a malformed one is refused', async t => {
   const transmitter = await startEventTransmitter(t)
   const { url } = transmitter
   const whole = { issuer: url, jwks_uri: `${url}/keys`, default_subjects: 'NONE', critical_subject_members: ['tenant', 1], delivery_methods_supported: ['urn:ietf:rfc:8935', 1] }

@@ -290,7 +290,7 @@ t.test('Polling needs no stream if the settings say all, and no client', async t
   }
 })
 
-t.test('Until the stream is known, an event is neither taken nor refused', async t => {
+t.test('Until the stream is known, an event is neither accepted nor rejected for good', async t => {
   const { remote, stream, receiver, stored } = await start(t, {
     metadata: '/.well-known/ssf-configuration',
     delivery: 'push',

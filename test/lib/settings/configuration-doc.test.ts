@@ -29,7 +29,7 @@ t.test('The table of all settings is the one that the code makes.', t => {
   t.end()
 })
 
-t.test('The example of a configuration file is one.', async t => {
+t.test('The example of a configuration file is valid.', async t => {
   const [, example = ''] = /```yaml\n# config\.yaml\n(.*?)```/s.exec(page) ?? []
   const { values, ...faults } = collectSettings({ environment: {}, readFile: name => name === 'config.yaml' ? example : undefined })
   const settings = await readSettings(values, faults)

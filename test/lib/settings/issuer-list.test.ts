@@ -11,7 +11,7 @@ function start (text: string, environment: Record<string, string> = {}): Promise
 
 const problemsOf = (text: string, environment?: Record<string, string>): Promise<readonly string[]> => start(text, environment).then(() => [], ({ problems }: SettingsError) => problems)
 
-t.test('Each member of an entry is what the single setting is, and what it leaves out is taken from beside the list.', async t => {
+t.test('Each member of an entry is like the single setting, and what it leaves out is taken from beside the list.', async t => {
   const { idp: { issuers, dpopMode } } = await start(`
 idp:
   audience: https://api.example
@@ -58,7 +58,7 @@ idp:
   ])
 })
 
-t.test('The mode of all is that of each if they agree.', async t => {
+t.test('The common mode is that of each issuer if they agree.', async t => {
   for (const mode of ['DISABLED', 'ALLOWED', 'REQUIRED']) {
     const entry = (name: string) => ({ issuer: `https://${name}.example/`, dpopMode: mode })
     t.equal((await start(JSON.stringify({ idp: { audience: 'x', issuers: [entry('a'), entry('b')] } }))).idp.dpopMode, mode)
@@ -125,7 +125,7 @@ t.test('The security profile holds for each entry of the list.', async t => {
   t.match(await problemsOf('server: { securityProfile: fapi2 }\nidp: { audience: x, issuers: [7] }'), [/idp\.issuers\[0\] is "7"/])
 })
 
-t.test('No form of a wrong list or section shows a secret that is in it.', async t => {
+t.test('No error about a wrong list or section shows a secret that is in it.', async t => {
   const base = 'idp: { domain: a.example, audience: x }\n'
   const transmitter = '{ issuer: https://t.example/, delivery: push, audience: a, clientSecret: hunter2 }'
   const texts = [

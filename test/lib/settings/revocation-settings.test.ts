@@ -25,7 +25,7 @@ async function read (revocation: unknown, { issuers = [ISSUER], replay, publicUr
 const problems = (given: unknown, beside?: Beside): Promise<readonly string[]> => read(given, beside).then(() => [], ({ problems }: SettingsError) => problems)
 const transmitter = (given: object): object => ({ transmitters: [{ ...SENDER, ...given }] })
 
-t.test('What is left out has its default, and what is given stays as it was', async t => {
+t.test('A missing member gets its default, and a given one is unchanged', async t => {
   const given = { logout: { clientId: 'c' }, transmitters: [SENDER] }
   t.strictSame(await read(given), {
     transmitters: [{ ...SENDER, sessionClaim: 'sid', subjectClaims: {}, manage: false, untyped: false }],
@@ -49,7 +49,7 @@ t.test('The store is its own, else the Redis of the replay store, else memory', 
   t.strictSame([await store({}, 'off'), await store({}, 'memory'), await store({})], ['memory', 'memory', 'memory'])
 })
 
-t.test('A logout client is of the one issuer, or names its own', async t => {
+t.test('A logout client belongs to the only issuer, or names its own', async t => {
   const none = ' names no issuer, and there is not exactly one; set its issuer'
   const several = { issuers: [ISSUER, 'https://b.example'] }
   t.strictSame(await problems({ logout: { clientId: 'c' } }, several), [`revocation.logout${none}`])
@@ -104,7 +104,7 @@ t.test('Each bad part is reported with what it held and what is allowed, and no 
   t.match(await problems({ transmitters: many }), [/^revocation\.transmitters is \[\{"issuer":"https:\/\/a\.example"\},\{.*…; allowed: list of 1 to 50/, ...many.map(() => / lacks delivery; /)])
 })
 
-t.test('What lacks something in one way passes in another', async t => {
+t.test('An incomplete transmitter passes with the missing part or an alternative', async t => {
   const managed = { manage: true, clientId: 'c', clientSecret: { env: 'S' } }
   t.strictSame(await problems({ transmitters: [{ metadata: `${ISSUER}/c`, delivery: 'poll', ...managed }] }), [])
   t.strictSame(await problems(transmitter(managed), { publicUrl: 'https://h.example' }), [])

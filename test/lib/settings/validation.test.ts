@@ -38,7 +38,7 @@ function title (variable: string): string {
   return from === 'file' ? name : from === 'environment' ? variable : `${variable} (${name})`
 }
 
-t.test('Two settings are enough, and the rest has defaults.', async t => {
+t.test('Two settings are enough, and the rest have defaults.', async t => {
   t.strictSame(await read({}), {
     idp: {
       domain: 'tenant.example',
@@ -183,7 +183,7 @@ t.test('Each setting accepts valid values, and for any other names itself, what 
   t.strictSame(untested, ['DPOP_REQUIRED'], 'the table has every setting but one, which is the twin of DPOP_ENABLED')
 })
 
-t.test('ML-DSA-44 is for a Node that has it, and a larger one does not fit: the start says why.', async t => {
+t.test('ML-DSA-44 needs a Node that has it, and a larger one does not fit: the start says why.', async t => {
   const isThere = isVerifiable('ML-DSA-44')
   const old = 'ML-DSA-44 needs Node 24.7 or newer, and this Node cannot verify it'
   const lackOf = (problems: readonly string[]): string[] => problems.filter(problem => !problem.includes('; allowed: '))
@@ -198,7 +198,7 @@ t.test('ML-DSA-44 is for a Node that has it, and a larger one does not fit: the 
   t.match(lackOf(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUERS: [entry] })), [/^idp\.issuers\[0\]\.algs: ML-DSA-65 does not fit/])
 })
 
-t.test('A message shows what a setting held, as far as it may be shown.', async t => {
+t.test('A message shows the value of a setting unless it is a secret.', async t => {
   const cases: Array<[Variables, RegExp]> = [
     [{ IDP_DOMAIN: 'tenant.example/x' }, /^IDP_DOMAIN \(idp\.domain\) is "tenant\.example\/x"; allowed: host, /],
     [{ PORT: 'http' }, /^PORT is "http"; allowed: /],
@@ -285,7 +285,7 @@ t.test('The mode of DPoP follows from three settings, which must not contradict 
   t.match(await problemsOf({ DPOP_ENABLED: false, IDP_DPOP_MODE: 'REQUIRED' }), [/"REQUIRED": they contradict each other/], 'values of the file count the same')
 })
 
-t.test('A word that means everything or nothing must be the only one in a list.', async t => {
+t.test('A word that means everything or nothing must be alone in a list.', async t => {
   t.strictSame(await problemsOf({ TRUST_PROXY: 'loopback 10.0.0.0/8' }), [])
   t.match(await problemsOf({ TRUST_PROXY: 'true 10.0.0.0/8' }), [/^TRUST_PROXY .* is "true 10\.0\.0\.0\/8"; true and false cannot be combined with other values$/])
   t.match(await problemsOf({ TRUST_PROXY: ['loopback', false] }), [/true and false cannot be combined with other values$/])
@@ -327,7 +327,7 @@ t.test('The security profile sets the algorithms, and settings that contradict i
   }
 })
 
-t.test('Trust and port follow from what is set.', async t => {
+t.test('Trust and port follow from the settings.', async t => {
   t.equal((await read({ TRUST_PROXY: true })).server.trustProxy, true)
   t.equal((await read({ TRUST_PROXY: 'false' })).server.trustProxy, false)
   t.strictSame((await read({ TRUST_PROXY: 'loopback, 10.0.0.0/8' })).server.trustProxy, ['loopback', '10.0.0.0/8'])
@@ -336,12 +336,12 @@ t.test('Trust and port follow from what is set.', async t => {
   t.equal((await read({ PORT: '0' })).server.port, 0)
 })
 
-t.test('Values that do not fit their schema are an error that says where.', async t => {
+t.test('Values that do not match their schema are an error with their place.', async t => {
   const check = (value: unknown) => checkOptions({ data: treeOf({ ...ENOUGH, DPOP_REQUIRED: value }) } as CheckOptions)
   t.equal((await check(true)).idp.dpopRequired, true)
   await t.rejects(check(1), { name: 'Error', message: 'The options are not valid', errors: [{ instancePath: '/idp/dpopRequired' }] })
 })
 
-t.test('A fault that is not about settings is not taken for one.', async t => {
+t.test('Another fault is not taken for one of settings.', async t => {
   await t.rejects(validateSettings(treeOf(ENOUGH), async () => { throw new TypeError('the registration failed') }), { name: 'TypeError', message: 'the registration failed' })
 })

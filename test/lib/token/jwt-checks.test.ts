@@ -46,7 +46,7 @@ interface Row {
   readonly expected?: unknown
 }
 
-t.test('Header and claims of a token are held to the rules, each row beside its twin', async t => {
+t.test('Header and claims of a token are checked against the rules, each row beside its twin', async t => {
   const expired = (exp: number, now = NOW) => ['token_expired', { expected: `exp after ${now - 5}`, found: exp }]
   const rows: readonly Row[] = [
     { expected: 'accepted' },
@@ -102,7 +102,7 @@ t.test('Header and claims of a token are held to the rules, each row beside its 
   }
 })
 
-t.test('Claims that did not come in a token are held to each check of claims', async t => {
+t.test('Claims that did not come in a token go through each check of claims', async t => {
   const rows: ReadonlyArray<{ claims: object, expected: unknown }> = [
     { claims: {}, expected: 'accepted' },
     { claims: { iss: 'other' }, expected: ['token_issuer', { expected: 'https://idp.example/', found: 'other' }] },
@@ -345,7 +345,7 @@ t.test('An issuer that is no longer listed is closed, and what it has signed is 
   t.equal(closed.length, 2 * 1002)
 })
 
-t.test('Only verified tokens make an issuer recent, and no number of other tokens takes its place', async t => {
+t.test('Only verified tokens make an issuer recent, and no number of other tokens evicts it', async t => {
   const closed: string[] = []
   const clock = { nowMs: 0 }
   const gate: { hold?: Promise<void> } = {}
@@ -402,7 +402,7 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   await use(a)
   t.strictSame(gone(), [a, c, b, a, b])
   release()
-  await t.rejects(waiting, { name: 'Refusal', reason: 'issuers_unavailable' }, 'one that had to go while it was asked about is not used')
+  await t.rejects(waiting, { name: 'Refusal', reason: 'issuers_unavailable' }, 'one that was evicted during the call is not used')
 })
 
 t.test('An unlisted name is forgotten for another one only when there are a thousand', async t => {
@@ -416,7 +416,7 @@ t.test('An unlisted name is forgotten for another one only when there are a thou
   t.equal(asked.length, 2001)
 })
 
-/** What an issuer answers about tokens, and what was asked. */
+/** An issuer that introspects tokens, and the requests to it. */
 function createIssuerThatAnswers (answer: (text: string) => unknown, options: Partial<InquiryOptions> = {}, expiresAt = Infinity) {
   const asked: unknown[] = []
   const clock = { nowMs: 0, now: NOW }
@@ -434,7 +434,7 @@ function createIssuerThatAnswers (answer: (text: string) => unknown, options: Pa
   return { inquiry, asked, clock, claimsOf, confirm }
 }
 
-t.test('The claims of an opaque token are those of the answer, held to the rules as far as they are present', async t => {
+t.test('The claims of an opaque token are those of the answer, checked against the rules as far as they are present', async t => {
   const rows: ReadonlyArray<{ answer: object | undefined, options?: Partial<InquiryOptions>, claims?: object, reason?: string }> = [
     { answer: { sub: 'a', aud: 'api', exp: NOW + 1 }, claims: { iss: POLICY.issuer, sub: 'a', aud: 'api', exp: NOW + 1 } },
     { answer: { sub: 'a', aud: ['api'], iss: 'https://idp.example' }, claims: { iss: 'https://idp.example', sub: 'a', exp: undefined } },

@@ -90,7 +90,7 @@ t.test('Which answers are interim, which are final, and which are none.', async 
   }
 })
 
-t.test('The body of an answer is taken as fast as it is read, and ends once.', async t => {
+t.test('The body of an answer flows as fast as it is read, and ends once.', async t => {
   const { exchange, controller, done } = beginExchange()
   exchange.onResponseStart(controller, 200)
   const answer = await exchange.answer

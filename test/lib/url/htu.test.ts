@@ -296,7 +296,7 @@ t.test('An htu that is no absolute http or https URL is refused as such, its nea
   }
 })
 
-t.test('What a mismatch logs is bounded, plain ASCII and without a query', async (t) => {
+t.test('The log fields of a mismatch are bounded, plain ASCII and without a query', async (t) => {
   const refusal = refusalOf(() => verifyHtu(`http://bücher.example/é${'x'.repeat(9000)}?access_token=secret#secret`, urlOf(HOST, `/${'y'.repeat(9000)}?secret`)))
   const { htu, url } = refusal.detail as Record<string, string>
   t.equal(htu!.length, 512)

@@ -482,7 +482,7 @@ t.test('A peer is trusted by address, network, name or altogether', async (t) =>
   for (const { trustProxy, address, expected } of peers) {
     const isTrusted = createPeerTrust(trustProxy)
     t.equal(isTrusted(address), expected, `${address} under ${trustProxy}`)
-    t.equal(isTrusted(address), expected, 'the same when asked again')
+    t.equal(isTrusted(address), expected, 'the same the second time')
     const url = outcome({ trustProxy, publicUrl: undefined }, { remoteAddress: address, headers: { 'x-forwarded-host': 'pub' } })
     t.equal(url, expected ? 'http://pub/api' : 'http://inner:8000/api')
   }
@@ -528,7 +528,7 @@ t.test('No bad input turns the proof of one resource into that of another', asyn
   t.doesNotThrow(() => verifyHtu(proofOfTest, createRequestUrlResolver(PLAIN)(wireOf({ target: '/test' }))))
 })
 
-t.test('Many hosts in turn do not confuse what is kept of them', async (t) => {
+t.test('Many hosts in turn do not confuse the cache', async (t) => {
   const resolve = createRequestUrlResolver(PLAIN)
   for (let round = 0; round < 2; round++) {
     for (let n = 0; n < 200; n++) {
@@ -545,7 +545,7 @@ t.test('The parts that a trusted proxy forwards make the URL of the client', asy
   t.throws(() => joinRequestUrl('https', { host: 'api.example', port: undefined }, '/a/../b'), { name: 'Refusal', reason: 'target_path', detail: { cause: 'dot_segment' } })
 })
 
-t.test('What is kept of a pure function is bounded, and what it refuses is not kept', async t => {
+t.test('The cache of a pure function is bounded, and refusals are not cached', async t => {
   const asked: string[] = []
   const kept = memoize(text => {
     asked.push(text)
