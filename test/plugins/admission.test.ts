@@ -106,7 +106,7 @@ t.test('An error thrown after an admission is not taken for a refusal: the guard
     },
     rateLimit: undefined,
     readCertificate: () => { throw new Error('no token here is bound to one') },
-    resolveUrl: () => { throw new Error('not asked') },
+    resolveUrl: () => { throw new Error('not called') },
     now: () => 1e9
   })
   const message = (...rawHeaders: string[]): GuardedRequest => arrivedRequest({ method: 'GET', url: '/', headers: {}, rawHeaders: ['Host', 'h', ...rawHeaders], socket: {} })
@@ -125,7 +125,7 @@ t.test('An error thrown after an admission is not taken for a refusal: the guard
     t.strictSame(answers, [reason], `${name}: one answer`)
   }
 
-  const attempt = (proof: string): PresentedProof => ({ proof, method: 'GET', tokenHash: '', tokenJkt: '', requestUrl: () => { throw new Error('not asked') }, now: 1e9 })
+  const attempt = (proof: string): PresentedProof => ({ proof, method: 'GET', tokenHash: '', tokenJkt: '', requestUrl: () => { throw new Error('not called') }, now: 1e9 })
   const answers: unknown[] = []
   t.throws(() => verifyProof(attempt('no proof'), policy, error => {
     answers.push((error as Refusal).reason)

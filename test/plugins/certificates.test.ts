@@ -230,7 +230,7 @@ interface TlsApp {
   readonly url: string
 }
 
-/** An app that ends TLS itself and asks each client for a certificate. Which authority has signed it makes no difference. */
+/** An app that terminates TLS itself and requests a certificate from each client. Which authority has signed it makes no difference. */
 async function startTls (t: Test, issuer: Issuer, http2: boolean): Promise<TlsApp> {
   const tls = { cert: fixture('provider.cert.pem'), key: fixture('provider.key.pem'), requestCert: true, rejectUnauthorized: false }
   const app = (http2 ? Fastify({ http2: true, https: tls }) : Fastify({ https: tls })) as unknown as FastifyInstance

@@ -278,7 +278,7 @@ const addressesOf = (app: FastifyInstance): AddressInfo[] => app.addresses() as 
 async function startTwice (t: Test, before?: Prepare, values: Variables = {}) {
   const { lookup } = dns
   mock.method(dns, 'lookup', (host: string, options: { all?: boolean }, done: (error: null, addresses: object[]) => void) => {
-    // From 22 on, Node asks for all addresses as well, also of an address.
+    // From 22 on, Node resolves all addresses, even for an address.
     if (host !== 'localhost' || !options.all) return lookup(host, options as never, done as never)
     done(null, [{ address: '127.0.0.1', family: 4 }, { address: SECOND, family: 4 }])
   })
@@ -357,7 +357,7 @@ t.test('On a second server of a gate too, a client gets 100 only when its reques
   }
 })
 
-t.test('Closing answers what is in flight on a second server, takes nothing new, and ends the rest', async t => {
+t.test('Closing answers what is in flight on a second server, accepts nothing new, and ends the rest', async t => {
   const { app, entered, port } = await startTwice(t)
   const inFlight = open(t, port, SLOW, SECOND)
   const idle = open(t, port, LIVE, SECOND)

@@ -208,7 +208,7 @@ t.test('A connection is upgraded only under a rule that allows it, and only afte
   t.match(await answerTo('/socket', ['Connection: Upgrade', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__', ...token]), /^HTTP\/1.1 200 [^]*plain$/, 'a protocol that carries requests')
   t.strictSame(seen.splice(0), [undefined])
   t.match(await answerTo('/any/x', [...wanted, ...token]), /^HTTP\/1.1 200 [^]*plain$/, 'a rule that does not allow it')
-  t.strictSame(seen, [undefined], 'the upstream is not asked for it')
+  t.strictSame(seen, [undefined], 'the upstream does not get it')
   t.match(await answerTo('/any/x', [...wanted, ...token, 'Content-Length: 1', '', 'a'], 'POST'), /^HTTP\/1.1 400 [^]*A request that asks for another protocol has no body here\./, 'a body that would not be read')
   t.match(await answerTo('/socket', [...token, 'Connection: close']), /^HTTP\/1.1 200 /, 'the same rule without an upgrade')
 })
@@ -374,7 +374,7 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
       const sockets = Array.from({ length: CLIENTS }, () => connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {}))
       for (const socket of sockets) socket.write(`${lines.join('\r\n')}\r\n\r\n`)
       while (running.size < CLIENTS) await new Promise(resolve => setTimeout(resolve, 5))
-      t.ok(most <= CLIENTS, 'the upstream is asked for no request whose turn has not come')
+      t.ok(most <= CLIENTS, 'the upstream gets no request before its turn')
       for (const [index, socket] of sockets.entries()) socket[index % 2 === 0 ? 'destroy' : 'resetAndDestroy']()
       while (running.size > 0 || app.connections.open.size > 0) await new Promise(resolve => setTimeout(resolve, 5))
       t.equal((await send('/open/x')).status, 200, 'the next client is served')
@@ -689,7 +689,7 @@ t.test('A client that is refused an upgrade can send its unread body to the end,
   while (app.connections.open.size > 0) await new Promise(resolve => setImmediate(resolve))
 })
 
-t.test('A small answer passes as it was, whatever it lacks.', async t => {
+t.test('A small answer passes unchanged, whatever it lacks.', async t => {
   const { send, url: base, head } = await startSite(t, {}, (request, response) => {
     const { url } = request
     if (url === '/open/untyped') response.writeHead(200, { 'content-length': '2' })

@@ -194,7 +194,7 @@ t.test('The upstream gets identity headers, and a client cannot forge them.', as
   t.notOk('authorization' in open)
 })
 
-t.test('The upstream gets exactly our own forwarded headers and those of the client that it may have.', async t => {
+t.test('The upstream gets exactly our own headers and the allowed ones of the client.', async t => {
   const { send, issuer, upstream, url } = await startSite(t, { claims: ['team'] })
   const { host } = new URL(url)
   const forged = ['Forwarded: for=1.1.1.1;host=evil;proto=https', 'X-Forwarded-For: 1.1.1.1', 'X-Forwarded-Host: evil', 'X-Forwarded-Proto: https', 'X-Forwarded-Port: 1', 'X-Forwarded-Prefix: /evil', 'X-Auth-Subject: root', 'X-Auth-Claim-Team: root']
@@ -299,7 +299,7 @@ t.test('A statement key that cannot be used stops the start.', async t => {
   }
 })
 
-t.test('The own paths move out of the way of the upstream.', async t => {
+t.test('ownPrefix moves the own paths of the gate.', async t => {
   const { send, upstream } = await startSite(t, { ownPrefix: '/-', rules: [{ path: '/*', allow: 'anyone' }] })
   for (const path of ['/-/health/live', '/-/metrics', '/-/docs/json', '/.well-known/oauth-protected-resource']) t.equal((await send(path)).status, 200, path)
   t.equal((await send('/verify/x')).status, 404)
@@ -318,7 +318,7 @@ t.test('An answer that comes at once in several pieces arrives whole, like one i
   }
 })
 
-t.test('Whatever the upstream answers is passed on, and each request is sent once.', async t => {
+t.test('Every answer of the upstream is passed on, and each request is sent once.', async t => {
   let seen = 0
   const answers: Record<string, Answerer> = {
     '/any/401': (_request, response) => response.writeHead(401, { 'www-authenticate': 'Basic', connection: 'x-hop', 'x-hop': '1', 'set-cookie': ['a=1', 'b=2'] }).end('no'),

@@ -128,7 +128,7 @@ async function startHostile (t: Test, values: Variables): Promise<Hostile> {
 
 const active = { active: true, sub: 'user-1', aud: AUDIENCE }
 
-t.test('An endpoint that lies, floods, redirects or compresses lets no token pass, and a good answer does', async t => {
+t.test('No token passes if the endpoint lies, floods, redirects or compresses, and one passes with a good answer', async t => {
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
   const rows: ReadonlyArray<{ title: string, behaviour: Behaviour, failure?: string }> = [
     { title: 'a good answer', behaviour: json(active) },
@@ -258,7 +258,7 @@ t.test('Requests that wait for one answer each have a log line and an answer of 
   t.match(hostile.log.filter(({ reason }) => reason), Array(5).fill({ reason: 'introspection_unavailable', issuer: hostile.issuer.url, failure: 'status' }))
 })
 
-t.test('A token that was good stays known while the endpoint is down, and is forgotten when it is refused', async t => {
+t.test('A token that was active stays cached while the endpoint is down, and is forgotten when it is refused', async t => {
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque' })
   const { verified } = hostile.app.guardState
   hostile.behaviour = json(active)

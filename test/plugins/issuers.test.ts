@@ -152,7 +152,7 @@ t.test('A token that was verified with one scheme is refused with one that its i
   t.equal(metadata.dpop_bound_access_tokens_required, false)
 })
 
-t.test('It is ready when each first fetch has ended and one has succeeded', async t => {
+t.test('The service is ready when each first fetch has ended and one has succeeded', async t => {
   const [first, second] = [await startTokenProvider(t, a.jwk), await startTokenProvider(t, b.jwk)]
   const held: Array<() => void> = []
   second.jwks = (_request, response) => { held.push(() => response.writeHead(500).end()) }
@@ -167,7 +167,7 @@ t.test('It is ready when each first fetch has ended and one has succeeded', asyn
   t.match(outcome, { status: 503, reason: exactly('keys_unavailable'), headers: { 'retry-after': /^\d+$/ } })
 })
 
-t.test('It is not ready when no first fetch has succeeded', async t => {
+t.test('The service is not ready if no first fetch has succeeded', async t => {
   const { first, second, running } = await (async () => {
     const [first, second] = [await startTokenProvider(t), await startTokenProvider(t, b.jwk)]
     second.jwks = html(500)
@@ -457,7 +457,7 @@ t.test('What a function leaves out of introspection is taken from the settings b
     t.equal((await ask(makeToken(provider.issuer, a))).status, 503)
     return log.filter(({ event }) => event === 'issuers_unavailable').map(({ failure }) => failure)
   }
-  t.strictSame(await failures({ introspection: { clientId: 'api', clientSecret: 's' } }), [], 'it is asked, and this provider does not answer about tokens')
+  t.strictSame(await failures({ introspection: { clientId: 'api', clientSecret: 's' } }), [], 'the provider is called, and has no introspection endpoint')
   t.match(await failures({ introspection: { clientId: 'api' } }), [/^The settings are not usable:\n {2}- idp\.issuers\[0\]\.introspection\.clientSecret is not set; /])
 })
 
@@ -479,7 +479,7 @@ t.test('A function that does not answer is 503 after 5 s, and a flood of made-up
   t.hasStrict(log.filter(({ event }) => event === 'issuers_unavailable'), [{ failure: 'no answer within 5 s' }])
 })
 
-t.test('600 tenants in turn cause a call for each, and none again; forged tokens of others take no place of a tenant', async t => {
+t.test('600 tenants in turn cause one call each; forged tokens of others evict no tenant', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   const lookUp: IssuerLookup = iss => ({ issuer: iss, jwksUri: provider.jwksUri })
   const { ask } = await startAsked(t, lookUp)

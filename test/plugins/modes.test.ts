@@ -141,7 +141,7 @@ t.test('The auth plugin does not change the rest of another app', async t => {
     url: path,
     headers: { host: 'api.example', authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `http://api.example${path}`, ...claims }) }
   })
-  t.equal((await get('/several')).statusCode, 200, 'a handler may ask several times at once, though a proof passes once')
+  t.equal((await get('/several')).statusCode, 200, 'a handler may call the guard several times at once, though a proof passes once')
   const twice = client.proof({ token, url: 'http://api.example/several' })
   const headers = { host: 'api.example', authorization: `DPoP ${token}`, dpop: twice }
   t.strictSame([(await app.inject({ url: '/several', headers })).statusCode, (await app.inject({ url: '/several', headers })).statusCode], [200, 401], 'but not two requests')
@@ -278,7 +278,7 @@ t.test('The auth plugin logs the settings in force in one line, in another app t
   t.strictSame(lines.filter(({ level }) => level === 40), [])
 })
 
-t.test('Keys are fetched soon after the start, and never by an app that has closed', async t => {
+t.test('Keys are fetched soon after the start, and never after the close', async t => {
   const later = mock.method(globalThis, 'setTimeout')
   t.teardown(() => mock.restoreAll())
   for (const isClosed of [false, true]) {

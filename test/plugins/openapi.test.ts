@@ -47,7 +47,7 @@ t.test('The document passes a linter in every mode and profile', async t => {
   }
 })
 
-t.test('The linter finds what is wrong', async t => {
+t.test('The linter finds mistakes', async t => {
   const { document } = await start(t)
   operationAt(document, '/api/private').security = [{ Unheard: [] }]
   t.strictSame(await lint(document), ['security-defined #/paths/~1api~1private/get/security/0/Unheard'])
@@ -189,7 +189,7 @@ t.test('The hooks around a route are described with its own, wherever they are a
   t.strictSame(await scopesAt({ scope: 'outer inner', tenant: 'blue' }), ['outer inner handler'])
 })
 
-t.test('The schemes are those that the mode offers', async t => {
+t.test('The document has the schemes of the mode', async t => {
   const schemes: ReadonlyArray<{ mode: string, names: string[], proofRequired?: boolean }> = [
     { mode: 'ALLOWED', names: ['Bearer', 'DPoP'], proofRequired: false },
     { mode: 'REQUIRED', names: ['DPoP'], proofRequired: true },

@@ -8,7 +8,7 @@ import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 
-t.test('A client may send as many requests a minute as the setting says, over all guarded routes and methods, and no more', async t => {
+t.test('A client may send as many requests a minute as the setting allows, over all guarded routes and methods, and no more', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { RATE_LIMIT: '3' })
   const lines = bearerLines(issuer.token())

@@ -42,7 +42,7 @@ const accepted: Build = ofProof({})
 
 const now = (): number => Math.floor(Date.now() / 1000)
 
-/** Routes that ask for what no route of the service does. */
+/** Routes with requirements that no route of the service has. */
 function addRoutes (app: FastifyInstance): void {
   app.register(async app => {
     app.get('/asks/acr', { onRequest: app.require({ acr: 'urn:mfa' }) }, () => null)
@@ -289,7 +289,7 @@ t.test('The line of a refusal names the route, and for issuer, audience and time
   t.hasStrict(log.filter(({ msg }) => msg === 'request refused').at(-1), { reason: 'scope_missing', route: '/api/users/*' }, 'the pattern, not the path')
 })
 
-t.test('An accepted request writes one line that names route, status and scheme, and nothing of its credentials', async t => {
+t.test('An accepted request writes one line that names route, status and scheme, and no part of its credentials', async t => {
   const { world, url, log } = await startWorld(t, undefined, false)
   const request = accepted(world)
   const answer = await send(url, request, world.host)

@@ -116,7 +116,7 @@ const ROWS: ReadonlyArray<{ readonly title: string, readonly requirement: Requir
   }
 ]
 
-t.test('Each requirement lets pass the tokens that meet it, and no others', async t => {
+t.test('Each requirement admits the tokens that meet it, and no others', async t => {
   const { app, ask } = await start(t)
   for (const [at, { requirement }] of ROWS.entries()) {
     app.get(`/hook/${at}`, { onRequest: app.require(requirement) }, caller)
@@ -320,7 +320,7 @@ t.test('Requirements add up along encapsulated hooks, and one proof is enough fo
   t.equal((await send('/inner', { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'http://api.example/inner' }) })).status, 200)
 })
 
-t.test('A hook around everything guards unknown paths as well', async t => {
+t.test('A hook around all routes guards unknown paths too', async t => {
   const { app, ask, send } = await start(t)
   app.addHook('onRequest', app.require({ scope: 'a' }))
   app.setNotFoundHandler({ preHandler: app.require({ acr: 'urn:mfa' }) }, (_request, reply) => reply.code(404).send('nothing'))
@@ -404,7 +404,7 @@ t.test('The requirement of a route is checked when the route is made', async t =
   }
   // @ts-expect-error the types say so too
   t.throws(() => app.require(), { name: 'TypeError', message: /takes one plain object/ })
-  t.equal(app.require({}).requirement, app.authenticate().requirement, 'nothing is asked for')
+  t.equal(app.require({}).requirement, app.authenticate().requirement, 'nothing is required')
   t.equal(app.require({ optional: false }).requirement, app.authenticate().requirement)
   t.strictSame(app.requireScope('a', 'b').requirement, app.require({ scope: ['a', 'b'] }).requirement)
   t.strictSame(app.requireScope({ any: ['a'] }).requirement, app.require({ anyScope: 'a' }).requirement)
@@ -418,7 +418,7 @@ t.test('The requirement of a route is checked when the route is made', async t =
   t.equal(early, undefined, 'before the plugin has loaded there is nothing to call')
 })
 
-t.test('What hides, inherits or computes a part of a requirement throws when the route is made, at any depth', async t => {
+t.test('A requirement with hidden, inherited or computed parts throws when the route is made, at any depth', async t => {
   const { app } = await start(t)
   const good: Readonly<Record<string, unknown>> = { scope: 'a' }
   class Asked { readonly scope = 'a' }

@@ -93,7 +93,7 @@ t.test('A security event token is answered as RFC 8935 has it, and revokes only 
   t.strictSame(Object.fromEntries(counts), { 'session-revoked applied': ROWS.filter(({ err }) => err === undefined).length - 1, 'unknown unknown': 1, 'refused invalid': ROWS.filter(({ err }) => err !== undefined).length })
 })
 
-t.test('What is refused revokes nothing, and a repeat is accepted and changes nothing', async t => {
+t.test('A refused event revokes nothing, and a repeat is accepted and changes nothing', async t => {
   const site = await startRevocation(t)
   const { transmitter, issuer } = site
   const iat = Math.floor(Date.now() / 1000) - 5

@@ -76,7 +76,7 @@ t.test('An operator revokes the tokens of a key, known ones too, before the proo
   t.strictSame(reasons(), ['token_revoked', 'proof_replayed'])
 })
 
-t.test('A subject that no token has is 204 too', async t => {
+t.test('An unknown subject is 204 too', async t => {
   const { operate, app } = await start(t)
   const subjects = [{ format: 'iss_sub', iss: 'https://unknown.example', sub: 'unknown' }, { format: 'phone_number', phone_number: '+1' }, { format: 'complex', tenant: { format: 'opaque', id: 't' } }, { format: 'complex' }]
   for (const subject of subjects) t.equal((await operate({ subject })).status, 204, subject.format)
@@ -103,7 +103,7 @@ t.test('A body that cannot be understood is refused', async t => {
   t.equal((await operate('{')).status, 400)
 })
 
-t.test('What cannot be stored is 503, and a fault of ours is 500', async t => {
+t.test('A revocation that cannot be stored is 503, and a fault of our own is 500', async t => {
   const { operate, app, log } = await start(t)
   const { revocations } = app.guardRevocation!
   const { append } = revocations

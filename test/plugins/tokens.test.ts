@@ -118,7 +118,7 @@ t.test('Signatures', async t => {
   await refused(sha512, 'token_signature', 'the right key with another digest')
 })
 
-t.test('Anything at all in Authorization is answered 401, with a challenge by the grammar and no call to the provider', async t => {
+t.test('Any value of Authorization is answered with 401, a well-formed challenge and no call to the provider', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer)
   await call(running, { lines: bearerLines(issuer.token()) })
@@ -166,7 +166,7 @@ t.test('Anything at all in Authorization is answered 401, with a challenge by th
   ]
   for (const { title, lines, reason, scheme } of rows) expectRefusal(t, await call(running, { lines }), reason, scheme, title)
   t.equal((await call(running, { lines: bearerLines(issuer.rawToken('{"alg":"RS256","kid":"k1","x":"\u00e9"}', JSON.stringify(issuer.claims({ name: '\u00e9' })))) })).status, 200, 'the twin in UTF-8')
-  t.equal(issuer.requests.length, calls, 'the provider was not asked')
+  t.equal(issuer.requests.length, calls, 'there was no call to the provider')
 
   const twin = issuer.rawToken('{"alg":"none","alg":"RS256","kid":"k1"}', JSON.stringify(issuer.claims()).replace('{', '{"iss":"x",'))
   t.equal((await call(running, { lines: bearerLines(twin) })).status, 200, 'duplicate members under a good signature')
@@ -175,7 +175,7 @@ t.test('Anything at all in Authorization is answered 401, with a challenge by th
   }
 })
 
-t.test('Claims may be nested 64 deep, and whatever they hold is no fault, in either profile', async t => {
+t.test('Claims may be nested 64 deep, and no content is a fault, in either profile', async t => {
   const issuer = await startIssuer(t)
   /** The claims themselves are the first level. */
   const nested = (levels: number, open = '[', close = ']') => JSON.parse(`${open.repeat(levels - 2)}{}${close.repeat(levels - 2)}`)
@@ -189,7 +189,7 @@ t.test('Claims may be nested 64 deep, and whatever they hold is no fault, in eit
       t.equal((await profile(issuer.token({ [name]: nested(64) }))).status, 200, `${name} in profile ${API_PROFILE}`)
     }
     const calls = issuer.requests.length
-    expectRefusal(t, await profile(issuer.token({ [CUSTOM]: nested(65) }, { kid: 'unknown' })), 'token_claim_invalid', 'Bearer', 'before any key is asked for')
+    expectRefusal(t, await profile(issuer.token({ [CUSTOM]: nested(65) }, { kid: 'unknown' })), 'token_claim_invalid', 'Bearer', 'before any key is looked up')
     t.equal(issuer.requests.length, calls)
 
     const raw = JSON.stringify(issuer.claims()).slice(0, -1)
@@ -203,7 +203,7 @@ t.test('Claims may be nested 64 deep, and whatever they hold is no fault, in eit
   }
 })
 
-t.test('What cannot be routed is answered in the configured form', async t => {
+t.test('An unrouted request is answered in the configured form', async t => {
   const issuer = await startIssuer(t)
   for (const form of ['default', 'detailed']) {
     const running = await startApp(t, issuer, { ERROR_BODY: form })
