@@ -296,7 +296,7 @@ function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: 
   return directory
 }
 
-t.test('An install without the compiler keeps what is built, builds nothing, and says how to.', async t => {
+t.test('An install without the compiler keeps the existing build, builds nothing, and says how to.', async t => {
   const ADVICE = 'Not built: the compiler is not installed. npm ci --include=dev installs it and builds.\n'
   const npm = (cwd: string, ...args: string[]): Promise<Outcome> => run('npm', args, { IDP_DOMAIN: 'tenant.example/' }, cwd)
   const isBuilt = (directory: string): boolean => existsSync(join(directory, 'dist/app.js'))
@@ -347,7 +347,7 @@ t.test('A port that is in use gets one sentence.', async t => {
   t.equal(gate.stderr, `Port ${port} of 127.0.0.1 is in use by another program: end it, or set gate.grpcPort to a port that is free.\n`)
 })
 
-t.test('A certificate of an authority of its own is refused, and accepted with NODE_EXTRA_CA_CERTS.', async t => {
+t.test('A provider certificate of a private authority is refused, and accepted with NODE_EXTRA_CA_CERTS.', async t => {
   const provider = await startHostileProvider({ tls: true })
   t.teardown(provider.close)
   const { privateKey, jwk } = makeIssuerKey('k1')

@@ -42,7 +42,7 @@ const ADVICE = {
 
 export const adviceFor = ({ reason, advice } = {}) => ADVICE[reason] ?? advice
 
-/** The login that an answer asks for, as parameters of the authorization request (RFC 9470 section 3); undefined if it asks for none. */
+/** The login that an answer requires, as parameters of the authorization request (RFC 9470 section 3); undefined if it requires none. */
 export function loginAskedFor ({ received }) {
   const challenge = received['www-authenticate'] ?? ''
   if (!challenge.includes('error="insufficient_user_authentication"')) return undefined

@@ -56,7 +56,7 @@ t.test('A Bearer call shows the token request, the token, the request and the an
   t.notMatch(text, /DPoP: ey/)
 })
 
-t.test('No secret is shown, and tokens are shortened unless --full asks for them.', async (t) => {
+t.test('No secret is shown, and tokens are shortened without --full.', async (t) => {
   const short = await run(local, ['/api/private'])
   const full = await run(local, ['/api/private', '--full', '--body', 'json'])
   t.notMatch(short.text + full.text, provider.clientSecret)
@@ -75,7 +75,7 @@ t.test('A DPoP call binds the token to a fresh key and shows the proof.', async 
   }
 })
 
-t.test('Where the service and the provider want nonces, both get theirs.', async (t) => {
+t.test('If the service and the provider require nonces, each gets its own.', async (t) => {
   const strict = await startProvider({ audience, nonce: true })
   t.teardown(() => strict.close())
   const service = await startService({ DPOP_NONCE: 'required' }, strict)

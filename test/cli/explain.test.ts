@@ -177,7 +177,7 @@ t.test('Keys come from the provider if none are given, and from the local tenant
   t.equal(unnamed.code, 0, 'what needs no provider is checked')
 })
 
-t.test('What is not known is not checked, and the rest is.', async (t) => {
+t.test('Checks with unknown settings or keys are not made, and the rest are.', async (t) => {
   const unreachable = `http://127.0.0.1:${await freePort()}`
   const rows: Array<{ argv: string[], env: NodeJS.ProcessEnv, note: RegExp }> = [
     { argv: ['--offline'], env: provider, note: /Notes/ },
@@ -331,7 +331,7 @@ t.test('Input that is no request is refused with an example; lines around a requ
   }
 })
 
-t.test('Much of anything gives a short report, and too much is refused.', async (t) => {
+t.test('Large input gives a short report, and input over the limit is refused.', async (t) => {
   const lines = await run(OFFLINE, { input: 'GET /api/private\n' + 'no header here\n'.repeat(200_000) })
   t.match(lines.text, containing('199988 more like these could not be read.'))
   t.ok(lines.text.length < 10_000)
@@ -394,7 +394,7 @@ t.test('An issuer that calls itself otherwise is named as it does.', async (t) =
   t.match(text, containing(`- The keys of ${here} could not be fetched: discovery_issuer: expected ${here}, found ${issuer.url}.\n`))
 })
 
-t.test('What has been revoked is read from the store of the settings; the memory of a service cannot be read.', async (t) => {
+t.test('Revocations are read from the configured store; the memory of a service cannot be read.', async (t) => {
   const config = (revocation: string): World => ({ files: { 'config.yaml': `revocation:\n  operators: { scope: revoke }\n${revocation}` }, input: curl('1.1', bearer()) })
   const inMemory = await run(['--keys', 'jwks.json'], config(''))
   t.strictSame([inMemory.code, outcomes(inMemory.text)['token.revocation']], [0, 'not checked'])

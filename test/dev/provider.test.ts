@@ -59,7 +59,7 @@ t.test('A JSON body gives an RS256 access token for the audience, with scope, pe
   t.equal(payload.exp! - payload.iat!, 86_400)
 })
 
-t.test('A form body gives the same, and a token without a scope when none is asked for.', async (t) => {
+t.test('A form body gives the same, and a token without a scope if none is requested.', async (t) => {
   const { status, body } = await form(grant)
   t.equal(status, 200)
   const claims = decodeJwt(body['access_token'])
@@ -215,7 +215,7 @@ t.test('A client of one\'s own logs people in by code and PKCE, as the user that
     t.match(chosen.url.href, new RegExp(`^${callback}\\?code=`))
     t.hasStrict(await logIn(chosen.url), { sub: 'grace', scope: 'read:messages', permissions: ['read:messages'] }, 'Grace has no admin, so the token has none')
     t.hasStrict(await logIn((await visit(await loginUrl())).url), { sub: 'grace' }, 'the second time the session answers')
-    t.hasStrict(await logIn((await visit(await loginUrl({ login_hint: 'ada' }))).url), { sub: 'ada', scope: 'read:messages admin' }, 'unless another user is asked for')
+    t.hasStrict(await logIn((await visit(await loginUrl({ login_hint: 'ada' }))).url), { sub: 'ada', scope: 'read:messages admin' }, 'unless another user is requested')
     const again = await visit(await loginUrl({ prompt: 'login' }))
     t.match(again.page, /Who logs in/)
     const cancelled = await visit(new URL(/href="([^"]*user=)"/.exec(again.page)![1]!, again.url))

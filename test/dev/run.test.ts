@@ -104,7 +104,7 @@ async function until (condition: () => Promise<boolean>): Promise<void> {
 const directory = await copyProject()
 t.teardown(() => rm(directory, { recursive: true, force: true }))
 
-t.test('npm run dev starts nothing with options and settings that are not usable, and names them.', async (t) => {
+t.test('npm run dev starts nothing with unusable options and settings, and names them.', async (t) => {
   const port = await freePort()
   const [unusable, misspelt, noPort, noIssuer, help, unknown, noPython, tools, noTool] = await runInTurn(directory, [
     ['dev/serve/run.ts', [], { DPOP_NONCE: 'sometimes' }],

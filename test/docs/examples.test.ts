@@ -141,7 +141,7 @@ t.test('Each attempt with the recorded request is refused as the table says.', a
   for (const [attempt = '', reason = ''] of rows) t.equal(`\`${await ATTEMPTS[attempt]!()}\``, reason, attempt)
 })
 
-t.test('The answer that asks for a nonce is the one that is shown.', async t => {
+t.test('The answer with a nonce challenge is the one that is shown.', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()

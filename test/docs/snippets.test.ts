@@ -125,7 +125,7 @@ t.test('Every named npm script and test file exists.', async t => {
   }
 })
 
-t.test('Every value of a setting that is shown is accepted.', async t => {
+t.test('Every shown value of a setting is accepted.', async t => {
   for (const manual of manuals) {
     const spans = readCodeSpans(manual).filter(span => [...SETTINGS.keys()].some(name => span.startsWith(`${name}=`)))
     for (const span of new Set(spans)) await expectSettings(t, parseCommand(span), `${manual} ${span}`)
@@ -136,7 +136,7 @@ t.test('Every value of a setting that is shown is accepted.', async t => {
   for (const { place } of withLanguage('').filter(isOurs).filter(block => !lists.includes(block))) t.fail(`${place}: neither settings nor of another program; mark output as text`)
 })
 
-t.test('Every configuration file that is shown is accepted, and other YAML and JSON can be read.', async t => {
+t.test('Every shown configuration file is accepted, and other YAML and JSON is valid.', async t => {
   for (const { place, text } of withLanguage('yaml', 'json')) {
     const content = t.doesNotThrow(() => parseYaml(text), place) && parseYaml(text) as Record<string, unknown>
     if (!content) continue
@@ -207,7 +207,7 @@ const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWit
 const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block) && !nameOf(block).startsWith('test/own/'))
 const loadRoute = async (t: Test, block: Block): Promise<FastifyPluginAsync> => (await load<{ default: FastifyPluginAsync }>(t, block)).default
 
-t.test('Every route that is shown answers with its scope, and refuses without.', async t => {
+t.test('Every shown route answers with its scope, and refuses without.', async t => {
   for (const block of routeSnippets) {
     await t.test(block.place, async t => {
       const [, path, scope] = /: GET (\/api\/\S+), for tokens with (\S+)\n/.exec(block.text) ?? []
@@ -228,7 +228,7 @@ t.test('Every route that is shown answers with its scope, and refuses without.',
   }
 })
 
-/** Starts the service with the route of a snippet, and asks it with tokens of these claims, or without one. */
+/** Starts the service with the route of a snippet, and requests it with tokens of these claims, or without one. */
 async function startRoute (t: Test, block: Block) {
   const issuer = await startIssuer(t)
   const route = await loadRoute(t, block)
@@ -237,7 +237,7 @@ async function startRoute (t: Test, block: Block) {
     app.inject({ method, url, headers: claims && { authorization: `Bearer ${issuer.token(claims)}` } })
 }
 
-/** How each snippet that asks for more than scopes, or is no route, is run. */
+/** How each snippet that requires more than scopes, or is no route, is run. */
 const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> = {
   async 'routes/api/payments.ts' (t, block) {
     const ask = await startRoute(t, block)
@@ -356,7 +356,7 @@ async function startPrefixProxy (t: Test, target: string): Promise<string> {
   return `http://localhost:${(server.address() as AddressInfo).port}/svc`
 }
 
-t.test('Every call that is shown ends as its remark says.', async t => {
+t.test('Every shown call ends as its remark says.', async t => {
   const provider = await startProvider({ audience })
   t.teardown(() => provider.close())
   const drafts = await loadRoute(t, routeSnippets.find(block => nameOf(block) === 'routes/api/drafts.ts')!)

@@ -27,7 +27,7 @@ async function said (count: number): Promise<string[]> {
 
 interface User {
   readonly client: McpClient
-  /** The logins that the client asked for. */
+  /** The logins that the client requested. */
   readonly logins: URL[]
   token (): string
 }

@@ -110,7 +110,7 @@ t.test('For an accepted request every check passed, with what was compared', asy
   t.strictSame(step(explanation, 'proof.jkt').compared, [['thumbprint of jwk', bench.client.jkt], ['cnf.jkt of the token', bench.client.jkt]])
 })
 
-t.test('After the check that failed nothing is reached, and there is advice', async t => {
+t.test('After a failed check nothing is reached, and there is advice', async t => {
   const bench = await prepare(t)
   const { proof, ...good } = bench.good()
   const refused = await bench.explain(linesOf({ ...good, proof: good.remake(good.token, {}, { htu: `https://${good.host}${path}` }) }))
@@ -252,7 +252,7 @@ t.test('A guest of an optional route is accepted, and any credentials are checke
   t.equal((await bench.explain(['GET / HTTP/1.1', 'Authorization: Bearer x'], { requirements: [optional] })).refusal?.reason, 'token_malformed')
 })
 
-t.test('A check whose settings are not known is left out, and nothing else', async t => {
+t.test('Only a check whose settings are unknown is left out', async t => {
   const bench = await prepare(t)
   const elsewhere = linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ iss: 'https://other.example/' })}`], dpop: [] })
   t.equal((await bench.explain(elsewhere)).refusal?.reason, 'token_issuer')
@@ -304,7 +304,7 @@ t.test('Every step has a title and says what it compares, even by itself', async
   }
 })
 
-t.test('Of a token that is bound to a certificate, the certificate is checked if the capture shows it', async t => {
+t.test('For a certificate-bound token the certificate is checked if the capture has it', async t => {
   const { fingerprint256, raw } = new X509Certificate(readFileSync(join(import.meta.dirname, '../fixtures/client-a.cert.pem')))
   const thumbprint = Buffer.from(fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
   const header = `Client-Cert: :${raw.toString('base64')}:`
@@ -339,7 +339,7 @@ t.test('For an introspected token the answer is shown; without an answer, what d
 
   const unasked = await bench.explain(bearerOf('opaque'), { settings, requirements })
   t.strictSame([unasked.verdict, unasked.notChecked], ['accepted', ['token.introspection', 'scheme', 'requirement']])
-  t.notOk(unasked.steps.some(({ name }) => name === 'token.signature'), 'nothing is asked of it that only a JWT has')
+  t.notOk(unasked.steps.some(({ name }) => name === 'token.signature'), 'checks that only a JWT has are left out')
   const proof = client.proof({ token: 'opaque', url: `http://${bench.good().host}${path}` })
   const proven = await bench.explain(linesOf(bench.good(), { authorization: ['DPoP opaque'], dpop: [proof] }), { settings })
   t.strictSame([proven.verdict, proven.notChecked], ['accepted', ['token.introspection', 'scheme', 'proof.jkt']], 'the rest of a proof is checked')

@@ -68,9 +68,9 @@ export interface HostileProvider {
   readonly issuer: string
   readonly jwksUri: string
   readonly port: number
-  /** Paths asked for, in order. */
+  /** Requested paths, in order. */
   readonly requests: string[]
-  /** How often the set was asked for. */
+  /** How often the set was requested. */
   readonly fetches: number
   readonly connections: number
   discovery: Behaviour

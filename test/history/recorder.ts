@@ -4,7 +4,7 @@ import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import type { Random } from '../fuzz/random.ts'
 import type { Operation } from './model.ts'
 
-/** Writes down what stores are asked, and what they say. */
+/** Writes down the calls of stores, and their answers. */
 export interface Recorder {
   readonly operations: Operation[]
   claim (store: ReplayStore, id: string, expiresAt: number): Promise<void>

@@ -20,7 +20,7 @@ export interface Recipe {
   readonly basic: boolean
   /** Whether the client of this service may get tokens itself (*Service account roles*). */
   readonly serviceAccount: boolean
-  /** Whether clients must ask for bound tokens. */
+  /** Whether clients must request bound tokens. */
   readonly dpopRequired: boolean
 }
 

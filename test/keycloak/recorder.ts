@@ -22,7 +22,7 @@ export interface Recorder {
   close (): Promise<void>
 }
 
-/** @param target where requests go: its origin, asked for each */
+/** @param target where requests go: its origin, read for each request */
 export async function startRecorder (target: () => string): Promise<Recorder> {
   const exchanges: Exchange[] = []
   const server = createServer(async (request, response) => {

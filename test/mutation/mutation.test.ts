@@ -89,7 +89,7 @@ t.test('A test that fails once, and not again with the same change, kills nothin
   t.hasStrict(await judged('statement'), { end: 'killed', by: file })
 })
 
-t.test('A test that stops before an operator runs it too: it depends on it that nothing more is run', async t => {
+t.test('A test that stops before an operator covers it too: the operator decides that nothing more runs', async t => {
   const source = program('function f () { return a?.b && c || d }')
   const end = source.source.indexOf('?.')
   const reach = { file: 'f.test.ts', hash: '', programs: { [source.file]: source.hash }, ms: {}, reached: { 'It stops': { [source.file]: [[0, end]] as const } } }
@@ -126,7 +126,7 @@ t.test('The same seed gives the same sample, and another one another', async t =
   t.strictSame(sample(items, 1, 1000).sort((a, b) => a - b), items)
 })
 
-t.test('The figures leave out what is listed, and a folder below its target is not enough', async t => {
+t.test('The figures leave out listed survivors, and a folder below its target fails', async t => {
   const source = program('if (a) b = c')
   const [first, second, third] = findMutants(source) as [Mutant, Mutant, Mutant]
   const verdict = (id: string, end: Verdict['end']): Verdict => ({ id, file: source.file, program: '', tests: '', end, runs: 1 })
@@ -141,7 +141,7 @@ t.test('The figures leave out what is listed, and a folder below its target is n
   t.equal(listed.isEnough, true)
 })
 
-t.test('Each listed survivor has a reason, says what was tried, and fits a mutant of today', async t => {
+t.test('Each listed survivor has a reason, says what was tried, and fits a current mutant', async t => {
   const listed = readListed()
   const byFile = new Map([...new Set(listed.map(({ file }) => file))].map(file => [file, findMutants(readProgram(file))]))
   for (const entry of listed) {

@@ -76,7 +76,7 @@ t.test('The document of an app with its own @fastify/swagger shows the guards, w
     t.equal(at('/orders/{id}').summary, 'One order')
     t.strictSame(at('/orders/{id}')['x-requirements'], [{ anyScope: ['read:orders', 'admin'], claims: { tenant: ['a'] } }])
     t.strictSame(at('/maybe').security, [{}, { Bearer: [] }, { DPoP: [] }])
-    t.strictSame(Object.keys(at('/maybe').responses), ['200', '401', '429', '503'], 'no 403: nothing beyond a token is asked for')
+    t.strictSame(Object.keys(at('/maybe').responses), ['200', '401', '429', '503'], 'no 403: only a token is required')
     t.strictSame(at('/own').security, [{}], 'what the app says stays')
     t.equal(at('/own').description, 'As the app says.')
     t.equal(at('/own').responses['401']!.description, 'Its own words')

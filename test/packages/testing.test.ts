@@ -93,7 +93,7 @@ t.test('The clock of the test issuer moves its tokens, its clients and the app.'
   const app = await appWith(t, { ...idp.options, dpop: { nonce: 'required' } })
   const client = await idp.dpopClient({ scope: 'read:orders', exp: idp.clock.now() + 7200 })
   const token = await idp.token({ scope: 'read:orders' })
-  t.equal(summary(await client.inject(app, '/orders')), '200 user-1', 'with the nonce that the app asks for, and its public URL')
+  t.equal(summary(await client.inject(app, '/orders')), '200 user-1', 'with the nonce that the app requires, and its public URL')
   t.equal(await bearer(app, token), '200 user-1')
   idp.clock.advance(3600)
   t.equal(summary(await client.inject(app, '/orders')), '200 user-1')
@@ -180,9 +180,9 @@ t.test('The test issuer introspects its opaque tokens, as long as they have not 
   idp.clock.advance(601)
   t.equal(await bearer(app, token), '401 token_inactive')
   const stranger = { ...idp.options.idp, introspection: { ...idp.options.idp.introspection!, clientSecret: 'another' } }
-  t.equal(await bearer(await appWith(t, { ...idp.options, idp: stranger }), await idp.opaqueToken({ scope })), '503 introspection_unavailable', 'only the client of the app may ask')
+  t.equal(await bearer(await appWith(t, { ...idp.options, idp: stranger }), await idp.opaqueToken({ scope })), '503 introspection_unavailable', 'only the client of the app may introspect')
   const off = { ...idp.options.idp, introspection: undefined }
-  t.equal(await bearer(await appWith(t, { ...idp.options, idp: off }), await idp.opaqueToken({ scope })), '401 token_malformed', 'an app that does not ask')
+  t.equal(await bearer(await appWith(t, { ...idp.options, idp: off }), await idp.opaqueToken({ scope })), '401 token_malformed', 'an app without introspection')
 })
 
 t.test('A certificate client of the test issuer passes with its certificate; a thief of its token does not.', async t => {
@@ -232,7 +232,7 @@ t.test('A test issuer says when a revocation would have no effect, and what it c
   }
 })
 
-t.test('The test transmitter sends events that the app takes, about the tokens of its issuer.', async t => {
+t.test('The app accepts events of the test transmitter about the tokens of its issuer.', async t => {
   const idp = await createTestIssuer()
   const transmitter = await createTestTransmitter({ beside: idp })
   const app = await appWith(t, { ...idp.options, revocation: { transmitters: [transmitter.options] } })
@@ -305,7 +305,7 @@ t.test('Two scopes of one app have guards of their own.', async t => {
   t.match(await bearer(app, await red.token(), '/blue/orders'), /^401 .*another issuer/)
 })
 
-t.test('It lives beside the app\'s own @fastify/jwt, before it or after it.', async t => {
+t.test('It works beside the app\'s own @fastify/jwt, registered before or after it.', async t => {
   const idp = await createTestIssuer()
   for (const isFirst of [true, false]) {
     const app = Fastify()
@@ -325,7 +325,7 @@ t.test('It lives beside the app\'s own @fastify/jwt, before it or after it.', as
   }
 })
 
-t.test('It lives in HTTPS and HTTP/2 servers, and behind rewriteUrl.', async t => {
+t.test('It works in HTTPS and HTTP/2 servers, and behind rewriteUrl.', async t => {
   const idp = await createTestIssuer()
   const tls = { key: readFileSync(join(root, 'test/fixtures/provider.key.pem')), cert: readFileSync(join(root, 'test/fixtures/provider.cert.pem')) }
   const headersFor = (url: string) => idp.dpopClient({ scope: 'read:orders' }).then(client => client.headers('GET', url))
@@ -344,7 +344,7 @@ t.test('It lives in HTTPS and HTTP/2 servers, and behind rewriteUrl.', async t =
   t.equal(summary(await rewritten.inject({ url: '/v1/orders', headers: await headersFor('http://localhost/v1/orders') })), '200 user-1', 'the proof is for the URL that the client called')
 })
 
-t.test('It is one of several ways in, by @fastify/auth.', async t => {
+t.test('It works as one of several strategies of @fastify/auth.', async t => {
   const idp = await createTestIssuer()
   const app = await appWith(t, idp.options)
   await app.register(fastifyAuth)

@@ -57,7 +57,7 @@ t.test('The endpoints of profile 2', async t => {
   t.hasStrict(await get('/api/private', { scope: 'b a' }), { user: 'user-1', scopes: ['SCOPE_b', 'SCOPE_a'] })
   t.strictSame((await get('/api/private', {})).scopes, [])
   t.match(await get('/api/private-scoped', { scope: 'read:messages' }), { message: String, user_id: exactly('user-1') })
-  t.equal((await app.inject('/anything')).statusCode, 404, 'what is not listed asks for no token')
+  t.equal((await app.inject('/anything')).statusCode, 404, 'an unlisted path requires no token')
 })
 
 t.test('Scopes come from every configured claim', async t => {
@@ -126,7 +126,7 @@ t.test('Every sample route answers to GET and HEAD with a token, if it needs one
     t.equal((await fetch(`${url}${path}`, { method, headers: { ...headers, dpop: wrong } })).status, PUBLIC.includes(pattern) ? 200 : 401, `${method} ${pattern} with the proof of the other method`)
   }
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const) {
-    t.equal((await app.inject({ method, url: '/api/private' })).statusCode, 404, `${method} asks for no token`)
+    t.equal((await app.inject({ method, url: '/api/private' })).statusCode, 404, `${method} requires no token`)
   }
 })
 

@@ -53,7 +53,7 @@ function consumer (name: string, type: 'module' | 'commonjs', files: Readonly<Re
   return cwd
 }
 
-/** A project whose packages are those of the first one. `service` and `cli` have no more than what they ask for. */
+/** A project whose packages are those of the first one. `service` and `cli` have only their own dependencies. */
 function sharing (name: string, type: 'module' | 'commonjs', files: Readonly<Record<string, string>>): string {
   const cwd = consumer(name, type, files)
   symlinkSync(join(folder, 'esm', 'node_modules'), join(cwd, 'node_modules'))
@@ -63,7 +63,7 @@ function sharing (name: string, type: 'module' | 'commonjs', files: Readonly<Rec
 /** What the projects develop with: several compilers in one folder, and all of it by one run of npm. */
 const TOOLS = {
   ...Object.fromEntries(['6.0', '5.9', '5.4'].map(version => [`typescript-${version}`, `npm:typescript@${version}`])),
-  // Of the range that each version of vitest asks for.
+  // Of the range that each version of vitest requires.
   '@types/node': '22',
   publint: '*',
   '@arethetypeswrong/cli': '*',
@@ -120,7 +120,7 @@ t.test('Both packages can be packed, and hold what they need and no more.', asyn
   }
 })
 
-t.test('Each file of the packages is a file of the repository, or what the compiler makes of one.', async t => {
+t.test('Each file of the packages is a file of the repository, or compiled from one.', async t => {
   for (const name of ['holdfast', 'holdfast-cli']) {
     const unpacked = join(folder, `unpacked-${name}`)
     mkdirSync(unpacked)

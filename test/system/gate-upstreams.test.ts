@@ -16,7 +16,7 @@ const fixture = (file: string): string => join(import.meta.dirname, '..', 'fixtu
 const CERTIFICATE = fixture('provider.cert.pem')
 const KEY = fixture('provider.key.pem')
 
-/** A server that offers HTTP/2 and HTTP/1.1 over TLS, and passes on to an application. It says in `X-Protocol` how it was asked. */
+/** A server that offers HTTP/2 and HTTP/1.1 over TLS, and passes on to an application. It says in `X-Protocol` over which protocol a request came. */
 interface TlsServer {
   readonly name: string
   readonly program: string | undefined

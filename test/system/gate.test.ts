@@ -109,7 +109,7 @@ async function tryNonces (t: Test, site: GatedSite): Promise<void> {
   const { url, issuer, send, proofLines } = site
   const gate = await site.replaceGate(NONCES)
   const first = await send('/api/x', proofLines('/api/x'))
-  expectRefused(t, site, first, 'nonce_missing', 'DPoP', 'a nonce is asked for')
+  expectRefused(t, site, first, 'nonce_missing', 'DPoP', 'a nonce is required')
   t.match(first.headers['dpop-nonce'], /^[\w-]{26}$/)
   t.equal(first.lines.filter(([name]) => name === 'dpop-nonce').length, 1)
   const passed = await send('/api/x', proofLines('/api/x', { claims: { nonce: first.headers['dpop-nonce'] } }))
@@ -256,7 +256,7 @@ async function tryHosts (t: Test, site: GatedSite): Promise<void> {
   })))
   const elsewhere = await ask('evil.example', dpopLines(token, client.proof({ token, url: 'http://evil.example/api/x' })))
   t.equal(elsewhere, site.proxy.elsewhere, 'a token and an unused proof for another host')
-  t.strictSame([gate.log.filter(({ msg }) => msg === 'request answered').length, upstream.arrived.length], [asked, arrived], 'the gate is not asked, and the application gets nothing')
+  t.strictSame([gate.log.filter(({ msg }) => msg === 'request answered').length, upstream.arrived.length], [asked, arrived], 'gate and application get no request')
 }
 
 async function tryTransport (t: Test, site: GatedSite): Promise<void> {
@@ -450,7 +450,7 @@ async function tryMessages (t: Test, site: GatedSite): Promise<void> {
   t.strictSame([await post('/mcp', text, lines), await post('/mcp', text, lines), await post('/mcp', text, proved())], [200, 401, 200], 'a proof is used once')
   t.equal(await post('/mcp', text, proofLines('/mcp', { method: 'POST' })), 403, 'without the scope')
   const refused = await send('/mcp', [...bearer('use'), 'Content-Type: application/json', `Content-Length: ${text.length}`, '', text], 'POST')
-  t.match(refused.headers['www-authenticate'], /error="insufficient_scope".*scope="read"/, 'the client learns what to ask for')
+  t.match(refused.headers['www-authenticate'], /error="insufficient_scope".*scope="read"/, 'the client learns the scope to request')
 }
 
 for (const proxy of GATE_PROXIES) {

@@ -225,7 +225,7 @@ t.test('A store that cannot be used from the start', { skip: skipRedis }, async 
     '--tls-key-file', file('provider.key.pem'), '--tls-ca-cert-file', file('provider.cert.pem')
   ])
 
-  await t.test('An address that is none stops the start with a word.', async t => {
+  await t.test('An invalid address stops the start with a reason.', async t => {
     const addresses = ['http://:s3cret@127.0.0.1', 'redis://:s3cret%@127.0.0.1?retries=1']
     const starts = addresses.map(DPOP_REPLAY => spawnInstance(t, directory, { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, DPOP_REPLAY }))
     for (const [n, { ended, output }] of starts.entries()) {
@@ -235,7 +235,7 @@ t.test('A store that cannot be used from the start', { skip: skipRedis }, async 
     }
   })
 
-  await t.test('One that is wrong keeps readiness at 503 with the reason, and all but DPoP is served.', async t => {
+  await t.test('A wrong address keeps readiness at 503 with the reason, and all but DPoP is served.', async t => {
     const rows: ReadonlyArray<readonly [address: string, reason: string]> = [
       [`redis://:s3cret@127.0.0.1:${server.port}`, 'auth'],
       [`redis://:s3cret@${new URL(issuer.url).host}`, 'not_redis'],

@@ -63,7 +63,7 @@ interface Row {
   readonly row: string
   readonly there: (site: Site, library: Library) => Middleware[]
   readonly here: (site: Site) => HoldfastOptions
-  /** What the route asks for. A valid token unless given. */
+  /** The requirement of the route. A valid token unless given. */
   readonly guard?: (app: FastifyInstance) => unknown
   readonly requests: (site: Site) => ReadonlyArray<readonly [title: string, sent: Sent | ((url: string) => Sent), there: Answers, here: Answers]>
 }
@@ -405,7 +405,7 @@ const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   'From @fastify/jwt alone': ['`secret` with a public key, or a function that asks get-jwks', '`verify: { allowedIss, allowedAud, algorithms }`', '`request.user`', '`formatUser`, `trusted`, `cookie`, `jwtSign`', 'errors `FST_JWT_*`']
 }
 
-t.test('Each row of the page is run, or named as one that has nothing to run.', async t => {
+t.test('Each row of the page is run, or listed as a row without code.', async t => {
   const run: Readonly<Record<string, ReadonlyArray<{ readonly row: string }>>> = {
     'From express-oauth2-jwt-bearer': ROWS.filter(({ row }) => !row.startsWith('callers')),
     "From Auth0's Fastify plugin": OF_AUTH0,

@@ -413,7 +413,7 @@ t.test('An API that does not answer is named, and comes back without a reload.',
   t.match(await page.innerText('#state'), containing(`The server of this page at ${new URL(page.url()).origin} does not answer`))
 })
 
-t.test('A provider that does not answer is named, and no check is shown that explains nothing.', { skip }, async (t) => {
+t.test('A provider that does not answer is named, and no meaningless check is shown.', { skip }, async (t) => {
   const { page, provider, api, raw } = await openPlayground(t)
   await logIn(page)
   t.match((await press(page, call('/api/private'))).verdict, /Accepted/)
@@ -437,7 +437,7 @@ t.test('A provider that does not answer is named, and no check is shown that exp
   await look(t, page, 'provider-down')
 })
 
-t.test('A login that gets no answer names the address that was asked.', { skip }, async (t) => {
+t.test('A login that gets no answer names the requested address.', { skip }, async (t) => {
   const { page, provider } = await openPlayground(t)
   const discovery = `${provider.issuer}/.well-known/openid-configuration`
   const path = `${provider.issuer}/oauth/token`
@@ -498,7 +498,7 @@ t.test('With nonces, good calls fetch theirs and go through, and each attack is 
   t.strictSame(faults, [])
 })
 
-t.test('What cannot be read is said, and the rest is explained.', { skip }, async (t) => {
+t.test('Unreadable parts are reported, and the rest is explained.', { skip }, async (t) => {
   const { page } = await openPlayground(t)
   const post = async (body: string): Promise<{ status: number, notes?: string[], checks?: Array<{ name: string, outcome: string }>, reason?: string }> => {
     const answer = await fetch(new URL('/explain', page.url()), { method: 'POST', body })

@@ -233,7 +233,7 @@ t.test('a cluster of which one node evicts is not used, whichever it is', { skip
   t.equal(store.state().ready, true)
 })
 
-t.test('a replica of a cluster that is promoted and evicts is found out', { skip: skipRedis }, async (t) => {
+t.test('a promoted replica of a cluster that evicts is detected', { skip: skipRedis }, async (t) => {
   const nodes = await startCluster(t)
   const replica = await startClusterNode(t, ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
   await replica.command('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port), String(nodes[0]!.busPort))

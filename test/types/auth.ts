@@ -111,7 +111,7 @@ export function theRequirements (app: FastifyInstance, listed: readonly string[]
   app.require({ scope: 1 })
   // @ts-expect-error so are seconds a number
   app.require({ maxAgeSeconds: '60' })
-  // @ts-expect-error a claim cannot be asked to be an object
+  // @ts-expect-error a claim cannot be required to be an object
   app.require({ claims: { address: { city: 'Bonn' } } })
   // @ts-expect-error only true and false are answers
   app.require({ claims: { tenant: () => 'blue' } })
