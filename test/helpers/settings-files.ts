@@ -90,7 +90,7 @@ function yamlOf (value: unknown): string {
   return ` ${stringify(plain, { collectionStyle: 'flow', flowCollectionPadding: false, lineWidth: 0 }).trimEnd()}`
 }
 
-/** It lets pass whatever the service takes, as an editor reads it: of a format only the service itself can judge. */
+/** It accepts whatever the service accepts, as an editor reads it: of a format only the service itself can judge. */
 export function makeConfigSchema (): string {
   const schema = { $schema: 'http://json-schema.org/draft-07/schema#', title: 'Configuration file of Holdfast', ...sectionSchema(readSections(), '#') }
   return `${JSON.stringify(schema, null, 2)}\n`

@@ -327,7 +327,7 @@ t.test('A key file that is missing or broken stops the start, and each is named'
 })
 
 /** Another app, with a function instead of the list. */
-async function startAsked (t: Test, lookUp: IssuerLookup, idp: object = {}): Promise<{ app: FastifyInstance, asked: string[], log: Array<Record<string, unknown>>, ask (token: string, headers?: object): Promise<{ status: number, body: Record<string, unknown>, retryAfter: unknown }> }> {
+async function startWithFunction (t: Test, lookUp: IssuerLookup, idp: object = {}): Promise<{ app: FastifyInstance, asked: string[], log: Array<Record<string, unknown>>, ask (token: string, headers?: object): Promise<{ status: number, body: Record<string, unknown>, retryAfter: unknown }> }> {
   const asked: string[] = []
   const log: Array<Record<string, unknown>> = []
   const app = Fastify({ logger: { level: 'info', stream: { write: (line: string) => { log.push(JSON.parse(line)) } } } })
@@ -355,7 +355,7 @@ performance.now = () => realNow() + aheadMs
 t.test('A function may name the issuers: it is called once, and again after 5 s', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   let record: object | undefined = { issuer: provider.issuer }
-  const { app, asked, ask, log } = await startAsked(t, async iss => iss === provider.issuer ? record : undefined)
+  const { app, asked, ask, log } = await startWithFunction(t, async iss => iss === provider.issuer ? record : undefined)
   const token = makeToken(provider.issuer, a)
   t.hasStrict(log.find(({ event }) => event === 'settings_in_force'), { issuers: 'function', audience: AUDIENCE })
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask(token)))
@@ -387,7 +387,7 @@ t.test('A function may name a key file, which is logged and read again like any 
   t.teardown(() => { fiveSecondsMs = 5000 })
   const issuer = 'https://offline.example/'
   const keysFile = join(t.testdir({ 'keys.json': setOf(a.jwk) }), 'keys.json')
-  const { ask, log } = await startAsked(t, async () => ({ issuer, keysFile }))
+  const { ask, log } = await startWithFunction(t, async () => ({ issuer, keysFile }))
   t.equal((await ask(makeToken(issuer, a))).status, 200)
   const fetched = (): unknown[] => log.filter(({ event }) => event === 'keys_fetched')
   t.hasStrict(fetched(), [{ issuer, keys: 1, added: 1, removed: 0 }])
@@ -399,7 +399,7 @@ t.test('A function may name a key file, which is logged and read again like any 
 t.test('A function that fails, or returns an unusable issuer, is 503; one that returns another issuer counts as none', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   let answer: () => unknown = () => ({ issuer: provider.issuer })
-  const { ask, log } = await startAsked(t, async () => answer() as object | undefined)
+  const { ask, log } = await startWithFunction(t, async () => answer() as object | undefined)
   const bad: Array<[title: string, answer: () => unknown]> = [
     ['it throws', () => { throw new Error('the database is away') }],
     ['it rejects', () => Promise.reject(new Error('the database is away'))],
@@ -430,7 +430,7 @@ t.test('A function that fails, or returns an unusable issuer, is 503; one that r
 t.test('A function that rejects with anything but an error is in the log as well', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   for (const [reason, failure] of [[undefined, 'it failed without an error'], [null, 'it failed without an error'], ['a text', 'it failed without an error'], [{ message: 'an object' }, 'an object']] as const) {
-    const { ask, log } = await startAsked(t, () => Promise.reject(reason))
+    const { ask, log } = await startWithFunction(t, () => Promise.reject(reason))
     t.hasStrict(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' })
     t.strictSame(log.filter(({ event }) => event === 'issuers_unavailable').map(({ level, failure }) => [level, failure]), [[40, failure]], String(reason))
   }
@@ -441,19 +441,19 @@ t.test('A function cannot name the issuer of opaque tokens, because they name no
   const client = { clientId: 'api', clientSecret: 's' }
   const allowed = 'allowed if a function names the issuers: off or jwt, because an opaque token names no issuer'
   for (const covers of ['opaque', 'all'] as const) {
-    const { ask, log } = await startAsked(t, async () => ({ issuer: provider.issuer, introspection: { for: covers, ...client } }))
+    const { ask, log } = await startWithFunction(t, async () => ({ issuer: provider.issuer, introspection: { for: covers, ...client } }))
     t.hasStrict(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' }, covers)
     t.strictSame(log.filter(({ event }) => event === 'issuers_unavailable').map(({ failure }) => failure), [`The settings are not usable:\n  - introspection.for is "${covers}"; ${allowed}`])
-    await t.rejects(startAsked(t, async () => undefined, { introspection: { for: covers, ...client } }), { name: 'SettingsError', message: `The settings are not usable:\n  - IDP_INTROSPECTION (idp.introspection.for) is "${covers}"; ${allowed}` })
+    await t.rejects(startWithFunction(t, async () => undefined, { introspection: { for: covers, ...client } }), { name: 'SettingsError', message: `The settings are not usable:\n  - IDP_INTROSPECTION (idp.introspection.for) is "${covers}"; ${allowed}` })
   }
-  const { ask } = await startAsked(t, async () => ({ issuer: provider.issuer, introspection: { for: 'off' } }), { introspection: { for: 'jwt', ...client } })
+  const { ask } = await startWithFunction(t, async () => ({ issuer: provider.issuer, introspection: { for: 'off' } }), { introspection: { for: 'jwt', ...client } })
   t.equal((await ask(makeToken(provider.issuer, a))).status, 200, 'the twin')
 })
 
 t.test('What a function leaves out of introspection is taken from the settings beside it, and what is missing in both is logged', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   const failures = async (idp: object): Promise<unknown[]> => {
-    const { ask, log } = await startAsked(t, async () => ({ issuer: provider.issuer, introspection: { for: 'jwt' } }), idp)
+    const { ask, log } = await startWithFunction(t, async () => ({ issuer: provider.issuer, introspection: { for: 'jwt' } }), idp)
     t.equal((await ask(makeToken(provider.issuer, a))).status, 503)
     return log.filter(({ event }) => event === 'issuers_unavailable').map(({ failure }) => failure)
   }
@@ -466,7 +466,7 @@ t.test('A function that does not answer is 503 after 5 s, and a flood of made-up
   fiveSecondsMs = 1500
   t.teardown(() => { fiveSecondsMs = 5000 })
   const waiting: Array<(record?: object) => void> = []
-  const { ask, asked, log } = await startAsked(t, iss => iss === provider.issuer ? { issuer: provider.issuer } : new Promise(resolve => { waiting.push(resolve) }))
+  const { ask, asked, log } = await startWithFunction(t, iss => iss === provider.issuer ? { issuer: provider.issuer } : new Promise(resolve => { waiting.push(resolve) }))
   t.equal((await ask(makeToken(provider.issuer, a))).status, 200)
   const flood = Promise.all(Array.from({ length: 100 }, (_, index) => ask(makeToken(`https://${index}.example/`, a))))
   await until(() => waiting.length === 64)
@@ -482,14 +482,14 @@ t.test('A function that does not answer is 503 after 5 s, and a flood of made-up
 t.test('600 tenants in turn cause one call each; forged tokens of others evict no tenant', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   const lookUp: IssuerLookup = iss => ({ issuer: iss, jwksUri: provider.jwksUri })
-  const { ask } = await startAsked(t, lookUp)
+  const { ask } = await startWithFunction(t, lookUp)
   const tenants = Array.from({ length: 600 }, (_, n) => `https://tenant-${n}.example/`)
   for (const tenant of tenants) t.equal((await ask(makeToken(tenant, a))).status, 200)
   t.equal(provider.fetches, 600)
   for (const tenant of tenants) t.equal((await ask(makeToken(tenant, a))).status, 200)
   t.equal(provider.fetches, 600, 'the second time there is no call')
 
-  const few = await startAsked(t, lookUp, { maxIssuers: 1 })
+  const few = await startWithFunction(t, lookUp, { maxIssuers: 1 })
   t.equal((await few.ask(makeToken(tenants[0]!, a))).status, 200)
   for (const tenant of tenants.slice(1, 20)) t.equal((await few.ask(makeToken(tenant, { ...b, kid: a.kid }))).status, 401)
   await provider.vanish()
@@ -499,9 +499,9 @@ t.test('600 tenants in turn cause one call each; forged tokens of others evict n
 })
 
 t.test('The number of tenants that are kept is an integer, and belongs to a function', async t => {
-  for (const maxIssuers of [1, 100_000]) await t.resolves(startAsked(t, async () => undefined, { maxIssuers }))
+  for (const maxIssuers of [1, 100_000]) await t.resolves(startWithFunction(t, async () => undefined, { maxIssuers }))
   for (const maxIssuers of [0, 1.5, 100_001, '7', null]) {
-    await t.rejects(startAsked(t, async () => undefined, { maxIssuers }), { name: 'SettingsError', problems: [`idp.maxIssuers is ${JSON.stringify(maxIssuers)}; allowed: integer, 1 to 100000`] })
+    await t.rejects(startWithFunction(t, async () => undefined, { maxIssuers }), { name: 'SettingsError', problems: [`idp.maxIssuers is ${JSON.stringify(maxIssuers)}; allowed: integer, 1 to 100000`] })
   }
   await t.rejects(async () => { await Fastify().register(auth, { idp: { issuer: 'https://a.example/', audience: AUDIENCE, maxIssuers: 7 } }) }, { name: 'SettingsError', problems: ['options: unknown key "idp.maxIssuers"'] })
 })
@@ -509,6 +509,6 @@ t.test('The number of tenants that are kept is an integer, and belongs to a func
 t.test('A function replaces the single settings, and cannot be set beside them', async t => {
   for (const idp of [{ issuer: 'https://a.example/' }, { domain: 'a.example' }]) {
     await t.rejects(async () => { await Fastify().register(auth, { dpop: {} }) }, { message: /IDP_DOMAIN \(idp\.domain\) is not set/ }, 'and without any, they are missing')
-    await t.rejects(startAsked(t, async () => undefined, idp), { name: 'SettingsError', message: /idp\.issuers is set too/ })
+    await t.rejects(startWithFunction(t, async () => undefined, idp), { name: 'SettingsError', message: /idp\.issuers is set too/ })
   }
 })

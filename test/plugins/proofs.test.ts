@@ -19,7 +19,7 @@ import type { Issuer } from '../helpers/issuer.ts'
 import { now, PROOF_ROWS } from '../helpers/proof-rows.ts'
 import type { ProofBench } from '../helpers/proof-rows.ts'
 
-/** ML-DSA-44 where this Node has it. */
+/** ML-DSA-44 if this Node has it. */
 const ALGS = JWS_ALGS.filter(isVerifiable)
 
 interface Bench extends ProofBench {

@@ -95,7 +95,7 @@ t.test('A WebSocket is closed with 1008 when its token has expired', async t => 
   t.strictSame(ended(site), ['token_expired'])
 })
 
-t.test('A finished answer is left alone, whatever its headers, and so is its connection', async t => {
+t.test('A finished answer and its connection are not touched, whatever its headers', async t => {
   const site = await startRevocation(t, { revocation: () => OPERATORS })
   const { hostname, port } = new URL(site.url)
   const socket = connect(Number(port), hostname)

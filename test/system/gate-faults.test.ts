@@ -40,17 +40,17 @@ async function tryGate (t: Test, site: GatedSite, arrived: readonly Arrived[]): 
     return asked()
   }
   for (const bytes of [0, 20, 150]) {
-    await relay.use(cutAfter(bytes, gate.askedAt))
+    await relay.use(cutAfter(bytes, gate.authorizationPort))
     const before = await allAsked()
     await refuse(`its answer breaks off after ${bytes} bytes`)
     // Over gRPC, all of them are on one connection, and may go down together.
     const repeated = await allAsked() - before
     t.ok(repeated <= 3, `no authorization request is repeated: ${repeated}`)
   }
-  await relay.use(toPort(gate.askedAt))
+  await relay.use(toPort(gate.authorizationPort))
   t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'all is well again')
   // Connections that were of use are cut when they are used again.
-  await relay.use(cutOnSecond(gate.askedAt))
+  await relay.use(cutOnSecond(gate.authorizationPort))
   const answers = [await send('/api/x', proofLines('/api/x')), await send('/api/x', proofLines('/api/x'))]
   // A repeated authorization request finds the proof used.
   t.ok(answers.every(answer => answer.status === 200 || isUndecided(answer) || (site.proxy.repeatsRequests && answer.status === 401)), `a kept connection is cut: ${answers.map(({ status }) => status)}`)
@@ -59,7 +59,7 @@ async function tryGate (t: Test, site: GatedSite, arrived: readonly Arrived[]): 
   t.ok(isUndecided(await send('/api/x', proofLines('/api/x'))), 'the gate is dead')
   t.ok(isUndecided(await send('/open/x')), 'the gate is dead, for anyone')
   t.equal(arrived.length, before)
-  await relay.use(toPort(gate.askedAt))
+  await relay.use(toPort(gate.authorizationPort))
   await relay.restart()
   t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'and back')
 }
@@ -90,7 +90,7 @@ async function tryRestart (t: Test, site: GatedSite, arrived: readonly Arrived[]
       // What a client may do whose connection has failed.
       for (const answer of await Promise.all([send(target, lines), send(target, lines)])) answers.push(answer.status)
       if (next === LOAD / 3) await relay.stop()
-      if (next === LOAD / 2) await relay.use(toPort(second.askedAt)).then(() => relay.restart())
+      if (next === LOAD / 2) await relay.use(toPort(second.authorizationPort)).then(() => relay.restart())
     }
   }
   await Promise.all([client(), client(), client(), client()])

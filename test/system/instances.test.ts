@@ -37,7 +37,7 @@ t.before(async () => {
 
 interface Answer {
   readonly status: number
-  /** What a client goes by: the error of the challenge, or the seconds to wait. */
+  /** What a client uses: the error of the challenge, or the seconds to wait. */
   readonly result: string | null
   readonly nonce: string | null
 }

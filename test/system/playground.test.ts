@@ -183,7 +183,7 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
   t.equal(await page.isDisabled(attack('replay')), true)
   t.match(await page.innerText('#attack-note'), containing('Log in first'))
   t.equal(await page.getAttribute('#reference', 'href'), `${api.url}/docs`)
-  await look(t, page, 'nobody')
+  await look(t, page, 'logged out')
 
   await logIn(page)
   t.match(await page.innerText('#login-state'), /Logged in as Ada until \d+ \w+ 20\d\d, \d\d:\d\d\.\s+Permissions: read:messages\./)

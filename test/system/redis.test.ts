@@ -109,7 +109,7 @@ t.test('a server that would evict is not used until it would not', { skip: skipR
 t.test('a server that begins to evict on an open connection is not used until it stops', { skip: skipRedis }, async (t) => {
   const changes: ReadonlyArray<{ title: string, args: string[], begin: string[], end: string[] }> = [
     { title: 'another policy', args: ['--maxmemory', '100mb'], begin: ['maxmemory-policy', 'allkeys-lru'], end: ['maxmemory-policy', 'noeviction'] },
-    { title: 'a limit where there was none', args: ['--maxmemory-policy', 'volatile-ttl'], begin: ['maxmemory', '100mb'], end: ['maxmemory', '0'] }
+    { title: 'a new limit', args: ['--maxmemory-policy', 'volatile-ttl'], begin: ['maxmemory', '100mb'], end: ['maxmemory', '0'] }
   ]
   for (const { title, args, begin, end } of changes) {
     const server = await startRedis(t, args)
@@ -336,7 +336,7 @@ async function startSentinel (t: Test, master: RedisServer, replica: RedisServer
   return {
     sentinel,
     async failover () {
-      // Sentinel takes some time to hear of the replica.
+      // Sentinel takes some time to learn of the replica.
       await until('the failover begins', () => sentinel.command('SENTINEL', 'FAILOVER', 'main').then(() => true, () => false))
       await until('the replica is the master', () => isMaster(replica))
       // Killed before Sentinel has seen the end of it, the failover might be given up.

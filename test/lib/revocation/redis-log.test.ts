@@ -152,7 +152,7 @@ t.test('An entry takes effect at once at the instance that appended it, and soon
   t.equal(one.isRevoked(OTHER), false)
   await until('the other reads it', () => two.isRevoked())
   two.clock.ms = 2000
-  await until('it hears of the log again', () => two.state().ageSeconds === 0)
+  await until('the log answers again', () => two.state().ageSeconds === 0)
   t.strictSame(two.changes, [], 'nothing has changed for either')
   t.strictSame(store.asked[0], ['COUNT', '1000', 'BLOCK', '200', 'STREAMS', '{holdfast:revocation}:log', '0-0'])
 })
@@ -374,7 +374,7 @@ t.test('A view is current only once it has caught up', async t => {
   const behind: number[] = []
   store.onCall = command => { if (command === 'xread' && one.cutoffs.size() % 1000 === 0 && one.cutoffs.size() > 0) behind.push(one.state().ageSeconds) }
   one.clock.ms = 5000
-  await until('it hears of the log', () => one.state().ageSeconds === 0)
+  await until('the log answers', () => one.state().ageSeconds === 0)
   one.clock.ms = 9000
   for (let n = 0; n < 2500; n++) store.rows.push([`${store.clockMs}-${1000 + n}`, ['e', JSON.stringify(entry({ key: `k${n}` }))]])
   await until('it has read all', () => one.cutoffs.size() === 2500 && one.state().ageSeconds === 0)

@@ -285,7 +285,7 @@ t.test('The mode of DPoP follows from three settings, which must not contradict 
   t.match(await problemsOf({ DPOP_ENABLED: false, IDP_DPOP_MODE: 'REQUIRED' }), [/"REQUIRED": they contradict each other/], 'values of the file count the same')
 })
 
-t.test('A word that means everything or nothing must be alone in a list.', async t => {
+t.test('A word that means everything or nothing must be the only one in a list.', async t => {
   t.strictSame(await problemsOf({ TRUST_PROXY: 'loopback 10.0.0.0/8' }), [])
   t.match(await problemsOf({ TRUST_PROXY: 'true 10.0.0.0/8' }), [/^TRUST_PROXY .* is "true 10\.0\.0\.0\/8"; true and false cannot be combined with other values$/])
   t.match(await problemsOf({ TRUST_PROXY: ['loopback', false] }), [/true and false cannot be combined with other values$/])

@@ -552,6 +552,6 @@ t.test('An answer is used for as long as is set, and a refusal for 5 s', async t
   const failing = createIssuerThatAnswers(() => { throw new Refusal('keys_unavailable') })
   for (const turn of [1, 2]) {
     t.equal((await failing.claimsOf('t')).reason, 'keys_unavailable')
-    t.equal(failing.asked.length, turn, 'an answer that could not be had is not cached')
+    t.equal(failing.asked.length, turn, 'a failed call is not cached')
   }
 })
