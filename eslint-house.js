@@ -117,7 +117,7 @@ const MATCHES = ['match', 'notMatch']
 const SUBSETS = ['match', 'hasStrict']
 const isText = node => (node.type === 'Literal' && typeof node.value === 'string') || node.type === 'TemplateLiteral'
 
-/** The texts in a pattern that is written in full: `t.match` takes each for a part of what is there. */
+/** The texts in a pattern that is written in full: `t.match` takes each for a part of the actual text. */
 const textsIn = node => isText(node)
   ? [node]
   : node.type === 'ObjectExpression'

@@ -103,7 +103,7 @@ export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed }) 
   const { gate } = settings
   await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0, ignoreFilter: MOVABLE })
   await app.register(autoload, { dir: join(directory, 'routes'), maxDepth: 0, matchFilter: MOVABLE, options: { prefix: gate?.ownPrefix ?? '' } })
-  // The sample routes would stand in the way of the upstream's.
+  // The sample routes would hide those of the upstream.
   if (gate) return
   await app.register(async api => {
     api.addHook('onRequest', (_request, reply, done) => {

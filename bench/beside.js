@@ -2,7 +2,7 @@ import { awaitQuiet, median, round } from './measure.js'
 import { contender, startServer } from './processes.js'
 
 /**
- * What each kind of request costs beside the accepted one that it is `like`, and what Node alone spends on the same bytes.
+ * What each kind of request costs beside the accepted one that it is `like`, and what only Node spends on the same bytes.
  * @param kinds as `likes` of load.js returns them, all with `like`
  * @param serverOf the server of a kind, by name
  * @param countOf the number of requests in a round, by name

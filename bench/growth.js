@@ -58,7 +58,7 @@ const compare = async (bench, few, many, { measured, count }) => {
   }
 }
 
-/** The memory store alone, at a million records: in the service, waits for the host and full collections would hide what freeing costs. */
+/** Only the memory store, at a million records: in the service, waits for the host and full collections would hide what freeing costs. */
 const measureStore = () => new Promise((resolve, reject) => {
   const child = fork(new URL('replay.js', import.meta.url), { execArgv: ['--expose-gc'], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   child.once('message', resolve).once('exit', code => reject(new Error(`replay.js ended with ${code}`)))

@@ -21,7 +21,7 @@ const field = (number, value) => Buffer.concat([Buffer.from([...varint(number <<
 const request = (...entries) => frame(field(1, field(4, field(2, Buffer.concat([
   field(2, 'GET'), field(4, '/orders/7'), field(5, 'api.example'), field(6, 'https'), ...entries
 ])))))
-const QUESTION = request()
+const CHECK_REQUEST = request()
 /** As many headers without name and value as the largest message holds. */
 const EMPTY = request(Buffer.from('1a00'.repeat(MOST / 2 - 100), 'hex'))
 
@@ -55,17 +55,17 @@ export const GRPC_KINDS = [
     name: 'gRPC: 10 messages, a byte of each in a second',
     first: session => { session.dribbled = Array.from({ length: 10 }, () => begin(session)) },
     everyMs: 1_000,
-    then: (session, turn) => { for (const stream of session.dribbled) if (stream.writable) stream.write(QUESTION.subarray(turn, turn + 1)) }
+    then: (session, turn) => { for (const stream of session.dribbled) if (stream.writable) stream.write(CHECK_REQUEST.subarray(turn, turn + 1)) }
   },
   { name: 'gRPC: pings', everyMs: 1_000, then: session => session.ping(() => {}) },
-  { name: 'gRPC: 100 calls, no room for an answer', settings: { initialWindowSize: 0 }, first: session => many(session, 100, QUESTION, true) },
+  { name: 'gRPC: 100 calls, no room for an answer', settings: { initialWindowSize: 0 }, first: session => many(session, 100, CHECK_REQUEST, true) },
   {
     name: 'gRPC: 10 calls a second, each cancelled',
     everyMs: 1_000,
     then: session => {
       for (let index = 0; index < 10; index++) {
         const stream = begin(session)
-        stream.end(QUESTION, () => stream.close(constants.NGHTTP2_CANCEL))
+        stream.end(CHECK_REQUEST, () => stream.close(constants.NGHTTP2_CANCEL))
       }
     }
   }

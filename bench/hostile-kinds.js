@@ -12,7 +12,7 @@ const REST = '\r\n'
 const tlsHello = () => Buffer.concat([Buffer.from('16030100f8010000f40303', 'hex'), randomBytes(242)])
 
 /**
- * What one hostile connection does: `first` is written at once, `then` every `everyMs`, for as long as the connection is there.
+ * What one hostile connection does: `first` is written at once, `then` every `everyMs`, for as long as the connection is open.
  * With `isDeaf` it never reads, and with `leavesAfterMs` it hangs up. `count` connections are opened together, else as many as the run
  * says, against the service, or the server that `at` names in `SERVERS` of hostile.js.
  */

@@ -12,7 +12,7 @@ const runTimeNs = (path) => {
   }
 }
 
-/** CPU time that the kernel has charged to a process so far: all of its threads, and its main thread alone. */
+/** CPU time that the kernel has charged to a process so far: all of its threads, and only its main thread. */
 export const cpuTime = (pid) => {
   let totalNs = 0
   for (const task of readdirSync(`/proc/${pid}/task`)) totalNs += runTimeNs(`/proc/${pid}/task/${task}/schedstat`)

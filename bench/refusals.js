@@ -11,7 +11,7 @@ const QUICK = { rounds: 1, count: 300 }
 
 /**
  * What it costs to refuse, for every kind of refusal, beside what it costs to accept the request that differs from it
- * in one thing, and what Node alone spends on the same bytes. Each answer must have the status and the error that its kind names.
+ * in one thing, and what only Node spends on the same bytes. Each answer must have the status and the error that its kind names.
  */
 export const refusals = async (bench) => {
   const plain = await startHoldfast(bench, 'refusals')

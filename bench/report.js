@@ -65,7 +65,7 @@ const pages = (results, judged) => [
   ['Targets', judged.length > 0 && targets(judged)]
 ].filter(([, text]) => text).map(([title, text]) => `### ${title}\n\n${text}\n`)
 
-/** Puts the table and the chart of a whole run between the markers of the README, where it has them. */
+/** Puts the table and the chart of a whole run between the markers of the README, if it has them. */
 const writeReadme = (rows, about) => {
   const path = join(ROOT, 'README.md')
   const text = existsSync(path) ? readFileSync(path, 'utf8') : ''

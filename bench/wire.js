@@ -14,7 +14,7 @@ const endOfAnswer = (text) => {
 
 /**
  * One keep-alive connection with one request on the wire at a time. A plain socket and a reader that looks for the status
- * and the length alone: the load generator has to cost less than the cheapest server.
+ * and only the length: the load generator has to cost less than the cheapest server.
  */
 class Connection {
   constructor (port, onAnswer, onLost) {
@@ -82,7 +82,7 @@ const summary = (requests, latenciesMs, elapsedMs, wrong, sample) => {
 
 const errorOf = (text) => /error="([a-z_]+)"/.exec(text.slice(0, text.indexOf('\r\n\r\n')))?.[1] ?? null
 
-/** Is this the answer that its kind of request must have? `error` is looked at only where the kind names one. */
+/** Is this the answer that its kind of request must have? `error` is compared only if the kind names one. */
 const isRight = ({ status, error }, gotStatus, text) =>
   gotStatus === status && (error === undefined || gotStatus < 400 || errorOf(text) === error)
 

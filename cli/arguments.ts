@@ -11,7 +11,7 @@ export class BadUsage extends Error {}
 
 /** The options of a tool, by name, as they are read and as `--help` shows them. */
 export type Options = Readonly<Record<string, ParseArgsOptionDescriptor & {
-  /** What stands after the option. */
+  /** What follows the option. */
   readonly value?: string
   readonly says: string
   /** The variable that says the same. */
@@ -27,7 +27,7 @@ export interface Tool<Known extends Options = Options> {
   readonly options: Known
   /** What `--help` says before the options. `run` is how the tool is started here. */
   readonly help: (run: string) => string
-  /** What it says after them. `tenants` says whether a local tenant may stand in for what is not named. */
+  /** What it says after them. `tenants` says whether a local tenant may replace what is not named. */
   readonly ending?: (tenants: boolean) => string
 }
 
@@ -81,7 +81,7 @@ function readArguments<const Known extends Options> (argv: readonly string[], op
   const kept = Object.keys(options).find((name) => !OPTIONS_OF_NPM.has(name) && env[`npm_config_${name.replaceAll('-', '_')}`] !== undefined)
   if (kept !== undefined) throw new BadUsage(`npm has kept --${kept} for itself. Write -- before the options: ${start} --${kept} ...`)
   try {
-    // Not every package manager takes away the -- that stands before the arguments of a script.
+    // Not every package manager removes the -- before the arguments of a script.
     const args = argv[0] === '--' ? argv.slice(1) : [...argv]
     const { values, positionals } = parseArgs({ args, options: { ...options, help: { type: 'boolean', short: 'h' } }, allowPositionals: true })
     return (values as { help?: boolean }).help === true ? null : { values: values as Arguments<Known>['values'], positionals }

@@ -31,7 +31,7 @@ interface CallExplanation {
   readonly answered: AnsweredChallenge
   /** What each check says, seen from here. */
   readonly explanation?: Explanation
-  /** Why it was refused: as the answer tells, with what is known here of the cause; else as it looks from here. */
+  /** Why it was refused: the reason in the answer, with what is known here of the cause; else the result of the checks here. */
   readonly refusal?: ExplainedRefusal | undefined
   /** The path is known with these methods only. */
   readonly otherMethods?: readonly string[]
@@ -42,7 +42,7 @@ export async function explainCall (exchange: Exchange, options: CallOptions, pai
   return showVerdict(exchange.status, await checkCall(exchange, options), paint)
 }
 
-/** Runs the checks of the service on a call that it refused: with its own settings if it is that of `npm run dev`, else with what caller and answer tell. */
+/** Runs the checks of the service on a call that it refused: with its own settings if it is that of `npm run dev`, else with what caller and answer say. */
 async function checkCall (exchange: Exchange, options: CallOptions): Promise<CallExplanation> {
   const answered = readChallenge(exchange.headers.get('www-authenticate') ?? '', exchange.body)
   const { reason } = answered
@@ -68,7 +68,7 @@ async function checkCall (exchange: Exchange, options: CallOptions): Promise<Cal
   }
 }
 
-/** A route that is not in routes/api is judged by what its answer tells. */
+/** A route that is not in routes/api is judged by its answer. */
 async function localView ({ method, target }: CapturedRequest, tenant: Tenant, answered: AnsweredChallenge): Promise<View> {
   const settings = await readSettings(tenant.settings)
   const route = await lookUpRoute(method, target, settings)
@@ -99,7 +99,7 @@ async function foreignView ({ issuer, audience }: CallOptions, answered: Answere
 }
 
 function modeOf ({ schemes, error }: AnsweredChallenge): DpopMode {
-  // The challenge that brings a nonce stands alone in every mode.
+  // The challenge that brings a nonce is the only one in every mode.
   if (schemes.length !== 1 || error === 'use_dpop_nonce') return 'ALLOWED'
   return schemes[0] === 'DPoP' ? 'REQUIRED' : 'DISABLED'
 }
@@ -113,7 +113,7 @@ function openKeys (settings: Settings): ProviderKeys | undefined {
   }
 }
 
-/** Which option of the call has to do with a reason. What the reason means stands in explain/advice.ts. */
+/** Which option of the call has to do with a reason. What the reason means is in explain/advice.ts. */
 const OPTIONS: Partial<Record<RefusalReason, string>> = {
   credentials_missing: '--no-token leaves the token out.',
   scheme_not_offered: '--dpop sends a bound token with a proof; without it a Bearer token is sent.',

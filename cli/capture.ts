@@ -1,12 +1,12 @@
-/** A request as far as a capture tells it. */
+/** A request as far as a capture shows it. */
 export interface Capture {
-  /** Only this is there of a request. */
+  /** The only part of a request in the capture. */
   only?: 'token' | 'proof'
   method?: string
   /** The target of the request line. */
   target?: string
   scheme?: 'http' | 'https'
-  /** Of HTTP/2 and HTTP/3, where it stands for the Host header. */
+  /** Of HTTP/2 and HTTP/3, where it replaces the Host header. */
   authority?: string
   headers: Array<readonly [name: string, value: string]>
   /** Taken at the client, in front of any proxy. */
@@ -36,7 +36,7 @@ export function readUrl (capture: Capture, text: string): void {
   capture.target = pathname + search
 }
 
-/** The fields of HTTP/2 and HTTP/3 that stand for the request line (RFC 9113 section 8.3.1) are taken for what they mean. */
+/** The fields of HTTP/2 and HTTP/3 that replace the request line (RFC 9113 section 8.3.1) are read as that line. */
 export function addHeader (capture: Capture, name: string, value: string): void {
   if (capture.headers.length === MAX_HEADERS) return
   if (name === ':method') capture.method = value

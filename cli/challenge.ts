@@ -2,9 +2,9 @@ import type { Requirement } from '../lib/requirement/requirement.ts'
 import { REFUSALS } from '../lib/refusal.ts'
 import type { RefusalReason } from '../lib/refusal.ts'
 
-/** What the answer of a service tells of why it refused, and of what it accepts. */
+/** What the answer of a service says about why it refused, and what it accepts. */
 export interface AnsweredChallenge {
-  /** The reason under which this service logs the refusal; another service tells none. */
+  /** The reason under which this service logs the refusal; another service gives none. */
   readonly reason: RefusalReason | undefined
   /** The `error` of the challenge (RFC 6750 section 3.1, RFC 9449 section 7.1). */
   readonly error: string | undefined
@@ -34,7 +34,7 @@ export function readChallenge (challenge: string, body = ''): AnsweredChallenge 
   }
 }
 
-/** What the route needs, as far as the answer tells; undefined if it tells nothing. */
+/** What the route needs, as far as the answer says; undefined if it says nothing. */
 export function requirementsIn ({ scopes, acrValues, maxAgeSeconds }: AnsweredChallenge): readonly Requirement[] | undefined {
   const requirement: Requirement = { ...scopes && { scope: scopes }, ...acrValues && { acr: acrValues }, ...maxAgeSeconds !== undefined && { maxAgeSeconds } }
   return Object.keys(requirement).length === 0 ? undefined : [requirement]

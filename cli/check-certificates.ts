@@ -4,7 +4,7 @@ import type { Settings } from '../lib/settings/settings.ts'
 import { fault, fine } from './findings.ts'
 import type { Finding } from './findings.ts'
 
-/** Says where certificates of clients come from. Only the proxy in front can tell whether they come. */
+/** Shows where certificates of clients come from. Whether they come depends on the proxy in front. */
 export function checkCertificates ({ server: { clientCertificate, trustProxy } }: Pick<Settings, 'server'>): Finding[] {
   const header = certificateHeader(clientCertificate)
   if (header === undefined) return [fault(NO_TLS_SOCKET, 'The service itself does not terminate TLS: let a proxy forward certificates in a header, or register the plugin in an application that terminates TLS.')]

@@ -104,7 +104,7 @@ export async function openIntrospection (issuer: IssuerSettings, settings: Setti
   return { introspection, close: () => closeIssuer({ introspection, keys }) }
 }
 
-/** What the answers to a client mean that the word alone does not set apart from other faults. */
+/** What the answers to a client mean where the word does not distinguish them from other faults. */
 const REFUSED = /^status: (?:400|401|403)$/
 
 function unavailable ({ detail }: Refusal): Finding {

@@ -43,7 +43,7 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
     if (positionals.length > 0) throw new BadUsage(`Unexpected argument ${positionals.join(' ')}: settings come from CONFIG_FILE, .env and the environment`)
     const { env, out, readFile } = world
     const found: Finding[] = []
-    const tell = (name: string, findings: readonly Finding[]): void => {
+    const report = (name: string, findings: readonly Finding[]): void => {
       found.push(...findings)
       out.write(`${name === '' ? '' : title(paint, name)}${findings.map((finding) => showFinding(finding, paint)).join('')}`)
     }
@@ -51,15 +51,15 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
     const settings = await tryToRead(collected)
     out.write(title(paint, 'Settings') + showSettings(collected, !(settings instanceof SettingsError), paint))
     if (settings instanceof SettingsError) {
-      tell('', settings.problems.map((problem) => fault(problem, 'Correct it at its source: docs/configuration.md lists every setting.')))
+      report('', settings.problems.map((problem) => fault(problem, 'Correct it at its source: docs/configuration.md lists every setting.')))
     } else {
       // A domain with a scheme is reported as a fault of the provider below.
-      tell('', startWarnings(settings).slice(settings.idp.issuers.length === 0 ? 1 : 0).map((text) => warning(text)))
-      if (settings.idp.issuers.length === 0) tell('Identity provider', [DOMAIN_WITH_SCHEME])
-      for (const issuer of settings.idp.issuers) tell(`Identity provider ${issuer.issuer}`, [...await checkProvider(issuer, settings, Date.now), ...await checkIntrospection(issuer, settings, env)])
-      if (settings.server.clientCertificate !== 'off') tell('Certificates of clients', checkCertificates(settings))
-      tell('Replay store', await checkStore(settings))
-      for (const [name, findings] of await checkRevocation(settings)) tell(name, findings)
+      report('', startWarnings(settings).slice(settings.idp.issuers.length === 0 ? 1 : 0).map((text) => warning(text)))
+      if (settings.idp.issuers.length === 0) report('Identity provider', [DOMAIN_WITH_SCHEME])
+      for (const issuer of settings.idp.issuers) report(`Identity provider ${issuer.issuer}`, [...await checkProvider(issuer, settings, Date.now), ...await checkIntrospection(issuer, settings, env)])
+      if (settings.server.clientCertificate !== 'off') report('Certificates of clients', checkCertificates(settings))
+      report('Replay store', await checkStore(settings))
+      for (const [name, findings] of await checkRevocation(settings)) report(name, findings)
     }
     const faults = found.filter(({ kind }) => kind === 'fault')
     out.write(title(paint, 'Result') + showResult(faults, paint))
@@ -101,7 +101,7 @@ const MARKS = { fine: ['green', '\u2713'], warning: ['yellow', '!'], fault: ['re
 
 function showFinding ({ kind, says, cure }: Finding, paint: Paint): string {
   const [style, mark] = MARKS[kind]
-  // The cure of a fault stands at the end.
+  // The cure of a fault comes at the end.
   return `  ${paint(style, mark)} ${printableLine(says)}\n${kind === 'warning' && cure !== undefined ? `    ${cure}\n` : ''}`
 }
 

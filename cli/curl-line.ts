@@ -40,7 +40,7 @@ const OPTIONS = {
 }
 const DATA = ['data', 'data-ascii', 'data-binary', 'data-raw', 'data-urlencode', 'json']
 
-/** Reads what stands after `curl`. Undefined if there is no URL. */
+/** Reads what follows `curl`. Undefined if there is no URL. */
 export function readCurlWords (words: readonly string[]): Capture | undefined {
   const { values, positionals } = parseArgs({ args: [...words], options: OPTIONS, strict: false, allowPositionals: true })
   const all = (name: string): string[] => [values[name]].flat().filter((value): value is string => typeof value === 'string')

@@ -43,7 +43,7 @@ export function readExplainArguments ({ values, positionals }: Arguments<typeof 
   if (positionals.length > 1) throw new BadUsage('Give only one file. Put a request that is written here between quotes.')
   if (url !== undefined && !/^https?:/i.test(URL.canParse(url) ? url : '')) throw new BadUsage(`--url ${url} is not an absolute http or https URL`)
   return {
-    /** What to explain, or where it stands; undefined for standard input. */
+    /** What to explain, or its file; undefined for standard input. */
     source: positionals[0] === '-' ? undefined : positionals[0],
     keysFile,
     offline,

@@ -6,7 +6,7 @@ import type { Paint } from './show.ts'
 /** The report about one request. */
 export interface Report {
   readonly request: CapturedRequest
-  /** Only this is there of the request. */
+  /** The only part of the request that was given. */
   readonly only?: 'token' | 'proof' | undefined
   /** Unix seconds. */
   readonly judgedAt: number

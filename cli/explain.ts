@@ -105,7 +105,7 @@ function noteAnswer ({ status, challenge = '', notes }: Capture, { refusal }: Ex
 const NOT_KNOWN = '(not known here)'
 const UNKNOWN_PROVIDER = { idp: { domain: 'provider.invalid', audience: NOT_KNOWN } }
 
-/** As the service reads them. An option wins over all, and if nothing names a provider, the settings of the local tenant's API stand in. */
+/** As the service reads them. An option wins over all, and if nothing names a provider, the settings of the local tenant's API are used. */
 async function settingsOf ({ headers, scheme = 'http' }: Capture, { settings, url }: ExplainArguments, { env, readFile, tenants }: ExplainWorld): Promise<{ settings: Settings, isKnown: boolean }> {
   const { values, ...faults } = collectSettings({ environment: { ...env, ...settings }, readFile })
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]

@@ -17,7 +17,7 @@ const CHECKS = { token: /^(?:domain|token)\b/, proof: /^proof\b/ } as const
 /** The checks of a proof need a bound token before them. Nothing else of this one is looked at. */
 const BOUND_TOKEN = [{ alg: 'RS256' }, { cnf: { jkt: 'unknown' } }, {}].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
 
-/** Makes a request from a token or a proof alone. Only the checks of that part are made and shown. */
+/** Makes a request from only a token or a proof. Only the checks of that part are made and shown. */
 export function completePart (capture: Capture, options: ExplainArguments, settings: Settings): Completed {
   const { only } = capture
   if (only === undefined) return { unknown: [], idp: {}, select: (explanation) => explanation }

@@ -19,7 +19,7 @@ export class NoToken extends Error {}
 
 /**
  * An access token to try introspection with: that of CALL_TOKEN; else one by client credentials, for the client of CALL_CLIENT_ID, else
- * for the client that asks about tokens. With several issuers, what CALL_... says is only for the one that CALL_ISSUER names: no other
+ * for the client that introspects tokens. With several issuers, what CALL_... says is only for the one that CALL_ISSUER names: no other
  * issuer gets a token or a secret of it.
  * @throws NoToken
  */

@@ -6,7 +6,7 @@ export const root = join(import.meta.dirname, '..')
 const folder = join(root, '.dev')
 const fileOf = (pid: number): string => join(folder, `tenant-${pid}.json`)
 
-/** What `npm run dev` tells the tools. */
+/** What `npm run dev` writes down for the tools. */
 export interface Tenant {
   pid: number
   url: string

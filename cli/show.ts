@@ -10,7 +10,7 @@ export interface Output {
 
 type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 
-/** Colours text, on a terminal alone and not where NO_COLOR says otherwise. */
+/** Colours text, only on a terminal and not with NO_COLOR. */
 export type Paint = (style: Style, text: string) => string
 
 export function createPaint (out: Output, env: NodeJS.ProcessEnv): Paint {

@@ -23,9 +23,9 @@ class Application(BaseHTTPRequestHandler):
     def do_GET(self):
         path = urlsplit(self.path).path
         if path == "/":
-            self.answer(200, {"message": "Anybody may read this. The other paths are behind the gate."})
+            self.answer(200, {"message": "Anyone may read this. The other paths are behind the gate."})
         elif path == "/whoami":
-            self.answer(200, {"told": self.told()})
+            self.answer(200, {"headers": self.identity()})
         elif path == "/orders":
             self.answer(200, {"of": self.caller(), "orders": ORDERS})
         elif path.startswith("/orders/"):
@@ -50,8 +50,8 @@ class Application(BaseHTTPRequestHandler):
         """The caller, from the gate. The header is always present, percent-encoded, and empty for anonymous requests."""
         return unquote(self.headers.get("X-Auth-Subject", ""))
 
-    def told(self):
-        """All that the gate says, and the credentials, which should not arrive."""
+    def identity(self):
+        """All identity headers of the gate, and the credentials, which should not arrive."""
         names = [name for name in self.headers if name.lower().startswith("x-auth-") or name.lower() in ("authorization", "dpop")]
         return {name.lower(): unquote(self.headers[name]) for name in names}
 

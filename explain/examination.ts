@@ -83,7 +83,7 @@ export interface Examination {
   token?: PresentedToken
   /** The token is no JWT, and an issuer has such tokens. */
   isOpaque?: true
-  /** The issuer of the opaque token was not asked about it, so `verified` has none of its claims. */
+  /** The opaque token was not introspected, so `verified` has none of its claims. */
   areClaimsUnknown?: boolean
   candidates?: readonly SigningKey[]
   verified?: VerifiedToken

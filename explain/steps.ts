@@ -146,7 +146,7 @@ async function askIssuer (e: Examination): Promise<void> {
   e.areClaimsUnknown = false
 }
 
-/** @throws NotChecked if the issuer of an opaque token was not asked about it */
+/** @throws NotChecked if an opaque token was not introspected */
 function requireClaims ({ areClaimsUnknown }: Examination): void {
   if (areClaimsUnknown) throw new NotChecked('Only the issuer of an opaque token knows its claims, and it was not asked.')
 }

@@ -19,7 +19,7 @@ export const claimsSchema = object({
   audience: { anyOf: [string, strings] }
 })
 
-/** The claims of whoever calls in the examples of answers. */
+/** The claims of the caller in the examples of answers. */
 export const EXAMPLE_CLIENT = {
   sub: 'user-1',
   scope: 'openid read:messages',
@@ -27,7 +27,7 @@ export const EXAMPLE_CLIENT = {
   permissions: ['read:messages']
 } as const
 
-/** A schema with an example, which stands in the reference. */
+/** A schema with an example for the reference. */
 export function withExample<Schema extends object> (schema: Schema, example: unknown): Schema & { examples: readonly unknown[] } {
   return { ...schema, examples: [example] }
 }

@@ -1,4 +1,4 @@
-/** What the endpoints of revocations take and answer. The schemas only describe: what cannot be read is told in the words of each protocol. */
+/** What the endpoints of revocations take and answer. The schemas only describe: a body that cannot be read is refused in the form of each protocol. */
 const string = { type: 'string' } as const
 const subject = { type: 'object', description: 'RFC 9493, and the formats client, jkt and issuer.', required: ['format'], properties: { format: string, iss: string, sub: string, id: string, email: string, jti: string, client_id: string, jkt: string } } as const
 const object = <const P extends Record<string, object>>(description: string, properties: P) => ({ type: 'object', description, required: Object.keys(properties), properties }) as const

@@ -7,7 +7,7 @@ const samples = readJson('test/helpers/samples.json').filter(name => !replaced.i
 const isOwnRoute = file => file.startsWith(join('routes', 'api')) && !samples.includes(basename(file, '.ts'))
 
 /**
- * What is counted: the service itself, and its checks as they are told. dev/ and bench/ are tools, and test/ tests. How far own
+ * What is counted: the service itself, and its checks as they are explained. dev/ and bench/ are tools, and test/ tests. How far own
  * routes are tested is decided by those who write them.
  */
 const sources = ['lib', 'plugins', 'routes', 'schemas', 'server', 'explain'].flatMap(folder =>

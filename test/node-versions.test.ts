@@ -22,12 +22,12 @@ const locked = (file: string): Array<[path: string, entry: Locked]> => Object.en
 const misfits = (entries: Array<[path: string, entry: Locked]>, version: string): string[] =>
   entries.filter(([, { engines }]) => !satisfies(version, engines?.node ?? '*')).map(([path, { version, engines }]) => `${path}@${version} wants ${engines!.node}`)
 
-t.test('No package that is installed asks for another Node than we promise, nor is deprecated.', async t => {
+t.test('No installed package requires another Node than we promise, and none is deprecated.', async t => {
   const promised = read('package.json').engines.node
   for (const lock of ['package-lock.json', 'bench/package-lock.json']) {
     const entries = locked(lock)
     t.ok(entries.length > 50, lock)
-    // neostandard asks for 22.13; what runs in production is content with any 22.
+    // neostandard requires 22.13; what runs in production accepts any 22.
     for (const version of ['20.19.0', '22.13.0', '24.0.0', '26.0.0']) {
       t.ok(satisfies(version, promised), `${version} is promised`)
       // What the benchmark compares us with may be behind.
@@ -43,7 +43,7 @@ t.test('No package that is installed asks for another Node than we promise, nor 
 })
 
 // npm 11 named esbuild at `npm ci`, which fetches a program when it is installed.
-t.test('No package that is installed runs a script of its own.', async t => {
+t.test('No installed package runs an install script.', async t => {
   const withScripts = (entries: Array<[path: string, entry: Locked]>): string[] => entries.filter(([, { hasInstallScript }]) => hasInstallScript === true).map(([path]) => path)
   for (const lock of ['package-lock.json', 'bench/package-lock.json']) t.strictSame(withScripts(locked(lock).filter(([path]) => path !== '')), [], lock)
   t.strictSame(withScripts([['node_modules/esbuild', { hasInstallScript: true }]]), ['node_modules/esbuild'], 'the twin: one would be seen')
@@ -70,7 +70,7 @@ t.test('A Node that is too old gets one sentence, before anything is loaded.', a
   for (const version of ['20.19.0', '22.0.0', '24.0.0', '26.0.0']) t.strictSame(await runOn(version, ['check-node.cjs']), { code: 0, stderr: '' }, version)
 })
 
-t.test('A program that a test starts has nothing of the recorder of tap, so what it runs is not counted.', async t => {
+t.test('A program that a test starts runs without the coverage recorder of tap, so it is not counted.', async t => {
   const code = 'console.log(JSON.stringify({ options: process.env.NODE_OPTIONS ?? "", names: Object.keys(process.env).filter(name => name.startsWith("_TAPJS_")) }))'
   const { options, names } = JSON.parse(await new Promise<string>((resolve, reject) => {
     execFile(process.execPath, ['-e', code], (error, stdout) => error ? reject(error) : resolve(stdout))

@@ -125,7 +125,7 @@ t.test('A start may take longer than Fastify gives a plugin, and one that takes 
   t.equal(stderr, 'The service has not started within 120 s: the machine is too busy, or a plugin or route of yours waits for something that does not come.\n')
 })
 
-t.test('A start that cannot use its settings says why and nothing else.', async t => {
+t.test('A start with unusable settings says why and nothing else.', async t => {
   const directory = t.testdir({
     folder: {},
     empty: {},
@@ -147,11 +147,11 @@ t.test('A start that cannot use its settings says why and nothing else.', async 
     { cwd: 'empty', env: { ...GOOD, IDP_KEYS_FILE: 'none.json', LOG_LEVEL: 'silent' }, lines: ['IDP_KEYS_FILE (idp.keysFile) is "none.json", which is not usable'] }
   ]
   const expectLines = (text: string, lines: string[]): void => {
-    const [head, ...told] = text.trimEnd().split('\n')
+    const [head, ...problems] = text.trimEnd().split('\n')
     t.equal(head, 'The settings are not usable:')
-    t.ok(told.length === lines.length && lines.every((line, index) => told[index]!.startsWith(`  - ${line}`)), text)
+    t.ok(problems.length === lines.length && lines.every((line, index) => problems[index]!.startsWith(`  - ${line}`)), text)
   }
-  // Some are found out while the app loads, and some later. The command tells those of both kinds.
+  // Some are found while the app loads, and some later. The command reports both kinds.
   const started = cases.filter(({ cwd, env }) => cwd === 'unknown' || env?.LOG_LEVEL)
   t.equal(started.length, 3)
   for (const { cwd, env = {}, lines } of started) {
@@ -160,21 +160,21 @@ t.test('A start that cannot use its settings says why and nothing else.', async 
     t.equal(stdout, '')
     expectLines(stderr, lines)
   }
-  // One process for the others: the app is read anew under each query, and throws what the command has told above.
+  // One process for the others: the app is read anew under each query, and throws what the command has reported above.
   const others = cases.filter(one => !started.includes(one))
   const { code, stdout, stderr } = await run(process.execPath, ['--input-type=module', '-e', `
     import path from 'node:path'
-    const told = []
+    const messages = []
     for (const [index, { cwd, env }] of ${JSON.stringify(others)}.entries()) {
       process.chdir(path.join(${JSON.stringify(directory)}, cwd))
       Object.assign(process.env, env)
-      await import(${JSON.stringify(pathToFileURL(APP).href)} + '?' + index).then(() => told.push('it has loaded'), ({ message }) => told.push(message))
+      await import(${JSON.stringify(pathToFileURL(APP).href)} + '?' + index).then(() => messages.push('it has loaded'), ({ message }) => messages.push(message))
       for (const name of Object.keys(env ?? {})) delete process.env[name]
     }
-    console.log(JSON.stringify(told))`], {}, directory)
+    console.log(JSON.stringify(messages))`], {}, directory)
   t.equal(code, 0, stderr)
-  const told = JSON.parse(stdout) as string[]
-  for (const [index, { lines }] of others.entries()) expectLines(told[index]!, lines)
+  const messages = JSON.parse(stdout) as string[]
+  for (const [index, { lines }] of others.entries()) expectLines(messages[index]!, lines)
 })
 
 t.test('The port follows from PORT, and without it from the profile, wherever that is set.', async t => {
@@ -253,7 +253,7 @@ t.test('After SIGTERM a request in flight is answered, new connections are refus
   t.strictSame(await ended, { code: 0, stderr: '' })
 })
 
-/** A connection on which nothing is done after these bytes. It is there when the service has answered a later one. */
+/** A connection on which nothing is done after these bytes. It is open when the service has answered a later one. */
 async function openConnection (t: Test, { url, port }: Service, bytes: string): Promise<void> {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {}).resume().write(bytes)
@@ -262,7 +262,7 @@ async function openConnection (t: Test, { url, port }: Service, bytes: string): 
   await fetch(`${url}/health/live`)
 }
 
-/** A service that was told to end while a body was still to come. It has nine seconds for that, in which the other tests go on. */
+/** A service that was stopped while a body was still to come. It has nine seconds for that, in which the other tests go on. */
 let unfinished: Service
 const wholeFile = t
 
@@ -296,7 +296,7 @@ function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: 
   return directory
 }
 
-t.test('An install without the compiler keeps what is built, builds nothing, and says how to.', async t => {
+t.test('An install without the compiler keeps the existing build, builds nothing, and says how to.', async t => {
   const ADVICE = 'Not built: the compiler is not installed. npm ci --include=dev installs it and builds.\n'
   const npm = (cwd: string, ...args: string[]): Promise<Outcome> => run('npm', args, { IDP_DOMAIN: 'tenant.example/' }, cwd)
   const isBuilt = (directory: string): boolean => existsSync(join(directory, 'dist/app.js'))
@@ -347,7 +347,7 @@ t.test('A port that is in use gets one sentence.', async t => {
   t.equal(gate.stderr, `Port ${port} of 127.0.0.1 is in use by another program: end it, or set gate.grpcPort to a port that is free.\n`)
 })
 
-t.test('A certificate of an authority of its own is refused, and accepted with NODE_EXTRA_CA_CERTS.', async t => {
+t.test('A provider certificate of a private authority is refused, and accepted with NODE_EXTRA_CA_CERTS.', async t => {
   const provider = await startHostileProvider({ tls: true })
   t.teardown(provider.close)
   const { privateKey, jwk } = makeIssuerKey('k1')

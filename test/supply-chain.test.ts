@@ -20,7 +20,7 @@ const LOCKS = ['package-lock.json', 'bench/package-lock.json']
 const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'))
 const lockedIn = (file: string): Array<Locked & { path: string }> => Object.entries(read(file).packages as Record<string, Locked>).filter(([path]) => path !== '').map(([path, entry]) => ({ path, ...entry }))
 
-/** Whoever changes one byte of a package is found by `npm ci`, if its hash stands here. */
+/** A changed byte in a package is found by `npm ci`, if its hash is here. */
 const isPinned = ({ version, integrity, link }: Locked): boolean => link !== true && /^\d+\.\d+\.\d+/.test(version ?? '') && /^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? '')
 
 t.test('Each package of a lock file has one version and its SHA-512.', t => {
@@ -35,7 +35,7 @@ t.test('Each package of a lock file has one version and its SHA-512.', t => {
   t.end()
 })
 
-t.test('What package.json asks for is locked, and comes from the registry.', t => {
+t.test('The dependencies of package.json are locked, and come from the registry.', t => {
   for (const folder of ['', 'bench/', 'packages/holdfast/', 'packages/holdfast-cli/']) {
     const { dependencies = {}, devDependencies = {}, optionalDependencies = {}, bundleDependencies } = read(`${folder}package.json`)
     const asked = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies } as Record<string, string>)
@@ -47,7 +47,7 @@ t.test('What package.json asks for is locked, and comes from the registry.', t =
   t.end()
 })
 
-/** Licences of what is installed with the service: they ask for no more than their own text. */
+/** Licences of what is installed with the service: they require no more than their own text. */
 const PERMISSIVE = ['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', 'BlueOak-1.0.0']
 /** Licences of what only developers install. */
 const OF_TOOLS = [...PERMISSIVE, '0BSD', 'CC0-1.0', 'CC-BY-3.0', 'Python-2.0', '(WTFPL OR MIT)', '(MIT OR CC0-1.0)']

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 
-/** Names a test also if it blocks its process: tap itself tells of a test when the test lets it. */
+/** Names a test even if it blocks its process: tap itself reports a test only when the test lets it. */
 const watch = new Worker(`
   let timer
   require('node:worker_threads').parentPort.on('message', ({ name, ms }) => {

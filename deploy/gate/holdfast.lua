@@ -1,4 +1,4 @@
--- Asks Holdfast whether a request may pass, and tells the application who sends it.
+-- Forward auth: sends each request to Holdfast for a verdict, and passes its identity headers to the application.
 
 -- The section "listen holdfast" leads to the gate.
 local GATE = { url = "http://holdfast/verify/haproxy", dst = "abns@holdfast" }

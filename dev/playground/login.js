@@ -56,7 +56,7 @@ export async function finishLogin (config) {
   const pending = await read('pending')
   await write('pending', undefined)
   history.replaceState(null, '', here.pathname)
-  // The visitor reloaded the page that the provider sent the browser to. The code is spent, and the session is there.
+  // The visitor reloaded the page that the provider sent the browser to. The code is spent, and the session exists.
   if (pending === undefined) return read('session')
   const client = { client_id: config.clientId }
   const server = await discover(config.issuer)
@@ -72,13 +72,13 @@ export async function finishLogin (config) {
 
 export const forget = clear
 
-/** The provider ends the session of this browser, and tells its clients. The page stays. */
+/** The provider ends the session of this browser, and notifies its clients. The page stays. */
 export async function logOut ({ issuer }) {
   const answer = await fetch(`${issuer}/logout`, { method: 'POST', credentials: 'include' }).catch(() => undefined)
   if (!answer?.ok) throw new Error(`${issuer} could not end the session, or could not notify the API`)
 }
 
-/** The transmitter beside the provider tells the API that all sessions of the user have ended. */
+/** The transmitter beside the provider sends the API the event that all sessions of the user have ended. */
 export async function logOutEverywhere (sub) {
   const answer = await fetch('/log-out-everywhere', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ sub }) })
   const { status } = await answer.json()

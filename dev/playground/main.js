@@ -245,7 +245,7 @@ async function show (what, run) {
   try {
     await refresh()
     const fault = whyNot(what)
-    if (fault !== undefined) return tell({ title: what.title, tone: 'neutral', word: 'Not sent', says: fault })
+    if (fault !== undefined) return showMessage({ title: what.title, tone: 'neutral', word: 'Not sent', says: fault })
     const log = []
     const hasStarted = await run(log) !== false
     const explanation = await explain(last(log), log.slice(0, -1))
@@ -269,7 +269,7 @@ function display (nodes) {
   document.activeElement.scrollIntoView({ block: 'nearest' })
 }
 
-/** The dev server tells why. Without it, the page still shows all that it sent and got. */
+/** The dev server explains why. Without it, the page still shows all that it sent and got. */
 async function explain (exchange, before) {
   if (exchange.status === 0) return undefined
   try {
@@ -280,12 +280,12 @@ async function explain (exchange, before) {
   }
 }
 
-function tell ({ title, ...verdict }) {
+function showMessage ({ title, ...verdict }) {
   display([title && element('h3', {}, title), verdictView(verdict)].filter(Boolean))
   announce(`${title ? `${title}: ` : ''}${verdict.word}. ${verdict.says}`)
 }
 
-const fail = (word, error) => tell({ tone: 'bad', word, says: `${error.message ?? error}. Look at the terminal in which npm run dev runs.` })
+const fail = (word, error) => showMessage({ tone: 'bad', word, says: `${error.message ?? error}. Look at the terminal in which npm run dev runs.` })
 
 function announce (text) {
   byId('announcer').textContent = text

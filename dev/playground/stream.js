@@ -3,7 +3,7 @@ import * as oauth from '/vendor/oauth4webapi.js'
 
 /**
  * Opens a stream of server-sent events with the token. `onEvents` is called with the number of events so far. Resolves when it has
- * begun, with what `ended` tells: a promise that settles when the stream is over.
+ * begun, with `ended`: a promise that settles when the stream is over.
  */
 export async function openStream (url, token, dpop, onEvents) {
   const response = await request(url, token, dpop)

@@ -25,7 +25,7 @@ export function judge ({ reasons, passed, ends, hasStarted = true }, exchange, {
   return { tone: 'neutral', word: 'Refused for another reason', says: `${says} This proves nothing about the attack.`.trim() }
 }
 
-/** Advice for those who stand before this page; the advice for other clients is in the explanation. */
+/** Advice for visitors of this page; the advice for other clients is in the explanation. */
 const ADVICE = {
   credentials_missing: 'Nobody is logged in, so this page sent no token. Log in, then call again.',
   scope_missing: 'The token lacks a permission. Choose a user who has it, tick it, and log in again.',
@@ -42,7 +42,7 @@ const ADVICE = {
 
 export const adviceFor = ({ reason, advice } = {}) => ADVICE[reason] ?? advice
 
-/** The login that an answer asks for, as parameters of the authorization request (RFC 9470 section 3); undefined if it asks for none. */
+/** The login that an answer requires, as parameters of the authorization request (RFC 9470 section 3); undefined if it requires none. */
 export function loginAskedFor ({ received }) {
   const challenge = received['www-authenticate'] ?? ''
   if (!challenge.includes('error="insufficient_user_authentication"')) return undefined

@@ -4,7 +4,7 @@ import { curlOf } from './exchange.js'
 import { decodeJwt, describeTime } from './jwt.js'
 import { adviceFor, loginAskedFor } from './verdict.js'
 
-/** A JWT as two lists, header and claims; those named in `marked` stand out. */
+/** A JWT as two lists, header and claims; those named in `marked` are highlighted. */
 export function jwtView (text, marked = []) {
   const jwt = decodeJwt(text)
   if (jwt === undefined) return element('p', { className: 'quiet' }, 'Not a JWT, so there is nothing to decode.')

@@ -4,7 +4,7 @@ export interface User {
   /** `sub` of the tokens, and what `login_hint` names. */
   readonly id: string
   readonly name: string
-  /** A token has at most these, whatever the client asks for. */
+  /** A token has at most these, whatever the client requests. */
   readonly permissions: readonly string[]
 }
 

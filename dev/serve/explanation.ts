@@ -32,7 +32,7 @@ interface CapturedExchange {
   readonly body: string
 }
 
-/** More than a page sends before the request that it asks about. */
+/** More than a page sends before the request to explain. */
 const MAX_EARLIER = 20
 /** One key may have a quarter of the replay store, and a page has one key. */
 const MAX_RECORDS = (MAX_EARLIER + 1) * 4
@@ -51,7 +51,7 @@ export async function explainExchange (input: unknown, settings: Settings, keys:
   const { reason } = challenge
   const route = await lookUpRoute(exchange.method, exchange.url.pathname + exchange.url.search, settings)
   if (route.kind === 'open') notes.push('This endpoint has no guard: nothing is checked.')
-  // A route that is not in routes/api is judged by what its answer tells.
+  // A route that is not in routes/api is judged by its answer.
   const requirements = route.kind === 'guarded' ? route.requirements : requirementsIn(challenge)
   const explained = route.kind === 'open' ? undefined : await check(earlier, exchange, { settings, candidates: keys?.candidates, revocations: await revocationsOf(exchange, settings, askService), requirements })
   // The checks are made again here, at another time and with keys of our own. If they contradict the answer, they would mislead.

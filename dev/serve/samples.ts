@@ -49,7 +49,7 @@ export const OF_THE_UPSTREAM: Samples = {
     ['/events', 'a token; server-sent events'],
     ['/admin', 'admin'],
     ['/recent', 'a login of the last minute'],
-    ['/nothing', 'nobody: no rule holds']
+    ['/nothing', 'no one: no rule holds']
   ]
 }
 

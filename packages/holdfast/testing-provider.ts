@@ -1,6 +1,6 @@
 import type { ProviderAnswer, Transport } from '../../lib/provider/transport.ts'
 
-/** Client of the app at the issuers in memory, for questions about tokens. */
+/** Client of the app at the issuers in memory, for introspection. */
 export const ASKING_CLIENT = { clientId: 'api', clientSecret: 'the secret of a test' } as const
 
 const AUTHORIZATION = `Basic ${Buffer.from(new URLSearchParams({ [ASKING_CLIENT.clientId]: ASKING_CLIENT.clientSecret }).toString().replace('=', ':')).toString('base64')}`

@@ -37,7 +37,7 @@ export interface TestIssuerOptions {
 
 /** How the app asks an issuer in memory about opaque tokens (RFC 7662). */
 export interface TestIntrospection {
-  /** Only opaque tokens are asked about. */
+  /** Only opaque tokens are introspected. */
   readonly for: 'opaque'
   /** The client of the app at the issuer. */
   readonly clientId: string

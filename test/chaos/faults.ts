@@ -145,7 +145,7 @@ export const INNER_FAULTS: readonly Fault[] = [
     name: 'an instance hangs',
     part: 'instance',
     lastsMs: [200, 2500],
-    // What it had asked of Redis is too late then, and it takes the time for overload.
+    // Its requests to Redis are too late then, and it takes the time for overload.
     excuses: ['503'],
     settlesMs: 7000,
     begin (site, step) {

@@ -17,7 +17,7 @@ t.test('A ledger in order has no violation.', async t => {
   })
 })
 
-t.test('One thing that is not as it must be is a violation.', async t => {
+t.test('Anything that is not as it must be is a violation.', async t => {
   const rows: ReadonlyArray<readonly [expected: string, ledger: Partial<Ledger>]> = [
     ['a good request was refused: DPoP, 503, 100 to 110 ms', { entries: [{ ...GOOD, outcome: '503' }] }],
     ['a good request was refused: DPoP, 401 invalid_token, 100 to 110 ms', { entries: [{ ...GOOD, outcome: '401 invalid_token' }], windows: [WINDOW] }],
@@ -55,7 +55,7 @@ t.test('A plan follows from its seed, and has each fault before any comes again.
   for (const { pauseMs, lastsMs } of steps) t.ok(lastsMs >= 100 && lastsMs <= 200 && pauseMs > 0)
 })
 
-t.test('An instance may grow by so much and no more.', async t => {
+t.test('The memory of an instance may grow up to a limit.', async t => {
   const before = { descriptors: 30, timers: 5, heapMb: 30, rssMb: 120 }
   const after = { ...before, timers: before.timers + MAY_GROW.timers }
   t.strictSame(findGrown('a', before, after), [])

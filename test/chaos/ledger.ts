@@ -58,19 +58,19 @@ function findRepeated (ids: readonly string[]): string[] {
 /** Whether all was as it must be. Times of one clock that never leaps. */
 export function sumUp ({ entries, windows, accepted, arrived }: Ledger): Sums {
   const violations: string[] = []
-  const tell = ({ kind, outcome, startMs, endMs }: Entry, what: string): void => {
+  const report = ({ kind, outcome, startMs, endMs }: Entry, what: string): void => {
     violations.push(`${what}: ${kind}, ${outcome}, ${Math.round(startMs)} to ${Math.round(endMs)} ms`)
   }
   let excused = 0
   const counted = new Set(accepted)
   for (const entry of entries) {
     const { role, outcome, jti } = entry
-    if (outcome.startsWith('500')) tell(entry, 'a 500')
-    else if (role === 'hostile' && outcome.startsWith('2')) tell(entry, 'a hostile request has passed')
+    if (outcome.startsWith('500')) report(entry, 'a 500')
+    else if (role === 'hostile' && outcome.startsWith('2')) report(entry, 'a hostile request has passed')
     else if (role === 'good' && outcome !== '200' && excuse(entry, windows)) excused++
-    else if (role === 'good' && outcome !== '200') tell(entry, 'a good request was refused')
+    else if (role === 'good' && outcome !== '200') report(entry, 'a good request was refused')
     // Without this, a server that counts nothing would look like one that accepts nothing twice.
-    if (outcome === '200' && jti !== undefined && !counted.has(jti)) tell(entry, 'no server has counted it')
+    if (outcome === '200' && jti !== undefined && !counted.has(jti)) report(entry, 'no server has counted it')
   }
   for (const jti of findRepeated(accepted)) violations.push(`a proof was accepted twice: ${jti}`)
   for (const id of findRepeated(arrived.map(({ id }) => id))) violations.push(`a request has reached the upstream twice: ${id}`)

@@ -11,7 +11,7 @@ let offsetMs = 0
 const { now } = Date
 Date.now = () => now() + offsetMs
 
-/** Timers that were set, for as long as anybody holds them. */
+/** Timers that were set, for as long as they are referenced. */
 let timers = []
 const isAlive = ref => ref.deref()?._destroyed === false
 let mostTimers = 1000

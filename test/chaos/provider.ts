@@ -9,7 +9,7 @@ import type { TroubledServer } from './troubled-server.ts'
 
 export const CLIENT = { id: 'api', secret: 'only-for-this-run' }
 
-/** An identity provider over HTTP, with discovery, a key set that rotates, and opaque tokens that it can be asked about. */
+/** An identity provider over HTTP, with discovery, a key set that rotates, and introspection of opaque tokens. */
 export interface ChaosProvider {
   readonly server: TroubledServer
   /** With its trailing slash. */
@@ -46,7 +46,7 @@ export async function startProvider (t: Owner): Promise<ChaosProvider> {
     send(response, 200, opaque.has(token) ? { active: true, ...claimsOf() } : { active: false })
   }
   const server = await startTroubled(t, (request, response) => {
-    // Whoever asked may have gone in the middle of the question.
+    // The client may have disconnected in the middle of the request.
     answer(request, response).catch(() => response.destroy())
   })
   const current = makeIssuerKey('first')

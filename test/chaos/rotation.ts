@@ -11,10 +11,10 @@ const PATIENCE_MS = 90_000
  * Keys rotate as good providers do it: the next key is published, used when every process knows it, and then the one before is withdrawn.
  * So no good request may notice. The hostile requests with unknown keys are what has the keys fetched.
  * @param goesOn false ends it after the next step
- * @param tell takes what should not have happened
+ * @param report takes what should not have happened
  * @returns how often the keys have rotated
  */
-export async function rotateKeys ({ provider, members }: Site, goesOn: () => boolean, tell: (violation: string) => void): Promise<number> {
+export async function rotateKeys ({ provider, members }: Site, goesOn: () => boolean, report: (violation: string) => void): Promise<number> {
   /** Whether every process gives this status to a token by that key, before patience is over. */
   async function everyone (key: IssuerKey, status: number, what: string): Promise<boolean> {
     const endMs = nowMs() + PATIENCE_MS
@@ -23,7 +23,7 @@ export async function rotateKeys ({ provider, members }: Site, goesOn: () => boo
       while (await ask(member.instance.url, token) !== status) {
         if (!goesOn()) return false
         if (nowMs() > endMs) {
-          tell(`${what} by ${member.name}`)
+          report(`${what} by ${member.name}`)
           return false
         }
         await delay(500)

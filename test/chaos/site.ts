@@ -50,7 +50,7 @@ export interface Site {
   readonly windows: Window[]
   readonly arrived: Array<{ kind: string, id: string }>
   accepted (): string[]
-  /** Processes that ended though nobody had asked them to. */
+  /** Processes that ended without being stopped. */
   readonly deaths: string[]
 }
 

@@ -31,7 +31,7 @@ async function startService (settings: Variables = {}, from: LocalProvider = pro
   return { ...from, loginClient: { clientId: from.browserClientId, redirectUri: 'http://localhost/callback' }, pid: process.pid, url, settings: { IDP_ISSUER: from.issuer, IDP_AUDIENCE: audience, ...settings as Record<string, string> } }
 }
 
-/** Of nobody's provider. */
+/** Of an unknown provider. */
 const unsignedToken = ['{"alg":"RS256"}', '{"iss":"https://provider.invalid/","sub":"a","aud":"b","exp":9999999999}', 'x'].map((part) => Buffer.from(part).toString('base64url')).join('.')
 
 interface Shown { code: number, text: string }
@@ -56,7 +56,7 @@ t.test('A Bearer call shows the token request, the token, the request and the an
   t.notMatch(text, /DPoP: ey/)
 })
 
-t.test('No secret is shown, and tokens are shortened unless --full asks for them.', async (t) => {
+t.test('No secret is shown, and tokens are shortened without --full.', async (t) => {
   const short = await run(local, ['/api/private'])
   const full = await run(local, ['/api/private', '--full', '--body', 'json'])
   t.notMatch(short.text + full.text, provider.clientSecret)
@@ -75,7 +75,7 @@ t.test('A DPoP call binds the token to a fresh key and shows the proof.', async 
   }
 })
 
-t.test('Where the service and the provider want nonces, both get theirs.', async (t) => {
+t.test('If the service and the provider require nonces, each gets its own.', async (t) => {
   const strict = await startProvider({ audience, nonce: true })
   t.teardown(() => strict.close())
   const service = await startService({ DPOP_NONCE: 'required' }, strict)
@@ -95,7 +95,7 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
     { title: 'no scope', tenant: local, argv: ['/api/private-scoped'], status: 403, failed: 'requirement', reason: 'scope_missing', cure: ADVICE.scope_missing.cure, option: /--scope/ },
     { title: 'another audience', tenant: elsewhere, argv: ['/api/private'], status: 401, failed: 'token.aud', reason: 'token_audience', cure: ADVICE.token_audience.cure, option: /--audience/ },
     { title: 'Bearer where DPoP is required', tenant: bound, argv: ['/api/private'], status: 401, failed: 'credentials', reason: 'scheme_not_offered', cure: ADVICE.scheme_not_offered.cure, option: /--dpop/ },
-    { title: 'DPoP where there is none', tenant: noDpop, argv: ['/api/private', '--dpop'], status: 401, failed: 'credentials', reason: 'scheme_not_offered', cure: ADVICE.scheme_not_offered.cure },
+    { title: 'DPoP where it is off', tenant: noDpop, argv: ['/api/private', '--dpop'], status: 401, failed: 'credentials', reason: 'scheme_not_offered', cure: ADVICE.scheme_not_offered.cure },
     { title: 'another scheme in htu', tenant: local, argv: ['/api/private', '--dpop', '--htu', `${local.url.replace('http:', 'https:')}/api/private`], status: 401, failed: 'proof.htu', reason: 'htu_mismatch', cure: HTU_ADVICE.scheme, option: /--htu/ },
     { title: 'another URL than the public one', tenant: proxied, argv: ['/api/private', '--dpop'], status: 401, failed: 'proof.htu', reason: 'htu_mismatch', cure: HTU_ADVICE.scheme },
     { title: 'another host in htu', tenant: proxied, argv: ['/api/private', '--dpop', ...other], status: 401, failed: 'proof.htu', reason: 'htu_mismatch', cure: HTU_ADVICE.host },
@@ -123,7 +123,7 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
   t.notMatch(missing.text, /Checks/)
 })
 
-t.test('Of a service whose settings are not known the checks say what can be told, and its answer wins.', async (t) => {
+t.test('For a service with unknown settings the checks say what is known, and its answer wins.', async (t) => {
   const { issuer, clientId, clientSecret } = provider
   const env = { CALL_ISSUER: issuer, CALL_AUDIENCE: audience, CALL_CLIENT_ID: clientId, CALL_CLIENT_SECRET: clientSecret }
   const elsewhere = await startService({ IDP_AUDIENCE: 'https://holdfast.example/other' })
@@ -145,7 +145,7 @@ t.test('Of a service whose settings are not known the checks say what can be tol
   }
 })
 
-t.test('A service of another make is judged by what its answer tells.', async (t) => {
+t.test('Another service than Holdfast is judged by its answer.', async (t) => {
   let answer: [status: number, headers: Record<string, string>] = [500, {}]
   const server = createServer((_request, response) => { response.writeHead(...answer).end('no') }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -173,7 +173,7 @@ const failedChecks = (text: string): string[] => [...text.matchAll(/^ {2}\u2717 
 /** Reason and cure, as shown. */
 const verdict = (text: string): string => `${/\nWhy: (\w+)\n/.exec(text)?.[1]}: ${/^ {2}What to do +(.*)$/m.exec(text)?.[1]}`
 
-t.test('A login that a route asks for is told, and a user of the local tenant logs in so.', async (t) => {
+t.test('The login that a route requires is shown, and a user of the local tenant can log in that way.', async (t) => {
   const { issuer, clientId, clientSecret } = provider
   const foreign = { CALL_ISSUER: issuer, CALL_AUDIENCE: audience, CALL_CLIENT_ID: clientId, CALL_CLIENT_SECRET: clientSecret }
   const asked = ['--param', 'acr_values=urn:example:mfa', '--param', 'max_age=60']
@@ -218,7 +218,7 @@ t.test('Any provider is reached by flags or by the environment, and flags win.',
   t.equal((await run(undefined, [`${local.url}/api/private`, '--param', `resource=${audience}`], { ...env, CALL_URL: '', CALL_AUDIENCE: '' })).code, 0)
 })
 
-t.test('A provider that takes the secret in a header alone gets it there, and it is not shown.', async (t) => {
+t.test('A provider that takes the secret only in a header gets it there, and it is not shown.', async (t) => {
   const seen: string[] = []
   const server = createServer((request, response) => {
     if (request.url === '/.well-known/openid-configuration') {
@@ -239,13 +239,13 @@ t.test('A provider that takes the secret in a header alone gets it there, and it
   t.notMatch(text, /[\u001b\u009b]/, 'and an answer does not steer the terminal')
 })
 
-t.test('A certificate is shown to the provider and to the API.', async (t) => {
+t.test('A client certificate is presented to the provider and to the API.', async (t) => {
   const fixture = (name: string): string => new URL(`../fixtures/${name}.pem`, import.meta.url).pathname
   const [cert, key, cacert] = ['client-a.cert', 'client-a.key', 'provider.cert'].map(fixture)
   const seen: string[] = []
   const server = createSecureServer({ cert: readFileSync(cacert!), key: readFileSync(fixture('provider.key')), requestCert: true, rejectUnauthorized: false }, (request, response) => {
     const { fingerprint256 } = (request.socket as TLSSocket).getPeerCertificate()
-    seen.push(`${request.url} ${fingerprint256 === undefined ? 'nobody' : 'somebody'}`)
+    seen.push(`${request.url} ${fingerprint256 === undefined ? 'without' : 'with certificate'}`)
     const endpoint = `https://${request.headers.host}/token`
     const documents: Record<string, object> = {
       '/.well-known/openid-configuration': { token_endpoint: endpoint, mtls_endpoint_aliases: { token_endpoint: `${endpoint}/mtls` } },
@@ -262,9 +262,9 @@ t.test('A certificate is shown to the provider and to the API.', async (t) => {
   t.equal(shown.code, 0, shown.text)
   const thumbprint = createHash('sha256').update(new X509Certificate(readFileSync(cert!)).raw).digest('base64url')
   t.match(shown.text, containing(`x5t#S256 ${thumbprint}`))
-  t.strictSame(seen.splice(0), ['/.well-known/openid-configuration somebody', '/token/mtls somebody', '/ somebody'])
+  t.strictSame(seen.splice(0), ['/.well-known/openid-configuration with certificate', '/token/mtls with certificate', '/ with certificate'])
   t.equal((await run(undefined, [...argv, '--client-secret', 's', '--cacert', cacert!])).code, 0)
-  t.strictSame(seen, ['/.well-known/openid-configuration nobody', '/token nobody', '/ nobody'])
+  t.strictSame(seen, ['/.well-known/openid-configuration without', '/token without', '/ without'])
   t.match(await run(undefined, [...argv, '--cert', cert!, '--key', key!]), { code: 1, text: /No answer/ }, 'the authority is not trusted')
   t.match(await run(undefined, [...argv, '--key', key!]), { code: 1, text: /--cert names that/ })
   t.match(await run(undefined, [...argv, '--cert', cert!]), { code: 1, text: /--key .* is not a file with a private key in PEM/ })
@@ -303,7 +303,7 @@ t.test('A body is sent as a form or as JSON, by POST, and other headers win.', a
   }
 })
 
-t.test('A path that is there with another method is told so.', async (t) => {
+t.test('For a path that exists with another method, the methods are shown.', async (t) => {
   const posted = await run(local, ['POST', '/api/private'])
   t.match(posted.text, /\n {2}404 [^]*Why\n {2}The path is there, but not with this method\. It takes GET\.\n/)
   t.match((await run(local, ['POST', '/api/nothing'])).text, /Why\n {2}There is no such path/)
@@ -326,7 +326,7 @@ t.test('An option that npm kept for itself is named.', async (t) => {
   t.match(text, /npm has kept --dpop for itself\. Write -- before the options: npm run call -- --dpop/)
 })
 
-t.test('The packaged command speaks of itself, and of nothing that only a clone has.', async (t) => {
+t.test('The packaged command names itself, and nothing that only a clone has.', async (t) => {
   const packaged = async (argv: string[], env: NodeJS.ProcessEnv = {}): Promise<Shown> => {
     let text = ''
     const code = await call(argv, { env, out: { write: (part) => { text += part } }, program: 'holdfast', tenants: [local] })
@@ -343,7 +343,7 @@ t.test('The packaged command speaks of itself, and of nothing that only a clone 
   t.equal((await packaged(['nowhere'], { npm_config_url: 'http://localhost:1' })).text, '"nowhere" is neither a path that starts with / nor a URL\nholdfast call --help tells more.\n', 'npx keeps no option for itself')
 })
 
-t.test('What cannot be done is said in a line, without a stack.', async (t) => {
+t.test('A failure is reported in one line, without a stack.', async (t) => {
   const fixture = (name: string): Buffer => readFileSync(new URL(`../fixtures/provider.${name}.pem`, import.meta.url))
   const secure = createSecureServer({ key: fixture('key'), cert: fixture('cert') }).listen(0, '127.0.0.1')
   await once(secure, 'listening')
@@ -384,7 +384,7 @@ t.test('What cannot be done is said in a line, without a stack.', async (t) => {
   t.match(help.text, /--client-secret/)
 })
 
-t.test('There is colour on a terminal alone, and not against NO_COLOR.', async (t) => {
+t.test('Colour is used only on a terminal, and not with NO_COLOR.', async (t) => {
   // eslint-disable-next-line no-control-regex
   const coloured = /\u001b\[/
   const argv = ['/api/public', '--no-token']

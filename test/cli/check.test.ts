@@ -39,7 +39,7 @@ async function startProvider (t: Test, { headers = {}, keys = issuer.keys.map(({
 
 const dateIn = (seconds: number): string => new Date(Date.now() + seconds * 1000).toUTCString()
 
-t.test('If all is well, it says so, with code 0, and each setting with where it comes from.', async (t) => {
+t.test('If all is well, it says so, with code 0, and shows each setting with its source.', async (t) => {
   const { code, text, result } = await run({ IDP_ISSUER: issuer.url, LOG_LEVEL: '' }, {
     'config.yaml': `idp:\n  audience: from.file\n  scopeClaims: [scope, scp]\nserver:\n  publicUrl: https://api.example\n  logLevel: warn\ndpop:\n  nonceSecret: ${'c2VjcmV0'.repeat(6)}\n`,
     '.env': `IDP_AUDIENCE=${AUDIENCE}\nDPOP_NONCE=required\n`
@@ -57,7 +57,7 @@ t.test('If all is well, it says so, with code 0, and each setting with where it 
   t.match(text, new RegExp(`GET ${issuer.url}\\.well-known/openid-configuration answered 200\\.\n.*GET ${issuer.url}keys answered 200\\.\n.*1 usable key for RS256\\.\n.*clock .* agree\\.\n`))
 })
 
-t.test('Settings that are not usable are told one by one, and nobody is asked.', async (t) => {
+t.test('Each unusable setting is reported, and no provider is called.', async (t) => {
   const asked = issuer.requests.length
   const { code, text, result } = await run({ ...good, DPOP_NONCE: 'sometimes', IDP_DPOP_MOD: 'REQUIRED', HTTPS_PROXY: 'ftp://me:hunter2@proxy', IDP_JWKS_URI: 'https://me:hunter2@keys' })
   t.equal(code, 1)
@@ -68,7 +68,7 @@ t.test('Settings that are not usable are told one by one, and nobody is asked.',
   t.match(await run(good, {}, ['--help']), { code: 0, text: /Exit code: 0 if all is well, 1 if something is not\.\n$/ })
 })
 
-t.test('What an operator should reconsider is a warning, and no fault.', async (t) => {
+t.test('A questionable setting is a warning, not a fault.', async (t) => {
   const { code, text } = await run({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, IDP_NONSENSE: '1', DPOP_REPLAY: 'off' })
   t.equal(code, 0)
   t.match(text, /! These variables look like settings but are not, and have no effect: IDP_NONSENSE\n[^]*! Neither PUBLIC_URL nor TRUST_PROXY[^]*! DPOP_REPLAY is off/)
@@ -78,12 +78,12 @@ t.test('What an operator should reconsider is a warning, and no fault.', async (
   t.match(schemed.result, /One thing is wrong\.\n\n {2}1\. IDP_DOMAIN starts with a scheme[^]*Write only the host/)
 })
 
-t.test('A provider whose keys cannot be had or used is a fault, with its URL and its cure.', async (t) => {
-  const nobody = `http://127.0.0.1:${await freePort()}/`
+t.test('A provider whose keys cannot be fetched or used is a fault, with its URL and its cure.', async (t) => {
+  const unreachable = `http://127.0.0.1:${await freePort()}/`
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' })
   const rows: Array<{ title: string, env: NodeJS.ProcessEnv, says: RegExp, cure?: string }> = [
-    { title: 'nobody is there', env: { IDP_ISSUER: nobody }, says: new RegExp(`GET ${nobody}\\.well-known/openid-configuration: unreachable: ECONNREFUSED`), cure: PROVIDER_FAULTS.unreachable.cure },
-    { title: 'its keys are not there', env: { IDP_ISSUER: await startProvider(t, { path: '/other' }) }, says: /GET \S+\/keys: status: 404 \(/, cure: PROVIDER_FAULTS.status.cure },
+    { title: 'it is down', env: { IDP_ISSUER: unreachable }, says: new RegExp(`GET ${unreachable}\\.well-known/openid-configuration: unreachable: ECONNREFUSED`), cure: PROVIDER_FAULTS.unreachable.cure },
+    { title: 'its keys are missing', env: { IDP_ISSUER: await startProvider(t, { path: '/other' }) }, says: /GET \S+\/keys: status: 404 \(/, cure: PROVIDER_FAULTS.status.cure },
     { title: 'the address is another', env: { IDP_JWKS_URI: `${issuer.url}nothing` }, says: /GET \S+\/nothing: status: 404/, cure: PROVIDER_FAULTS.status.cure },
     { title: 'it names another issuer', env: { IDP_ISSUER: issuer.url.replace('127.0.0.1', 'localhost') }, says: new RegExp(`: discovery_issuer: expected ${issuer.url.replace('127.0.0.1', 'localhost')}, found ${issuer.url} \\(`), cure: PROVIDER_FAULTS.discovery_issuer.cure },
     { title: 'no key is usable', env: { IDP_ISSUER: await startProvider(t, { keys: [small, { kty: 'EC' }] }) }, says: /publishes no key that can be used for RS256.*Passed over: 1 modulus, 1 key_type/ }
@@ -99,7 +99,7 @@ t.test('A provider whose keys cannot be had or used is a fault, with its URL and
   t.match(leaky.text, /! It publishes a private key.*\n {4}Replace that key/)
 })
 
-t.test('An issuer that is asked about tokens is asked about a made-up one.', async (t) => {
+t.test('Introspection is tried with a made-up token.', async (t) => {
   const asking = { ...good, IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2' }
   issuer.introspection = { active: false }
   const fine = await run(asking)
@@ -151,19 +151,19 @@ async function startTokenProvider (t: Test, { aud, opaque = false, tokenEndpoint
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, asked }
 }
 
-t.test('A provider that answers only about tokens for the asking client is found out with a token of its own.', async (t) => {
+t.test('A provider that introspects only tokens for the calling client is detected with a token of that client.', async (t) => {
   const ofApi = { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2' }
   const rows: Array<{ title: string, provider: Parameters<typeof startTokenProvider>[1], env: NodeJS.ProcessEnv, code: number, says: string }> = [
-    { title: 'the asking client is not in aud', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'jwt' }, code: 1, says: `\u2717 It reports a token that it has issued to the client api as not active; its aud, ${AUDIENCE}, does not name the client api. Such tokens would get 401.` },
+    { title: 'the calling client is not in aud', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'jwt' }, code: 1, says: `\u2717 It reports a token that it has issued to the client api as not active; its aud, ${AUDIENCE}, does not name the client api. Such tokens would get 401.` },
     { title: 'it is', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '\u2713 It reports a token that it has issued to the client api as active.' },
     { title: 'another client, not in aud', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'all', CALL_CLIENT_ID: 'machine', CALL_CLIENT_SECRET: 's' }, code: 1, says: '\u2717 It reports a token that it has issued to the client machine as not active; its aud, ' },
     { title: 'another client', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'all', CALL_CLIENT_ID: 'machine', CALL_CLIENT_SECRET: 's' }, code: 0, says: '\u2713 It reports a token that it has issued to the client machine as active.' },
-    { title: 'a token that somebody has, of another provider', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'jwt', CALL_TOKEN: issuer.token({ aud: 'api' }) }, code: 1, says: '\u2717 It reports a token of CALL_TOKEN as not active. Such tokens would get 401.' },
+    { title: 'a token of CALL_TOKEN, of another provider', provider: { aud: [AUDIENCE, 'api'] }, env: { IDP_INTROSPECTION: 'jwt', CALL_TOKEN: issuer.token({ aud: 'api' }) }, code: 1, says: '\u2717 It reports a token of CALL_TOKEN as not active. Such tokens would get 401.' },
     { title: 'an opaque token', provider: { aud: [AUDIENCE, 'api'], opaque: true, answer: { token_type: 'Bearer' } }, env: { IDP_INTROSPECTION: 'opaque' }, code: 0, says: '\u2713 It reports a token that it has issued to the client api as active.' },
     { title: 'an opaque token that is not active', provider: { aud: AUDIENCE, opaque: true }, env: { IDP_INTROSPECTION: 'opaque' }, code: 1, says: '\u2717 It reports a token that it has issued to the client api as not active. Such tokens would get 401.' },
     { title: 'an answer that contradicts the token', provider: { aud: [AUDIENCE, 'api'], answer: { sub: 'other' } }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! It reports a token that it has issued to the client api as active, but the claims in its answer would be refused: token_contradicted.' },
-    { title: 'a JWT where opaque tokens are asked about', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'opaque' }, code: 0, says: '! The token that it has issued to the client api is a JWT, and JWTs are not introspected.' },
-    { title: 'an opaque token where JWTs are asked about', provider: { aud: AUDIENCE, opaque: true }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! The token that it has issued to the client api is no JWT, and only JWTs are introspected.' },
+    { title: 'a JWT where only opaque tokens are introspected', provider: { aud: AUDIENCE }, env: { IDP_INTROSPECTION: 'opaque' }, code: 0, says: '! The token that it has issued to the client api is a JWT, and JWTs are not introspected.' },
+    { title: 'an opaque token where only JWTs are introspected', provider: { aud: AUDIENCE, opaque: true }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! The token that it has issued to the client api is no JWT, and only JWTs are introspected.' },
     { title: 'a client that gets no token', provider: {}, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! Introspection of a valid token was not tried: it gave the client api none: POST {url}token answered 400 unauthorized_client.' },
     { title: 'no token endpoint', provider: { tokenEndpoint: null }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! Introspection of a valid token was not tried: its discovery document names no token_endpoint.' },
     { title: 'a token endpoint that would show the secret', provider: { tokenEndpoint: 'http://10.0.0.1/token' }, env: { IDP_INTROSPECTION: 'jwt' }, code: 0, says: '! Introspection of a valid token was not tried: it could not be asked for one: discovery_malformed: expected an https URL, found http://10.0.0.1/token.' }
@@ -172,13 +172,13 @@ t.test('A provider that answers only about tokens for the asking client is found
     const { url } = await startTokenProvider(t, provider)
     const shown = await run({ ...good, ...ofApi, ...env, IDP_ISSUER: url })
     t.equal(shown.code, code, title)
-    const told = shown.text.split('\n').slice(shown.text.split('\n').indexOf(`Identity provider ${url}`))
-    t.ok(told.some(line => line.startsWith(`  ${says.replace('{url}', url)}`)), title, { told })
+    const lines = shown.text.split('\n').slice(shown.text.split('\n').indexOf(`Identity provider ${url}`))
+    t.ok(lines.some(line => line.startsWith(`  ${says.replace('{url}', url)}`)), title, { lines })
     t.notMatch(shown.text, containing('hunter2'), title)
   }
 })
 
-t.test('What CALL_... says goes only to the issuer that it is for.', async (t) => {
+t.test('The credentials of CALL_... go only to the issuer that they are for.', async (t) => {
   const [one, other] = [await startTokenProvider(t, { aud: [AUDIENCE, 'api'] }), await startTokenProvider(t, { aud: [AUDIENCE, 'api'] })]
   const issuers = [one, other].map(({ url }) => `    - issuer: ${url}\n      introspection: { for: jwt, clientId: api, clientSecret: hunter2 }\n`).join('')
   const configured = { 'config.yaml': `idp:\n  audience: ${AUDIENCE}\n  issuers:\n${issuers}server:\n  publicUrl: https://api.example\n` }
@@ -191,7 +191,7 @@ t.test('What CALL_... says goes only to the issuer that it is for.', async (t) =
   t.strictSame(one.asked.find(({ path }) => path === '/token')!.form, { grant_type: 'client_credentials', audience: AUDIENCE })
 })
 
-t.test('It is said where certificates of clients come from.', async (t) => {
+t.test('The source of client certificates is shown.', async (t) => {
   const { code, text } = await run({ ...good, CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback 10.0.0.0/8' })
   t.equal(code, 0)
   t.match(text, /header x-ssl-client-cert, from loopback, 10\.0\.0\.0\/8\./)
@@ -206,8 +206,8 @@ t.test('A clock that differs by more than the tolerance is a fault; a cache is n
     { title: 'behind', headers: { date: dateIn(-60) }, code: 1, says: /Its clock is \d\d s behind / },
     { title: 'within the tolerance', headers: { date: dateIn(-60) }, tolerance: '120', code: 0, says: /\u2713 Its clock is \d\d s behind / },
     { title: 'out of a cache', headers: { date: dateIn(-3600), age: '3600' }, code: 0, says: /agree/ },
-    { title: 'not told', headers: {}, code: 0, says: /! No answer of the provider has a date/ },
-    { title: 'not a date', headers: { date: 'now' }, code: 0, says: /! No answer of the provider has a date/ }
+    { title: 'no date', headers: {}, code: 0, says: /! No answer of the provider has a date/ },
+    { title: 'an invalid date', headers: { date: 'now' }, code: 0, says: /! No answer of the provider has a date/ }
   ]
   for (const { title, headers, tolerance = '5', code, says } of rows) {
     const shown = await run({ ...good, IDP_ISSUER: await startProvider(t, { headers }), IDP_CLOCK_TOLERANCE_SECONDS: tolerance })
@@ -250,7 +250,7 @@ const CLIENT = { clientId: 'c', clientSecret: 'hunter2' }
 const FOUND = ['\u2713 GET URL/.well-known/ssf-configuration names the issuer URL.', '\u2713 It publishes 1 usable key for events.']
 const UNKNOWN = '\u2713 When its stream was last verified, only the running service knows: /health/ready says it.'
 
-t.test('A transmitter whose stream works is all well, and no secret is shown.', async (t) => {
+t.test('A transmitter whose stream works is reported as well, and no secret is shown.', async (t) => {
   const { code, text, lines, remote } = await checkTransmitter(t, { transmitter: { ...CLIENT, manage: true, delivery: 'poll', pushAuthorization: 'hunter3' } })
   t.equal(code, 0)
   t.strictSame(lines, [...FOUND, '\u2713 Its stream s1 is enabled, for receiver, by urn:ietf:rfc:8936.', UNKNOWN])
@@ -262,7 +262,7 @@ t.test('A transmitter whose stream works is all well, and no secret is shown.', 
   t.strictSame([silent.code, silent.lines], [0, [...FOUND, '\u2713 Without clientId its stream cannot be read.', UNKNOWN]])
 })
 
-t.test('Of a transmitter it is said what would be missed.', async (t) => {
+t.test('For a transmitter the events that would be missed are reported.', async (t) => {
   const answering = (what: string, status: number, body: unknown) => (remote: EventTransmitter) => { remote.answers[what] = [status, body] }
   const rows: Array<[Parameters<typeof checkTransmitter>[1], number, RegExp]> = [
     [{ document: { default_subjects: 'NONE' } }, 0, /^! Its default_subjects is NONE: it sends nothing until subjects are added to the stream\.$/m],

@@ -65,7 +65,7 @@ const outcomes = (text: string): Record<string, string> => Object.fromEntries([.
 const failed = (text: string): string | undefined => Object.entries(outcomes(text)).find(([, outcome]) => outcome === 'failed')?.[0]
 const reason = (text: string): string | undefined => /^ {2}Refused: (\w+),/m.exec(text)?.[1]
 
-t.test('Of an accepted request every check is shown as passed, from a file and without a network.', async (t) => {
+t.test('For an accepted request every check is shown as passed, from a file and without a network.', async (t) => {
   const asked = issuer.requests.length
   const { code, text } = await run([...OFFLINE, 'captured.txt'], { files: { 'captured.txt': curl('1.1', bearer()) } })
   t.equal(code, 0)
@@ -79,7 +79,7 @@ t.test('Of an accepted request every check is shown as passed, from a file and w
   t.equal(issuer.requests.length, asked, 'nothing was fetched')
 })
 
-t.test('Every form of a capture tells the same, of a good request and of a bad one.', async (t) => {
+t.test('Every form of a capture gives the same result, for a good request and for a bad one.', async (t) => {
   const forms: Record<string, (parts: Sent) => string> = {
     'curl -v, HTTP/1.1': (parts) => curl('1.1', parts),
     'curl -v, HTTP/2': (parts) => curl('2', parts),
@@ -139,7 +139,7 @@ t.test('Each kind of failure is named, with the values compared and the cure.', 
   }
 })
 
-t.test('An opaque token is explained, and its issuer is asked only if that is told.', async (t) => {
+t.test('An opaque token is explained, and it is introspected only with --introspect.', async (t) => {
   const env = { ...provider, IDP_INTROSPECTION: 'opaque', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'hunter2' }
   const files = { request: raw(sent({ lines: [['Authorization', 'Bearer opaque']] })) }
   issuer.introspection = { active: true, sub: 'ada', aud: AUDIENCE, scope: 'read:messages' }
@@ -156,7 +156,7 @@ t.test('An opaque token is explained, and its issuer is asked only if that is to
   t.match(await run(['--introspect', '--offline', 'request'], { files, env }), { code: 1, text: /--introspect asks the issuer, and --offline makes no calls/ })
 })
 
-t.test('Keys come from the provider where none are given, and from the local tenant where no provider is named.', async (t) => {
+t.test('Keys come from the provider if none are given, and from the local tenant if no provider is named.', async (t) => {
   const fetched = await run([], { input: curl('1.1', bearer()) })
   t.match(fetched.text, /Accepted\./)
   t.ok(issuer.requests.includes('/keys'))
@@ -172,16 +172,16 @@ t.test('Keys come from the provider where none are given, and from the local ten
   const real = await run([], { input: curl('1.1', captured), env: {}, tenant })
   t.hasStrict(outcomes(real.text), { 'token.signature': 'passed', 'proof.signature': 'passed', 'proof.nonce': 'not checked' }, 'the settings of its API hold')
   t.match((await run(['--set', 'IDP_AUDIENCE=other'], { input: curl('1.1', captured), env: {}, tenant })).text, /Refused: token_audience/, 'and a flag wins over them')
-  const nobody = await run([], { input: curl('1.1', captured), env: {} })
-  t.match(nobody.text, /No setting names a provider \(IDP_DOMAIN\)[^]*Not checked: token\.iss, token\.aud, token\.key, token\.signature, proof\.replay\./)
-  t.equal(nobody.code, 0, 'what needs no provider is checked')
+  const unnamed = await run([], { input: curl('1.1', captured), env: {} })
+  t.match(unnamed.text, /No setting names a provider \(IDP_DOMAIN\)[^]*Not checked: token\.iss, token\.aud, token\.key, token\.signature, proof\.replay\./)
+  t.equal(unnamed.code, 0, 'what needs no provider is checked')
 })
 
-t.test('What is not known is not checked, and the rest is.', async (t) => {
-  const nobody = `http://127.0.0.1:${await freePort()}`
+t.test('Checks with unknown settings or keys are not made, and the rest are.', async (t) => {
+  const unreachable = `http://127.0.0.1:${await freePort()}`
   const rows: Array<{ argv: string[], env: NodeJS.ProcessEnv, note: RegExp }> = [
     { argv: ['--offline'], env: provider, note: /Notes/ },
-    { argv: [], env: { ...provider, IDP_JWKS_URI: `${nobody}/keys` }, note: /- The keys of http\S+ could not be fetched: \w+/ },
+    { argv: [], env: { ...provider, IDP_JWKS_URI: `${unreachable}/keys` }, note: /- The keys of http\S+ could not be fetched: \w+/ },
     { argv: ['--keys', 'nothing.json'], env: provider, note: /- nothing\.json contains no readable key set/ },
     { argv: ['--keys', 'captured.txt'], env: provider, note: /- captured\.txt contains no readable key set/ }
   ]
@@ -194,7 +194,7 @@ t.test('What is not known is not checked, and the rest is.', async (t) => {
   }
 })
 
-t.test('It judges at the time of the capture, or at that which is said.', async (t) => {
+t.test('It judges at the time of the capture, or at the time of --at.', async (t) => {
   const input = curl('1.1', dpop())
   t.match((await run(OFFLINE, { input })).text, containing('Checked as of the time of the capture'))
   const late = String(now + 400)
@@ -204,7 +204,7 @@ t.test('It judges at the time of the capture, or at that which is said.', async 
   t.match((await run([...OFFLINE, '--json'], { input: raw(dpop()) })).text, new RegExp(`"judgedAt": ${now},`), 'header lines are of now')
 })
 
-t.test('What the answer tells is held against what the checks say.', async (t) => {
+t.test('The reason in the answer is compared with the result of the checks.', async (t) => {
   const challenge = `Bearer error="invalid_token", error_description="${REFUSALS.token_audience.description}", DPoP algs="ES256"`
   for (const form of [har, (parts: Partial<Sent>) => curl('1.1', parts), (parts: Partial<Sent>) => curl('2', parts)]) {
     const other = await run(OFFLINE, { input: form({ ...bearer(), answered: [401, challenge] }) })
@@ -215,7 +215,7 @@ t.test('What the answer tells is held against what the checks say.', async (t) =
   }
 })
 
-t.test('That another instance made the nonce is told from a capture that holds the nonce of the answer.', async (t) => {
+t.test('A nonce of another instance is recognised in a capture that holds the nonce of the answer.', async (t) => {
   const [asked, other] = [1, 2].map((byte) => createNonces([Buffer.alloc(32, byte)], 'process')) as [Nonces, Nonces]
   const challenge = `DPoP error="use_dpop_nonce", error_description="${REFUSALS.nonce_of_another_instance.description}", algs="ES256"`
   const required = [...OFFLINE, '--set', 'DPOP_NONCE=required']
@@ -226,8 +226,8 @@ t.test('That another instance made the nonce is told from a capture that holds t
     t.notMatch(moved.text, /come to another result/)
     const stayed = await run(required, { input: form({ ...dpop({ nonce: asked.current(now - 60) }), answered: [200, undefined, asked.current(now)] }) })
     t.strictSame([reason(stayed.text), outcomes(stayed.text)['proof.nonce']], [undefined, 'not checked'])
-    const untold = await run(required, { input: form({ ...dpop({ nonce: other.current(now) }), answered: [200] }) })
-    t.strictSame([reason(untold.text), outcomes(untold.text)['proof.nonce']], [undefined, 'not checked'])
+    const bare = await run(required, { input: form({ ...dpop({ nonce: other.current(now) }), answered: [200] }) })
+    t.strictSame([reason(bare.text), outcomes(bare.text)['proof.nonce']], [undefined, 'not checked'])
   }
 })
 
@@ -243,10 +243,10 @@ t.test('Route, proxy and public address are taken into account.', async (t) => {
   t.match((await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/api/public' }) })).text, /no guard\. It answers whatever/)
   t.match((await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/nothing' }) })).text, /no such route and answers 404/)
   const posted = await run([...OFFLINE, '--method', 'POST', '--url', url, '--scope', ''], { input: dpop({ htm: 'POST' }).lines.map((line) => line.join(':')).join('\n') })
-  t.equal(posted.code, 0, 'header lines alone, and the rest by options')
+  t.equal(posted.code, 0, 'only header lines, and the rest by options')
 })
 
-t.test('What people have at hand is read: a token, a proof, a line of curl as arguments, standard input.', async (t) => {
+t.test('Other input is read too: a token, a proof, a curl line as arguments, standard input.', async (t) => {
   const token = issuer.token({ aud: 'other', cnf: { jkt: client.jkt } })
   const bound = dpop().lines[1]![1]
   const good = bearer().lines[0]![1]
@@ -264,7 +264,7 @@ t.test('What people have at hand is read: a token, a proof, a line of curl as ar
     { title: 'the words of a curl line', argv: ['curl', '-sX', 'POST', url, '-H', `Authorization: ${good}`, '-d', 'a=1'], shown: /POST \/api\/private\?page=2[^]*no such route/ },
     { title: 'a curl line between quotes', argv: [`curl ${url} -H 'Authorization: ${good}'`], shown: /Accepted/ },
     { title: 'options before it', argv: ['--at', String(now + 90_000), 'curl', url, '-H', `Authorization: ${good}`], failed: 'token.time', shown: /GET \/api/ },
-    { title: 'options of curl that stand for headers', argv: ['curl', '-Gd', 'a=1', '--oauth2-bearer', token, 'api.example/api/private'], failed: 'token.aud', shown: /GET \/api\/private\?a=1\n {2}http, Host api\.example/ },
+    { title: 'options of curl that set headers', argv: ['curl', '-Gd', 'a=1', '--oauth2-bearer', token, 'api.example/api/private'], failed: 'token.aud', shown: /GET \/api\/private\?a=1\n {2}http, Host api\.example/ },
     { title: 'a password', input: `curl -I -u me:secret ${url}`, failed: 'credentials', shown: /HEAD [^]*scheme +Basic/, not: /secret/ },
     { title: 'several curl lines', input: `curl ${url} -H 'Authorization: ${good}' ;\ncurl https://www.example/logo.png -H 'accept;' -H 'user-agent:' -H @file`, shown: /There are 2 curl lines: the last one with credentials is explained/ },
     { title: 'a whole request with its body and answer', input: `POST /api/private HTTP/1.1\nHost: api.example\nAuthorization: ${good}\n\n{"a": 1}\n\nHTTP/1.1 401 Unauthorized\nDate: ${new Date(now * 1000).toUTCString()}`, shown: /answer was 401/, not: /not a header/ }
@@ -290,7 +290,7 @@ t.test('A curl line is read as its shell would read it, whatever is in it.', (t)
   t.end()
 })
 
-t.test('What is no request is told so, with an example; what is around one is noted.', async (t) => {
+t.test('Input that is no request is refused with an example; lines around a request are noted.', async (t) => {
   const nothing = {
     nothing: '',
     words: 'hello world',
@@ -331,7 +331,7 @@ t.test('What is no request is told so, with an example; what is around one is no
   }
 })
 
-t.test('Much of anything gives a short report, and too much is refused.', async (t) => {
+t.test('Large input gives a short report, and input over the limit is refused.', async (t) => {
   const lines = await run(OFFLINE, { input: 'GET /api/private\n' + 'no header here\n'.repeat(200_000) })
   t.match(lines.text, containing('199988 more like these could not be read.'))
   t.ok(lines.text.length < 10_000)
@@ -356,10 +356,10 @@ t.test('The report holds no signature, and nothing that steers a terminal or pas
   t.notMatch(shown.text, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/)
   t.notMatch(shown.text, /^ {2}\u2713 Accepted/m)
   // eslint-disable-next-line no-control-regex
-  t.match((await run(OFFLINE, { input: raw(bearer()), isTTY: true })).text, /\u001b\[32m\u2713/, 'colour is ours alone')
+  t.match((await run(OFFLINE, { input: raw(bearer()), isTTY: true })).text, /\u001b\[32m\u2713/, 'only our own colour')
 })
 
-t.test('What cannot be done is said in a line, without a stack.', async (t) => {
+t.test('A failure is reported in one line, without a stack.', async (t) => {
   const rows: Array<[argv: string[], says: RegExp]> = [
     [['one', 'two'], /Give only one file/],
     [['nothing.txt'], /The file nothing\.txt does not exist or cannot be read/],
@@ -394,7 +394,7 @@ t.test('An issuer that calls itself otherwise is named as it does.', async (t) =
   t.match(text, containing(`- The keys of ${here} could not be fetched: discovery_issuer: expected ${here}, found ${issuer.url}.\n`))
 })
 
-t.test('What has been revoked is read from the store of the settings; the memory of a service cannot be read.', async (t) => {
+t.test('Revocations are read from the configured store; the memory of a service cannot be read.', async (t) => {
   const config = (revocation: string): World => ({ files: { 'config.yaml': `revocation:\n  operators: { scope: revoke }\n${revocation}` }, input: curl('1.1', bearer()) })
   const inMemory = await run(['--keys', 'jwks.json'], config(''))
   t.strictSame([inMemory.code, outcomes(inMemory.text)['token.revocation']], [0, 'not checked'])
@@ -408,7 +408,7 @@ t.test('What has been revoked is read from the store of the settings; the memory
   t.equal(outcomes(offline.text)['token.revocation'], 'not checked')
 })
 
-t.test('The event that has revoked a token is told from a Redis, as of the time of the capture.', { skip: skipRedis }, async (t) => {
+t.test('The event that has revoked a token is read from a Redis, as of the time of the capture.', { skip: skipRedis }, async (t) => {
   const server = await startRedis(t)
   const target = parseReplayUrl(`redis://127.0.0.1:${server.port}`)
   const log = createRedisLog({ open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600, onEntry () {}, kept: () => [], onChange () {} })

@@ -52,7 +52,7 @@ t.test('A gate is started with the upstream of the option or of the file.', asyn
   t.notOk('GATE_UPSTREAM' in env)
 })
 
-t.test('What cannot be done is said in a sentence, and nothing is started.', async t => {
+t.test('A failure is reported in one sentence, and nothing is started.', async t => {
   const rows: Array<[argv: string[], says: RegExp]> = [
     [[], /^Which service is to be guarded\? Say --upstream URL, or write a section gate/],
     [['--upsteam', 'http://a'], /^There is no option --upsteam; did you mean --upstream\?\nholdfast gate --help tells more\./],
@@ -80,7 +80,7 @@ t.test('What cannot be done is said in a sentence, and nothing is started.', asy
   t.match(text, /^Guards another service[^]*\n {2}holdfast gate --explain \[METHOD\] PATH[^]*--upstream URL[^]*--port NUMBER/)
 })
 
-t.test('The rule that holds is told, with what it asks for and what the upstream gets.', async t => {
+t.test('The rule that holds is shown, with what it requires and what the upstream gets.', async t => {
   const { code, text } = await run(['--explain', 'GET', '/orders/7?page=2'], FILE, { IDP_AUDIENCE: 'https://api.example' })
   t.equal(code, 0)
   t.equal(text, `
@@ -118,7 +118,7 @@ The other rules
 `)
 })
 
-t.test('Each kind of rule is told.', async t => {
+t.test('Each kind of rule is shown.', async t => {
   const file = FILE.replace('    - { path: /orders/*, methods: GET }\n', '')
   const rows: Array<[argv: string[], says: RegExp]> = [
     [['/health-of-the-service'], /rules\[0\][^]*nothing: no token is looked at \(allow: anyone\)[^]*X-Auth-Subject: \(empty\)[^]*X-Auth-Statement: \(empty\)/],
@@ -132,7 +132,7 @@ t.test('Each kind of rule is told.', async t => {
   t.match(await run(['--explain', 'DELETE', '/a', '--upstream', 'http://a:1']), { code: 0, text: /The rule for an upstream without rules holds: path \/\*, all methods[^]*a valid token\n[^]*DELETE http:\/\/a:1\/a\n/ })
 })
 
-t.test('If no rule holds, the reason is told.', async t => {
+t.test('If no rule holds, the reason is shown.', async t => {
   const rows: Array<[argv: string[], says: RegExp]> = [
     [['GET', '/other'], /No rule holds: 404, or 403 if a proxy asks\.\n[^]*The rules\n {2}gate\.rules\[0\] \(config\.yaml, line 6\): path \/health-of-the-service, all methods\n {4}another path\n/],
     [['PATCH', '/other'], /path \/orders\/:id, methods GET, HEAD\n {4}another path, and not PATCH/],

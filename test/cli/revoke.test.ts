@@ -11,7 +11,7 @@ async function run (argv: readonly string[], env: NodeJS.ProcessEnv = {}, progra
   return { code, text }
 }
 
-t.test('An operator revokes each kind of subject, and takes it back.', async t => {
+t.test('An operator revokes each kind of subject, and can undo it.', async t => {
   const issuer = await startIssuer(t)
   const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens' } } })
   const operator = issuer.token({ sub: 'operator', scope: 'revoke:tokens', client_id: 'console', iat: Math.floor(Date.now() / 1000) + 60 })
@@ -37,7 +37,7 @@ t.test('An operator revokes each kind of subject, and takes it back.', async t =
   t.equal((await run(['--sub', 'user-2'], { ...env, CALL_TOKEN: issuer.token({ scope: 'other' }) })).code, 1, 'without the scope')
 })
 
-t.test('What cannot be revoked is one sentence.', async t => {
+t.test('A failed revocation is reported in one sentence.', async t => {
   const rows = [
     { argv: [], says: 'say what to revoke: --sub, --sid, --jti, --jkt, --client or --issuer' },
     { argv: ['--sub', 'a', '--sid', 'b'], says: '--sub and --sid cannot be combined: one of them is revoked at a time' },

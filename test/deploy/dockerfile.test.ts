@@ -9,7 +9,7 @@ const text = readFileSync('Dockerfile', 'utf8')
 const scripts = JSON.parse(readFileSync('package.json', 'utf8')).scripts as Record<string, string>
 const lineOf = (instruction: string): string => text.split('\n').findLast(line => line.startsWith(`${instruction} `)) ?? ''
 
-t.test('The Dockerfile is sound', async t => {
+t.test('The Dockerfile passes its linter', async t => {
   for (const file of ['Dockerfile', 'deploy/provider.Dockerfile']) t.strictSame(validate(readFileSync(file, 'utf8')), [], `the linter has nothing to say of ${file}`)
   for (const [, tag] of text.matchAll(/^FROM (\S+)/gm)) t.match(tag, /^node:24\.\d+\.\d+-bookworm-slim$/, 'a pinned slim base')
   t.equal(lineOf('USER'), 'USER node')

@@ -10,7 +10,7 @@ const read = (file: string): string => readFileSync(join(root, 'deploy', 'gate',
 /** Traefik writes these itself, in place of what a client sends. */
 const OF_TRAEFIK = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
-t.test('The pattern for Traefik takes away the names that the gate itself withholds, but for those that Traefik writes.', async t => {
+t.test('The pattern for Traefik removes the headers that the gate itself withholds, except those that Traefik writes.', async t => {
   const pattern = parse(read('traefik.yaml')).http.middlewares.holdfast.forwardAuth.authResponseHeadersRegex as string
   const [, text] = /^\(\?i\)(.*)$/.exec(pattern)!
   const taken = new RegExp(text!, 'i')

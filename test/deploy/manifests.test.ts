@@ -75,23 +75,23 @@ async function composeTest (t: Test, file: string, hasStore: boolean): Promise<v
     }
   })
 
-  t.test('Every address leads to somebody.', async t => {
+  t.test('Every address leads to a service.', async t => {
     const { PUBLIC_URL, IDP_ISSUER, IDP_AUDIENCE, DPOP_REPLAY } = instances[0]!.environment!
     const upstream = [...conf.matchAll(/^ {4}server 127\.0\.0\.1:(\d+)/gm)].map(([, port]) => port)
     t.strictSame(upstream, instances.map(({ environment }) => environment!.PORT), 'nginx passes on to the instances')
     for (const service of [nginx, ...instances]) t.equal(service.network_mode, 'service:provider', 'the loopback of all is one')
     const published = provider.ports!.map(mapping => mapping.split(':').slice(1))
     t.strictSame(published, [[new URL(PUBLIC_URL!).port, /^ {4}listen (\d+);$/m.exec(conf)![1]], [new URL(IDP_ISSUER!).port, new URL(IDP_ISSUER!).port]])
-    t.ok(provider.ports!.every(mapping => mapping.startsWith('127.0.0.1:')), 'and from this machine alone')
+    t.ok(provider.ports!.every(mapping => mapping.startsWith('127.0.0.1:')), 'and only from this machine')
     t.match(conf, containing(`server_name ${new URL(PUBLIC_URL!).hostname};`))
     t.match(conf, containing(` ${new URL(PUBLIC_URL!).host} ${new URL(PUBLIC_URL!).host};`), 'nginx takes the authority that clients write')
-    const told = provider.command!
-    t.strictSame(['--port', '--audience', '--url'].map(name => told[told.indexOf(name) + 1]), [new URL(IDP_ISSUER!).port, IDP_AUDIENCE, PUBLIC_URL])
+    const command = provider.command!
+    t.strictSame(['--port', '--audience', '--url'].map(name => command[command.indexOf(name) + 1]), [new URL(IDP_ISSUER!).port, IDP_AUDIENCE, PUBLIC_URL])
     if (hasStore) t.equal(services[parseReplayUrl(DPOP_REPLAY!).hosts[0]!.host], valkey)
     else t.strictSame([DPOP_REPLAY, valkey, text.includes('redis:')], [undefined, undefined, false])
   })
 
-  t.test('Every file that is used is there.', async t => {
+  t.test('Every file that is used exists.', async t => {
     const mounted = nginx.volumes!.map(volume => volume.split(':'))
     t.strictSame(mounted.map(([from]) => from), ['./nginx/instances.conf', './nginx/snippets'])
     for (const [from, , mode] of mounted) t.ok(existsSync(join(root, 'deploy', from!)) && mode === 'ro', from!)
@@ -112,7 +112,7 @@ async function composeTest (t: Test, file: string, hasStore: boolean): Promise<v
     t.match(conf, /^ {4}hash \$holdfast_client consistent;$/m, 'nginx keeps a client at its instance')
   })
 
-  t.test('The store refuses rather than forgets, nobody is killed before the end, and no secret is written down.', async t => {
+  t.test('The store refuses rather than forgets, no instance is killed before it has drained, and no secret is written down.', async t => {
     const command = valkey?.command ?? []
     if (hasStore) t.strictSame([command[command.indexOf('--maxmemory-policy') + 1], command.includes('--maxmemory')], ['noeviction', true])
     for (const { environment = {}, stop_grace_period: grace = '10s' } of instances) {
@@ -176,13 +176,13 @@ t.test('kubernetes/', async t => {
     t.end()
   })
 
-  // Kubernetes passes over a field that it does not know, so nobody would hear of it.
+  // Kubernetes ignores a field that it does not know, without a message.
   t.test('No object has a field that Kubernetes does not know, and one with such a field is found.', t => {
     const twin = structuredClone(deployment)
     twin.spec.template.spec.containers[0].securityContext.readOnlyRootFileSystem = true
     const complaints = [...objects.values(), twin].flatMap(complaintsOf)
     t.equal(complaints.length, 1, complaints.join('\n'))
-    t.match(complaints[0], /readOnlyRootFileSystem/, 'the twin alone')
+    t.match(complaints[0], /readOnlyRootFileSystem/, 'only the twin')
     t.end()
   })
 
@@ -226,7 +226,7 @@ t.test('kubernetes/', async t => {
     t.equal(container.startupProbe.httpGet.path, '/health/ready', 'no traffic before it could decide')
   })
 
-  t.test('Two pods at least, of which one at a time goes, and none is killed before the end.', async t => {
+  t.test('At least two pods, of which one at a time goes, and none is killed before it has drained.', async t => {
     const { minReplicas, maxReplicas } = objects.get('HorizontalPodAutoscaler').spec
     t.ok(minReplicas >= 2 && maxReplicas > minReplicas)
     t.notOk('replicas' in deployment.spec, 'one place says how many')
@@ -237,7 +237,7 @@ t.test('kubernetes/', async t => {
     t.ok(pod.terminationGracePeriodSeconds * 1000 > Number(seconds) * 1000 + closeGraceDelay)
   })
 
-  t.test('The container may do no more than it must.', async t => {
+  t.test('The container has no more rights than it needs.', async t => {
     t.hasStrict(pod, { automountServiceAccountToken: false, securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } } })
     t.match(readFileSync(join(root, 'Dockerfile'), 'utf8'), /^USER node$/m, 'whose number is 1000 in the images of Node.js')
     t.hasStrict(container.securityContext, { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
@@ -303,7 +303,7 @@ function applyPatch (object: any, { op, path, value }: PatchStep): void {
   const keys = path.split('/').slice(1)
   const last = keys.pop()!
   const parent = keys.reduce((at, key) => at[key], object)
-  if (!(last in parent)) throw new Error(`${path} is not there`)
+  if (!(last in parent)) throw new Error(`${path} does not exist`)
   if (op === 'replace') parent[last] = value
   else if (Array.isArray(parent)) parent.splice(Number(last), 1)
   else delete parent[last]

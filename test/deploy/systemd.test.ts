@@ -11,13 +11,13 @@ import { templateText, unitText, valuesOf } from '../helpers/unit-file.ts'
 const manual = readFileSync(join(root, 'deploy/README.md'), 'utf8')
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
 
-t.test('The unit starts what npm start starts, and nothing between gets the signal.', async t => {
+t.test('The unit starts what npm start starts, and the signal reaches the service directly.', async t => {
   t.strictSame(valuesOf('ExecStart'), [`/usr/bin/node node_modules/.bin/${scripts.start}`])
   t.ok(existsSync(join(root, 'node_modules/.bin/fastify')))
   t.strictSame(valuesOf('KillSignal'), [], 'it is SIGTERM')
 })
 
-t.test('The unit for several instances differs in its port alone, which the service takes from the command line.', t => {
+t.test('The unit for several instances differs only in its port, which the service takes from the command line.', t => {
   const parts = (text: string): string[] => text.split('\n').filter(line => !/^(#|Description=|ExecStart=)/.test(line))
   t.strictSame(parts(templateText), parts(unitText))
   t.strictSame(valuesOf('ExecStart', templateText), valuesOf('ExecStart').map(line => line.replace(' start ', ' start -p %i ')))
@@ -36,7 +36,7 @@ t.test('The process has the time that it needs to end, and is started again.', a
   t.strictSame(valuesOf('StartLimitBurst'), ['5'], 'but not for ever')
 })
 
-t.test('It runs as nobody, may do no more than it must, and can still run V8.', async t => {
+t.test('It runs as a user without rights, in a sandbox that can still run V8.', async t => {
   const must = { DynamicUser: 'yes', CapabilityBoundingSet: '', ProtectSystem: 'strict', ProtectHome: 'yes', PrivateDevices: 'yes', RestrictNamespaces: 'yes', LimitCORE: '0' }
   for (const [directive, value] of Object.entries(must)) t.strictSame(valuesOf(directive), [value], directive)
   t.strictSame(valuesOf('User'), [])
@@ -46,5 +46,5 @@ t.test('It runs as nobody, may do no more than it must, and can still run V8.', 
 t.test('The manual puts everything where the unit looks for it.', async t => {
   for (const path of [...valuesOf('WorkingDirectory'), ...valuesOf('EnvironmentFile')]) t.match(manual, containing(path))
   t.match(manual, /install -m 0600 \.env\.example \/etc\/holdfast\/holdfast\.env\n/)
-  t.notMatch(unitText, /^Environment=(?!NODE_ENV=)/m, 'no setting stands in the unit')
+  t.notMatch(unitText, /^Environment=(?!NODE_ENV=)/m, 'no setting is in the unit')
 })

@@ -31,7 +31,7 @@ async function expectStatuses (t: Test, running: RunningApp, expected: number[])
   t.strictSame(statuses(running), expected, `the service answered ${expected.join(', then ')}`)
 }
 
-/** Calls the API once, by the library's own means, with its one retry where it is told of a nonce. Rejects when refused. */
+/** Calls the API once, by the library's own means, with its one retry if it gets a nonce. Rejects when refused. */
 interface RealClient {
   /** `skewSeconds` is how far the clock of the client is off when it makes its proofs. */
   call (url: string, options: { bound: boolean, skewSeconds?: number }): Promise<number>
@@ -125,7 +125,7 @@ for (const [name, client] of Object.entries(CLIENTS)) {
   })
 }
 
-t.test('A client that retries by the rule of auth0-spa-js does so for a nonce alone', async t => {
+t.test('A client that retries by the rule of auth0-spa-js does so only for a nonce', async t => {
   const running = await start(t, { DPOP_NONCE: 'required' })
   const url = `${running.url}/api/private`
   const keyPair = await dpop.generateKeyPair('ES256')

@@ -59,7 +59,7 @@ t.test('A JSON body gives an RS256 access token for the audience, with scope, pe
   t.equal(payload.exp! - payload.iat!, 86_400)
 })
 
-t.test('A form body gives the same, and a token without a scope when none is asked for.', async (t) => {
+t.test('A form body gives the same, and a token without a scope if none is requested.', async (t) => {
   const { status, body } = await form(grant)
   t.equal(status, 200)
   const claims = decodeJwt(body['access_token'])
@@ -124,7 +124,7 @@ t.test('A browser client that names the user logs in without a page and gets a t
   t.equal(decodeJwt(tokens.id_token!)['sub'], 'grace')
 })
 
-t.test('A code is worth nothing without the verifier that it was asked for with.', async (t) => {
+t.test('A code is useless without its PKCE verifier.', async (t) => {
   const { as, client } = await browser(provider)
   const { code } = await authorize(provider, as, client)
   const response = await oauth.authorizationCodeGrantRequest(as, client, oauth.None(), code, redirectUri, oauth.generateRandomCodeVerifier(), { [oauth.allowInsecureRequests]: true })
@@ -138,7 +138,7 @@ t.test('A login without PKCE is refused.', async (t) => {
   t.match(response.headers.get('location'), /error=invalid_request/)
 })
 
-t.test('Where the tenant asks for nonces, a client gets one with the refusal and then its token.', async (t) => {
+t.test('If the tenant requires nonces, a client gets one with the refusal and then its token.', async (t) => {
   const strict = await startProvider({ audience, nonce: true })
   t.teardown(() => strict.close())
   const { as, keys } = await browser(strict)
@@ -167,7 +167,7 @@ t.test('A clock that is passed in sets the times of the tokens; each start has k
   t.not(await kid(later), await kid(provider))
 })
 
-t.test('A port in use is said, and leaves nothing running.', async (t) => {
+t.test('A port in use is reported, and leaves nothing running.', async (t) => {
   await t.rejects(startProvider({ audience, port: provider.port }), { code: 'EADDRINUSE' })
 })
 
@@ -215,7 +215,7 @@ t.test('A client of one\'s own logs people in by code and PKCE, as the user that
     t.match(chosen.url.href, new RegExp(`^${callback}\\?code=`))
     t.hasStrict(await logIn(chosen.url), { sub: 'grace', scope: 'read:messages', permissions: ['read:messages'] }, 'Grace has no admin, so the token has none')
     t.hasStrict(await logIn((await visit(await loginUrl())).url), { sub: 'grace' }, 'the second time the session answers')
-    t.hasStrict(await logIn((await visit(await loginUrl({ login_hint: 'ada' }))).url), { sub: 'ada', scope: 'read:messages admin' }, 'unless another user is asked for')
+    t.hasStrict(await logIn((await visit(await loginUrl({ login_hint: 'ada' }))).url), { sub: 'ada', scope: 'read:messages admin' }, 'unless another user is requested')
     const again = await visit(await loginUrl({ prompt: 'login' }))
     t.match(again.page, /Who logs in/)
     const cancelled = await visit(new URL(/href="([^"]*user=)"/.exec(again.page)![1]!, again.url))

@@ -13,7 +13,7 @@ import { listen, stop } from '../../dev/provider/listen.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** For the compiler where nobody waits for it. */
+/** For the compiler, if no other test waits for it. */
 const READ_NOTHING = '{ "compilerOptions": { "noEmit": true, "lib": ["es5"], "types": [] }, "files": ["nothing.ts"] }'
 /** The watching is tested, so the compiler need not read everything. */
 const READ_FRESH = '{ "extends": "./tsconfig.json", "files": ["nothing.ts"], "include": ["routes/api/fresh*.ts"] }'
@@ -104,7 +104,7 @@ async function until (condition: () => Promise<boolean>): Promise<void> {
 const directory = await copyProject()
 t.teardown(() => rm(directory, { recursive: true, force: true }))
 
-t.test('npm run dev starts nothing with options and settings that are not usable, and names them.', async (t) => {
+t.test('npm run dev starts nothing with unusable options and settings, and names them.', async (t) => {
   const port = await freePort()
   const [unusable, misspelt, noPort, noIssuer, help, unknown, noPython, tools, noTool] = await runInTurn(directory, [
     ['dev/serve/run.ts', [], { DPOP_NONCE: 'sometimes' }],
@@ -166,7 +166,7 @@ t.test('npm run dev starts all of it, prints lines that work, and stops clean.',
     ['cli/main.ts', ['explain', '--', 'captured.txt']],
     ['cli/main.ts', ['check'], { IDP_ISSUER: providerUrl, IDP_AUDIENCE: named, PUBLIC_URL: api! }]
   ])
-  t.match(recent, { code: 1, output: /\n {2}401 [^]*\[requirement\] failed[^]*Why: authentication_too_old\n/ }, 'the route that wants a recent login is there')
+  t.match(recent, { code: 1, output: /\n {2}401 [^]*\[requirement\] failed[^]*Why: authentication_too_old\n/ }, 'the route that requires a recent login exists')
   t.match(recent?.output, containing('Asked for       a login at most 60 seconds old; in the authorization request: max_age=60'))
   t.equal(fresh?.code, 0, fresh?.code === 0 ? 'and serves a user who logs in' : fresh!.output)
   t.equal(called?.code, 0, called?.code === 0 ? 'a call goes through' : called!.output)
@@ -241,33 +241,33 @@ t.test('npm run dev -- --gate puts the gate before an application, with lines th
   const linesOfGate = gate.output().split('\n').filter((line) => line.includes('curl -i'))
   t.equal(linesOfGate.length, 4)
   for (const line of linesOfGate) t.equal((await paste(line)).status, 200)
-  const told = await finished(start(directory, ['cli/main.ts', 'call', '--url', at!, '--user', 'ada', '--dpop', '/whoami']))
-  t.match(told, { code: 0, output: /"x-auth-subject": "ada"/ }, 'the application is told who calls')
-  t.notMatch(told.output, /"authorization"|"dpop"/, 'and gets no credentials')
+  const whoami = await finished(start(directory, ['cli/main.ts', 'call', '--url', at!, '--user', 'ada', '--dpop', '/whoami']))
+  t.match(whoami, { code: 0, output: /"x-auth-subject": "ada"/ }, 'the application gets the caller')
+  t.notMatch(whoami.output, /"authorization"|"dpop"/, 'and gets no credentials')
   const lacking = await finished(start(directory, ['cli/main.ts', 'call', '--url', at!, '--dpop', '/orders/7']))
   t.match(lacking, { code: 1, output: /\[requirement\] failed[^]*Why: scope_missing\n/ }, 'a refusal is explained by the rules')
   const { samples } = await (await fetch(`${page}/config.json`)).json() as { samples: { endpoints: string[][] } }
   for (const [path, need] of samples.endpoints) {
     const { status } = await fetch(`${at}${path}`)
-    t.equal(status, need === 'open to everyone' ? 200 : need!.startsWith('nobody') ? 404 : 401, `${path}: ${need}`)
+    t.equal(status, need === 'open to everyone' ? 200 : need!.startsWith('no one') ? 404 : 401, `${path}: ${need}`)
   }
   gate.child.kill('SIGINT')
   t.equal((await finished(gate)).code, 0)
 })
 
-t.test('The tenant starts alone too.', async (t) => {
-  const alone = start(directory, ['dev/provider/tenant.ts', '--port', String(await freePort()), '--address', '127.0.0.1', '--audience', 'https://api.example', '--url', 'http://localhost:8008'])
-  t.teardown(() => alone.child.kill('SIGKILL'))
-  const [, issuer] = await alone.says(/The local tenant is at (\S+)\n/)
-  const [, secret] = await alone.says(/CALL_CLIENT_SECRET=(\S+) npm run call -- --url http:\/\/localhost:8008 --issuer \S+ --audience https:\/\/api\.example --client-id holdfast-cli --dpop GET/)
+t.test('The tenant can also start by itself.', async (t) => {
+  const tenant = start(directory, ['dev/provider/tenant.ts', '--port', String(await freePort()), '--address', '127.0.0.1', '--audience', 'https://api.example', '--url', 'http://localhost:8008'])
+  t.teardown(() => tenant.child.kill('SIGKILL'))
+  const [, issuer] = await tenant.says(/The local tenant is at (\S+)\n/)
+  const [, secret] = await tenant.says(/CALL_CLIENT_SECRET=(\S+) npm run call -- --url http:\/\/localhost:8008 --issuer \S+ --audience https:\/\/api\.example --client-id holdfast-cli --dpop GET/)
   const token = await fetch(`${issuer}/oauth/token`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ client_id: 'holdfast-cli', client_secret: secret, audience: 'https://api.example', grant_type: 'client_credentials' })
   })
   t.equal(token.status, 200)
-  alone.child.kill('SIGTERM')
-  t.equal((await finished(alone)).code, 0)
+  tenant.child.kill('SIGTERM')
+  t.equal((await finished(tenant)).code, 0)
 })
 
 t.test('In a terminal the API logs for people.', async (t) => {

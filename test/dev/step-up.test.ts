@@ -40,7 +40,7 @@ function createUser () {
   }
 }
 
-/** What the client is to ask for, as openid-client reads it from the challenge on the scheme that was used. */
+/** The parameters of the new login, as openid-client reads them from the challenge on the scheme that was used. */
 function askedFor (error: openid.WWWAuthenticateChallengeError, scheme: string): Record<string, string> {
   const { parameters } = error.cause.find((challenge) => challenge.scheme === scheme)!
   const { error: code, acr_values: acrValues, max_age: maxAge } = parameters
@@ -67,7 +67,7 @@ const ROWS: ReadonlyArray<{ title: string, requirement: RequirementOptions, logi
 
 for (const bound of [false, true]) {
   for (const { title, requirement, loginSecondsAgo, reason, asked } of ROWS) {
-    t.test(`${title}, ${bound ? 'DPoP' : 'Bearer'}: openid-client is told what to ask for, asks the provider, and is served.`, async (t) => {
+    t.test(`${title}, ${bound ? 'DPoP' : 'Bearer'}: openid-client gets the required login in the challenge, logs in again, and is served.`, async (t) => {
       const running = await start(t, requirement)
       const url = new URL(`${running.url}/payments`)
       const DPoP = bound ? openid.getDPoPHandle(config, await openid.randomDPoPKeyPair('ES256')) : undefined
@@ -83,13 +83,13 @@ for (const bound of [false, true]) {
         t.strictSame(askedFor(refusal, bound ? 'dpop' : 'bearer'), asked)
       }
       const better = await user.logIn(asked, DPoP)
-      t.equal((await call(better)).status, 200, 'after the login that was asked for')
+      t.equal((await call(better)).status, 200, 'after the required login')
       t.strictSame(running.reasons(), [reason, reason])
     })
   }
 }
 
-t.test('The provider says which kinds of login it knows, and refuses another one.', async (t) => {
+t.test('The provider publishes the acr values that it knows, and refuses others.', async (t) => {
   t.strictSame(config.serverMetadata()['acr_values_supported'], ['urn:example:password', 'urn:example:mfa'])
   const user = createUser()
   const error = await user.logIn({ acr_values: 'urn:example:card' }).catch((error: openid.AuthorizationResponseError) => error.error)

@@ -88,7 +88,7 @@ function createService (publicUrl = 'https://api.example') {
     readCertificate: createCertificateReader({ source: 'off', isTrustedPeer: () => false }),
     now: () => clock.now
   })
-  /** The reason of the refusal, or the scopes of who was let in. */
+  /** The reason of the refusal, or the scopes of the accepted caller. */
   const send = (change: Partial<typeof recorded> = {}): Promise<string> => new Promise((resolve, reject) => {
     const { method, target, host, authorization, proof } = { ...recorded, ...change }
     const rawHeaders = ['Host', host, 'Authorization', authorization, ...proof === '' ? [] : ['DPoP', proof]]
@@ -104,7 +104,7 @@ function createService (publicUrl = 'https://api.example') {
 const stranger = await createDpopClient()
 const strangersProof = stranger.proof({ token, url: 'https://api.example/api/private-scoped', claims: { iat: madeAt } })
 
-/** Each row of the table, as somebody does it who has recorded the request. */
+/** Each row of the table, as an attacker would try it with the recorded request. */
 const ATTEMPTS: Readonly<Record<string, () => Promise<string>>> = {
   'send the token as `Bearer`': () => createService().send({ authorization: `Bearer ${token}`, proof: '' }),
   'send the token as `DPoP` without a proof': () => createService().send({ proof: '' }),
@@ -141,7 +141,7 @@ t.test('Each attempt with the recorded request is refused as the table says.', a
   for (const [attempt = '', reason = ''] of rows) t.equal(`\`${await ATTEMPTS[attempt]!()}\``, reason, attempt)
 })
 
-t.test('The answer that asks for a nonce is the one that is shown.', async t => {
+t.test('The answer with a nonce challenge is the one that is shown.', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()

@@ -11,14 +11,14 @@ const namedIn = (page: string): Array<{ title: string, file: string }> => [...pa
 
 const isThere = ({ title, file }: { title: string, file: string }): boolean => existsSync(join(root, file)) && textOf(file).includes(`t.test('${title}'`)
 
-t.test('Each test that docs/fapi.md and docs/security.md name is there, under that title.', t => {
+t.test('Each test that docs/fapi.md and docs/security.md name exists, under that title.', t => {
   for (const { page, least } of [{ page: 'docs/fapi.md', least: 25 }, { page: 'docs/security.md', least: 70 }]) {
     const named = namedIn(textOf(page))
     t.ok(named.length >= least, `${page}: ${named.length}`)
     t.strictSame(named.filter(test => !isThere(test)), [], page)
   }
   t.strictSame(namedIn('[Which tokens pass](../test/plugins/tokens.test.ts)').map(isThere), [true])
-  t.strictSame(namedIn('[Which tokens fail](../test/plugins/tokens.test.ts)').map(isThere), [false], 'the twin: another title is not there')
+  t.strictSame(namedIn('[Which tokens fail](../test/plugins/tokens.test.ts)').map(isThere), [false], 'the twin: another title does not exist')
   t.strictSame(namedIn('[Which tokens pass](../test/plugins/none.test.ts)').map(isThere), [false], 'nor is another file')
   t.end()
 })

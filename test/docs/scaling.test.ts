@@ -55,7 +55,7 @@ t.test('The tables are computed from the figures of the page.', async t => {
     const page = readFileSync(path, 'utf8')
     const start = page.indexOf(`<!-- ${name} -->\n`) + `<!-- ${name} -->\n`.length
     const end = page.indexOf(`<!-- /${name} -->`)
-    t.ok(start <= end, 'the marks of the table are there')
+    t.ok(start <= end, 'the marks of the table exist')
     if (process.env.TAP_SNAPSHOT === '1') writeFileSync(path, page.slice(0, start) + table + '\n' + page.slice(end))
     else t.equal(page.slice(start, end), `${table}\n`, name)
   }

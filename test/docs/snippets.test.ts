@@ -32,7 +32,7 @@ import type { Issuer } from '../helpers/issuer.ts'
  * neither place fails here: have a test run it and say which, or take it out of the manual.
  */
 const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: string]>> = {
-  // Docker is not there: each word is looked at.
+  // Docker is not available: each word is compared.
   'docker build --build-arg COMMIT=$(git rev-parse HEAD) --tag holdfast .': ['test/deploy/dockerfile.test.ts', 'docker build'],
   'docker run --name holdfast --detach --restart unless-stopped --stop-timeout 15 --read-only --cap-drop ALL --security-opt no-new-privileges --pids-limit 64 --memory 1g --ulimit nofile=16384 --ulimit core=0 --env-file .env --publish 127.0.0.1:8000:8000 holdfast': ['test/deploy/dockerfile.test.ts', 'docker run'],
   // cit is ci, then test.
@@ -65,7 +65,7 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm start': ['test/start.test.ts', "run('npm', ['start']"]
 }
 
-/** Blocks in the language of other programs, by page and first line. They are parsed where they are YAML, and no more: the programs are not there. */
+/** Blocks in the language of other programs, by page and first line. They are parsed if they are YAML, and no more: the programs are not available. */
 const OF_OTHER_PROGRAMS: Readonly<Record<string, string>> = {
   'docs/behind-a-proxy.md www.example.com {': 'Caddy',
   'docs/behind-a-proxy.md http:': 'Traefik',
@@ -105,17 +105,17 @@ t.test('Every fenced block is of a kind that is tested.', async t => {
   for (const { place, text } of withLanguage('text')) t.notMatch(text, /^(?:\$ |npm |node )/m, `${place}: a command is marked as sh`)
 })
 
-t.test('Every relative link leads to a file and heading that are there.', async t => {
+t.test('Every relative link leads to an existing file and heading.', async t => {
   for (const page of pages) t.strictSame(findDeadLinks(page), [], page)
 })
 
-t.test('Every heading stands between blank lines.', async t => {
+t.test('Every heading is between blank lines.', async t => {
   const crowded = (text: string): string[] => [...text.matchAll(/[^\n]\n#{1,6} .*|^#{1,6} .*\n[^\n].*/gm)].map(([lines]) => lines)
   for (const page of pages) t.strictSame(crowded(readProse(page)), [], page)
   t.strictSame(crowded('a\n\n# B\n\nc\n# D\n\ne\n'), ['c\n# D'], 'one that does not is found')
 })
 
-t.test('Every script of npm and every test file that is named is there.', async t => {
+t.test('Every named npm script and test file exists.', async t => {
   for (const page of pages) {
     const text = readProse(page) + readBlocks(page).map(block => block.text).join('\n')
     const named = [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(start|test)\b)/g)].map(([, run, own]) => run ?? own!)
@@ -125,7 +125,7 @@ t.test('Every script of npm and every test file that is named is there.', async 
   }
 })
 
-t.test('Every value of a setting that is shown is accepted.', async t => {
+t.test('Every shown value of a setting is accepted.', async t => {
   for (const manual of manuals) {
     const spans = readCodeSpans(manual).filter(span => [...SETTINGS.keys()].some(name => span.startsWith(`${name}=`)))
     for (const span of new Set(spans)) await expectSettings(t, parseCommand(span), `${manual} ${span}`)
@@ -136,7 +136,7 @@ t.test('Every value of a setting that is shown is accepted.', async t => {
   for (const { place } of withLanguage('').filter(isOurs).filter(block => !lists.includes(block))) t.fail(`${place}: neither settings nor of another program; mark output as text`)
 })
 
-t.test('Every configuration file that is shown is accepted, and other YAML and JSON can be read.', async t => {
+t.test('Every shown configuration file is accepted, and other YAML and JSON is valid.', async t => {
   for (const { place, text } of withLanguage('yaml', 'json')) {
     const content = t.doesNotThrow(() => parseYaml(text), place) && parseYaml(text) as Record<string, unknown>
     if (!content) continue
@@ -149,7 +149,7 @@ t.test('Every configuration file that is shown is accepted, and other YAML and J
   for (const block of withLanguage('yaml').filter(isOurs)) t.match(block.text, /^# config\.yaml\n/, `${block.place}: a configuration says so in its first line`)
 })
 
-t.test('Every piece of nginx configuration stands so in a file of deploy/nginx.', async t => {
+t.test('Every piece of nginx configuration is in a file of deploy/nginx.', async t => {
   const files = readdirSync(join(root, 'deploy/nginx'), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.conf'))
   const configurations = files.map(name => readFileSync(join(root, 'deploy/nginx', name), 'utf8'))
   for (const { place, text } of withLanguage('nginx')) t.ok(configurations.some(configuration => configuration.includes(text)), place)
@@ -207,7 +207,7 @@ const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWit
 const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block) && !nameOf(block).startsWith('test/own/'))
 const loadRoute = async (t: Test, block: Block): Promise<FastifyPluginAsync> => (await load<{ default: FastifyPluginAsync }>(t, block)).default
 
-t.test('Every route that is shown answers with its scope, and refuses without.', async t => {
+t.test('Every shown route answers with its scope, and refuses without.', async t => {
   for (const block of routeSnippets) {
     await t.test(block.place, async t => {
       const [, path, scope] = /: GET (\/api\/\S+), for tokens with (\S+)\n/.exec(block.text) ?? []
@@ -228,7 +228,7 @@ t.test('Every route that is shown answers with its scope, and refuses without.',
   }
 })
 
-/** Starts the service with the route of a snippet, and asks it with tokens of these claims, or without one. */
+/** Starts the service with the route of a snippet, and requests it with tokens of these claims, or without one. */
 async function startRoute (t: Test, block: Block) {
   const issuer = await startIssuer(t)
   const route = await loadRoute(t, block)
@@ -237,7 +237,7 @@ async function startRoute (t: Test, block: Block) {
     app.inject({ method, url, headers: claims && { authorization: `Bearer ${issuer.token(claims)}` } })
 }
 
-/** How each snippet that asks for more than scopes, or is no route, is run. */
+/** How each snippet that requires more than scopes, or is no route, is run. */
 const RUNS: Readonly<Record<string, (t: Test, block: Block) => Promise<void>>> = {
   async 'routes/api/payments.ts' (t, block) {
     const ask = await startRoute(t, block)
@@ -356,14 +356,14 @@ async function startPrefixProxy (t: Test, target: string): Promise<string> {
   return `http://localhost:${(server.address() as AddressInfo).port}/svc`
 }
 
-t.test('Every call that is shown ends as its remark says.', async t => {
+t.test('Every shown call ends as its remark says.', async t => {
   const provider = await startProvider({ audience })
   t.teardown(() => provider.close())
   const drafts = await loadRoute(t, routeSnippets.find(block => nameOf(block) === 'routes/api/drafts.ts')!)
   const settings = { IDP_AUDIENCE: audience, TRUST_PROXY: 'loopback', LOG_LEVEL: 'silent' }
   const { url } = await startApp(t, { url: provider.issuer } as Issuer, settings, app => { app.register(drafts, { prefix: '/api' }) })
   const tenant = { ...provider, pid: process.pid, url, settings: { IDP_ISSUER: provider.issuer, ...settings } }
-  // Where a manual names somebody's own addresses and client, those of the test take their place.
+  // Addresses and clients that a reader fills in are replaced by those of the test.
   const own: Record<string, string> = { '--url': await startPrefixProxy(t, url), '--issuer': provider.issuer, '--audience': audience, '--client-id': provider.clientId }
 
   for (const { place, remark, commands } of shellLines) {

@@ -27,7 +27,7 @@ async function said (count: number): Promise<string[]> {
 
 interface User {
   readonly client: McpClient
-  /** The logins that the client asked for. */
+  /** The logins that the client requested. */
   readonly logins: URL[]
   token (): string
 }
@@ -78,7 +78,7 @@ t.test('The client of the SDK is refused, steps up and succeeds: for a scope, fo
   t.equal(sub, 'grace')
 })
 
-t.test('A tool without a rule is not there for the client, whatever its server would say.', async t => {
+t.test('A tool without a rule does not exist for the client, whatever its server would say.', async t => {
   const { client } = await connect(t, 'ada')
   await said(3)
   await t.rejects(client.call('drop_everything'), { message: /404|Not Found/ })
@@ -89,7 +89,7 @@ t.test('A user without the permission gets no further than the provider lets the
   await t.rejects(connect(t, 'linus'), { message: 'The provider refused the login: access_denied' })
 })
 
-t.test('The server itself asks for nothing: only the gate stands before it.', async t => {
+t.test('The server itself checks nothing: only the gate protects it.', async t => {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'read_messages', arguments: {} } })
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'x-auth-subject': 'root' }
   const statuses = await Promise.all([`http://127.0.0.1:${serverPort}/mcp`, site.url].map(async url => (await fetch(url, { method: 'POST', headers, body })).status))

@@ -38,7 +38,7 @@ async function send (body: unknown, headers: Record<string, string> = {}, method
 
 interface Watched {
   readonly client: McpClient
-  /** The logins that the client asked for. */
+  /** The logins that the client requested. */
   readonly logins: URL[]
   /** Method, path and status of each of its requests to the server and its provider. */
   readonly requests: string[]
@@ -59,7 +59,7 @@ async function connect (t: Test, user: string): Promise<Watched> {
     const answer = await fetch(input, init)
     const { authorization } = Object.fromEntries(new Headers(init?.headers))
     if (authorization?.startsWith('Bearer ')) token = authorization.slice('Bearer '.length)
-    // The client asks for a stream at a time of its own.
+    // The client requests a stream at a time of its own.
     if (url.pathname !== '/mcp' || init?.method === 'POST') requests.push(`${init?.method ?? 'GET'} ${url.pathname} ${answer.status}`)
     if (url.pathname === '/oauth/token') tokenRequests.push(init!.body as URLSearchParams)
     return answer
@@ -186,7 +186,7 @@ t.test('The commands of the page work as they are printed.', async t => {
   ])
 })
 
-t.test('The links of the page lead somewhere, and the example asks for the packages that are tested here.', t => {
+t.test('The links of the page lead somewhere, and the example requires the packages that are tested here.', t => {
   for (const page of ['examples/README.md', 'examples/mcp/README.md']) t.strictSame(findDeadLinks(page), [], page)
   const read = (file: string): Record<string, Record<string, string>> => JSON.parse(readFileSync(join(root, file), 'utf8'))
   t.hasStrict(read('package.json')['devDependencies'], read('examples/mcp/package.json')['dependencies'])

@@ -27,13 +27,13 @@ function section (reason: RefusalReason): string {
 const table = ['| reason | status | error |', '| --- | --- | --- |', ...reasons.map(reason => `| [${reason}](#${reason}) | ${REFUSALS[reason].status} | ${REFUSALS[reason].error ?? '-'} |`), ''].join('\n')
 const causes = ['| cause | what to do |', '| --- | --- |', ...Object.entries(HTU_ADVICE).map(([cause, advice]) => `| \`${cause}\` | ${advice} |`), ''].join('\n')
 
-/** What stands between a pair of marks. With TAP_SNAPSHOT=1 it is written anew. */
+/** The text between a pair of marks. With TAP_SNAPSHOT=1 it is written anew. */
 function expectBetweenMarks (t: Test, name: string, expected: string): void {
   const [open, close] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`]
   const text = readFileSync(path, 'utf8')
   const start = text.indexOf(open) + open.length
   const end = text.indexOf(close)
-  t.ok(start >= open.length && start <= end, `the marks of ${name} are there`)
+  t.ok(start >= open.length && start <= end, `the marks of ${name} exist`)
   if (process.env['TAP_SNAPSHOT'] === '1') writeFileSync(path, text.slice(0, start) + expected + text.slice(end))
   else t.equal(text.slice(start, end), expected)
 }
@@ -51,7 +51,7 @@ t.test('Every reason has its advice, in whole sentences', async t => {
   }
 })
 
-t.test('Every setting and page that the advice names is there', async t => {
+t.test('Every setting and page that the advice names exists', async t => {
   const names = [...`${page} ${JSON.stringify(ADVICE)}`.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=\w+)?`/g)].map(([, name]) => name)
   t.ok(names.length > 20)
   t.strictSame(names.filter(name => !variables.has(name!)), [])

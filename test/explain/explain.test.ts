@@ -78,7 +78,7 @@ function captured (lines: Lines): CapturedRequest {
 const outcomes = ({ steps }: Explanation): Record<string, string> => Object.fromEntries(steps.map(({ name, outcome }) => [name, outcome]))
 const step = ({ steps }: Explanation, name: string) => steps.find(step => step.name === name)!
 
-t.test('It says of a request what the service says, whatever the request is', async t => {
+t.test('It gives the same result as the service, whatever the request is', async t => {
   const bench = await prepare(t)
   let compared = 0
   const mutations = fc.oneof({ weight: 9, arbitrary: fc.oneof(signedMutations, textMutations) }, { weight: 1, arbitrary: fc.constant(undefined) })
@@ -98,7 +98,7 @@ t.test('It says of a request what the service says, whatever the request is', as
   t.ok(compared > 200)
 })
 
-t.test('Of an accepted request every check passed, with what was compared', async t => {
+t.test('For an accepted request every check passed, with what was compared', async t => {
   const bench = await prepare(t)
   const good = bench.good()
   const explanation = await bench.explain(linesOf(good))
@@ -112,7 +112,7 @@ t.test('Of an accepted request every check passed, with what was compared', asyn
   t.strictSame(step(explanation, 'proof.jkt').compared, [['thumbprint of jwk', bench.client.jkt], ['cnf.jkt of the token', bench.client.jkt]])
 })
 
-t.test('After the check that failed nothing is reached, and there is advice', async t => {
+t.test('After a failed check nothing is reached, and there is advice', async t => {
   const bench = await prepare(t)
   const { proof, ...good } = bench.good()
   const refused = await bench.explain(linesOf({ ...good, proof: good.remake(good.token, {}, { htu: `https://${good.host}${path}` }) }))
@@ -148,7 +148,7 @@ t.test('Every mode, and the checks beyond token and proof', async t => {
     { title: 'an unbound token as DPoP', lines: good => linesOf(good, { authorization: [`DPoP ${good.issuer.token()}`] }), expected: 'token_unbound' },
     { title: 'a proof beside Bearer', lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token()}`] }), expected: 'proof_beside_bearer' },
     { title: 'a domain with a scheme', values: { IDP_DOMAIN: 'https://tenant.example' }, lines: good => linesOf(good), expected: 'domain_has_scheme' },
-    { title: 'a permission that is there', lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a b' })}`], dpop: [] }), options: { requirements: [{ scope: ['a', 'b'] }] }, expected: 'accepted' },
+    { title: 'a granted permission', lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a b' })}`], dpop: [] }), options: { requirements: [{ scope: ['a', 'b'] }] }, expected: 'accepted' },
     { title: 'a permission that is missing', lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a' })}`], dpop: [] }), options: { requirements: [{ scope: ['a', 'b'] }] }, expected: 'scope_missing' },
     { title: 'one of several permissions', lines: good => linesOf(good, { authorization: [`Bearer ${good.issuer.token({ scope: 'a' })}`], dpop: [] }), options: { requirements: [{ anyScope: ['a', 'b'] }] }, expected: 'accepted' },
     { title: 'no nonce', values: { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: [secret], DPOP_REPLAY: 'redis://127.0.0.1:9' }, lines: good => linesOf(good), expected: 'nonce_missing' },
@@ -181,7 +181,7 @@ t.test('Every mode, and the checks beyond token and proof', async t => {
   }
 })
 
-t.test('What cannot be told is said to be not checked, and what comes after it is checked all the same', async t => {
+t.test('A check that cannot be made is shown as not checked, and what comes after it is still checked', async t => {
   const bench = await prepare(t, { DPOP_NONCE: 'required' })
   const good = bench.good()
   const blind = { candidates: undefined, requirements: undefined, replay: undefined }
@@ -194,7 +194,7 @@ t.test('What cannot be told is said to be not checked, and what comes after it i
     const moved = await bench.explain(linesOf(good, { dpop: [good.remake(good.token, {}, { nonce: nonces.current(now()) })] }), { ...blind, answeredNonce: asked.current(now()) })
     t.equal(moved.refusal?.reason, expected)
   }
-  t.equal((await bench.explain(linesOf(good), blind)).refusal?.reason, 'nonce_missing', 'that there is none can be told')
+  t.equal((await bench.explain(linesOf(good), blind)).refusal?.reason, 'nonce_missing', 'a missing one is known')
   t.equal((await bench.explain(linesOf(good, { dpop: [] }), blind)).refusal?.reason, 'proof_missing')
 
   const down = await bench.explain(linesOf(good), { candidates: async () => { throw new Refusal('keys_unavailable') } })
@@ -203,7 +203,7 @@ t.test('What cannot be told is said to be not checked, and what comes after it i
   await t.rejects(bench.explain(linesOf(good), { candidates: async () => { throw new Error('a fault') } }), { message: 'a fault' }, 'a fault stays a fault')
 })
 
-t.test('It is told what the route asked for, what the token has, and what is missing', async t => {
+t.test('The explanation shows what the route requires, what the token has, and what is missing', async t => {
   const bench = await prepare(t, { IDP_SCOPE_IMPLIES: { admin: ['read'] }, RESOURCE: 'https://api.example/v1' })
   const explain = (claims: object, requirements: ExplainOptions['requirements']) => bench.explain(linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token(claims as Record<string, unknown>)}`], dpop: [] }), { requirements })
   const at = Math.floor(now())
@@ -241,7 +241,7 @@ t.test('It is told what the route asked for, what the token has, and what is mis
   t.match(step(broken, 'requirement').note, /^The predicate for the claim sub failed here\. .* 500\.$/)
 })
 
-t.test('A guest of an optional route is accepted, and whatever is sent is checked', async t => {
+t.test('A guest of an optional route is accepted, and any credentials are checked', async t => {
   const bench = await prepare(t)
   const [optional, needed] = [{ optional: true }, {}] as const
   const guest = await bench.explain(['GET / HTTP/1.1'], { requirements: [optional, optional] })
@@ -254,7 +254,7 @@ t.test('A guest of an optional route is accepted, and whatever is sent is checke
   t.equal((await bench.explain(['GET / HTTP/1.1', 'Authorization: Bearer x'], { requirements: [optional] })).refusal?.reason, 'token_malformed')
 })
 
-t.test('A check whose settings are not known is left out, and nothing else', async t => {
+t.test('Only a check whose settings are unknown is left out', async t => {
   const bench = await prepare(t)
   const elsewhere = linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ iss: 'https://other.example/' })}`], dpop: [] })
   t.equal((await bench.explain(elsewhere)).refusal?.reason, 'token_issuer')
@@ -264,7 +264,7 @@ t.test('A check whose settings are not known is left out, and nothing else', asy
   t.equal((await bench.explain(linesOf(bench.good(), { authorization: [`Bearer ${bench.issuer.token({ aud: 'other' })}`], dpop: [] }), { unknown: ['token.iss'] })).refusal?.reason, 'token_audience')
 })
 
-t.test('With a store of what was seen, a replay is found', async t => {
+t.test('With a store of used proofs, a replay is found', async t => {
   const bench = await prepare(t)
   const replay = createMemoryStore({ max: 10, now, random: randomBytes })
   t.teardown(() => replay.close())
@@ -274,7 +274,7 @@ t.test('With a store of what was seen, a replay is found', async t => {
   t.equal((await bench.explain(linesOf(bench.good()), { replay })).verdict, 'accepted')
 })
 
-t.test('A request is judged at the time that is given', async t => {
+t.test('A request is judged at the given time', async t => {
   const bench = await prepare(t)
   const lines = linesOf(bench.good())
   t.equal((await bench.explain(lines, { now: now() + 400 })).refusal?.reason, 'iat_too_old')
@@ -294,7 +294,7 @@ t.test('What is shown is bounded, and any value can be shown', async t => {
   t.match(new Map(step(exact, 'proof.iat').compared).get('iat'), /, now\)$/)
 })
 
-t.test('Every step has a title and says what it compares, even when it is looked at alone', async t => {
+t.test('Every step has a title and says what it compares, even by itself', async t => {
   t.strictSame(Object.keys(STEP_TEXTS).sort(), STEPS.map(({ name }) => name).sort())
   const { settings } = (await prepare(t)).running.app
   const { createExamination } = await import('../../explain/examination.ts')
@@ -306,7 +306,7 @@ t.test('Every step has a title and says what it compares, even when it is looked
   }
 })
 
-t.test('Of a token that is bound to a certificate, the certificate is checked if the capture shows it', async t => {
+t.test('For a certificate-bound token the certificate is checked if the capture has it', async t => {
   const { fingerprint256, raw } = new X509Certificate(readFileSync(join(import.meta.dirname, '../fixtures/client-a.cert.pem')))
   const thumbprint = Buffer.from(fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
   const header = `Client-Cert: :${raw.toString('base64')}:`
@@ -326,7 +326,7 @@ t.test('Of a token that is bound to a certificate, the certificate is checked if
   t.notOk(unbound.steps.some(({ name }) => name === 'certificate'), 'another token needs none')
 })
 
-t.test('Of a token that its issuer is asked about, the answer is told; without an answer, what depends on it is not checked', async t => {
+t.test('For an introspected token the answer is shown; without an answer, what depends on it is not checked', async t => {
   const asking = { IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 's' }
   const bench = await prepare(t, asking)
   const settings = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, ...asking })
@@ -345,7 +345,7 @@ t.test('Of a token that its issuer is asked about, the answer is told; without a
 
   const unasked = await bench.explain(bearerOf('opaque'), { settings, requirements })
   t.strictSame([unasked.verdict, unasked.notChecked], ['accepted', ['token.introspection', 'scheme', 'requirement']])
-  t.notOk(unasked.steps.some(({ name }) => name === 'token.signature'), 'nothing is asked of it that only a JWT has')
+  t.notOk(unasked.steps.some(({ name }) => name === 'token.signature'), 'checks that only a JWT has are left out')
   const proof = client.proof({ token: 'opaque', url: `http://${bench.good().host}${path}` })
   const proven = await bench.explain(linesOf(bench.good(), { authorization: ['DPoP opaque'], dpop: [proof] }), { settings })
   t.strictSame([proven.verdict, proven.notChecked], ['accepted', ['token.introspection', 'scheme', 'proof.jkt']], 'the rest of a proof is checked')
@@ -384,7 +384,7 @@ t.test('The explanation holds a token to the resource and to the security profil
   t.equal((await bench.explain(lines({}), { settings })).refusal?.reason, 'token_not_sender_constrained')
 })
 
-t.test('A token that has been revoked is told with the event, and one that nobody knows of is not', async t => {
+t.test('A revoked token is shown with the event, and a token that is not revoked is not', async t => {
   const values = { REVOCATION: { operators: { scope: 'revoke' }, retentionSeconds: 3600 } }
   const bench = await prepare(t, values)
   const settings = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
@@ -392,14 +392,14 @@ t.test('A token that has been revoked is told with the event, and one that nobod
   const iat = Math.floor(now()) - 5
   const linesFor = (token: string): Lines => linesOf(bench.good(), { authorization: [`Bearer ${token}`], dpop: [] })
   const [lines, other] = [linesFor(bench.issuer.token({ iat, sid: 's1' })), linesFor(bench.issuer.token({ iat, sid: 's2' }))]
-  const told = async (lines: Lines, options: Partial<ExplainOptions> = { revocations }): Promise<unknown> => {
+  const outcomeOf = async (lines: Lines, options: Partial<ExplainOptions> = { revocations }): Promise<unknown> => {
     const explanation = await bench.explain(lines, { settings, ...options })
     return [explanation.refusal?.reason, outcomes(explanation)['token.lifetime'], outcomes(explanation)['token.revocation'], step(explanation, 'token.revocation').note]
   }
-  t.strictSame(await told(lines), [undefined, 'passed', 'passed', undefined])
+  t.strictSame(await outcomeOf(lines), [undefined, 'passed', 'passed', undefined])
   const at = now()
   await revocations.append([{ key: keyOf(['sid', '*', 's1']), effect: 'end', at, recordedAt: at, event: 'operator', source: 'ann' }])
-  t.strictSame([await told(lines), await told(other)], [
+  t.strictSame([await outcomeOf(lines), await outcomeOf(other)], [
     ['token_revoked', 'passed', 'failed', 'The access token has been revoked.'],
     [undefined, 'passed', 'passed', undefined]
   ])
@@ -409,13 +409,13 @@ t.test('A token that has been revoked is told with the event, and one that nobod
   t.strictSame(compared.slice(-2), [['revoked by', 'operator from ann'], ['at', `${at} (${new Date(at * 1000).toISOString()}, 7 s ago)`]])
 
   const unknown = 'Only the running service knows what has been revoked: its store is the memory of the process.'
-  t.strictSame(await told(lines, {}), [undefined, 'passed', 'not checked', unknown])
-  t.strictSame(await told(lines, { revocations: 'It is away.' }), [undefined, 'passed', 'not checked', 'It is away.'])
+  t.strictSame(await outcomeOf(lines, {}), [undefined, 'passed', 'not checked', unknown])
+  t.strictSame(await outcomeOf(lines, { revocations: 'It is away.' }), [undefined, 'passed', 'not checked', 'It is away.'])
   const long = linesFor(bench.issuer.token({ iat, exp: iat + 3601 }))
-  t.strictSame(await told(long), ['token_too_long', 'failed', 'not reached', undefined])
+  t.strictSame(await outcomeOf(long), ['token_too_long', 'failed', 'not reached', undefined])
   await sendRaw(bench.running.url, long)
   t.equal(bench.reason(), 'token_too_long')
-  t.strictSame(await told(linesFor(bench.issuer.token({ iat: undefined, exp: iat + 3000 }))), [undefined, 'passed', 'passed', undefined])
+  t.strictSame(await outcomeOf(linesFor(bench.issuer.token({ iat: undefined, exp: iat + 3000 }))), [undefined, 'passed', 'passed', undefined])
 
   const asking = await readSettings({ IDP_ISSUER: bench.issuer.url, IDP_AUDIENCE: AUDIENCE, ...values, IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 's' })
   t.strictSame((await bench.explain(linesFor('opaque'), { settings: asking, revocations })).notChecked, ['token.introspection', 'token.lifetime', 'token.revocation', 'scheme'])

@@ -43,7 +43,7 @@ export async function openMeter (part: string): Promise<Meter> {
         for (const { ranges } of functions) {
           operations += ranges[0]!.count + Math.max(...ranges.map(({ count }) => count))
           for (const { startOffset, endOffset, count } of ranges) {
-            // V8 tells a block only if its count is another one than that of the block around it, so what was not entered says something too.
+            // V8 reports a block only if its count differs from that of the block around it, so blocks that were not entered matter too.
             blocks.push(`${scriptId}:${startOffset}:${endOffset}:${count === 0 ? 'not' : Math.ceil(Math.log2(count))}`)
           }
         }

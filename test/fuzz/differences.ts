@@ -36,7 +36,7 @@ export interface Difference {
   readonly theirs?: RegExp
   readonly holds: (facts: Facts) => boolean
   /**
-   * The requests that ours must refuse, whatever theirs says: if one passes, the check that the row stands for is gone. Left out in a row
+   * The requests that ours must refuse, whatever theirs says: if one passes, the check of the row is gone. Left out in a row
    * for what ours refuses, these are the ones for which the row holds.
    */
   readonly refused?: (facts: Facts) => boolean
@@ -147,13 +147,13 @@ function isOfAnotherAuthority (made: Made): boolean {
   return authority === undefined || plain(authority) !== plain(hostOf(made))
 }
 
-/** Whether one of the Ed25519 keys that are published has signed the token, by node:crypto alone. */
+/** Whether one of the Ed25519 keys that are published has signed the token, only by node:crypto. */
 function isSignedByEd25519 (token: string): boolean {
   const [input, signature] = [token.slice(0, token.lastIndexOf('.')), token.slice(token.lastIndexOf('.') + 1)]
   return Object.values(TOKEN_KEYS).some(({ jwk, pem }) => jwk.kty === 'OKP' && verify(null, Buffer.from(input), pem, Buffer.from(signature, 'base64url')))
 }
 
-/** Whether one of the members of RFC 7517 that say what a key is for is there, and says something else. The two names of Ed25519 are one. */
+/** Whether one of the members of RFC 7517 that say what a key is for is present, and says something else. The two names of Ed25519 are one. */
 const forbidsVerifying = (jwk: Members, alg: unknown): boolean =>
   ('use' in jwk && jwk.use !== 'sig') || ('key_ops' in jwk && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('verify'))) || ('alg' in jwk && jwk.alg !== alg && !(['EdDSA', 'Ed25519'].includes(jwk.alg) && ['EdDSA', 'Ed25519'].includes(alg as string)))
 
@@ -163,7 +163,7 @@ export const DIFFERENCES: readonly Difference[] = [
   { name: 'iat, jti and client_id may be missing', by: 'contract 4: required claims', theirs: /JWT "(?:iat|jti|client_id)" \(.*\) claim missing/, holds: ({ claims }) => [claims.iat, claims.jti, claims.client_id].includes(undefined) },
   { name: 'jti and client_id may have any type', by: 'contract 4: required claims', theirs: /unexpected JWT "(?:jti|client_id)" claim type/, holds: ({ claims }) => typeof claims.jti !== 'string' || typeof claims.client_id !== 'string' },
   { name: 'the issuer without its trailing slash', by: 'contract 4: iss', theirs: /unexpected JWT "iss" \(issuer\) claim value/, holds: ({ claims }) => claims.iss === ISSUER.slice(0, -1) },
-  { name: 'a member of cnf that nobody knows, beside jkt', by: 'contract 4: cnf', theirs: /multiple confirmation claims/, holds: ({ claims: { cnf } }) => typeof cnf?.jkt === 'string' && !('x5t#S256' in cnf) },
+  { name: 'an unknown member of cnf, beside jkt', by: 'contract 4: cnf', theirs: /multiple confirmation claims/, holds: ({ claims: { cnf } }) => typeof cnf?.jkt === 'string' && !('x5t#S256' in cnf) },
   { name: 'several keys may fit: each is tried', by: 'contract 4: keys', theirs: /multiple applicable keys/, holds: ({ header }) => header.kid === undefined },
   { name: 'without kid each key of the algorithm is tried, whichever of its two names a key has', by: 'contract 4: keys', theirs: /JWT signature verification failed/, holds: ({ header, token }) => header.kid === undefined && ['EdDSA', 'Ed25519'].includes(header.alg) && isSignedByEd25519(token) },
   { name: 'EdDSA and Ed25519 name one algorithm', by: 'contract 4: keys', theirs: /no applicable keys found/, holds: ({ header }) => header.alg === 'EdDSA' || header.alg === 'Ed25519' },

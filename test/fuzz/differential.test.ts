@@ -47,7 +47,7 @@ t.test('Each row of the table explains a case, so none is dead.', async t => {
   for (const [name, number] of Object.entries(examples)) t.ok((await run(number)).some(({ difference }) => difference === name), `${name}: ${number}`)
 })
 
-t.test('What one case in hundreds of thousands has shown is still explained.', async t => {
+t.test('A difference that appears once in hundreds of thousands of cases is still explained.', async t => {
   for (const [name, { seed, number }] of Object.entries(RARE)) {
     const { run, close } = await openDifferential(seed)
     t.equal((await run(number))[0]!.difference, name)
@@ -55,7 +55,7 @@ t.test('What one case in hundreds of thousands has shown is still explained.', a
   }
 })
 
-t.test('A request that passes although a row says that it must not is told, whatever the other says.', t => {
+t.test('A request that passes although a row says that it must not is reported, whatever the other says.', t => {
   const facts = factsOf(make(goodParts(createRandom(SEED), 1_767_225_600, 'a')), '', false)
   for (const theirs of [undefined, 'JWT signature verification failed']) {
     t.equal(findLost({ ...facts, ours: undefined, theirs }), undefined, 'the twin: a good request')
@@ -66,7 +66,7 @@ t.test('A request that passes although a row says that it must not is told, what
   t.end()
 })
 
-t.test('What no row explains is told, whichever of the two is laxer.', t => {
+t.test('A difference that no row explains is reported, whichever of the two is laxer.', t => {
   const made = make(goodParts(createRandom(SEED), 1_767_225_600, 'a'))
   const facts = factsOf(made, '', false)
   t.equal(findDifference({ ...facts, ours: undefined, theirs: 'JWT signature verification failed' }), undefined, 'a wrong signature that passes')

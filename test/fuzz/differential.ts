@@ -17,7 +17,7 @@ export interface Case {
   readonly theirs: Theirs
   /** The difference that explains it, if the two differ. */
   readonly difference?: string
-  /** A copy of a request that has passed. Only the guard is asked about it. */
+  /** A copy of a request that has passed. Only the guard judges it. */
   readonly isCopy?: boolean
   /** What nothing explains. */
   readonly fault?: string
@@ -35,7 +35,7 @@ function chooseMutations (seed: number, number: number): Mutation[] {
   return Array.from({ length: count }, () => random.among(MUTATIONS))
 }
 
-/** Both verifiers, and what is asked of them. Each case follows from seed and number. */
+/** Both verifiers, and their requests. Each case follows from seed and number. */
 export async function openDifferential (seed: number): Promise<{ run: (number: number) => Promise<Case[]>, close: () => Promise<void> }> {
   const ours = await openOurs()
   const thaw = freezeClock()

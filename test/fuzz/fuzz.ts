@@ -24,12 +24,12 @@ function count (number: number, cases: readonly Case[]): void {
     else tally.requests++
     if (found.isCopy && !found.fault) continue
     if (found.difference) differences.set(found.difference, (differences.get(found.difference) ?? 0) + 1)
-    else if (found.fault) tell({ number, found })
+    else if (found.fault) report({ number, found })
     else tally[found.ours === undefined ? 'passed' : 'refused']++
   }
 }
 
-function tell (fault: { number: number, found: Case }): void {
+function report (fault: { number: number, found: Case }): void {
   faults.push(fault)
   console.log(show(fault))
 }

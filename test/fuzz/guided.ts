@@ -21,7 +21,7 @@ export interface Guided {
 
 const SMALL_BYTES = 1600
 const LARGE_BYTES = 16_000
-/** Beside a piece that is there again and again. It may cost less than the piece, so it must not fill most of a small input. */
+/** Beside a repeated piece. It may cost less than the piece, so it must not fill most of a small input. */
 const BASE_BYTES = SMALL_BYTES / 2
 /** Ten times the pieces may take ten times the operations. The rest is for what is done once. */
 const MORE_THAN_LINEAR = 1.2

@@ -66,7 +66,7 @@ export const ALGS = ['ES256', 'EdDSA', 'Ed25519', 'RS256', 'PS256']
 /** The keys of clients. */
 export const CLIENT_KEYS: readonly FuzzKey[] = [ecKey('client'), ecKey('client 2'), edKey('client', 'EdDSA'), edKey('client', 'Ed25519'), rsaKey('PS256')]
 
-/** A key that nobody publishes, and that no token is bound to. */
+/** A key that is not published, and that no token is bound to. */
 export const STRANGER = ecKey('stranger')
 
 /** A signature with a public text as the secret: what a confused verifier would accept (RFC 8725 section 3.1). */

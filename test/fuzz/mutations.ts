@@ -185,7 +185,7 @@ const PROOF: readonly Mutation[] = [
     }
   },
   jws('proof', 'a time without end', (proof, random) => { proof.rawClaims = json => json.replace(/}$/, () => `,"${random.among(['exp', 'nbf', 'iat'])}":${random.among(['1e999', '-1e999'])}}`) }),
-  jws('proof', 'key of somebody else', (parts, random) => {
+  jws('proof', 'key of another client', (parts, random) => {
     const other = random.oneIn(2) ? STRANGER : random.among(CLIENT_KEYS)
     parts.key = other
     parts.header.jwk = other.jwk

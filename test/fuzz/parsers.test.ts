@@ -7,7 +7,7 @@ import { createRandom } from './random.ts'
 const SEED = 21
 const INPUTS = 15
 
-t.test('No parser of a stranger\'s bytes crashes, and ten times the bytes take at most ten times the work.', async t => {
+t.test('No parser of untrusted bytes crashes, and ten times the bytes take at most ten times the work.', async t => {
   const meter = await openMeter('/lib/')
   t.teardown(meter.close)
   // V8 counts the blocks of what is compiled from now on.
@@ -18,7 +18,7 @@ t.test('No parser of a stranger\'s bytes crashes, and ten times the bytes take a
   }
 })
 
-t.test('A parser that crashes, or takes its time, is found out.', async t => {
+t.test('A parser that crashes, or is slow, is found.', async t => {
   const meter = await openMeter('/test/fuzz/')
   t.teardown(meter.close)
   const found = async (run: Parser['run'], refusals: Parser['refusals'] = []): Promise<string[]> => {

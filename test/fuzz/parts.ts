@@ -3,7 +3,7 @@ import { CLIENT_KEYS, TOKEN_KEYS } from './keys.ts'
 import type { FuzzKey } from './keys.ts'
 import type { Random } from './random.ts'
 
-/** How a service is set up. Both verifiers are asked about the same one. */
+/** How a service is set up. Both verifiers judge the same one. */
 export const SITES = ['http', 'https', 'public', 'nonce', 'required'] as const
 export type Site = (typeof SITES)[number]
 
@@ -64,7 +64,7 @@ export interface Made {
   readonly proof: string | undefined
 }
 
-/** The nonce that the site `nonce` accepts is filled in where this stands. */
+/** A placeholder for the nonce that the site `nonce` accepts. */
 export const NONCE = { toJSON: () => currentNonce.text }
 export const currentNonce = { text: '' }
 

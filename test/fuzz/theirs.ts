@@ -16,7 +16,7 @@ export function freezeClock (): () => void {
   return () => { Date.now = now }
 }
 
-/** What an implementation that nobody here wrote says of the request. */
+/** What an independent implementation says of the request. */
 export async function askTheirs (request: WireRequest): Promise<Theirs> {
   clock.now = request.now
   try {

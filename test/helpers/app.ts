@@ -33,7 +33,7 @@ interface Start {
 }
 
 /**
- * The whole service on a socket of loopback, with the settings of a test and the sample routes, of which a gate has none. Own routes are not there, so that
+ * The whole service on a socket of loopback, with the settings of a test and the sample routes, of which a gate has none. Own routes are left out, so that
  * they change nothing for this test. It ends with the test.
  */
 export function startApp (t: Test, issuer: Issuer, values: Variables = {}, prepare?: (app: FastifyInstance) => void, before?: (app: FastifyInstance) => void, host?: string, port?: number): Promise<RunningApp> {

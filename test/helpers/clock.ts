@@ -7,7 +7,7 @@ export function advanceClock (t: Test, ms: number): void {
   t.teardown(() => { performance.now = now })
 }
 
-/** Does the work with the clock that tells the time moved by so many seconds. All that runs in this process sees it. */
+/** Does the work with the wall clock moved by so many seconds. All that runs in this process sees it. */
 export async function atAnotherTime<T> (skewSeconds: number, work: () => Promise<T>): Promise<T> {
   const { now } = Date
   Date.now = () => now() + skewSeconds * 1000
@@ -18,7 +18,7 @@ export async function atAnotherTime<T> (skewSeconds: number, work: () => Promise
   }
 }
 
-/** Does the work with the clock that tells the time stopped, so that all that is judged is judged at one moment. */
+/** Does the work with the wall clock stopped, so that everything is judged at one moment. */
 export async function atOneTime<T> (work: () => Promise<T>): Promise<T> {
   const { now } = Date
   const stopped = now()

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 
 export interface ConnectProxy {
   readonly url: string
-  /** The `host:port` of each tunnel that was asked for. */
+  /** The `host:port` of each requested tunnel. */
   readonly tunnels: string[]
   /** tunnel: works. refuse: answers 407. hang: never answers. reset: cuts the connection. */
   mode: 'tunnel' | 'refuse' | 'hang' | 'reset'

@@ -26,7 +26,7 @@ export interface FakeRedis {
 export const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
 const list = (items: string[]): string => `*${items.length}\r\n${items.join('')}`
 
-/** A server on loopback that speaks as much RESP2 as the replay store needs, and misbehaves when told to. Keys never expire. */
+/** A server on loopback that speaks as much RESP2 as the replay store needs, and misbehaves on demand. Keys never expire. */
 export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
   const sockets = new Set<Socket>()
   const keys = new Set<string>()

@@ -16,33 +16,33 @@ interface Ports {
   readonly port: number
   /** The same over TLS, for the host `localhost`. */
   readonly tlsPort: number
-  /** Where the proxy asks: one gate, or several. */
+  /** Where the proxy sends authorization requests: to one gate, or several. */
   readonly gates: readonly [number, ...number[]]
   /** Free, for what a proxy needs for itself. */
   readonly spare: number
   readonly application: number
 }
 
-/** A proxy that asks the gate, with its file of deploy/gate. */
+/** A forward-auth proxy, with its file of deploy/gate. */
 export interface GateProxy {
   readonly name: string
   /** Undefined if it is not installed. */
   readonly program: string | undefined
-  /** Whether it asks over gRPC. */
+  /** Whether it uses gRPC. */
   readonly grpc: boolean
   /** Whether a body without a length passes. HAProxy drops trailers since 3.2, and until then its file refuses chunks and HTTP/2. */
   readonly takesChunks: boolean
   /** Whether the client gets the body of a refusal. */
   readonly passesBodies: boolean
-  /** Whether it joins slashes, resolves dot segments and decodes unreserved characters, before it asks. The others change no byte of a path. */
+  /** Whether it joins slashes, resolves dot segments and decodes unreserved characters, before its authorization request. The others change no byte of a path. */
   readonly cleansPaths: boolean
   /** Where a client can use HTTP/2, with the configuration of these tests: by prior knowledge, or over TLS. */
   readonly http2: 'plain' | 'tls'
-  /** What a client gets that asks for another authority. */
+  /** The status for a request to another authority. */
   readonly elsewhere: 404 | 421
-  /** Whether it asks again if the answer of the gate is lost, although a proof passes once. */
-  readonly repeatsQuestions: boolean
-  /** Whether it asks, of several gates, the one that knows the client. */
+  /** Whether it repeats the authorization request if the answer of the gate is lost, although a proof passes once. */
+  readonly repeatsRequests: boolean
+  /** Whether it uses, of several gates, the one that knows the client. */
   readonly keepsClients: boolean
   /** Whether `DPoP-Nonce` of an answer that lets a request pass reaches the client. */
   readonly passesNonces: boolean
@@ -51,7 +51,7 @@ export interface GateProxy {
   prepare (folder: string, ports: Ports, configuration: (file: string, replacements: Readonly<Record<string, string>>) => string): string[]
 }
 
-const USUAL = { cleansPaths: false, elsewhere: 421, repeatsQuestions: false, keepsClients: true, passesNonces: true } as const
+const USUAL = { cleansPaths: false, elsewhere: 421, repeatsRequests: false, keepsClients: true, passesNonces: true } as const
 
 /** Major and minor, or 0 if it is not installed. */
 function haproxyVersion (): number {
@@ -180,7 +180,7 @@ const traefik: GateProxy = {
   passesBodies: true,
   cleansPaths: true,
   elsewhere: 404,
-  repeatsQuestions: true,
+  repeatsRequests: true,
   keepsClients: false,
   passesNonces: false,
   http2: 'tls',

@@ -27,10 +27,10 @@ export const RULES = [
   { path: '/socket', upgrade: true }
 ]
 
-/** A gate that is asked. */
-export interface AskedGate extends RunningApp {
-  /** The port for the questions of this proxy. */
-  readonly askedAt: number
+/** A gate that answers authorization requests. */
+export interface AuthorizingGate extends RunningApp {
+  /** The port for the authorization requests of this proxy. */
+  readonly authorizationPort: number
 }
 
 /** A gate, its proxy with the file of deploy/gate, and an application that only the proxy reaches. */
@@ -47,7 +47,7 @@ export interface GatedSite {
   /** Bound to the key of the client. */
   readonly token: string
   /** Another gate takes the place of the one before. */
-  replaceGate (values?: Variables, issuer?: Issuer): Promise<AskedGate>
+  replaceGate (values?: Variables, issuer?: Issuer): Promise<AuthorizingGate>
   send (target: string, lines?: readonly string[], method?: string): Promise<WireAnswer>
   /** The lines of the token with a fresh proof for a path of this site. */
   proofLines (target: string, overrides?: Partial<ProofParts>): string[]
@@ -73,9 +73,9 @@ export async function openGatedSite (t: Test, proxy: GateProxy, { isImpatient, a
     async replaceGate (values = {}, other = issuer) {
       const running = await startApp(t, other, { GATE: { rules: RULES, ...proxy.grpc && { grpcPort: 0 } }, TRUST_PROXY: 'loopback', ...values })
       while (proxy.grpc && !running.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
-      const askedAt = proxy.grpc ? running.app.grpcAddress()!.port : Number(new URL(running.url).port)
-      await relay.use(toPort(askedAt))
-      return { ...running, askedAt }
+      const authorizationPort = proxy.grpc ? running.app.grpcAddress()!.port : Number(new URL(running.url).port)
+      await relay.use(toPort(authorizationPort))
+      return { ...running, authorizationPort }
     },
     send: (target, lines = [], method = 'GET') => sendRaw(url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines]),
     proofLines: (target, overrides) => dpopLines(token, client.proof({ token, url: url + target, ...overrides }))

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 export interface GrpcAnswer {
   readonly status: string
   readonly message: Buffer
-  /** The length that stands before the message. */
+  /** The length before the message. */
   readonly length: number | undefined
   readonly headers: Record<string, unknown>
 }

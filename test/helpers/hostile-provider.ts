@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib'
 /** The self-signed certificate of a provider that speaks TLS: give it to a client as its authority. */
 export const providerCertificate = readFileSync(new URL('../fixtures/provider.cert.pem', import.meta.url), 'utf8')
 
-/** One way to answer. `requests` tells what was asked, whatever the answer. */
+/** One way to answer. `requests` lists what was requested, whatever the answer. */
 export type Behaviour = RequestListener
 
 export const json = (document: unknown, status = 200): Behaviour => (_request, response) => {
@@ -68,9 +68,9 @@ export interface HostileProvider {
   readonly issuer: string
   readonly jwksUri: string
   readonly port: number
-  /** Paths asked for, in order. */
+  /** Requested paths, in order. */
   readonly requests: string[]
-  /** How often the set was asked for. */
+  /** How often the set was requested. */
   readonly fetches: number
   readonly connections: number
   discovery: Behaviour
@@ -91,7 +91,7 @@ export interface HostileProviderOptions {
   path?: string
   /** The name under which it is known; it listens on loopback whatever the name. */
   hostname?: string
-  /** Where it listens; any free port unless told. */
+  /** Where it listens; any free port by default. */
   port?: number
 }
 

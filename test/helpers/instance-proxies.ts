@@ -26,9 +26,9 @@ export interface InstanceProxy {
 interface Written {
   readonly name: string
   readonly file: string
-  /** Texts of the file and what stands in their place. */
+  /** Texts of the file and their replacements. */
   replacements (parts: InstanceProxyParts): Readonly<Record<string, string>>
-  /** What keeps a client at its instance, and what stands in its place for a round robin. */
+  /** What keeps a client at its instance, and its replacement for a round robin. */
   readonly affinity: readonly [kept: string, roundRobin: string]
   args (file: string): string[]
 }

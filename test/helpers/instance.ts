@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '..', '..')
 const fastify = join(root, 'node_modules/.bin/fastify')
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: { start: string } }
 
-/** Compiles the service into a folder of the test, so that nobody who builds at the same time is in the way. Types are another test's. */
+/** Compiles the service into a folder of the test, so that a build at the same time does not interfere. Types are another test's. */
 export function buildService (t: Test): string {
   const directory = t.testdir()
   const args = [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json', '--noCheck', '--noResolve', '--outDir', directory]
@@ -76,7 +76,7 @@ export async function startInstance (t: Owner, directory: string, issuer: Pick<I
   }
 }
 
-/** The process alone, for a start that fails. It runs where no settings lie about, and only what a program needs to run at all is taken from the environment of the tests. */
+/** Only the process, for a start that fails. It runs in a folder without settings, and takes from the environment of the tests only what a program needs to run at all. */
 export function spawnInstance (t: Owner, directory: string, env: Environment): { child: ReturnType<typeof spawn>, output: () => string, ended: Promise<number | null> } {
   const words = scripts.start.replaceAll('dist/', `${directory}/`).split(' ').slice(1)
   const { PATH, HOME } = process.env

@@ -100,7 +100,7 @@ const future = fc.integer({ min: 400, max: 1e9 }).map(seconds => new FromNow(sec
 const absent = fc.constant(undefined)
 const text = fc.oneof(anyText, fc.constant('__proto__'), fc.constant('constructor'))
 
-/** Values of each member that must not pass, although whoever may sign has signed them. */
+/** Values of each member that must not pass, although they are signed by the right key. */
 const TOKEN_HEADER: Record<string, fc.Arbitrary<unknown>> = {
   alg: fc.oneof(absent, jsonBut(value => value === 'RS256'), fc.constantFrom('none', 'HS256', 'PS256', 'rs256')),
   typ: jsonBut(value => isMediaType('at+jwt')(value) || String(value).toLowerCase() === 'jwt'),
@@ -144,7 +144,7 @@ const withToken = (good: Good, token: string): Lines => linesOf(good, { authoriz
 const withProof = (good: Good, proof: string): Lines => linesOf(good, { dpop: [proof] })
 const bound = ({ client }: Good): Overrides => ({ cnf: { jkt: client.jkt } })
 
-/** Changes of what is signed, signed again by the right key: what passes is decided by the checks alone. */
+/** Changes of what is signed, signed again by the right key: only the checks decide what passes. */
 export const signedMutations: fc.Arbitrary<Mutation> = fc.oneof(
   members('token header', TOKEN_HEADER, (good, header) => withToken(good, good.issuer.token(bound(good), header))),
   members('token claim', TOKEN_CLAIMS, (good, claims) => withToken(good, good.issuer.token({ ...bound(good), ...claims }))),

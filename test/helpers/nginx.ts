@@ -23,7 +23,7 @@ export interface NginxParts {
   /** One of deploy/nginx/*.conf. */
   readonly file: string
   readonly port: number
-  /** Texts of the file and what stands in their place. A text that the file does not hold is an error. */
+  /** Texts of the file and their replacements. A text that the file does not hold is an error. */
   readonly replacements: Readonly<Record<string, string>>
 }
 

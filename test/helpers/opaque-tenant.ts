@@ -8,14 +8,14 @@ import type { Test } from 'tap'
 import { AUDIENCE } from './issuer.ts'
 import { takeRsaKey } from './rsa-keys.ts'
 
-/** A real oidc-provider with tokens that it can be asked about (RFC 7662, RFC 9701) and that can be revoked (RFC 7009). */
+/** A real oidc-provider with tokens that can be introspected (RFC 7662, RFC 9701) and revoked (RFC 7009). */
 export interface OpaqueTenant {
   readonly issuer: string
   /** Of each client of the API, which is named like its method of authentication; and of `signed`, whose answers are JWTs. */
   readonly clientSecret: string
   /** The key of the client `private_key_jwt`. */
   readonly clientKey: KeyObject
-  /** Tokens that were asked about, in order. */
+  /** Tokens that were introspected, in order. */
   readonly asked: string[]
   /** @param more parameters and headers of the token request, such as a proof */
   token (format: 'opaque' | 'jwt', more?: { readonly resource?: string, readonly headers?: Record<string, string> }): Promise<string>
@@ -117,8 +117,8 @@ interface Twin {
 }
 
 /**
- * This provider forgets the JWTs that it makes, so nobody can ask about them. Others do not forget. So each one gets an opaque twin,
- * whose name is its `jti`, and whoever asks about the JWT gets the answer about the twin.
+ * This provider forgets the JWTs that it makes, so they cannot be introspected. Others do not forget. So each one gets an opaque twin,
+ * whose name is its `jti`, and introspection of the JWT gives the answer about the twin.
  */
 async function addTwin (provider: Provider, _context: unknown, { client, aud, scope, jkt }: Twin, { payload }: Parameters<Customizer>[2]): Promise<void> {
   const { ClientCredentials } = provider as unknown as { ClientCredentials: new (parts: object) => Twin & { setAudience (audience: string): void, save (): Promise<string> } }

@@ -20,7 +20,7 @@ function purposeOf (name: SettingName): { about: string, allowed: string, byDefa
 
 const defaultOf = (given: unknown): string => `\`${typeof given === 'object' && !Array.isArray(given) ? JSON.stringify(given) : [given].flat().join(' ')}\``
 
-/** What is of a section, or stands in several places, has a name, so that applications can name it too. */
+/** A section, and a type used in several places, has a name, so that applications can name it too. */
 const NAMED: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   [SETTINGS.gate.properties, 'GateOptions'], [RULE.properties, 'GateRuleOptions'], [RULE.properties.mcp.properties, 'McpTargetOptions'],
   [SETTINGS.revocation.properties, 'RevocationOptions'], [TRANSMITTER.properties, 'TransmitterOptions'], [LOGOUT.properties, 'LogoutOptions'], [SECRET.anyOf, 'SecretOption']

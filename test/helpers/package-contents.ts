@@ -12,7 +12,7 @@ const withJs = (text: string): string => text.replace(/((?:from |import\()['"]\.
 const filesIn = (folder: string): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(file => statSync(join(folder, file)).isFile())
 
 /**
- * What the compiler makes of the sources of a package, by path under dist/. It is asked here and not by packages/build.js.
+ * What the compiler makes of the sources of a package, by path under dist/. It runs here and not in packages/build.js.
  * @param folder of the package, such as `packages/holdfast`
  * @param scratch a folder that does not exist yet, for the package whose files are joined
  */

@@ -156,7 +156,7 @@ export async function readPointers (url: string): Promise<Array<string | undefin
   return parseChallenges(headers['www-authenticate']!).map(({ parameters }) => parameters.resource_metadata)
 }
 
-/** The resource that the metadata at an address is about, or the status where there is none. */
+/** The resource that the metadata at an address is about, or the status if there is none. */
 export async function readResource (url: string, extra: Record<string, string> = {}): Promise<string | number> {
   const { status, body } = await get(url, extra)
   return status === 200 ? (JSON.parse(body) as { resource: string }).resource : status

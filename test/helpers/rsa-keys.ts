@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 const ready = readFileSync(new URL('../fixtures/rsa.keys.pem', import.meta.url), 'utf8').split(/(?<=-----END PRIVATE KEY-----\n)/)
 
 /**
- * An RSA key of 2048 bits that nobody in this process has yet. Making one takes up to a second of the processor, so the first
+ * An RSA key of 2048 bits that is not in use in this process yet. Making one takes up to a second of the processor, so the first
  * ones come from a file.
  */
 export function takeRsaKey (): KeyPairKeyObjectResult {

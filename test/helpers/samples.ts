@@ -16,7 +16,7 @@ export const samples: ReadonlySet<string> = new Set((readJson('test/helpers/samp
 /** Whether a file of routes/api is a sample route, by its path in there. */
 export const isSample = (path: string): boolean => samples.has(path.slice(1).replace(/\.ts$/, ''))
 
-/** The sample routes that may be deleted, as far as other tests ask for them: paths, guard and body. */
+/** The sample routes that may be deleted, as far as other tests request them: paths, guard and body. */
 const STAND_INS: ReadonlyArray<{ name: string, paths: string[], summary: string, guard: (app: FastifyInstance) => object, schema: object }> = [
   { name: 'admin', paths: ['/admin', '/admin/*'], summary: 'What administrators may read', guard: app => app.requireScope('admin'), schema: messageSchema },
   { name: 'profile', paths: ['/profile'], summary: 'What the token says of who calls', guard: app => app.authenticate(), schema: profileSchema },

@@ -90,7 +90,7 @@ function yamlOf (value: unknown): string {
   return ` ${stringify(plain, { collectionStyle: 'flow', flowCollectionPadding: false, lineWidth: 0 }).trimEnd()}`
 }
 
-/** It lets pass whatever the service takes, as an editor reads it: of a format only the service itself can judge. */
+/** It accepts whatever the service accepts, as an editor reads it: of a format only the service itself can judge. */
 export function makeConfigSchema (): string {
   const schema = { $schema: 'http://json-schema.org/draft-07/schema#', title: 'Configuration file of Holdfast', ...sectionSchema(readSections(), '#') }
   return `${JSON.stringify(schema, null, 2)}\n`
@@ -120,7 +120,7 @@ function settingSchema (spec: SettingSpec): JsonSchema {
   }
 }
 
-/** Each way to write a value. What stands in quotes is text, and counts as what it says. */
+/** Each way to write a value. A quoted value is text, and counts as what it says. */
 function formsOf (schema: Part): JsonSchema[] {
   if (schema.properties) return partForms(schema)
   switch (schema.type) {

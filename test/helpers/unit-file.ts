@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { root } from './documents.ts'
 
 export const unitText: string = readFileSync(join(root, 'deploy/systemd/holdfast.service'), 'utf8')
-/** For several instances: what stands behind the @ is the port. */
+/** For several instances: the part after the @ is the port. */
 export const templateText: string = readFileSync(join(root, 'deploy/systemd/holdfast@.service'), 'utf8')
 
 /** The values of a directive of a unit file, in order. No line of ours is continued. */

@@ -40,7 +40,7 @@ async function untilReady (url: string, faultOf: () => string | undefined): Prom
 /** Instances that come, go and are replaced. */
 export interface Fleet {
   readonly sites: readonly Site[]
-  /** The instance of a client: the same one for as long as it is there. */
+  /** The instance of a client: the same one for as long as it runs. */
   homeOf (key: string): Site
   scaleOut (): Promise<void>
   scaleIn (): Promise<void>

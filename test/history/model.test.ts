@@ -24,7 +24,7 @@ t.test('A history is right if its claims have an order in which the first is fir
     { title: 'first twice at once', history: ['first 1-4', 'first 1-4'], isRight: false },
     { title: 'seen while the first is under way', history: ['first 1-9', 'seen 2-3'], isRight: true },
     { title: 'seen before the first has begun', history: ['first 4-5', 'seen 2-3'], isRight: false },
-    { title: 'seen, and nobody was first', history: ['seen 2-3'], isRight: false },
+    { title: 'seen without a first', history: ['seen 2-3'], isRight: false },
     { title: 'seen after a claim without an answer', history: ['unknown 1-2', 'seen 3-4'], isRight: true },
     { title: 'seen before a claim without an answer', history: ['seen 1-2', 'unknown 3-4'], isRight: false },
     { title: 'first after a claim without an answer that was not recorded', history: ['unknown 1-2', 'first 3-4', 'seen 5-6'], isRight: true },
@@ -60,7 +60,7 @@ async function historyOf (stores: ReplayStore[], seconds: number, seed: number):
   return recorder.operations
 }
 
-t.test('The memory store keeps the promise, and stores that are wrong are found out.', async t => {
+t.test('The memory store keeps the promise, and wrong stores are detected.', async t => {
   const { wallMs, steadyMs, randomBytes } = processSurroundings
   const store = createMemoryStore({ max: 100_000, now: () => wallMs() / 1000, monotonic: () => steadyMs() / 1000, random: randomBytes })
   const lookThenWrite = wrongStore((id, known, answer) => {

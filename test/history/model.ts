@@ -1,6 +1,6 @@
 /**
  * What a replay store promises, as a model that recorded histories are checked against: each id is first exactly once while its record
- * should live, whoever asks. A history is right if each of its operations can be put at one moment between its start and its end so
+ * should live, for every client. A history is right if each of its operations can be put at one moment between its start and its end so
  * that the model gives the same answers (linearizability, Herlihy and Wing 1990; the search is that of Wing and Gong 1993).
  */
 

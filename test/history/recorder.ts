@@ -4,7 +4,7 @@ import type { ReplayStore } from '../../lib/replay/replay-store.ts'
 import type { Random } from '../fuzz/random.ts'
 import type { Operation } from './model.ts'
 
-/** Writes down what stores are asked, and what they say. */
+/** Writes down the calls of stores, and their answers. */
 export interface Recorder {
   readonly operations: Operation[]
   claim (store: ReplayStore, id: string, expiresAt: number): Promise<void>
@@ -34,13 +34,13 @@ export function createRecorder (now = nowSeconds): Recorder {
 interface Load {
   readonly recorder: Recorder
   readonly random: Random
-  /** The instances that are there now: one that has crashed is replaced in this list. */
+  /** The instances that run now: one that has crashed is replaced in this list. */
   readonly stores: readonly ReplayStore[]
   readonly untilSeconds: number
   readonly lifeSeconds: number
 }
 
-/** Claims of the same ids on all instances at once, and again a little later, as somebody does who has caught a request. */
+/** Claims of the same ids on all instances at once, and again a little later, as an attacker does who has captured a request. */
 export async function claimAll ({ recorder, random, stores, untilSeconds, lifeSeconds }: Load): Promise<void> {
   const pending: Array<Promise<void>> = []
   for (let number = 0; nowSeconds() < untilSeconds; number++) {

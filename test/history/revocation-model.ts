@@ -1,6 +1,6 @@
 /**
  * What revocations promise, as a model that recorded histories are checked against: from a second after the acknowledgement, no instance
- * lets a token of the session pass. An instance may always say that it does not know (503). A token whose session nobody has tried to
+ * lets a token of the session pass. An instance may always say that it does not know (503). A token whose session no one has tried to
  * end passes.
  */
 

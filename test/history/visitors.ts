@@ -35,7 +35,7 @@ interface Sent {
   readonly proof: string
 }
 
-/** `away`: nobody took the connection. Like a challenge, this claims nothing. */
+/** `away`: the connection was not accepted. Like a challenge, this claims nothing. */
 type Outcome = 'first' | 'seen' | 'unknown' | 'challenge' | 'away'
 
 /** Sends requests, and writes into the book what they claim. */

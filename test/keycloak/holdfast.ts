@@ -17,7 +17,7 @@ export interface Service {
   close (): Promise<void>
 }
 
-/** The service with its sample routes, and one that asks for a role: `GET /role`. */
+/** The service with its sample routes, and one that requires a role: `GET /role`. */
 export async function startService (issuer: string, values: Variables = {}): Promise<Service> {
   const settings = await readSettings({ IDP_ISSUER: issuer, IDP_AUDIENCE: AUDIENCE, ...values })
   const reasons: string[] = []

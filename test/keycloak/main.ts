@@ -13,7 +13,7 @@ interface Part {
   readonly args: readonly string[]
   readonly run: (keycloak: Keycloak) => Promise<Row[]>
   readonly show: (version: string, rows: readonly Row[]) => string
-  /** Where the table stands. */
+  /** The page of the table. */
   readonly page: string
 }
 

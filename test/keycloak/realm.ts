@@ -1,7 +1,7 @@
 import type { Keycloak } from './keycloak.ts'
 
 export const AUDIENCE = 'https://api.example'
-/** The client that asks about tokens: this service. */
+/** The client that introspects tokens: this service. */
 export const SERVICE = { clientId: 'holdfast', secret: 'secret-of-the-service' }
 export const MACHINE = { clientId: 'machine', secret: 'secret-of-the-machine' }
 export const PASSWORD = 'a good password'
@@ -20,7 +20,7 @@ export interface Recipe {
   readonly basic: boolean
   /** Whether the client of this service may get tokens itself (*Service account roles*). */
   readonly serviceAccount: boolean
-  /** Whether clients must ask for bound tokens. */
+  /** Whether clients must request bound tokens. */
   readonly dpopRequired: boolean
 }
 

@@ -11,7 +11,7 @@ export interface Exchange {
   readonly sent: string
   readonly status: number
   readonly came: string
-  /** When the answer was there, in milliseconds of the Unix epoch. */
+  /** When the answer was complete, in milliseconds of the Unix epoch. */
   readonly atMs: number
 }
 
@@ -22,7 +22,7 @@ export interface Recorder {
   close (): Promise<void>
 }
 
-/** @param target where requests go: its origin, asked for each */
+/** @param target where requests go: its origin, read for each request */
 export async function startRecorder (target: () => string): Promise<Recorder> {
   const exchanges: Exchange[] = []
   const server = createServer(async (request, response) => {

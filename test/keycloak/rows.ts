@@ -7,7 +7,7 @@ export interface Row {
   readonly expected: string
 }
 
-/** The table as it stands in the docs. */
+/** The table as it is in the docs. */
 export function showRows (version: string, rows: readonly Row[]): string {
   return [
     '| version | setting | sent | came back |', '| --- | --- | --- | --- |',

@@ -24,7 +24,7 @@ t.test('Error bodies in both forms, with and without a sentence of our own', asy
   t.strictSame(JSON.parse(refusalBodies('default').scope_missing), { statusCode: 403, error: 'Forbidden', message: REFUSALS.scope_missing.description })
 })
 
-t.test('Challenges name the metadata of the resource where there is an address of it', async t => {
+t.test('Challenges name the metadata of the resource if it has an address', async t => {
   const policy = { mode: 'ALLOWED', algs: ['ES256'], resourceMetadataUrl: 'https://api.example/.well-known/oauth-protected-resource' } as const
   const challenges = createChallenges(policy)
   const value = challenges('credentials_missing', { scheme: undefined, requirement: ANY_TOKEN })['www-authenticate']!
@@ -65,7 +65,7 @@ t.test('A token that was verified before is refused once its time is over', asyn
   expectRefusal(t, await atAnotherTime(600, () => call(running, { lines })), 'token_expired', 'Bearer')
 })
 
-t.test('What is no HTTP is answered once, and a connection that is gone or has its answer gets none', async t => {
+t.test('A request that is not HTTP is answered once, and a connection that is gone or has its answer gets none', async t => {
   const rows: ReadonlyArray<{ title: string, code?: string, socket?: object, expected: number | 'destroyed' }> = [
     { title: 'no HTTP', expected: 400 },
     { title: 'before any request', socket: { _httpMessage: null }, expected: 400 },
@@ -99,7 +99,7 @@ t.test('One request has one answer, though its body breaks off', async t => {
   t.notMatch(body, containing('HTTP/1.1'))
 })
 
-t.test('What no route takes is unknown, whatever its body', async t => {
+t.test('An unrouted request is unknown, whatever its body', async t => {
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer)
   const bodies: ReadonlyArray<readonly [type: string, payload: string]> = [
@@ -113,7 +113,7 @@ t.test('What no route takes is unknown, whatever its body', async t => {
   t.equal(large.statusCode, 413)
 })
 
-t.test('A fault in the guard is a 500, and nobody passes', async t => {
+t.test('A fault in the guard is a 500, and no request passes', async t => {
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer, {}, app => {
     app.addHook('onRequest', (request, _reply, done) => {
@@ -142,7 +142,7 @@ t.test('A refusal is named after an issuer in a copy, and a fault stays what it 
   t.equal(refusalOfIssuer(fault, 'https://a.example/'), fault)
 })
 
-t.test('A refusal has no stack, and takes none from a fault that comes later', async t => {
+t.test('A refusal has no stack, and gets none from a later fault', async t => {
   const before = Error.stackTraceLimit
   t.equal(new Refusal('credentials_missing').stack, 'Refusal: This resource needs an access token.')
   t.equal(Error.stackTraceLimit, before)
@@ -152,7 +152,7 @@ t.test('A refusal has no stack, and takes none from a fault that comes later', a
 const received = (rawHeaders: readonly string[], maxHeadersCount?: number | null): ReceivedRequest =>
   ({ method: 'GET', url: '/', headers: {}, rawHeaders: [...rawHeaders], socket: { server: maxHeadersCount === undefined ? undefined : { maxHeadersCount } } }) as ReceivedRequest
 
-t.test('Lines of a request are counted by name, in any case, and the first of each counts', async t => {
+t.test('Lines of a request are counted by name, in any case, and the first of each is used', async t => {
   const read = ({ authorization, authorizationCount, dpop, dpopCount, host, hostCount }: Message) => ({ authorization: [authorization, authorizationCount], dpop: [dpop, dpopCount], host: [host, hostCount] })
   const none = [undefined, 0]
   const rows: ReadonlyArray<readonly [lines: readonly string[], expected: object]> = [

@@ -88,7 +88,7 @@ t.test('Each header gives the thumbprint of its certificate, or the reason why i
   for (const { title, source, header, value, result } of forms) t.equal(read(source, ['Host', 'x', header, value]), result, title)
 })
 
-t.test('A header counts only from a trusted peer, and only once', async t => {
+t.test('A header is accepted only from a trusted peer, and only once', async t => {
   for (const [source, header, value] of [['client-cert', 'Client-Cert', `:${base64}:`], ['nginx', 'X-SSL-Client-Cert', escaped], ['xfcc', 'X-Forwarded-Client-Cert', `Hash=${hex}`]] as const) {
     t.equal(read(source, [header, value]), A)
     t.equal(read(source, [header, value], { remoteAddress: '10.0.0.2' }), 'certificate_missing', 'another peer')

@@ -30,7 +30,7 @@ function outcomeOf (act: () => unknown): unknown {
 
 const messageOf = (...rawHeaders: string[]): Message => new Message({ method: 'GET', url: '/', headers: {}, rawHeaders, socket: {} })
 
-t.test('Credentials are one line of a scheme, spaces, and a token68 to its end.', t => {
+t.test('Credentials are one line: a scheme, spaces, and a token68.', t => {
   const rows: ReadonlyArray<readonly [line: string, expected: unknown]> = [
     ['Bearer a', { scheme: 'Bearer', token: 'a' }], ['bearer   a', { scheme: 'Bearer', token: 'a' }], ['DPOP aZ09-._~+/', { scheme: 'DPoP', token: 'aZ09-._~+/' }], ['Bearer a=', { scheme: 'Bearer', token: 'a=' }], ['Bearer a==', { scheme: 'Bearer', token: 'a==' }],
     ['Bearer', 'credentials_missing'], ['Bearer ', 'credentials_missing'], ['', 'credentials_missing'], ['Basic a', 'scheme_not_offered'], ['Bearera', 'scheme_not_offered'], ['Bearer\ta', 'scheme_not_offered'],
@@ -46,7 +46,7 @@ t.test('Credentials are one line of a scheme, spaces, and a token68 to its end.'
   t.end()
 })
 
-t.test('The scheme fits what the token is bound to.', t => {
+t.test('The scheme must match the binding of the token.', t => {
   const rows: ReadonlyArray<{ scheme: AuthScheme, jkt?: string, proofs?: number, mode?: DpopMode, expected: unknown }> = [
     { scheme: 'DPoP', jkt: 'k', proofs: 1, expected: undefined },
     { scheme: 'DPoP', proofs: 1, expected: 'token_unbound' },
@@ -73,7 +73,7 @@ t.test('The scheme fits what the token is bound to.', t => {
   t.end()
 })
 
-t.test('Only a request without any credentials is that of a guest.', t => {
+t.test('Only a request without any credentials comes from a guest.', t => {
   const missing = new Refusal('credentials_missing')
   t.equal(isGuest(missing, messageOf('Host', 'a')), true)
   for (const lines of [['Authorization', ''], ['DPoP', '']]) t.equal(isGuest(missing, messageOf(...lines)), false, lines.join())
@@ -81,7 +81,7 @@ t.test('Only a request without any credentials is that of a guest.', t => {
   t.end()
 })
 
-t.test('A login is recent enough to the very second, and a scope is granted by itself or by what brings it along.', t => {
+t.test('A login is recent enough to the very second, and a scope is granted by itself or by one that implies it.', t => {
   let now = 1000.9
   const judge = createJudge({ granters: scope => scope === 'read' ? ['admin', 'root'] : [], clockToleranceSeconds: 5, now: () => now })
   const claims = { iss: 'i', sub: 's', aud: 'a', exp: 1 }
@@ -115,7 +115,7 @@ t.test('A login is recent enough to the very second, and a scope is granted by i
   t.end()
 })
 
-t.test('Predicates are asked in their order, and the first that says no is the reason.', async t => {
+t.test('Predicates run in their order, and the first that fails is the reason.', async t => {
   const judge = createJudge({ granters: () => [], clockToleranceSeconds: 5, now: () => 1000 })
   const asked: unknown[] = []
   const rule = (name: string, isAllowed: boolean) => ({ name, isAllowed: (value: unknown) => { asked.push([name, value]); return isAllowed } })
@@ -129,7 +129,7 @@ t.test('Predicates are asked in their order, and the first that says no is the r
   t.strictSame(await reasonOf({ authorizationDetails: [detail('x', 9)] }), ['authorization_details_missing', { type: 'x' }])
 })
 
-t.test('What a route asks for is told to people and to programs.', t => {
+t.test('What a route requires is given in words and as JSON.', t => {
   const requirement: Requirement = {
     scope: ['a'],
     anyScope: ['b', 'c'],
@@ -172,7 +172,7 @@ t.test('The guards of a route are found in all of its hooks, in the order in whi
   t.strictSame(hooksAround(Object.create(null)), {})
 })
 
-t.test('A requirement is frozen, and says nothing that was not asked for.', t => {
+t.test('A requirement is frozen, and has only the members that were set.', t => {
   t.equal(parseRequirement({}), ANY_TOKEN)
   t.equal(parseRequirement({ optional: false }), ANY_TOKEN)
   t.strictSame(parseRequirement({ optional: true }), { optional: true })
@@ -188,7 +188,7 @@ t.test('A requirement is frozen, and says nothing that was not asked for.', t =>
   t.end()
 })
 
-t.test('A limit counts to its last request and to the last millisecond of its minute.', t => {
+t.test('A limit holds to its last request and to the last millisecond of its minute.', t => {
   let nowMs = 0
   const limit = createRateLimit({ max: 2, nowMs: () => nowMs })
   t.strictSame([limit.take('a'), limit.take('a'), limit.take('a')], [undefined, undefined, 60])
@@ -206,7 +206,7 @@ t.test('A limit counts to its last request and to the last millisecond of its mi
   t.end()
 })
 
-t.test('Each requirement of a route is told at once, in challenges that are kept apart by the guard of the route.', t => {
+t.test('A challenge names all scopes of a route at once, and challenges are cached by the guard of the route.', t => {
   const challenges = createChallenges({ mode: 'DISABLED', algs: ['ES256'], resourceMetadataUrl: undefined })
   const requirement = { scope: ['a'] }
   const guard = { requirements: [{ anyScope: ['b', 'a'] }, requirement] }

@@ -86,7 +86,7 @@ interface Asked {
   readonly bodies: string[]
   /** What the endpoint answers next. */
   answer: { status?: number, body: string, hang?: boolean }
-  /** From now on the endpoint answers nobody until it is released. */
+  /** From now on the endpoint answers no request until it is released. */
   hold (): { release (): void }
   until (isTrue: () => boolean): Promise<void>
 }
@@ -125,11 +125,11 @@ async function setUp (t: Test, options: Partial<IntrospectorOptions> = {}, trans
   return asked
 }
 
-t.test('The provider is asked once, and its claims are returned', async t => {
+t.test('The provider gets one request, and its claims are returned', async t => {
   const asked = await setUp(t)
   const answers = await Promise.all([asked.introspector.ask('a b', true), asked.introspector.ask('a b', true), asked.introspector.ask('c', true)])
   t.strictSame(answers, Array(3).fill({ claims: { sub: 'u' }, expiresAt: Infinity }))
-  t.strictSame(asked.bodies.sort(), ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'], 'callers who ask for one token at once share a call')
+  t.strictSame(asked.bodies.sort(), ['token=a+b&token_type_hint=access_token', 'token=c&token_type_hint=access_token'], 'concurrent callers with one token share a call')
   asked.answer = { body: '{"active":false,"sub":"u"}' }
   t.strictSame(await asked.introspector.ask('a b', true), { claims: undefined, expiresAt: Infinity }, 'nothing is believed about a token that is not active')
   t.strictSame(asked.introspector.state(), { active: 2, inactive: 1, failures: 0, turnedAway: 0, inFlight: 0 })
@@ -163,7 +163,7 @@ t.test('A fault of our own is unavailability too', async t => {
   await t.rejects(asked.introspector.ask('t', true), { name: 'Refusal', reason: 'introspection_unavailable', detail: { failure: 'unexpected', detail: 'TypeError' } })
 })
 
-t.test('At most 64 tokens are asked about at once', async t => {
+t.test('At most 64 tokens are introspected at once', async t => {
   const asked = await setUp(t, {}, { deadlineMs: 60_000 })
   asked.answer = { body: '', hang: true }
   const waiting = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`t${i}`, true).catch(error => error))
@@ -195,7 +195,7 @@ t.test('No connection to the provider is left after the close', async t => {
   while (open.size > 0) await delay(5)
 })
 
-t.test('A token that is no stranger waits for its turn, and goes before every stranger', async t => {
+t.test('A known token waits for its turn, and goes before every unknown one', async t => {
   const asked = await setUp(t, {}, { deadlineMs: 60_000 })
   const tokensAsked = (): unknown[] => asked.bodies.map(body => new URLSearchParams(body).get('token'))
   const { release } = asked.hold()
@@ -212,7 +212,7 @@ t.test('A token that is no stranger waits for its turn, and goes before every st
   t.hasStrict(asked.introspector.state(), { active: 128, turnedAway: 2, inFlight: 0 })
 })
 
-t.test('The time in which a token waits counts for its deadline', async t => {
+t.test('The waiting time of a token counts towards its deadline', async t => {
   const asked = await setUp(t, {}, { deadlineMs: 500 })
   asked.hold()
   const outcomes = Array.from({ length: 128 }, (_, i) => asked.introspector.ask(`t${i}`, false).catch(error => error))
@@ -318,7 +318,7 @@ t.test('A signed answer counts only if it is one, of the issuer, for this client
     ['for another client', jwt({ aud: 'other' })],
     ['for a client whose name holds ours', jwt({ aud: 'api2' })],
     ['for other clients', jwt({ aud: ['other', 'api2'] })],
-    ['for nobody', jwt({ aud: undefined })],
+    ['without an audience', jwt({ aud: undefined })],
     ['an expiry that is a text', jwt({ exp: String(NOW + 60) })],
     ['a start that is null', jwt({ nbf: null })],
     ['no answer in it', jwt({ token_introspection: undefined })],

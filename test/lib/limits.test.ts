@@ -89,7 +89,7 @@ t.test('A provider has 5 s for an exchange, whatever it sends', async t => {
   await t.rejects(asked, { name: 'ProviderFailure', word: 'deadline' })
 })
 
-t.test('A document of a provider has at most 1 MiB, said or not', async t => {
+t.test('A document of a provider has at most 1 MiB, with or without a length', async t => {
   const MAX = 1024 * 1024
   for (const isSaid of [true, false]) {
     let bytes = MAX
@@ -110,7 +110,7 @@ t.test('The private key of this service for introspection has at most 64 KiB', a
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' })
   const keyFile = join(t.testdir(), 'key.pem')
   const settings = { auth: 'private_key_jwt', clientId: 'api', keyFile } as IntrospectionSettings
-  // What stands before a PEM is no part of it (RFC 7468 section 2).
+  // Text before a PEM is no part of it (RFC 7468 section 2).
   const write = (bytes: number): void => writeFileSync(keyFile, ' '.repeat(bytes - pem.length - 1) + '\n' + pem)
   write(64 * 1024)
   t.type(await createAuthentication('https://idp.example/', settings, processSurroundings), 'function')

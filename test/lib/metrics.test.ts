@@ -38,11 +38,11 @@ t.test('Answers are counted by method, route, status and scheme', async t => {
     { labels: { method: 'GET', route: '/a', status: 401, scheme: 'none' }, value: 1 }
   ])
   const durations = tally.durations('d')
-  t.strictSame(new Set(durations.map(({ labels }) => labels.route)), new Set(['/a']), 'a route that was never asked for has no series')
+  t.strictSame(new Set(durations.map(({ labels }) => labels.route)), new Set(['/a']), 'a route that was never requested has no series')
   t.hasStrict(durations.find(({ metricName }) => metricName === 'd_count'), { value: 4 })
 })
 
-t.test('What no route takes is one route, under a method out of a fixed set', async t => {
+t.test('Unrouted requests count as one route, under a method of a fixed set', async t => {
   const tally = createRequestTally()
   for (const method of ['GET', 'PROPFIND', 'M-SEARCH']) tally.ofUnknown(method).answered(404, undefined, 1)
   t.strictSame(tally.counts().map(({ labels, value }) => [labels.method, labels.route, value]), [['GET', 'unknown', 1], ['other', 'unknown', 2]])
@@ -52,7 +52,7 @@ t.test('What no route takes is one route, under a method out of a fixed set', as
   t.strictSame(known.counts().map(({ labels }) => labels.method), methods)
 })
 
-t.test('Every reason stands in the tally from the start, and is counted', async t => {
+t.test('Every reason is in the tally from the start, and is counted', async t => {
   const tally = createGuardTally()
   t.strictSame(Object.keys(tally.refusals), Object.keys(REFUSALS))
   tally.refused('htu_mismatch')
@@ -70,7 +70,7 @@ t.test('The time of a signature is measured whatever its outcome', async t => {
   }
 })
 
-t.test('The time of a proof that passes is measured, that of a refused one is not', async t => {
+t.test('The time of an accepted proof is measured, that of a refused one is not', async t => {
   for (const [error, count] of [[null, 1], [new Error('refused'), 0]] as const) {
     const times = createHistogram([])
     const verify = timeProofs((_attempt, _policy, done) => done(error), times, clockOf(5, 8))
@@ -174,7 +174,7 @@ t.test('Revocations are shown if there can be any', async t => {
   t.strictSame(Object.values(shown(sources())), [{}, {}, {}, {}, {}, {}, {}])
 })
 
-t.test('Refusals and introspection tell the issuer only if there may be several', async t => {
+t.test('Refusals and introspection have an issuer label only if there may be several', async t => {
   const state: KeySourceState = { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
   const asked = (isComplete: boolean, ...calls: number[]) => {
     const from = sources({ issuers: { isComplete, all: () => calls.map((inFlight, index) => ({ issuer: `https://${index}/`, keys: { state: () => state }, introspection: inFlight === 0 ? undefined : introspectionOf(inFlight) })) } })
@@ -198,10 +198,10 @@ t.test('Refusals and introspection tell the issuer only if there may be several'
     holdfast_cache_entries: { introspection: 12 }
   })
   t.hasStrict(asked(false, 1), { holdfast_refusals_total: { 'https://0/ token_expired': 2 }, holdfast_keys: { 'https://0/': 1 } }, 'a function may name more of them')
-  t.equal(Object.keys(asked(true, 0).holdfast_introspection_calls_total as object).length, 0, 'nobody is asked')
+  t.equal(Object.keys(asked(true, 0).holdfast_introspection_calls_total as object).length, 0, 'without introspection there are no series')
 })
 
-t.test('At most 50 issuers are told apart', async t => {
+t.test('At most 50 issuers have a label', async t => {
   const tally = createGuardTally()
   for (let turn = 0; turn < 2; turn++) for (let i = 0; i < 60; i++) tally.refused('token_expired', `https://${i}/`)
   const samples = tally.refusalsByIssuer()
@@ -209,7 +209,7 @@ t.test('At most 50 issuers are told apart', async t => {
   t.hasStrict(samples.find(({ labels }) => labels.reason === 'token_expired' && !labels.issuer), { value: 20 })
 })
 
-t.test('What a source cannot tell is absent, not zero', async t => {
+t.test('What a source does not know is absent, not zero', async t => {
   const replay = { state: () => ({ kind: 'redis', ready: false, reason: 'down', records: 0, seen: 0, refused: 0 }) } as unknown as ReplayStore
   const issuers = issuersOf({ status: 'empty', keys: 0, passedOver: {}, fetchedAt: undefined, fetches: 1, failures: 1, lastFailure: 'deadline' })
   const outage = readAll(sources({ replay, issuers }))
@@ -219,7 +219,7 @@ t.test('What a source cannot tell is absent, not zero', async t => {
   t.strictSame(readAll(sources({ issuers: fresh })).holdfast_keys_last_failure, {})
   const one: KeySourceState = { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
   const several = readAll(sources({ issuers: issuersOf(one, { ...one, keys: 2, failures: 3, lastFailure: 'deadline' }) }))
-  t.hasStrict(several, { holdfast_keys: { 'https://0/': 1, 'https://1/': 2 }, holdfast_keys_last_failure: { 'https://1/ deadline': 1 } }, 'several issuers are told apart')
+  t.hasStrict(several, { holdfast_keys: { 'https://0/': 1, 'https://1/': 2 }, holdfast_keys_last_failure: { 'https://1/ deadline': 1 } }, 'several issuers have a label each')
   t.strictSame(METRICS.find(({ name }) => name === 'holdfast_keys_last_failure')!.read(sources({ issuers }), ''), [{ labels: { failure: 'deadline' }, value: 1 }])
   const unusable = readAll(sources({ issuers: undefined }))
   for (const { name } of METRICS.filter(({ name }) => name.startsWith('holdfast_keys'))) t.strictSame(unusable[name], {}, `${name} with an unusable domain`)

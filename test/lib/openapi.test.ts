@@ -13,7 +13,7 @@ const base: OpenapiDocument = {
   components: { securitySchemes: {}, parameters: {}, responses: {}, schemas: {} }
 }
 
-t.test('What a document says is text on the page, never markup', async t => {
+t.test('Strings of a document are text on the page, never markup', async t => {
   const page = renderPage({
     ...base,
     tags: [{ name: '<i>tag</i>', description: 'with `<code>` in it' }],
@@ -24,12 +24,12 @@ t.test('What a document says is text on the page, never markup', async t => {
   t.ok(page.includes('with <code>&lt;code&gt;</code> in it'))
 })
 
-t.test('An address stays one word of a shell and text on the page', async t => {
+t.test('An address stays one shell word and text on the page', async t => {
   const page = renderPage({ ...base, paths: { '/x': { get: { responses: {} } } } })
   t.match(placeAddress(page, "https://a'b&c.example"), containing("<pre><code>curl -i 'https://a'\\''b&amp;c.example/x'</code></pre>"))
 })
 
-t.test('Every kind of schema is told in words', async t => {
+t.test('Every kind of schema is described in words', async t => {
   const bodyOf = (schema: object): string => {
     const page = renderPage({
       ...base,

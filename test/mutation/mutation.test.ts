@@ -51,7 +51,7 @@ t.test('A mutant is the same when other lines move, and another one when its own
   t.equal(mutate(program('if (a) b()'), { start: 4, end: 5, text: 'true', operator: '' }), 'if (true) b()')
 })
 
-t.test('What a test sees is killed, what it does not see survives, and what no test runs is told', async t => {
+t.test('A mutant that a test sees is killed, one that it does not see survives, and one that no test runs is reported', async t => {
   const reach = await measure('test/mutation/fixture/price.tests.ts', '', hashOfFixture, clock)
   t.notOk(reach.broken)
   const folder = mkdtempSync(join(tmpdir(), 'mutation-'))
@@ -68,7 +68,7 @@ t.test('What a test sees is killed, what it does not see survives, and what no t
   t.hasStrict(await ended('price', 'string'), { end: 'survived' })
   t.hasStrict(await ended('unused', 'arithmetic'), { end: 'unreached', runs: 0 })
   const testsOf = (name: string): unknown => findCandidate(reach, findMutants(fixture).find(({ within }) => within === name)!, fixture)?.only
-  for (const name of ['price', 'double']) t.strictSame(testsOf(name), ['The price of many is lower', 'The price of one is told'], 'only the tests that run its place, and each of them')
+  for (const name of ['price', 'double']) t.strictSame(testsOf(name), ['The price of many is lower', 'The price of one is the full price'], 'only the tests that run its place, and each of them')
 })
 
 t.test('A test that fails once, and not again with the same change, kills nothing', async t => {
@@ -89,7 +89,7 @@ t.test('A test that fails once, and not again with the same change, kills nothin
   t.hasStrict(await judged('statement'), { end: 'killed', by: file })
 })
 
-t.test('A test that stops before an operator runs it too: it depends on it that nothing more is run', async t => {
+t.test('A test that stops before an operator covers it too: the operator decides that nothing more runs', async t => {
   const source = program('function f () { return a?.b && c || d }')
   const end = source.source.indexOf('?.')
   const reach = { file: 'f.test.ts', hash: '', programs: { [source.file]: source.hash }, ms: {}, reached: { 'It stops': { [source.file]: [[0, end]] as const } } }
@@ -126,7 +126,7 @@ t.test('The same seed gives the same sample, and another one another', async t =
   t.strictSame(sample(items, 1, 1000).sort((a, b) => a - b), items)
 })
 
-t.test('The figures leave out what is listed, and a folder below its target is not enough', async t => {
+t.test('The figures leave out listed survivors, and a folder below its target fails', async t => {
   const source = program('if (a) b = c')
   const [first, second, third] = findMutants(source) as [Mutant, Mutant, Mutant]
   const verdict = (id: string, end: Verdict['end']): Verdict => ({ id, file: source.file, program: '', tests: '', end, runs: 1 })
@@ -141,7 +141,7 @@ t.test('The figures leave out what is listed, and a folder below its target is n
   t.equal(listed.isEnough, true)
 })
 
-t.test('Each listed survivor has a reason, says what was tried, and fits a mutant of today', async t => {
+t.test('Each listed survivor has a reason, says what was tried, and fits a current mutant', async t => {
   const listed = readListed()
   const byFile = new Map([...new Set(listed.map(({ file }) => file))].map(file => [file, findMutants(readProgram(file))]))
   for (const entry of listed) {

@@ -77,7 +77,7 @@ const literal: Look = (node, change) => {
     if (textOf(node.initializer) !== 'undefined') change('member', node.initializer, 'undefined')
   }
   if (ts.isNumericLiteral(node) && !(ts.isPropertyAssignment(node.parent) && node.parent.name === node)) change('number', node, String(Number(node.text) + 1))
-  // The others are changed where they stand. An object of one property is changed as a whole.
+  // The others are changed in place. An object of one property is changed as a whole.
   if (ts.isShorthandPropertyAssignment(node) && node.parent.properties.length > 1 && !isTarget(node.parent)) change('property', node, `${node.name.text}: undefined`)
   if (ts.isRegularExpressionLiteral(node)) {
     const text = textOf(node)

@@ -13,7 +13,7 @@ export interface Listed {
   readonly replacement: string
   /** Why it cannot. */
   readonly reason: string
-  /** What was done to tell them apart all the same, and what came of it. */
+  /** What was tried to distinguish them, and with what result. */
   readonly tried: string
 }
 

@@ -49,7 +49,7 @@ export function runTestFile (file: string, { hook = SWAP, env = {}, only, timeou
   })
 }
 
-/** Reads what tests tell. `found` is the first failure since the last `clear`. */
+/** Reads what tests report. `found` is the first failure since the last `clear`. */
 export function watchOutput (child: ChildProcess, onFailure: () => void): { found (): Pick<Run, 'failure' | 'inTest'>, clear (): void } {
   let rest = ''
   let errors = ''

@@ -21,7 +21,7 @@ export interface Swap {
 export interface WarmProcess {
   /** Whether a run has failed in it: what that left behind might make the next one fail too. */
   readonly isDirty: boolean
-  /** Whether it can be asked again. */
+  /** Whether it can be used again. */
   readonly isUsable: boolean
   run (file: string, start: Start & { readonly swap?: Swap | undefined }): Promise<Run>
   end (): void

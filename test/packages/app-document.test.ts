@@ -48,7 +48,7 @@ const addOrders = (app: FastifyInstance): void => {
   app.get('/open', { schema: { description: 'Open to all.', security: [] } }, () => 'open')
   app.get('/orders', { onRequest: app.requireScope('read:orders') }, () => 'orders')
   app.get('/orders/:id', { onRequest: app.require({ anyScope: ['read:orders', 'admin'], claims: { tenant: 'a' } }), schema: { summary: 'One order', params: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] }, response: { 200: item } } }, () => ({ id: '7', more: true }))
-  app.get('/maybe', { onRequest: app.require({ optional: true }) }, request => request.auth?.issuer ?? 'nobody')
+  app.get('/maybe', { onRequest: app.require({ optional: true }) }, request => request.auth?.issuer ?? 'guest')
   app.get('/own', { onRequest: app.authenticate(), schema: { description: 'As the app says.', security: [{}], headers: { type: 'object', properties: { DPoP: { type: 'string' } } }, response: { 200: { type: 'string' }, 401: { type: 'string', description: 'Its own words' } } } }, () => 'own')
   app.register(async scope => {
     scope.route({ method: ['PUT', 'PATCH'], url: '/settings', handler: () => 'set' })
@@ -76,7 +76,7 @@ t.test('The document of an app with its own @fastify/swagger shows the guards, w
     t.equal(at('/orders/{id}').summary, 'One order')
     t.strictSame(at('/orders/{id}')['x-requirements'], [{ anyScope: ['read:orders', 'admin'], claims: { tenant: ['a'] } }])
     t.strictSame(at('/maybe').security, [{}, { Bearer: [] }, { DPoP: [] }])
-    t.strictSame(Object.keys(at('/maybe').responses), ['200', '401', '429', '503'], 'no 403: nothing beyond a token is asked for')
+    t.strictSame(Object.keys(at('/maybe').responses), ['200', '401', '429', '503'], 'no 403: only a token is required')
     t.strictSame(at('/own').security, [{}], 'what the app says stays')
     t.equal(at('/own').description, 'As the app says.')
     t.equal(at('/own').responses['401']!.description, 'Its own words')

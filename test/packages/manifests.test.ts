@@ -21,7 +21,7 @@ interface Manifest {
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 const manifestOf = (folder: string): Manifest => JSON.parse(textOf(join(folder, 'package.json'))) as Manifest
 
-t.test('The packages ask for what the repository is tested with.', t => {
+t.test('The packages require the versions that the repository is tested with.', t => {
   const own = manifestOf('.')
   const tested = { ...own.dependencies, ...own.devDependencies, ...own.peerDependencies }
   for (const folder of ['packages/holdfast', 'packages/holdfast-cli']) {
@@ -31,7 +31,7 @@ t.test('The packages ask for what the repository is tested with.', t => {
     for (const [name, range] of Object.entries(peerDependencies)) {
       t.ok(name in tested, `${folder}: ${name}`)
       // npm holds an app to the ranges of optional peers too, even if nothing in the app needs them.
-      if (folder === 'packages/holdfast') t.equal(range, name === 'fastify' ? '^5.0.0' : '*', `${folder}: ${name} does not stand in the way of what an app has`)
+      if (folder === 'packages/holdfast') t.equal(range, name === 'fastify' ? '^5.0.0' : '*', `${folder}: ${name} does not conflict with the version of an app`)
       else t.equal(range, tested[name], `${folder}: ${name}`)
     }
     t.strictSame(Object.keys(scripts), ['prepack'], `${folder}: nothing runs when it is installed`)
@@ -94,7 +94,7 @@ t.test('Everything that a caller sees of the package has a docstring in its decl
 
 const REPORT = 'test/packages/api.txt'
 
-t.test('The declarations of the package are those of the report, so a break is seen.', t => {
+t.test('The declarations of the package match the report, so a breaking change is seen.', t => {
   if (process.env.TAP_SNAPSHOT === '1') writeFileSync(join(root, REPORT), makeReport())
   else t.equal(textOf(REPORT), makeReport(), `npx tap --snapshot --disable-coverage test/packages/manifests.test.ts writes ${REPORT} anew; say in CHANGELOG.md what changes`)
   t.end()
@@ -124,7 +124,7 @@ function namesOf (statement: ts.Statement): string[] {
   return 'name' in statement && statement.name ? [(statement.name as ts.Identifier).text] : []
 }
 
-t.test('The files of the forge can be read, and start scripts that there are.', t => {
+t.test('The files of the forge are valid, and start existing scripts.', t => {
   const { scripts } = manifestOf('.')
   for (const file of readdirSync(join(root, '.github'), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.yml'))) {
     t.doesNotThrow(() => parse(textOf(join('.github', file)), { strict: true }), file)

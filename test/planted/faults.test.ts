@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { FAULTS, testsOf, testsOfPoints } from './faults.ts'
 import { withFault } from './plant.ts'
 
-t.test('Each fault applies to one place of the sources of today, and its tests are there', t => {
+t.test('Each fault applies to one place of the current sources, and its tests exist', t => {
   const points = testsOfPoints()
   for (const fault of FAULTS) {
     t.doesNotThrow(() => withFault(fault), `${fault.point}: ${fault.fault}`)

@@ -6,7 +6,7 @@ export interface NamedTest {
   readonly title: string
 }
 
-/** One fault: a text of a source file that is there exactly once, and what takes its place. */
+/** One fault: a text that a source file holds exactly once, and its replacement. */
 export interface Fault {
   /** The point of docs/security.md that the fault breaks, after the first two words of its section: `RFC 9449 11.1`. */
   readonly point: string
@@ -44,7 +44,7 @@ const REQUEST_LOG = 'test/plugins/request-log.test.ts'
 /** At least one fault for each test that a point of docs/security.md names. */
 export const FAULTS: readonly Fault[] = [
   { point: 'RFC 9449 11.1', fault: 'each proof is new', file: PROOF, text: "done(refusal ?? (first ? null : new Refusal('proof_replayed')))", replacement: 'done(refusal)', seenBy: [PROOFS] },
-  { point: 'RFC 9449 11.1', fault: 'a record does not ask whether the key is there', file: 'lib/replay/redis/redis-link.ts', text: "const args = ifAbsent ? [key, '1', 'EX', String(ttlSeconds), 'NX'] :", replacement: 'const args =', seenBy: ['test/system/redis.test.ts'] },
+  { point: 'RFC 9449 11.1', fault: 'a record does not check whether the key exists', file: 'lib/replay/redis/redis-link.ts', text: "const args = ifAbsent ? [key, '1', 'EX', String(ttlSeconds), 'NX'] :", replacement: 'const args =', seenBy: ['test/system/redis.test.ts'] },
   { point: 'RFC 9449 11.1', fault: 'the URL is part of the record', file: PROOF, text: 'presented.header!.jkt + presented.claims!.jti,', replacement: 'presented.header!.jkt + presented.claims!.jti + presented.claims!.htu,', seenBy: [`${PROOFS}: 12: a jti passes once`] },
   { point: 'RFC 9449 11.2', fault: 'a nonce is good for an hour', file: 'lib/dpop/nonces.ts', text: 'NONCE_LIFETIME_SECONDS = 300', replacement: 'NONCE_LIFETIME_SECONDS = 3600', seenBy: [`${PROOFS}: 11: nonces`] },
   { point: 'RFC 9449 11.2', fault: 'iat may be one second further ahead', file: PROOF, text: 'const newest = now + iatLeewaySeconds', replacement: 'const newest = now + iatLeewaySeconds + 1', seenBy: [`${PROOFS}: 7: iat may be`] },
@@ -100,9 +100,9 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 9700 4.10.2', fault: 'any audience passes', file: CHECKS, text: "if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience'", replacement: "if (aud === '') throw new Refusal('token_audience'" },
   { point: 'RFC 9700 4.13', fault: 'each peer is trusted', file: 'lib/url/base-url.ts', text: 'if (isTrusted(message.remoteAddress))', replacement: 'if (isTrusted)', seenBy: ['test/lib/url/request-url.test.ts'] },
   { point: 'RFC 9700 4.13', fault: 'a certificate counts from each peer', file: 'lib/certificate/client-certificate.ts', text: 'if (!isTrustedPeer(received.socket.remoteAddress)) return missing()', replacement: '', seenBy: [CERTIFICATES] },
-  { point: 'RFC 9700 4.13', fault: 'Forwarded of a client arrives beside ours', file: 'lib/gate/headers.ts', text: ", 'x-real-ip', 'forwarded'", replacement: ", 'x-real-ip'", seenBy: [`${GATE}: The upstream gets`] },
-  { point: 'RFC 9700 4.13', fault: 'X-Forwarded-Host of a client arrives beside ours', file: 'lib/gate/headers.ts', text: 'read.startsWith(prefix))', replacement: "read.startsWith(prefix) && name !== 'x-forwarded-host')", seenBy: [`${GATE}: The upstream gets`] },
-  { point: 'RFC 9700 4.13', fault: 'X-Forwarded-Proto of a client arrives beside ours', file: 'lib/gate/headers.ts', text: 'read.startsWith(prefix))', replacement: "read.startsWith(prefix) && name !== 'x-forwarded-proto')", seenBy: [`${GATE}: The upstream gets`] },
+  { point: 'RFC 9700 4.13', fault: 'Forwarded of a client arrives beside ours', file: 'lib/gate/headers.ts', text: ", 'x-real-ip', 'forwarded'", replacement: ", 'x-real-ip'", seenBy: [`${GATE}: The upstream gets exactly`] },
+  { point: 'RFC 9700 4.13', fault: 'X-Forwarded-Host of a client arrives beside ours', file: 'lib/gate/headers.ts', text: 'read.startsWith(prefix))', replacement: "read.startsWith(prefix) && name !== 'x-forwarded-host')", seenBy: [`${GATE}: The upstream gets exactly`] },
+  { point: 'RFC 9700 4.13', fault: 'X-Forwarded-Proto of a client arrives beside ours', file: 'lib/gate/headers.ts', text: 'read.startsWith(prefix))', replacement: "read.startsWith(prefix) && name !== 'x-forwarded-proto')", seenBy: [`${GATE}: The upstream gets exactly`] },
   { point: 'RFC 9700 4.13', fault: 'X-Auth-Subject of a client arrives beside ours', file: 'lib/gate/headers.ts', text: ' || isIdentityName(read)', replacement: '', seenBy: [`${GATE}: The upstream`] },
   { point: 'RFC 9700 4.15', fault: 'an opaque token without sub has the name of its issuer', file: 'lib/token/inquiry.ts', text: 'sub: answer.sub ?? answer.client_id', replacement: 'sub: answer.sub ?? rules.issuer' },
 
@@ -117,7 +117,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 9728 7.10', fault: 'nothing may be kept', file: WELL_KNOWN, text: "settings.server.publicUrl === undefined ? 'no-store' :", replacement: "true ? 'no-store' :" },
 
   { point: 'RFC 8417 5.1', fault: 'any signature of an event verifies', file: SET, text: "throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')", replacement: '' },
-  { point: 'RFC 8417 5.2', fault: 'whoever pushes needs no header', file: RECEIVER, text: 'return given !== undefined && timingSafeEqual(', replacement: 'return given === undefined || timingSafeEqual(', seenBy: [`${EVENTS}: A push`] },
+  { point: 'RFC 8417 5.2', fault: 'a push needs no header', file: RECEIVER, text: 'return given !== undefined && timingSafeEqual(', replacement: 'return given === undefined || timingSafeEqual(', seenBy: [`${EVENTS}: A push`] },
   { point: 'RFC 8417 5.2', fault: 'any signature of an event verifies', file: SET, text: "throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')", replacement: '', seenBy: [`${EVENTS}: A security`] },
   { point: 'RFC 8417 5.2', fault: 'an event that is not stored is acknowledged', file: RECEIVER, text: 'await append(entries)\n    return { sender: sender.name', replacement: 'await append(entries).catch(() => {})\n    return { sender: sender.name', seenBy: ['test/lib/revocation/transmitter.test.ts'] },
   { point: 'RFC 8417 5.3', fault: 'the last entry counts, not the latest', file: 'lib/revocation/cutoffs.ts', text: 'mark.cutoff = Math.max(mark.cutoff, Math.floor(at))', replacement: 'mark.cutoff = Math.floor(at)' },
@@ -126,7 +126,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8417 5.5', fault: 'an access token may have events', file: CHECKS, text: "Object.hasOwn(claims, 'events') || ", replacement: '', seenBy: [TOKENS] },
 
   { point: 'RFC 8935 5.1', fault: 'any signature of an event verifies', file: SET, text: "throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')", replacement: '', seenBy: [`${EVENTS}: A security`] },
-  { point: 'RFC 8935 5.1', fault: 'whoever pushes needs no header', file: RECEIVER, text: 'return given !== undefined && timingSafeEqual(', replacement: 'return given === undefined || timingSafeEqual(', seenBy: [`${EVENTS}: A push`] },
+  { point: 'RFC 8935 5.1', fault: 'a push needs no header', file: RECEIVER, text: 'return given !== undefined && timingSafeEqual(', replacement: 'return given === undefined || timingSafeEqual(', seenBy: [`${EVENTS}: A push`] },
   { point: 'RFC 8935 5.1', fault: 'keys may be at another host', file: CONFIGURATION, text: 'if (new URL(keysUrl).host !== new URL(url).host)', replacement: "if (keysUrl === '')", seenBy: [CONFIGURATION_TEST] },
   { point: 'RFC 8935 5.3', fault: 'an endpoint may be http', file: CONFIGURATION, text: "? parseDiscoveredUri(value, url, 'discovery_malformed') : undefined", replacement: '? value : undefined' },
   { point: 'RFC 8935 5.4', fault: 'an event may have 1 MiB', file: 'routes/revocation.ts', text: 'const MAX_BYTES = 64 * 1024', replacement: 'const MAX_BYTES = 1024 * 1024', seenBy: [EVENTS] },
@@ -135,10 +135,10 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8935 5.5', fault: 'an event is stored before its signature is verified', file: RECEIVER, text: '    const event = eventIn(set)\n', replacement: '    const event = eventIn(set)\n    await append(effectsOf(event, sender, now()).entries)\n' },
 
   { point: 'Shared Signals Subject probing', fault: 'a subject that no token can have is 404', file: 'routes/revocation.ts', text: 'return await reply.code(status).send()', replacement: "return await reply.code(received.outcome === 'unmapped' ? 404 : status).send()" },
-  { point: 'Shared Signals Information harvesting, malicious subject removal', fault: 'the transmitter is told more than it has to know', file: 'lib/revocation/stream-keeper.ts', text: 'ack: acknowledged,', replacement: "ack: [...acknowledged, 'subject']," },
+  { point: 'Shared Signals Information harvesting, malicious subject removal', fault: 'the transmitter gets more than it must know', file: 'lib/revocation/stream-keeper.ts', text: 'ack: acknowledged,', replacement: "ack: [...acknowledged, 'subject']," },
   { point: 'Shared Signals Events about others', fault: 'an event counts for each issuer', file: 'lib/revocation/subject.ts', text: "if (tokenIssuers.includes('*')) return [iss]", replacement: 'if (own.length === 0) return [iss]' },
   { point: 'Shared Signals Silence of a stream', fault: 'a stream is verified once an hour', file: 'lib/revocation/stream-keeper.ts', text: 'const VERIFICATION_SECONDS = 600', replacement: 'const VERIFICATION_SECONDS = 3600', seenBy: ['test/lib/revocation/transmitter.test.ts: A stream'] },
-  { point: 'Shared Signals Silence of a stream', fault: 'news of the stream are left out', file: 'lib/revocation/stream-keeper.ts', text: 'else setStatus(event, at)', replacement: '', seenBy: ['test/lib/revocation/transmitter.test.ts: News'] },
+  { point: 'Shared Signals Silence of a stream', fault: 'events about the stream are ignored', file: 'lib/revocation/stream-keeper.ts', text: 'else setStatus(event, at)', replacement: '', seenBy: ['test/lib/revocation/transmitter.test.ts: Events about'] },
   { point: 'Shared Signals Silence of a stream', fault: 'readiness names no stream', file: 'routes/health.ts', text: 'return states.length === 0 ? {} :', replacement: 'return states.length > 0 ? {} :', seenBy: ['test/routes/health-revocation.test.ts'] },
 
   { point: 'OpenID Connect Signature and confusion', fault: 'an ID token passes for a logout token', file: 'lib/revocation/logout-token.ts', text: 'if (nonce !== undefined)', replacement: "if (nonce === '')" },
@@ -155,7 +155,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'OWASP API API4', fault: 'one request more passes', file: 'lib/guard/rate-limit.ts', text: 'if (counted.count >= max)', replacement: 'if (counted.count > max)', seenBy: ['test/plugins/rate-limit.test.ts'] },
   { point: 'OWASP API API4', fault: 'the guard goes before the overload', file: 'plugins/pressure.ts', text: '[shed, ...[route.onRequest ?? []].flat()]', replacement: '[...[route.onRequest ?? []].flat(), shed]', seenBy: ['test/plugins/pressure.test.ts'] },
   { point: 'OWASP API API5', fault: 'any claim will do', file: 'lib/requirement/judge.ts', text: '(!allowed || ', replacement: '(allowed || ', seenBy: ['test/plugins/require.test.ts'] },
-  { point: 'OWASP API API5', fault: 'a rule asks for nothing', file: 'lib/gate/executor.ts', text: 'else if (rule.requirement === undefined) done()', replacement: 'else if (rule) done()', seenBy: [GATE] },
+  { point: 'OWASP API API5', fault: 'a rule requires nothing', file: 'lib/gate/executor.ts', text: 'else if (rule.requirement === undefined) done()', replacement: 'else if (rule) done()', seenBy: [GATE] },
   { point: 'OWASP API API6', fault: 'a login may be of any age', file: 'lib/requirement/judge.ts', text: ' && time >= Math.floor(judgedAt) - maxAgeSeconds', replacement: '' },
   { point: 'OWASP API API7', fault: 'a token that its claims refuse causes a call', file: 'lib/token/jwt-verifier.ts', text: '  readPresentedToken(presented)\n  return', replacement: "  issuers.all()[0]!.keys.fetchCandidates('unknown', 'RS256').catch(() => {})\n  readPresentedToken(presented)\n  return", seenBy: [TOKENS] },
   { point: 'OWASP API API7', fault: 'a redirect is an answer', file: 'lib/provider/transport.ts', text: "if (status >= 300 && status < 400) throw new ProviderFailure('redirect', status)", replacement: '', seenBy: ['test/lib/provider/transport.test.ts'] },

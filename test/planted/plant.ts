@@ -12,7 +12,7 @@ const TIMEOUT_MS = 120_000
 /** It starts the compiled service, in processes that share nothing with it. */
 const OF_COMPILED = 'test/start.test.ts'
 
-/** The source file of a fault with the fault in. Throws an Error unless its text is there exactly once. */
+/** The source file of a fault with the fault in. Throws an Error unless the file holds its text exactly once. */
 export function withFault ({ file, text, replacement }: Pick<Fault, 'file' | 'text' | 'replacement'>): string {
   const parts = readFileSync(file, 'utf8').split(text)
   if (text === '' || parts.length !== 2) throw new Error(`${file} has the text ${parts.length - 1} times: ${text}`)

@@ -30,7 +30,7 @@ async function startOther (t: Test, issuer: Issuer, more: { dpop?: object } = {}
   return app
 }
 
-t.test('A refused token gives nobody a name: not in a handler that catches, nor in an error handler, nor after the answer', async t => {
+t.test('A refused token sets no user: not in a handler that catches, nor in an error handler, nor after the answer', async t => {
   const issuer = await startIssuer(t)
   const [victim, thief] = [await createDpopClient(), await createDpopClient()]
   const url = 'http://api.example/greeting'
@@ -71,7 +71,7 @@ t.test('A refused token gives nobody a name: not in a handler that catches, nor 
   }
 })
 
-t.test('Whoever lacks a scope is known all the same: the claims stay where the handler can read them', async t => {
+t.test('A caller that lacks a scope is still known: the handler can read its claims', async t => {
   const issuer = await startIssuer(t)
   const app = await startOther(t, issuer)
   app.get('/', async request => {
@@ -84,7 +84,7 @@ t.test('Whoever lacks a scope is known all the same: the claims stay where the h
   })
 })
 
-t.test('What throws behind an admission is not taken for a refusal: the guard answers once', async t => {
+t.test('An error thrown after an admission is not taken for a refusal: the guard answers once', async t => {
   const client = await createDpopClient()
   const claims = { iss: 'https://tenant.example/', sub: 'user-1', aud: AUDIENCE, exp: 2e9 }
   const verified = (cnf: object) => createVerifiedToken({ text: 't', claims: { ...claims, ...cnf }, isTrusted: () => true, issuer: { issuer: claims.iss, dpopMode: 'ALLOWED', scopeClaims: [] } })
@@ -99,14 +99,14 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
     mode: 'ALLOWED',
     tokens: { known: () => token, verify: (_text, _scheme, known, _now, done) => done(null, known) },
     proofs: policy,
-    // The signature is another thread's, and its answer another turn's: here it is there at once.
+    // A real signature is verified in another thread, and answers in another turn: this one answers at once.
     verifyProof: (attempt, _policy, done) => {
       Object.assign(attempt, { header: { jkt: client.jkt }, claims: { jti: 'one' }, expiresAt: 1e9 + 300 })
       done(null)
     },
     rateLimit: undefined,
     readCertificate: () => { throw new Error('no token here is bound to one') },
-    resolveUrl: () => { throw new Error('not asked') },
+    resolveUrl: () => { throw new Error('not called') },
     now: () => 1e9
   })
   const message = (...rawHeaders: string[]): GuardedRequest => arrivedRequest({ method: 'GET', url: '/', headers: {}, rawHeaders: ['Host', 'h', ...rawHeaders], socket: {} })
@@ -125,7 +125,7 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
     t.strictSame(answers, [reason], `${name}: one answer`)
   }
 
-  const attempt = (proof: string): PresentedProof => ({ proof, method: 'GET', tokenHash: '', tokenJkt: '', requestUrl: () => { throw new Error('not asked') }, now: 1e9 })
+  const attempt = (proof: string): PresentedProof => ({ proof, method: 'GET', tokenHash: '', tokenJkt: '', requestUrl: () => { throw new Error('not called') }, now: 1e9 })
   const answers: unknown[] = []
   t.throws(() => verifyProof(attempt('no proof'), policy, error => {
     answers.push((error as Refusal).reason)
@@ -134,7 +134,7 @@ t.test('What throws behind an admission is not taken for a refusal: the guard an
   t.strictSame(answers, ['proof_malformed'])
 })
 
-t.test('A guard that is asked for before its plugin has loaded throws, rather than be no hook at all', async t => {
+t.test('A guard that is made before its plugin has loaded throws, so no route is left without a hook', async t => {
   const issuer = await startIssuer(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -151,7 +151,7 @@ t.test('A guard that is asked for before its plugin has loaded throws, rather th
   }
 })
 
-t.test('Arguments that say something else throw when the route is made', async t => {
+t.test('Invalid arguments throw when the route is made', async t => {
   const app = await startOther(t, await startIssuer(t))
   const requireScope = app.requireScope as unknown as (...args: unknown[]) => unknown
   const bad: unknown[][] = [
@@ -165,11 +165,11 @@ t.test('Arguments that say something else throw when the route is made', async t
   for (const args of [['read:messages'], [{}], [undefined], [{}, {}], [{}, {}, 'done']]) t.throws(() => authenticate(...args), /^authenticate takes no arguments/, JSON.stringify(args))
 })
 
-t.test('The types refuse what would ask for less than it says', async t => {
+t.test('The types refuse arguments that would require less than they say', async t => {
   const app = await startOther(t, await startIssuer(t))
   // @ts-expect-error a text is not a list of scopes
   t.throws(() => app.requireScope({ any: 'admin' }))
-  // @ts-expect-error what stands beside `any` would be dropped
+  // @ts-expect-error what is beside `any` would be dropped
   t.throws(() => app.requireScope({ any: ['a'] }, 'b'))
   // @ts-expect-error no scope at all
   t.throws(() => app.requireScope())
@@ -190,7 +190,7 @@ t.test('A plugin that brings a guarded route stops the start: the plugins that c
   t.equal((await (await early(false)).app.inject('/early')).statusCode, 200)
 })
 
-t.test('Who comes without credentials is told at once which scopes the route needs, on each scheme that is offered', async t => {
+t.test('A request without credentials gets the scopes of the route in the challenge, on each scheme that is offered', async t => {
   const running = await startApp(t, await startIssuer(t))
   const scopes = async (path: string, lines: string[] = []) => {
     const outcome = await call(running, { path, lines })
@@ -232,7 +232,7 @@ t.test('An app may have a decorator called user of its own kind', async t => {
   t.equal((await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token()}` } })).body, 'user-1')
 })
 
-t.test('A handler that asks again after a refusal is answered anew; what is asked while a check goes on shares it', async t => {
+t.test('A handler that calls the guard again after a refusal gets a new check; calls during a check share it', async t => {
   const answers: Array<(done: GuardDone) => void> = []
   let asked = 0
   const { admitOnce } = createAdmission({
@@ -250,7 +250,7 @@ t.test('A handler that asks again after a refusal is answered anew; what is aske
   t.strictSame(await Promise.all([reasonOf(request), reasonOf(request)]), ['replay_unavailable', 'replay_unavailable'])
   t.equal(asked, 1)
   t.equal(await reasonOf(request), 'in')
-  t.equal(await reasonOf(request), 'in', 'and who has passed is not asked again')
+  t.equal(await reasonOf(request), 'in', 'and an admitted request is not checked again')
   t.equal(asked, 2)
 })
 
@@ -265,7 +265,7 @@ t.test('When an app closes, what its guard has opened closes with it', async t =
   await t.rejects(keys.fetchCandidates('k1', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
 })
 
-t.test('What the app has written to a request lets nobody in, and names nobody', async t => {
+t.test('What the app writes to a request admits no one, and does not count as a caller', async t => {
   const issuer = await startIssuer(t)
   const app = await startOther(t, issuer)
   const forged = { scheme: 'Bearer', scopes: ['admin'], jkt: undefined, issuer: issuer.url, expiresAt: 2e9 }
@@ -278,15 +278,15 @@ t.test('What the app has written to a request lets nobody in, and names nobody',
   app.get('/team', { onRequest: [app.authenticate(), forge, app.require({ claims: { team: 'blue' } })] }, named)
   app.get('/guests', { onRequest: app.require({ optional: true }) }, named)
   app.get('/inside', async request => { await request.requireScope('admin'); return named(request) })
-  app.get('/alone', async request => { await request.authenticate(); return named(request) })
+  app.get('/called', async request => { await request.authenticate(); return named(request) })
   const ask = async (url: string, forged?: string, claims?: object) => {
     const answer = await app.inject({ url, headers: { ...(forged && { 'x-forge': forged }), ...(claims && { authorization: `Bearer ${issuer.token({ ...claims })}` }) } })
     return [answer.statusCode, answer.json()]
   }
-  const nobody = { sub: null, scopes: null }
-  for (const url of ['/any', '/admin', '/inside', '/alone']) t.strictSame(await ask(url, 'before'), [401, { reason: 'credentials_missing', ...nobody }], url)
-  t.strictSame(await ask('/any', 'before', { exp: 1 }), [401, { reason: 'token_expired', ...nobody }])
-  t.strictSame(await ask('/guests', 'before'), [200, nobody], 'a guest is nobody')
+  const noCaller = { sub: null, scopes: null }
+  for (const url of ['/any', '/admin', '/inside', '/called']) t.strictSame(await ask(url, 'before'), [401, { reason: 'credentials_missing', ...noCaller }], url)
+  t.strictSame(await ask('/any', 'before', { exp: 1 }), [401, { reason: 'token_expired', ...noCaller }])
+  t.strictSame(await ask('/guests', 'before'), [200, noCaller], 'a guest has no caller')
   t.strictSame(await ask('/any', 'before', {}), [200, { sub: 'user-1', scopes: [] }], 'a token takes the place of what was written')
   t.strictSame(await ask('/admin', 'before', {}), [403, { reason: 'scope_missing', sub: 'user-1', scopes: [] }])
   t.strictSame((await ask('/admin', 'after', {}))[0], 403, 'nor are scopes read from the request')
@@ -297,7 +297,7 @@ t.test('What the app has written to a request lets nobody in, and names nobody',
   t.strictSame(await ask('/inside', 'before', { scope: 'admin' }), [200, { sub: 'user-1', scopes: ['admin'] }])
 })
 
-t.test('A guard does not take the admission of another one', async t => {
+t.test('A guard does not accept the admission of another guard', async t => {
   const issuer = await startIssuer(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -324,12 +324,12 @@ t.test('A guard does not take the admission of another one', async t => {
   t.strictSame(await ask('/red/own', 'red'), [200, 'red'])
   t.strictSame(await ask('/blue/own', 'red'), [401, elsewhere])
   t.strictSame(await ask('/blue/both', 'red'), [401, elsewhere], 'red has let it pass, and blue has not')
-  t.strictSame(await ask('/blue/inside', 'red'), [200, JSON.stringify({ reason: 'token_audience', sub: null, auth: null })], 'and after the refusal nobody is named')
+  t.strictSame(await ask('/blue/inside', 'red'), [200, JSON.stringify({ reason: 'token_audience', sub: null, auth: null })], 'and after the refusal no caller is named')
   t.strictSame(await ask('/blue/both', ['red', 'blue']), [200, '["red","blue"]'], 'the twin is meant for both')
   t.strictSame(await ask('/blue/inside', ['red', 'blue']), [200, JSON.stringify({ reason: 'none', sub: 'user-1', auth: 'Bearer' })])
 })
 
-t.test('A guard of the app that is awaited in place of being a hook fails each request, rather than open the route', async t => {
+t.test('A guard of the app that is awaited instead of being a hook fails each request, and does not open the route', async t => {
   const issuer = await startIssuer(t)
   const mistakes: Readonly<Record<string, (app: FastifyInstance) => Promise<unknown>>> = {
     'the call': async app => await app.authenticate(),

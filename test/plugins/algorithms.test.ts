@@ -13,13 +13,13 @@ import type { TokenKey } from '../helpers/token-issuer.ts'
 import { oddNumber } from '../helpers/rsa-jwk.ts'
 
 const keys = new Map<string, TokenKey>()
-/** ML-DSA-44 where this Node has it. */
+/** ML-DSA-44 if this Node has it. */
 const ALGS = JWS_ALGS.filter(isVerifiable)
 for (const alg of ALGS) keys.set(alg, await createTokenKey(alg))
 const keyOf = (alg: string): TokenKey => keys.get(alg)!
 
 t.test('A token of each accepted algorithm passes, and the same token with another signature does not', async t => {
-  // One kid for all of them: only type, curve and algorithm tell them apart.
+  // One kid for all of them: they differ only in type, curve and algorithm.
   const provider = await startTokenProvider(t, ...[...keys.values()].map(({ alg, jwk }) => ({ ...jwk, kid: 'one', alg, use: 'sig', key_ops: ['verify'] })))
   const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: ALGS.join(' ') })
   for (const alg of ALGS) {
@@ -150,7 +150,7 @@ t.test('Which entries of a set verify which algorithms', async t => {
     ['a coordinate that is a number', { ...okp, x: 7 }, 'point'],
     ['a private EC key', { ...ec, d: ec.x }, 'private_key'],
     ['a private Ed25519 key', { ...okp, d: okp.x }, 'private_key'],
-    ['a key for ML-DSA-44, where this Node has it', akp, isVerifiable('ML-DSA-44') ? ['ML-DSA-44'] : 'point'],
+    ['a key for ML-DSA-44, if this Node has it', akp, isVerifiable('ML-DSA-44') ? ['ML-DSA-44'] : 'point'],
     ['a key for ML-DSA-44 that does not say so', { ...akp, alg: undefined }, 'algorithm'],
     ['a key for ML-DSA-65', { ...akp, alg: 'ML-DSA-65' }, 'algorithm'],
     ['a key for ML-DSA-44 with a byte too few', { ...akp, pub: akp.pub.slice(0, -2) }, 'point'],

@@ -85,7 +85,7 @@ t.test('Every mode with every binding, scheme and certificate, from the header o
   }
 })
 
-t.test('A certificate in a header counts from a trusted proxy, and only in the header that the setting names', async t => {
+t.test('A certificate in a header is accepted only from a trusted proxy, and only in the header of the setting', async t => {
   const issuer = await startIssuer(t)
   const token = issuer.token({ cnf: { 'x5t#S256': A } })
   for (const source of ['client-cert', 'nginx', 'xfcc'] as const) {
@@ -131,7 +131,7 @@ async function startIntrospection (t: Test, answers: Record<string, object>): Pr
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/introspect`
 }
 
-t.test('What introspection says of a certificate binds as in a JWT', async t => {
+t.test('A certificate binding from introspection works as in a JWT', async t => {
   const issuer = await startIssuer(t)
   const active = { active: true, sub: 'user-1', aud: AUDIENCE }
   const jwt = issuer.token({ cnf: { 'x5t#S256': A } })
@@ -161,7 +161,7 @@ t.test('What introspection says of a certificate binds as in a JWT', async t => 
   expectRefusal(t, await send(fapi, 'unbound', HEADERS.nginx(PEM.a)), 'token_not_sender_constrained', 'Bearer')
 })
 
-t.test('Under the FAPI profile a function that names issuers is held to it too', async t => {
+t.test('The FAPI profile holds for a function that names issuers too', async t => {
   const key = await createTokenKey('ES256')
   const provider = await startTokenProvider(t, key.jwk)
   const client = await createDpopClient()
@@ -185,7 +185,7 @@ t.test('Under the FAPI profile a function that names issuers is held to it too',
   t.equal((await other.inject({ url: '/', headers: { authorization: `Bearer ${makeToken(provider.url, key)}` } })).statusCode, 503, 'settings that cannot be used')
 })
 
-t.test('Beside a function that names issuers, a certificate in a header counts from a trusted proxy alone', async t => {
+t.test('Beside a function that names issuers, a certificate in a header is accepted only from a trusted proxy', async t => {
   const key = await createTokenKey('ES256')
   const provider = await startTokenProvider(t, key.jwk)
   const token = makeToken(provider.url, key, { claims: { cnf: { 'x5t#S256': A } } })
@@ -230,7 +230,7 @@ interface TlsApp {
   readonly url: string
 }
 
-/** An app that ends TLS itself and asks each client for a certificate. Which authority has signed it makes no difference. */
+/** An app that terminates TLS itself and requests a certificate from each client. Which authority has signed it makes no difference. */
 async function startTls (t: Test, issuer: Issuer, http2: boolean): Promise<TlsApp> {
   const tls = { cert: fixture('provider.cert.pem'), key: fixture('provider.key.pem'), requestCert: true, rejectUnauthorized: false }
   const app = (http2 ? Fastify({ http2: true, https: tls }) : Fastify({ https: tls })) as unknown as FastifyInstance
@@ -258,7 +258,7 @@ const overHttp2 = (url: string): Ask => (token, client, more = {}) => new Promis
   })
 })
 
-t.test('The certificate of the TLS connection counts in an application that ends TLS itself, over HTTP/1.1 and HTTP/2', async t => {
+t.test('The certificate of the TLS connection is used in an application that terminates TLS itself, over HTTP/1.1 and HTTP/2', async t => {
   const issuer = await startIssuer(t)
   const client = await createDpopClient()
   const { certificate, both, nothing } = tokensOf(issuer, client)
@@ -278,7 +278,7 @@ t.test('The certificate of the TLS connection counts in an application that ends
   }
 })
 
-t.test('Without TLS nobody can look for certificates on sockets', async t => {
+t.test('Without TLS, certificates of sockets cannot be configured', async t => {
   const issuer = await startIssuer(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -294,13 +294,13 @@ t.test('What the application learns of the caller is the same', async t => {
   await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { clientCertificate: 'nginx', trustProxy: true, publicUrl: 'https://api.example' } })
   app.get('/', { onRequest: app.authenticate() }, async request => ({ auth: request.auth, sub: request.user.sub }))
   const ask = async (authorization: string, headers: object = {}) => (await app.inject({ url: '/', headers: { authorization, 'x-ssl-client-cert': encodeURIComponent(PEM.a), ...headers } })).json()
-  const told = { scheme: 'Bearer', scopes: [], issuer: issuer.url, expiresAt: 4e9 }
-  t.strictSame(await ask(`Bearer ${issuer.token({ exp: 4e9 })}`), { auth: told, sub: 'user-1' })
-  t.strictSame(await ask(`Bearer ${issuer.token({ exp: 4e9, cnf: { 'x5t#S256': A } })}`), { auth: told, sub: 'user-1' })
+  const identity = { scheme: 'Bearer', scopes: [], issuer: issuer.url, expiresAt: 4e9 }
+  t.strictSame(await ask(`Bearer ${issuer.token({ exp: 4e9 })}`), { auth: identity, sub: 'user-1' })
+  t.strictSame(await ask(`Bearer ${issuer.token({ exp: 4e9, cnf: { 'x5t#S256': A } })}`), { auth: identity, sub: 'user-1' })
   const client = await createDpopClient()
   const token = issuer.token({ exp: 4e9, cnf: { jkt: client.jkt } })
   const bound = await ask(`DPoP ${token}`, { dpop: client.proof({ token, url: 'https://api.example/' }) })
-  t.strictSame(bound, { auth: { ...told, scheme: 'DPoP', jkt: client.jkt }, sub: 'user-1' }, 'the key stands beside the claims, and names no client')
+  t.strictSame(bound, { auth: { ...identity, scheme: 'DPoP', jkt: client.jkt }, sub: 'user-1' }, 'the key is beside the claims, and names no client')
 })
 
 /** The tokens of FAPI are not signed with RS256. */
@@ -349,10 +349,10 @@ t.test('Under the FAPI profile without DPoP, only a certificate binds', async t 
   const send = (cnf: object) => call(running, { lines: [...bearerLines(token({ cnf })), HEADERS.nginx(PEM.a)] })
   t.equal((await send({ 'x5t#S256': A })).status, 200)
   t.equal((await send({ jkt, 'x5t#S256': A })).status, 200)
-  expectRefusal(t, await send({ jkt }), 'token_binding_unusable', 'Bearer', 'nobody would ask for the key')
+  expectRefusal(t, await send({ jkt }), 'token_binding_unusable', 'Bearer', 'no proof would be required for the key')
 })
 
-t.test('The API description tells of certificates and of the profile only if they are on', async t => {
+t.test('The API description mentions certificates and the profile only if they are on', async t => {
   const issuer = await startIssuer(t)
   for (const isOn of [false, true]) {
     const { body } = await call(await startApp(t, issuer, isOn ? { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'true', SECURITY_PROFILE: 'fapi2' } : {}), { path: '/docs/json' })

@@ -53,7 +53,7 @@ async function start (t: Test, before?: Prepare) {
   return { app, entered, port: Number(new URL(url).port) }
 }
 
-t.test('A connection may have so many unanswered requests, and is ended with one more', async t => {
+t.test('A connection has a maximum number of unanswered requests, and is ended with one more', async t => {
   const { port, entered } = await start(t)
   const patient = open(t, port, SLOW.repeat(MAX_UNANSWERED))
   for (let turn = 0; turn < MAX_UNANSWERED; turn++) {
@@ -92,7 +92,7 @@ function messageOn (socket: Socket, headers: Record<string, string> = {}): Incom
   return { socket, method: 'GET', url: '/', rawHeaders: Object.entries(headers).flat(), headers } as unknown as IncomingMessage
 }
 
-t.test('What waits on one connection is bounded in bytes, and so is what waits on all', async t => {
+t.test('The bytes waiting on one connection are limited, and so are those on all', async t => {
   const rows: ReadonlyArray<readonly [title: string, headers: Record<string, string>, taken: number]> = [
     ['header lines', { 'x-a': 'a'.repeat(4_000) }, 5],
     ['bodies with a length', { 'content-length': '16000' }, 5],
@@ -127,7 +127,7 @@ t.test('What waits on one connection is bounded in bytes, and so is what waits o
   await Promise.all(used.map(socket => once(socket.destroy(), 'close')))
 })
 
-t.test('A connection that sends requests and takes nothing of their answers is ended, whatever it sends', async t => {
+t.test('A connection that sends requests and reads nothing of their answers is ended, whatever it sends', async t => {
   const { app, port } = await start(t, app => { app.server.setTimeout(1500) })
   const deaf = open(t, port, 'GET /big HTTP/1.1\r\nHost: x\r\n\r\n')
   deaf.socket.pause()
@@ -135,10 +135,10 @@ t.test('A connection that sends requests and takes nothing of their answers is e
   const sending = setInterval(() => deaf.socket.write(LIVE), 200)
   t.teardown(() => clearInterval(sending))
   await once(connection, 'close')
-  t.ok(deaf.bytes < BIG_BYTES, 'Node alone would take each request for a sign of life')
+  t.ok(deaf.bytes < BIG_BYTES, 'Node itself would take each request for a sign of life')
 })
 
-t.test('A connection on which a route has taken its limit away keeps its requests', async t => {
+t.test('A connection whose limit a route has removed keeps its requests', async t => {
   const { app, port, entered } = await start(t, app => { app.server.setTimeout(0) })
   const patient = open(t, port, SLOW + LIVE)
   const [connection] = await once(app.server, 'connection') as [Socket]
@@ -149,7 +149,7 @@ t.test('A connection on which a route has taken its limit away keeps its request
   await until(() => patient.answers() === 2)
 })
 
-t.test('A connection without waiting requests is not looked at as a slow one', async t => {
+t.test('A connection without waiting requests is not treated as a slow client', async t => {
   const { port } = await start(t, app => { app.server.setTimeout(1000) })
   const pipelined = open(t, port, LIVE.repeat(2))
   await until(() => pipelined.answers() === 2)
@@ -170,10 +170,10 @@ t.test('A connection whose requests have waited is kept for a short time, and on
   pipelined.socket.write(LIVE)
   await until(() => pipelined.answers() === 5)
   await until(() => [...app.connections.open].every(({ timeout }) => timeout !== app.server.timeout))
-  t.strictSame([...app.connections.open].map(({ timeout }) => timeout! <= QUEUE_KEEP_ALIVE_MS).sort(), [false, true], 'a request that comes alone does not change that')
+  t.strictSame([...app.connections.open].map(({ timeout }) => timeout! <= QUEUE_KEEP_ALIVE_MS).sort(), [false, true], 'a single request does not change that')
 })
 
-t.test('An answer whose last piece is not taken counts as one that stalls', async t => {
+t.test('An answer whose last piece is not read counts as stalled', async t => {
   const big = Buffer.alloc(16 * 1024 * 1024)
   const { app, port } = await start(t, app => {
     app.server.setTimeout(0)
@@ -205,7 +205,7 @@ t.test('A body that goes on after its answer must end soon, and then its connect
   await until(() => ending.answers() === 1)
 })
 
-t.test('Node leads from a connection to its answer and to its parser by its private members', async t => {
+t.test('Private members of Node lead from a connection to its answer and to its parser', async t => {
   const { app, port, entered } = await start(t)
   const client = open(t, port, SLOW)
   await until(() => entered.length === 1)
@@ -217,7 +217,7 @@ t.test('Node leads from a connection to its answer and to its parser by its priv
   t.equal(answerOf(connection!), undefined)
 })
 
-t.test('A connection that takes nothing of its answers is ended; one that takes a little now and then gets all of it', async t => {
+t.test('A connection that reads nothing of its answers is ended; one that reads a little now and then gets all of it', async t => {
   const { app, port } = await start(t, app => { app.server.setTimeout(1500) })
   const request = 'GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
   const accepted: Socket[] = []
@@ -239,7 +239,7 @@ t.test('A connection that takes nothing of its answers is ended; one that takes 
   t.ok(slow.bytes > BIG_BYTES, 'the whole answer')
 })
 
-t.test('What is not whole in time is ended soon after, also if bytes still come and the client never closes', async t => {
+t.test('A request that is not complete in time is ended soon after, even if bytes still come and the client never closes', async t => {
   const { port } = await start(t, app => { app.server.headersTimeout = 100 })
   const silent = open(t, port, '')
   const dripping = open(t, port, 'GET / HTTP/1.1\r\nX: ')
@@ -278,7 +278,7 @@ const addressesOf = (app: FastifyInstance): AddressInfo[] => app.addresses() as 
 async function startTwice (t: Test, before?: Prepare, values: Variables = {}) {
   const { lookup } = dns
   mock.method(dns, 'lookup', (host: string, options: { all?: boolean }, done: (error: null, addresses: object[]) => void) => {
-    // From 22 on, Node asks for all addresses as well, also of an address.
+    // From 22 on, Node resolves all addresses, even for an address.
     if (host !== 'localhost' || !options.all) return lookup(host, options as never, done as never)
     done(null, [{ address: '127.0.0.1', family: 4 }, { address: SECOND, family: 4 }])
   })
@@ -333,7 +333,7 @@ t.test('Each limit holds on a second server as on the first', async t => {
   t.equal(app.connections.dropped, 2, 'also those that Node itself refuses')
 })
 
-t.test('A second server passes upgrades on where the app takes them', async t => {
+t.test('A second server passes upgrades on if the app handles them', async t => {
   const { port } = await startTwice(t, app => { app.server.on('upgrade', (_request, socket) => socket.end('taken')) })
   const upgrading = open(t, port, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n', SECOND)
   await upgrading.ended
@@ -357,7 +357,7 @@ t.test('On a second server of a gate too, a client gets 100 only when its reques
   }
 })
 
-t.test('Closing answers what is in flight on a second server, takes nothing new, and ends the rest', async t => {
+t.test('Closing answers what is in flight on a second server, accepts nothing new, and ends the rest', async t => {
   const { app, entered, port } = await startTwice(t)
   const inFlight = open(t, port, SLOW, SECOND)
   const idle = open(t, port, LIVE, SECOND)
@@ -380,7 +380,7 @@ t.test('Closing answers what is in flight on a second server, takes nothing new,
   t.equal(servers.size, 2, 'and no server of another kind was taken for one of the app')
 })
 
-t.test('A second server on which nobody came before the end takes one connection at most', async t => {
+t.test('A second server without a connection before the close accepts one connection at most', async t => {
   const { app, entered, port } = await startTwice(t)
   const inFlight = open(t, port, SLOW)
   await until(() => entered.length === 1)

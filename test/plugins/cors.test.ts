@@ -27,7 +27,7 @@ t.test('Preflight is answered before authentication, for the configured origins'
     }], url)
   }
   const other = await app.inject({ method: 'OPTIONS', url: '/api/private', headers: preflight('https://other.example') })
-  t.equal(other.headers['access-control-allow-origin'], undefined, 'another origin is not let in')
+  t.equal(other.headers['access-control-allow-origin'], undefined, 'another origin is not allowed')
   t.equal(other.headers['cache-control'], 'no-store')
   const { origin, ...withoutOrigin } = preflight(ORIGIN)
   for (const headers of [{}, { origin }, withoutOrigin]) {
@@ -85,7 +85,7 @@ t.test('Further headers may be sent and read, through a gate too.', async t => {
   }
 })
 
-t.test('The wildcard lets every origin in, and no cookie', async t => {
+t.test('The wildcard allows every origin, and no cookies', async t => {
   const issuer = await startIssuer(t)
   const { app } = await startApp(t, issuer, { CORS_ORIGINS: ['*'] })
   const answer = await app.inject({ url: '/api/public', headers: { origin: 'https://any.example' } })

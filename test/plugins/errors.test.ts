@@ -13,7 +13,7 @@ t.test('A fault of any route is answered in the configured form, without its tex
   const paths: string[] = ['/unknown']
   const { app, log } = await startApp(t, issuer, { ERROR_BODY: 'detailed' }, undefined, app => {
     app.addHook('onRoute', ({ method, url }) => { if (method === 'GET') paths.push(url) })
-    app.addHook('onRequest', (request, _reply, done) => done(request.headers.fault ? new Error('a text for us alone') : undefined))
+    app.addHook('onRequest', (request, _reply, done) => done(request.headers.fault ? new Error('an internal text') : undefined))
   })
   t.ok(paths.length > 10)
   for (const path of paths) {
@@ -26,7 +26,7 @@ t.test('A fault of any route is answered in the configured form, without its tex
   t.equal((await app.inject('/unknown')).statusCode, 404)
 })
 
-t.test('A refusal because we cannot decide has its own sentence, in either form, and is no fault', async t => {
+t.test('A refusal because the service cannot decide has its own sentence, in either form, and is not logged as a fault', async t => {
   const issuer = await startIssuer(t)
   issuer.outage = 500
   const headers = { authorization: `Bearer ${issuer.token()}` }
@@ -59,7 +59,7 @@ t.test('Each plugin has the name of its file, and does not load without those th
     const name = basename(file, '.ts')
     t.ok(app.hasPlugin(name), name)
     const { default: plugin } = await import(join(folder, file))
-    t.equal(plugin[Symbol.for('plugin-meta')].fastify, name === 'auth' ? '5.x' : undefined, 'the plugin that stands in other apps too says what it fits')
+    t.equal(plugin[Symbol.for('plugin-meta')].fastify, name === 'auth' ? '5.x' : undefined, 'the plugin for other apps names the versions of Fastify that it fits')
     for (const missing of NEEDED[name] ?? []) {
       const bare = Fastify()
       for (const other of NEEDED[name]!) if (other !== missing) bare.register(fp(async () => {}, { name: other }))
@@ -68,7 +68,7 @@ t.test('Each plugin has the name of its file, and does not load without those th
   }
 })
 
-t.test('What plugins add to a request is there from its beginning', async t => {
+t.test('What plugins add to a request exists from its beginning', async t => {
   const { app } = await startApp(t, await startIssuer(t), {}, app => {
     app.get('/members', ({ auth, gated, mcpMatches }) => ({ auth, gated, mcpMatches }))
   })
@@ -101,7 +101,7 @@ t.test('An error keeps its status if that is one of an error, and its text if th
   }
 })
 
-t.test('A target that cannot be routed is 400, and 403 to a proxy that asks about it', async t => {
+t.test('A target that cannot be routed is 400, and 403 for a forward-auth proxy', async t => {
   const issuer = await startIssuer(t)
   const { app: gate } = await startApp(t, issuer, { GATE: { rules: [] }, TRUST_PROXY: 'loopback' })
   const { app } = await startApp(t, issuer)

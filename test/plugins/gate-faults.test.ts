@@ -41,7 +41,7 @@ function open (t: Test, url: string, lines: readonly string[]): Socket {
   return socket
 }
 
-t.test('An upstream that is not there is 502, and one that is silent is 504.', async t => {
+t.test('An upstream that is down is 502, and one that is silent is 504.', async t => {
   const { send, upstream, log } = await startSite(t, { timeoutSeconds: 1 }, (request, response) => {
     if (request.url === '/open/half') response.writeHead(200, { 'content-length': '10' }).write('half')
   })
@@ -55,7 +55,7 @@ t.test('An upstream that is not there is 502, and one that is silent is 504.', a
   t.match(log.filter(({ msg }) => msg === 'request failed'), [{ err: { message: exactly('The upstream is too slow') } }, { err: { message: /The upstream failed/ } }])
 })
 
-t.test('An upstream may think for as long as the gate allows, even beyond the five minutes of undici.', async t => {
+t.test('An upstream may take as long as the gate allows, even beyond the five minutes of undici.', async t => {
   // Its clock for long waits, which its own tests move as well.
   const { tick } = createRequire(import.meta.url)('undici/lib/util/timers.js') as { tick: (ms: number) => void }
   const upstreamThinks = new EventEmitter()
@@ -79,7 +79,7 @@ t.test('A body may be as large as the limit, and no larger.', async t => {
   t.equal(refused.status, 413)
   t.strictSame(JSON.parse(refused.body), { statusCode: 413, error: 'Payload Too Large', message: 'The body of the request is too large.' })
   t.equal((await send('/open/x', ['Expect: 100-continue', 'Content-Length: 4', '', 'abcd'], 'POST')).status, 100)
-  t.equal((await send('/open/x', ['Expect: 100-continue', 'Content-Length: 5', '', 'abcde'], 'POST')).status, 413, 'nobody asks for what is too large')
+  t.equal((await send('/open/x', ['Expect: 100-continue', 'Content-Length: 5', '', 'abcde'], 'POST')).status, 413, 'no 100 for a body that is too large')
   t.strictSame(upstream.arrived.map(({ body }) => body), ['abcd', 'abcd', 'abcd'])
   for (const lines of [['Content-Length: 5', '', 'abcde'], [...chunked, '5', 'abcde', '0']]) {
     const [chunk] = await once(open(t, url, head('/open/x', lines, 'POST')), 'data')
@@ -98,7 +98,7 @@ t.test('A large body streams both ways.', async t => {
   t.equal(got, size)
 })
 
-t.test('A client whose large body nobody wants can send it to its end, and go on with the connection.', async t => {
+t.test('A client whose large body is not read can send it to its end, and reuse the connection.', async t => {
   const { url } = await startSite(t, {}, (request, response) => {
     response.writeHead(403, { connection: 'close' }).end('no')
     request.destroy()
@@ -159,7 +159,7 @@ t.test('A request is never sent again on another connection.', async t => {
   t.equal(seen, 2)
 })
 
-t.test('A connection becomes another protocol only under a rule that allows it, and is judged before.', async t => {
+t.test('A connection is upgraded only under a rule that allows it, and only after it is judged.', async t => {
   const seen: Array<string | undefined> = []
   const { url, head, issuer, upstream } = await startSite(t, { timeoutSeconds: 1 }, (request, response) => {
     seen.push(request.headers.upgrade)
@@ -208,9 +208,9 @@ t.test('A connection becomes another protocol only under a rule that allows it, 
   t.match(await answerTo('/socket', ['Connection: Upgrade', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__', ...token]), /^HTTP\/1.1 200 [^]*plain$/, 'a protocol that carries requests')
   t.strictSame(seen.splice(0), [undefined])
   t.match(await answerTo('/any/x', [...wanted, ...token]), /^HTTP\/1.1 200 [^]*plain$/, 'a rule that does not allow it')
-  t.strictSame(seen, [undefined], 'the upstream is not asked for it')
-  t.match(await answerTo('/any/x', [...wanted, ...token, 'Content-Length: 1', '', 'a'], 'POST'), /^HTTP\/1.1 400 [^]*A request that asks for another protocol has no body here\./, 'a body that nobody could read')
-  t.match(await answerTo('/socket', [...token, 'Connection: close']), /^HTTP\/1.1 200 /, 'the same rule without the question')
+  t.strictSame(seen, [undefined], 'the upstream does not get it')
+  t.match(await answerTo('/any/x', [...wanted, ...token, 'Content-Length: 1', '', 'a'], 'POST'), /^HTTP\/1.1 400 [^]*A request that asks for another protocol has no body here\./, 'a body that would not be read')
+  t.match(await answerTo('/socket', [...token, 'Connection: close']), /^HTTP\/1.1 200 /, 'the same rule without an upgrade')
 })
 
 t.test('Without rules nothing passes, and the log says so.', async t => {
@@ -267,11 +267,11 @@ t.test('An answer that cannot be passed on is 502, and the next request is answe
     'HTTP/2': ['\0\0\0\x04\0\0\0\0\0', 502],
     'a NUL in a value': [`HTTP/1.1 200 OK\r\nX-Name: a\0b\r\n${ok}`, 502],
     'a line that goes on': [`HTTP/1.1 200 OK\r\nX-Name: a\r\n b\r\n${ok}`, 502],
-    'a change of protocol that nobody has asked for': ['HTTP/1.1 101 Switching Protocols\r\n\r\n', 502],
-    'a change to a protocol that nobody has asked for': ['HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', 502],
+    'a change of protocol that was not requested': ['HTTP/1.1 101 Switching Protocols\r\n\r\n', 502],
+    'a change to a protocol that was not requested': ['HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', 502],
     'a not-modified answer with the length of what it does not hold': ['HTTP/1.1 304 Not Modified\r\nContent-Length: 25\r\nETag: "x"\r\n\r\n', 304, ''],
     'a not-modified answer': ['HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n', 304, ''],
-    'a body where there is none': [`HTTP/1.1 204 No Content\r\n${ok}`, 204, ''],
+    'a body after 204': [`HTTP/1.1 204 No Content\r\n${ok}`, 204, ''],
     'a second answer behind the first': [`HTTP/1.1 200 OK\r\n${ok}HTTP/1.1 200 OK\r\n${ok}`, 200, 'ok'],
     'a head of 15 KB': [`HTTP/1.1 200 OK\r\nX-Name: ${'a'.repeat(15_000)}\r\n${ok}`, 200, 'ok'],
     'a head of 64 KB': [`HTTP/1.1 200 OK\r\nX-Name: ${'a'.repeat(65_536)}\r\n${ok}`, 502],
@@ -343,7 +343,7 @@ const STORMS: Readonly<Record<string, (head: Head, upgrade: readonly string[]) =
   'a pipeline': head => pipelineOf(head, '/open/endless', 31),
   'half a body': head => head('/open/body', HALF, 'POST'),
   'a pipeline behind half a body': head => [...pipelineOf(head, '/open/endless', 5), '', ...head('/open/body', HALF, 'POST')],
-  'a question for another protocol': (head, upgrade) => head('/socket', [...upgrade]),
+  'a request for another protocol': (head, upgrade) => head('/socket', [...upgrade]),
   'another protocol': (head, upgrade) => head('/socket', [...upgrade, 'X-Mode: accept'])
 }
 
@@ -374,7 +374,7 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
       const sockets = Array.from({ length: CLIENTS }, () => connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {}))
       for (const socket of sockets) socket.write(`${lines.join('\r\n')}\r\n\r\n`)
       while (running.size < CLIENTS) await new Promise(resolve => setTimeout(resolve, 5))
-      t.ok(most <= CLIENTS, 'the upstream is asked for no request whose turn has not come')
+      t.ok(most <= CLIENTS, 'the upstream gets no request before its turn')
       for (const [index, socket] of sockets.entries()) socket[index % 2 === 0 ? 'destroy' : 'resetAndDestroy']()
       while (running.size > 0 || app.connections.open.size > 0) await new Promise(resolve => setTimeout(resolve, 5))
       t.equal((await send('/open/x')).status, 200, 'the next client is served')
@@ -393,7 +393,7 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
   })
 }
 
-t.test('A client that goes while its request is judged is not passed on.', async t => {
+t.test('A request is not passed on if its client goes while it is judged.', async t => {
   const upstream = await startUpstream(t)
   const judging = new EventEmitter()
   const { url, app } = await startApp(t, await startIssuer(t), { GATE: { upstream: upstream.origin, rules: RULES } }, app => {
@@ -411,7 +411,7 @@ t.test('A client that goes while its request is judged is not passed on.', async
   t.strictSame(upstream.arrived.map(({ target }) => target), ['/open/x'])
 })
 
-t.test('A client that is refused another protocol cannot go on sending.', async t => {
+t.test('A client that is refused an upgrade cannot go on sending.', async t => {
   const { url, head, app } = await startSite(t, {})
   const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x'])).on('error', () => {})
   await once(socket, 'data')
@@ -435,7 +435,7 @@ t.test('A client that hangs up is no fault of the service.', async t => {
   t.notOk(log.some(({ level }) => level >= 50))
 })
 
-t.test('A question for another protocol behind a request without an answer ends the connection, and nothing else.', async t => {
+t.test('A request for another protocol behind an unanswered request ends the connection, and nothing else.', async t => {
   const { url, head, send, upstream } = await startSite(t, {}, (request, response) => {
     if (request.url === '/open/wait') upstream.server.emit('waiting')
     else response.end('ok')
@@ -490,7 +490,7 @@ t.test('The certificate of the upstream must have the name of the upstream, what
   }
 })
 
-t.test('A client that hangs up while the upstream thinks about another protocol, or about the answer instead, ends the request.', async t => {
+t.test('A client that hangs up before the upstream has answered an upgrade ends the request.', async t => {
   const { url, head, issuer, upstream, log } = await startSite(t, {}, (request, response) => {
     response.once('close', () => upstream.server.emit('gone', request.url))
     upstream.server.emit('begun')
@@ -521,7 +521,7 @@ t.test('A client that hangs up while the upstream thinks about another protocol,
   t.notOk(log.some(({ level }) => level >= 50))
 })
 
-t.test('What a client sends before its protocol has changed arrives after that, and a silent connection stays.', async t => {
+t.test('What a client sends before the upgrade arrives after it, and a silent connection stays.', async t => {
   const { url, head, issuer, upstream, app } = await startSite(t, { timeoutSeconds: 1 })
   const size = 200_000
   let accept: () => void
@@ -559,7 +559,7 @@ t.test('A client that waits for 100 gets it when its request has passed the gate
   t.strictSame(upstream.arrived.map(({ body }) => body), ['ok', 'ok'])
 })
 
-t.test('Neither way holds a body in memory that its reader does not take.', async t => {
+t.test('In both directions a body that its reader does not take is not held in memory.', async t => {
   const size = 256 * 1024 * 1024
   // What the buffers of four sockets hold, of both sides of two connections.
   const most = 64 * 1024 * 1024
@@ -620,7 +620,7 @@ t.test('The bytes of a change of protocol arrive as they are.', async t => {
   t.equal(chunk.toString('latin1'), 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\nx-name: caf\u00e9\r\nx-two: a\r\nx-two: b\r\n\r\n')
 })
 
-t.test('The addresses on the way are told in their order, and none where there is none.', async t => {
+t.test('X-Forwarded-For has the addresses on the way in order, and is empty for a peer without one.', async t => {
   for (const [TRUST_PROXY, addresses] of [['true', '192.0.2.1, 10.0.0.1, 127.0.0.1'], ['loopback', '10.0.0.1, 127.0.0.1'], ['false', '127.0.0.1']] as const) {
     const { send, upstream } = await startSite(t, {}, undefined, { TRUST_PROXY })
     await send('/open/x', ['X-Forwarded-For: 192.0.2.1, 10.0.0.1'])
@@ -643,17 +643,17 @@ t.test('The addresses on the way are told in their order, and none where there i
   }
 })
 
-t.test('Hints for a client that does not take them are not kept in memory.', async t => {
+t.test('Early hints for a slow client are not kept in memory.', async t => {
   const hint = `HTTP/1.1 103 Early Hints\r\nLink: <${'a'.repeat(8000)}>; rel=preload\r\n\r\n`.repeat(100)
   // Together more than the buffers of the system hold.
   const { url, head, app, upstream } = await startSite(t, {}, ({ socket }) => {
     for (let piece = 0; piece < 50; piece++) socket.write(hint)
-    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', () => upstream.server.emit('told'))
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', () => upstream.server.emit('written'))
   })
-  const told = once(upstream.server, 'told')
+  const written = once(upstream.server, 'written')
   const socket = open(t, url, head('/open/x', ['Connection: close']))
   socket.pause()
-  await told
+  await written
   const [connection] = [...app.connections.open]
   t.ok(connection!.writableLength < 1024 * 1024, `${connection!.writableLength} bytes kept`)
   let text = ''
@@ -661,7 +661,7 @@ t.test('Hints for a client that does not take them are not kept in memory.', asy
   t.match(text, /HTTP\/1.1 200 OK\r\n[^]*ok$/)
 })
 
-t.test('A connection that has changed its protocol does not hold up the end of the process.', async t => {
+t.test('An upgraded connection does not hold up the end of the process.', async t => {
   // The last limit of closing, at which also a connection that owes an answer is ended, does not come here.
   const { setTimeout } = globalThis
   mock.method(globalThis, 'setTimeout', (run: () => void, ms: number, ...rest: []) => setTimeout(ms === 9000 ? () => {} : run, ms, ...rest))
@@ -679,7 +679,7 @@ t.test('A connection that has changed its protocol does not hold up the end of t
   t.equal(app.connections.open.size, 0)
 })
 
-t.test('A client that may not change its protocol can send to its end what nobody reads, and its connection ends.', async t => {
+t.test('A client that is refused an upgrade can send its unread body to the end, and its connection ends.', async t => {
   const { url, head, app } = await startSite(t, {})
   const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x', '', 'x'.repeat(10 * 1024 * 1024)]))
   let text = ''
@@ -689,7 +689,7 @@ t.test('A client that may not change its protocol can send to its end what nobod
   while (app.connections.open.size > 0) await new Promise(resolve => setImmediate(resolve))
 })
 
-t.test('A small answer passes as it was, whatever it lacks.', async t => {
+t.test('A small answer passes unchanged, whatever it lacks.', async t => {
   const { send, url: base, head } = await startSite(t, {}, (request, response) => {
     const { url } = request
     if (url === '/open/untyped') response.writeHead(200, { 'content-length': '2' })

@@ -27,8 +27,8 @@ async function startGate (t: Test, gate: object = {}, values: object = {}) {
   return { ...running, issuer, client, call: (body: Buffer, path = CHECK_PATH) => callGrpc(client, path, body) }
 }
 
-/** A question as Envoy sends it, with fields that are passed over. */
-function question ({ method = 'GET', path = '/any/x', host = 'api.example', scheme = 'https', headers = {}, raw = [], body = '', text = '' }: {
+/** A check request as Envoy sends it, with fields that are skipped. */
+function checkRequest ({ method = 'GET', path = '/any/x', host = 'api.example', scheme = 'https', headers = {}, raw = [], body = '', text = '' }: {
   method?: string | null, path?: string | null, host?: string | null, scheme?: string | null, headers?: Record<string, string>, raw?: ReadonlyArray<readonly [string, string]>, body?: string | Buffer, text?: string
 }): Buffer {
   const http = Buffer.concat([
@@ -89,7 +89,7 @@ t.test('Fields are written and read as Protocol Buffers say.', t => {
   t.end()
 })
 
-t.test('Questions are read and answers are written as the files of Envoy say.', t => {
+t.test('Check requests are read and answers are written as the proto files of Envoy say.', t => {
   t.strictSame(readCheckRequest(Buffer.alloc(0)), { method: '', path: '', host: '', scheme: '', headers: new Map(), body: Buffer.alloc(0), isBodyText: false }, 'nothing that is missing has a value')
   const entry = (...parts: Buffer[]): Buffer => Buffer.concat(parts)
   const http = Buffer.concat([
@@ -112,53 +112,53 @@ t.test('Questions are read and answers are written as the files of Envoy say.', 
   t.end()
 })
 
-t.test('Envoy asks over gRPC, and gets the answers of the guard.', async t => {
+t.test('Envoy sends check requests over gRPC, and gets the answers of the guard.', async t => {
   const { call, issuer, app } = await startGate(t)
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const proof = (): Record<string, string> => ({ authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'https://api.example/any/x' }) })
   const headers = proof()
 
-  const passed = read(await call(question({ path: '/any/x?q', headers: { ...headers, x_auth_subject: 'root', 'x-auth-subject': 'root' } })))
+  const passed = read(await call(checkRequest({ path: '/any/x?q', headers: { ...headers, x_auth_subject: 'root', 'x-auth-subject': 'root' } })))
   t.hasStrict(passed, { passed: true, headers: { 'x-auth-subject': 'user-1', 'x-auth-client': '' }, removed: ['authorization', 'dpop', 'x_auth_subject'], answer: {} })
   t.strictSame(passed.removed, ['authorization', 'dpop', 'x_auth_subject'])
   t.strictSame(passed.answer, {})
   t.strictSame(Object.keys(passed.headers).sort(), ['x-auth-client', 'x-auth-issuer', 'x-auth-scope', 'x-auth-subject'])
   t.equal(app.grpcSessions(), 1, 'a session that the end of the service closes')
-  const replayed = read(await call(question({ headers })))
+  const replayed = read(await call(checkRequest({ headers })))
   t.match(replayed, { passed: false, headers: { 'www-authenticate': /invalid_dpop_proof/, 'content-type': /json/ }, body: /used before/ })
   t.strictSame(Object.keys(replayed.headers).sort(), ['cache-control', 'content-type', 'www-authenticate'])
   t.equal(replayed.headers['cache-control'], 'no-store')
-  t.equal(read(await call(question({ path: '/any/y', headers: proof() }))).passed, false, 'the proof of another path')
+  t.equal(read(await call(checkRequest({ path: '/any/y', headers: proof() }))).passed, false, 'the proof of another path')
   const { dpop, authorization } = proof()
-  t.equal(read(await call(question({ raw: [['authorization', authorization!], ['dpop', dpop!.slice(0, 99)], ['dpop', dpop!.slice(99)]] }))).passed, false, 'a proof in two lines')
-  const { status, headers: head, message, length } = await call(question({ path: '/open/x' }))
+  t.equal(read(await call(checkRequest({ raw: [['authorization', authorization!], ['dpop', dpop!.slice(0, 99)], ['dpop', dpop!.slice(99)]] }))).passed, false, 'a proof in two lines')
+  const { status, headers: head, message, length } = await call(checkRequest({ path: '/open/x' }))
   t.hasStrict({ status, head, length }, { status: '0', head: { ':status': 200, 'content-type': 'application/grpc' }, length: message.length })
-  t.equal(read(await call(question({ raw: Object.entries(proof()) }))).passed, true, 'raw headers')
-  t.equal(read(await call(question({ raw: [...Object.entries(proof()), ['DPoP', 'another']] }))).passed, false, 'two proofs')
-  t.equal(read(await call(question({ path: '/open/x' }))).passed, true, 'anyone')
+  t.equal(read(await call(checkRequest({ raw: Object.entries(proof()) }))).passed, true, 'raw headers')
+  t.equal(read(await call(checkRequest({ raw: [...Object.entries(proof()), ['DPoP', 'another']] }))).passed, false, 'two proofs')
+  t.equal(read(await call(checkRequest({ path: '/open/x' }))).passed, true, 'anyone')
   for (const [title, parts] of Object.entries({ rule: { path: '/elsewhere' }, path: { path: '/open/../any' }, host: { host: '' }, scheme: { scheme: '' }, method: { method: 'x' }, 'no path': { path: null }, 'no host': { path: '/open/x', host: null }, 'no scheme': { path: '/open/x', scheme: null }, 'no method': { path: '/open/x', method: null } })) {
-    t.equal(read(await call(question({ ...parts, headers: { authorization: `Bearer ${issuer.token()}` } }))).passed, false, title)
+    t.equal(read(await call(checkRequest({ ...parts, headers: { authorization: `Bearer ${issuer.token()}` } }))).passed, false, title)
   }
 })
 
-t.test('The parts that Envoy tells are read by their own grammar, and Envoy is told to take away what steers.', async t => {
+t.test('The parts that Envoy sends are read by their own grammar, and Envoy must remove headers that would steer the upstream.', async t => {
   const { call } = await startGate(t)
-  const isPassed = async (parts: Parameters<typeof question>[0]): Promise<boolean> => read(await call(question(parts))).passed
+  const isPassed = async (parts: Parameters<typeof checkRequest>[0]): Promise<boolean> => read(await call(checkRequest(parts))).passed
   t.equal(await isPassed({ path: '/open/x' }), true)
   t.equal(await isPassed({ path: '/any/x' }), false, 'the twin of those below')
   for (const scheme of ['https://api.example/open/x?', 'http://a.test/open/x#', 'https, http', 'ftp']) t.equal(await isPassed({ path: '/any/x', scheme }), false, scheme)
   for (const host of ['api.example/open/x?', 'api.example?', 'api.example#', 'a@api.example', 'a,b']) t.equal(await isPassed({ path: '/any/x', host }), false, host)
   for (const path of ['?/open/x', 'open/x', 'https://api.example/open/x']) t.equal(await isPassed({ path }), false, path)
   const headers = { 'x-original-url': '/', x_rewrite_url: '/', 'x.http.method.override': 'PUT', 'client-cert': 'x', 'x-ssl-client-verify': 'x', 'x-forwarded-host': 'evil', 'x-forwarded-for': '127.0.0.1', 'x-forwarded-proto': 'https', x_forwarded_for: 'x', accept: '*/*' }
-  t.strictSame(read(await call(question({ path: '/open/x', headers }))).removed, ['authorization', 'dpop', 'x-original-url', 'x_rewrite_url', 'x.http.method.override', 'client-cert', 'x-ssl-client-verify', 'x-forwarded-host', 'x_forwarded_for'])
+  t.strictSame(read(await call(checkRequest({ path: '/open/x', headers }))).removed, ['authorization', 'dpop', 'x-original-url', 'x_rewrite_url', 'x.http.method.override', 'client-cert', 'x-ssl-client-verify', 'x-forwarded-host', 'x_forwarded_for'])
 })
 
 t.test('A new nonce reaches the client, and credentials the upstream if they are to be passed on.', async t => {
   const { call, issuer } = await startGate(t, { passCredentials: true }, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const put = async (nonce?: string): Promise<Verdict> => read(await call(question({ headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'https://api.example/any/x', claims: { nonce } }) } })))
+  const put = async (nonce?: string): Promise<Verdict> => read(await call(checkRequest({ headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'https://api.example/any/x', claims: { nonce } }) } })))
   const first = await put()
   t.match(first, { passed: false, headers: { 'www-authenticate': /use_dpop_nonce/ } })
   const accepted = await put(first.headers['dpop-nonce'])
@@ -178,16 +178,16 @@ t.test('A peer that is not trusted is disconnected before anything is read or se
     const event = await Promise.race([once(socket, 'data').then(() => 'data'), once(socket, 'close').then(() => 'close')])
     t.equal(event, isTrusted ? 'data' : 'close', `${trustProxy}`)
     t.equal(app.grpcSessions(), isTrusted ? 1 : 0)
-    const told = log.filter(({ reason }) => reason === 'peer_untrusted').map(({ level, remoteAddress, msg }) => ({ level, remoteAddress, msg }))
-    t.strictSame(told, isTrusted ? [] : [{ level: 30, remoteAddress: '127.0.0.1', msg: 'grpc connection refused' }])
+    const lines = log.filter(({ reason }) => reason === 'peer_untrusted').map(({ level, remoteAddress, msg }) => ({ level, remoteAddress, msg }))
+    t.strictSame(lines, isTrusted ? [] : [{ level: 30, remoteAddress: '127.0.0.1', msg: 'grpc connection refused' }])
   }
 })
 
-t.test('Scheme, host and path of a question are each what they must be: none of them moves the border to the next.', async t => {
+t.test('Scheme, host and path of a check request are each validated: none of them moves the border to the next.', async t => {
   const { call } = await startGate(t)
-  const verdict = async (parts: object): Promise<boolean> => read(await call(question({ path: '/any/x', ...parts }))).passed
+  const verdict = async (parts: object): Promise<boolean> => read(await call(checkRequest({ path: '/any/x', ...parts }))).passed
   t.equal(await verdict({ path: '/open/x' }), true)
-  t.equal(await verdict({}), false, 'a path that asks for a token')
+  t.equal(await verdict({}), false, 'a path that requires a token')
   for (const scheme of ['https://api.example/open/x?', 'https://api.example/open/x#', 'https:', 'ftp', 'javascript', 'https, http', 'https ']) {
     t.equal(await verdict({ scheme }), false, scheme)
     t.equal(await verdict({ scheme, path: '/open/x' }), false, scheme)
@@ -199,25 +199,25 @@ t.test('Scheme, host and path of a question are each what they must be: none of 
   for (const path of ['open/x', '?/open/x', '#/open/x', '//open/x', '@api.example/open/x', 'https://api.example/open/x', '']) t.equal(await verdict({ path }), false, path)
 })
 
-t.test('Only what is a question is answered.', async t => {
+t.test('Only a check request gets a verdict.', async t => {
   const { call } = await startGate(t)
-  t.hasStrict(await call(question({}), '/other.Service/Check'), { status: '12', length: undefined, headers: { ':status': 200, 'content-type': 'application/grpc' } })
+  t.hasStrict(await call(checkRequest({}), '/other.Service/Check'), { status: '12', length: undefined, headers: { ':status': 200, 'content-type': 'application/grpc' } })
   t.equal((await call(Buffer.from([0, 0, 0, 0, 9]))).status, '3', 'cut off')
   t.equal((await call(frame(Buffer.from([0x0a, 9])))).status, '3', 'no message')
   const empty = await call(frame(Buffer.alloc(0)))
-  t.strictSame([empty.status, read(empty).passed], ['0', false], 'a message without fields is a question, about nothing')
+  t.strictSame([empty.status, read(empty).passed], ['0', false], 'a message without fields is an empty check request')
 })
 
-t.test('A question has a limited number of fields, in all its messages together.', async t => {
+t.test('A check request has a maximum number of fields, in all its messages together.', async t => {
   const { call } = await startGate(t)
   const entry = (fields: number): Buffer => field(3, Buffer.concat(Array.from({ length: fields }, () => field(1, 'x'))))
   const http = Buffer.concat([field(2, 'GET'), field(4, '/open/x'), field(5, 'api.example'), field(6, 'https')])
-  const asked = (...entries: Buffer[]): Buffer => frame(field(1, field(4, field(2, Buffer.concat([http, ...entries])))))
+  const requestWith = (...entries: Buffer[]): Buffer => frame(field(1, field(4, field(2, Buffer.concat([http, ...entries])))))
   // Beside the entries, there are three fields of messages and four of the request.
-  t.equal(read(await call(asked(...Array.from({ length: 1993 }, () => entry(0))))).passed, true)
-  t.equal((await call(asked(...Array.from({ length: 1994 }, () => entry(0))))).status, '3')
-  t.equal(read(await call(asked(entry(1992)))).passed, true)
-  t.equal((await call(asked(entry(1993)))).status, '3')
+  t.equal(read(await call(requestWith(...Array.from({ length: 1993 }, () => entry(0))))).passed, true)
+  t.equal((await call(requestWith(...Array.from({ length: 1994 }, () => entry(0))))).status, '3')
+  t.equal(read(await call(requestWith(entry(1992)))).passed, true)
+  t.equal((await call(requestWith(entry(1993)))).status, '3')
   // What follows is cut off, and is not read any more.
   t.throws(() => readCheckRequest(field(1, Buffer.concat([...Array.from({ length: 1999 }, () => field(9, '')), Buffer.from([0x12, 9])]))), { name: 'MessageError', message: 'The message has too many fields' })
   t.throws(() => readCheckRequest(field(1, Buffer.concat([...Array.from({ length: 1998 }, () => field(9, '')), Buffer.from([0x12, 9])]))), { name: 'MessageError', message: 'The message is cut off' })
@@ -226,14 +226,14 @@ t.test('A question has a limited number of fields, in all its messages together.
 t.test('A message may be as large as the limit, and no larger.', async t => {
   const { call } = await startGate(t)
   const most = 1280 * 1024 + 5
-  const padded = (bytes: number): Buffer => question({ path: '/open/x', headers: { 'x-pad': 'a'.repeat(bytes) } })
+  const padded = (bytes: number): Buffer => checkRequest({ path: '/open/x', headers: { 'x-pad': 'a'.repeat(bytes) } })
   const sized = (bytes: number): Buffer => padded(bytes - padded(most / 2).length + most / 2)
   t.equal(sized(most).length, most)
   t.equal(read(await call(sized(most))).passed, true)
   await t.rejects(call(sized(most + 1)), { code: 'ERR_HTTP2_STREAM_ERROR', message: /ENHANCE_YOUR_CALM/ })
 })
 
-t.test('A body that decides is judged as it came, and only as a whole.', async t => {
+t.test('A body is judged as it came, and only as a whole.', async t => {
   const rules = [
     { path: '/mcp', mcp: { methods: ['tools/list'] } },
     { path: '/mcp', mcp: { tools: ['read_*'] }, scope: 'read' },
@@ -245,7 +245,7 @@ t.test('A body that decides is judged as it came, and only as a whole.', async t
   const user = { authorization: `Bearer ${issuer.token({ scope: 'read' })}`, 'content-type': 'application/json' }
   const whole = { ...user, 'x-envoy-auth-partial-body': 'false' }
   const invalid = Buffer.from(read('read_\u00ff'), 'latin1')
-  const rows: Array<[title: string, status: string | undefined, parts: Parameters<typeof question>[0]]> = [
+  const rows: Array<[title: string, status: string | undefined, parts: Parameters<typeof checkRequest>[0]]> = [
     ['a tool that may be called', undefined, { body: read('read_a') }],
     ['as raw headers', undefined, { headers: {}, raw: Object.entries(whole), body: read('read_a') }],
     ['as large as it may be', undefined, { body: pad(MAX_MESSAGE_BYTES) }],
@@ -265,11 +265,11 @@ t.test('A body that decides is judged as it came, and only as a whole.', async t
     ['headers that say the same', undefined, { headers: { ...whole, 'mcp-method': 'tools/call', 'mcp-name': 'read_a' }, body: read('read_a') }],
     ['a header that says another method', '403', { headers: { ...whole, 'mcp-method': 'tools/list' }, body: read('read_a') }],
     ['a header that says another name', '403', { headers: { ...whole, 'mcp-name': 'read_b' }, body: read('read_a') }],
-    ['a stranger', '401', { headers: { 'content-type': 'application/json' }, body: '{' }],
-    ['another question, whose body has no say', '403', { headers: { ...whole, 'x-holdfast-check': '1' }, path: '/elsewhere', body: read('read_a') }]
+    ['no token', '401', { headers: { 'content-type': 'application/json' }, body: '{' }],
+    ['another rule, whose body is not judged', '403', { headers: { ...whole, 'x-holdfast-check': '1' }, path: '/elsewhere', body: read('read_a') }]
   ]
   for (const [title, expected, parts] of rows) {
-    const { message } = await call(question({ method: 'POST', path: '/mcp', headers: whole, ...parts }))
+    const { message } = await call(checkRequest({ method: 'POST', path: '/mcp', headers: whole, ...parts }))
     const denied = readFields(message).get(2)
     t.equal(denied && String(statusIn(denied[0]!)), expected, title)
   }
@@ -282,7 +282,7 @@ t.test('A body that decides is judged as it came, and only as a whole.', async t
   t.equal(log.filter(({ mcp }) => mcp === 'tools/call read_*').length, 3)
 })
 
-t.test('The log says where Envoy may ask, and Envoy learns how many questions it may put at once.', async t => {
+t.test('The log names the port for Envoy, and Envoy learns the maximum number of concurrent calls.', async t => {
   const { app, client, log } = await startGate(t)
   t.equal(client.remoteSettings.maxConcurrentStreams, 100)
   t.hasStrict(log.filter(({ event }) => event === 'grpc_listening'), [{ level: 30, port: app.grpcAddress()!.port, msg: 'grpc listening' }])
@@ -290,7 +290,7 @@ t.test('The log says where Envoy may ask, and Envoy learns how many questions it
 
 t.test('The end of the service ends the connections of Envoy, and its port.', async t => {
   const { app, client, call } = await startGate(t)
-  t.equal(read(await call(question({ path: '/open/x' }))).passed, true)
+  t.equal(read(await call(checkRequest({ path: '/open/x' }))).passed, true)
   const { port } = app.grpcAddress()!
   const silent = connect(port, '127.0.0.1')
   t.teardown(() => { silent.destroy() })
@@ -306,14 +306,14 @@ t.test('The end of the service ends the connections of Envoy, and its port.', as
   await Promise.all(ended)
 })
 
-t.test('A client with too many requests is told when to come again.', async t => {
+t.test('A client with too many requests gets Retry-After.', async t => {
   const { call, issuer } = await startGate(t, {}, { RATE_LIMIT: '1' })
-  const put = async (): Promise<Verdict> => read(await call(question({ headers: { authorization: `Bearer ${issuer.token()}` } })))
+  const put = async (): Promise<Verdict> => read(await call(checkRequest({ headers: { authorization: `Bearer ${issuer.token()}` } })))
   t.equal((await put()).passed, true)
   t.match(await put(), { passed: false, headers: { 'retry-after': /^\d+$/ } })
 })
 
-t.test('Without a port nobody is listened to, and an app that never listened can be closed.', async t => {
+t.test('Without a port there is no gRPC listener, and an app that never listened can be closed.', async t => {
   const { app } = await startApp(t, await startIssuer(t), { GATE: { rules: RULES } })
   await new Promise(resolve => setImmediate(resolve))
   t.strictSame([app.grpcAddress(), app.grpcSessions()], [undefined, 0])
@@ -325,7 +325,7 @@ t.test('Without a port nobody is listened to, and an app that never listened can
   await silent.close()
 })
 
-t.test('A port that is taken ends the start.', async t => {
+t.test('A port in use stops the start.', async t => {
   const taken = createServer()
   await new Promise<void>(resolve => taken.listen(0, '127.0.0.1', resolve))
   t.teardown(() => taken.close())
@@ -339,11 +339,11 @@ t.test('A port that is taken ends the start.', async t => {
 t.test('A fault of our own is an error of gRPC, and nothing passes.', async t => {
   const { call, app, log } = await startGate(t)
   Object.assign(app, { inject: async () => { throw new Error('broken') } })
-  t.equal((await call(question({ path: '/open/x' }))).status, '13')
+  t.equal((await call(checkRequest({ path: '/open/x' }))).status, '13')
   t.hasStrict(log.filter(({ level }) => level >= 50), [{ err: { message: 'broken' }, msg: 'question failed' }])
 })
 
-t.test('An answer that nobody waits for any more is dropped.', async t => {
+t.test('An answer to a closed session is dropped.', async t => {
   for (const outcome of [async () => { throw new Error('broken') }, async () => ({ statusCode: 403, headers: {}, body: '' })]) {
     const { call, app, client } = await startGate(t)
     let answered: () => void
@@ -356,7 +356,7 @@ t.test('An answer that nobody waits for any more is dropped.', async t => {
         return outcome()
       }
     })
-    await Promise.allSettled([call(question({ path: '/open/x' })), isAnswered])
+    await Promise.allSettled([call(checkRequest({ path: '/open/x' })), isAnswered])
   }
 })
 
@@ -368,6 +368,6 @@ t.test('Nothing is kept of a check request that was answered', async t => {
     asked.push(request)
     return checkRequestOf(request)
   }
-  t.equal(read(await call(question({ path: '/open/x' }))).passed, true)
+  t.equal(read(await call(checkRequest({ path: '/open/x' }))).passed, true)
   t.strictSame(asked.map(checkRequestOf), [undefined])
 })

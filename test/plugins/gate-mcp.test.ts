@@ -78,13 +78,13 @@ t.test('The message decides which rule holds, and what passes arrives byte for b
     ['a tool in another case', call('Delete_order'), holder('use read delete'), 404],
     ['a method without a rule', message('prompts/list'), holder('use read delete'), 404],
     ['a method without a rule does not fall to another path', message('prompts/list'), holder('other'), 404],
-    ['a response of a client, where no rule is for the path alone', reply, holder('use read delete'), 404],
+    ['a response of a client, if no rule is for the whole path', reply, holder('use read delete'), 404],
     ['a response of a client', reply, holder('use'), 200, '/all'],
-    ['any message, where the rule is for the path alone', call('x'), holder('use'), 200, '/all'],
+    ['any message, if the rule is for the whole path', call('x'), holder('use'), 200, '/all'],
     ['any message there, without the scope', call('x'), holder('read'), 403, '/all'],
     ['a recent login', call('pay'), holder('', { auth_time: now }), 200],
     ['an old login', call('pay'), holder('', { auth_time: now - 600 }), 401],
-    ['a batch of which all may pass', [message('tools/list'), call('read_x'), call('read_y')], holder('use read'), 200],
+    ['a batch in which every message passes', [message('tools/list'), call('read_x'), call('read_y')], holder('use read'), 200],
     ['a batch of which one may not pass', [message('tools/list'), call('delete_order')], holder('use read'), 403],
     ['a batch with a message without a rule goes before what is forbidden', [call('delete_order'), call('drop')], holder('use'), 404],
     ['what is forbidden goes before a new login', [call('pay'), call('delete_order')], holder('use'), 403],
@@ -108,7 +108,7 @@ t.test('The message decides which rule holds, and what passes arrives byte for b
   t.strictSame(upstream.arrived.map(({ body, headers }) => [body, headers['accept'], headers['content-type'], 'authorization' in headers, headers['x-auth-scope']]), [[text, 'text/event-stream', 'application/json', false, 'read']])
 })
 
-t.test('A refusal says what to ask for, and a stranger learns nothing of the rules.', async t => {
+t.test('A refusal names what is missing, and a client without a token learns nothing about the rules.', async t => {
   const { post, issuer, upstream, reasons, send } = await startSite(t, {}, { PUBLIC_URL: undefined, RESOURCE: 'https://mcp.example' })
   const challengeOf = ({ headers }: WireAnswer): Record<string, string> => parseChallenges(headers['www-authenticate']!).find(({ scheme }) => scheme === 'Bearer')!.parameters
   const forbidden = await post([message('tools/list'), call('delete_order')], bearerLines(issuer.token({ scope: 'use' })))
@@ -129,30 +129,30 @@ t.test('A refusal says what to ask for, and a stranger learns nothing of the rul
   t.strictSame(scopes, ['delete', 'other', 'read', 'use'])
 })
 
-t.test('Where anyone may say something, the message says whether credentials are looked at.', async t => {
+t.test('If some messages are open to anyone, the message decides whether credentials are checked.', async t => {
   const { post, issuer, upstream } = await startSite(t)
   const reader = bearerLines(issuer.token({ scope: 'read' }))
   const rows: Array<[title: string, path: string, body: unknown, lines: string[], status: number]> = [
-    ['what anyone may say', '/mixed', message('tools/list'), [], 200],
+    ['an open message', '/mixed', message('tools/list'), [], 200],
     ['an invalid token changes nothing there', '/mixed', message('tools/list'), bearerLines('x'), 200],
-    ['what needs a token', '/mixed', call('read_a'), [], 401],
-    ['what needs a token, with one', '/mixed', call('read_a'), reader, 200],
+    ['a message that needs a token', '/mixed', call('read_a'), [], 401],
+    ['a message that needs a token, with one', '/mixed', call('read_a'), reader, 200],
     ['both in a batch', '/mixed', [message('tools/list'), call('read_a')], [], 401],
     ['both in a batch, with a token', '/mixed', [message('tools/list'), call('read_a')], reader, 200],
-    ['a message without a rule, of a stranger', '/mixed', call('drop'), [], 401],
+    ['a message without a rule and a token', '/mixed', call('drop'), [], 401],
     ['a message without a rule', '/mixed', call('drop'), reader, 404],
-    ['what cannot be read, of a stranger', '/mixed', '{', [], 401],
-    ['what cannot be read', '/mixed', '{', reader, 400],
-    ['where nothing needs a token', '/free', call('read_a'), [], 200],
-    ['where nothing needs a token, and no rule holds', '/free', call('drop'), [], 404],
-    ['where nothing needs a token, and nothing can be read', '/free', '{', [], 400]
+    ['an unreadable body without a token', '/mixed', '{', [], 401],
+    ['an unreadable body', '/mixed', '{', reader, 400],
+    ['a path where nothing needs a token', '/free', call('read_a'), [], 200],
+    ['a path where nothing needs a token, and no rule holds', '/free', call('drop'), [], 404],
+    ['a path where nothing needs a token, and an unreadable body', '/free', '{', [], 400]
   ]
   for (const [title, path, body, lines, status] of rows) {
     const before = upstream.arrived.length
     t.equal((await post(body, lines, path)).status, status, title)
     t.equal(upstream.arrived.length - before, status === 200 ? 1 : 0, `${title}: the upstream`)
   }
-  t.equal(upstream.arrived[0]!.headers['x-auth-subject'], '', 'nobody is named')
+  t.equal(upstream.arrived[0]!.headers['x-auth-subject'], '', 'no caller is named')
 })
 
 t.test('Headers must agree with the body, and other methods than POST go by path and method.', async t => {
@@ -171,7 +171,7 @@ t.test('Headers must agree with the body, and other methods than POST go by path
   t.equal(upstream.arrived.length, length + 2)
 })
 
-t.test('A proof is used once, whatever its messages meet.', async t => {
+t.test('A proof passes once, whatever becomes of its messages.', async t => {
   const { post, issuer, url, upstream } = await startSite(t)
   const client = await createDpopClient()
   const token = issuer.token({ scope: 'use read', cnf: { jkt: client.jkt } })
@@ -187,7 +187,7 @@ t.test('A proof is used once, whatever its messages meet.', async t => {
   t.equal(upstream.arrived.length, 2)
 })
 
-t.test('A body has a size and a time, and a client is told to go on only with credentials that pass.', async t => {
+t.test('A body has a maximum size and a time limit, and a client gets 100 only with credentials that pass.', async t => {
   const { post, send, issuer, upstream, url } = await startSite(t, { timeoutSeconds: 1 })
   const user = bearerLines(issuer.token({ scope: 'use read' }))
   const sized = (size: number): string => `{"method":"tools/list","params":{"x":"${'x'.repeat(size - 41)}"}}`
@@ -202,7 +202,7 @@ t.test('A body has a size and a time, and a client is told to go on only with cr
   t.equal((await post(sized(MAX_MESSAGE_BYTES + 1), [])).status, 401)
   const expecting = (body: string): string[] => ['Content-Type: application/json', 'Expect: 100-continue', `Content-Length: ${body.length}`, '', body]
   t.equal((await send('POST', '/mcp', expecting(sized(100)))).status, 401, 'no 100 without a token')
-  t.equal((await send('POST', '/mcp', [...user, ...expecting(over)])).status, 413, 'no 100 for what is too large')
+  t.equal((await send('POST', '/mcp', [...user, ...expecting(over)])).status, 413, 'no 100 for a body that is too large')
   const passed = await send('POST', '/mcp', [...user, ...expecting(sized(100))])
   t.equal(passed.status, 100)
   t.match(passed.body, /^HTTP\/1\.1 200 /, 'once')
@@ -229,7 +229,7 @@ t.test('A client that goes while its body is read leaves nothing behind.', async
   t.strictSame(upstream.arrived, [])
 })
 
-t.test('A request for another protocol says nothing that could be judged.', async t => {
+t.test('A request for another protocol has no message to judge, and is refused.', async t => {
   const { send, issuer, upstream } = await startSite(t)
   const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Content-Type: application/json']
   const user = bearerLines(issuer.token())
@@ -262,7 +262,7 @@ t.test('Log and metrics name the rule, never the words of the client.', async t 
   t.notMatch(JSON.stringify(log) + body, /secret/)
 })
 
-t.test('Of the proxies that ask, only Envoy sends the body, and what cannot pass is 403 for it.', async t => {
+t.test('Of the forward-auth proxies only Envoy sends the body, and a refused message is 403 for it.', async t => {
   const { send, issuer, log, url } = await startSite(t, {}, { TRUST_PROXY: 'loopback' })
   const user = bearerLines(issuer.token({ scope: 'use read' }))
   t.strictSame(log.filter(({ event }) => event === 'message_rules').map(({ paths }) => paths), [['/mcp', '/all', '/mixed', '/free', '/upgrades']])
@@ -270,17 +270,17 @@ t.test('Of the proxies that ask, only Envoy sends the body, and what cannot pass
   const ask = async (body: string, lines: string[], path = '/mcp'): Promise<number> => (await send('POST', `/verify/envoy${path}`, ['X-Forwarded-Proto: http', 'Content-Type: application/json', `Content-Length: ${body.length}`, ...lines, '', body])).status
   const read = bytesOf(call('read_a'))
   const rows: Array<[title: string, body: string, lines: string[], status: number, path?: string]> = [
-    ['a message that may pass', read, [...user, WHOLE], 200],
-    ['a stranger', read, [WHOLE], 401],
-    ['a stranger without a body', '', [], 401],
+    ['a message that passes', read, [...user, WHOLE], 200],
+    ['no token', read, [WHOLE], 401],
+    ['no token and no body', '', [], 401],
     ['a tool without its scope', bytesOf(call('delete_order')), [...user, WHOLE], 403],
     ['an old login', bytesOf(call('pay')), [...user, WHOLE], 401],
     ['a message without a rule', bytesOf(call('drop')), [...user, WHOLE], 403],
     ['no JSON', '{', [...user, WHOLE], 403],
     ['a body that was not sent', '', [...user, WHOLE], 403],
     ['a part of a body', read, [...user, 'X-Envoy-Auth-Partial-Body: true'], 403],
-    ['a body of which nobody says that it is whole', read, user, 403],
-    ['a body of which the client says that it is whole', read, [...user, WHOLE, 'X-Envoy-Auth-Partial-Body: true'], 403],
+    ['a body without a header that says it is whole', read, user, 403],
+    ['a part of a body, and the client says that it is whole', read, [...user, WHOLE, 'X-Envoy-Auth-Partial-Body: true'], 403],
     ['a header that says something else', read, [...user, WHOLE, 'Mcp-Name: delete_order'], 403],
     ['too large a body', 'x'.repeat(MAX_MESSAGE_BYTES + 1), [...user, WHOLE], 403],
     ['a path without such a rule', '', bearerLines(issuer.token({ scope: 'other' })), 200, '/elsewhere']

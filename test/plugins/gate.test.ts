@@ -76,7 +76,7 @@ t.test('A rule decides, and nothing passes without one.', async t => {
     ['a method of another protocol', 'PROPFIND', '/any/x', plain, 200],
     ['a long parameter', 'GET', `/orders/${'7'.repeat(5000)}`, reader, 200],
     ['the sample routes are gone', 'GET', '/api/public', [], 404],
-    ['an own path that is not there', 'GET', '/health/elsewhere', plain, 404],
+    ['an own path that does not exist', 'GET', '/health/elsewhere', plain, 404],
     ['an own path with another method', 'POST', '/health/live', plain, 404],
     ['an own path', 'GET', '/health/live', [], 200]
   ]
@@ -117,7 +117,7 @@ t.test('A token that was verified under one rule is known under the others with 
   t.strictSame([await verified('/a'), await verified('/b'), await verified('/c')], [1, 1, 2])
 })
 
-t.test('A proof is held against the path that the rule saw, and passes once.', async t => {
+t.test('A proof is compared with the path that the rule saw, and passes once.', async t => {
   const { send, issuer, url, upstream, reasons } = await startSite(t)
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
@@ -154,7 +154,7 @@ t.test('A path that can be read in two ways is refused before any rule.', async 
   t.equal(upstream.arrived.at(-1)!.target, '/?b')
 })
 
-t.test('The upstream is told who sends, and nobody else can tell it.', async t => {
+t.test('The upstream gets identity headers, and a client cannot forge them.', async t => {
   const gate = { claims: { team: 'https://id.example/team', level: 'level', roles: 'roles', gone: 'gone' } }
   const { send, issuer, upstream, url } = await startSite(t, gate)
   const { host } = new URL(url)
@@ -186,30 +186,30 @@ t.test('The upstream is told who sends, and nobody else can tell it.', async t =
   })
   const absent = ['authorization', 'dpop', 'x_auth_subject', 'x-auth_issuer', 'x.auth.scope', 'x_auth_claim_other', 'x-auth-statement', 'x_forwarded_host', 'x-forwarded-user', 'keep-alive', 'te', 'proxy-authorization', 'x-named', 'upgrade']
   t.strictSame(absent.filter(name => name in headers), [])
-  for (const name of ['x-auth-subject', 'x-auth-claim-team', 'x-forwarded-for']) t.equal(upstream.arrived[0]!.rawHeaders.filter(entry => entry.toLowerCase() === name).length, 1, `${name} is there once`)
+  for (const name of ['x-auth-subject', 'x-auth-claim-team', 'x-forwarded-for']) t.equal(upstream.arrived[0]!.rawHeaders.filter(entry => entry.toLowerCase() === name).length, 1, `${name} arrives once`)
 
   await send('/open/x', [...bearerLines(token), 'X-Auth-Subject: root'])
   const open = upstream.arrived[1]!.headers
-  t.strictSame(['subject', 'issuer', 'scope', 'client', 'claim-team', 'claim-gone'].map(end => open[`x-auth-${end}`]), ['', '', '', '', '', ''], 'under anyone nobody is named, in words')
+  t.strictSame(['subject', 'issuer', 'scope', 'client', 'claim-team', 'claim-gone'].map(end => open[`x-auth-${end}`]), ['', '', '', '', '', ''], 'under allow: anyone the identity headers are empty')
   t.notOk('authorization' in open)
 })
 
-t.test('The upstream gets exactly our own forwarded headers and those of the client that it may have.', async t => {
+t.test('The upstream gets exactly our own headers and the allowed ones of the client.', async t => {
   const { send, issuer, upstream, url } = await startSite(t, { claims: ['team'] })
   const { host } = new URL(url)
   const forged = ['Forwarded: for=1.1.1.1;host=evil;proto=https', 'X-Forwarded-For: 1.1.1.1', 'X-Forwarded-Host: evil', 'X-Forwarded-Proto: https', 'X-Forwarded-Port: 1', 'X-Forwarded-Prefix: /evil', 'X-Auth-Subject: root', 'X-Auth-Claim-Team: root']
-  const rows: Array<[target: string, lines: string[], told: string[]]> = [
+  const rows: Array<[target: string, lines: string[], identity: string[]]> = [
     ['/any/x', bearerLines(issuer.token({ client_id: 'shop', scope: 'a', team: 'b' })), ['user-1', issuer.url, 'a', 'shop', 'b']],
     ['/open/x', [], ['', '', '', '', '']]
   ]
-  for (const [target, lines, told] of rows) {
+  for (const [target, lines, identity] of rows) {
     await send(target, [...lines, ...forged, 'X-Own: mine'])
     const { rawHeaders } = upstream.arrived.at(-1)!
     t.strictSame(Array.from({ length: rawHeaders.length / 2 }, (_, at) => [rawHeaders[2 * at], rawHeaders[2 * at + 1]]), [
       ['host', host],
       ['connection', 'keep-alive'],
       ['X-Own', 'mine'],
-      ...['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client', 'x-auth-claim-team'].map((name, at) => [name, told[at]]),
+      ...['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client', 'x-auth-claim-team'].map((name, at) => [name, identity[at]]),
       ['x-forwarded-for', '127.0.0.1'],
       ['x-forwarded-host', host],
       ['x-forwarded-proto', 'http'],
@@ -218,7 +218,7 @@ t.test('The upstream gets exactly our own forwarded headers and those of the cli
   }
 })
 
-t.test('Headers that would steer the upstream do not arrive, whatever sign stands for -.', async t => {
+t.test('Headers that would steer the upstream do not arrive, whatever character replaces the hyphen.', async t => {
   const { send, issuer, upstream, url } = await startSite(t)
   const { host } = new URL(url)
   const names = ['X-Original-URL', 'X-Rewrite-URL', 'X-HTTP-Method', 'X-HTTP-Method-Override', 'X-Method-Override', 'Proxy', 'Client-Cert', 'X-SSL-Client-Cert', 'X-SSL-Client-Verify', 'X-Forwarded-Client-Cert', 'Remote-User', 'X-Remote-User', 'X-Real-IP', 'X-Forwarded-Prefix']
@@ -265,7 +265,7 @@ t.test('Credentials arrive if they are to be passed on.', async t => {
   t.equal(upstream.arrived[0]!.headers.authorization, `Bearer ${token}`)
 })
 
-t.test('A statement says the same, signed.', async t => {
+t.test('A signed statement says the same as the identity headers.', async t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const statementKey = join(t.testdir(), 'key.pem')
   writeFileSync(statementKey, privateKey.export({ type: 'pkcs8', format: 'pem' }))
@@ -280,7 +280,7 @@ t.test('A statement says the same, signed.', async t => {
   t.match(payload, { sub: exactly('user-1'), scope: exactly('a b'), method: exactly('GET'), path: exactly('/any/a%7e'), jti: /^[\w-]{22}$/ })
   t.equal(payload.exp! - payload.iat!, 60)
   t.equal(protectedHeader.alg, 'ES256')
-  t.equal(upstream.arrived[1]!.headers['x-auth-statement'], '', 'nobody is named, in words')
+  t.equal(upstream.arrived[1]!.headers['x-auth-statement'], '', 'without a caller the statement is empty')
   const unnamed = await startSite(t, { statementKey })
   await unnamed.send('/any/a?q', bearerLines(unnamed.issuer.token()))
   const { iss, path } = decodeJwt(unnamed.upstream.arrived[0]!.headers['x-auth-statement']!)
@@ -299,7 +299,7 @@ t.test('A statement key that cannot be used stops the start.', async t => {
   }
 })
 
-t.test('The own paths move out of the way of the upstream.', async t => {
+t.test('ownPrefix moves the own paths of the gate.', async t => {
   const { send, upstream } = await startSite(t, { ownPrefix: '/-', rules: [{ path: '/*', allow: 'anyone' }] })
   for (const path of ['/-/health/live', '/-/metrics', '/-/docs/json', '/.well-known/oauth-protected-resource']) t.equal((await send(path)).status, 200, path)
   t.equal((await send('/verify/x')).status, 404)
@@ -318,7 +318,7 @@ t.test('An answer that comes at once in several pieces arrives whole, like one i
   }
 })
 
-t.test('Whatever the upstream answers is passed on, and each request is sent once.', async t => {
+t.test('Every answer of the upstream is passed on, and each request is sent once.', async t => {
   let seen = 0
   const answers: Record<string, Answerer> = {
     '/any/401': (_request, response) => response.writeHead(401, { 'www-authenticate': 'Basic', connection: 'x-hop', 'x-hop': '1', 'set-cookie': ['a=1', 'b=2'] }).end('no'),

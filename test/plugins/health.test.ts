@@ -5,7 +5,7 @@ import { bulk, startFakeRedis } from '../helpers/fake-redis.ts'
 import type { Reply } from '../helpers/fake-redis.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
-t.test('Readiness tells by name of a shared store that evicts, and of one that is used without saying', async t => {
+t.test('Readiness names a shared store that evicts, and one that is used without knowing whether it does', async t => {
   const policy = (text: string): Reply => bulk(`# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:${text}\r\n`)
   const rows: ReadonlyArray<{ info: Reply, status: number, replay: string, warnings: string[] }> = [
     { info: policy('noeviction'), status: 200, replay: 'ok', warnings: [] },

@@ -43,7 +43,7 @@ const KINDS = [
   { covers: 'all', formats: ['opaque', 'jwt'] }
 ] as const
 
-t.test('A provider answers about its tokens, by each way in which the service proves itself', async t => {
+t.test('A provider introspects its tokens, by each way in which the service authenticates', async t => {
   for (const { client, values } of clientsOf(t, tenant)) {
     for (const { covers, formats } of KINDS) {
       const running = await startFor(t, client, { ...values, IDP_INTROSPECTION: covers })
@@ -88,7 +88,7 @@ t.test('A token that the provider has bound to a key passes only with its proof'
   }
 })
 
-t.test('A refresh token of the provider is no access token, also where an answer may leave out the audience', async t => {
+t.test('A refresh token of the provider is not an access token, even if an answer may leave out the audience', async t => {
   for (const IDP_INTROSPECTION_AUDIENCE_OPTIONAL of [true, false]) {
     const running = await startFor(t, 'client_secret_basic', { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_AUDIENCE_OPTIONAL })
     t.equal((await call(running, { lines: bearerLines(await tenant.token('opaque')) })).status, 200)
@@ -99,7 +99,7 @@ t.test('A refresh token of the provider is no access token, also where an answer
 
 interface Hostile extends RunningApp {
   readonly issuer: Issuer
-  /** Tokens that were asked about, in order. */
+  /** Tokens that were introspected, in order. */
   readonly asked: string[]
   behaviour: Behaviour
 }
@@ -128,7 +128,7 @@ async function startHostile (t: Test, values: Variables): Promise<Hostile> {
 
 const active = { active: true, sub: 'user-1', aud: AUDIENCE }
 
-t.test('An endpoint that lies, floods, redirects or compresses lets no token pass, and a good answer does', async t => {
+t.test('No token passes if the endpoint lies, floods, redirects or compresses, and one passes with a good answer', async t => {
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
   const rows: ReadonlyArray<{ title: string, behaviour: Behaviour, failure?: string }> = [
     { title: 'a good answer', behaviour: json(active) },
@@ -258,7 +258,7 @@ t.test('Requests that wait for one answer each have a log line and an answer of 
   t.match(hostile.log.filter(({ reason }) => reason), Array(5).fill({ reason: 'introspection_unavailable', issuer: hostile.issuer.url, failure: 'status' }))
 })
 
-t.test('A token that was good stays known while the endpoint is down, and is forgotten when it is refused', async t => {
+t.test('A token that was active stays cached while the endpoint is down, and is forgotten when it is refused', async t => {
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque' })
   const { verified } = hostile.app.guardState
   hostile.behaviour = json(active)

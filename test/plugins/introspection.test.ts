@@ -64,7 +64,7 @@ const later = (): number => Math.floor(Date.now() / 1000) + 600
 /** An answer about an opaque token that passes. */
 const active = (more: object = {}): object => ({ active: true, sub: 'user-1', aud: AUDIENCE, exp: later(), scope: 'read:messages', ...more })
 
-t.test('An opaque token passes with the claims of the answer, and each fault of the answer is told', async t => {
+t.test('An opaque token passes with the claims of the answer, and each fault of the answer has its reason', async t => {
   const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_CACHE_SECONDS: 0 })
   const rows: ReadonlyArray<{ title: string, answer: Answer, reason?: RefusalReason }> = [
     { title: 'all claims', answer: active() },
@@ -80,14 +80,14 @@ t.test('An opaque token passes with the claims of the answer, and each fault of 
     { title: 'an audience that is a number', answer: active({ aud: 7 }), reason: 'token_claim_invalid' },
     { title: 'another issuer', answer: active({ iss: 'https://other.example/' }), reason: 'token_issuer' },
     { title: 'an issuer in a list', answer: ({ url }) => active({ iss: [url] }), reason: 'token_claim_invalid' },
-    { title: 'nobody', answer: active({ sub: undefined }), reason: 'token_claim_invalid' },
+    { title: 'no caller', answer: active({ sub: undefined }), reason: 'token_claim_invalid' },
     { title: 'an empty caller', answer: active({ sub: '' }), reason: 'token_claim_invalid' },
     { title: 'a caller that is a number', answer: active({ sub: 7 }), reason: 'token_claim_invalid' },
     { title: 'an expiry in the past', answer: active({ exp: 1 }), reason: 'token_expired' },
     { title: 'an expiry in words', answer: active({ exp: 'soon' }), reason: 'token_claim_invalid' },
     { title: 'a time before which it does not count', answer: active({ nbf: later() }), reason: 'token_not_yet_valid' },
     { title: 'an issue time in words', answer: active({ iat: 'now' }), reason: 'token_claim_invalid' },
-    { title: 'a binding that nobody can check', answer: active({ cnf: { kid: 'k' } }), reason: 'token_binding_unusable' },
+    { title: 'a binding that cannot be checked', answer: active({ cnf: { kid: 'k' } }), reason: 'token_binding_unusable' },
     { title: 'a binding that is a text', answer: active({ cnf: 'jkt' }), reason: 'token_binding_unusable' },
     { title: 'bound to a key', answer: active({ cnf: { jkt: 'k' } }), reason: 'token_bound' },
     { title: 'a token use and a typ of access tokens', answer: active({ token_type: 'bearer', token_use: 'access_token', typ: 'Bearer' }) },
@@ -127,10 +127,10 @@ t.test('An answer may leave out the audience only if the settings say so', async
   asked.answer = active({ aud: undefined })
   expectRefusal(t, await call(asked, { lines: bearerLines('c') }), 'token_kind', 'Bearer', 'without an audience the type must be there')
   asked.answer = active({ aud: 'other', token_type: 'Bearer' })
-  expectRefusal(t, await call(asked, { lines: bearerLines('b') }), 'token_audience', 'Bearer', 'one that is there must fit')
+  expectRefusal(t, await call(asked, { lines: bearerLines('b') }), 'token_audience', 'Bearer', 'a present one must match')
 })
 
-t.test('A token that is opaque is not taken for a JWT, nor a JWT for one that is opaque', async t => {
+t.test('An opaque token is not taken for a JWT, nor a JWT for an opaque token', async t => {
   const asked = await start(t, { IDP_INTROSPECTION: 'opaque' })
   asked.answer = active()
   t.equal((await call(asked, { lines: bearerLines(asked.issuer.token()) })).status, 200)
@@ -138,7 +138,7 @@ t.test('A token that is opaque is not taken for a JWT, nor a JWT for one that is
   expectRefusal(t, await call(asked, { lines: bearerLines(issuer.token({ aud: 'other' })) }), 'token_audience', 'Bearer')
   expectRefusal(t, await call(asked, { lines: bearerLines(issuer.token({}, { alg: 'none' })) }), 'token_algorithm', 'Bearer')
   expectRefusal(t, await call(asked, { lines: bearerLines(`${issuer.token().split('.', 2).join('.')}.AAAA`) }), 'token_signature', 'Bearer')
-  t.equal(asked.forms.length, 0, 'nobody was asked about a JWT')
+  t.equal(asked.forms.length, 0, 'a JWT is not introspected')
   t.equal((await call(asked, { lines: bearerLines('a.b.c') })).status, 200, 'three words are no JWT')
   t.equal(asked.forms.length, 1)
 })
@@ -167,7 +167,7 @@ t.test('One changed character does not make a JWT opaque: it is refused without 
     expectRefusal(t, await call(asked, { lines: dpopLines(token, client.proof({ url: `${asked.url}/api/private`, token })) }), 'token_malformed', 'DPoP', title)
   }
   expectRefusal(t, await call(asked, { lines: bearerLines(bound) }), 'token_bound', 'Bearer', 'and as it was issued it is bound')
-  t.equal(asked.forms.length, 1, 'only about the well-formed one somebody was asked')
+  t.equal(asked.forms.length, 1, 'only the well-formed one is introspected')
   const encrypted = `${Buffer.from('{"alg":"dir","enc":"A256GCM"}').toString('base64url')}..AAAA.AAAA.AAAA`
   t.equal((await call(asked, { lines: bearerLines(encrypted) })).status, 200, 'an encrypted JWT is opaque')
   expectRefusal(t, await call(asked, { lines: bearerLines(`${encrypted}.AAAA`) }), 'token_malformed', 'Bearer', 'unless it has six segments')
@@ -195,7 +195,7 @@ t.test('An answer is kept for its seconds, and a refusal for five', async t => {
   t.equal(asked.forms.length, 2)
   advanceClock(t, 6000)
   asked.answer = active()
-  t.equal((await call(asked, { lines: bearerLines('bad') })).status, 200, 'a refusal is asked about again')
+  t.equal((await call(asked, { lines: bearerLines('bad') })).status, 200, 'a refused token is introspected again')
   t.equal(asked.forms.length, 3)
   asked.answer = { active: false }
   t.equal((await call(asked, { lines: bearerLines('good') })).status, 200, 'an answer still holds')
@@ -203,7 +203,7 @@ t.test('An answer is kept for its seconds, and a refusal for five', async t => {
   expectRefusal(t, await call(asked, { lines: bearerLines('good') }), 'token_inactive', 'Bearer')
 })
 
-t.test('No answer outlives the exp of the token or its own: within the tolerance the provider is asked each time', async t => {
+t.test('No answer outlives the exp of the token or its own: within the tolerance each request is introspected', async t => {
   const now = Math.floor(Date.now() / 1000)
   const settings = { IDP_CLOCK_TOLERANCE_SECONDS: 60, IDP_INTROSPECTION_CACHE_SECONDS: 300 }
   const jwtSigned = (claims: object) => ({ url, keys: [key] }: Issuer): string =>
@@ -267,7 +267,7 @@ t.test('A JWT that was revoked is refused, and so is one that the answer contrad
   expectRefusal(t, await call(asked, { lines: dpopLines(bound, proof()) }), 'token_contradicted', 'DPoP', 'another binding')
 })
 
-t.test('With a JWT that is kept, the provider is asked when its answer is too old', async t => {
+t.test('A cached JWT is introspected again when the answer is too old', async t => {
   const asked = await start(t, { IDP_INTROSPECTION: 'all' })
   asked.answer = { active: true }
   const token = asked.issuer.token()
@@ -280,7 +280,7 @@ t.test('With a JWT that is kept, the provider is asked when its answer is too ol
   t.equal((await call(asked, { lines: bearerLines('opaque') })).status, 200)
 })
 
-t.test('An opaque token is known to be good until it expires, or until its issuer is asked again', async t => {
+t.test('An opaque token is known to be good until it expires, or until it is introspected again', async t => {
   const asked = await start(t, { IDP_INTROSPECTION: 'opaque' }, app => app.get('/caller', { onRequest: app.authenticate() }, ({ auth }) => auth))
   const exp = later()
   asked.answer = active({ exp })
@@ -314,7 +314,7 @@ t.test('A signed answer is read only if it is one of the issuer, for us', async 
     { title: 'that is valid from a minute ago', answer: signed({ nbf: Math.floor(Date.now() / 1000) - 60 }) },
     { title: 'that is not valid yet', answer: signed({ nbf: later() }), reason: 'introspection_unavailable' },
     { title: 'by another key', answer: signed({}, {}, other.privateKey), reason: 'introspection_unavailable' },
-    { title: 'by a key that nobody knows', answer: signed({}, { kid: 'unknown' }), reason: 'introspection_unavailable' },
+    { title: 'by an unknown key', answer: signed({}, { kid: 'unknown' }), reason: 'introspection_unavailable' },
     { title: 'for another client', answer: signed({ aud: 'other' }), reason: 'introspection_unavailable' },
     { title: 'by another issuer', answer: signed({ iss: 'https://other.example/' }), reason: 'introspection_unavailable' },
     { title: 'of another type', answer: signed({}, { typ: 'at+jwt' }), reason: 'introspection_unavailable' },
@@ -367,7 +367,7 @@ t.test('The endpoint is found by discovery', async t => {
   t.strictSame(asked.filter(path => path !== '/keys'), ['/introspect'], 'and remembered, whenever the keys are fetched')
 })
 
-t.test('The settings of proxies reach the questions about tokens', async t => {
+t.test('The settings of proxies apply to introspection', async t => {
   const proxy = await startConnectProxy()
   t.teardown(proxy.close)
   proxy.mode = 'refuse'
@@ -383,7 +383,7 @@ t.test('The settings of proxies reach the questions about tokens', async t => {
   }
 })
 
-t.test('This service proves itself with a private key', async t => {
+t.test('This service authenticates with a private key', async t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const directory = t.testdir({ 'key.pem': privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, broken: 'key', other: generateKeyPairSync('x25519').privateKey.export({ type: 'pkcs8', format: 'pem' }) as string })
   const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: join(directory, 'key.pem') })
@@ -402,7 +402,7 @@ t.test('This service proves itself with a private key', async t => {
   }
 })
 
-t.test('Settings of introspection that lack something or contradict stop the start', async t => {
+t.test('Incomplete or contradictory settings of introspection stop the start', async t => {
   const one = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: AUDIENCE, IDP_INTROSPECTION: 'opaque' }
   const rows: ReadonlyArray<{ values: Variables, problems: readonly string[] }> = [
     { values: one, problems: ['IDP_CLIENT_ID (idp.introspection.clientId) is not set; required for introspection', 'IDP_CLIENT_SECRET (idp.introspection.clientSecret) is not set; required for client_secret_basic and client_secret_post'] },
@@ -420,7 +420,7 @@ t.test('Settings of introspection that lack something or contradict stop the sta
   t.strictSame(issuers.map(({ introspection }) => introspection && [introspection.covers, introspection.cacheSeconds, introspection.clientId, introspection.auth]), [['opaque', 7, 'api', 'client_secret_basic'], ['jwt', 10, 'api', 'client_secret_basic'], undefined])
 })
 
-t.test('Introspection stands in a section, of the file or the options, and in that of an issuer', async t => {
+t.test('Introspection is a section of the file or the options, or of an issuer', async t => {
   const section = { for: 'jwt', clientId: 'api', clientSecret: 'secret' }
   t.strictSame(settingsFromOptions({ idp: { introspection: section } }).idp, { introspection: section })
   const entry = { domain: 'a.example', introspection: section }

@@ -63,7 +63,7 @@ t.test('The tokens of each issuer are held to its own keys, audience, algorithms
   const rows: Array<[title: string, token: string, reason: RefusalReason]> = [
     ['the key of the other', makeToken(second.issuer, a, { claims }), 'token_signature'],
     ['the audience of the other', makeToken(first.issuer, a, { claims }), 'token_audience'],
-    ['the default audience where there is another one', makeToken(second.issuer, b), 'token_audience'],
+    ['the default audience for an issuer with its own', makeToken(second.issuer, b), 'token_audience'],
     ['both issuers in an array', makeToken(first.issuer, a, { claims: { iss: [first.issuer, second.issuer] } }), 'token_claim_invalid'],
     ['an issuer in an array', makeToken(first.issuer, a, { claims: { iss: [first.issuer] } }), 'token_claim_invalid'],
     ['an issuer that is a number', makeToken(first.issuer, a, { claims: { iss: 7 } }), 'token_claim_invalid'],
@@ -73,7 +73,7 @@ t.test('The tokens of each issuer are held to its own keys, audience, algorithms
     ['a prefix of the issuer', makeToken(first.issuer.slice(0, -2), a), 'token_issuer'],
     ['the issuer in another case', makeToken(first.issuer.toUpperCase(), a), 'token_issuer'],
     ['an unlisted issuer with a bad algorithm', makeToken('https://other.example/', a, { header: { alg: 'none' } }), 'token_issuer'],
-    ['an unlisted issuer on a port that somebody listens on', makeToken(`${running.url}/`, a, { header: { jku: `${running.url}/jku`, x5u: `${running.url}/x5u` } }), 'token_issuer'],
+    ['an unlisted issuer on a port that is open', makeToken(`${running.url}/`, a, { header: { jku: `${running.url}/jku`, x5u: `${running.url}/x5u` } }), 'token_issuer'],
     ['no JWT', 'opaque', 'token_malformed']
   ]
   const before = [first.requests.length, second.requests.length]
@@ -96,7 +96,7 @@ t.test('The tokens of each issuer are held to its own keys, audience, algorithms
   t.strictSame(((await (await fetch(`${running.url}/.well-known/oauth-protected-resource`)).json()) as { authorization_servers: unknown }).authorization_servers, [first.issuer], 'the other has an audience of its own, which is not the resource')
 })
 
-t.test('An issuer that is a prefix of another one is another one', async t => {
+t.test('An issuer that is a prefix of another one is a different issuer', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   const longer = `${provider.issuer}realm`
   const running = await startList(t, [
@@ -152,7 +152,7 @@ t.test('A token that was verified with one scheme is refused with one that its i
   t.equal(metadata.dpop_bound_access_tokens_required, false)
 })
 
-t.test('It is ready when each first fetch has ended and one has succeeded', async t => {
+t.test('The service is ready when each first fetch has ended and one has succeeded', async t => {
   const [first, second] = [await startTokenProvider(t, a.jwk), await startTokenProvider(t, b.jwk)]
   const held: Array<() => void> = []
   second.jwks = (_request, response) => { held.push(() => response.writeHead(500).end()) }
@@ -167,7 +167,7 @@ t.test('It is ready when each first fetch has ended and one has succeeded', asyn
   t.match(outcome, { status: 503, reason: exactly('keys_unavailable'), headers: { 'retry-after': /^\d+$/ } })
 })
 
-t.test('It is not ready when no first fetch has succeeded', async t => {
+t.test('The service is not ready if no first fetch has succeeded', async t => {
   const { first, second, running } = await (async () => {
     const [first, second] = [await startTokenProvider(t), await startTokenProvider(t, b.jwk)]
     second.jwks = html(500)
@@ -224,7 +224,7 @@ t.test('Two local tenants and a key file in one service: when one of them dies u
   t.equal(await ask(dying), 200, 'even its own known keys serve on')
 })
 
-t.test('A key file takes the place of the provider, and nothing is called', async t => {
+t.test('A key file replaces the provider, and there is no call', async t => {
   const provider = await startTokenProvider(t, b.jwk)
   const directory = t.testdir({ 'keys.json': JSON.stringify({ keys: [a.jwk] }) })
   const { connect } = net.Socket.prototype
@@ -326,8 +326,8 @@ t.test('A key file that is missing or broken stops the start, and each is named'
   await t.rejects(startList(t, [{ issuer: 'https://a.example/' }, { issuer: 'https://b.example/', keysFile: 'nowhere' }]), { message: /idp\.issuers\[1\]\.keysFile is "nowhere"/ })
 })
 
-/** An app of somebody else, with a function in the place of the list. */
-async function startAsked (t: Test, lookUp: IssuerLookup, idp: object = {}): Promise<{ app: FastifyInstance, asked: string[], log: Array<Record<string, unknown>>, ask (token: string, headers?: object): Promise<{ status: number, body: Record<string, unknown>, retryAfter: unknown }> }> {
+/** Another app, with a function instead of the list. */
+async function startWithFunction (t: Test, lookUp: IssuerLookup, idp: object = {}): Promise<{ app: FastifyInstance, asked: string[], log: Array<Record<string, unknown>>, ask (token: string, headers?: object): Promise<{ status: number, body: Record<string, unknown>, retryAfter: unknown }> }> {
   const asked: string[] = []
   const log: Array<Record<string, unknown>> = []
   const app = Fastify({ logger: { level: 'info', stream: { write: (line: string) => { log.push(JSON.parse(line)) } } } })
@@ -352,10 +352,10 @@ let aheadMs = 0
 const realNow = performance.now.bind(performance)
 performance.now = () => realNow() + aheadMs
 
-t.test('A function may name the issuers: it is asked once, and again after 5 s', async t => {
+t.test('A function may name the issuers: it is called once, and again after 5 s', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   let record: object | undefined = { issuer: provider.issuer }
-  const { app, asked, ask, log } = await startAsked(t, async iss => iss === provider.issuer ? record : undefined)
+  const { app, asked, ask, log } = await startWithFunction(t, async iss => iss === provider.issuer ? record : undefined)
   const token = makeToken(provider.issuer, a)
   t.hasStrict(log.find(({ event }) => event === 'settings_in_force'), { issuers: 'function', audience: AUDIENCE })
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask(token)))
@@ -364,7 +364,7 @@ t.test('A function may name the issuers: it is asked once, and again after 5 s',
   t.strictSame([asked, provider.fetches], [[provider.issuer], 1])
   t.equal((await ask(makeToken('https://other.example/', a))).status, 401)
   t.equal((await ask(makeToken('https://other.example/', a))).status, 401)
-  t.equal((await ask(makeToken(`https://${'x'.repeat(3000)}.example/`, a))).status, 401, 'it is not asked about a name of that length')
+  t.equal((await ask(makeToken(`https://${'x'.repeat(3000)}.example/`, a))).status, 401, 'the function is not called with a name of that length')
   t.strictSame(asked, [provider.issuer, 'https://other.example/'])
   t.strictSame(app.guardState.issuers!.all().map(({ issuer }) => issuer), [provider.issuer])
   t.hasStrict((await app.inject('/health/ready')).json(), { status: 'ok', checks: { keys: 'ok' } }, 'no tenant takes the others out of service')
@@ -382,12 +382,12 @@ t.test('A function may name the issuers: it is asked once, and again after 5 s',
   t.strictSame(app.guardState.issuers!.all(), [])
 })
 
-t.test('A function may name a file of keys, which is told and read again like any other', async t => {
+t.test('A function may name a key file, which is logged and read again like any other', async t => {
   fiveSecondsMs = 50
   t.teardown(() => { fiveSecondsMs = 5000 })
   const issuer = 'https://offline.example/'
   const keysFile = join(t.testdir({ 'keys.json': setOf(a.jwk) }), 'keys.json')
-  const { ask, log } = await startAsked(t, async () => ({ issuer, keysFile }))
+  const { ask, log } = await startWithFunction(t, async () => ({ issuer, keysFile }))
   t.equal((await ask(makeToken(issuer, a))).status, 200)
   const fetched = (): unknown[] => log.filter(({ event }) => event === 'keys_fetched')
   t.hasStrict(fetched(), [{ issuer, keys: 1, added: 1, removed: 0 }])
@@ -396,10 +396,10 @@ t.test('A function may name a file of keys, which is told and read again like an
   t.strictSame([(await ask(makeToken(issuer, a))).status, (await ask(makeToken(issuer, b))).status], [401, 200])
 })
 
-t.test('A function that fails, or names what cannot be used, is 503; one that names another issuer is none', async t => {
+t.test('A function that fails, or returns an unusable issuer, is 503; one that returns another issuer counts as none', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   let answer: () => unknown = () => ({ issuer: provider.issuer })
-  const { ask, log } = await startAsked(t, async () => answer() as object | undefined)
+  const { ask, log } = await startWithFunction(t, async () => answer() as object | undefined)
   const bad: Array<[title: string, answer: () => unknown]> = [
     ['it throws', () => { throw new Error('the database is away') }],
     ['it rejects', () => Promise.reject(new Error('the database is away'))],
@@ -408,14 +408,14 @@ t.test('A function that fails, or names what cannot be used, is 503; one that na
     ['it names no issuer', () => ({ audience: 'x' })],
     ['it answers with a text', () => 'yes'],
     ['it answers with null', () => null],
-    ['it names a key file that is not there', () => ({ issuer: provider.issuer, keysFile: '/nowhere' })]
+    ['it names a missing key file', () => ({ issuer: provider.issuer, keysFile: '/nowhere' })]
   ]
   for (const [title, make] of bad) {
     answer = make
     t.hasStrict(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' }, title)
   }
   const failures = (): unknown[] => log.filter(({ event }) => event === 'issuers_unavailable').map(({ level, failure }) => [level, failure])
-  t.strictSame(failures(), [[40, 'the database is away']], 'told once')
+  t.strictSame(failures(), [[40, 'the database is away']], 'logged once')
   answer = () => ({ issuer: 'https://other.example/' })
   t.equal((await ask(makeToken(provider.issuer, a))).status, 401)
   aheadMs += 5000
@@ -430,7 +430,7 @@ t.test('A function that fails, or names what cannot be used, is 503; one that na
 t.test('A function that rejects with anything but an error is in the log as well', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   for (const [reason, failure] of [[undefined, 'it failed without an error'], [null, 'it failed without an error'], ['a text', 'it failed without an error'], [{ message: 'an object' }, 'an object']] as const) {
-    const { ask, log } = await startAsked(t, () => Promise.reject(reason))
+    const { ask, log } = await startWithFunction(t, () => Promise.reject(reason))
     t.hasStrict(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' })
     t.strictSame(log.filter(({ event }) => event === 'issuers_unavailable').map(({ level, failure }) => [level, failure]), [[40, failure]], String(reason))
   }
@@ -441,32 +441,32 @@ t.test('A function cannot name the issuer of opaque tokens, because they name no
   const client = { clientId: 'api', clientSecret: 's' }
   const allowed = 'allowed if a function names the issuers: off or jwt, because an opaque token names no issuer'
   for (const covers of ['opaque', 'all'] as const) {
-    const { ask, log } = await startAsked(t, async () => ({ issuer: provider.issuer, introspection: { for: covers, ...client } }))
+    const { ask, log } = await startWithFunction(t, async () => ({ issuer: provider.issuer, introspection: { for: covers, ...client } }))
     t.hasStrict(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' }, covers)
     t.strictSame(log.filter(({ event }) => event === 'issuers_unavailable').map(({ failure }) => failure), [`The settings are not usable:\n  - introspection.for is "${covers}"; ${allowed}`])
-    await t.rejects(startAsked(t, async () => undefined, { introspection: { for: covers, ...client } }), { name: 'SettingsError', message: `The settings are not usable:\n  - IDP_INTROSPECTION (idp.introspection.for) is "${covers}"; ${allowed}` })
+    await t.rejects(startWithFunction(t, async () => undefined, { introspection: { for: covers, ...client } }), { name: 'SettingsError', message: `The settings are not usable:\n  - IDP_INTROSPECTION (idp.introspection.for) is "${covers}"; ${allowed}` })
   }
-  const { ask } = await startAsked(t, async () => ({ issuer: provider.issuer, introspection: { for: 'off' } }), { introspection: { for: 'jwt', ...client } })
+  const { ask } = await startWithFunction(t, async () => ({ issuer: provider.issuer, introspection: { for: 'off' } }), { introspection: { for: 'jwt', ...client } })
   t.equal((await ask(makeToken(provider.issuer, a))).status, 200, 'the twin')
 })
 
-t.test('What a function leaves out of introspection is taken from beside it, and what is nowhere is told', async t => {
+t.test('What a function leaves out of introspection is taken from the settings beside it, and what is missing in both is logged', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   const failures = async (idp: object): Promise<unknown[]> => {
-    const { ask, log } = await startAsked(t, async () => ({ issuer: provider.issuer, introspection: { for: 'jwt' } }), idp)
+    const { ask, log } = await startWithFunction(t, async () => ({ issuer: provider.issuer, introspection: { for: 'jwt' } }), idp)
     t.equal((await ask(makeToken(provider.issuer, a))).status, 503)
     return log.filter(({ event }) => event === 'issuers_unavailable').map(({ failure }) => failure)
   }
-  t.strictSame(await failures({ introspection: { clientId: 'api', clientSecret: 's' } }), [], 'it is asked, and this provider does not answer about tokens')
+  t.strictSame(await failures({ introspection: { clientId: 'api', clientSecret: 's' } }), [], 'the provider is called, and has no introspection endpoint')
   t.match(await failures({ introspection: { clientId: 'api' } }), [/^The settings are not usable:\n {2}- idp\.issuers\[0\]\.introspection\.clientSecret is not set; /])
 })
 
-t.test('A function that does not answer is 503 after 5 s, and a flood of made-up issuers leaves the known ones alone', async t => {
+t.test('A function that does not answer is 503 after 5 s, and a flood of made-up issuers does not affect the known ones', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   fiveSecondsMs = 1500
   t.teardown(() => { fiveSecondsMs = 5000 })
   const waiting: Array<(record?: object) => void> = []
-  const { ask, asked, log } = await startAsked(t, iss => iss === provider.issuer ? { issuer: provider.issuer } : new Promise(resolve => { waiting.push(resolve) }))
+  const { ask, asked, log } = await startWithFunction(t, iss => iss === provider.issuer ? { issuer: provider.issuer } : new Promise(resolve => { waiting.push(resolve) }))
   t.equal((await ask(makeToken(provider.issuer, a))).status, 200)
   const flood = Promise.all(Array.from({ length: 100 }, (_, index) => ask(makeToken(`https://${index}.example/`, a))))
   await until(() => waiting.length === 64)
@@ -479,17 +479,17 @@ t.test('A function that does not answer is 503 after 5 s, and a flood of made-up
   t.hasStrict(log.filter(({ event }) => event === 'issuers_unavailable'), [{ failure: 'no answer within 5 s' }])
 })
 
-t.test('600 tenants in turn cause a call for each, and none again; forged tokens of others take no place of a tenant', async t => {
+t.test('600 tenants in turn cause one call each; forged tokens of others evict no tenant', async t => {
   const provider = await startTokenProvider(t, a.jwk)
   const lookUp: IssuerLookup = iss => ({ issuer: iss, jwksUri: provider.jwksUri })
-  const { ask } = await startAsked(t, lookUp)
+  const { ask } = await startWithFunction(t, lookUp)
   const tenants = Array.from({ length: 600 }, (_, n) => `https://tenant-${n}.example/`)
   for (const tenant of tenants) t.equal((await ask(makeToken(tenant, a))).status, 200)
   t.equal(provider.fetches, 600)
   for (const tenant of tenants) t.equal((await ask(makeToken(tenant, a))).status, 200)
-  t.equal(provider.fetches, 600, 'the second time nobody is called')
+  t.equal(provider.fetches, 600, 'the second time there is no call')
 
-  const few = await startAsked(t, lookUp, { maxIssuers: 1 })
+  const few = await startWithFunction(t, lookUp, { maxIssuers: 1 })
   t.equal((await few.ask(makeToken(tenants[0]!, a))).status, 200)
   for (const tenant of tenants.slice(1, 20)) t.equal((await few.ask(makeToken(tenant, { ...b, kid: a.kid }))).status, 401)
   await provider.vanish()
@@ -499,16 +499,16 @@ t.test('600 tenants in turn cause a call for each, and none again; forged tokens
 })
 
 t.test('The number of tenants that are kept is an integer, and belongs to a function', async t => {
-  for (const maxIssuers of [1, 100_000]) await t.resolves(startAsked(t, async () => undefined, { maxIssuers }))
+  for (const maxIssuers of [1, 100_000]) await t.resolves(startWithFunction(t, async () => undefined, { maxIssuers }))
   for (const maxIssuers of [0, 1.5, 100_001, '7', null]) {
-    await t.rejects(startAsked(t, async () => undefined, { maxIssuers }), { name: 'SettingsError', problems: [`idp.maxIssuers is ${JSON.stringify(maxIssuers)}; allowed: integer, 1 to 100000`] })
+    await t.rejects(startWithFunction(t, async () => undefined, { maxIssuers }), { name: 'SettingsError', problems: [`idp.maxIssuers is ${JSON.stringify(maxIssuers)}; allowed: integer, 1 to 100000`] })
   }
   await t.rejects(async () => { await Fastify().register(auth, { idp: { issuer: 'https://a.example/', audience: AUDIENCE, maxIssuers: 7 } }) }, { name: 'SettingsError', problems: ['options: unknown key "idp.maxIssuers"'] })
 })
 
-t.test('A function stands in place of the single settings, never beside them', async t => {
+t.test('A function replaces the single settings, and cannot be set beside them', async t => {
   for (const idp of [{ issuer: 'https://a.example/' }, { domain: 'a.example' }]) {
     await t.rejects(async () => { await Fastify().register(auth, { dpop: {} }) }, { message: /IDP_DOMAIN \(idp\.domain\) is not set/ }, 'and without any, they are missing')
-    await t.rejects(startAsked(t, async () => undefined, idp), { name: 'SettingsError', message: /idp\.issuers is set too/ })
+    await t.rejects(startWithFunction(t, async () => undefined, idp), { name: 'SettingsError', message: /idp\.issuers is set too/ })
   }
 })

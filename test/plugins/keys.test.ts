@@ -126,7 +126,7 @@ t.test('A flood of unknown kids causes one fetch each 30 s, and no good request 
   t.equal(provider.fetches, 3)
 })
 
-t.test('With no key at hand all who wait share one fetch, and are told when to come back', async t => {
+t.test('With no key at hand all waiting requests share one fetch, and get Retry-After', async t => {
   const held: ServerResponse[] = []
   const { app, provider, ask, ready, url, events } = await start(t, provider => {
     provider.publish(a.jwk)
@@ -149,11 +149,11 @@ t.test('With no key at hand all who wait share one fetch, and are told when to c
   t.strictSame(events(), ['keys_fetch_failed', 'keys_fetched'])
 })
 
-t.test('While a refresh fails the keys at hand serve on, and readiness says so', async t => {
+t.test('While a refresh fails the keys at hand stay in use, and readiness says so', async t => {
   const { provider, ask, ready, events, log } = await start(t, provider => provider.publish(a.jwk))
   t.equal((await ask(a)).status, 200)
   provider.jwks = html(500)
-  t.match(await ask(b), { status: 503, retryAfter: /^[12]$/ }, 'whether there is such a key cannot be told')
+  t.match(await ask(b), { status: 503, retryAfter: /^[12]$/ }, 'it is unknown whether there is such a key')
   t.equal((await ask(a)).status, 200)
   t.strictSame(await ready(), { status: 200, keys: 'stale' })
   for (let turn = 0; turn < 5; turn++) await ask(b)
@@ -162,10 +162,10 @@ t.test('While a refresh fails the keys at hand serve on, and readiness says so',
   t.hasStrict(await ask(a), { status: 503 })
   t.strictSame(await ready(), { status: 503, keys: 'expired' })
   while (!events().includes('keys_expired')) await delay(5)
-  t.hasStrict(log.filter(({ event }) => event === 'keys_expired'), [{ level: 40, msg: 'keys expired' }], 'told when the next fetch has failed')
+  t.hasStrict(log.filter(({ event }) => event === 'keys_expired'), [{ level: 40, msg: 'keys expired' }], 'logged when the next fetch has failed')
 })
 
-t.test('With none of the published keys usable it is not ready, and tokens are refused, for the provider has answered', async t => {
+t.test('Without a usable key the service is not ready, and tokens are refused, because the provider has answered', async t => {
   const unusable = { ...a.jwk, use: 'enc' }
   const { provider, ask, ready, url, reasons } = await start(t, provider => provider.publish(unusable))
   t.equal((await ask(a)).status, 401)
@@ -176,11 +176,11 @@ t.test('With none of the published keys usable it is not ready, and tokens are r
 
   aheadMs += 30_000
   provider.jwks = html(500)
-  t.equal((await ask(a)).status, 503, 'whether there is a key by now cannot be told')
+  t.equal((await ask(a)).status, 503, 'it is unknown whether there is a key by now')
   t.strictSame(await ready(), { status: 503, keys: 'none_usable' }, 'a failure afterwards makes it no readier')
 })
 
-t.test('One usable key makes it ready, and an empty set takes that back', async t => {
+t.test('One usable key makes the service ready, and an empty set makes it unready again', async t => {
   const { provider, ask, ready } = await start(t, provider => provider.publish({ ...a.jwk, use: 'enc' }, b.jwk))
   t.equal((await ask(b)).status, 200)
   t.strictSame(await ready(), { status: 200, keys: 'ok' })
@@ -220,13 +220,13 @@ t.test('A token is tried against at most 8 keys and confirmed by one, whatever t
     [token(a, '__proto__'), 401, 'token_key_unknown', 0, 0, 'a kid that objects inherit']
   ]
   for (const [text, status, reason, kept, anew, title] of cases) {
-    const [before, told] = [countVerifications(), reasons().length]
+    const [before, logged] = [countVerifications(), reasons().length]
     t.equal((await send(text)).status, status, title)
     const after = countVerifications()
-    t.strictSame(reasons().slice(told), reason === undefined ? [] : [reason], title)
+    t.strictSame(reasons().slice(logged), reason === undefined ? [] : [reason], title)
     t.strictSame({ kept: after.kept - before.kept, anew: after.anew - before.anew }, { kept, anew }, title)
   }
-  t.equal(provider.fetches, 2, 'the set was asked for once more, for the token without kid')
+  t.equal(provider.fetches, 2, 'the set was fetched once more, for the token without kid')
 })
 
 /** A proxy that answers as the provider itself, with a key of its own. */
@@ -247,7 +247,7 @@ async function startForgingProxy (t: Test, key: IssuerKey): Promise<{ readonly u
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
 }
 
-t.test('A proxy cannot put its own keys in the place of those of a provider on loopback', async t => {
+t.test('A proxy cannot replace the keys of a provider on loopback', async t => {
   const proxy = await startForgingProxy(t, b)
   const { provider, ask } = await start(t, provider => provider.publish(a.jwk), { HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url })
   t.equal((await ask(a)).status, 200)
@@ -256,7 +256,7 @@ t.test('A proxy cannot put its own keys in the place of those of a provider on l
   t.ok(provider.fetches > 0)
 })
 
-t.test('The settings of proxies reach the calls to the provider', async t => {
+t.test('The settings of proxies apply to the calls to the provider', async t => {
   const proxy = await startConnectProxy()
   const provider = await startHostileProvider({ tls: true, hostname: 'idp.test' })
   t.teardown(() => Promise.all([proxy.close(), provider.close()]))

@@ -15,7 +15,7 @@ const DRAIN_MS = 500
 const QUIET_MS = 500
 const HEAD = 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n'
 
-/** The service with a route that answers when it may, and connections to it. Time stands still from here on. */
+/** The service with a route that answers when it may, and connections to it. The clock is stopped from here on. */
 async function start (t: Parameters<typeof startApp>[0]) {
   const entered: Array<() => void> = []
   const { app, url } = await startApp(t, await startIssuer(t), {}, app => {
@@ -53,7 +53,7 @@ async function start (t: Parameters<typeof startApp>[0]) {
   return { app, port, open, until, pass, entered }
 }
 
-t.test('Closing ends connections that owe no answer, answers what is in flight, and ends at last what never came whole', async t => {
+t.test('Closing ends connections that owe no answer, answers what is in flight, and finally ends requests that never became complete', async t => {
   const { app, port, open, until, pass, entered } = await start(t)
   const silent = await open('')
   const half = await open('GET /slow HTTP/1.1\r\nHo')

@@ -20,7 +20,7 @@ async function start (t: Test, settings: Variables = {}, prepare?: Parameters<ty
   return { ...running, issuer, scrape }
 }
 
-/** The value of one series, or undefined where there is none. */
+/** The value of one series, or undefined if there is none. */
 function valueOf (text: string, series: string): number | undefined {
   const line = text.split('\n').find(line => line.startsWith(`${series} `))
   return line === undefined ? undefined : Number(line.slice(series.length + 1))
@@ -62,7 +62,7 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
   t.equal(valueOf(text, 'holdfast_cache_hits_total{cache="tokens"}'), 3)
   t.equal(valueOf(text, 'holdfast_cache_misses_total{cache="tokens"}'), 2)
   t.equal(valueOf(text, 'holdfast_replay_records_total{outcome="first"}'), 1)
-  t.notOk(valueOf(text, 'holdfast_replay_record_duration_seconds_count'), 'a store in this process takes no time worth telling')
+  t.notOk(valueOf(text, 'holdfast_replay_record_duration_seconds_count'), 'a store in this process takes no time worth measuring')
   t.ok(valueOf(text, 'holdfast_connections')! >= 1)
 })
 
@@ -91,7 +91,7 @@ t.test('A route with several methods is counted under each', async t => {
   t.equal(valueOf(text, 'holdfast_requests_total{method="POST",route="/both",status="200",scheme="none"}'), undefined)
 })
 
-t.test('The answer is the text format of Prometheus, for nobody to keep', async t => {
+t.test('The answer is the text format of Prometheus, and must not be stored', async t => {
   const { url } = await start(t)
   const answer = await fetch(`${url}/metrics`)
   t.equal(answer.status, 200)
@@ -116,7 +116,7 @@ t.test('A flood of scrapes is answered with one text, which is made anew after a
   t.equal(valueOf(first!, PUBLIC), undefined)
 })
 
-t.test('Metrics that could not be made are made for the next who asks', async t => {
+t.test('Metrics that could not be made are made for the next scrape', async t => {
   const { app, log } = await start(t)
   const { shed } = app.pressure
   Object.defineProperty(app.pressure, 'shed', { configurable: true, get () { throw new Error('not now') } })
@@ -162,7 +162,7 @@ t.test('docs/operating.md lists every metric of our own, with its type, and no o
   t.strictSame(rows, METRICS.map(({ name, type }) => `${name} ${type}`))
 })
 
-t.test('A shared result is made once for all who ask within its time, which begins when it is made', async t => {
+t.test('A shared result is made once for all callers within its time, which begins when it is made', async t => {
   let now = 0
   let made = 0
   const finish: Array<(error?: Error) => void> = []

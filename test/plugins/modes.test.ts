@@ -118,7 +118,7 @@ t.test('The auth plugin in another app, by options instead of environment', asyn
   t.throws(() => app.requireScope('a"b'), TypeError)
 })
 
-t.test('The auth plugin leaves to another app what is its own', async t => {
+t.test('The auth plugin does not change the rest of another app', async t => {
   const issuer = await startIssuer(t)
   const client = await createDpopClient()
   const warnings: string[] = []
@@ -141,7 +141,7 @@ t.test('The auth plugin leaves to another app what is its own', async t => {
     url: path,
     headers: { host: 'api.example', authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `http://api.example${path}`, ...claims }) }
   })
-  t.equal((await get('/several')).statusCode, 200, 'a handler may ask several times at once, though a proof passes once')
+  t.equal((await get('/several')).statusCode, 200, 'a handler may call the guard several times at once, though a proof passes once')
   const twice = client.proof({ token, url: 'http://api.example/several' })
   const headers = { host: 'api.example', authorization: `DPoP ${token}`, dpop: twice }
   t.strictSame([(await app.inject({ url: '/several', headers })).statusCode, (await app.inject({ url: '/several', headers })).statusCode], [200, 401], 'but not two requests')
@@ -196,7 +196,7 @@ async function refusesUncounted (): Promise<boolean> {
   }
 }
 
-t.test('A request with so many header lines that Node may have dropped some is refused, whatever the last of them are', async t => {
+t.test('A request with so many header lines that Node may have dropped some is refused, whatever the last lines are', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { TRUST_PROXY: 'loopback' })
   const lines = await dpopRequests(issuer, running.url)
@@ -211,7 +211,7 @@ t.test('A request with so many header lines that Node may have dropped some is r
   expectRefusal(t, await call(running, { lines: [...lines(998), 'Authorization: Bearer x'] }), 'authorization_repeated', 'DPoP')
 })
 
-t.test('What else tells the URL of a request does not go by lines that may be not all', async t => {
+t.test('Other routes that use the URL of a request do not trust header lines that may be incomplete', async t => {
   const running = await startApp(t, await startIssuer(t), { TRUST_PROXY: 'loopback', IDP_AUDIENCE: 'api' })
   const ask = (path: string, count: number) => call(running, { path, lines: [...Array<string>(count - 3).fill('A:'), 'X-Forwarded-Host: www.example.com'] })
   t.equal((await ask('/docs/json', 999)).body.servers[0].url, 'http://www.example.com')
@@ -266,19 +266,19 @@ t.test('The auth plugin refuses options that are not usable', async t => {
   await t.rejects(async () => twice.register(auth, options), /^Holdfast is registered already, in this scope or around it/)
 })
 
-t.test('The auth plugin says in one line what holds, in another app too', async t => {
+t.test('The auth plugin logs the settings in force in one line, in another app too', async t => {
   const lines: Array<Record<string, unknown>> = []
   const app = Fastify({ logger: { stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
   t.teardown(() => app.close())
   await app.register(auth, { idp: { domain: 'tenant.example', audience: AUDIENCE, dpopMode: 'REQUIRED' }, server: { publicUrl: 'https://api.example' } })
-  const told = lines.filter(({ event }) => event === 'settings_in_force')
-  t.hasStrict(told, [{ level: 30, msg: 'settings in force', issuers: ['https://tenant.example/'], audience: AUDIENCE, dpopMode: 'REQUIRED', publicUrl: 'https://api.example' }])
-  t.equal(told.length, 1)
+  const inForce = lines.filter(({ event }) => event === 'settings_in_force')
+  t.hasStrict(inForce, [{ level: 30, msg: 'settings in force', issuers: ['https://tenant.example/'], audience: AUDIENCE, dpopMode: 'REQUIRED', publicUrl: 'https://api.example' }])
+  t.equal(inForce.length, 1)
   t.strictSame(lines.filter(({ event }) => event === 'replay_promise').map(({ level, msg }) => [level, /by one instance/.test(String(msg))]), [[30, true]])
   t.strictSame(lines.filter(({ level }) => level === 40), [])
 })
 
-t.test('Keys are fetched soon after the start, and never by an app that has closed', async t => {
+t.test('Keys are fetched soon after the start, and never after the close', async t => {
   const later = mock.method(globalThis, 'setTimeout')
   t.teardown(() => mock.restoreAll())
   for (const isClosed of [false, true]) {
@@ -296,7 +296,7 @@ t.test('Keys are fetched soon after the start, and never by an app that has clos
   }
 })
 
-t.test('A test issuer is told in the log, so that none is used for real', async t => {
+t.test('A test issuer causes a warning in the log, so that none is used in production', async t => {
   const lines: Array<Record<string, unknown>> = []
   const app = Fastify({ logger: { stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
   t.teardown(() => app.close())
@@ -315,7 +315,7 @@ t.test('An app that has a user already keeps its decorator', async t => {
   t.equal((await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token()}` } })).body, 'user-1')
 })
 
-t.test('What has happened to the keys is told under its name, and a fault of the provider as a warning', async t => {
+t.test('Events of the keys are logged under their names, and a fault of the provider as a warning', async t => {
   const issuer = await startIssuer(t)
   for (const [outage, status, expected] of [[undefined, 200, { event: 'keys_fetched', level: 30, msg: 'keys fetched' }], [500, 503, { event: 'keys_fetch_failed', level: 40, msg: 'keys fetch failed' }]] as const) {
     issuer.outage = outage

@@ -47,13 +47,13 @@ t.test('The document passes a linter in every mode and profile', async t => {
   }
 })
 
-t.test('The linter finds what is wrong', async t => {
+t.test('The linter finds mistakes', async t => {
   const { document } = await start(t)
   operationAt(document, '/api/private').security = [{ Unheard: [] }]
   t.strictSame(await lint(document), ['security-defined #/paths/~1api~1private/get/security/0/Unheard'])
 })
 
-t.test('Each operation asks for what the guard of its route asks for', async t => {
+t.test('Each operation requires what the guard of its route requires', async t => {
   const { document } = await start(t)
   const security = Object.fromEntries(Object.keys(document.paths).map(path => [path, operationAt(document, path).security]))
   const either = (...scopes: string[][]) => ['Bearer', 'DPoP'].flatMap(scheme => scopes.map(set => ({ [scheme]: set })))
@@ -72,7 +72,7 @@ t.test('Each operation asks for what the guard of its route asks for', async t =
     '/health/ready': [],
     '/metrics': []
   })
-  t.strictSame(new Set(Object.values(document.paths).flatMap(Object.keys)), new Set(['get']), 'HEAD is not told twice')
+  t.strictSame(new Set(Object.values(document.paths).flatMap(Object.keys)), new Set(['get']), 'HEAD is not described twice')
   t.equal(operationAt(document, '/api/users').description, 'Needs a valid access token with `read:users`, or `write:users`.')
   t.equal(operationAt(document, '/api/private').description, 'Needs a valid access token.')
 })
@@ -115,7 +115,7 @@ t.test('A route of another plugin is described from its own guards and words', a
   t.hasStrict(responses['201'], { description: 'Made' })
 })
 
-t.test('Whatever a route asks for stands in its description, and for programs in an extension', async t => {
+t.test('All that a route requires is in its description, and for programs in an extension', async t => {
   const { document, app } = await start(t, {}, app => {
     app.register(async app => {
       const all = app.require({
@@ -162,7 +162,7 @@ t.test('Whatever a route asks for stands in its description, and for programs in
   t.ok(page.includes('Credentials: none, or <code>Bearer</code> with <code>a</code>'))
 })
 
-t.test('The hooks around a route are described with its own, wherever they stand', async t => {
+t.test('The hooks around a route are described with its own, wherever they are added', async t => {
   const { document, app, issuer } = await start(t, {}, app => {
     app.register(async app => {
       app.get('/before', () => null)
@@ -184,12 +184,12 @@ t.test('The hooks around a route are described with its own, wherever they stand
     const { headers } = await app.inject({ url: '/inner', headers: claims && { authorization: `Bearer ${issuer.token(claims)}` } })
     return [...String(headers['www-authenticate']).matchAll(/scope="([^"]*)"/g)].map(([, scopes]) => scopes)
   }
-  t.strictSame(await scopesAt(), ['outer inner', 'outer inner'], 'a client without a token is told all of them, on each challenge')
+  t.strictSame(await scopesAt(), ['outer inner', 'outer inner'], 'a client without a token gets all of them, on each challenge')
   t.strictSame(await scopesAt({ scope: 'outer' }), ['outer inner'])
   t.strictSame(await scopesAt({ scope: 'outer inner', tenant: 'blue' }), ['outer inner handler'])
 })
 
-t.test('The schemes are those that the mode offers', async t => {
+t.test('The document has the schemes of the mode', async t => {
   const schemes: ReadonlyArray<{ mode: string, names: string[], proofRequired?: boolean }> = [
     { mode: 'ALLOWED', names: ['Bearer', 'DPoP'], proofRequired: false },
     { mode: 'REQUIRED', names: ['DPoP'], proofRequired: true },
@@ -237,7 +237,7 @@ t.test('A refusal is documented with the headers that it carries', async t => {
   const headersAt = (path: string): Record<string, string[]> => Object.fromEntries(Object.entries(operationAt(document, path).responses)
     .map(([status, response]) => [status, Object.keys(resolveReference<Response>(document, response).headers ?? {})]))
   t.strictSame(headersAt('/api/private-scoped'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 403: ['WWW-Authenticate'], 429: ['Retry-After'], 503: ['Retry-After'] })
-  t.strictSame(headersAt('/api/private'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 429: ['Retry-After'], 503: ['Retry-After'] }, 'no 403 where no scope is needed')
+  t.strictSame(headersAt('/api/private'), { 200: [], 401: ['WWW-Authenticate', 'DPoP-Nonce'], 429: ['Retry-After'], 503: ['Retry-After'] }, 'no 403 if no scope is needed')
   t.strictSame(headersAt('/api/public'), { 200: [], 503: ['Retry-After'] })
   t.strictSame(headersAt('/health/live'), { 200: [] }, 'what answers under overload too is never turned away')
 })
@@ -246,14 +246,14 @@ t.test('The server of the document is the address that the client used, as proof
   const plain = await start(t)
   t.strictSame(plain.document.servers, [{ url: 'http://api.holdfast.test' }])
   t.strictSame((await plain.fetchDocument({ 'x-forwarded-proto': 'https' })).servers, [{ url: 'http://api.holdfast.test' }], 'a peer that is not trusted says nothing')
-  t.strictSame((await plain.fetchDocument({ host: 'a?b' })).servers, [{ url: '/' }], 'relative where the host is none')
+  t.strictSame((await plain.fetchDocument({ host: 'a?b' })).servers, [{ url: '/' }], 'relative if the host is not valid')
   const proxied = await start(t, { TRUST_PROXY: 'loopback' })
   t.strictSame((await proxied.fetchDocument({ 'x-forwarded-proto': 'https', 'x-forwarded-prefix': '/svc' })).servers, [{ url: 'https://api.holdfast.test/svc' }])
   const fixed = await start(t, { PUBLIC_URL: 'https://www.example.com/svc/' })
   t.strictSame(fixed.document.servers, [{ url: 'https://www.example.com/svc' }])
 })
 
-t.test('A fault in telling the address is a fault, not a document', async t => {
+t.test('A fault in determining the address is a fault, not a document', async t => {
   const { app } = await start(t)
   app.baseUrlOf = () => { throw new Error('broken') }
   t.equal((await app.inject('/docs/json')).statusCode, 500)
@@ -286,7 +286,7 @@ t.test('A client whose types are made from the document calls the service', asyn
   t.equal(refused.error?.message, REFUSALS.credentials_missing.description)
 })
 
-t.test('The reference is one page without scripts, whose policy allows its own style alone', async t => {
+t.test('The reference is one page without scripts, whose policy allows only its own style', async t => {
   const { app, document } = await start(t)
   const answer = await app.inject('/docs')
   t.equal(answer.statusCode, 200)
@@ -406,10 +406,10 @@ t.test('A call with parameters and a body can be copied too', async t => {
     { params: { name: 'text' }, query: {}, body: text }
   ])
   const { body } = await running.app.inject('/docs')
-  for (const name of ['Things', 'Other']) t.match(body, containing(`<h2 id="tag-${name}">`), 'a tag that nobody describes, or none, has its section')
+  for (const name of ['Things', 'Other']) t.match(body, containing(`<h2 id="tag-${name}">`), 'an undescribed tag, or none, has its section')
 })
 
-t.test('What follows from the settings stands at the head of the document', async t => {
+t.test('What follows from the settings is at the head of the document', async t => {
   const { document } = await start(t, { DPOP_ALGS: ['ES256', 'PS256'] })
   const { info: { title, license, description }, tags, components: { securitySchemes, parameters } } = document
   t.equal(document.openapi, '3.1.0')
@@ -440,7 +440,7 @@ t.test('A constant of a schema stays one, and every other route has its operatio
   t.hasStrict(operationAt(document, '/constant').responses['200'], { description: 'OK', content: { 'application/json': { schema: { properties: { kind: { const: 'note' } } } } } })
   for (const method of ['put', 'post']) {
     const { operationId, parameters, responses } = document.paths['/both']![method]!
-    t.strictSame([operationId, parameters, Object.keys(responses)], ['putBoth', [{ $ref: '#/components/parameters/DPoP' }], ['200', '401', '429', '503']], 'the parts that the guard adds are there once')
+    t.strictSame([operationId, parameters, Object.keys(responses)], ['putBoth', [{ $ref: '#/components/parameters/DPoP' }], ['200', '401', '429', '503']], 'the parts that the guard adds appear once')
   }
 })
 

@@ -50,7 +50,7 @@ t.test('The delay is measured over the whole sample', async t => {
   t.equal(app.hasDecorator('memoryUsage'), true)
 })
 
-t.test('What operators and balancers look at answers under overload', async t => {
+t.test('The endpoints for operators and balancers answer under overload', async t => {
   const { app, measure } = await start(t)
   measure.eventLoopDelay = Infinity
   for (const url of ['/metrics', '/docs', '/docs/json', '/health/live', '/.well-known/oauth-protected-resource']) {

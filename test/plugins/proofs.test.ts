@@ -19,7 +19,7 @@ import type { Issuer } from '../helpers/issuer.ts'
 import { now, PROOF_ROWS } from '../helpers/proof-rows.ts'
 import type { ProofBench } from '../helpers/proof-rows.ts'
 
-/** ML-DSA-44 where this Node has it. */
+/** ML-DSA-44 if this Node has it. */
 const ALGS = JWS_ALGS.filter(isVerifiable)
 
 interface Bench extends ProofBench {
@@ -78,7 +78,7 @@ t.test('10: every algorithm that may be configured, and none that is not', async
   }
   const bench = await prepare(t, { DPOP_ALGS: ['ES384', 'EdDSA'] })
   const outcome = await bench.send(bench.proof())
-  expectRefusal(t, outcome, 'proof_algorithm', 'DPoP', 'ES256 where it is not configured')
+  expectRefusal(t, outcome, 'proof_algorithm', 'DPoP', 'ES256 if it is not configured')
   t.equal(outcome.challenges.find(({ scheme }) => scheme === 'DPoP')!.parameters.algs, 'ES384 EdDSA')
 })
 
@@ -151,7 +151,7 @@ t.test('7: iat may be 300 s old, and 30 s ahead, and no more', async t => {
   }
 })
 
-t.test('12: a full store refuses, and never forgets a proof that still counts', async t => {
+t.test('12: a full store refuses, and never forgets a proof that is still valid', async t => {
   const bench = await prepare(t, { DPOP_REPLAY_MAX: 2, IDP_DPOP_IAT_OFFSET_SECONDS: 5, IDP_DPOP_IAT_LEEWAY_SECONDS: 0 })
   const first = bench.proof({ claims: { iat: now() } })
   t.equal((await bench.send(first)).status, 200)
@@ -275,7 +275,7 @@ t.test('The log of a wrong htu shows both URLs', async t => {
   t.hasStrict(bench.running.log.find(line => line.reason === 'htu_mismatch'), { htu: 'https://other.example/x', url: bench.target })
 })
 
-t.test('A request whose URL cannot be told is refused for a DPoP token, and served for any other', async t => {
+t.test('A request whose URL cannot be determined is refused for a DPoP token, and served for any other', async t => {
   const bench = await prepare(t)
   const dotted = await call(bench.running, { path: '/api/users/../private', lines: dpopLines(bench.token, bench.proof()) })
   expectRefusal(t, dotted, 'target_path', 'DPoP')

@@ -53,7 +53,7 @@ function fault ({ status, lines, headers, body }: WireAnswer, isHead: boolean): 
   if (![400, 401, 403, 404, 431].includes(status)) return `the status is ${status}`
   const unknown = lines.find(([name, value]) => !HEADERS[name]?.test(value))
   if (unknown) return `a header is ${JSON.stringify(unknown)}`
-  if (new Set(lines.map(([name]) => name)).size !== lines.length) return 'a header is there twice'
+  if (new Set(lines.map(([name]) => name)).size !== lines.length) return 'a header appears twice'
   const value = headers['www-authenticate']
   if ((status === 401 || status === 403) !== (value !== undefined)) return `the challenge of ${status} is ${value}`
   for (const { parameters: { algs, error, error_description: description, ...rest }, scheme } of value === undefined ? [] : parseChallenges(value)) {

@@ -9,7 +9,7 @@ import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 
-t.test('A client may send as many requests a minute as the setting says, over all guarded routes and methods, and no more', async t => {
+t.test('A client may send as many requests a minute as the setting allows, over all guarded routes and methods, and no more', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { RATE_LIMIT: '3' })
   const lines = bearerLines(issuer.token())
@@ -26,7 +26,7 @@ t.test('A client may send as many requests a minute as the setting says, over al
   t.ok(Number.isInteger(seconds) && seconds >= Math.max(1, leftSeconds) && seconds <= WINDOW_MS / 1000, `Retry-After: ${seconds}`)
   t.equal(answer.headers['cache-control'], 'no-store')
   t.equal(answer.headers['www-authenticate'], undefined, 'there is nothing wrong with the credentials')
-  t.strictSame(Object.keys(answer.headers).filter(name => name.includes('ratelimit')), [], 'and no other header tells of it')
+  t.strictSame(Object.keys(answer.headers).filter(name => name.includes('ratelimit')), [], 'and no other header shows the limit')
   t.match((await running.app.inject('/metrics')).body, /^holdfast_refusals_total\{reason="rate_limited"\} 1$/m)
 
   t.equal((await call(running, { lines, path: '/api/public' })).status, 200, 'what is open is not limited')
@@ -51,7 +51,7 @@ t.test('A bound token is counted by its key, whatever its subject', async t => {
   t.equal((await call(running, { lines: bearerLines(issuer.token({ sub: one.jkt })) })).status, 200, 'a subject that is spelt like a key is not that key')
 })
 
-t.test('Nobody uses up the allowance of another: only a request whose token and proof pass is counted', async t => {
+t.test('A client cannot use up the allowance of another: only a request whose token and proof pass is counted', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { RATE_LIMIT: '1' })
   const client = await createDpopClient()
@@ -72,7 +72,7 @@ t.test('Nobody uses up the allowance of another: only a request whose token and 
   t.equal((await call(running, { lines: bearerLines(issuer.token()) })).reason, 'rate_limited', 'a request that lacks a scope is the client\'s own, and counts')
 })
 
-t.test('Whoever catches a request and sends it again uses up nothing of the client that made it', async t => {
+t.test('A replayed request uses up none of the allowance of its client', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { RATE_LIMIT: '2' })
   const client = await createDpopClient()
@@ -101,7 +101,7 @@ t.test('A request that is refused for its rate leaves no record: a limited clien
   t.equal(recorded(), 3)
 })
 
-t.test('By default nothing is limited, and nothing of it is in the description', async t => {
+t.test('By default there is no rate limit, and the API description mentions none', async t => {
   const issuer = await startIssuer(t)
   for (const [RATE_LIMIT, status] of [['1', '429'], ['off', undefined], [undefined, undefined]] as const) {
     const { app } = await startApp(t, issuer, { ...(RATE_LIMIT && { RATE_LIMIT }), METRICS: 'off', DPOP_REPLAY: 'off' })
@@ -115,7 +115,7 @@ t.test('By default nothing is limited, and nothing of it is in the description',
   }
 })
 
-t.test('The limit holds wherever the guard stands: also in another app, and for a guard that a handler calls', async t => {
+t.test('The limit holds for every guard: in another app too, and for one that a handler calls', async t => {
   const issuer = await startIssuer(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -129,7 +129,7 @@ t.test('The limit holds wherever the guard stands: also in another app, and for 
   t.strictSame([await statusFor('one'), await statusFor('one'), await statusFor('two')], [200, 429, 200])
 })
 
-t.test('A flood of clients takes no more memory than is set aside: the one that was silent for longest starts anew', async t => {
+t.test('A flood of clients takes limited memory: the client that was silent for longest starts anew', async t => {
   let nowMs = 0
   const limit = createRateLimit({ max: 1, nowMs: () => nowMs, maxClients: 100 })
   t.equal(limit.take('first'), undefined)
@@ -146,7 +146,7 @@ t.test('A flood of clients takes no more memory than is set aside: the one that 
   t.equal(limit.take('first'), undefined, 'and after a minute everybody may go on')
 })
 
-t.test('What is given back may be taken again, once, and never more than was taken', async t => {
+t.test('A request that is given back can be taken again, once, and never more than was taken', async t => {
   const limit = createRateLimit({ max: 2, nowMs: () => 0 })
   limit.giveBack('unknown')
   t.strictSame([limit.take('a'), limit.take('a'), limit.take('a')], [undefined, undefined, 60])

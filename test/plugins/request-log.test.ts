@@ -42,7 +42,7 @@ const accepted: Build = ofProof({})
 
 const now = (): number => Math.floor(Date.now() / 1000)
 
-/** Routes that ask for what no route of the service does. */
+/** Routes with requirements that no route of the service has. */
 function addRoutes (app: FastifyInstance): void {
   app.register(async app => {
     app.get('/asks/acr', { onRequest: app.require({ acr: 'urn:mfa' }) }, () => null)
@@ -254,7 +254,7 @@ t.test('No refusal writes a byte of a token, proof, key, query or cookie into th
     const sent = JSON.stringify([answer.headers, answer.body]).toLowerCase()
     t.strictSame(secretsOf(request.lines, world).filter(secret => sent.includes(secret.toLowerCase())), [], `${reason}: nor in the answer`)
     const isChallenged = answer.status === 401 || answer.status === 403
-    t.equal('www-authenticate' in answer.headers, isChallenged, `${reason}: a challenge with 401 and 403 alone`)
+    t.equal('www-authenticate' in answer.headers, isChallenged, `${reason}: a challenge only with 401 and 403`)
     t.equal('retry-after' in answer.headers, !isChallenged, `${reason}: Retry-After with the others`)
   }
   // The first needs a function of an app with the plugin (test/plugins/issuers.test.ts), the second a token of PS256 (certificates.test.ts).
@@ -262,7 +262,7 @@ t.test('No refusal writes a byte of a token, proof, key, query or cookie into th
   t.strictSame([...CASES.map(({ reason }) => reason), ...elsewhere].sort(), Object.keys(REFUSALS).sort(), 'every reason was tried')
 })
 
-t.test('A refusal says which route it was, and of issuer, audience and times what was expected and what was found', async t => {
+t.test('The line of a refusal names the route, and for issuer, audience and times what was expected and what was found', async t => {
   const { world, url, log } = await startWorld(t, undefined, false)
   const far = 3600
   const at = now()
@@ -289,7 +289,7 @@ t.test('A refusal says which route it was, and of issuer, audience and times wha
   t.hasStrict(log.filter(({ msg }) => msg === 'request refused').at(-1), { reason: 'scope_missing', route: '/api/users/*' }, 'the pattern, not the path')
 })
 
-t.test('An accepted request writes one line that names route, status and scheme, and nothing of its credentials', async t => {
+t.test('An accepted request writes one line that names route, status and scheme, and no part of its credentials', async t => {
   const { world, url, log } = await startWorld(t, undefined, false)
   const request = accepted(world)
   const answer = await send(url, request, world.host)
@@ -301,7 +301,7 @@ t.test('An accepted request writes one line that names route, status and scheme,
   t.strictSame(secretsOf(request.lines, world).filter(secret => text.includes(secret)), [])
 })
 
-t.test('Nor is anything written of a request that no guard sees, or that ends in a fault', async t => {
+t.test('No such byte is written for a request that no guard sees, or that ends in a fault', async t => {
   const issuer = await startIssuer(t)
   const { url, log } = await startApp(t, issuer, { LOG_LEVEL: 'trace', TRUST_PROXY: '192.0.2.1', CORS_ORIGINS: ['https://app.example'] }, app => {
     app.register(async app => { app.get('/fault', () => { throw new Error('broken') }) })
@@ -330,12 +330,12 @@ t.test('Nor is anything written of a request that no guard sees, or that ends in
   t.hasStrict(log.filter(({ level }) => level >= 40), [{ msg: 'request failed', err: { message: 'broken' } }])
 })
 
-t.test('The id of a request is that of a trusted proxy, and our own otherwise', async t => {
+t.test('The id of a request comes from a trusted proxy, and is our own otherwise', async t => {
   const issuer = await startIssuer(t)
   const table: ReadonlyArray<{ title: string, trustProxy: string, given: string, kept: boolean }> = [
     { title: 'a plain id from a trusted proxy is kept', trustProxy: 'loopback', given: 'from-the-proxy.1', kept: true },
     { title: 'an id from a peer that is not on the list is not', trustProxy: '192.0.2.1', given: 'from-the-proxy.1', kept: false },
-    { title: 'an id is not kept where no proxy is trusted', trustProxy: 'false', given: 'from-the-proxy.1', kept: false },
+    { title: 'an id is not kept if no proxy is trusted', trustProxy: 'false', given: 'from-the-proxy.1', kept: false },
     { title: 'an id with other characters is not kept', trustProxy: 'loopback', given: 'a b"c', kept: false },
     { title: 'an id of more than 128 characters is not kept', trustProxy: 'loopback', given: 'x'.repeat(129), kept: false }
   ]

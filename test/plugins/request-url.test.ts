@@ -6,7 +6,7 @@ import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
-/** A way to confuse whoever rebuilds the URL of the request to `path`; `inner` is the true host. */
+/** A way to confuse code that rebuilds the URL of the request to `path`; `inner` is the true host. */
 interface Hostile {
   readonly title: string
   readonly target?: (path: string, inner: string) => string
@@ -27,8 +27,8 @@ const withLine = (...lines: string[]): Hostile => ({ title: lines.map((line) => 
 const HOSTILE: Hostile[] = [
   withHost('Host with a query', (inner) => `${inner}/api/protected?`),
   withHost('Host with a fragment', (inner) => `${inner}/api/protected#`),
-  withHost('Host with ? alone', (inner) => `${inner}?`),
-  withHost('Host with # alone', (inner) => `${inner}#`),
+  withHost('Host with only ?', (inner) => `${inner}?`),
+  withHost('Host with only #', (inner) => `${inner}#`),
   withHost('Host with a slash', (inner) => `${inner}/`),
   withHost('Host with user info', (inner) => `user@${inner}`),
   withHost('Host with a space', (inner) => `${inner} x`),
@@ -80,7 +80,7 @@ const HOSTILE: Hostile[] = [
   withLine('Forwarded: proto=javascript')
 ]
 
-t.test('No bad input makes one resource pass for another, or disturbs who has no proof', async (t) => {
+t.test('No bad input makes one resource pass for another, or affects a request without a proof', async (t) => {
   const issuer = await startIssuer(t)
   const client = await createDpopClient()
   const bound = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:users' })

@@ -33,7 +33,7 @@ async function start (t: Test, options: FileOptions = {}) {
     const answer = await app.inject({ url, headers: { host: 'api.example', ...headers } })
     const challenges = parseChallenges(String(answer.headers['www-authenticate'] ?? ''))
     const refusals = log.filter(({ msg }) => msg === 'request refused')
-    t.ok(refusals.length <= 1, 'a refusal is told once')
+    t.ok(refusals.length <= 1, 'a refusal is logged once')
     return { status: answer.statusCode, reason: refusals[0]?.reason as RefusalReason | undefined, body: answer.body, challenges: Object.fromEntries(challenges.map(({ scheme, parameters }) => [scheme, parameters])) }
   }
   const bearer = (claims: Overrides = {}): Record<string, string> => ({ authorization: `Bearer ${issuer.token(claims)}` })
@@ -116,7 +116,7 @@ const ROWS: ReadonlyArray<{ readonly title: string, readonly requirement: Requir
   }
 ]
 
-t.test('Each requirement lets pass the tokens that meet it, and no others', async t => {
+t.test('Each requirement admits the tokens that meet it, and no others', async t => {
   const { app, ask } = await start(t)
   for (const [at, { requirement }] of ROWS.entries()) {
     app.get(`/hook/${at}`, { onRequest: app.require(requirement) }, caller)
@@ -204,7 +204,7 @@ t.test('The log says which claim or detail was missing', async t => {
   t.hasStrict(await refusal('/check', { authorization_details: [{ type: 'payment' }] }), { reason: 'authorization_details_missing', type: 'payment' })
 })
 
-t.test('A predicate is not asked unless all the rest holds', async t => {
+t.test('A predicate is not called unless all the rest holds', async t => {
   const { app, ask } = await start(t)
   const asked: unknown[] = []
   const note = (value: unknown): boolean => asked.push(value) > 0
@@ -217,7 +217,7 @@ t.test('A predicate is not asked unless all the rest holds', async t => {
   t.strictSame(asked, [1])
 })
 
-t.test('A step-up is told before a 403, with all of the login that the route needs', async t => {
+t.test('A step-up challenge comes before a 403, with all that the route requires of a login', async t => {
   const { app, issuer, ask, send } = await start(t)
   const client = await createDpopClient()
   app.get('/pay', { onRequest: app.require({ acr: ['urn:mfa', 'urn:key'], maxAgeSeconds: 60, scope: 'pay', claims: { tenant: 'blue' } }) }, caller)
@@ -241,12 +241,12 @@ t.test('A step-up is told before a 403, with all of the login that the route nee
   const other = await ask('/pay', { ...met, tenant: 'red' })
   t.hasStrict(other, { status: 403, reason: 'claim_mismatch', challenges: { Bearer: { error: 'insufficient_scope' } } })
   t.equal(other.challenges.Bearer!.scope, undefined, 'no scope would help')
-  t.hasStrict((await send('/pay')).challenges, { Bearer: { scope: 'pay' }, DPoP: { scope: 'pay' } }, 'a client without a token is told the scope')
+  t.hasStrict((await send('/pay')).challenges, { Bearer: { scope: 'pay' }, DPoP: { scope: 'pay' } }, 'a client without a token gets the scope')
   t.strictSame(Object.keys((await ask('/acr')).challenges.Bearer!), ['error', 'error_description', 'acr_values'])
   t.strictSame((await ask('/age')).challenges.Bearer!.max_age, '0')
 })
 
-t.test('An optional route greets a guest, and holds whatever is sent to everything', async t => {
+t.test('An optional route serves a guest, and checks any credentials in full', async t => {
   const { app, issuer, ask, send } = await start(t)
   const client = await createDpopClient()
   app.get('/', { onRequest: app.require({ optional: true }) }, caller)
@@ -284,7 +284,7 @@ t.test('An optional route greets a guest, and holds whatever is sent to everythi
   }
 })
 
-t.test('Calls of one handler share one check, though one of them is content with a guest', async t => {
+t.test('Calls of one handler share one check, though one of them accepts a guest', async t => {
   const { app, issuer, ask, send } = await start(t)
   const client = await createDpopClient()
   app.get('/', async request => {
@@ -320,7 +320,7 @@ t.test('Requirements add up along encapsulated hooks, and one proof is enough fo
   t.equal((await send('/inner', { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: 'http://api.example/inner' }) })).status, 200)
 })
 
-t.test('A hook around everything guards unknown paths as well', async t => {
+t.test('A hook around all routes guards unknown paths too', async t => {
   const { app, ask, send } = await start(t)
   app.addHook('onRequest', app.require({ scope: 'a' }))
   app.setNotFoundHandler({ preHandler: app.require({ acr: 'urn:mfa' }) }, (_request, reply) => reply.code(404).send('nothing'))
@@ -330,7 +330,7 @@ t.test('A hook around everything guards unknown paths as well', async t => {
   t.equal((await ask('/nowhere', { scope: 'a', acr: 'urn:mfa' })).status, 404)
 })
 
-t.test('What a route keeps in its own config under the name `guard` is left alone', async t => {
+t.test('What a route keeps in its own config under the name `guard` is ignored', async t => {
   const { app, ask, send } = await start(t)
   app.get('/own', { onRequest: app.requireScope('a'), config: { guard: 'mine' } as object }, async ({ routeOptions }) => routeOptions.config)
   const { status, reason, challenges } = await send('/own')
@@ -340,7 +340,7 @@ t.test('What a route keeps in its own config under the name `guard` is left alon
   t.hasStrict(JSON.parse(passed.body), { guard: 'mine' })
 })
 
-t.test('After a requirement that is not met the caller is known all the same', async t => {
+t.test('After a requirement that is not met the caller is still known', async t => {
   const { app, ask, send } = await start(t)
   const known: object[] = []
   app.addHook('onResponse', async request => { known.push(caller(request)) })
@@ -352,7 +352,7 @@ t.test('After a requirement that is not met the caller is known all the same', a
   t.strictSame(known, [{ user: 'user-1', auth: 'Bearer' }, { user: 'user-1', auth: 'Bearer' }, { user: null, auth: null }])
 })
 
-t.test('A scope brings others along when it is judged, and nowhere else', async t => {
+t.test('A scope implies others when it is judged, and nowhere else', async t => {
   const { app, ask } = await start(t, { idp: { scopeImplies: { root: ['admin', 'log'], admin: ['read', 'write'], write: 'read, list', log: ['read'] } } })
   app.get('/read', { onRequest: app.requireScope('read') }, request => request.auth!.scopes)
   app.get('/any', { onRequest: app.require({ anyScope: ['list', 'other'] }) }, caller)
@@ -385,7 +385,7 @@ t.test('Scopes that imply each other in a circle stop the start', async t => {
   }
 })
 
-t.test('What a route asks for is checked when the route is made', async t => {
+t.test('The requirement of a route is checked when the route is made', async t => {
   const { app } = await start(t)
   const bad: ReadonlyArray<readonly [given: unknown, says: RegExp]> = [
     [undefined, /takes one plain object/], [null, /takes one plain object/], ['a', /takes one plain object/], [['a'], /takes one plain object/], [() => true, /takes one plain object/], [new Date(), /takes one plain object/],
@@ -404,7 +404,7 @@ t.test('What a route asks for is checked when the route is made', async t => {
   }
   // @ts-expect-error the types say so too
   t.throws(() => app.require(), { name: 'TypeError', message: /takes one plain object/ })
-  t.equal(app.require({}).requirement, app.authenticate().requirement, 'nothing is asked for')
+  t.equal(app.require({}).requirement, app.authenticate().requirement, 'nothing is required')
   t.equal(app.require({ optional: false }).requirement, app.authenticate().requirement)
   t.strictSame(app.requireScope('a', 'b').requirement, app.require({ scope: ['a', 'b'] }).requirement)
   t.strictSame(app.requireScope({ any: ['a'] }).requirement, app.require({ anyScope: 'a' }).requirement)
@@ -414,11 +414,11 @@ t.test('What a route asks for is checked when the route is made', async t => {
   list.push('b')
   t.hasStrict(requirement, { scope: ['a'], claims: [{ allowed: ['a'] }] })
   t.equal(requirement.scope!.length, 1, 'what is changed afterwards changes nothing')
-  const nobody: FastifyInstance['require'] = Fastify().require
-  t.equal(nobody, undefined, 'before the plugin has loaded there is nothing to call')
+  const early: FastifyInstance['require'] = Fastify().require
+  t.equal(early, undefined, 'before the plugin has loaded there is nothing to call')
 })
 
-t.test('What hides, inherits or computes a part of a requirement throws when the route is made, wherever it stands', async t => {
+t.test('A requirement with hidden, inherited or computed parts throws when the route is made, at any depth', async t => {
   const { app } = await start(t)
   const good: Readonly<Record<string, unknown>> = { scope: 'a' }
   class Asked { readonly scope = 'a' }

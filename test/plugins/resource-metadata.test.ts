@@ -22,7 +22,7 @@ async function start (t: Test, settings: Variables = {}) {
 /** The value of `resource_metadata` in each challenge of an answer. */
 const pointersOf = (header: unknown): string[] => [...String(header).matchAll(/resource_metadata="([^"]*)"/g)].map(([, url]) => url!)
 
-t.test('The metadata tells who issues tokens, which scopes there are and what DPoP asks for', async t => {
+t.test('The metadata names the issuers of tokens, the scopes and the requirements of DPoP', async t => {
   const { issuer, ask } = await start(t, { DPOP_ALGS: ['ES256', 'EdDSA'] })
   const answer = await ask()
   t.equal(answer.statusCode, 200)
@@ -39,7 +39,7 @@ t.test('The metadata tells who issues tokens, which scopes there are and what DP
   })
 })
 
-t.test('What it says of DPoP follows the mode', async t => {
+t.test('The members about DPoP follow the mode', async t => {
   const table = [
     { mode: 'ALLOWED', required: false, hasAlgs: true },
     { mode: 'REQUIRED', required: true, hasAlgs: true },
@@ -53,7 +53,7 @@ t.test('What it says of DPoP follows the mode', async t => {
   }
 })
 
-t.test('The resource is what a token may be meant for: RESOURCE, else the audience, else an address and a warning', async t => {
+t.test('The resource is a possible audience of a token: RESOURCE, else the audience, else an address and a warning', async t => {
   const differs = [/differs from the audience/]
   const table: ReadonlyArray<{ title: string, settings: Variables, resource: string, warnings: RegExp[] }> = [
     { title: 'RESOURCE', settings: { RESOURCE: 'https://api.holdfast.test/v1', PUBLIC_URL: 'https://www.holdfast.test' }, resource: 'https://api.holdfast.test/v1', warnings: [] },
@@ -115,14 +115,14 @@ t.test('With several issuers the resource is one that the tokens of each adverti
   }
 })
 
-t.test('Without PUBLIC_URL the address that the client used is told, and the answer is for this client alone', async t => {
+t.test('Without PUBLIC_URL the resource is the address that the client used, and the answer is not stored', async t => {
   const { ask } = await start(t, { TRUST_PROXY: 'loopback', IDP_AUDIENCE: 'api' })
   const answer = await ask(PATH, { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'www.holdfast.test', 'x-forwarded-prefix': '/svc' })
   t.equal(answer.json().resource, 'https://www.holdfast.test/svc')
   t.equal(answer.headers['cache-control'], 'no-store')
 })
 
-t.test('With PUBLIC_URL a request cannot change it, and the answer may be kept', async t => {
+t.test('With PUBLIC_URL a request cannot change the resource, and the answer may be cached', async t => {
   const { ask } = await start(t, { TRUST_PROXY: 'loopback', PUBLIC_URL: 'https://www.holdfast.test/svc/', IDP_AUDIENCE: 'api' })
   const answer = await ask(PATH, { 'x-forwarded-host': 'evil.test' })
   t.equal(answer.json().resource, 'https://www.holdfast.test/svc')
@@ -139,7 +139,7 @@ t.test('The path-inserted location is that of the resource, and that of the addr
   for (const other of ['/svc/', '/v1', '/other', '/', '/SVC']) t.equal((await ask(PATH + other)).statusCode, 404, other)
 })
 
-t.test('An address that cannot be told is a bad request, not a demand for credentials', async t => {
+t.test('A request whose address cannot be determined is a bad request, not a demand for credentials', async t => {
   const { ask } = await start(t)
   t.equal((await ask()).statusCode, 200)
   const answer = await ask(PATH, { host: 'a?b' })
@@ -148,7 +148,7 @@ t.test('An address that cannot be told is a bad request, not a demand for creden
   t.equal(answer.headers['www-authenticate'], undefined)
 })
 
-t.test('A fault in telling the address is a fault', async t => {
+t.test('A fault in determining the address is answered with 500', async t => {
   const { app, ask } = await start(t)
   app.baseUrlOf = () => { throw new Error('broken') }
   t.equal((await ask()).statusCode, 500)
@@ -159,7 +159,7 @@ t.test('A domain with a scheme names no issuer', async t => {
   t.notHasStrict((await ask()).json(), { authorization_servers: [] })
 })
 
-t.test('Every challenge points to the metadata of PUBLIC_URL, at the address that the client can work out by itself', async t => {
+t.test('Every challenge points to the metadata of PUBLIC_URL, at the address that the client can derive by itself', async t => {
   const { ask } = await start(t, { PUBLIC_URL: 'https://www.holdfast.test:8443/svc' })
   const url = `https://www.holdfast.test:8443${PATH}/svc`
   t.strictSame(pointersOf((await ask('/api/private')).headers['www-authenticate']), [url, url], 'one for each scheme')

@@ -93,7 +93,7 @@ t.test('A security event token is answered as RFC 8935 has it, and revokes only 
   t.strictSame(Object.fromEntries(counts), { 'session-revoked applied': ROWS.filter(({ err }) => err === undefined).length - 1, 'unknown unknown': 1, 'refused invalid': ROWS.filter(({ err }) => err !== undefined).length })
 })
 
-t.test('What is refused revokes nothing, and a repeat is accepted and changes nothing', async t => {
+t.test('A refused event revokes nothing, and a repeat is accepted and changes nothing', async t => {
   const site = await startRevocation(t)
   const { transmitter, issuer } = site
   const iat = Math.floor(Date.now() / 1000) - 5
@@ -122,7 +122,7 @@ t.test('A security event token is no access token', async t => {
   t.strictSame(site.reasons(), ['token_type', 'token_type'])
 })
 
-t.test('A push lacks its place without the agreed Authorization, whose secret may stand in the environment', async t => {
+t.test('A push without the agreed Authorization is refused, and its secret may be in the environment', async t => {
   process.env.TEST_PUSH_SECRET = 'Bearer agreed'
   t.teardown(() => { delete process.env.TEST_PUSH_SECRET })
   const { transmitter, push, log } = await startRevocation(t, {
@@ -149,7 +149,7 @@ t.test('Another content type is 415, and more than 64 KiB, of a logout 16 KiB, a
   t.equal((await logout('logout_token=a'.padEnd(16 * 1024 + 1, 'a'))).status, 413)
 })
 
-t.test('While the keys cannot be had, or the sender is not known yet, the answer is 503 with Retry-After', async t => {
+t.test('While the keys cannot be fetched, or the sender is not known yet, the answer is 503 with Retry-After', async t => {
   for (const by of ['issuer', 'metadata'] as const) {
     const { transmitter, push, log } = await startRevocation(t, {
       revocation: transmitter => {
@@ -178,7 +178,7 @@ t.test('A key that the transmitter has published since is fetched', async t => {
   t.equal((await push(set(transmitter, { header: { kid: later.kid }, signer: later.privateKey }))).status, 202)
 })
 
-t.test('Without the section none of the endpoints is there, and each is there only if it is asked for', async t => {
+t.test('Without the section none of the endpoints exists, and each exists only if it is configured', async t => {
   const issuer = await startIssuer(t)
   const statuses = async (url: string) => Promise.all(['events', 'logout', 'subjects'].map(async name => (await fetch(`${url}/revocation/${name}`, { method: 'POST' })).status))
   const { url } = await startApp(t, issuer)

@@ -85,7 +85,7 @@ t.test('A logout token may come without typ, as JWT, without exp, for several au
   t.strictSame(await Promise.all(tokens.map(async token => (await logout(form(token))).status)), [200, 200, 200, 200])
 })
 
-t.test('Where access tokens have no session, a logout is that of the user, and a sid alone is refused', async t => {
+t.test('If access tokens have no session, a logout ends all logins of the user, and a logout token with only a sid is refused', async t => {
   const { issuer, logout, logoutToken, ask } = await start(t, { sessionClaim: false })
   const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5 })
   const answer = await logout(form(logoutToken({ sub: undefined })))
@@ -95,7 +95,7 @@ t.test('Where access tokens have no session, a logout is that of the user, and a
   t.equal(await ask(token), 401)
 })
 
-t.test('The session stands in the claim that the settings name, and of several clients each has its own', async t => {
+t.test('The session is in the claim that the settings name, and each of several clients has its own', async t => {
   const { issuer, logout, ask } = await startRevocation(t, {
     revocation: (_, { url: issuer }) => ({ logout: [{ issuer, clientId: 'a', sessionClaim: 'session' }, { issuer, clientId: 'b', sessionClaim: false }] })
   })
@@ -109,7 +109,7 @@ t.test('The session stands in the claim that the settings name, and of several c
   t.strictSame(await Promise.all(tokens.map(ask)), [401, 401, 401, 401], 'the second one names the user')
 })
 
-t.test('While the keys of the provider cannot be had, the answer is 503', async t => {
+t.test('While the keys of the provider cannot be fetched, the answer is 503', async t => {
   const { issuer, logout, logoutToken } = await start(t)
   issuer.outage = 500
   const answer = await logout(form(logoutToken()))

@@ -49,7 +49,7 @@ t.test('A WebSocket is closed with 1008 when its token is revoked, and another o
   t.strictSame(ended(site), ['token_revoked'])
 })
 
-t.test('A stream of events is cut off when its token is revoked, wherever its guard is asked, and another one goes on', async t => {
+t.test('A stream of events is cut off when its token is revoked, whether a hook or the handler calls its guard, and another one goes on', async t => {
   const site = await startRevocation(t, {
     revocation: () => OPERATORS,
     prepare: app => {
@@ -80,7 +80,7 @@ t.test('A stream of events is cut off when its token is revoked, wherever its gu
   await other.cancel()
 })
 
-t.test('What passes a gate without a token ends with none', async t => {
+t.test('An answer that passes a gate without a token ends with no token', async t => {
   const { app } = await startRevocation(t, { revocation: () => OPERATORS })
   app.endWithToken!({ auth: null } as unknown as FastifyRequest)
   await delay(600)
@@ -97,7 +97,7 @@ t.test('A WebSocket is closed with 1008 when its token has expired', async t => 
   t.strictSame(ended(site), ['token_expired'])
 })
 
-t.test('A finished answer is not touched, whatever its headers ask for, nor is its connection', async t => {
+t.test('A finished answer and its connection are not touched, whatever its headers', async t => {
   const site = await startRevocation(t, { revocation: () => OPERATORS })
   const { hostname, port } = new URL(site.url)
   const socket = connect(Number(port), hostname)

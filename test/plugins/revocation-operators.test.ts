@@ -7,7 +7,7 @@ import type { Site } from '../helpers/revocation-site.ts'
 
 const start = (t: Test): Promise<Site> => startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke' } }) })
 
-t.test('Only who has the scope may revoke', async t => {
+t.test('Only a client with the scope may revoke', async t => {
   const { issuer, operate, reasons } = await start(t)
   const body = { sub_id: { format: 'opaque', id: 's1' } }
   t.strictSame([
@@ -18,7 +18,7 @@ t.test('Only who has the scope may revoke', async t => {
   t.strictSame(reasons(), ['credentials_missing', 'scope_missing'])
 })
 
-t.test('An operator takes back what a subject of each format names, nothing else, and gives it back', async t => {
+t.test('An operator revokes by a subject of each format, nothing else, and can undo it', async t => {
   const { issuer, operate, ask, log } = await start(t)
   const iss = issuer.url
   const iat = Math.floor(Date.now() / 1000) - 5
@@ -32,7 +32,7 @@ t.test('An operator takes back what a subject of each format names, nothing else
     [{ format: 'client', iss, client_id: 'c9' }, { client_id: 'c8' }],
     [{ session: { format: 'opaque', id: 's9' } }, { sid: 's8' }],
     [{ user: { format: 'iss_sub', iss, sub: 'user-9' }, session: { format: 'opaque', id: 's9' } }, { sid: 's8' }],
-    [{ format: 'aliases', identifiers: [{ format: 'email', email: 'ann@a.example' }, { format: 'iss_sub', iss, sub: 'nobody' }] }, { email: undefined }]
+    [{ format: 'aliases', identifiers: [{ format: 'email', email: 'ann@a.example' }, { format: 'iss_sub', iss, sub: 'unknown' }] }, { email: undefined }]
   ] as const
   for (const [subject, other] of rows) {
     const [token, twin] = [issuer.token(own), issuer.token({ ...own, ...other })]
@@ -45,7 +45,7 @@ t.test('An operator takes back what a subject of each format names, nothing else
   t.strictSame(new Set(log.filter(({ event }) => event === 'revocation_received').map(({ sender, type, outcome }) => `${sender} ${type} ${outcome}`)), new Set(['operator operator applied']))
 })
 
-t.test('An operator takes back everything of an issuer up to now, and of a client by azp', async t => {
+t.test('An operator revokes all tokens of an issuer up to now, and those of a client by azp', async t => {
   const { issuer, operate, ask } = await start(t)
   const iat = Math.floor(Date.now() / 1000)
   const token = issuer.token({ iat: iat - 5, azp: 'c1' })
@@ -57,7 +57,7 @@ t.test('An operator takes back everything of an issuer up to now, and of a clien
   t.strictSame([await ask(issuer.token({ iat: iat - 5 })), await ask(issuer.token({ iat: iat + 60, exp: iat + 600 }))], [401, 200])
 })
 
-t.test('An operator takes back the tokens of a key, known ones too, before the proof is recorded', async t => {
+t.test('An operator revokes the tokens of a key, known ones too, before the proof is recorded', async t => {
   const { issuer, operate, url, reasons } = await start(t)
   const [client, other] = [await createDpopClient(), await createDpopClient()]
   const now = Math.floor(Date.now() / 1000)
@@ -76,9 +76,9 @@ t.test('An operator takes back the tokens of a key, known ones too, before the p
   t.strictSame(reasons(), ['token_revoked', 'proof_replayed'])
 })
 
-t.test('A subject that no token has is 204 too', async t => {
+t.test('An unknown subject is 204 too', async t => {
   const { operate, app } = await start(t)
-  const subjects = [{ format: 'iss_sub', iss: 'https://nobody.example', sub: 'nobody' }, { format: 'phone_number', phone_number: '+1' }, { format: 'complex', tenant: { format: 'opaque', id: 't' } }, { format: 'complex' }]
+  const subjects = [{ format: 'iss_sub', iss: 'https://unknown.example', sub: 'unknown' }, { format: 'phone_number', phone_number: '+1' }, { format: 'complex', tenant: { format: 'opaque', id: 't' } }, { format: 'complex' }]
   for (const subject of subjects) t.equal((await operate({ subject })).status, 204, subject.format)
   t.strictSame(Object.fromEntries(app.guardRevocation!.counts), { 'operator applied': 1, 'operator unmapped': 3 })
 })
@@ -103,7 +103,7 @@ t.test('A body that cannot be understood is refused', async t => {
   t.equal((await operate('{')).status, 400)
 })
 
-t.test('What cannot be stored is 503, and a fault of ours is 500', async t => {
+t.test('A revocation that cannot be stored is 503, and a fault of our own is 500', async t => {
   const { operate, app, log } = await start(t)
   const { revocations } = app.guardRevocation!
   const { append } = revocations

@@ -20,7 +20,7 @@ t.test('A forged token costs no more than a few verifications under keys at hand
   for (const [alg, tried] of Object.entries(TRIED)) {
     const ofAlg = keys.get(alg)!
     const forger = ofAlg[8]!
-    // Of these keys alone @fastify/jwt keeps what it has parsed.
+    // Only of these keys does @fastify/jwt keep what it has parsed.
     const keptByPackage = alg === 'EdDSA' ? 1 : 0
     // From now on each key of the algorithm is parsed, and the package knows those that it will confirm.
     for (const signer of [forger, ofAlg[0]!, ofAlg[tried - 1]!]) await call(running, { lines: bearerLines(makeToken(provider.issuer, signer, { header: { kid: undefined } })) })

@@ -10,7 +10,7 @@ import { startIssuer } from '../helpers/issuer.ts'
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }
 
-t.test('Traces are asked for by the standard variables alone', async t => {
+t.test('Only the standard variables switch traces on', async t => {
   const table: ReadonlyArray<readonly [environment: Record<string, string>, asked: boolean]> = [
     [{}, false],
     [{ OTEL_SERVICE_NAME: 'api' }, false],
@@ -59,7 +59,7 @@ function fakePackages () {
   return { seen, load: load as LoadPackage }
 }
 
-t.test('Nothing is loaded unless traces are asked for', async t => {
+t.test('Nothing is loaded unless traces are on', async t => {
   const { seen, load } = fakePackages()
   await register(t, { environment: { OTEL_SERVICE_NAME: 'api' }, load })
   t.strictSame(seen.loaded, [])

@@ -28,10 +28,10 @@ async function startGate (t: Test, gate: object = {}, values: object = {}) {
   return { ...running, issuer, ask }
 }
 
-/** What Envoy says of the scheme. */
+/** How Envoy sends the scheme. */
 const ENVOY = 'X-Forwarded-Proto: https'
 
-/** How each family says that a client sent this request to https://api.example. */
+/** How each family describes a request of a client to https://api.example. */
 const FAMILIES: Readonly<Record<string, (method: string, target: string) => { target: string, method: string, lines: string[], host?: string }>> = {
   nginx: (method, target) => ({ target: '/verify/nginx', method: 'GET', lines: [`X-Original-Method: ${method}`, `X-Original-URL: https://api.example${target}`] }),
   haproxy: (method, target) => ({ target: '/verify/haproxy', method: 'HEAD', lines: [`X-Original-Method: ${method}`, `X-Original-URL: https://api.example${target}`] }),
@@ -39,12 +39,12 @@ const FAMILIES: Readonly<Record<string, (method: string, target: string) => { ta
   envoy: (method, target) => ({ target: `/verify/envoy${target}`, method, lines: [ENVOY], host: 'api.example' })
 }
 
-for (const [family, tell] of Object.entries(FAMILIES)) {
-  t.test(`${family} asks, and gets the answers of the guard.`, async t => {
+for (const [family, describe] of Object.entries(FAMILIES)) {
+  t.test(`${family} sends authorization requests, and gets the answers of the guard.`, async t => {
     const { ask, issuer, reasons } = await startGate(t)
     const put = (method: string, target: string, lines: readonly string[] = []): Promise<WireAnswer> => {
-      const question = tell(method, target)
-      return ask(question.target, [...question.lines, ...lines], question.method, question.host)
+      const request = describe(method, target)
+      return ask(request.target, [...request.lines, ...lines], request.method, request.host)
     }
     const client = await createDpopClient()
     const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:orders' })
@@ -74,7 +74,7 @@ for (const [family, tell] of Object.entries(FAMILIES)) {
   })
 }
 
-t.test('A question that does not say one request in the words of its family is answered with 403.', async t => {
+t.test('An authorization request that does not describe exactly one request in the headers of its family gets 403.', async t => {
   const { ask, reasons } = await startGate(t)
   const nginx = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/open/x']
   const forwarded = ['X-Forwarded-Method: GET', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: api.example', 'X-Forwarded-Uri: /open/x']
@@ -106,7 +106,7 @@ t.test('A question that does not say one request in the words of its family is a
     ['forwarded with an absolute target', '/verify/forwarded', replaced(forwarded, 'X-Forwarded-Uri: https://api.example/open/x'), 403],
     ['forwarded with two targets', '/verify/forwarded', [...forwarded, 'X-Forwarded-Uri: /open/y'], 403],
     ['forwarded beside nginx', '/verify/forwarded', [...forwarded, nginx[0]!], 403],
-    ['envoy without a scheme, which is then that of the question', '/verify/envoy/open/x', [], 200],
+    ['envoy without a scheme, which is then that of the authorization request', '/verify/envoy/open/x', [], 200],
     ['envoy with two schemes', '/verify/envoy/open/x', [ENVOY, ENVOY], 403],
     ['envoy beside nginx', '/verify/envoy/open/x', [ENVOY, nginx[1]!], 403],
     ['envoy with two hosts', '/verify/envoy/open/x', [ENVOY, 'Host: elsewhere.example'], 403],
@@ -122,7 +122,7 @@ t.test('A question that does not say one request in the words of its family is a
   t.match(await ask('/verify/envoy/open/x', [ENVOY, 'Expect: 100-continue', 'Content-Length: 3', '', 'abc'], 'POST'), { status: 100, body: /^HTTP\/1.1 200 / })
 })
 
-t.test('The log says what was wrong with a question, and the client learns it too.', async t => {
+t.test('The log and the answer say what was wrong with an authorization request.', async t => {
   const { ask, log } = await startGate(t, { rules: [{ path: '/*', allow: 'anyone' }] })
   const method = 'X-Original-Method: GET'
   const url = 'X-Original-URL: https://api.example/x'
@@ -164,8 +164,8 @@ t.test('The log says what was wrong with a question, and the client learns it to
 
 const HOSTILE_AUTHORITIES = ['api.example?', 'api.example?x', 'api.example/open/x?', 'api.example#', 'api.example/', 'api.example\\', 'a@api.example', 'api.example:x', 'api.example:0', 'api.example:80:80', 'api.example,b', 'api.example b', 'http://api.example', '[::1', '', ':80']
 
-/** A host with a query would make another path of what stands behind it. Each has the twin that differs in this alone. */
-for (const [family, tell] of Object.entries<(parts: { scheme?: string, host?: string, target?: string }) => Parameters<Awaited<ReturnType<typeof startGate>>['ask']>>({
+/** A host with a query would make another path of what follows it. Each has a twin that differs only in this. */
+for (const [family, describe] of Object.entries<(parts: { scheme?: string, host?: string, target?: string }) => Parameters<Awaited<ReturnType<typeof startGate>>['ask']>>({
   nginx: ({ scheme = 'https', host = 'api.example', target = '/any/x' }) => ['/verify/nginx', ['X-Original-Method: GET', `X-Original-URL: ${scheme}://${host}${target}`]],
   haproxy: ({ scheme = 'https', host = 'api.example', target = '/any/x' }) => ['/verify/haproxy', ['X-Original-Method: GET', `X-Original-URL: ${scheme}://${host}${target}`]],
   forwarded: ({ scheme = 'https', host = 'api.example', target = '/any/x' }) => ['/verify/forwarded', ['X-Forwarded-Method: GET', `X-Forwarded-Proto: ${scheme}`, `X-Forwarded-Host: ${host}`, `X-Forwarded-Uri: ${target}`]],
@@ -173,7 +173,7 @@ for (const [family, tell] of Object.entries<(parts: { scheme?: string, host?: st
 })) {
   t.test(`${family}: scheme, authority and path are each read by their own grammar, and nothing is completed.`, async t => {
     const { ask } = await startGate(t, { rules: [{ path: '/', allow: 'anyone' }, { path: '/any/*', allow: 'anyone' }, { path: '/guarded' }] })
-    const statusOf = async (parts: Parameters<typeof tell>[0]): Promise<number> => (await ask(...tell(parts))).status
+    const statusOf = async (parts: Parameters<typeof describe>[0]): Promise<number> => (await ask(...describe(parts))).status
     t.equal(await statusOf({}), 200)
     t.equal(await statusOf({ target: '/' }), 200, 'the root, which is open')
     t.equal(await statusOf({ target: '/guarded' }), 401, 'the twin of those below')
@@ -194,17 +194,17 @@ t.test('With PUBLIC_URL an original of another scheme or authority is refused, i
     ['https', 'api.example', 200], ['https', 'API.EXAMPLE:443', 200], ['http', 'api.example', 403], ['https', 'evil.example', 403], ['https', 'api.example:8443', 403], ['http', 'api.example:443', 403]
   ]
   for (const [scheme, host, status] of origins) {
-    const questions: Record<string, Parameters<typeof ask>> = {
+    const requests: Record<string, Parameters<typeof ask>> = {
       nginx: ['/verify/nginx', ['X-Original-Method: GET', `X-Original-URL: ${scheme}://${host}/any/x`, ...token]],
       haproxy: ['/verify/haproxy', ['X-Original-Method: GET', `X-Original-URL: ${scheme}://${host}/any/x`, ...token]],
       forwarded: ['/verify/forwarded', ['X-Forwarded-Method: GET', `X-Forwarded-Proto: ${scheme}`, `X-Forwarded-Host: ${host}`, 'X-Forwarded-Uri: /any/x', ...token]],
       envoy: ['/verify/envoy/any/x', [`X-Forwarded-Proto: ${scheme}`, ...token], 'GET', host]
     }
-    for (const [family, question] of Object.entries(questions)) t.equal((await ask(...question)).status, status, `${family}: ${scheme}://${host}`)
+    for (const [family, request] of Object.entries(requests)) t.equal((await ask(...request)).status, status, `${family}: ${scheme}://${host}`)
   }
 })
 
-t.test('Of Envoy, Host and the scheme are read, and no other forwarded header.', async t => {
+t.test('For Envoy only Host and the scheme are read, and no other forwarded header.', async t => {
   const { ask, issuer, reasons, url: service } = await startGate(t)
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
@@ -214,7 +214,7 @@ t.test('Of Envoy, Host and the scheme are read, and no other forwarded header.',
   for (const lines of [[], forged, ...forged.map(line => [line])]) t.equal(await put('https://api.example/any/x', lines), 200, lines.join())
   for (const url of ['https://evil.example/any/x', 'https://evil.example/evil/any/x', 'https://api.example/evil/any/x', 'https://api.example:1234/any/x', 'http://api.example/any/x']) t.equal(await put(url, forged), 401, url)
   t.strictSame(reasons(), Array(5).fill('htu_mismatch'))
-  t.equal((await sendRaw(service, ['GET /verify/envoy/open/x HTTP/1.0', ENVOY, 'X-Forwarded-Host: api.example'])).status, 403, 'without a Host, although a forwarded one stands there')
+  t.equal((await sendRaw(service, ['GET /verify/envoy/open/x HTTP/1.0', ENVOY, 'X-Forwarded-Host: api.example'])).status, 403, 'without a Host, although there is a forwarded one')
   t.equal((await sendRaw(service, ['GET /verify/envoy/open/x HTTP/1.0', ENVOY, 'Host: api.example'])).status, 200)
 })
 
@@ -232,7 +232,7 @@ t.test('A path with parameters passes if the path without them belongs to the sa
   }
 })
 
-t.test('A claim of the own making of a client does not pass by nginx, which could not take it away.', async t => {
+t.test('A forged claim header is refused behind nginx, which could not remove it.', async t => {
   const { ask, reasons } = await startGate(t, { claims: ['role'] })
   const nginx = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/open/x']
   t.hasStrict(await ask('/verify/nginx', [...nginx, 'X-Auth-Claim-Role: root']), { status: 200, headers: { 'x-auth-claim-role': '' } }, 'nginx replaces it')
@@ -241,18 +241,18 @@ t.test('A claim of the own making of a client does not pass by nginx, which coul
   t.equal((await ask('/verify/haproxy', [...nginx, 'X-Auth-Claim-Team: root'])).status, 200, 'the agent of HAProxy takes it away')
 })
 
-t.test('A question about another protocol is a question like any other, and its connection goes on.', async t => {
+t.test('An authorization request about an upgrade is like any other, and its connection goes on.', async t => {
   const { url } = await startGate(t, { rules: [{ path: '/socket', allow: 'anyone', upgrade: true }] })
-  const question = (...lines: string[]): string => `${['GET /verify/envoy/socket HTTP/1.1', 'Host: x', ENVOY, ...lines].join('\r\n')}\r\n\r\n`
+  const request = (...lines: string[]): string => `${['GET /verify/envoy/socket HTTP/1.1', 'Host: x', ENVOY, ...lines].join('\r\n')}\r\n\r\n`
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   t.teardown(() => { socket.destroy() })
   for (const lines of [['Connection: Upgrade', 'Upgrade: x'], ['Connection: close']]) {
-    socket.write(question(...lines))
+    socket.write(request(...lines))
     t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 200 /)
   }
 })
 
-t.test('Only trusted peers may ask.', async t => {
+t.test('Only trusted peers get a verdict.', async t => {
   const nginx = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/open/x']
   for (const [trust, status] of [['loopback', 200], ['10.0.0.0/8', 403], ['false', 403]] as const) {
     const { ask, log } = await startGate(t, {}, { TRUST_PROXY: trust })
@@ -266,15 +266,15 @@ t.test('A nonce comes through as it is.', async t => {
   const { ask, issuer } = await startGate(t, {}, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const question = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/any/x']
+  const original = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/any/x']
   const proof = (nonce?: string): string[] => dpopLines(token, client.proof({ token, url: 'https://api.example/any/x', claims: { nonce } }))
-  const first = await ask('/verify/nginx', [...question, ...proof()])
+  const first = await ask('/verify/nginx', [...original, ...proof()])
   t.match(first, { status: 401, headers: { 'www-authenticate': /^DPoP error="use_dpop_nonce"/ } })
   const nonce = first.headers['dpop-nonce']
-  t.equal((await ask('/verify/nginx', [...question, ...proof(nonce)])).status, 200)
+  t.equal((await ask('/verify/nginx', [...original, ...proof(nonce)])).status, 200)
 })
 
-t.test('The statement names the reader that was agreed on, and the original request.', async t => {
+t.test('The statement names the configured audience, and the original request.', async t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const statementKey = join(t.testdir(), 'key.pem')
   writeFileSync(statementKey, privateKey.export({ type: 'pkcs8', format: 'pem' }))
@@ -283,7 +283,7 @@ t.test('The statement names the reader that was agreed on, and the original requ
   t.hasStrict(decodeJwt(headers['x-auth-statement']!), { iss: 'https://api.example', aud: 'https://orders.internal', method: 'PUT', path: '/any/x' })
 })
 
-t.test('A fault of our own is no answer about the request.', async t => {
+t.test('A fault of our own is 500, not a verdict.', async t => {
   const { ask, app } = await startGate(t)
   app.gate!.execute = (_request, _door, done) => done(new Error('broken'))
   t.equal((await ask('/verify/envoy/open/x', [ENVOY])).status, 500)

@@ -57,7 +57,7 @@ t.test('The endpoints of profile 2', async t => {
   t.hasStrict(await get('/api/private', { scope: 'b a' }), { user: 'user-1', scopes: ['SCOPE_b', 'SCOPE_a'] })
   t.strictSame((await get('/api/private', {})).scopes, [])
   t.match(await get('/api/private-scoped', { scope: 'read:messages' }), { message: String, user_id: exactly('user-1') })
-  t.equal((await app.inject('/anything')).statusCode, 404, 'what is not listed asks for no token')
+  t.equal((await app.inject('/anything')).statusCode, 404, 'an unlisted path requires no token')
 })
 
 t.test('Scopes come from every configured claim', async t => {
@@ -68,7 +68,7 @@ t.test('Scopes come from every configured claim', async t => {
 })
 
 // Who deletes the sample route needs no test of it.
-t.test('The profile has the claims that are there, of the right types', { skip: !samples.has('profile') && 'routes/api/profile.ts is gone' }, async t => {
+t.test('The profile has the claims of the token, of the right types', { skip: !samples.has('profile') && 'routes/api/profile.ts is gone' }, async t => {
   const issuer = await startIssuer(t)
   const ask = async (settings: Variables, claims: Record<string, unknown>): Promise<unknown> => {
     const { app } = await startApp(t, issuer, settings)
@@ -126,7 +126,7 @@ t.test('Every sample route answers to GET and HEAD with a token, if it needs one
     t.equal((await fetch(`${url}${path}`, { method, headers: { ...headers, dpop: wrong } })).status, PUBLIC.includes(pattern) ? 200 : 401, `${method} ${pattern} with the proof of the other method`)
   }
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const) {
-    t.equal((await app.inject({ method, url: '/api/private' })).statusCode, 404, `${method} asks for no token`)
+    t.equal((await app.inject({ method, url: '/api/private' })).statusCode, 404, `${method} requires no token`)
   }
 })
 
@@ -140,14 +140,14 @@ t.test('Health', async t => {
   t.strictSame((await app.inject('/health/ready')).json(), { status: 'ok', checks: { process: 'ok', keys: 'ok', replay: 'ok' } })
 })
 
-t.test('Health tells the version, and the commit if the build has left one.', async t => {
+t.test('Health shows the version, and the commit if the build has left one.', async t => {
   const issuer = await startIssuer(t)
   t.teardown(() => { delete process.env.HOLDFAST_COMMIT })
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
-  for (const [commit, told] of [['', {}], ['4f2a1c9', { commit: '4f2a1c9' }]] as const) {
+  for (const [commit, shown] of [['', {}], ['4f2a1c9', { commit: '4f2a1c9' }]] as const) {
     process.env.HOLDFAST_COMMIT = commit
     const { app } = await startApp(t, issuer)
-    t.strictSame((await app.inject('/health/live')).json(), { status: 'ok', version, ...told })
+    t.strictSame((await app.inject('/health/live')).json(), { status: 'ok', version, ...shown })
   }
 })
 

@@ -2,7 +2,7 @@ import Fastify from 'fastify'
 import t from 'tap'
 import routes from '../../routes/health.ts'
 
-t.test('Readiness says why revocations cannot be judged by', async t => {
+t.test('Readiness says why revocations are unknown', async t => {
   const rows = [
     [{ isCurrent: true, isLoaded: true, fault: 'unreachable' }, 200, 'ok'],
     [{ isCurrent: false, isLoaded: false, fault: 'unreachable' }, 503, 'unreachable'],

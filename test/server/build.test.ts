@@ -16,7 +16,7 @@ t.test('The commit is a plain word, or none.', async t => {
   for (const text of [undefined, '', 'a b', 'a'.repeat(65), '4f2a1c9\n', '$(git rev-parse HEAD)']) t.equal(commitOf(text), undefined, String(text))
 })
 
-t.test('A port or address that cannot be had is told in one sentence, and no other error is.', async t => {
+t.test('A port or address that is not available is reported in one sentence, and no other error is.', async t => {
   const failure = (code: string): string | undefined => listenFailure(Object.assign(new Error(code), { code, address: '127.0.0.1', port: 8000 }))
   t.equal(failure('EADDRINUSE'), 'Port 8000 of 127.0.0.1 is in use by another program: end it, or set PORT to a port that is free.')
   t.match(failure('EACCES'), /^Port 8000 of 127\.0\.0\.1 may not be opened/)

@@ -17,7 +17,7 @@ function ticksOf (run: () => void): Array<WeakRef<object>> {
   return ticks
 }
 
-t.test('A tick is still there after a full collection, and one that nobody keeps is not', async t => {
+t.test('A kept tick survives a full collection, and an unreferenced one does not', async t => {
   const [kept] = ticksOf(() => tuneEngine(1))
   const [lost] = ticksOf(() => process.nextTick(() => {}))
   await sleep(10)

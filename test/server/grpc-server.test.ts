@@ -91,8 +91,8 @@ async function openRaw (t: Test, { server, port }: Running): Promise<{ socket: S
 t.test('A message may come in any pieces, and only one of the stated length is answered.', async t => {
   const running = await start(t)
   const client = await running.open()
-  const whole = frame(Buffer.from('question'))
-  t.strictSame((await callGrpc(client, PATH, whole)).message, Buffer.from('question'))
+  const whole = frame(Buffer.from('request!'))
+  t.strictSame((await callGrpc(client, PATH, whole)).message, Buffer.from('request!'))
 
   const stream = beginCall(client, PATH)
   const answer = answerTo(stream)
@@ -101,7 +101,7 @@ t.test('A message may come in any pieces, and only one of the stated length is a
     await ping(client)
   }
   stream.end()
-  t.strictSame((await answer).message, Buffer.from('question'), 'byte by byte')
+  t.strictSame((await answer).message, Buffer.from('request!'), 'byte by byte')
   t.strictSame((await callGrpc(client, PATH, frame(Buffer.alloc(0)))).message, Buffer.alloc(0), 'an empty one')
   t.equal(running.asked.length, 3)
 
@@ -136,7 +136,7 @@ t.test('A message is refused by the length that it states, and before it is sent
   t.equal(running.asked.length, 1)
 })
 
-t.test('The messages of one connection, and those of all, have room for so many bytes.', async t => {
+t.test('The messages of one connection, and those of all, are limited in bytes.', async t => {
   const running = await start(t)
   const fill = async (client: ClientHttp2Session, size: number): Promise<() => Promise<unknown>> => {
     const ends: Array<() => Promise<unknown>> = []
@@ -233,7 +233,7 @@ t.test('All connections together have a maximum number of calls at once.', async
   t.equal((await callGrpc(other, PATH, frame(Buffer.alloc(0)))).status, '0')
 })
 
-t.test('There are so many connections at once.', async t => {
+t.test('The number of concurrent connections is limited.', async t => {
   const running = await start(t)
   const raw = []
   for (let index = 0; index < connections; index++) raw.push(await openRaw(t, running))
@@ -292,13 +292,13 @@ t.test('A connection without an answer is given up: it may be silent, send pings
   t.equal((await callGrpc(asking, PATH, frame(Buffer.alloc(0)))).status, '0', 'the one that asks stays')
 })
 
-t.test('An answer that its peer does not take, and takes back, keeps no connection.', async t => {
+t.test('An answer that its peer does not read, or cancels, keeps no connection.', async t => {
   const running = await start(t)
   const deaf = await openGrpc(t, running.port, { settings: { initialWindowSize: 0 } })
   running.pass(idleMs)
   const stream = beginCall(deaf, PATH)
   stream.on('error', () => {})
-  stream.end(frame(Buffer.from('question')))
+  stream.end(frame(Buffer.from('request!')))
   await once(stream, 'response')
   stream.close(8)
   await once(stream, 'close')
@@ -327,7 +327,7 @@ t.test('A call that was under way when its connection was given up is answered.'
   t.strictSame([code, lastStream], [0, 2 ** 31 - 1], 'the notice still allows every stream')
 })
 
-t.test('Closing waits for answers that are due, accepts nothing more, and ends who does not leave.', async t => {
+t.test('Closing waits for answers that are due, accepts nothing more, and ends connections that stay open.', async t => {
   const running = await start(t)
   const release = running.hold()
   const client = await running.open()

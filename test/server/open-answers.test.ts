@@ -20,7 +20,7 @@ function start () {
   return { place, answers, clock, response, codes, end: () => controller.abort(new TokenEndedError('token_revoked')) }
 }
 
-t.test('An answer whose token ended before it was looked at ends when it is', t => {
+t.test('An answer whose token ended before the first look ends at that look', t => {
   const { clock, response, codes, end, answers } = start()
   end()
   t.strictSame([response.destroyed, codes], [false, []])
@@ -29,7 +29,7 @@ t.test('An answer whose token ended before it was looked at ends when it is', t 
   t.end()
 })
 
-t.test('An answer that became whole since it was looked at is left alone', t => {
+t.test('An answer that was completed since the last look is left as it is', t => {
   const { clock, response, codes, end, answers } = start()
   clock.look!()
   t.equal(answers.state().open, 1)
@@ -41,7 +41,7 @@ t.test('An answer that became whole since it was looked at is left alone', t => 
   t.end()
 })
 
-t.test('An answer that is whole is no longer watched', t => {
+t.test('A completed answer is no longer watched', t => {
   const { answers, clock, response } = start()
   clock.look!()
   response.destroyed = true
@@ -51,7 +51,7 @@ t.test('An answer that is whole is no longer watched', t => {
   t.end()
 })
 
-t.test('An answer that becomes whole at once is never looked at', t => {
+t.test('An answer that is completed at once is never looked at', t => {
   const { place, answers, clock, codes, end } = start()
   answers.leave(place)
   answers.leave(place)

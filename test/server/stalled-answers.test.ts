@@ -4,7 +4,7 @@ import { mock } from 'node:test'
 import t from 'tap'
 import { MAX_STALLED, STALL_MS, watchStalled } from '../../server/stalled-answers.ts'
 
-t.test('If too many clients take nothing of their answers, those that have taken nothing for longest are ended, and no others', async t => {
+t.test('If too many clients read nothing of their answers, those that have read nothing for longest are ended, and no others', async t => {
   let nowMs = 0
   mock.method(performance, 'now', () => nowMs)
   mock.timers.enable({ apis: ['setTimeout'] })
@@ -33,10 +33,10 @@ t.test('If too many clients take nothing of their answers, those that have taken
   const late = [stall('late 0'), stall('late 1')]
   t.strictSame(ended, ['deaf 0', 'deaf 1'], 'for each beyond the limit the longest one')
   watchStalled(slow as unknown as ServerResponse)
-  t.strictSame(ended, ['deaf 0', 'deaf 1'], 'one that is told of twice is one')
+  t.strictSame(ended, ['deaf 0', 'deaf 1'], 'one that is watched twice is one')
   for (const answer of answers.slice(3)) answer.emit('close')
   const young = Array.from({ length: MAX_STALLED }, (_, index) => stall(`young ${index}`))
-  t.strictSame(ended, ['deaf 0', 'deaf 1'], 'nobody is ended before his time')
+  t.strictSame(ended, ['deaf 0', 'deaf 1'], 'none is ended before its time')
   pass(STALL_MS - 1)
   t.strictSame(ended, ['deaf 0', 'deaf 1'])
   pass(1)

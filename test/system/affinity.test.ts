@@ -34,7 +34,7 @@ async function send (base: string, token: string, proof: string): Promise<Answer
   return { status: answer.status, error: /error="(\w+)"/.exec(answer.headers.get('www-authenticate') ?? '')?.[1], nonce: answer.headers.get('dpop-nonce') }
 }
 
-/** A client that keeps the newest nonce, and tries once more if it is asked for another one. */
+/** A client that keeps the newest nonce, and tries once more if another one is required. */
 interface Visitor {
   token: string
   nonce: string | undefined

@@ -30,7 +30,7 @@ function ask (site: Site, headers: Record<string, string>, client?: keyof typeof
   })
 }
 
-t.test('Behind nginx that asks clients for certificates, a bound token passes only with its own', { skip }, async t => {
+t.test('Behind nginx that requests client certificates, a bound token passes only with its own', { skip }, async t => {
   const site = await openSite(t, 'tls.conf', () => ({ IDP_AUDIENCE: AUDIENCE, TRUST_PROXY: 'loopback', CLIENT_CERTIFICATE: 'nginx' }), undefined, undefined, { '#ssl_verify_client optional_no_ca;': 'ssl_verify_client optional_no_ca;' })
   const bearer = { authorization: `Bearer ${site.issuer.token({ cnf: { 'x5t#S256': thumbprint } })}` }
   t.strictSame(await ask(site, bearer, 'a'), [200, undefined])

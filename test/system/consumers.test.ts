@@ -53,7 +53,7 @@ function consumer (name: string, type: 'module' | 'commonjs', files: Readonly<Re
   return cwd
 }
 
-/** A project whose packages are those of the first one. `service` and `cli` have no more than what they ask for. */
+/** A project whose packages are those of the first one. `service` and `cli` have only their own dependencies. */
 function sharing (name: string, type: 'module' | 'commonjs', files: Readonly<Record<string, string>>): string {
   const cwd = consumer(name, type, files)
   symlinkSync(join(folder, 'esm', 'node_modules'), join(cwd, 'node_modules'))
@@ -63,7 +63,7 @@ function sharing (name: string, type: 'module' | 'commonjs', files: Readonly<Rec
 /** What the projects develop with: several compilers in one folder, and all of it by one run of npm. */
 const TOOLS = {
   ...Object.fromEntries(['6.0', '5.9', '5.4'].map(version => [`typescript-${version}`, `npm:typescript@${version}`])),
-  // Of the range that each version of vitest asks for.
+  // Of the range that each version of vitest requires.
   '@types/node': '22',
   publint: '*',
   '@arethetypeswrong/cli': '*',
@@ -95,7 +95,7 @@ export function mistakes () {
   // @ts-expect-error a misspelt claim
   app.get('/', request => request.user.subb)
   app.get('/', request => request.auth?.expiresAt)
-  // @ts-expect-error nobody may be verified
+  // @ts-expect-error there may be no verified caller
   app.get('/', request => request.auth.expiresAt)
 }
 `
@@ -120,7 +120,7 @@ t.test('Both packages can be packed, and hold what they need and no more.', asyn
   }
 })
 
-t.test('Each file of the packages is a file of the repository, or what the compiler makes of one.', async t => {
+t.test('Each file of the packages is a file of the repository, or compiled from one.', async t => {
   for (const name of ['holdfast', 'holdfast-cli']) {
     const unpacked = join(folder, `unpacked-${name}`)
     mkdirSync(unpacked)
@@ -162,7 +162,7 @@ t.test('A project in ES modules, with TypeScript 6 and 5, follows the guide.', a
   await Promise.all(['5.4', '5.9'].map(version => compile(cwd, version, '--noEmit')))
 })
 
-t.test('The types live with what is in the apps of others.', async t => {
+t.test('The types are compatible with those of other plugins.', async t => {
   await Promise.all(Object.entries(TYPED_APPS).map(async ([name, files], index) => {
     const cwd = sharing(`typed-${index}`, 'module', { ...files, 'tsconfig.json': TSCONFIG })
     const { code, output } = await run(cwd, process.execPath, ['node_modules/typescript-6.0/bin/tsc', '--noEmit'])
@@ -177,7 +177,7 @@ t.test('A compiler that finds packages as Node 10 did finds all of this one.', a
   t.equal(await expectSuccess(cwd, process.execPath, ['out/orders.test.js']), 'user-1 function Refusal\n')
 })
 
-t.test('It is installed beside what apps have, and runs with the oldest Fastify 5 and the newest.', async t => {
+t.test('It installs beside the packages of apps, and runs with the oldest Fastify 5 and the newest.', async t => {
   const script = `
 const Fastify = require('fastify')
 const { createTestIssuer } = require('holdfast/testing')
@@ -188,9 +188,9 @@ async function main () {
   app.get('/hook', { onRequest: app.requireScope('a') }, request => request.user.sub)
   app.get('/inside', async request => { await request.requireScope('a'); return request.auth.scheme })
   const client = await idp.dpopClient({ scope: 'a' })
-  const told = []
-  for (const url of ['/hook', '/inside']) told.push((await client.inject(app, url)).body, (await client.replay(app, url)).statusCode, (await client.stolen(app, url)).statusCode, (await app.inject(url)).statusCode)
-  console.log(app.version, ...told)
+  const results = []
+  for (const url of ['/hook', '/inside']) results.push((await client.inject(app, url)).body, (await client.replay(app, url)).statusCode, (await client.stolen(app, url)).statusCode, (await app.inject(url)).statusCode)
+  console.log(app.version, ...results)
 }
 main()
 `

@@ -1,5 +1,5 @@
 /* global document, getComputedStyle */
-// Visible text with less contrast than WCAG 2.2 AA asks for (4.5 to 1); the value of this script is their list.
+// Visible text with less contrast than WCAG 2.2 AA requires (4.5 to 1); the value of this script is their list.
 (() => {
   const channel = (value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4
   const luminance = (colour) => {

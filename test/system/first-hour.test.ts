@@ -13,7 +13,7 @@ import type { Block } from '../helpers/documents.ts'
 
 /**
  * The first hour of a newcomer: a clone, the commands of the guides as they are printed and in their order, their route and its test.
- * nginx before it is in nginx.test.ts. The provider of somebody's own is in test/docs/snippets.test.ts.
+ * nginx before it is in nginx.test.ts. A provider of one's own is in test/docs/snippets.test.ts.
  */
 
 /** What `npm test` is here. All tests run in the clone that holds this one. First come those that look at the routes of a clone. */
@@ -107,7 +107,7 @@ t.test('Without a guard or a place on the public list, a route fails one test.',
   writeFileSync(list, readBlocks('docs/your-own.md').find(({ language }) => language === 'json')!.text)
   passes(t, test, await shell(test))
   rmSync(route)
-  t.equal((await shell(test)).code, 1, 'a line for a route that is not there is found too')
+  t.equal((await shell(test)).code, 1, 'a line for a route that does not exist is found too')
   writeFileSync(list, before)
 })
 

@@ -19,7 +19,7 @@ const isUndecided = ({ status, headers }: WireAnswer): boolean => status >= 500 
 async function tryGate (t: Test, site: GatedSite, arrived: readonly Arrived[]): Promise<void> {
   const { relay, send, proofLines, issuer } = site
   const gate = await site.replaceGate()
-  // Until the keys are there, a busy machine may take longer than this proxy waits.
+  // Until the keys are fetched, a busy machine may take longer than this proxy waits.
   for (let tries = 0; tries < 20 && (await send('/api/x', proofLines('/api/x'))).status !== 200;) tries++
   t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'all is well')
   const passed = arrived.length
@@ -34,37 +34,37 @@ async function tryGate (t: Test, site: GatedSite, arrived: readonly Arrived[]): 
     await refuse('the gate hangs')
   }
   const asked = (): number => gate.log.filter(({ msg }) => msg === 'request answered').length
-  /** A question whose connection is gone is answered all the same, and later. */
+  /** An authorization request whose connection is gone is still answered, and later. */
   const allAsked = async (): Promise<number> => {
     for (let seen = -1; seen !== asked(); await delay(200)) seen = asked()
     return asked()
   }
   for (const bytes of [0, 20, 150]) {
-    await relay.use(cutAfter(bytes, gate.askedAt))
+    await relay.use(cutAfter(bytes, gate.authorizationPort))
     const before = await allAsked()
     await refuse(`its answer breaks off after ${bytes} bytes`)
     // Over gRPC, all of them are on one connection, and may go down together.
     const repeated = await allAsked() - before
-    t.ok(repeated <= 3, `no question is repeated: ${repeated}`)
+    t.ok(repeated <= 3, `no authorization request is repeated: ${repeated}`)
   }
-  await relay.use(toPort(gate.askedAt))
+  await relay.use(toPort(gate.authorizationPort))
   t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'all is well again')
   // Connections that were of use are cut when they are used again.
-  await relay.use(cutOnSecond(gate.askedAt))
+  await relay.use(cutOnSecond(gate.authorizationPort))
   const answers = [await send('/api/x', proofLines('/api/x')), await send('/api/x', proofLines('/api/x'))]
-  // The question that is repeated finds the proof used.
-  t.ok(answers.every(answer => answer.status === 200 || isUndecided(answer) || (site.proxy.repeatsQuestions && answer.status === 401)), `a kept connection is cut: ${answers.map(({ status }) => status)}`)
+  // A repeated authorization request finds the proof used.
+  t.ok(answers.every(answer => answer.status === 200 || isUndecided(answer) || (site.proxy.repeatsRequests && answer.status === 401)), `a kept connection is cut: ${answers.map(({ status }) => status)}`)
   await relay.stop()
   const before = arrived.length
   t.ok(isUndecided(await send('/api/x', proofLines('/api/x'))), 'the gate is dead')
   t.ok(isUndecided(await send('/open/x')), 'the gate is dead, for anyone')
   t.equal(arrived.length, before)
-  await relay.use(toPort(gate.askedAt))
+  await relay.use(toPort(gate.authorizationPort))
   await relay.restart()
   t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'and back')
 }
 
-/** Passes one question on, and cuts the connection when the answer to the next one comes. */
+/** Passes one authorization request on, and cuts the connection when the answer to the next one comes. */
 function cutOnSecond (port: number): ReturnType<typeof toPort> {
   return socket => {
     toPort(port)(socket)
@@ -90,7 +90,7 @@ async function tryRestart (t: Test, site: GatedSite, arrived: readonly Arrived[]
       // What a client may do whose connection has failed.
       for (const answer of await Promise.all([send(target, lines), send(target, lines)])) answers.push(answer.status)
       if (next === LOAD / 3) await relay.stop()
-      if (next === LOAD / 2) await relay.use(toPort(second.askedAt)).then(() => relay.restart())
+      if (next === LOAD / 2) await relay.use(toPort(second.authorizationPort)).then(() => relay.restart())
     }
   }
   await Promise.all([client(), client(), client(), client()])
@@ -124,7 +124,7 @@ async function tryApplication (t: Test, site: GatedSite, arrived: readonly Arriv
     t.equal((await send(target, lines)).status, 401, 'and its proof is used')
   }
   const slow = send('/api/slow', bearerLines(issuer.token()))
-  t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'a slow answer holds nobody up')
+  t.equal((await send('/api/x', proofLines('/api/x'))).status, 200, 'a slow answer delays no other request')
   while (count('/api/slow') === 0) await send('/open/x')
   upstream.server.emit('hurry')
   t.equal((await slow).status, 200)

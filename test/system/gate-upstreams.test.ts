@@ -16,7 +16,7 @@ const fixture = (file: string): string => join(import.meta.dirname, '..', 'fixtu
 const CERTIFICATE = fixture('provider.cert.pem')
 const KEY = fixture('provider.key.pem')
 
-/** A server that offers HTTP/2 and HTTP/1.1 over TLS, and passes on to an application. It says in `X-Protocol` how it was asked. */
+/** A server that offers HTTP/2 and HTTP/1.1 over TLS, and passes on to an application. It says in `X-Protocol` over which protocol a request came. */
 interface TlsServer {
   readonly name: string
   readonly program: string | undefined
@@ -93,7 +93,7 @@ t.teardown(() => { tls.connect = connectTls })
 tls.connect = ((options: object, ...rest: []) => connectTls({ ...options, ca: readFileSync(CERTIFICATE) }, ...rest)) as typeof tls.connect
 
 for (const server of SERVERS) {
-  t.test(`A gate asks ${server.name} over HTTP/1.1, also if it offers HTTP/2.`, { skip: server.program === undefined && `${server.name} is not installed` }, async t => {
+  t.test(`A gate calls ${server.name} over HTTP/1.1, even if it offers HTTP/2.`, { skip: server.program === undefined && `${server.name} is not installed` }, async t => {
     const application = await startUpstream(t)
     const upstream = await startServer(t, server, application.origin)
     const issuer = await startIssuer(t)
@@ -123,7 +123,7 @@ for (const server of SERVERS) {
     const answer = await ask('/orders/7?x=%2F')
     t.strictSame([answer.status, answer.headers['x-protocol'], answer.body], [200, server.protocol, '{"ok":true}'])
     t.strictSame([application.arrived[0]!.target, application.arrived[0]!.headers['x-auth-subject']], ['/orders/7?x=%2F', 'user-1'])
-    t.equal((await ask('/orders/7', { authorization: 'Bearer x' })).status, 401, 'the guard is there')
+    t.equal((await ask('/orders/7', { authorization: 'Bearer x' })).status, 401, 'the guard is active')
     const head = await ask('/orders/7', { method: 'HEAD' })
     t.strictSame([head.status, head.body], [200, ''], 'HEAD')
 

@@ -29,7 +29,7 @@ const NONCES = { DPOP_NONCE: 'required' }
 
 const FORGED_ADDRESS = '203.0.113.9'
 
-/** What a client could send to pass for somebody else, or for somewhere else. */
+/** What a client could send to pass for another caller or another address. */
 const FORGED = ['X-Auth-Subject: root', 'X_Auth_Subject: root', 'X-Auth_Subject: root', 'x_auth-subject: root', 'X-AUTH-SCOPE: admin', 'X-Auth-Client: root', 'X-Auth-Issuer: root', 'X-Auth-Statement: root', 'X_Auth_Claim_Role: root',
   'X-Forwarded-Uri: /open/x', 'X-Forwarded-Method: PUT', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example', 'X-Forwarded-Port: 1234', 'X-Forwarded-Prefix: /evil', 'Forwarded: proto=https;host=evil.example',
   'X-Original-URL: http://a/open/x', 'X-Original-Method: PUT', 'X-Original-Uri: /open/x', 'X-Rewrite-URL: /open/x', 'X-Envoy-Original-Path: /open/x', 'X-Envoy-Auth-Headers-To-Remove: dpop', 'X-HTTP-Method-Override: PUT',
@@ -40,7 +40,7 @@ const FORGED = ['X-Auth-Subject: root', 'X_Auth_Subject: root', 'X-Auth_Subject:
 /** Paths that two parties could read in two ways, and requests for another site. */
 const UNCLEAR = ['/open/../api/x', '/open/./x', '/open/%2e%2e/api/x', '/open/%2E./api/x', '/open/..;/api/x', '/open/..%3b/x', '/open/;', '/open/;/x', '/open/%3b/x', '/open%2fx', '/open/..%2fapi/x', '/open/x%5Cy', '/open//x', '//open/x', '/open/\\..\\api', '/open/%00', '/open/%0a', '/open/%ff', '/open/%c0%ae', '/open/%zz', '/open/x%']
 
-const told = (headers: readonly string[]): Array<[string, string]> => headers.flatMap((name, at) => at % 2 === 0 && isIdentityName(name) ? [[name.toLowerCase(), headers[at + 1]!] as [string, string]] : []).sort()
+const identityHeadersOf = (headers: readonly string[]): Array<[string, string]> => headers.flatMap((name, at) => at % 2 === 0 && isIdentityName(name) ? [[name.toLowerCase(), headers[at + 1]!] as [string, string]] : []).sort()
 /** The headers that arrived and that a client may not write. */
 const steering = (headers: readonly string[]): Array<[string, string]> => headers.flatMap((name, at) => at % 2 === 0 && isWithheldName(name) && !isIdentityName(name) ? [[name.toLowerCase(), headers[at + 1]!] as [string, string]] : [])
 const CALLER = [['x-auth-client', ''], ['x-auth-scope', 'read:orders'], ['x-auth-subject', 'user-1']]
@@ -108,7 +108,7 @@ async function tryNonces (t: Test, site: GatedSite): Promise<void> {
   const { url, issuer, send, proofLines } = site
   const gate = await site.replaceGate(NONCES)
   const first = await send('/api/x', proofLines('/api/x'))
-  expectRefused(t, site, first, 'nonce_missing', 'DPoP', 'a nonce is asked for')
+  expectRefused(t, site, first, 'nonce_missing', 'DPoP', 'a nonce is required')
   t.match(first.headers['dpop-nonce'], /^[\w-]{26}$/)
   t.equal(first.lines.filter(([name]) => name === 'dpop-nonce').length, 1)
   const passed = await send('/api/x', proofLines('/api/x', { claims: { nonce: first.headers['dpop-nonce'] } }))
@@ -146,7 +146,7 @@ async function tryHoles (t: Test, site: GatedSite): Promise<void> {
     t.equal((await send(target, lines)).status, 200, title)
     const { target: arrived, rawHeaders, headers } = upstream.arrived.at(-1)!
     t.equal(arrived, cleansPaths ? target.replace('%2cb%7e', '%2Cb~') : target, `${title}: the bytes that came go on`)
-    t.strictSame(told(rawHeaders).filter(([name]) => name !== 'x-auth-issuer' && name !== 'x-auth-statement'), CALLER, `${title}: the caller`)
+    t.strictSame(identityHeadersOf(rawHeaders).filter(([name]) => name !== 'x-auth-issuer' && name !== 'x-auth-statement'), CALLER, `${title}: the caller`)
     t.strictSame(['authorization', 'dpop'].filter(name => name in headers), [], `${title}: no credentials`)
     const own: Readonly<Record<string, string>> = { 'x-forwarded-proto': 'http', 'x-forwarded-host': host }
     // Envoy takes an address of the machine for that of a client on loopback.
@@ -165,11 +165,11 @@ async function tryHoles (t: Test, site: GatedSite): Promise<void> {
   }
   // nginx cannot take away headers whose names it does not know.
   const claim = await send('/api/x', [...proofLines('/api/x'), 'X-Auth-Claim-Role: root'])
-  if (claim.status === 200) t.strictSame(told(upstream.arrived.at(-1)!.rawHeaders).filter(([name]) => /role/.test(name)), [])
+  if (claim.status === 200) t.strictSame(identityHeadersOf(upstream.arrived.at(-1)!.rawHeaders).filter(([name]) => /role/.test(name)), [])
   else t.equal(claim.status, 403)
 
   await send('/open/x', ['X-Auth-Subject: root'])
-  t.strictSame(told(upstream.arrived.at(-1)!.rawHeaders).map(([, value]) => value).join(''), '', 'with anyone, nobody is named')
+  t.strictSame(identityHeadersOf(upstream.arrived.at(-1)!.rawHeaders).map(([, value]) => value).join(''), '', 'with allow: anyone, no caller is named')
   const before = upstream.arrived.length
   for (const target of UNCLEAR) {
     const { status } = await send(target)
@@ -206,7 +206,7 @@ async function tryHoles (t: Test, site: GatedSite): Promise<void> {
   t.ok(status === 200 || status === 403, `h2c: ${status}`)
 }
 
-/** Bodies whose end two programs could see in two places. Behind each stands a request that the gate would not let pass. */
+/** Bodies whose end two programs could see in two places. Each is followed by a request that the gate would refuse. */
 async function tryBodies (t: Test, site: GatedSite): Promise<void> {
   const { url, upstream } = site
   await site.replaceGate()
@@ -255,7 +255,7 @@ async function tryHosts (t: Test, site: GatedSite): Promise<void> {
   })))
   const elsewhere = await ask('evil.example', dpopLines(token, client.proof({ token, url: 'http://evil.example/api/x' })))
   t.equal(elsewhere, site.proxy.elsewhere, 'a token and an unused proof for another host')
-  t.strictSame([gate.log.filter(({ msg }) => msg === 'request answered').length, upstream.arrived.length], [asked, arrived], 'the gate is not asked, and the application gets nothing')
+  t.strictSame([gate.log.filter(({ msg }) => msg === 'request answered').length, upstream.arrived.length], [asked, arrived], 'gate and application get no request')
 }
 
 async function tryTransport (t: Test, site: GatedSite): Promise<void> {
@@ -331,7 +331,7 @@ async function tryHttp2 (t: Test, site: GatedSite): Promise<void> {
     const isTunnel = headers[':method'] === 'CONNECT' && !(':protocol' in headers)
     const stream = session.request({ ':authority': host, ...!isTunnel && { ':scheme': protocol.slice(0, -1), ':path': '/api/x' }, ...headers }, { endStream: !hasBody, waitForTrailers: trailers !== undefined })
     stream.on('wantTrailers', () => stream.sendTrailers(trailers!))
-    // In a tunnel, this would be a request that nobody has judged.
+    // In a tunnel, this would be a request that was not judged.
     if (hasBody) stream.end(isTunnel ? `GET /api/x HTTP/1.1\r\nHost: ${host}\r\nX-Auth-Subject: root\r\n\r\n` : 'abc')
     let status = 0
     stream.on('response', head => { status = head[':status']! }).on('error', () => {}).resume()
@@ -347,13 +347,13 @@ async function tryHttp2 (t: Test, site: GatedSite): Promise<void> {
     return
   }
   t.equal(await ask(proved()), 200, 'the twin')
-  t.strictSame(told(upstream.arrived.at(-1)!.rawHeaders).filter(([name]) => name !== 'x-auth-issuer' && name !== 'x-auth-statement'), CALLER)
+  t.strictSame(identityHeadersOf(upstream.arrived.at(-1)!.rawHeaders).filter(([name]) => name !== 'x-auth-issuer' && name !== 'x-auth-statement'), CALLER)
   t.equal(await ask({}), 401)
   t.equal(await ask({ ...proved('POST'), 'x-auth-subject': 'root' }, {}), 200, 'a body without a length')
   const trailed = upstream.arrived.length
   // nginx takes no trailers.
   if (await ask({ ...proved('POST'), 'x-auth-subject': 'root' }, { 'x-auth-subject': 'root', 'x-auth-scope': 'admin' }) === 200) t.equal(upstream.arrived.length, trailed + 1)
-  t.strictSame(upstream.arrived.slice(-2).map(({ rawHeaders, trailers }) => [told(rawHeaders).filter(([name]) => name === 'x-auth-subject'), trailers]), Array(2).fill([[['x-auth-subject', 'user-1']], []]), 'trailers')
+  t.strictSame(upstream.arrived.slice(-2).map(({ rawHeaders, trailers }) => [identityHeadersOf(rawHeaders).filter(([name]) => name === 'x-auth-subject'), trailers]), Array(2).fill([[['x-auth-subject', 'user-1']], []]), 'trailers')
 
   const before = upstream.arrived.length
   for (const [title, headers] of Object.entries<OutgoingHttpHeaders>({
@@ -449,11 +449,11 @@ async function tryMessages (t: Test, site: GatedSite): Promise<void> {
   t.strictSame([await post('/mcp', text, lines), await post('/mcp', text, lines), await post('/mcp', text, proved())], [200, 401, 200], 'a proof is used once')
   t.equal(await post('/mcp', text, proofLines('/mcp', { method: 'POST' })), 403, 'without the scope')
   const refused = await send('/mcp', [...bearer('use'), 'Content-Type: application/json', `Content-Length: ${text.length}`, '', text], 'POST')
-  t.match(refused.headers['www-authenticate'], /error="insufficient_scope".*scope="read"/, 'the client learns what to ask for')
+  t.match(refused.headers['www-authenticate'], /error="insufficient_scope".*scope="read"/, 'the client learns the scope to request')
 }
 
 for (const proxy of GATE_PROXIES) {
-  t.test(`Behind ${proxy.name} the guard's answers reach the client, and its words the application.`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
+  t.test(`Behind ${proxy.name} the guard's answers reach the client, and the identity headers the application.`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
     const site = await openGatedSite(t, proxy)
     site.upstream.server.on('upgrade', (request: { headers: Record<string, string> }, socket: Socket) => {
       socket.on('error', () => {})
@@ -463,10 +463,10 @@ for (const proxy of GATE_PROXIES) {
     await t.test('The tables of proofs and schemes', t => tryTables(t, site))
     await t.test('Other refusals, each beside its twin', t => tryRefusals(t, site))
     await t.test('Nonces, also with the libraries of clients', t => tryNonces(t, site))
-    await t.test('The holes of others', t => tryHoles(t, site))
+    await t.test('Known holes of other gates', t => tryHoles(t, site))
     await t.test('Bodies that end in two places', t => tryBodies(t, site))
     await t.test('Hosts that would move the border between host and path', t => tryHosts(t, site))
-    await t.test('What HTTP/2 says in other words', t => tryHttp2(t, site))
+    await t.test('Pseudo-headers of HTTP/2', t => tryHttp2(t, site))
     await t.test('Messages that the body decides', t => tryMessages(t, site))
     await t.test('TLS, bodies and WebSockets', t => tryTransport(t, site))
   })

@@ -13,7 +13,7 @@ const GATES = 3
 const ROUNDS = 4
 
 for (const proxy of GATE_PROXIES.filter(({ keepsClients }) => keepsClients)) {
-  t.test(`Of several gates without a store, ${proxy.name} asks the one that knows the client.`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
+  t.test(`With several gates without a store, ${proxy.name} asks the one that knows the client.`, { skip: proxy.program === undefined && `${proxy.name} is not installed` }, async t => {
     const issuer = await startIssuer(t)
     const upstream = await startUpstream(t)
     const gates = await Promise.all(Array.from({ length: GATES }, () => startApp(t, issuer, {

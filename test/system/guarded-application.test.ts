@@ -30,7 +30,7 @@ function pythonWith (...modules: string[]): string | undefined {
   return ['python3', '/usr/bin/python3'].find(name => spawnSync(name, ['-c', `import ${['sys', ...modules].join(', ')}`]).status === 0)
 }
 
-t.test('The page leads from nothing to a guarded application in Python.', { skip: pythonWith() === undefined && 'python3 is not there' }, async t => {
+t.test('The page leads from nothing to a guarded application in Python.', { skip: pythonWith() === undefined && 'python3 is not installed' }, async t => {
   const clone = mkdtempSync(join(tmpdir(), 'holdfast-guarded-'))
   t.teardown(() => rmSync(clone, { recursive: true, force: true }))
   const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' }).trim().split('\n')
@@ -78,7 +78,7 @@ t.test('The page leads from nothing to a guarded application in Python.', { skip
   await gate.says(/Server listening/)
   await call(here(callsAgain))
   await gate.stop()
-  t.notMatch(gate.output(), /eyJ/, 'no token stands in a log')
+  t.notMatch(gate.output(), /eyJ/, 'no token is in a log')
 })
 
 interface Case {
@@ -146,7 +146,7 @@ t.test('The examples for Node and Python accept a statement of the gate, and ref
   })
 
   const python = pythonWith('jwt', 'cryptography')
-  await t.test('Python', { skip: python === undefined && 'python3 with jwt and cryptography is not there' }, async t => {
+  await t.test('Python', { skip: python === undefined && 'python3 with jwt and cryptography is not installed' }, async t => {
     t.equal(exampleOf('python').trim().split('\n').length, 3, 'three lines')
     const indented = exampleOf('python').trim().replace(/^/gm, '    ')
     const script = `import json, sys, urllib.request\nimport jwt\nfrom jwt import PyJWKClient\n\ndef verify(jwks_url, statement, issuer, audience, method, path):\n${indented}\n    return claims\n\ngiven = json.load(sys.stdin)\nresults = []\nfor one in given["cases"]:\n    try:\n        results.append(verify(given["jwksUrl"], *[one[name] for name in ("statement", "issuer", "audience", "method", "path")])["sub"])\n    except jwt.PyJWTError as error:\n        results.append(None)\nprint(json.dumps(results))\n`
@@ -160,7 +160,7 @@ t.test('The examples for Node and Python accept a statement of the gate, and ref
   })
 })
 
-t.test('What the page says about mistakes is what the service says.', async t => {
+t.test('The page quotes what the service says about mistakes.', async t => {
   const rules = "    - path: /orders/:id\n      methods: [GET]\n    - path: /a\n      scpe: a\n    - { path: '/orders/:number', methods: [GET, PUT] }\n"
   const head = '# config.yaml\nidp:\n  domain: tenant.example\n  audience: https://api.example\ngate:\n  upstream: http://127.0.0.1:3000\n  rules:\n'
   const { values, ...faults } = collectSettings({ environment: {}, readFile: path => path === 'config.yaml' ? head + rules : undefined })

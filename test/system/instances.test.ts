@@ -37,8 +37,8 @@ t.before(async () => {
 
 interface Answer {
   readonly status: number
-  /** What a client goes by: the error of the challenge, or the seconds to wait. */
-  readonly told: string | null
+  /** What a client uses: the error of the challenge, or the seconds to wait. */
+  readonly result: string | null
   readonly nonce: string | null
 }
 
@@ -47,7 +47,7 @@ async function send (base: string, headers: Record<string, string>, path = PATH)
   await answer.arrayBuffer()
   const error = /error="(\w+)"/.exec(answer.headers.get('www-authenticate') ?? '')?.[1]
   const retry = answer.headers.get('retry-after')
-  return { status: answer.status, told: error ?? (retry === null ? null : `after ${retry}`), nonce: answer.headers.get('dpop-nonce') }
+  return { status: answer.status, result: error ?? (retry === null ? null : `after ${retry}`), nonce: answer.headers.get('dpop-nonce') }
 }
 
 const makeProof = (nonce?: string, url = API + PATH): string => client.proof({ token, url, claims: { nonce } })
@@ -56,9 +56,9 @@ const sendBearer = (base: string): Promise<Answer> => send(base, { authorization
 
 const start = (t: Test, env: Environment): Promise<Instance> => startInstance(t, directory, issuer, { PUBLIC_URL: API, ...env })
 
-const ACCEPTED = { status: 200, told: null }
-const REPLAYED = { status: 401, told: 'invalid_dpop_proof' }
-const UNDECIDED = { status: 503, told: 'after 1' }
+const ACCEPTED = { status: 200, result: null }
+const REPLAYED = { status: 401, result: 'invalid_dpop_proof' }
+const UNDECIDED = { status: 503, result: 'after 1' }
 
 /** What holds while the store is lost: every proof is refused with 503, at either instance, and all else is as ever. */
 async function expectOutage (t: Test, instances: readonly Instance[], reason: string): Promise<void> {
@@ -90,7 +90,7 @@ async function expectRecovery (t: Test, instances: readonly Instance[]): Promise
   }
 }
 
-/** Clients that ask without a pause, until they are told to stop. */
+/** Clients that send requests without a pause, until they are stopped. */
 function keepAsking (clients: number, ask: (client: number) => Promise<void>): { stop (): Promise<void> } {
   const end = new AbortController()
   const runs = Array.from({ length: clients }, async (_, n) => {
@@ -107,14 +107,14 @@ function keepAsking (clients: number, ask: (client: number) => Promise<void>): {
   }
 }
 
-/** Sends fresh proofs to both instances until it is told to stop; gives those that were accepted. Nothing but 503 refuses any. */
+/** Sends fresh proofs to both instances until it is stopped; returns those that were accepted. Nothing but 503 refuses any. */
 function sendSteadily (t: Test, instances: readonly Instance[]): { stop (): Promise<string[]> } {
   const accepted: string[] = []
   const clients = keepAsking(4, async n => {
     const proof = makeProof()
-    const { status, told } = await sendProof(instances[n % 2]!.url, proof)
+    const { status, result } = await sendProof(instances[n % 2]!.url, proof)
     if (status === 200) accepted.push(proof)
-    else if (status !== 503) t.fail(`${status} ${told}`)
+    else if (status !== 503) t.fail(`${status} ${result}`)
   })
   return {
     async stop () {
@@ -128,7 +128,7 @@ function sendSteadily (t: Test, instances: readonly Instance[]): { stop (): Prom
 async function expectRecorded (t: Test, instances: readonly Instance[], proofs: readonly string[]): Promise<void> {
   t.ok(proofs.length > 1, `${proofs.length} were accepted`)
   const outcomes = await Promise.all(proofs.map((proof, n) => sendProof(instances[n % 2]!.url, proof)))
-  t.strictSame(outcomes.filter(({ told }) => told !== REPLAYED.told), [])
+  t.strictSame(outcomes.filter(({ result }) => result !== REPLAYED.result), [])
 }
 
 t.test('Two instances with one Redis', { skip: skipRedis }, async t => {
@@ -145,7 +145,7 @@ t.test('Two instances with one Redis', { skip: skipRedis }, async t => {
       for (let turn = 0; turn < 50; turn++) answers.push(await sendProof(instances[(n + turn) % 2]!.url, proof))
     }))
     t.equal(answers.filter(({ status }) => status === 200).length, 1)
-    t.equal(answers.filter(({ status, told }) => status === 401 && told === 'invalid_dpop_proof').length, 499)
+    t.equal(answers.filter(({ status, result }) => status === 401 && result === 'invalid_dpop_proof').length, 499)
     t.hasStrict(await sendProof(instances[0]!.url, makeProof()), ACCEPTED, 'a proof of its own passes')
   })
 
@@ -202,15 +202,15 @@ t.test('Nonces', { skip: skipRedis }, async t => {
   for (const instance of instances) await instance.untilReady()
   const nonces: string[] = []
   for (const { url } of instances) {
-    const { status, told, nonce } = await sendProof(url, makeProof())
-    t.hasStrict({ status, told }, { status: 401, told: 'use_dpop_nonce' })
+    const { status, result, nonce } = await sendProof(url, makeProof())
+    t.hasStrict({ status, result }, { status: 401, result: 'use_dpop_nonce' })
     nonces.push(nonce!)
   }
   for (const [by, nonce] of nonces.entries()) {
     const madeWith = rollOut[by]![1][0]!
     for (const [at, { url }] of instances.entries()) {
       const isAccepted = rollOut[at]![1].includes(madeWith)
-      t.hasStrict(await sendProof(url, makeProof(nonce)), isAccepted ? ACCEPTED : { status: 401, told: 'use_dpop_nonce' },
+      t.hasStrict(await sendProof(url, makeProof(nonce)), isAccepted ? ACCEPTED : { status: 401, result: 'use_dpop_nonce' },
         `step ${at + 1} of a rotation ${isAccepted ? 'takes' : 'refuses'} the nonces of step ${by + 1}`)
     }
   }
@@ -225,7 +225,7 @@ t.test('A store that cannot be used from the start', { skip: skipRedis }, async 
     '--tls-key-file', file('provider.key.pem'), '--tls-ca-cert-file', file('provider.cert.pem')
   ])
 
-  await t.test('An address that is none stops the start with a word.', async t => {
+  await t.test('An invalid address stops the start with a reason.', async t => {
     const addresses = ['http://:s3cret@127.0.0.1', 'redis://:s3cret%@127.0.0.1?retries=1']
     const starts = addresses.map(DPOP_REPLAY => spawnInstance(t, directory, { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, DPOP_REPLAY }))
     for (const [n, { ended, output }] of starts.entries()) {
@@ -235,7 +235,7 @@ t.test('A store that cannot be used from the start', { skip: skipRedis }, async 
     }
   })
 
-  await t.test('One that is wrong keeps readiness at 503 with the reason, and all but DPoP is served.', async t => {
+  await t.test('A wrong address keeps readiness at 503 with the reason, and all but DPoP is served.', async t => {
     const rows: ReadonlyArray<readonly [address: string, reason: string]> = [
       [`redis://:s3cret@127.0.0.1:${server.port}`, 'auth'],
       [`redis://:s3cret@${new URL(issuer.url).host}`, 'not_redis'],
@@ -252,7 +252,7 @@ t.test('A store that cannot be used from the start', { skip: skipRedis }, async 
       t.match(instance.output(), new RegExp(`"event":"replay_unavailable","reason":"${reason}"`))
       t.notMatch(instance.output(), /s3cret/)
     }
-    // It differs from the first one in the password alone.
+    // It differs from the first one only in the password.
     const good = await twin
     await good.untilReady()
     t.hasStrict(await sendProof(good.url, makeProof()), ACCEPTED)
@@ -292,8 +292,8 @@ t.test('Instances that are replaced one by one behind nginx lose no request.', {
     () => sendProof(origin, makeProof(undefined, origin + PATH))
   ]
   const clients = keepAsking(8, async n => {
-    const { status, told } = await asks[n % 4]!().catch((error: Error) => ({ status: 0, told: String(error.cause ?? error) }))
-    if (status !== 200) failures.push(`${status} ${told}`)
+    const { status, result } = await asks[n % 4]!().catch((error: Error) => ({ status: 0, result: String(error.cause ?? error) }))
+    if (status !== 200) failures.push(`${status} ${result}`)
     sent++
   })
 

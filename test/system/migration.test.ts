@@ -63,7 +63,7 @@ interface Row {
   readonly row: string
   readonly there: (site: Site, library: Library) => Middleware[]
   readonly here: (site: Site) => HoldfastOptions
-  /** What the route asks for. A valid token unless given. */
+  /** The requirement of the route. A valid token unless given. */
   readonly guard?: (app: FastifyInstance) => unknown
   readonly requests: (site: Site) => ReadonlyArray<readonly [title: string, sent: Sent | ((url: string) => Sent), there: Answers, here: Answers]>
 }
@@ -286,7 +286,7 @@ for (const row of ROWS) {
   })
 }
 
-/** An app with @fastify/jwt, and what takes its place. `guard` stands in the route, `handle` in its handler. */
+/** An app with @fastify/jwt, and what takes its place. `guard` is in the route, `handle` in its handler. */
 const OF_FASTIFY_JWT: ReadonlyArray<{ row: string, there: { guard?: (request: any) => unknown, handle?: (request: any) => unknown }, here: { guard?: (app: FastifyInstance) => unknown, handle?: (request: any) => unknown } }> = [
   { row: '`onRequest: request => request.jwtVerify()`', there: { guard: request => request.jwtVerify() }, here: { guard: app => app.authenticate() } },
   { row: '`await request.jwtVerify()` in a handler', there: { handle: request => request.jwtVerify() }, here: { handle: request => request.authenticate() } },
@@ -405,7 +405,7 @@ const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   'From @fastify/jwt alone': ['`secret` with a public key, or a function that asks get-jwks', '`verify: { allowedIss, allowedAud, algorithms }`', '`request.user`', '`formatUser`, `trusted`, `cookie`, `jwtSign`', 'errors `FST_JWT_*`']
 }
 
-t.test('Each row of the page is run, or named as one that has nothing to run.', async t => {
+t.test('Each row of the page is run, or listed as a row without code.', async t => {
   const run: Readonly<Record<string, ReadonlyArray<{ readonly row: string }>>> = {
     'From express-oauth2-jwt-bearer': ROWS.filter(({ row }) => !row.startsWith('callers')),
     "From Auth0's Fastify plugin": OF_AUTH0,

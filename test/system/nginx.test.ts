@@ -14,7 +14,7 @@ const MISMATCH: Answer = { status: 401, reason: 'htu_mismatch' }
 /** By nginx itself: the service has not seen it. */
 const MISDIRECTED: Answer = { status: 421, reason: 'none' }
 
-/** What a client could send to pass for somebody else: all of it must be gone behind nginx. */
+/** What a client could send to pass for another one: all of it must be gone behind nginx. */
 const FORGED = ['X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example', 'X-Forwarded-Port: 1234', 'X-Forwarded-Prefix: /evil',
   'Forwarded: proto=https;host=evil.example', 'X-Forwarded-For: 192.0.2.1', 'X-Forwarded-Proto: javascript', 'X-Forwarded-Host: h/test?']
 
@@ -44,7 +44,7 @@ const PATHS: string[] = [
   `/api/users/${'x'.repeat(2000)}`
 ]
 
-/** The paths, queries and forgeries that every configuration must stand. `base` is what the client has before /api. */
+/** The paths, queries and forgeries that every configuration must handle. `base` is what the client has before /api. */
 async function tryPaths (t: Test, site: Site, base: string): Promise<void> {
   for (const path of PATHS) t.strictSame(await send(site, base + path), ACCEPTED, `${base}${path.slice(0, 60)}`)
   t.strictSame(await send(site, `${base}/api/users/a%2Fb`, `${site.origin}${base}/api/users/a/b`), MISMATCH, 'an escaped slash is no slash')
@@ -141,7 +141,7 @@ t.test('Under a prefix that nginx strips', { skip }, async (t) => {
     }
   })
 
-  t.test('with PUBLIC_URL alone', async (t) => {
+  t.test('with only PUBLIC_URL', async (t) => {
     const site = await openSite(t, 'prefix.conf', (origin) => ({ PUBLIC_URL: `${origin}/svc` }))
     await tryPaths(t, site, '/svc')
     await tryDiscovery(t, site, '/svc', { hasPublicUrl: true })
@@ -179,7 +179,7 @@ t.test('Under a prefix that nginx keeps', { skip }, async (t) => {
     await tryDiscovery(t, site, '/svc', { hasPublicUrl: false })
   })
 
-  t.test('with PUBLIC_URL alone', async (t) => {
+  t.test('with only PUBLIC_URL', async (t) => {
     const site = await openSite(t, 'prefix-kept.conf', (origin) => ({ PUBLIC_URL: origin }), startPrefixed)
     await tryPaths(t, site, '/svc')
     await tryDiscovery(t, site, '/svc', { hasPublicUrl: true })
@@ -229,7 +229,7 @@ t.test('With TLS at a name of its own', { skip }, async (t) => {
     }
   })
 
-  t.test('with PUBLIC_URL alone', async (t) => {
+  t.test('with only PUBLIC_URL', async (t) => {
     const site = await openSite(t, 'tls.conf', (origin) => ({ PUBLIC_URL: origin }))
     t.strictSame(await sendTls(site, '/api/private', undefined, FORGED_FIELDS), ACCEPTED)
     t.strictSame(await sendHttp2(site, [{ target: '/api/private' }]), [ACCEPTED])

@@ -127,7 +127,7 @@ const CHECKS = STEPS.filter(({ name }) => !['certificate', 'token.introspection'
 
 interface ShownChecks { passed: number, other: string[] }
 
-/** How many checks are told as passed, folded or not, and the others that were reached. */
+/** How many checks are shown as passed, folded or not, and the others that were reached. */
 async function readChecks (page: Page): Promise<ShownChecks> {
   const outcomes: string[] = await page.locator('#checks li[data-check]').evaluateAll((rows) => rows.map((row) => `${row.getAttribute('data-check')} ${row.className}`))
   const other = outcomes.filter((outcome) => !/ (?:passed|not-reached)$/.test(outcome))
@@ -149,7 +149,7 @@ const IN_THE_MANUAL: Readonly<Record<string, string>> = {
   'ended-wide-light': 'playground-logged-out.png'
 }
 
-/** Looks at a state in each width and scheme: nothing is cut off, and all text stands out. SCREENSHOTS names a folder that gets the pictures. */
+/** Looks at a state in each width and scheme: nothing is cut off, and all text has enough contrast. SCREENSHOTS names a folder that gets the pictures. */
 async function look (t: Test, page: Page, state: string, at = 'body'): Promise<void> {
   await page.mouse.move(0, 0)
   for (const [width, size] of Object.entries(WIDTHS)) {
@@ -158,7 +158,7 @@ async function look (t: Test, page: Page, state: string, at = 'body'): Promise<v
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await page.evaluate(`document.querySelector('${at}').scrollIntoView()`)
       const name = `${state}-${width}-${colorScheme}`
-      t.strictSame(await weakContrasts(page), [], `${name}: all text stands out`)
+      t.strictSame(await weakContrasts(page), [], `${name}: all text has enough contrast`)
       t.equal(await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'), 0, `${name}: nothing is cut off`)
       const folder = process.env['SCREENSHOTS']
       if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`) })
@@ -183,7 +183,7 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
   t.equal(await page.isDisabled(attack('replay')), true)
   t.match(await page.innerText('#attack-note'), containing('Log in first'))
   t.equal(await page.getAttribute('#reference', 'href'), `${api.url}/docs`)
-  await look(t, page, 'nobody')
+  await look(t, page, 'logged out')
 
   await logIn(page)
   t.match(await page.innerText('#login-state'), /Logged in as Ada until \d+ \w+ 20\d\d, \d\d:\d\d\.\s+Permissions: read:messages\./)
@@ -230,7 +230,7 @@ t.test('A visitor logs in, and each endpoint answers as its guard says.', { skip
   t.strictSame(faults, [])
 })
 
-t.test('A route that wants a login of the last minute refuses an older one, and one button gets such a login.', { skip }, async (t) => {
+t.test('A route that requires a login of the last minute refuses an older one, and one button gets such a login.', { skip }, async (t) => {
   const { page, faults } = await openPlayground(t)
   await atAnotherTime(-120, () => logIn(page))
   t.match((await press(page, call('/api/private'))).verdict, /Accepted\.\s*200/)
@@ -258,7 +258,7 @@ async function openWithRevocation (t: Test): Promise<Opened> {
   return openPlayground(t, ({ issuer }) => ({ REVOCATION: revocationBy(transmitter.issuer, [issuer], audience) }), undefined, { transmitter, apiPort })
 }
 
-t.test('Who logs out sees the stream end, and the next call refused with the event that did it.', { skip }, async (t) => {
+t.test('After a logout the stream ends, and the next call is refused with the event that caused it.', { skip }, async (t) => {
   const { page, faults, provider } = await openWithRevocation(t)
   t.equal(await page.isDisabled('[data-end="everywhere"]'), true)
   t.match(await page.innerText('#end-note'), containing('Log in first'))
@@ -413,7 +413,7 @@ t.test('An API that does not answer is named, and comes back without a reload.',
   t.match(await page.innerText('#state'), containing(`The server of this page at ${new URL(page.url()).origin} does not answer`))
 })
 
-t.test('A provider that does not answer is named, and no check is shown that explains nothing.', { skip }, async (t) => {
+t.test('A provider that does not answer is named, and no meaningless check is shown.', { skip }, async (t) => {
   const { page, provider, api, raw } = await openPlayground(t)
   await logIn(page)
   t.match((await press(page, call('/api/private'))).verdict, /Accepted/)
@@ -437,7 +437,7 @@ t.test('A provider that does not answer is named, and no check is shown that exp
   await look(t, page, 'provider-down')
 })
 
-t.test('A login that gets no answer names the address that was asked.', { skip }, async (t) => {
+t.test('A login that gets no answer names the requested address.', { skip }, async (t) => {
   const { page, provider } = await openPlayground(t)
   const discovery = `${provider.issuer}/.well-known/openid-configuration`
   const path = `${provider.issuer}/oauth/token`
@@ -498,7 +498,7 @@ t.test('With nonces, good calls fetch theirs and go through, and each attack is 
   t.strictSame(faults, [])
 })
 
-t.test('What cannot be read is said, and the rest is explained.', { skip }, async (t) => {
+t.test('Unreadable parts are reported, and the rest is explained.', { skip }, async (t) => {
   const { page } = await openPlayground(t)
   const post = async (body: string): Promise<{ status: number, notes?: string[], checks?: Array<{ name: string, outcome: string }>, reason?: string }> => {
     const answer = await fetch(new URL('/explain', page.url()), { method: 'POST', body })
@@ -515,7 +515,7 @@ t.test('What cannot be read is said, and the rest is explained.', { skip }, asyn
   t.match(large, { status: 413, notes: [/1 MiB/] })
 })
 
-t.test('The keyboard alone does everything, and the result is announced.', { skip }, async (t) => {
+t.test('Everything works by keyboard, and the result is announced.', { skip }, async (t) => {
   const { page, faults } = await openPlayground(t)
   await tabTo(page, 'login')
   await page.keyboard.press('Enter')

@@ -106,10 +106,10 @@ t.test('a server that would evict is not used until it would not', { skip: skipR
   t.equal(await record(store, 'a'), 'first')
 })
 
-t.test('a server that begins to evict on a standing connection is not used until it stops', { skip: skipRedis }, async (t) => {
+t.test('a server that begins to evict on an open connection is not used until it stops', { skip: skipRedis }, async (t) => {
   const changes: ReadonlyArray<{ title: string, args: string[], begin: string[], end: string[] }> = [
     { title: 'another policy', args: ['--maxmemory', '100mb'], begin: ['maxmemory-policy', 'allkeys-lru'], end: ['maxmemory-policy', 'noeviction'] },
-    { title: 'a limit where there was none', args: ['--maxmemory-policy', 'volatile-ttl'], begin: ['maxmemory', '100mb'], end: ['maxmemory', '0'] }
+    { title: 'a new limit', args: ['--maxmemory-policy', 'volatile-ttl'], begin: ['maxmemory', '100mb'], end: ['maxmemory', '0'] }
   ]
   for (const { title, args, begin, end } of changes) {
     const server = await startRedis(t, args)
@@ -128,7 +128,7 @@ t.test('a server that begins to evict on a standing connection is not used until
   }
 })
 
-t.test('a server that does not say whether it evicts is used, and readiness tells', { skip: skipRedis }, async (t) => {
+t.test('a server that does not say whether it evicts is used, and readiness reports it', { skip: skipRedis }, async (t) => {
   const server = await startRedis(t)
   await server.command('ACL', 'SETUSER', 'mute', 'on', '>staple', '~holdfast:*', '+set')
   const renamed = await startRedis(t, ['--rename-command', 'INFO', 'HIDDEN', '--rename-command', 'CONFIG', ''])
@@ -186,7 +186,7 @@ t.test('users, passwords and rights', { skip: skipRedis }, async (t) => {
   await until('it is named', hasReason(store, 'auth'))
 })
 
-t.test('a database that is not there, or a TLS port, is not ready with the reason', { skip: skipRedis }, async (t) => {
+t.test('a database that does not exist, or a TLS port, is not ready with the reason', { skip: skipRedis }, async (t) => {
   const server = await startRedis(t)
   const rows: [string, string][] = [
     [`redis://127.0.0.1:${server.port}/99`, 'database'],
@@ -200,7 +200,7 @@ t.test('a database that is not there, or a TLS port, is not ready with the reaso
   }
 })
 
-t.test('a certificate that nobody vouches for is refused', { skip: skipRedis }, async (t) => {
+t.test('an untrusted certificate is refused', { skip: skipRedis }, async (t) => {
   const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
   const tlsPort = await freePort()
   const server = await startRedis(t, [
@@ -229,11 +229,11 @@ t.test('a cluster of which one node evicts is not used, whichever it is', { skip
   t.strictSame(changes, ['available', 'evicts', 'available', 'evicts', 'available', 'evicts', 'available'])
 
   await nodes[2]!.command('ACL', 'SETUSER', 'default', '-info')
-  await until('one that does not say is told', hasReason(store, 'policy_unknown'))
+  await until('one that does not say is reported', hasReason(store, 'policy_unknown'))
   t.equal(store.state().ready, true)
 })
 
-t.test('a replica of a cluster that is promoted and evicts is found out', { skip: skipRedis }, async (t) => {
+t.test('a promoted replica of a cluster that evicts is detected', { skip: skipRedis }, async (t) => {
   const nodes = await startCluster(t)
   const replica = await startClusterNode(t, ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
   await replica.command('CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port), String(nodes[0]!.busPort))
@@ -336,7 +336,7 @@ async function startSentinel (t: Test, master: RedisServer, replica: RedisServer
   return {
     sentinel,
     async failover () {
-      // Sentinel takes some time to hear of the replica.
+      // Sentinel takes some time to learn of the replica.
       await until('the failover begins', () => sentinel.command('SENTINEL', 'FAILOVER', 'main').then(() => true, () => false))
       await until('the replica is the master', () => isMaster(replica))
       // Killed before Sentinel has seen the end of it, the failover might be given up.

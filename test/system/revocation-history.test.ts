@@ -23,7 +23,7 @@ const ANSWER_MS = 3000
 
 t.setTimeout(SECONDS * 5000 + 60_000)
 
-/** The sessions of the last seconds are asked about, and some of all. */
+/** Tokens of the sessions of the last seconds are tried, and some of all. */
 const YOUNG = 60
 
 interface Site {

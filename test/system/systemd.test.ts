@@ -23,7 +23,7 @@ t.test('systemd knows every line of the units, and one with a misspelt line is f
   t.match(await analyze(['verify', join(directory, 'broken/holdfast.service')]), { text: /Unknown key .*'ProtectHomes'/ })
 })
 
-t.test('systemd counts little that the service may do, and much without its user.', { skip }, async t => {
+t.test('systemd rates the exposure of the service as low, and as high without its user.', { skip }, async t => {
   const security = (file: string) => analyze(['security', '--offline=true', `--threshold=${MAX_EXPOSURE}`, file])
   const directory = t.testdir({ sound: { 'holdfast.service': unitText }, open: { 'holdfast.service': unitText.replace('DynamicUser=yes\n', '').replace('CapabilityBoundingSet=\n', '') } })
   const { code, text } = await security(join(directory, 'sound/holdfast.service'))

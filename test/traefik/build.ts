@@ -55,7 +55,7 @@ const DNS = ['"github.com/go-acme/lego/v5/providers/dns"', '"github.com/traefik/
 
 /**
  * Builds Traefik from its Go module, unless the cache has it. Returns the path of the program.
- * @throws if Go is not there or too old, if the module is another one than is recorded here, or if the build fails
+ * @throws if Go is missing or too old, if the module differs from the one recorded here, or if the build fails
  */
 export async function buildTraefik (): Promise<string> {
   if (existsSync(PROGRAM)) return PROGRAM

@@ -84,7 +84,7 @@ export function theScopes (app: FastifyInstance, listed: readonly string[]): voi
   app.requireScope(['a', 'b'])
   // @ts-expect-error a text is not a list of scopes
   app.requireScope({ any: 'a' })
-  // @ts-expect-error what stands beside `any` would be dropped
+  // @ts-expect-error what is beside `any` would be dropped
   app.requireScope({ any: ['a'] }, 'b')
   // @ts-expect-error the other way round too
   app.requireScope('b', { any: ['a'] })
@@ -111,7 +111,7 @@ export function theRequirements (app: FastifyInstance, listed: readonly string[]
   app.require({ scope: 1 })
   // @ts-expect-error so are seconds a number
   app.require({ maxAgeSeconds: '60' })
-  // @ts-expect-error a claim cannot be asked to be an object
+  // @ts-expect-error a claim cannot be required to be an object
   app.require({ claims: { address: { city: 'Bonn' } } })
   // @ts-expect-error only true and false are answers
   app.require({ claims: { tenant: () => 'blue' } })

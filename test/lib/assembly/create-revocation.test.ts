@@ -22,13 +22,13 @@ async function create (revocation: object | undefined, values: object = {}): Pro
   return { parts, events }
 }
 
-t.test('Without the section there is nothing', async t => {
+t.test('Without the section there are no parts and no events', async t => {
   const { parts, events } = await create(undefined)
   t.equal(parts, undefined)
   t.strictSame(events, [])
 })
 
-t.test('Without a Redis the memory of the process is the store, and that is told', async t => {
+t.test('Without a Redis the memory of the process is the store, with an event that says so', async t => {
   const { parts, events } = await create({ logout: { clientId: 'app' } })
   t.strictSame(events, [{ name: 'revocation_in_memory' }])
   t.strictSame(parts!.issuers, [ISSUER])
@@ -38,21 +38,21 @@ t.test('Without a Redis the memory of the process is the store, and that is told
   await parts!.close()
 })
 
-t.test('The store is the Redis of proofs, or one of its own, and its faults are told with its hosts', async t => {
+t.test('The store is the Redis of proofs, or one of its own, and its faults are reported with its hosts', async t => {
   const redis = await startFakeRedis()
   t.teardown(() => redis.stop())
   redis.override = ([name]) => name === 'GET' ? '-LOADING Redis is loading the dataset in memory\r\n' : undefined
   const hosts = [`127.0.0.1:${redis.port}`]
   const { parts, events } = await create({ store: `redis://127.0.0.1:${redis.port}`, logout: { clientId: 'app' } })
   t.teardown(() => parts!.close())
-  await until('the fault is told', () => events.length > 0)
+  await until('the fault is reported', () => events.length > 0)
   t.strictSame(events, [{ name: 'revocation_unavailable', reason: 'loading', hosts }])
   t.equal(parts!.revocations.state().fault, 'loading')
   redis.override = ([name, key]) => {
     if (name === 'GET') return key!.endsWith(':epoch') ? '$1\r\ne\r\n' : '$-1\r\n'
     return name === 'HGETALL' || name === 'XRANGE' || name === 'XREVRANGE' ? '*0\r\n' : name === 'XREAD' ? '*-1\r\n' : undefined
   }
-  await until('the end is told', () => events.length > 1)
+  await until('the end is reported', () => events.length > 1)
   t.strictSame(events.slice(1), [{ name: 'revocation_available', hosts }])
   t.equal(parts!.revocations.state().isCurrent, true)
 })
@@ -69,14 +69,14 @@ t.test('A secret is a text, a file or a variable', async t => {
   }
 })
 
-t.test('A secret that is not there stops the start, by its place and without its text', async t => {
+t.test('A missing secret stops the start, and the problem names its place', async t => {
   for (const [secret, problem] of [[{ env: 'TEST_STREAM_UNSET' }, 'the variable TEST_STREAM_UNSET is not set'], [{ file: '/nowhere/secret' }, "ENOENT: no such file or directory, open '/nowhere/secret'"]] as const) {
     const transmitters = [{ issuer: 'https://t.example', audience: 'a', delivery: 'push', clientId: 'c', clientSecret: secret }]
     await t.rejects(create({ transmitters }), new SettingsError([`revocation.transmitters[0].clientSecret is not usable: ${problem}; allowed: a text, { file: PATH } or { env: NAME }`]))
   }
 })
 
-t.test('A stream is told where to push under the public address, and its news carry its name', async t => {
+t.test('The push URL of a stream is under PUBLIC_URL, and its events carry its name', async t => {
   const remote = await startEventTransmitter(t)
   const metadata = `${remote.url}/.well-known/ssf-configuration`
   const { parts, events } = await create({
@@ -85,39 +85,39 @@ t.test('A stream is told where to push under the public address, and its news ca
   }, { PUBLIC_URL: 'https://api.example/' })
   t.teardown(() => parts!.close())
   parts!.start()
-  await until('the stream is there', () => events.some(({ name }) => name === 'stream_enabled'))
+  await until('the stream exists', () => events.some(({ name }) => name === 'stream_enabled'))
   t.strictSame(events.filter(({ name }) => name.startsWith('stream_')), [{ name: 'stream_enabled', transmitter: metadata }])
   t.equal((remote.bodies('POST /stream')[0] as { delivery: { endpoint_url: string } }).delivery.endpoint_url, 'https://api.example/v1/revocation/events')
 })
 
-t.test('A transmitter that sends nothing until subjects are added is told by name, and so is a stream that pauses', async t => {
+t.test('A transmitter that sends nothing until subjects are added is reported by name, and so is a stream that pauses', async t => {
   const remote = await startEventTransmitter(t)
   const [, document] = remote.answers['GET /.well-known/ssf-configuration'] as [number, object]
   remote.answers['GET /.well-known/ssf-configuration'] = [200, { ...document, default_subjects: 'NONE' }]
   const { parts, events } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push' }] })
   t.teardown(() => parts!.close())
   parts!.start()
-  const told = () => events.filter(({ name }) => name.startsWith('stream_'))
-  await until('it is told', () => told().length > 0)
-  t.strictSame(told(), [{ name: 'stream_without_subjects', transmitter: remote.url }])
+  const reported = () => events.filter(({ name }) => name.startsWith('stream_'))
+  await until('it is reported', () => reported().length > 0)
+  t.strictSame(reported(), [{ name: 'stream_without_subjects', transmitter: remote.url }])
   await parts!.receiver.push(remote.set(STREAM_UPDATED, { status: 'disabled' }), undefined)
-  t.strictSame(told().slice(1), [{ name: 'stream_changed', transmitter: remote.url, status: 'disabled' }])
+  t.strictSame(reported().slice(1), [{ name: 'stream_changed', transmitter: remote.url, status: 'disabled' }])
   await parts!.receiver.push(remote.set(VERIFICATION, { state: 'x' }, { iat: 1_700_000_000 }), undefined)
   await parts!.revocations.append([{ key: 'stream of another instance', effect: 'state', at: 1, recordedAt: 1, event: 'paused', source: 'https://other.example' }])
-  t.equal(told().length, 2, 'a transmitter that only other instances have')
+  t.equal(reported().length, 2, 'a transmitter that only other instances have')
   t.strictSame([parts!.transmitters[0]!.state().verifiedAt, parts!.revocations.state().entries], [1_700_000_000, 0])
 })
 
-t.test('Events that are fetched are counted and told, as those are that are pushed', async t => {
+t.test('Polled events are counted and reported like pushed ones', async t => {
   const remote = await startEventTransmitter(t)
   const sets = { j1: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { sub_id: { format: 'opaque', id: 's1' } }), j2: 'x', j3: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { jti: 'j3', sub_id: { format: 'opaque', id: 's2' } }) }
   remote.answers['POST /poll'] = () => [200, { sets }]
   const { parts, events } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'poll', endpoint: `${remote.url}/poll`, tokenIssuers: [ISSUER] }] })
   t.teardown(() => parts!.close())
   parts!.start()
-  const told = () => events.filter(({ name }) => name.startsWith('revocation_re'))
-  await until('it is told', () => told().length >= 3)
-  t.strictSame(told().slice(0, 3), [
+  const reported = () => events.filter(({ name }) => name.startsWith('revocation_re'))
+  await until('it is reported', () => reported().length >= 3)
+  t.strictSame(reported().slice(0, 3), [
     { name: 'revocation_received', sender: remote.url, type: 'session-revoked', outcome: 'applied' },
     { name: 'revocation_refused', sender: remote.url, reason: 'The body is not a well-formed JWT.' },
     { name: 'revocation_received', sender: remote.url, type: 'session-revoked', outcome: 'applied' }
@@ -125,7 +125,7 @@ t.test('Events that are fetched are counted and told, as those are that are push
   t.ok(parts!.counts.get('session-revoked applied')! >= 2 && parts!.counts.get('refused invalid')! >= 1)
 })
 
-t.test('A fetched event that cannot be judged now is counted as unavailable', async t => {
+t.test('A polled event that cannot be judged now is counted as unavailable', async t => {
   const remote = await startEventTransmitter(t)
   remote.answers['GET /keys'] = [500, {}]
   remote.answers['POST /poll'] = () => [200, { sets: { j1: remote.set(KNOWN_EVENT_TYPES[0]!, {}, { sub_id: { format: 'opaque', id: 's1' } }) } }]
@@ -136,15 +136,15 @@ t.test('A fetched event that cannot be judged now is counted as unavailable', as
   t.strictSame([...parts!.counts.keys()], ['refused unavailable'])
 })
 
-t.test('What becomes of the keys of a sender is told with its issuer', async t => {
+t.test('Events about the keys of a sender name its issuer', async t => {
   const remote = await startEventTransmitter(t)
   remote.answers['GET /keys'] = [500, {}]
   const { parts, events } = await create({ transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push' }] })
   t.teardown(() => parts!.close())
   parts!.start()
-  await until('it is told', () => events.some(({ name }) => name === 'keys_fetch_failed'))
-  const told = events.find(({ name }) => name === 'keys_fetch_failed') as { issuer: string }
-  t.equal(told.issuer, remote.url)
+  await until('it is reported', () => events.some(({ name }) => name === 'keys_fetch_failed'))
+  const failure = events.find(({ name }) => name === 'keys_fetch_failed') as { issuer: string }
+  t.equal(failure.issuer, remote.url)
 })
 
 t.test('Logout tokens of each issuer are verified with its own keys', async t => {
@@ -155,6 +155,6 @@ t.test('Logout tokens of each issuer are verified with its own keys', async t =>
   const claims = { iss: remote.url, aud: 'app', iat: Math.floor(Date.now() / 1000), exp: Math.floor(Date.now() / 1000) + 60, jti: 'j1', sid: 's1', events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }
   const token = encodeJws({ alg: 'RS256', typ: 'logout+jwt', kid: 'k' }, claims, () => Buffer.from('x'))
   await t.rejects(parts!.receiver.logout(`logout_token=${token}`), { name: 'Refusal', reason: 'keys_unavailable' })
-  const told = events.find(({ name }) => name === 'keys_fetch_failed') as { issuer: string }
-  t.equal(told.issuer, remote.url)
+  const failure = events.find(({ name }) => name === 'keys_fetch_failed') as { issuer: string }
+  t.equal(failure.issuer, remote.url)
 })

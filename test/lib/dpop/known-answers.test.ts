@@ -56,7 +56,7 @@ function outcome (attempt: PresentedProof): Promise<string> {
 t.test('The complete example of RFC 9449 section 7.1 passes, and each change of it is refused for its own reason', async t => {
   const url = { scheme: 'https', host: 'resource.example.org', path: '/protectedresource', ownPath: '/protectedresource', href: EXAMPLE.url } as const
   const rows: Array<{ title: string, overrides: Partial<PresentedProof>, expected: string }> = [
-    { title: 'as it stands', overrides: {}, expected: 'accepted' },
+    { title: 'unchanged', overrides: {}, expected: 'accepted' },
     { title: 'another method', overrides: { method: 'POST' }, expected: 'htm_mismatch' },
     { title: 'the method in lower case', overrides: { method: 'get' }, expected: 'htm_mismatch' },
     { title: 'another path', overrides: { requestUrl: () => ({ ...url, path: '/other', href: 'https://resource.example.org/other' }) }, expected: 'htu_mismatch' },
@@ -75,7 +75,7 @@ t.test('Each check of a proof has a name of its own', async t => {
   t.strictSame([...CHECKS_BEFORE_SIGNATURE, ...CHECKS_AFTER_SIGNATURE].map(({ name }) => name), ['form', 'header', 'claims', 'htm', 'htu', 'iat', 'ath', 'jkt', 'nonce', 'iat-beside-nonce'])
 })
 
-t.test('The times of a proof count to the second, at both ends', async t => {
+t.test('The time limits of a proof are exact to the second, at both ends', async t => {
   const NOW = 1_800_000_000
   const check = (claims: object, now = NOW): unknown => {
     const presented = attemptOf({ now })
@@ -119,7 +119,7 @@ t.test('EdDSA and Ed25519 are two names of one algorithm, and no others are', as
   for (const [ofKey, alg] of [['EdDSA', 'ES256'], ['ES256', 'EdDSA'], ['RS256', 'PS256'], [undefined, 'EdDSA'], [undefined, 'RS256'], ['Ed448', 'EdDSA']] as const) t.equal(isSameAlg(ofKey, alg), false, `${ofKey} ${alg}`)
 })
 
-t.test('A media type is told in any case, with or without application/', async t => {
+t.test('A media type is recognised in any case, with or without application/', async t => {
   for (const typ of ['at+jwt', 'AT+JWT', 'application/at+jwt', 'Application/AT+jwt']) t.equal(isMediaType(typ, 'at+jwt'), true, typ)
   for (const typ of ['jwt', 'at+jwt ', 'text/at+jwt', 'application/application/at+jwt', '', undefined, null, 1, ['at+jwt']]) t.equal(isMediaType(typ, 'at+jwt'), false, String(typ))
 })
@@ -325,7 +325,7 @@ t.test('A nonce that is good at one process begins with 4 characters that name t
   t.equal(createNonces([Buffer.alloc(32, 1)], 'shared').isOfAnotherProcess(foreign), false, 'shared nonces name no process')
 })
 
-t.test('Where there is no room, a new client key takes the place of another every 15 ms at most', async t => {
+t.test('Without room, a new client key replaces another one every 15 ms at most', async t => {
   let nowMs = 1_000
   const keys = createClientKeys(['ES256'], { maxKeys: 2, nowMs: () => nowMs })
   const meet = async (keys: ClientKeys): Promise<() => boolean> => {
@@ -403,7 +403,7 @@ interface Wycheproof {
 
 const wycheproof = JSON.parse(readFileSync(new URL('../../fixtures/wycheproof.json', import.meta.url), 'utf8')) as Wycheproof
 
-t.test('Signatures of Project Wycheproof are judged as it says', async t => {
+t.test('Signatures of Project Wycheproof are judged as it expects', async t => {
   const judged = new Map<string, number>()
   for (const { alg, source, jwk, tests } of wycheproof.signatures) {
     const key = createPublicKey({ key: jwk, format: 'jwk' })
@@ -419,7 +419,7 @@ t.test('Signatures of Project Wycheproof are judged as it says', async t => {
   }
 })
 
-t.test('Keys of Project Wycheproof that must not be used are passed over', async t => {
+t.test('Keys of Project Wycheproof that must not be used are skipped', async t => {
   for (const { comment, keys, isUsable } of wycheproof.keys) {
     for (const key of keys) t.equal(typeof usableKey(key, JWS_ALGS), isUsable ? 'object' : 'string', comment)
   }

@@ -21,7 +21,7 @@ async function read (gate: string, environment: Record<string, string> = {}): Pr
 
 const problemsOf = (...given: Parameters<typeof read>): Promise<readonly string[]> => read(...given).then(() => [], ({ problems }: SettingsError) => problems)
 
-t.test('A gate has defaults, and takes what the file says.', async t => {
+t.test('A gate has defaults, and takes values from the file.', async t => {
   t.equal((await read('')).gate, undefined)
   t.equal((await read('gate:\n')).gate, undefined, 'without a value it counts as unset')
   t.hasStrict((await read('gate: {}')).gate, {
@@ -67,7 +67,7 @@ t.test('A gate has defaults, and takes what the file says.', async t => {
   })
 })
 
-t.test('An upstream beside the file takes the place of the one in it, and needs no rules.', async t => {
+t.test('An upstream outside the file replaces the one in it, and needs no rules.', async t => {
   const environment = { GATE_UPSTREAM: 'http://127.0.0.1:3000/' }
   const everywhere = { path: '/*', methods: undefined, requirement: {}, audience: undefined, upgrade: false }
   t.hasStrict((await read('', environment)).gate, { upstream: 'http://127.0.0.1:3000', rules: [everywhere] })
@@ -143,7 +143,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
   }
 })
 
-t.test('The least and the most that a number may be are taken.', async t => {
+t.test('The minimum and the maximum of a number are accepted.', async t => {
   for (const [given, expected] of [['1', 1], ['86400', 86400], ['"86400"', 86400]] as const) t.equal((await read(`gate:\n  timeoutSeconds: ${given}`)).gate!.timeoutSeconds, expected)
 })
 
@@ -156,12 +156,12 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
   t.strictSame((await parseGate([])).problems, ['gate is []; allowed: a section with members such as upstream and rules'])
   t.strictSame((await parseGate({ upstream: 'a', rules: [{ path: '/docs' }] })).problems, [
     'gate.upstream is "a"; allowed: http or https URL of a host, with a port or without, and nothing more', 'gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs'
-  ], 'each problem is told at once')
+  ], 'all problems are reported at once')
   t.strictSame((await parseGate({ claims: 7 })).problems, ['gate.claims is 7; allowed: a list of claims, or a map from the end of a header name (letters, digits and -) to a claim; no two of them may share a header'])
   t.strictSame((await parseGate({ bodyLimit: -1, statementKey: '' })).problems, ['gate.bodyLimit is -1; allowed: a whole number of bytes', 'gate.statementKey is ""; allowed: path of a file with a private key (PKCS#8 in PEM form, EC P-256)'])
 })
 
-t.test('What is set in a gate is held to its form from the first character to the last.', async t => {
+t.test('Each value of a gate is matched from the first character to the last.', async t => {
   const rows: ReadonlyArray<{ name: keyof GateOptions, good: readonly unknown[], bad: readonly unknown[] }> = [
     { name: 'ownPrefix', good: ['/-', '/a/b', '/A_~-9'], bad: ['', '/', 'a/-', '/a/', '/a//b', '/a.', '/a b', 7, ['/a'], null] },
     { name: 'timeoutSeconds', good: [1, 86_400, '30'], bad: [0, 86_401, '5 ', ' 5', '5x', '0x5', '1'.repeat(16), Number.NaN, null, true] },
@@ -185,28 +185,28 @@ t.test('What is set in a gate is held to its form from the first character to th
   t.strictSame(ownPathsOf('/-'), ['/-/health', '/-/metrics', '/-/docs', '/.well-known/oauth-protected-resource', '/.well-known/holdfast-jwks.json', '/verify', '/revocation'])
 })
 
-t.test('A rule is read as a whole: each member that cannot be used is told, and no rule comes of it.', async t => {
-  const read = async (given: unknown): Promise<{ rule: GateRule | undefined, told: readonly string[] }> => {
+t.test('A rule is read as a whole: each member that cannot be used is reported, and there is no rule.', async t => {
+  const read = async (given: unknown): Promise<{ rule: GateRule | undefined, problems: readonly string[] }> => {
     const { settings, problems } = await parseGate({ rules: [given] })
-    return { rule: settings?.rules[0], told: problems.map(problem => problem.replace(/^gate\.rules\[0\]\.?/, '')) }
+    return { rule: settings?.rules[0], problems: problems.map(problem => problem.replace(/^gate\.rules\[0\]\.?/, '')) }
   }
-  t.strictSame(await read({ path: '/a' }), { rule: { path: '/a', methods: undefined, requirement: {}, audience: undefined, upgrade: false, mcp: undefined }, told: [] })
+  t.strictSame(await read({ path: '/a' }), { rule: { path: '/a', methods: undefined, requirement: {}, audience: undefined, upgrade: false, mcp: undefined }, problems: [] })
   t.strictSame((await read({ path: '/a', methods: ['GET', 'GET', 'PUT'], audience: 0, upgrade: true, scope: ['x', 'y'], acr: 'gold' })).rule, {
     path: '/a', methods: ['GET', 'PUT', 'HEAD'], requirement: { scope: ['x', 'y'], acr: ['gold'] }, audience: '0', upgrade: true, mcp: undefined
   })
   t.strictSame((await read({ path: '/a', allow: 'anyone', audience: undefined })).rule?.requirement, undefined)
   t.strictSame((await read({ path: '/a', methods: 'HEAD' })).rule?.methods, ['HEAD'])
-  const bad: ReadonlyArray<{ given: unknown, told: readonly string[] }> = [
-    ...[null, undefined, [], 'a', 7].map(given => ({ given, told: [` is ${JSON.stringify(given)}; allowed: an object with members such as path and scope`] })),
-    { given: {}, told: [' has no path'] },
-    { given: { path: 7 }, told: ['path is 7; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*'] },
-    { given: { path: '/a', methods: [7], upgrade: 1, audience: false, allow: 'x' }, told: ['methods is [7]; allowed: a list of HTTP methods in upper case', 'allow is "x"; allowed: anyone, token', 'audience is false; allowed: any non-empty string', 'upgrade is 1; allowed: true, false'] },
-    { given: { path: '/a', allow: 'anyone', scope: 'x', acr: 'y', audience: 'z' }, told: ['allow is anyone, and that contradicts scope and acr and audience'] },
-    { given: { path: '/a', scope: 'a b', acr: [] }, told: ['scope is "a b": scope takes a word, or a list of one or more words, without spaces, quotes and backslashes', 'acr is []: acr takes a word, or a list of one or more words, without spaces, quotes and backslashes'] }
+  const bad: ReadonlyArray<{ given: unknown, problems: readonly string[] }> = [
+    ...[null, undefined, [], 'a', 7].map(given => ({ given, problems: [` is ${JSON.stringify(given)}; allowed: an object with members such as path and scope`] })),
+    { given: {}, problems: [' has no path'] },
+    { given: { path: 7 }, problems: ['path is 7; allowed: a path in the syntax of the router, such as /orders/:id or /orders/*'] },
+    { given: { path: '/a', methods: [7], upgrade: 1, audience: false, allow: 'x' }, problems: ['methods is [7]; allowed: a list of HTTP methods in upper case', 'allow is "x"; allowed: anyone, token', 'audience is false; allowed: any non-empty string', 'upgrade is 1; allowed: true, false'] },
+    { given: { path: '/a', allow: 'anyone', scope: 'x', acr: 'y', audience: 'z' }, problems: ['allow is anyone, and that contradicts scope and acr and audience'] },
+    { given: { path: '/a', scope: 'a b', acr: [] }, problems: ['scope is "a b": scope takes a word, or a list of one or more words, without spaces, quotes and backslashes', 'acr is []: acr takes a word, or a list of one or more words, without spaces, quotes and backslashes'] }
   ]
-  for (const { given, told } of bad) t.strictSame(await read(given), { rule: undefined, told }, JSON.stringify(given))
+  for (const { given, problems } of bad) t.strictSame(await read(given), { rule: undefined, problems }, JSON.stringify(given))
 
-  const problemOf = async (path: string): Promise<string | undefined> => (await read({ path })).told[0]
+  const problemOf = async (path: string): Promise<string | undefined> => (await read({ path })).problems[0]
   for (const path of ['/', '/*', '/a/:id', '/a/:id?', '/a-:x-b', '/:x(^(?:a|b)$)', '/:x(^a?$)', '/:x(^%2F$)', '/caf\u00e9', '/%7e', '/a/:x(^\\d+$)/b/:y(^z$)?']) t.equal(await problemOf(path), undefined, path)
   for (const path of ['/a?', '/a?b', '/:a/b?', '/:a?/b']) t.equal(await problemOf(path), `path is ${JSON.stringify(path)}, which is unreachable: a rule is chosen by the path, and the query is no part of it`, path)
   for (const [path, cause] of [['/a//b', 'double_slash'], ['/../a', 'dot_segment'], ['/..;/a', 'dot_segment'], ['/%2f', 'slash_escape'], ['/%00', 'control_character'], ['/%ff', 'encoding'], ['/%', 'escape'], ['/\ud800', 'escape'], ['/a#', 'fragment']] as const) {
@@ -228,7 +228,7 @@ t.test('Of the rules whose methods fit, the one with the most specific path is f
   t.strictSame(['PUT', 'GET', 'HEAD', 'POST', 'get'].map(method => rules.find(method, '/m')?.rules[0].methods), [['PUT'], ['GET', 'HEAD'], ['GET', 'HEAD'], undefined, undefined])
 })
 
-t.test('Two rules for the same requests are told apart from two that only look alike.', async t => {
+t.test('Two rules for the same requests are distinguished from two that only look alike.', async t => {
   const problemsOf = async (...rules: object[]): Promise<readonly string[]> => (await parseGate({ rules })).problems
   t.strictSame(await problemsOf({ path: '/x' }, { path: '/a', methods: 'PUT' }, { path: '/b' }, { path: '/a' }), ['gate.rules[3] ("/a") overlaps gate.rules[1]: both hold for PUT /a'])
   t.strictSame(await problemsOf({ path: '/a', methods: 'PUT' }, { path: '/a', methods: ['GET', 'PUT'] }, { path: '/a', methods: ['HEAD', 'POST'] }), ['gate.rules[1] ("/a") overlaps gate.rules[0]: both hold for PUT /a', 'gate.rules[2] ("/a") overlaps gate.rules[1]: both hold for HEAD /a'])
@@ -238,10 +238,10 @@ t.test('Two rules for the same requests are told apart from two that only look a
   t.strictSame((await parseGate({ upstream: 'http://a', rules: ['/docs', '/docs/json', '/docs2', '/healthy', '/verify/x', '/.well-known/oauth-protected-resource'].map(path => ({ path })) })).problems, [
     'gate.rules[0] ("/docs") is unreachable: the service itself answers under /docs', 'gate.rules[1] ("/docs/json") is unreachable: the service itself answers under /docs', 'gate.rules[4] ("/verify/x") is unreachable: the service itself answers under /verify', 'gate.rules[5] ("/.well-known/oauth-protected-resource") is unreachable: the service itself answers under /.well-known/oauth-protected-resource'
   ])
-  t.strictSame(await problemsOf({ path: '/docs' }), [], 'a gate that is only asked has no such paths')
+  t.strictSame(await problemsOf({ path: '/docs' }), [], 'a gate only for forward auth has no such paths')
 })
 
-t.test('Two paths are one if the router takes them for one.', t => {
+t.test('Two paths are the same if the router treats them as the same.', t => {
   const rows = [['/a', '/a', true], ['/a', '/%61', true], ['/:id', '/:name', true], ['/a', '/b', false], ['/a', '/:id', false], ['/a', '/a/', false]] as const
   for (const [one, other, isSame] of rows) t.equal(isSamePath(one, other), isSame, `${one} and ${other}`)
   t.end()

@@ -17,7 +17,7 @@ t.test('The upstream learns where a request came from.', t => {
   t.end()
 })
 
-t.test('What holds for one connection only stays there, and all else is passed on as it came.', t => {
+t.test('Hop-by-hop headers are removed, and all others are passed on unchanged.', t => {
   const passed = (...rawHeaders: string[]): string[] =>
     headersForUpstream({ rawHeaders }, { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {}, passCredentials: false }).slice(0, -10)
   const kept = ['Host', 'a', 'X-One', 'X-Two', 'X-Two', 'x-one', 'Content-Length', '1', 'TE2', 'b']
@@ -33,7 +33,7 @@ t.test('What holds for one connection only stays there, and all else is passed o
   t.end()
 })
 
-t.test('A header that would steer the upstream, or name a caller, is withheld, whatever sign stands for -.', t => {
+t.test('A header that would steer the upstream, or name a caller, is withheld, whatever character replaces the hyphen.', t => {
   const names = ['X-Original-URL', 'X-Rewrite-URL', 'X-HTTP-Method', 'X-HTTP-Method-Override', 'X-Method-Override', 'Proxy', 'Client-Cert', 'Client-Cert-Chain', 'X-SSL-Client-Cert', 'X-SSL-Client-S-DN', 'X-Forwarded-Client-Cert', 'Remote-User', 'X-Remote-User', 'X-Real-IP', 'Forwarded', 'X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Anything', 'X-Auth-Subject', 'X-Auth-Claim-Team']
   for (const name of names) {
     for (const sign of "-_.!#$%&'*+^`|~") {

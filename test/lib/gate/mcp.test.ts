@@ -113,7 +113,7 @@ t.test('A body that nests deeply is judged in little time.', t => {
   t.end()
 })
 
-t.test('The headers of a message say the same as its body, or are not there.', t => {
+t.test('The headers of a message agree with its body, or are absent.', t => {
   const base64 = (text: string): string => `=?base64?${Buffer.from(text).toString('base64')}?=`
   const RESOURCE = '{"method":"resources/read","params":{"uri":"file:///a"}}'
   const METHOD = 'The Mcp-Method header does not say what the body says.'
@@ -178,7 +178,7 @@ t.test('Of the rules for one path, the one that names a message most closely is 
   t.end()
 })
 
-t.test('What a rule may say about messages is held to at the start.', async t => {
+t.test('What a rule says about messages is checked at the start.', async t => {
   const problemsOf = async (...rules: object[]): Promise<readonly string[]> => (await parseGate({ rules: rules.map(rule => ({ path: '/mcp', ...rule })) })).problems
   const good: object[][] = [
     [{ mcp: {} }], [{ mcp: { methods: 'tools/list' } }], [{ mcp: { methods: ['tools/call'], tools: ['a'] } }], [{ methods: ['POST'], mcp: { tools: ['a', 'a*', '*'] } }],
@@ -213,7 +213,7 @@ t.test('What a rule may say about messages is held to at the start.', async t =>
   for (const [rules, ...problems] of bad) t.strictSame(await problemsOf(...rules), problems, JSON.stringify(rules))
 })
 
-t.test('A body is read up to a size and a time, and all bodies together up to a size.', async t => {
+t.test('A body has a maximum size and a time limit, and all bodies together have a maximum size.', async t => {
   let late: (() => void) | undefined
   const read = createBodyReader({ maxBytes: 10, timeoutMs: 5, after: (_ms, run) => { late = run; return () => { late = undefined } } })
   const outcome = async (source: Readable): Promise<unknown> => read(source, new PassThrough()).then(String, error => error instanceof GateError ? [error.statusCode, error.message] : error)

@@ -50,7 +50,7 @@ t.test('Without its parameters, a path is what programs may make of it.', t => {
   t.end()
 })
 
-t.test('What goes to the upstream is path and query as they came.', t => {
+t.test('The upstream gets path and query unchanged.', t => {
   const causeOf = (target: string): unknown => {
     try {
       return originForm(target)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createPrivateNote } from '../../../lib/guard/admission.ts'
 
-t.test('A note of an object can be changed, and no other note sees it.', async t => {
+t.test('A private note of an object can be changed without effect on others.', async t => {
   const note = createPrivateNote<string>()
   const other = createPrivateNote<string>()
   const owner = {}

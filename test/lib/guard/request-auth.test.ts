@@ -24,7 +24,7 @@ function start (revocationOf?: (token: VerifiedToken) => Refusal | undefined) {
   return { clock, signals, signal }
 }
 
-t.test('A signal whose request is forgotten aborts all the same, at exp and the tolerance', async t => {
+t.test('A signal whose request was collected still aborts, at exp and the tolerance', async t => {
   const { clock, signal } = start()
   const held = signal()
   await new Promise(resolve => setImmediate(resolve))
@@ -38,7 +38,7 @@ t.test('A signal whose request is forgotten aborts all the same, at exp and the 
   t.equal(clock.run, undefined, 'nothing is left to look at')
 })
 
-t.test('What nobody holds costs nothing', async t => {
+t.test('A signal that is not held costs nothing', async t => {
   const { clock, signal } = start()
   signal()
   await new Promise(resolve => setImmediate(resolve))
@@ -47,7 +47,7 @@ t.test('What nobody holds costs nothing', async t => {
   t.equal(clock.run, undefined)
 })
 
-t.test('A signal aborts when the token is revoked, and not because nothing is known just now', t => {
+t.test('A signal aborts when the token is revoked, and not while revocations are unknown', t => {
   let reason: 'revocation_unknown' | 'token_revoked' = 'revocation_unknown'
   const { clock, signal } = start(() => new Refusal(reason))
   const held = signal()
@@ -59,7 +59,7 @@ t.test('A signal aborts when the token is revoked, and not because nothing is kn
   t.end()
 })
 
-t.test('After the end nothing is looked at', t => {
+t.test('After the close no signal aborts', t => {
   const { clock, signals, signal } = start()
   signals.close()
   const held = signal()

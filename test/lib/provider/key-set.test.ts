@@ -14,7 +14,7 @@ import { oddNumber } from '../../helpers/rsa-jwk.ts'
 const n = oddNumber(2048)
 const evenNumber = Buffer.from(n, 'base64url').fill(0xfe, 255).toString('base64url')
 const good = { kty: 'RSA', kid: 'a', n, e: 'AQAB' }
-/** What a set tells of an RSA key when only RS256 is accepted. */
+/** What a set gives for an RSA key when only RS256 is accepted. */
 const ofSet = ({ kid, n, e }: { kid?: string, n: string, e: string }) => ({ kid, material: { kty: 'RSA', n, e }, algs: ['RS256'] })
 const asBytes = (document: unknown): Buffer => Buffer.from(JSON.stringify(document))
 /** What a set says, its usable keys in order. */
@@ -26,7 +26,7 @@ const without = (member: string): object => Object.fromEntries(Object.entries(go
 
 t.test('a key is usable when it can verify RS256 and is not set aside for anything else', async (t) => {
   const accepted: [string, object][] = [
-    ['with the members it needs alone', good],
+    ['with only the members it needs', good],
     ['without kid', without('kid')],
     ['with an empty kid', { ...good, kid: '' }],
     ['for signatures', { ...good, use: 'sig' }],
@@ -58,7 +58,7 @@ t.test('any other entry is passed over, for a stable reason', async (t) => {
     { title: 'a key whose kty is in another case', jwk: { ...good, kty: 'rsa' }, reason: 'key_type' },
     { title: 'a key for encryption', jwk: { ...good, use: 'enc' }, reason: 'key_use' },
     { title: 'a key whose use is null', jwk: { ...good, use: null }, reason: 'key_use' },
-    { title: 'a key for signing alone', jwk: { ...good, key_ops: ['sign'] }, reason: 'key_use' },
+    { title: 'a key only for signing', jwk: { ...good, key_ops: ['sign'] }, reason: 'key_use' },
     { title: 'a key whose key_ops is a text', jwk: { ...good, key_ops: 'verify' }, reason: 'key_use' },
     { title: 'a key for another algorithm', jwk: { ...good, alg: 'RS512' }, reason: 'algorithm' },
     { title: 'a key for encryption by its algorithm', jwk: { ...good, alg: 'RSA-OAEP' }, reason: 'algorithm' },
@@ -111,7 +111,7 @@ t.test('several keys of one kid are all used, and the same key twice is one', as
   t.equal(readSet(asBytes({ keys: [{ ...good, kid: undefined }, { ...twin, kid: undefined }, { ...good, kid: '' }] })).usable.length, 3, 'an empty kid is one, and no kid is none')
 })
 
-t.test('what is no set is a fault of the provider', async (t) => {
+t.test('anything but a key set is a fault of the provider', async (t) => {
   const refused: Array<{ title: string, body: Buffer, word: string }> = [
     { title: 'null', body: asBytes(null), word: 'set_malformed' },
     { title: 'an array', body: asBytes([null]), word: 'set_malformed' },
@@ -151,7 +151,7 @@ t.test('an issuer is an https URL, or an http one on loopback', async (t) => {
   ]) t.throws(() => parseIssuer(text), TypeError, text)
 })
 
-t.test('loopback is 127.0.0.0/8, ::1 and localhost, however the URL writes them, and nothing beside', async (t) => {
+t.test('loopback is only 127.0.0.0/8, ::1 and localhost, however the URL writes them', async (t) => {
   const loopback = [
     '127.0.0.0', '127.0.0.1', '127.255.255.255', '127.1', '127.0.0.1.', '0x7f000001', '0177.0.0.1', '2130706433', '%31%32%37.0.0.1', '１２７.0.0.1',
     'localhost', 'LOCALHOST', 'LocalHost', '[::1]', '[0:0:0:0:0:0:0:1]', '[::0001]'
@@ -170,7 +170,7 @@ t.test('loopback is 127.0.0.0/8, ::1 and localhost, however the URL writes them,
   for (const host of elsewhere) t.throws(() => parseIssuer(`http://${host}:8080/`), TypeError, host)
 })
 
-t.test('keys are fetched by https, or by http on loopback when the issuer is there too', async (t) => {
+t.test('keys are fetched by https, or by http on loopback if the issuer is on loopback too', async (t) => {
   const issuer = 'https://tenant.example/'
   t.equal(parseDiscoveredUri('https://keys.example/set?v=3#x', issuer, 'jwks_uri_refused'), 'https://keys.example/set?v=3', 'on another host too')
   t.equal(parseDiscoveredUri('http://localhost:1/set', 'http://localhost:1/', 'jwks_uri_refused'), 'http://localhost:1/set')

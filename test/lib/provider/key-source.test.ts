@@ -21,7 +21,7 @@ const HOUR = 60 * MINUTE
 const a = rsaJwk('a', 0x81)
 const b = rsaJwk('b', 0x82)
 
-/** A clock that moves only when told, and runs the timers that come due on the way. */
+/** A clock that the test moves, and that runs the timers that come due on the way. */
 class Clock {
   at = Date.UTC(2030, 0, 1)
   timers = new Set<{ due: number, callback: () => void }>()
@@ -125,7 +125,7 @@ t.test('keys are fetched at the start without waiting, and are at hand from then
   t.ok(verify('sha256', Buffer.from('x'), createPublicKey(key!.pem), sign('sha256', Buffer.from('x'), privateKey)), 'the key is the one published')
   t.ok(source.isTrusted(key!))
   t.notOk(source.isTrusted({ ...key! }), 'trust is in the object, not in what it says')
-  t.strictSame(source.candidates('nobody', 'RS256'), [])
+  t.strictSame(source.candidates('unknown', 'RS256'), [])
   t.strictSame(kids(source), ['real', 'a'])
 })
 
@@ -159,14 +159,14 @@ t.test('of several keys under one kid each is trusted for itself', async (t) => 
   t.hasStrict(events.slice(1), [{ keys: 1, added: 0, removed: 1 }])
 })
 
-t.test('a set that stays as it is gives the same candidates, so that nobody tries them twice', async (t) => {
+t.test('an unchanged set gives the same candidates, so none is tried twice', async (t) => {
   const { provider, source, settled, next } = await setUp(t)
   provider.publish(a, b)
   source.start()
   await settled(1)
   const before = source.candidates(undefined, 'RS256')
   t.equal(await source.fetchCandidates(undefined, 'RS256'), before)
-  t.equal(provider.fetches, 2, 'it did ask')
+  t.equal(provider.fetches, 2, 'it did fetch')
   provider.publish(b, a)
   await next()
   t.strictSame(source.candidates(undefined, 'RS256'), before.toReversed(), 'the order decides which are the first 8')
@@ -209,7 +209,7 @@ t.test('discovery says where the set is', async (t) => {
     await settled(1)
     t.strictSame(kids(source), ['b'])
   })
-  await t.test('and where there is none, the set is at its usual place', async (t) => {
+  await t.test('and without discovery, the set is at its usual place', async (t) => {
     const { provider, source, settled } = await setUp(t)
     provider.discovery = html(404)
     provider.fallback = json({ keys: [a] })
@@ -218,7 +218,7 @@ t.test('discovery says where the set is', async (t) => {
     t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/.well-known/jwks.json'])
     t.strictSame(kids(source), ['a'])
   })
-  await t.test('unless the settings say it', async (t) => {
+  await t.test('unless the settings name it', async (t) => {
     const elsewhere = await startHostileProvider()
     t.teardown(elsewhere.close)
     elsewhere.publish(b)
@@ -323,7 +323,7 @@ function hostile (provider: HostileProvider): Array<{ title: string, behaviours:
   ]
 }
 
-t.test('The event of a failure says what was asked, what came and what was expected', async (t) => {
+t.test('The event of a failure gives the URL, what came and what was expected', async (t) => {
   const rows: Array<{ behaviours: (provider: HostileProvider) => { discovery?: Behaviour, jwks?: Behaviour }, path: string, facts: object }> = [
     { behaviours: () => ({ jwks: html(500) }), path: '/jwks', facts: { failure: 'status', status: 500, contentType: 'text/html', expected: '200', found: '500' } },
     { behaviours: () => ({ jwks: html() }), path: '/jwks', facts: { failure: 'not_json', status: 200, contentType: 'text/html', expected: 'JSON' } },
@@ -349,7 +349,7 @@ t.test('The event of a failure says what was asked, what came and what was expec
   }
 })
 
-t.test('a hostile provider with no key at hand: keys are unavailable, and it is asked once', async (t) => {
+t.test('a hostile provider with no key at hand: keys are unavailable, and it gets one request', async (t) => {
   const sample = await startHostileProvider()
   await sample.close()
   for (const [index, { title }] of hostile(sample).entries()) {
@@ -376,7 +376,7 @@ t.test('a hostile provider with no key at hand: keys are unavailable, and it is 
   }
 })
 
-t.test('a hostile provider with keys at hand: they serve on, and it is told once', async (t) => {
+t.test('a hostile provider with keys at hand: they stay in use, and the failure is reported once', async (t) => {
   const bench = await setUp(t)
   const { provider, source, events, settled, next } = bench
   provider.publish(a)
@@ -399,12 +399,12 @@ t.test('a hostile provider with keys at hand: they serve on, and it is told once
   provider.publish(a)
   bench.impatient = false
   await next()
-  t.hasStrict(events.slice(2), [{ name: 'keys_fetched', keys: 1, added: 0, removed: 0 }], 'the end of the outage is told too')
+  t.hasStrict(events.slice(2), [{ name: 'keys_fetched', keys: 1, added: 0, removed: 0 }], 'the end of the outage is reported too')
   t.equal(source.candidates('a', 'RS256')[0], key, 'a key that stays is the same object')
   t.equal(source.state().status, 'fresh')
 })
 
-t.test('keys that no token may be verified with are never at hand', async (t) => {
+t.test('unusable keys are never at hand', async (t) => {
   const { provider, source, events, settled } = await setUp(t)
   provider.publish(
     { kty: 'oct', kid: 'a', k: 'c2VjcmV0' },
@@ -510,7 +510,7 @@ t.test('with the provider down keys serve for 24 h and no longer', async (t) => 
   await next()
   statuses.push(source.state().status)
   t.hasStrict(source.state(), { status: 'stale', keys: 1, lastFailure: 'unreachable', fetchedAt })
-  await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' }, 'whether the provider publishes another key cannot be told')
+  await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' }, 'it is unknown whether the provider publishes another key')
 
   clock.at = fetchedAt + 24 * HOUR - 1
   t.ok(source.isTrusted(key!))
@@ -526,14 +526,14 @@ t.test('with the provider down keys serve for 24 h and no longer', async (t) => 
   await next()
   await next()
   t.hasStrict(events.slice(1), [{ name: 'keys_fetch_failed', keys: 1 }, { name: 'keys_expired', failure: 'unreachable', keys: 0 }])
-  t.equal(events.length, 3, 'each told once')
+  t.equal(events.length, 3, 'each reported once')
   await provider.resume()
   await next()
   t.ok(source.isTrusted(key!), 'recovery needs no restart')
   t.hasStrict(source.state(), { status: 'fresh', keys: 1 })
 })
 
-t.test('a process that was frozen for more than 24 h asks before it answers', async (t) => {
+t.test('a process that was frozen for more than 24 h fetches before it answers', async (t) => {
   const { provider, source, clock, settled } = await setUp(t)
   provider.publish(a)
   source.start()
@@ -556,7 +556,7 @@ t.test('a process that was frozen while requests waited for keys does not say th
   await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
 })
 
-t.test('a refresh that a frozen process makes up for is none for a kid', async (t) => {
+t.test('a refresh that a frozen process catches up on does not count as one for a kid', async (t) => {
   let frozenMs = 0
   const { provider, source, clock, settled } = await setUp(t, { onEvent: () => { clock.at += frozenMs } })
   source.start()
@@ -571,7 +571,7 @@ t.test('a refresh that a frozen process makes up for is none for a kid', async (
   t.equal(source.state().fetches, 3)
 })
 
-t.test('while the provider fails, only the back-off asks it again', async (t) => {
+t.test('while the provider fails, only the back-off retries', async (t) => {
   const { provider, source, clock, settled, next } = await setUp(t)
   await provider.vanish()
   source.start()
@@ -593,7 +593,7 @@ t.test('while the provider fails, only the back-off asks it again', async (t) =>
   t.equal(clock.nextMs, 8.75 * MINUTE)
 })
 
-t.test('all who wait share one fetch', async (t) => {
+t.test('all waiting requests share one fetch', async (t) => {
   const { provider, source } = await setUp(t)
   provider.publish(a)
   const found = await Promise.all(Array.from({ length: 200 }, () => source.fetchCandidates('a', 'RS256')))
@@ -601,7 +601,7 @@ t.test('all who wait share one fetch', async (t) => {
   t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/jwks'])
 })
 
-t.test('the very first fetch is none for a kid: one for a key published just after it may follow at once', async (t) => {
+t.test('the very first fetch does not count as one for a kid: one for a key published just after it may follow at once', async (t) => {
   const { provider, source } = await setUp(t)
   provider.publish(a)
   t.equal((await source.fetchCandidates('a', 'RS256')).length, 1)
@@ -622,7 +622,7 @@ t.test('any number of unknown kids causes one fetch each 30 s', async (t) => {
   }
   await flood()
   await flood()
-  t.equal(provider.fetches, 2, 'the first unknown kid may ask at once')
+  t.equal(provider.fetches, 2, 'the first unknown kid causes a fetch at once')
   t.equal(source.candidates('a', 'RS256')[0], key, 'the good key is untouched')
 
   provider.publish(a, b)
@@ -641,7 +641,7 @@ t.test('any number of unknown kids causes one fetch each 30 s', async (t) => {
   t.equal(provider.fetches, 4, 'a clock that was set back does not shut new keys out')
 })
 
-t.test('a kid that is at hand is not asked for, and one that is not is', async (t) => {
+t.test('a kid that is at hand causes no fetch, and an unknown one does', async (t) => {
   const { provider, source, settled } = await setUp(t)
   provider.publish(a)
   source.start()
@@ -661,7 +661,7 @@ t.test('a refresh by the clock does not delay a key that is published just after
   t.equal((await source.fetchCandidates('b', 'RS256')).length, 1)
 })
 
-t.test('a key that is published while a fetch is under way is asked for when that has ended', async (t) => {
+t.test('a key that is published while a fetch is under way is fetched when that has ended', async (t) => {
   for (const kid of ['b', undefined]) {
     const { provider, source, settled, clock } = await setUp(t)
     provider.publish({ ...a, kid: kid && 'a' })
@@ -692,7 +692,7 @@ t.test('a clock that was set back does not send clients away for longer', async 
   await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', retryAfterSeconds: 60 })
 })
 
-t.test('whether a key is published cannot be told once the source is closed', async (t) => {
+t.test('once the source is closed, a fetch for an unknown kid fails as unavailable', async (t) => {
   const { provider, source, settled } = await setUp(t)
   provider.publish(a)
   source.start()
@@ -703,7 +703,7 @@ t.test('whether a key is published cannot be told once the source is closed', as
   await waiting
 })
 
-t.test('a fetch for an unknown kid that fails is told as unavailable, and keys at hand serve on', async (t) => {
+t.test('a fetch for an unknown kid that fails is reported as unavailable, and keys at hand stay in use', async (t) => {
   const { provider, source, settled } = await setUp(t)
   provider.publish(a)
   source.start()
@@ -714,7 +714,7 @@ t.test('a fetch for an unknown kid that fails is told as unavailable, and keys a
   t.equal(provider.fetches, 2)
 })
 
-t.test('a token without kid that no key has signed may ask for new keys as seldom', async (t) => {
+t.test('a token without kid that no key has signed causes a fetch just as rarely', async (t) => {
   const { provider, source, clock, settled } = await setUp(t)
   provider.publish(rsaJwk(undefined, 0x81))
   source.start()
@@ -759,7 +759,7 @@ t.test('closing cuts a fetch under way and plans no other', async (t) => {
   await source.close()
   await waiting
   t.equal(clock.timers.size, 0)
-  t.strictSame(events, [], 'nothing is told of it')
+  t.strictSame(events, [], 'nothing is reported')
   source.start()
   await t.rejects(source.fetchCandidates('a', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' })
   t.equal(provider.fetches, 1)
@@ -825,7 +825,7 @@ t.test('a fault of our own is a failure too, and does not end the fetching', asy
   }
 })
 
-t.test('a key file is read again every 5 s, tells each change once, and is left alone when it is closed', async t => {
+t.test('a key file is read again every 5 s, reports each change once, and is not read after it is closed', async t => {
   const clock = new Clock()
   const events: KeySourceEvent[] = []
   const reads: unknown[] = []
@@ -869,7 +869,7 @@ t.test('a key file is read again every 5 s, tells each change once, and is left 
   t.strictSame(await later('['), [], 'the same failure is no news')
   t.hasStrict(source.state(), { status: 'stale', keys: 2, failures: 2, lastFailure: 'not_json' })
   t.strictSame(await later(undefined), [{ name: 'keys_fetch_failed', failure: 'file_unreadable', detail: 'ENOENT', keys: 2 }])
-  t.equal(source.isTrusted(second!), true, 'the keys serve on')
+  t.equal(source.isTrusted(second!), true, 'the keys stay in use')
   t.strictSame(await later(JSON.stringify({ keys: [a, b] })), [{ name: 'keys_fetched', keys: 2, added: 0, removed: 0, passedOver: {} }], 'the end of a failure is news')
   t.hasStrict(source.state(), { status: 'fresh', failures: 3, lastFailure: undefined, fetchedAt: clock.at })
   t.strictSame(await later(JSON.stringify({ keys: [a, { ...b, d: 'AQAB' }] })), [

@@ -18,7 +18,7 @@ async function get (url: string, options: TransportOptions = {}): Promise<Provid
   }
 }
 
-t.test('an answer is had whole, whatever its status', async (t) => {
+t.test('an answer is read to its end, whatever its status', async (t) => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   let headers: unknown
@@ -27,7 +27,7 @@ t.test('an answer is had whole, whatever its status', async (t) => {
     json({ keys: [] })(request, response)
   }
   t.strictSame(JSON.parse((await get(provider.jwksUri)).body.toString()), { keys: [] })
-  t.hasStrict(headers, { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', 'content-type': undefined }, 'nothing compressed is asked for')
+  t.hasStrict(headers, { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', 'content-type': undefined }, 'no compression is requested')
   provider.jwks = html(503)
   t.hasStrict(await get(provider.jwksUri), { status: 503, headers: { 'content-type': 'text/html' } })
   provider.jwks = (_request, response) => { response.writeHead(200, { 'content-encoding': 'identity' }).end('{}') }
@@ -73,7 +73,7 @@ t.test('a hostile answer is a failure with a stable word', async (t) => {
   }
 })
 
-t.test('one deadline is for all requests of an exchange', async (t) => {
+t.test('one deadline covers all requests of an exchange', async (t) => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   const exchange = createTransport({ deadlineMs: 2000 }).open()
@@ -86,13 +86,13 @@ t.test('one deadline is for all requests of an exchange', async (t) => {
   exchange.close()
 })
 
-t.test('a provider that is not there is unreachable', async (t) => {
+t.test('a provider that does not listen is unreachable', async (t) => {
   const provider = await startHostileProvider()
   await provider.close()
   await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'unreachable', detail: 'ECONNREFUSED' })
 })
 
-t.test('the certificate of the provider is checked, even where the process was told not to', async (t) => {
+t.test('the certificate of the provider is checked, even if NODE_TLS_REJECT_UNAUTHORIZED turns checks off', async (t) => {
   const provider = await startHostileProvider({ tls: true })
   t.teardown(provider.close)
   t.equal((await get(provider.jwksUri, { ca: providerCertificate })).status, 200)
@@ -146,7 +146,7 @@ t.test('NO_PROXY goes around the proxy, and without it nothing does', async (t) 
   t.strictSame(proxy.tunnels, [`localhost:${provider.port}`], 'https on loopback is proven by its certificate, through a proxy too')
 })
 
-t.test('A failure names the URL without its secrets, and the host of the proxy only if one was between', async (t) => {
+t.test('A failure names the URL without its secrets, and the host of the proxy only if one was used', async (t) => {
   const provider = await startHostileProvider({ tls: true })
   const proxy = await startConnectProxy()
   t.teardown(() => Promise.all([provider.close(), proxy.close()]))
@@ -171,10 +171,10 @@ t.test('A failure names the URL without its secrets, and the host of the proxy o
   t.hasStrict((await get(provider.jwksUri, { ca: providerCertificate })).facts, { status: 200, contentType: undefined })
   await proxy.close()
   const failure = await get(url, { httpsProxy: secretive }).catch((error) => error)
-  t.hasStrict(failure, { word: 'unreachable', detail: 'ECONNREFUSED', facts: { url: shownUrl, proxy: proxied } }, 'a proxy that is not there')
+  t.hasStrict(failure, { word: 'unreachable', detail: 'ECONNREFUSED', facts: { url: shownUrl, proxy: proxied } }, 'a proxy that does not listen')
 })
 
-t.test('http on loopback is never asked through a proxy, for the proxy could answer with keys of its own', async (t) => {
+t.test('http on loopback never goes through a proxy, for the proxy could answer with keys of its own', async (t) => {
   const provider = await startHostileProvider()
   const proxy = await startConnectProxy()
   t.teardown(() => Promise.all([provider.close(), proxy.close()]))
@@ -188,7 +188,7 @@ t.test('http on loopback is never asked through a proxy, for the proxy could ans
   for (const host of hosts) {
     for (const setting of settings) t.equal((await get(`http://${host}:${port}/jwks`, setting)).status, 200, `${host} ${Object.keys(setting)}`)
   }
-  await t.rejects(get(`http://[::1]:${port}/jwks`, settings[0]), { name: 'ProviderFailure', word: 'unreachable' }, 'nobody listens there, and the proxy would lead here')
+  await t.rejects(get(`http://[::1]:${port}/jwks`, settings[0]), { name: 'ProviderFailure', word: 'unreachable' }, 'no server listens there, and the proxy would lead here')
   t.strictSame(proxy.tunnels, [])
   t.equal(provider.requests.length, hosts.length * settings.length)
 })
@@ -310,7 +310,7 @@ t.test('an exchange that is over ends its request, also on connections that are 
     const transport = createTransport({ keepAlive: true, deadlineMs: 500 })
     await t.rejects(transport.open().send(provider.jwksUri), { name: 'ProviderFailure', word: 'deadline' })
     await cut
-    t.pass('the provider sees that nobody waits any more')
+    t.pass('the provider sees the connection close')
     transport.close()
   }
 })

@@ -102,7 +102,7 @@ t.test('a full store refuses new ids, knows the old ones, and is free as soon as
   }
 })
 
-t.test('a key that alone would fill the store has a quarter of it, and all others have theirs', async (t) => {
+t.test('a key that would fill the store has a quarter of it, and all others have theirs', async (t) => {
   for (const max of [1, 3, 4, 7, 8, 11, 100, 4096, 20_000]) {
     const share = Math.max(1, Math.floor(max / 4))
     const world = createWorld(max)
@@ -163,7 +163,7 @@ t.test('a clock that goes back leaves each key its share, exactly', async (t) =>
   t.equal(world.record('more', START + 200, 'other'), 'replay_share_exceeded')
 })
 
-t.test('keys of every size are held to their share and never below it, while others come and go', async (t) => {
+t.test('keys of every size get exactly their share, while others come and go', async (t) => {
   const MAX = 40_000
   const world = createWorld(MAX)
   const live = new Map<string, number[]>()
@@ -275,15 +275,15 @@ function countWork (t: Test): { rebuilt: number, read: number } {
     rebuild.call(this, horizon)
     work.rebuilt += this.bytes / 20
   }
-  IdTable.prototype.forEachLive = function (horizon, tell) {
+  IdTable.prototype.forEachLive = function (horizon, visit) {
     work.read += this.bytes / 20
-    forEachLive.call(this, horizon, tell)
+    forEachLive.call(this, horizon, visit)
   }
   t.teardown(() => Object.assign(IdTable.prototype, { rebuild, forEachLive }))
   return work
 }
 
-t.test('a record costs the rebuilding of a few slots, while the store fills, stands full, and empties', async (t) => {
+t.test('a record costs the rebuilding of a few slots, while the store fills, stays full, and empties', async (t) => {
   const work = countWork(t)
   const max = 40_000
   const world = createWorld(max)
@@ -301,11 +301,11 @@ t.test('a record costs the rebuilding of a few slots, while the store fills, sta
     for (let n = 0; n < 50; n++) steady.record(name++, steady.time + 330)
     steady.pass(1)
   }
-  const standing = slotsOf(20_000, n => {
+  const whileFull = slotsOf(20_000, n => {
     steady.record(name++, steady.time + 330)
     if (n % 50 === 49) steady.pass(1)
   })
-  t.ok(standing < 12, `${standing} slots for each record of a store in which as many die as come`)
+  t.ok(whileFull < 12, `${whileFull} slots for each record of a store in which as many die as come`)
   const copies = slotsOf(10_000, () => steady.record(0, steady.time + 330))
   t.ok(copies < 1, `${copies} slots for each copy`)
   world.pass(400)
@@ -342,7 +342,7 @@ t.test('a clock that goes back brings no dead record back to life', async (t) =>
   world.pass(20)
   t.equal(world.store.state().entries, 1)
   world.time -= 15
-  t.equal(world.record('a', START + 10), 'replay_unavailable', 'its record is forgotten, so its copies cannot be told')
+  t.equal(world.record('a', START + 10), 'replay_unavailable', 'its record is forgotten, so its copies cannot be recognised')
   t.equal(world.record('b', START + 330), 'seen')
   t.equal(world.record('c', START + 330), 'first', 'younger proofs are not touched')
   t.equal(world.store.state().reason, 'clock_went_back')
@@ -363,7 +363,7 @@ t.test('a clock that goes back before any record has died costs nothing', async 
   t.equal(world.record('c', world.time + 330), 'replay_unavailable', 'unless a record has expired since')
 })
 
-t.test('a clock that leaps forwards and back in time has killed nothing', async (t) => {
+t.test('a clock that leaps forwards and back in time expires nothing', async (t) => {
   const world = createWorld(10)
   world.record('a', START + 330)
   world.pass(10)
@@ -418,9 +418,9 @@ function createShares () {
   const shares = createKeyShares({
     share: 100,
     tables: tables.map(table => ({
-      forEachLive (horizon: number, tell: (c: number, d: number, second: number) => void) {
+      forEachLive (horizon: number, visit: (c: number, d: number, second: number) => void) {
         table.reads++
-        for (const [c, d, second] of table.entries) if (second > horizon) tell(c, d, second)
+        for (const [c, d, second] of table.entries) if (second > horizon) visit(c, d, second)
       }
     })) as unknown as IdTable[]
   })
@@ -456,7 +456,7 @@ t.test('tables are read only for a key that comes near its share, each once, one
   t.end()
 })
 
-t.test('what has died does not bring a key near its share', t => {
+t.test('expired records do not bring a key near its share', t => {
   const { add } = createShares()
   for (const horizon of [START, START + 10, START + 20]) {
     for (let n = 0; n < 40; n++) t.equal(add(1, 2, horizon + 10, horizon), 0)
@@ -519,9 +519,9 @@ t.test('seconds count without a sign, until the year 2106', t => {
   t.ok(found >= 0)
   t.equal(table.secondAt(found), late)
   const live = (horizon: number): number[][] => {
-    const told: number[][] = []
-    table.forEachLive(horizon, (...entry) => { told.push(entry) })
-    return told
+    const visited: number[][] = []
+    table.forEachLive(horizon, (...entry) => { visited.push(entry) })
+    return visited
   }
   t.strictSame([live(late - 1), live(late)], [[[3, 4, late]], []])
   table.setSecond(found, late + 1)
@@ -558,7 +558,7 @@ t.test('a table is rebuilt to twice of what lives in it, also in the year 2106',
   t.end()
 })
 
-t.test('a store begins with as many small tables as its size asks for', t => {
+t.test('a store begins with as many small tables as its size needs', t => {
   const tablesOf = (max: number): number => createWorld(max).store.state().bytes! / (128 * 5 * 4)
   t.strictSame([1, 4096, 4097, 8192, 8193, 2_000_000].map(tablesOf), [1, 1, 2, 2, 4, 512])
   t.end()
@@ -661,7 +661,7 @@ t.test('counts agree with a plain list, wherever time goes', async () => {
   }), { numRuns: 300 })
 })
 
-t.test('a record that dies before what the counts have passed, as after a clock has gone back, dies as well', async (t) => {
+t.test('a record that expires before the horizon of the counts, as after a clock has gone back, expires as well', async (t) => {
   const counts = new ExpiryCounts(START + 100)
   counts.add(START + 50)
   counts.add(START + 51)
@@ -687,7 +687,7 @@ t.test('a table finds what it holds, also around its end, and forgets the dead o
   t.equal(table.find(hash, 1, 0, 0, 0, START + 1), -1 - first, 'it is dead, and its slot is free again')
   t.equal(table.find(hash, 9, 0, 0, 0, START + 2), -1 - first, 'of two such slots, the first')
   t.equal(table.used, 8)
-  for (const [a, b, c, d] of [[2, 1, 0, 0], [2, 0, 1, 0], [2, 0, 0, 1]] as const) t.ok(table.find(hash, a, b, c, d, START) < 0, 'every word counts')
+  for (const [a, b, c, d] of [[2, 1, 0, 0], [2, 0, 1, 0], [2, 0, 0, 1]] as const) t.ok(table.find(hash, a, b, c, d, START) < 0, 'every word is compared')
   table.rebuild(START + 4)
   t.equal(table.used, 4)
   t.ok(table.find(hashWords(key, 5, 0, 0, 0), 5, 0, 0, 0, START + 4) >= 0)

@@ -34,7 +34,7 @@ t.test('A token is refused if its iat is not after the cutoff, in whole seconds'
   t.strictSame(revocationOf(facts({ keys: ['other', KEY] })), { event: 'session-revoked', source: 'https://transmitter.example', at: NOW - 5.5 }, 'it names the event')
 })
 
-t.test('Each key is given to a store that has lost it as it stands, and nothing twice', async t => {
+t.test('Each key is restored to a store in its current state, and nothing twice', async t => {
   const { take, entries } = view()
   take(entry({ effect: 'login' }), entry({ key: 'ended', effect: 'end' }), entry({ key: 'both', effect: 'login', at: NOW - 5 }), entry({ key: 'both' }))
   t.strictSame(entries(), [entry({ effect: 'login' }), entry({ key: 'ended', effect: 'end' }), entry({ key: 'both' }), entry({ key: 'both', effect: 'login', at: NOW - 5 })])
@@ -49,7 +49,7 @@ t.test('A cutoff of logins refuses tokens of an earlier login, whenever they wer
   t.notOk(revocationOf(facts({ issuedAt: NOW + 5 })), 'a token without auth_time is judged by its iat')
   const plain = view()
   plain.take(entry({ at: NOW }))
-  t.notOk(plain.revocationOf(facts({ issuedAt: NOW + 5, loginAt: NOW - 100 })), 'a plain cutoff asks for no login')
+  t.notOk(plain.revocationOf(facts({ issuedAt: NOW + 5, loginAt: NOW - 100 })), 'a plain cutoff requires no login')
 })
 
 t.test('An ended session refuses tokens whatever their iat, until the retention is over', async t => {
@@ -94,7 +94,7 @@ t.test('A block refuses every token until the account is enabled; the later mome
   t.ok(old.revocationOf(facts({ issuedAt: now })), 'a block outlives the retention')
 })
 
-t.test('An undo removes what came before it, and a later event counts again', async t => {
+t.test('An undo removes what came before it, and a later event takes effect again', async t => {
   const cutoffs = createCutoffs({ max: 10, retentionSeconds: 100, now: () => NOW })
   cutoffs.apply(entry(), position(1))
   cutoffs.apply(entry({ effect: 'block' }), position(2))
@@ -121,7 +121,7 @@ t.test('An undo is forgotten after the retention, also behind an older one that 
   t.ok(cutoffs.revocationOf(facts()))
 })
 
-t.test('There is room for so many keys, and a known key needs none', async t => {
+t.test('The number of keys is limited, and a known key needs no room', async t => {
   const { take, hasRoom, size, entries } = view({ max: 2 })
   take(entry({ key: 'a' }), entry({ key: 'b', effect: 'block' }))
   t.equal(hasRoom(['a']), true)
@@ -132,7 +132,7 @@ t.test('There is room for so many keys, and a known key needs none', async t => 
   t.strictSame(entries(), [entry({ key: 'a' }), entry({ key: 'c' }), entry({ key: 'b', effect: 'block' })], 'and given to a store that has lost them')
 })
 
-t.test('A block that was lifted gives room after the time of a cutoff, and one that stands does not', async t => {
+t.test('A lifted block frees its room after the retention of a cutoff, and an active one does not', async t => {
   const clock = { now: NOW }
   const cutoffs = createCutoffs({ max: 2, retentionSeconds: 100, now: () => clock.now })
   cutoffs.apply(entry({ key: 'a', effect: 'block', at: NOW - 2, recordedAt: NOW - 2 }), position(1))

@@ -42,7 +42,7 @@ function outcome ({ type = `${CAEP}session-revoked`, event = {}, claims = { sub_
 const complex = (members: object): object => ({ sub_id: { format: 'complex', ...members } })
 
 const ROWS: readonly Row[] = [
-  // What each event asks for.
+  // The effect of each event.
   { title: 'a session that is revoked ends', claims: complex({ user: USER, session: SESSION }), expected: [['end', sid]] },
   { title: 'a session of ALL means the user', claims: complex({ user: USER, session: { format: 'opaque', id: 'ALL' } }), expected: [['login', sub]] },
   ...[['ALL', 's1'], ['s1', 'ALL']].map((ids): Row =>
@@ -51,7 +51,7 @@ const ROWS: readonly Row[] = [
   { title: 'if no token has a session, the user is meant', claims: complex({ user: USER, session: SESSION }), rules: { sessionClaim: false }, expected: [['login', sub]] },
   { title: 'an opaque subject of a session event is a session', claims: { sub_id: SESSION }, expected: [['end', sid]] },
   { title: 'an opaque subject that the settings map is compared with its claim', claims: { sub_id: SESSION }, rules: { subjectClaims: { opaque: 'uid' } }, expected: [['login', ['claim', TOKENS, 'uid', 's1']]] },
-  { title: 'a session alone, if no token has one, is compared with nothing', claims: complex({ session: SESSION }), rules: { sessionClaim: false }, expected: 'unmapped' },
+  { title: 'only a session, if no token has one, is compared with nothing', claims: complex({ session: SESSION }), rules: { sessionClaim: false }, expected: 'unmapped' },
   { title: 'a changed credential is a cutoff', type: `${CAEP}credential-change`, event: { change_type: 'update' }, expected: [['cutoff', sub]] },
   { title: 'a new credential changes nothing', type: `${CAEP}credential-change`, event: { change_type: 'create' }, expected: 'none' },
   { title: 'changed claims are a cutoff', type: `${CAEP}token-claims-change`, expected: [['cutoff', sub]] },
@@ -60,7 +60,7 @@ const ROWS: readonly Row[] = [
   { title: 'an assurance without direction is a cutoff', type: `${CAEP}assurance-level-change`, expected: [['cutoff', sub]] },
   { title: 'a higher assurance changes nothing', type: `${CAEP}assurance-level-change`, event: { change_direction: 'increase' }, expected: 'none' },
   { title: 'a device that does not comply means its user', type: `${CAEP}device-compliance-change`, event: { current_status: 'not-compliant' }, claims: complex({ user: USER, device: { format: 'opaque', id: 'd1' } }), expected: [['cutoff', sub]] },
-  { title: 'a device that the settings map is meant alone', type: `${CAEP}device-compliance-change`, event: { current_status: 'not-compliant' }, claims: complex({ user: USER, device: { format: 'opaque', id: 'd1' } }), rules: { subjectClaims: { device: 'device_id' } }, expected: [['cutoff', ['claim', TOKENS, 'device_id', 'd1']]] },
+  { title: 'a device that the settings map is the only subject', type: `${CAEP}device-compliance-change`, event: { current_status: 'not-compliant' }, claims: complex({ user: USER, device: { format: 'opaque', id: 'd1' } }), rules: { subjectClaims: { device: 'device_id' } }, expected: [['cutoff', ['claim', TOKENS, 'device_id', 'd1']]] },
   { title: 'a device that complies changes nothing', type: `${CAEP}device-compliance-change`, event: { current_status: 'compliant' }, expected: 'none' },
   ...['sessions-revoked', 'credential-compromise', 'account-credential-change-required', 'identifier-changed', 'identifier-recycled'].map((name): Row =>
     ({ title: `${name} is a cutoff`, type: RISC + name, expected: [['cutoff', sub]] })),
@@ -73,8 +73,8 @@ const ROWS: readonly Row[] = [
   { title: 'a name that every object has is no event', type: 'constructor', expected: 'unknown' },
   { title: 'a credential change that names only a session ends it', type: `${CAEP}credential-change`, claims: complex({ session: SESSION }), expected: [['end', sid]] },
 
-  // Where subjects stand, and in which form.
-  { title: 'the subject may stand in the event', claims: {}, event: { subject: USER }, expected: [['login', sub]] },
+  // Where subjects are, and in which form.
+  { title: 'the subject may be in the event', claims: {}, event: { subject: USER }, expected: [['login', sub]] },
   { title: 'sub_id goes before the subject of the event', event: { subject: { format: 'email', email: 'other@example.com' } }, expected: [['login', sub]] },
   { title: 'subject_type is an older name of format', claims: { sub_id: { subject_type: 'iss-sub', iss: SENDER, sub: 'u1' } }, expected: [['login', sub]] },
   { title: 'only names of members make a complex subject', claims: {}, event: { subject: { user: USER, session: SESSION } }, expected: [['end', sid]] },
@@ -85,9 +85,9 @@ const ROWS: readonly Row[] = [
     { title: `${format} is compared with nothing by itself`, claims: { sub_id: { format, ...value } }, expected: 'unmapped' },
     { title: `${format} is compared with the claim of the settings`, claims: { sub_id: { format, ...value } }, rules: { subjectClaims: { [format]: 'claim' } }, expected: [['login', ['claim', TOKENS, 'claim', Object.values(value)[0]!]]] }
   ]),
-  ...['saml_assertion_id', 'constructor'].map((format): Row => ({ title: `the format ${format}, which nobody knows, is compared with nothing`, claims: { sub_id: { format } }, expected: 'unmapped' })),
+  ...['saml_assertion_id', 'constructor'].map((format): Row => ({ title: `the unknown format ${format} is compared with nothing`, claims: { sub_id: { format } }, expected: 'unmapped' })),
   { title: 'aliases all count', claims: { sub_id: { format: 'aliases', identifiers: [USER, { format: 'email', email: 'a@b' }] } }, expected: [['login', sub], ['login', ['claim', TOKENS, 'email', 'a@b']]] },
-  { title: 'a device alone that the settings map is compared', type: `${CAEP}credential-change`, claims: complex({ device: { format: 'opaque', id: 'd1' } }), rules: { subjectClaims: { device: 'device_id' } }, expected: [['cutoff', ['claim', TOKENS, 'device_id', 'd1']]] },
+  { title: 'only a device, which the settings map, is compared', type: `${CAEP}credential-change`, claims: complex({ device: { format: 'opaque', id: 'd1' } }), rules: { subjectClaims: { device: 'device_id' } }, expected: [['cutoff', ['claim', TOKENS, 'device_id', 'd1']]] },
   { title: 'a tenant that the settings map is compared', type: `${CAEP}credential-change`, claims: complex({ tenant: { format: 'opaque', id: 't1' } }), rules: { subjectClaims: { tenant: 'org_id' } }, expected: [['cutoff', ['claim', TOKENS, 'org_id', 't1']]] },
   { title: 'an address of a tenant is compared without case, too', type: `${CAEP}credential-change`, claims: complex({ tenant: { format: 'email', email: 'Ann@Example.com' } }), rules: { subjectClaims: { tenant: 'email' } }, expected: [['cutoff', ['claim', TOKENS, 'email', 'ann@example.com']]] },
   { title: 'each issuer of tokens is meant', rules: { tokenIssuers: [TOKENS, 'https://two.example'] }, expected: [['login', sub], ['login', ['sub', 'https://two.example', 'u1']]] },

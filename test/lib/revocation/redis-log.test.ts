@@ -42,7 +42,7 @@ function startStore () {
     /** Whether a hash comes as a list, as a client may give it. */
     isFlat: false,
     isUp: true,
-    /** What reads for news ask for. */
+    /** The arguments of reads for news. */
     asked: [] as string[][],
     /** The most reads that waited for news at once. */
     mostWaiting: 0,
@@ -58,7 +58,7 @@ function startStore () {
       store.isUp = true
       for (const link of links) link.ready()
     },
-    tell (error: Error) {
+    emitError (error: Error) {
       for (const link of links) link.error(error)
     },
     open (listeners: Listeners) {
@@ -143,7 +143,7 @@ function startInstance (t: Test, store: ReturnType<typeof startStore>) {
   return { ...reader, clock, pauses, isRevoked: (key = KEY) => reader.isRevoked(key) }
 }
 
-t.test('An entry is in force where it was appended at once, and elsewhere soon', async t => {
+t.test('An entry takes effect at once at the instance that appended it, and soon at the others', async t => {
   const store = startStore()
   const [one, two] = [startInstance(t, store), startInstance(t, store)]
   t.strictSame([one.ageMs(), one.fault()], [Infinity, undefined])
@@ -153,7 +153,7 @@ t.test('An entry is in force where it was appended at once, and elsewhere soon',
   t.equal(one.isRevoked(OTHER), false)
   await until('the other reads it', () => two.isRevoked())
   two.clock.ms = 2000
-  await until('it hears of the log again', () => two.ageMs() === 0)
+  await until('the log answers again', () => two.ageMs() === 0)
   t.strictSame(two.changes, [], 'nothing has changed for either')
   t.strictSame(store.asked[0], ['COUNT', '1000', 'BLOCK', '200', 'STREAMS', '{holdfast:revocation}:log', '0-0'])
 })
@@ -177,7 +177,7 @@ t.test('An instance reads all of the log before it counts as loaded, many entrie
   }
 })
 
-t.test('An undo takes back what stands so far, blocks too, and a later entry counts', async t => {
+t.test('An undo takes back all entries so far, blocks too, and a later entry takes effect', async t => {
   const store = startStore()
   const one = startInstance(t, store)
   await one.loaded()
@@ -214,7 +214,7 @@ t.test('A store that was emptied gets all back, even if its clock is behind', as
   }
 })
 
-t.test('What an instance alone has read is restored, even if another one writes to the emptied store before it', async t => {
+t.test('What only one instance has read is restored, even if another one writes to the emptied store before it', async t => {
   const store = startStore()
   const one = startInstance(t, store)
   await one.loaded()
@@ -250,7 +250,7 @@ t.test('No view is current while others may be restoring what was lost', async t
   }
 })
 
-t.test('A store that is emptied while an instance reads all of it is not taken for whole', async t => {
+t.test('A store that is emptied while an instance reads all of it is not taken as complete', async t => {
   const store = startStore()
   store.epoch = 'of others'
   startInstance(t, store)
@@ -261,10 +261,10 @@ t.test('A store that is emptied while an instance reads all of it is not taken f
     if (command === 'xread') whole.push(store.epoch !== null)
   }
   await until('it looks for news', () => whole.length > 0)
-  t.equal(whole[0], true, 'when it looks for news first, it has read what is there')
+  t.equal(whole[0], true, 'before it first looks for news, it has read the whole log')
 })
 
-t.test('Whoever restores keeps others waiting', async t => {
+t.test('An instance that restores keeps others waiting', async t => {
   const store = startStore()
   const one = startInstance(t, store)
   await one.loaded()
@@ -276,7 +276,7 @@ t.test('Whoever restores keeps others waiting', async t => {
   t.ok(store.settlingUntil > 0)
 })
 
-t.test('A store that is emptied while an instance waits for others is not taken for whole', async t => {
+t.test('A store that is emptied while an instance waits for others is not taken as complete', async t => {
   const store = startStore()
   const one = startInstance(t, store)
   await until('it waits', () => store.settlingUntil > 0 && store.epoch !== null)
@@ -304,7 +304,7 @@ t.test('An undo takes back nothing that comes after a loss of the data, even if 
   await until('the other reads it', () => two.isRevoked())
 })
 
-t.test('An instance that starts waits for others before it reads, also if the epoch is there', async t => {
+t.test('An instance that starts waits for others before it reads, even if the epoch exists', async t => {
   const store = startStore()
   store.epoch = 'of others'
   const one = startInstance(t, store)
@@ -314,7 +314,7 @@ t.test('An instance that starts waits for others before it reads, also if the ep
   t.strictSame(waited, [600])
 })
 
-t.test('While one restores, all others wait, though their data are whole', async t => {
+t.test('While one instance restores, all others wait, even if their data are complete', async t => {
   const store = startStore()
   const one = startInstance(t, store)
   await one.loaded()
@@ -333,7 +333,7 @@ t.test('While one restores, all others wait, though their data are whole', async
   await one.loaded()
 })
 
-t.test('What an instance has written is restored if it is lost, also if it has not read it yet', async t => {
+t.test('An entry that an instance has written is restored if it is lost, even if it has not read it yet', async t => {
   const store = startStore()
   const one = startInstance(t, store)
   await one.loaded()
@@ -368,21 +368,21 @@ t.test('A write whose answer comes after a loss of the data is not acknowledged'
   await t.rejects(appended, new RevocationLogError('the log of revocations cannot be written'))
 })
 
-t.test('A view counts from when it has caught up', async t => {
+t.test('A view is current only once it has caught up', async t => {
   const store = startStore()
   const one = startInstance(t, store)
   await one.loaded()
   const behind: number[] = []
   store.onCall = command => { if (command === 'xread' && one.cutoffs.size() % 1000 === 0 && one.cutoffs.size() > 0) behind.push(one.ageMs()) }
   one.clock.ms = 5000
-  await until('it hears of the log', () => one.ageMs() === 0)
+  await until('the log answers', () => one.ageMs() === 0)
   one.clock.ms = 9000
   for (let n = 0; n < 2500; n++) store.rows.push([`${store.clockMs}-${1000 + n}`, ['e', JSON.stringify(entry({ key: `k${n}` }))]])
   await until('it has read all', () => one.cutoffs.size() === 2500 && one.ageMs() === 0)
   t.strictSame(behind, [4000, 4000])
 })
 
-t.test('A block that is undone while an instance begins to read does not stand there', async t => {
+t.test('A block that is undone while an instance begins to read has no effect there', async t => {
   const store = startStore()
   const first = startInstance(t, store)
   await first.loaded()
@@ -440,20 +440,20 @@ t.test('A store that cannot be written is an error, at once or after a second, a
   }
 })
 
-t.test('A fault is told once, with its reason, and so is its end', async t => {
+t.test('A fault is reported once, with its reason, and so is its end', async t => {
   const store = startStore()
   const one = startInstance(t, store)
   await one.loaded()
   store.fault = Object.assign(new Error('LOADING Redis is loading'), { name: 'ReplyError' })
-  await until('it is told', () => one.changes.length === 1)
+  await until('it is reported', () => one.changes.length === 1)
   t.equal(one.fault(), 'loading')
   await delay(30)
-  store.tell(new Error('Connection is closed.'))
+  store.emitError(new Error('Connection is closed.'))
   t.strictSame(one.changes, ['loading'], 'an error that only says that there is no connection hides nothing')
   store.fault = undefined
   await until('it is over', () => one.changes.length === 2)
   store.drop()
-  store.tell(new Error('Connection is closed.'))
+  store.emitError(new Error('Connection is closed.'))
   await delay(30)
   t.equal(one.fault(), 'unreachable')
   store.rise()
@@ -461,7 +461,7 @@ t.test('A fault is told once, with its reason, and so is its end', async t => {
   t.strictSame(one.changes, ['loading', null, 'unreachable', null])
   one.close()
   store.drop()
-  t.equal(one.changes.length, 4, 'nothing is told after the end')
+  t.equal(one.changes.length, 4, 'nothing is reported after the close')
 })
 
 t.test('What began on an earlier connection ends with it', async t => {
@@ -475,7 +475,7 @@ t.test('What began on an earlier connection ends with it', async t => {
   store.rise()
   await delay(30)
   store.fault = new Error('Connection is closed.')
-  await until('it is told', () => one.changes.length === 1)
+  await until('it is reported', () => one.changes.length === 1)
   // Before the next attempt.
   store.fault = undefined
   store.rise()
@@ -499,7 +499,7 @@ t.test('A log that hangs grows old', async t => {
   t.equal(one.isLoaded(), true)
 })
 
-t.test('What no instance has written is passed over', async t => {
+t.test('An entry that no instance can have written is skipped', async t => {
   const store = startStore()
   const one = startInstance(t, store)
   await one.loaded()
@@ -520,7 +520,7 @@ t.test('One instance leads a task, and none while the store is away', async t =>
   t.equal(await one.lead('task', 10), false)
 })
 
-t.test('The memory of a process is a log that is always read, and leads', async t => {
+t.test('The in-memory log is always loaded, and always leads', async t => {
   const seen: Array<[string, string]> = []
   const log = createMemoryLog(({ key }, position) => { seen.push([key, position]) })
   await log.append([entry(), entry({ key: OTHER })])

@@ -18,7 +18,7 @@ function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
   return { age, revocations: createRevocations({ cutoffs, log, names: { session: ['sid'], other: ['email'] }, retentionSeconds: 100, staleSeconds: 10, outage, now }) }
 }
 
-t.test('A process that does not know all refuses, unless it is told to serve', t => {
+t.test('A process whose view is not current refuses, unless it is set to serve', t => {
   for (const outage of ['refuse', 'serve'] as const) {
     const { age, revocations } = start({ outage })
     const reasons = [10_000, 10_100, Infinity].map(ms => {
@@ -43,7 +43,7 @@ t.test('A known token is judged anew after each event', async t => {
   t.equal(revocations.revocationOf(token()), undefined)
 })
 
-t.test('Without room nothing is stored, and what is undone needs none', async t => {
+t.test('Without room nothing is stored, and an undo needs none', async t => {
   const { revocations } = start({ max: 1 })
   await revocations.append([ending('s1')])
   await t.rejects(revocations.append([ending('s2')]), new RevocationLogError('there is no room for another cutoff'))
@@ -52,7 +52,7 @@ t.test('Without room nothing is stored, and what is undone needs none', async t 
   t.equal(revocations.state().entries, 1)
 })
 
-t.test('A token is too long by its iat, else by now; a time that is no number is none', t => {
+t.test('The lifetime of a token counts from iat, else from now; a time that is not a number counts as missing', t => {
   const { revocations } = start()
   const rows: ReadonlyArray<readonly [object, string?]> = [[{ iat: NOW, exp: NOW + 100 }], [{ iat: NOW, exp: NOW + 101 }, 'token_too_long'], [{ iat: undefined, exp: NOW + 100 }], [{ iat: 'x', exp: NOW + 101 }, 'token_too_long'], [{ iat: NOW, exp: undefined }, 'token_too_long']]
   for (const [claims, reason] of rows) t.equal(revocations.refusalOf(token(claims))?.reason, reason)

@@ -4,7 +4,7 @@ import { createStreamKeeper } from '../../../lib/revocation/stream-keeper.ts'
 import type { StreamKeeperOptions } from '../../../lib/revocation/stream-keeper.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 
-t.test('A transmitter that cannot be reached is asked less and less often, at least once a minute', async t => {
+t.test('A transmitter that cannot be reached is retried less and less often, at least once a minute', async t => {
   const waits: number[] = []
   let later: (() => void) | undefined
   const keeper = createStreamKeeper({

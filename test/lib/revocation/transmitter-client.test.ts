@@ -35,14 +35,14 @@ async function outcomeOf (run: Promise<unknown>): Promise<unknown> {
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`
 
-t.test('The configuration stands at the well-known path before that of the issuer, or where the settings say', async t => {
+t.test('The configuration is at the well-known path, inserted before that of the issuer, or at the URL of the settings', async t => {
   t.equal(configurationUrlOf({ issuer: 'https://t.example' }), 'https://t.example/.well-known/ssf-configuration')
   t.equal(configurationUrlOf({ issuer: 'https://t.example/' }), 'https://t.example/.well-known/ssf-configuration')
   t.equal(configurationUrlOf({ issuer: 'https://t.example/a/b/' }), 'https://t.example/.well-known/ssf-configuration/a/b')
   t.equal(configurationUrlOf({ issuer: 'https://t.example', metadata: 'https://m.example/x' }), 'https://m.example/x')
 })
 
-t.test('A configuration is read, and what is not of its form is refused', async t => {
+t.test('A configuration is read, and a malformed one is refused', async t => {
   const transmitter = await startEventTransmitter(t)
   const { url } = transmitter
   const whole = { issuer: url, jwks_uri: `${url}/keys`, default_subjects: 'NONE', critical_subject_members: ['tenant', 1], delivery_methods_supported: ['urn:ietf:rfc:8935', 1] }
@@ -71,7 +71,7 @@ t.test('A configuration is read, and what is not of its form is refused', async 
   t.equal(await outcomeOf(configure({ issuer: url })), 'status: 500')
 })
 
-t.test('A client gets its token where discovery says, with the scopes of streams if its provider has them', async t => {
+t.test('A client gets its token at the discovered endpoint, with the scopes of streams if its provider has them', async t => {
   const transmitter = await startEventTransmitter(t)
   const client = await open(transmitter)
   t.strictSame(await client.readStream(), { stream_id: 's1', iss: transmitter.url, aud: ['receiver'], delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: `${transmitter.url}/poll` } })
@@ -89,7 +89,7 @@ t.test('A client gets its token where discovery says, with the scopes of streams
   t.equal(transmitter.requests.at(-1)!.authorization, 'Bearer token-2')
 })
 
-t.test('A token that is not accepted any more is replaced, once', async t => {
+t.test('A token that is no longer accepted is replaced, once', async t => {
   const transmitter = await startEventTransmitter(t)
   const client = await open(transmitter)
   await client.readStream()
@@ -106,7 +106,7 @@ t.test('A token that is not accepted any more is replaced, once', async t => {
   t.equal(transmitter.bodies('GET /stream').length, 1, 'a new token is not replaced')
 })
 
-t.test('A client without a name calls without a token', async t => {
+t.test('Without a client ID, calls carry no token', async t => {
   const transmitter = await startEventTransmitter(t)
   const client = await open(transmitter, { clientId: undefined })
   await client.readStream()
@@ -116,7 +116,7 @@ t.test('A client without a name calls without a token', async t => {
   t.equal(await outcomeOf(client.readStream()), 'status: 401')
 })
 
-t.test('What is no token is a failure', async t => {
+t.test('A token response without a token is a failure', async t => {
   const transmitter = await startEventTransmitter(t)
   const { url } = transmitter
   const rows: Array<[string, string, [number, unknown], unknown]> = [
@@ -136,7 +136,7 @@ t.test('What is no token is a failure', async t => {
   t.equal((await outcomeOf((await open(transmitter)).readStream()) as { stream_id: string }).stream_id, 's1')
 })
 
-t.test('A stream is created, or the one that is there is brought to what is wanted', async t => {
+t.test('A stream is created, or the existing one is updated', async t => {
   const transmitter = await startEventTransmitter(t)
   const client = await open(transmitter)
   t.equal((await client.ensureStream(WANTED)).stream_id, 's1')

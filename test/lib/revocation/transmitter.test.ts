@@ -119,7 +119,7 @@ t.test('What could not be stored is not acknowledged, and comes again', async t 
   t.strictSame(statuses, ['enabled', 'failing', 'enabled'])
 })
 
-t.test('A transmitter that sends the same without end is asked at a bounded rate', async t => {
+t.test('A transmitter that sends the same without end is polled at a bounded rate', async t => {
   const { remote } = await start(t, { prepare: remote => { remote.answers['POST /poll'] = () => [200, { sets: { j1: 'x' } }] } })
   await until('it polls', () => remote.bodies('POST /poll').length > 0)
   const before = remote.bodies('POST /poll').length
@@ -128,7 +128,7 @@ t.test('A transmitter that sends the same without end is asked at a bounded rate
   t.ok(remote.bodies('POST /poll').length - before <= (performance.now() - begun) * HASTE / 50 + 1)
 })
 
-t.test('An instance that does not lead learns of the stream, and changes and fetches nothing', async t => {
+t.test('An instance that does not lead reads the stream, and changes and fetches nothing', async t => {
   const { remote, stream, statuses } = await start(t, { manage: true, isLeader: false })
   await until('it knows the status', () => statuses.length > 0)
   await delay(200)
@@ -137,7 +137,7 @@ t.test('An instance that does not lead learns of the stream, and changes and fet
   t.strictSame(statuses, ['enabled'])
 })
 
-t.test('A stream that is managed for pushes is told where to push', async t => {
+t.test('A managed push stream gets the URL to push to', async t => {
   for (const pushAuthorization of ['Bearer secret', undefined]) {
     const { remote } = await start(t, { delivery: 'push', manage: true, pushUrl: 'https://api.example/revocation/events', pushAuthorization })
     await until('it is created', () => remote.bodies('POST /stream').length > 0)
@@ -175,7 +175,7 @@ t.test('The status is read again with each verification, and a stream that was d
   await until('it is known', () => stream.state().status === 'enabled')
 })
 
-t.test('A transmitter that is away is asked again until it is back', async t => {
+t.test('A transmitter that is down is retried until it is back', async t => {
   const { remote, statuses, stream } = await start(t, { prepare: remote => { remote.answers[CONFIGURATION] = [500, {}] } })
   await until('it is failing', () => statuses.length > 0)
   remote.answers[CONFIGURATION] = [200, { issuer: remote.url, jwks_uri: `${remote.url}/keys`, configuration_endpoint: `${remote.url}/stream`, default_subjects: 'NONE' }]
@@ -196,13 +196,13 @@ t.test('The status of a push without a client names a transmitter that sends not
     audience: 'receiver',
     prepare: remote => { remote.answers[CONFIGURATION] = [200, { issuer: remote.url, jwks_uri: `${remote.url}/keys`, default_subjects: 'NONE' }] }
   })
-  await until('it is told', () => statuses.length > 0)
+  await until('it is reported', () => statuses.length > 0)
   t.strictSame(statuses, ['no_subjects'])
   await delay(100)
-  t.strictSame(remote.requests.map(({ what }) => what), [CONFIGURATION, 'GET /keys'], 'nothing else is asked')
+  t.strictSame(remote.requests.map(({ what }) => what), [CONFIGURATION, 'GET /keys'], 'nothing else is requested')
 })
 
-t.test('A stream that was there before is polled where it was, by a transmitter that forgets that if it is sent a delivery without it', async t => {
+t.test('An existing stream keeps its polling endpoint, even at a transmitter that drops it when a delivery is sent without it', async t => {
   // Keycloak 26.7.3.
   const { remote } = await start(t, {
     manage: true,
@@ -217,7 +217,7 @@ t.test('A stream that was there before is polled where it was, by a transmitter 
   t.equal(remote.bodies('PATCH /stream').length, 1)
 })
 
-t.test('What a stream says of its own subjects holds before the word of its transmitter', async t => {
+t.test('The default subjects of a stream win over those of its transmitter', async t => {
   // Keycloak 26.7.3: ALL for one client is in its stream, and the configuration says NONE.
   const rows: Array<[ofTransmitter: string, ofStream: unknown, expected: string[]]> = [
     ['NONE', 'ALL', ['enabled']],
@@ -242,7 +242,7 @@ t.test('What a stream says of its own subjects holds before the word of its tran
   }
 })
 
-t.test('An instance that does not lead needs the stream that is to be managed, too', async t => {
+t.test('An instance that does not lead needs the managed stream, too', async t => {
   const { statuses } = await start(t, {
     isLeader: false,
     manage: true,
@@ -250,7 +250,7 @@ t.test('An instance that does not lead needs the stream that is to be managed, t
     audience: 'receiver',
     prepare: remote => { remote.answers[CONFIGURATION] = [200, { issuer: remote.url, jwks_uri: `${remote.url}/keys` }] }
   })
-  await until('it is told', () => statuses.length > 0)
+  await until('it is reported', () => statuses.length > 0)
   t.strictSame(statuses, ['failing'])
 })
 
@@ -289,14 +289,14 @@ t.test('Polling needs no stream if the settings say all, and no client', async t
   }
 })
 
-t.test('Until the stream is known, an event is neither taken nor refused', async t => {
+t.test('Until the stream is known, an event is neither accepted nor rejected for good', async t => {
   const { remote, stream, receiver, stored } = await start(t, {
     metadata: '/.well-known/ssf-configuration',
     delivery: 'push',
     manage: true,
     prepare: remote => { remote.answers['POST /stream'] = [500, {}] }
   })
-  t.strictSame(stream.sender.setRules.issuers, [], 'the issuer stands in the document')
+  t.strictSame(stream.sender.setRules.issuers, [], 'the document names the issuer')
   t.equal(stream.state().status, 'unknown')
   await until('the issuer is known', () => stream.sender.setRules.issuers.length > 0)
   await t.rejects(receiver.push(revoked(remote, 'j1'), undefined), { name: 'Refusal', reason: 'keys_unavailable' })
@@ -306,7 +306,7 @@ t.test('Until the stream is known, an event is neither taken nor refused', async
   t.equal(stored.length, 1)
 })
 
-t.test('News of the stream change its state', async t => {
+t.test('Events about the stream change its state', async t => {
   const { remote, stream, receiver, statuses } = await start(t, { delivery: 'push', clientId: undefined, audience: 'receiver' })
   t.strictSame(stream.sender.subjectRules, { sender: remote.url, tokenIssuers: [remote.url], sessionClaim: 'sid', subjectClaims: {}, criticalMembers: [] })
   const iat = Math.floor(Date.now() / 1000) - 5
@@ -348,7 +348,7 @@ t.test('A stream that was closed leaves no timer behind', async t => {
   t.equal(timers.size, 0)
 })
 
-t.test('A stream that was closed asks for nothing more, in the midst of a poll too', async t => {
+t.test('A stream that was closed sends no more requests, even in the middle of a poll', async t => {
   const { remote, stream } = await start(t)
   let isClosing = false
   remote.answers['POST /poll'] = () => {

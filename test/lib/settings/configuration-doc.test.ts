@@ -23,13 +23,13 @@ const table = ['| environment | file key | values | default | what it is for |',
 t.test('The table of all settings is the one that the code makes.', t => {
   const start = page.indexOf('<!-- settings -->\n') + '<!-- settings -->\n'.length
   const end = page.indexOf('<!-- /settings -->')
-  t.ok(start <= end, 'the marks of the table are there')
+  t.ok(start <= end, 'the marks of the table exist')
   if (process.env.TAP_SNAPSHOT === '1') writeFileSync(path, page.slice(0, start) + table + '\n' + page.slice(end))
   else t.equal(page.slice(start, end), `${table}\n`)
   t.end()
 })
 
-t.test('The example of a configuration file is one.', async t => {
+t.test('The example of a configuration file is valid.', async t => {
   const [, example = ''] = /```yaml\n# config\.yaml\n(.*?)```/s.exec(page) ?? []
   const { values, ...faults } = collectSettings({ environment: {}, readFile: name => name === 'config.yaml' ? example : undefined })
   const settings = await readSettings(values, faults)

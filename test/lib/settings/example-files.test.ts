@@ -48,7 +48,7 @@ for (const [file, example] of [['.env', '.env.example'], ['config.yaml', 'config
 
     const forFile = (name: SettingName): string | undefined => file === '.env' ? settingSpec(name).variable : name.split('.').at(-1)
     const commented = lines.flatMap((line, at) => COMMENTED.test(line) ? [{ at, key: COMMENTED.exec(line)![2]! }] : [])
-    t.strictSame(commented.map(({ key }) => key), [...file === '.env' ? ['CONFIG_FILE'] : [], ...settingsInOrder(file).filter(name => !IN_FORCE.includes(name)).map(forFile)], 'every setting is there')
+    t.strictSame(commented.map(({ key }) => key), [...file === '.env' ? ['CONFIG_FILE'] : [], ...settingsInOrder(file).filter(name => !IN_FORCE.includes(name)).map(forFile)], 'every setting is shown')
     for (const { at, key } of commented) {
       // The list of issuers takes the place of the domain.
       const rest = key === 'issuers' ? lines.map(line => line.replace(/^ *domain:.*/, '')) : lines
@@ -74,7 +74,7 @@ function settingsInOrder (file: '.env' | 'config.yaml'): readonly SettingName[] 
   return sections.flatMap(section => settingNames.filter(name => sectionOf(name) === section))
 }
 
-t.test('No example is a secret that somebody might keep.', async t => {
+t.test('No example is a secret that a user might keep.', async t => {
   const secrets = settingNames.filter(name => settingSpec(name).secret)
   t.ok(secrets.includes('dpop.nonceSecret'))
   for (const text of [read('.env.example'), read('config.example.yaml')]) t.match(text, /^ *#(?:DPOP_NONCE_SECRET=|nonceSecret:)$/m)
@@ -88,7 +88,7 @@ function judge (text: string): string[] {
   return isValid(parse(text)) ? [] : isValid.errors!.map(({ instancePath, message, params }) => `${instancePath} ${message} ${params.additionalProperty ?? ''}`.trim())
 }
 
-t.test('The schema is named in the first line of the example, and lets it pass.', async t => {
+t.test('The first line of the example names the schema, and the schema accepts it.', async t => {
   t.equal(read('config.example.yaml').split('\n')[0], '# yaml-language-server: $schema=config.schema.json')
   t.strictSame(judge(read('config.example.yaml')), [])
   t.strictSame(judge(''), [])
@@ -136,7 +136,7 @@ async function keysThatTake (value: string): Promise<string[]> {
   return keys.filter(key => !refused.includes(key))
 }
 
-t.test('The schema lets pass whatever the service accepts.', async t => {
+t.test('The schema accepts whatever the service accepts.', async t => {
   const words = settingNames.flatMap(name => {
     const { enum: own = [], items } = settingSpec(name)
     if (items?.members) return []

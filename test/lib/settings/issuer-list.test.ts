@@ -11,7 +11,7 @@ function start (text: string, environment: Record<string, string> = {}): Promise
 
 const problemsOf = (text: string, environment?: Record<string, string>): Promise<readonly string[]> => start(text, environment).then(() => [], ({ problems }: SettingsError) => problems)
 
-t.test('Each member of an entry is what the single setting is, and what it leaves out is taken from beside the list.', async t => {
+t.test('Each member of an entry is like the single setting, and what it leaves out is taken from beside the list.', async t => {
   const { idp: { issuers, dpopMode } } = await start(`
 idp:
   audience: https://api.example
@@ -36,7 +36,7 @@ idp:
   t.equal(dpopMode, 'ALLOWED', 'every scheme that one of them offers')
 })
 
-t.test('How an issuer is asked about tokens is told by its entry, and what it leaves out from beside the list.', async t => {
+t.test('The introspection of an issuer is set by its entry, and what it leaves out is taken from beside the list.', async t => {
   const { idp: { issuers } } = await start(`
 idp:
   audience: https://api.example
@@ -58,14 +58,14 @@ idp:
   ])
 })
 
-t.test('The mode of all is that of each if they agree.', async t => {
+t.test('The common mode is that of each issuer if they agree.', async t => {
   for (const mode of ['DISABLED', 'ALLOWED', 'REQUIRED']) {
     const entry = (name: string) => ({ issuer: `https://${name}.example/`, dpopMode: mode })
     t.equal((await start(JSON.stringify({ idp: { audience: 'x', issuers: [entry('a'), entry('b')] } }))).idp.dpopMode, mode)
   }
 })
 
-t.test('A problem of an entry is told with its line and its path.', async t => {
+t.test('A problem of an entry is reported with its line and its path.', async t => {
   const list = (...lines: string[]): string => ['idp:', '  audience: x', '  issuers:', ...lines.map(line => `    ${line}`)].join('\n')
   const a = '- issuer: https://a.example/'
   const cases: Array<[text: string, problems: Array<string | RegExp>]> = [
@@ -106,13 +106,13 @@ t.test('A problem of an entry is told with its line and its path.', async t => {
   t.match(await problemsOf(list(a), { IDP_ISSUER: 'https://b.example/' }), [/^IDP_ISSUER \(idp\.issuer\) is .* but idp\.issuers is set too/], 'the environment is beside the list too')
 })
 
-t.test('A list that is too long is told with its keys as they were written, and without secrets.', async t => {
+t.test('A list that is too long is reported with its keys as they were written, and without secrets.', async t => {
   const entries = Array.from({ length: 51 }, () => ({ domain: 'a', introspection: { clientSecret: 's3cret', clientId: 'c' } }))
   const [problem] = await problemsOf(JSON.stringify({ idp: { audience: 'x', issuers: entries } }))
   t.match(problem, /^idp\.issuers is \[\{"domain":"a","introspection":\{"clientId":"c"\}\},.*…; allowed: list of 1 to 50/)
 })
 
-t.test('The list is none of the environment.', async t => {
+t.test('The list cannot be set in the environment.', async t => {
   t.hasStrict(await problemsOf('', { IDP_ISSUERS: '[]', IDP_DOMAIN: 'a.example', IDP_AUDIENCE: 'x' }), ['unknown variable "IDP_ISSUERS"; did you mean IDP_ISSUER?'])
 })
 
@@ -125,7 +125,7 @@ t.test('The security profile holds for each entry of the list.', async t => {
   t.match(await problemsOf('server: { securityProfile: fapi2 }\nidp: { audience: x, issuers: [7] }'), [/idp\.issuers\[0\] is "7"/])
 })
 
-t.test('No form of a wrong list or section shows a secret that is in it.', async t => {
+t.test('No error about a wrong list or section shows a secret that is in it.', async t => {
   const base = 'idp: { domain: a.example, audience: x }\n'
   const transmitter = '{ issuer: https://t.example/, delivery: push, audience: a, clientSecret: hunter2 }'
   const texts = [

@@ -21,7 +21,7 @@ t.test('The types of the options are those that the settings make.', t => {
 t.test('The table of options is the one that the settings make.', t => {
   const page = readFileSync(PAGE, 'utf8')
   const [start, end] = [page.indexOf(START) + START.length, page.indexOf(END)]
-  t.ok(start <= end, 'the marks of the table are there')
+  t.ok(start <= end, 'the marks of the table exist')
   if (process.env.TAP_SNAPSHOT === '1') writeFileSync(PAGE, `${page.slice(0, start)}${makeOptionTable()}\n${page.slice(end)}`)
   else t.equal(page.slice(start, end), `${makeOptionTable()}\n`)
   t.end()
@@ -82,7 +82,7 @@ const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
   { options: { gate: { rules: [] }, IDP_AUDIENCE: 'x' }, problem: /gate is a section of the configuration file, and IDP_AUDIENCE is a name of the environment: use one form/ }
 ]
 
-t.test('Options that say something else are refused, with the name that was meant.', t => {
+t.test('Unknown options are refused, with the name that was meant.', t => {
   for (const { options, problem } of REFUSED) t.throws(() => settingsFromOptions(options), { name: 'SettingsError', problems: [problem] }, String(problem))
   t.end()
 })

@@ -25,7 +25,7 @@ async function read (revocation: unknown, { issuers = [ISSUER], replay, publicUr
 const problems = (given: unknown, beside?: Beside): Promise<readonly string[]> => read(given, beside).then(() => [], ({ problems }: SettingsError) => problems)
 const transmitter = (given: object): object => ({ transmitters: [{ ...SENDER, ...given }] })
 
-t.test('What is left out has its default, and what is given stays as it was', async t => {
+t.test('A missing member gets its default, and a given one is unchanged', async t => {
   const given = { logout: { clientId: 'c' }, transmitters: [SENDER] }
   t.strictSame(await read(given), {
     transmitters: [{ ...SENDER, sessionClaim: 'sid', subjectClaims: {}, manage: false, untyped: false }],
@@ -49,7 +49,7 @@ t.test('The store is its own, else the Redis of the replay store, else memory', 
   t.strictSame([await store({}, 'off'), await store({}, 'memory'), await store({})], ['memory', 'memory', 'memory'])
 })
 
-t.test('A logout client is of the one issuer, or names its own', async t => {
+t.test('A logout client belongs to the only issuer, or names its own', async t => {
   const none = ' names no issuer, and there is not exactly one; set its issuer'
   const several = { issuers: [ISSUER, 'https://b.example'] }
   t.strictSame(await problems({ logout: { clientId: 'c' } }, several), [`revocation.logout${none}`])
@@ -98,20 +98,20 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
   ['an empty list', { logout: [] }, 'revocation.logout is []; allowed: a client, or a list of 1 to 50']
 ]
 
-t.test('Each bad part is told with what it held and what is allowed, and no secret is shown', async t => {
+t.test('Each bad part is reported with what it held and what is allowed, and no secret is shown', async t => {
   for (const [title, given, ...expected] of ROWS) t.strictSame(await problems(given), expected, title)
   const many = Array.from({ length: 51 }, () => ({ clientSecret: 'hush', pushAuthorization: 'hush', issuer: ISSUER }))
   t.match(await problems({ transmitters: many }), [/^revocation\.transmitters is \[\{"issuer":"https:\/\/a\.example"\},\{.*…; allowed: list of 1 to 50/, ...many.map(() => / lacks delivery; /)])
 })
 
-t.test('What lacks something in one way passes in another', async t => {
+t.test('An incomplete transmitter passes with the missing part or an alternative', async t => {
   const managed = { manage: true, clientId: 'c', clientSecret: { env: 'S' } }
   t.strictSame(await problems({ transmitters: [{ metadata: `${ISSUER}/c`, delivery: 'poll', ...managed }] }), [])
   t.strictSame(await problems(transmitter(managed), { publicUrl: 'https://h.example' }), [])
   t.strictSame(await problems({ transmitters: [SENDER, { ...SENDER, issuer: 'https://b.example' }] }), [])
 })
 
-t.test('All problems are told at once, each with its place', async t => {
+t.test('All problems are reported at once, each with its place', async t => {
   const places = new Map([['revocation.outage', 'config.yaml:3'], ['revocation.logout.clientId', 'config.yaml:5']])
   t.strictSame(await problems({ outage: 1, logout: { clientId: 2 } }, { places }), [
     'config.yaml:5: revocation.logout.clientId is 2; allowed: any non-empty text',

@@ -92,7 +92,7 @@ t.test('A section with a module of its own has numbers if no digit is lost, and 
   t.end()
 })
 
-t.test('What is wrong in the file is told with its line and key, never with a value.', t => {
+t.test('A mistake in the file is reported with its line and key, never with a value.', t => {
   const unknown = 'unknown key'
   const cases: Array<{ text: string, problems: string[], isFileUnread: boolean }> = [
     { text: 'idp:\n  domain: s3cret.example\n  audience: s3cret', problems: [], isFileUnread: false },
@@ -136,7 +136,7 @@ t.test('What is wrong in the file is told with its line and key, never with a va
   t.end()
 })
 
-t.test('A file that cannot be read is told, and nothing is said about what may stand in it.', async t => {
+t.test('A file that cannot be read is reported, and nothing about what may be in it.', async t => {
   const cases: Array<{ files: Record<string, string | Error>, environment?: Record<string, string>, problems: string[] }> = [
     { files: { 'my.yaml': 'idp: { audience: a }' }, environment: { CONFIG_FILE: 'my.yaml' }, problems: [] },
     { files: {}, environment: { CONFIG_FILE: 'my.yaml' }, problems: ['CONFIG_FILE is "my.yaml": there is no such file'] },
@@ -152,11 +152,11 @@ t.test('A file that cannot be read is told, and nothing is said about what may s
   }
   const { values, ...faults } = collect({ 'config.yaml': 'idp: [' }, { LOG_LEVEL: 'loud' })
   const error = await readSettings(values, faults).catch(error => error)
-  t.match(error.problems, [/^config.yaml, line 1: /, /^LOG_LEVEL \(server.logLevel\) is "loud"; allowed: fatal, /], 'a bad variable is told beside the bad file')
+  t.match(error.problems, [/^config.yaml, line 1: /, /^LOG_LEVEL \(server.logLevel\) is "loud"; allowed: fatal, /], 'a bad variable is reported beside the bad file')
   t.equal(error.problems.length, 2, 'and the domain is not called missing')
 })
 
-t.test('Every fault of one start is told in one message without a stack.', async t => {
+t.test('All faults of one start are reported in one message without a stack.', async t => {
   const { values, ...faults } = collect({ 'config.yaml': 'idp:\n  domian: a\n  dpopMode: MAYBE' }, { PORT: '70000', DPOP_MODE: 's3cret', DPOP_ENABLED: 'false', DPOP_REQUIRED: 'true' })
   const error = await readSettings(values, faults).catch(error => error)
   t.type(error, SettingsError)
@@ -173,7 +173,7 @@ t.test('Every fault of one start is told in one message without a stack.', async
   t.equal((await import('node:util')).inspect(error), error.message, 'as a program prints it')
 })
 
-t.test('A file with more levels than the parser has room for is told in one sentence.', async t => {
+t.test('A file that is nested too deeply for the parser is reported in one sentence.', async t => {
   const deep = (levels: number): string => `{"idp": {"audience"${': 1'.repeat(levels)}}}`
   t.hasStrict(parseConfigDocument(deep(1), line => `line ${line}`), { problems: [], isFileUnread: false })
   t.hasStrict(parseConfigDocument(deep(12_000), line => `line ${line}`), { problems: ['line 1: the file has too many levels'], isFileUnread: true })
@@ -202,7 +202,7 @@ t.test('A variable that is nearly a setting stops the start with the name that w
   t.strictSame({ problems, unknownVariables }, { problems: [], unknownVariables: [] }, 'every setting is one')
 })
 
-t.test('A variable that begins as settings do, and is like none, is kept for a warning; any other is nobody\'s business.', async t => {
+t.test('A variable that begins as settings do, and is like none, is kept for a warning; any other is ignored.', async t => {
   const others = { PATH: '/bin', NODE_PORT: '1', HOST: 'x', PUBLIC_URI: 'x', MY_IDP_DOMAIN: 'x', IDPDOMAIN: 'x' }
   // What Kubernetes sets for a service of the name idp.
   const strangers = { IDP_SERVICE_HOST: 's3cret', IDP_PORT: 's3cret', DPOP_COLOUR: 's3cret', IDP_: 's3cret' }
@@ -220,7 +220,7 @@ t.test('Variables of proxies are read in either case, the upper one first.', t =
   t.end()
 })
 
-t.test('A file that is not there has no text, and one that cannot be read throws.', t => {
+t.test('A missing file has no text, and one that cannot be read throws.', t => {
   const directory = t.testdir({ 'config.yaml': 'idp:\n' })
   mkdirSync(join(directory, 'folder'))
   writeFileSync(join(directory, 'empty'), '')

@@ -8,7 +8,7 @@ const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https:/
 const PROOFS = ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
 const PLAIN = { issuers: ['https://tenant.example/'], audience: 'https://api.example', dpopMode: 'ALLOWED', tokenAlgs: ['RS256'], proofAlgs: PROOFS, replay: { kind: 'memory' } }
 
-t.test('What holds is told with its values, and what does not hold is left out.', async t => {
+t.test('Settings in force are reported with their values, and others are left out.', async t => {
   const { proofAlgs, replay, ...bearer } = PLAIN
   const cases: Array<[Variables, object]> = [
     [{}, PLAIN],
@@ -25,12 +25,12 @@ t.test('What holds is told with its values, and what does not hold is left out.'
   for (const [values, report] of cases) t.strictSame(reportStart(await readSettings({ ...ENOUGH, ...values })), report)
 })
 
-t.test('Where a proof is accepted at most once is told for each store, with nonces and without.', async t => {
-  const alone = 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/scaling.md)'
+t.test('The report says where a proof is accepted at most once, for each store, with nonces and without.', async t => {
+  const perInstance = 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/scaling.md)'
   const apart = 'A proof is accepted at most once by all instances together, because a nonce is good only at the process that made it. The balancer must keep clients at their instance (docs/scaling.md)'
   const shared = 'A proof is accepted at most once by all instances that share the replay store'
   const rows: Array<[Variables, string | undefined]> = [
-    [{}, alone],
+    [{}, perInstance],
     [{ DPOP_NONCE: 'required' }, apart],
     [{ DPOP_REPLAY: 'redis://cache' }, shared],
     [{ DPOP_REPLAY: 'redis://cache', DPOP_NONCE: 'required' }, shared],
@@ -40,7 +40,7 @@ t.test('Where a proof is accepted at most once is told for each store, with nonc
   for (const [values, promise] of rows) t.equal(replayPromise(await readSettings({ ...ENOUGH, ...values })), promise, JSON.stringify(values))
 })
 
-t.test('Of a replay store the hosts are told, never what stands before or after them.', async t => {
+t.test('Of the URL of a replay store only the hosts are reported.', async t => {
   const cases: Array<[url: string, hosts: string[]]> = [
     ['rediss://user:s3cret@cache.internal:6380/4', ['cache.internal:6380']],
     ['redis://:s3cret@[fd00::1]', ['[fd00::1]:6379']],
@@ -49,7 +49,7 @@ t.test('Of a replay store the hosts are told, never what stands before or after 
   for (const [url, hosts] of cases) t.strictSame(reportStart(await readSettings({ ...ENOUGH, DPOP_REPLAY: url })).replay, { kind: 'redis', hosts })
 })
 
-t.test('An operator is warned of a domain with a scheme, of strange variables, of a Host that is believed and of a secret that is not used.', async t => {
+t.test('An operator is warned of a domain with a scheme, of strange variables, of a trusted Host header and of an unused secret.', async t => {
   const host = /^Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: .* for another name .* http:\/\/evil\.example .* Set PUBLIC_URL/
   const cases: Array<{ values: Variables, unknownVariables?: string[], patterns?: RegExp[] }> = [
     { values: {}, patterns: [host] },

@@ -37,7 +37,7 @@ function title (variable: string): string {
   return from === 'file' ? name : from === 'environment' ? variable : `${variable} (${name})`
 }
 
-t.test('Two settings are enough, and the rest has defaults.', async t => {
+t.test('Two settings are enough, and the rest have defaults.', async t => {
   t.strictSame(await read({}), {
     idp: {
       domain: 'tenant.example',
@@ -165,8 +165,8 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
   { name: 'NO_PROXY', passes: ['*', 'localhost,.internal:8443'], fails: [['localhost']] }
 ]
 
-t.test('Each setting takes what it should, and names itself, what it held and what is allowed where it does not.', async t => {
-  // One read takes a column of the table: its values stand each for itself.
+t.test('Each setting accepts valid values, and for any other names itself, what it held and what is allowed.', async t => {
+  // One read takes a column of the table: its values do not depend on each other.
   const columns = (of: 'passes' | 'fails'): Variables[] => Array.from({ length: Math.max(...FORMS.map(row => row[of].length)) }, (_, index) =>
     Object.fromEntries(FORMS.filter(row => index in row[of]).map(row => [row.name, row[of][index]])))
   for (const values of columns('passes')) t.strictSame(await problemsOf(values), [], `it takes ${JSON.stringify(values)}`)
@@ -182,7 +182,7 @@ t.test('Each setting takes what it should, and names itself, what it held and wh
   t.strictSame(untested, ['DPOP_REQUIRED'], 'the table has every setting but one, which is the twin of DPOP_ENABLED')
 })
 
-t.test('ML-DSA-44 is for a Node that has it, and a larger one does not fit: the start says why.', async t => {
+t.test('ML-DSA-44 needs a Node that has it, and a larger one does not fit: the start says why.', async t => {
   const isThere = isVerifiable('ML-DSA-44')
   const old = 'ML-DSA-44 needs Node 24.7 or newer, and this Node cannot verify it'
   const lackOf = (problems: readonly string[]): string[] => problems.filter(problem => !problem.includes('; allowed: '))
@@ -197,7 +197,7 @@ t.test('ML-DSA-44 is for a Node that has it, and a larger one does not fit: the 
   t.match(lackOf(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUERS: [entry] })), [/^idp\.issuers\[0\]\.algs: ML-DSA-65 does not fit/])
 })
 
-t.test('A message shows what a setting held, as far as it may be shown.', async t => {
+t.test('A message shows the value of a setting unless it is a secret.', async t => {
   const cases: Array<[Variables, RegExp]> = [
     [{ IDP_DOMAIN: 'tenant.example/x' }, /^IDP_DOMAIN \(idp\.domain\) is "tenant\.example\/x"; allowed: host, /],
     [{ PORT: 'http' }, /^PORT is "http"; allowed: /],
@@ -234,7 +234,7 @@ t.test('Domain or issuer, and the audience, are required.', async t => {
   t.strictSame(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'https://tenant.example/' }), [])
   t.match(await problemsOf({ IDP_AUDIENCE: undefined }), [missingAudience])
   t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_AUDIENCE: undefined }), [missingDomain, missingAudience])
-  t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'tenant.example' }), [/^IDP_ISSUER/], 'a bad issuer is there, though bad')
+  t.match(await problemsOf({ IDP_DOMAIN: undefined, IDP_ISSUER: 'tenant.example' }), [/^IDP_ISSUER/], 'a bad issuer is set, though bad')
 })
 
 t.test('The issuer follows from the domain, unless it is set.', async t => {
@@ -291,7 +291,7 @@ t.test('A word that means everything or nothing must be the only one in a list.'
   t.match(await problemsOf({ CORS_ORIGINS: 'https://app.example *' }), [/^CORS_ORIGINS .*; \* cannot be combined with other values$/])
 })
 
-t.test('A certificate in a header needs somebody who is trusted to send it.', async t => {
+t.test('A certificate in a header needs a trusted proxy.', async t => {
   for (const source of ['client-cert', 'nginx', 'xfcc']) {
     t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: 'loopback' }), [])
     t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: source, TRUST_PROXY: true }), [])
@@ -302,7 +302,7 @@ t.test('A certificate in a header needs somebody who is trusted to send it.', as
   t.strictSame(await problemsOf({ CLIENT_CERTIFICATE: 'socket' }), [])
 })
 
-t.test('The security profile sets the algorithms, and settings that say otherwise are told by name.', async t => {
+t.test('The security profile sets the algorithms, and settings that contradict it are named.', async t => {
   const fapi = (values: Variables) => ({ SECURITY_PROFILE: 'fapi2', ...values })
   const algs = ['PS256', 'ES256', 'EdDSA', 'Ed25519']
   const { idp, dpop } = await read(fapi({}))
@@ -326,7 +326,7 @@ t.test('The security profile sets the algorithms, and settings that say otherwis
   }
 })
 
-t.test('Trust and port follow from what is set.', async t => {
+t.test('Trust and port follow from the settings.', async t => {
   t.equal((await read({ TRUST_PROXY: true })).server.trustProxy, true)
   t.equal((await read({ TRUST_PROXY: 'false' })).server.trustProxy, false)
   t.strictSame((await read({ TRUST_PROXY: 'loopback, 10.0.0.0/8' })).server.trustProxy, ['loopback', '10.0.0.0/8'])
@@ -335,12 +335,12 @@ t.test('Trust and port follow from what is set.', async t => {
   t.equal((await read({ PORT: '0' })).server.port, 0)
 })
 
-t.test('Values that do not fit their schema are an error that says where.', async t => {
+t.test('Values that do not match their schema are an error with their place.', async t => {
   const check = (value: unknown) => checkOptions(treeOf({ ...ENOUGH, DPOP_REQUIRED: value }))
   t.equal((await check(true)).idp.dpopRequired, true)
   await t.rejects(check(1), { name: 'Error', message: 'The options are not valid', errors: [{ instancePath: '/idp/dpopRequired' }] })
 })
 
-t.test('A fault that is not about settings is not taken for one.', async t => {
+t.test('Another fault is not taken for one of settings.', async t => {
   await t.rejects(validateSettings(treeOf(ENOUGH), async () => { throw new TypeError('the registration failed') }), { name: 'TypeError', message: 'the registration failed' })
 })

@@ -42,7 +42,7 @@ interface Row {
   readonly expected?: unknown
 }
 
-t.test('Header and claims of a token are held to the rules, each row beside its twin', async t => {
+t.test('Header and claims of a token are checked against the rules, each row beside its twin', async t => {
   const expired = (exp: number, now = NOW) => ['token_expired', { expected: `exp after ${now - 5}`, found: exp }]
   const rows: readonly Row[] = [
     { expected: 'accepted' },
@@ -98,7 +98,7 @@ t.test('Header and claims of a token are held to the rules, each row beside its 
   }
 })
 
-t.test('Claims that did not come in a token are held to each check of claims', async t => {
+t.test('Claims that did not come in a token go through each check of claims', async t => {
   const rows: ReadonlyArray<{ claims: object, expected: unknown }> = [
     { claims: {}, expected: 'accepted' },
     { claims: { iss: 'other' }, expected: ['token_issuer', { expected: 'https://idp.example/', found: 'other' }] },
@@ -111,7 +111,7 @@ t.test('Claims that did not come in a token are held to each check of claims', a
   for (const { claims, expected } of rows) t.strictSame(outcome(() => checkClaimsByRules({ ...CLAIMS, ...claims }, NOW, POLICY)), expected, JSON.stringify(claims))
 })
 
-t.test('What is a JWT, however it is spelt, is told from an opaque token', async t => {
+t.test('A JWT, however it is spelt, is distinguished from an opaque token', async t => {
   const segment = (text: string | Buffer): string => Buffer.from(text).toString('base64url')
   const HEADER = '{"alg":"RS256","typ":"~?>"}'
   const header = segment(HEADER)
@@ -186,7 +186,7 @@ t.test('Scopes are whole words of the configured claims, in the order of the tok
   for (const { claims, names = ['scope'] as const, expected } of rows) t.strictSame(readScopes(claims as TokenClaims, names), expected, JSON.stringify(claims))
 })
 
-t.test('A scope brings others along, transitively, and a circle is told', async t => {
+t.test('A scope implies others, transitively, and a circle is reported', async t => {
   const granters = createScopeGranters({ admin: ['write', 'audit'], write: ['read'], read: [] })
   const table = { write: ['admin'], audit: ['admin'], read: ['write', 'admin'], admin: [], other: [], constructor: [] }
   for (const again of [false, true]) for (const [scope, expected] of Object.entries(table)) t.strictSame(granters(scope), expected, `${scope} ${again}`)
@@ -226,7 +226,7 @@ t.test('A list of issuers finds each by both spellings of its name', async t => 
   t.equal(createIssuerTable([plain, jwt]).ofOpaque, undefined)
 })
 
-t.test('A table that the application keeps is asked once for each name, and the answer holds for 5 s', async t => {
+t.test('A function of the application is called once for each issuer, and the answer holds for 5 s', async t => {
   let nowMs = 0
   const asked: string[] = []
   const answers = new Map<string, TokenIssuer>()
@@ -277,7 +277,7 @@ t.test('A table that the application keeps is asked once for each name, and the 
 
   asked.length = 0
   t.equal(table.find('x'.repeat(2049)), undefined)
-  t.equal(asked.length, 0, 'a longer name is no question')
+  t.equal(asked.length, 0, 'a longer name causes no call')
   t.equal(await find('x'.repeat(2048)), undefined)
   t.equal(asked.length, 1)
 
@@ -328,7 +328,7 @@ t.test('An issuer that is no longer listed is closed, and what it has signed is 
   t.equal(closed.length, 2 * 1002)
 })
 
-t.test('Only verified tokens make an issuer recent, and no number of other tokens takes its place', async t => {
+t.test('Only verified tokens make an issuer recent, and no number of other tokens evicts it', async t => {
   const closed: string[] = []
   const clock = { nowMs: 0 }
   const gate: { hold?: Promise<void> } = {}
@@ -364,7 +364,7 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   sources.delete(a)
   await use(a)
   t.strictSame(gone(), [a, c])
-  table.recordUse!('https://nobody/')
+  table.recordUse!('https://unlisted/')
   t.strictSame(gone(), [a, c], 'a name that is not at hand is nothing')
 
   sources.set(b, issuer(b))
@@ -385,7 +385,7 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   await use(a)
   t.strictSame(gone(), [a, c, b, a, b])
   release()
-  await t.rejects(waiting, { name: 'Refusal', reason: 'issuers_unavailable' }, 'one that had to go while it was asked about is not used')
+  await t.rejects(waiting, { name: 'Refusal', reason: 'issuers_unavailable' }, 'one that was evicted during the call is not used')
 })
 
 t.test('An unlisted name is forgotten for another one only when there are a thousand', async t => {
@@ -399,7 +399,7 @@ t.test('An unlisted name is forgotten for another one only when there are a thou
   t.equal(asked.length, 2001)
 })
 
-/** What an issuer answers about tokens, and what was asked. */
+/** An issuer that introspects tokens, and the requests to it. */
 function createIssuerThatAnswers (answer: (text: string) => unknown, options: Partial<InquiryOptions> = {}, expiresAt = Infinity) {
   const asked: unknown[] = []
   const clock = { nowMs: 0, now: NOW }
@@ -410,13 +410,13 @@ function createIssuerThatAnswers (answer: (text: string) => unknown, options: Pa
   } as unknown as Introspector
   const inquiry = createInquiry({ introspector, audienceOptional: false, cacheSeconds: 10, nowMs: () => clock.nowMs, now: () => clock.now, ...options })
   type Answered = { reason?: unknown, inquired?: Inquired }
-  const told = (answer: Promise<Inquired>): Promise<Answered> => answer.then(inquired => ({ inquired }), (error: Refusal) => ({ reason: error.reason }))
-  const claimsOf = (text: string, { isStranger = true, more = {} } = {}): Promise<Answered> => told(inquiry.claimsOf(text, isStranger, { ...POLICY, ...more }, NOW))
-  const confirm = (text: string, claims: object = {}): Promise<Answered> => told(inquiry.confirm(text, POLICY, { ...CLAIMS, ...claims } as TokenClaims))
+  const outcomeOf = (answer: Promise<Inquired>): Promise<Answered> => answer.then(inquired => ({ inquired }), (error: Refusal) => ({ reason: error.reason }))
+  const claimsOf = (text: string, { isStranger = true, more = {} } = {}): Promise<Answered> => outcomeOf(inquiry.claimsOf(text, isStranger, { ...POLICY, ...more }, NOW))
+  const confirm = (text: string, claims: object = {}): Promise<Answered> => outcomeOf(inquiry.confirm(text, POLICY, { ...CLAIMS, ...claims } as TokenClaims))
   return { inquiry, asked, clock, claimsOf, confirm }
 }
 
-t.test('The claims of an opaque token are those of the answer, held to the rules as far as they are there', async t => {
+t.test('The claims of an opaque token are those of the answer, checked against the rules as far as they are present', async t => {
   const rows: ReadonlyArray<{ answer: object | undefined, options?: Partial<InquiryOptions>, claims?: object, reason?: string }> = [
     { answer: { sub: 'a', aud: 'api', exp: NOW + 1 }, claims: { iss: POLICY.issuer, sub: 'a', aud: 'api', exp: NOW + 1 } },
     { answer: { sub: 'a', aud: ['api'], iss: 'https://idp.example' }, claims: { iss: 'https://idp.example', sub: 'a', exp: undefined } },
@@ -448,7 +448,7 @@ t.test('The claims of an opaque token are those of the answer, held to the rules
   }
 })
 
-t.test('What is no access token by its claims is told from what is one', async t => {
+t.test('A token whose claims name another kind of token is refused, and an access token is not', async t => {
   for (const name of ['token_use', 'typ', 'token_type']) {
     for (const value of ['refresh', 'Refresh', 'refresh_token', 'Offline', 'offline_access', 'ID', 'id_token', 'idToken', 'application/id+jwt', 'urn:ietf:params:oauth:token-type:refresh_token', ['access', 'refresh']]) {
       t.equal(checkToken({}, { [name]: value }, {}), 'token_kind', `${name} ${JSON.stringify(value)}`)
@@ -479,10 +479,10 @@ t.test('An answer about a JWT agrees with its claims, or the token is refused', 
 
 t.test('An answer is never used beyond the exp of the token or its own, and the tolerance does not count', async t => {
   const rows: ReadonlyArray<{ title: string, answer?: object, own?: object, expiresAt?: number, seconds: number | undefined }> = [
-    { title: 'nobody names an end', seconds: undefined },
+    { title: 'no end is named', seconds: undefined },
     { title: 'the answer names that of the token', answer: { exp: NOW + 3 }, seconds: 3 },
     { title: 'the answer has an end of its own', expiresAt: NOW + 2, seconds: 2 },
-    { title: 'the earlier one counts', answer: { exp: NOW + 3 }, expiresAt: NOW + 2, seconds: 2 },
+    { title: 'the earlier one wins', answer: { exp: NOW + 3 }, expiresAt: NOW + 2, seconds: 2 },
     { title: 'or the other', answer: { exp: NOW + 1 }, expiresAt: NOW + 2, seconds: 1 },
     { title: 'an end that is over within the tolerance', answer: { exp: NOW - 2 }, seconds: 0 }
   ]
@@ -534,6 +534,6 @@ t.test('An answer is used for as long as is set, and a refusal for 5 s', async t
   const failing = createIssuerThatAnswers(() => { throw new Refusal('keys_unavailable') })
   for (const turn of [1, 2]) {
     t.equal((await failing.claimsOf('t')).reason, 'keys_unavailable')
-    t.equal(failing.asked.length, turn, 'that nobody could tell is not kept')
+    t.equal(failing.asked.length, turn, 'a failed call is not cached')
   }
 })

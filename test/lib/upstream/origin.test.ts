@@ -1,7 +1,7 @@
 import t from 'tap'
 import { parseUpstream, tlsNameOf } from '../../../lib/upstream/origin.ts'
 
-t.test('An upstream is an origin and nothing more.', t => {
+t.test('An upstream is only an origin.', t => {
   const rows: ReadonlyArray<readonly [given: unknown, origin: string | undefined]> = [
     ['http://a', 'http://a'], ['HTTPS://A:443/', 'https://a'], ['http://[::1]:8080', 'http://[::1]:8080'],
     ['http://a//', undefined], ['http://a/x', undefined], [' http://a', undefined], ['http://a ', undefined], ['http://a?', undefined], ['http://a#', undefined], ['http://u@a', undefined], ['http://a\\b', undefined],

@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream'
 import t from 'tap'
 import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../../../lib/upstream/upgrade.ts'
 
-t.test('An https upstream is asked over TLS.', async t => {
+t.test('A request to an https upstream goes over TLS.', async t => {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise(resolve => server.once('listening', resolve))
   t.teardown(() => { server.close() })
@@ -14,7 +14,7 @@ t.test('An https upstream is asked over TLS.', async t => {
   await t.rejects(answer, { name: 'UpstreamError', statusCode: 502, cause: { code: /SSL|EPROTO|ECONNRESET/ } })
 })
 
-t.test('No protocol is asked for that carries further requests.', t => {
+t.test('A protocol that carries further requests is not passed on.', t => {
   const rows: Array<[given: string | undefined, asked: string | undefined]> = [
     ['websocket', 'websocket'], ['websocket, h2c', 'websocket'], ['h2c', undefined], ['H2C', undefined], ['h2', undefined], ['HTTP/2.0', undefined],
     ['TLS/1.0, HTTP/1.1', undefined], ['h2c-like, x/1', 'h2c-like, x/1'], [', ,', undefined], [undefined, undefined]
@@ -23,7 +23,7 @@ t.test('No protocol is asked for that carries further requests.', t => {
   t.end()
 })
 
-t.test('What a client sends before its connection has changed is kept up to a limit, and its going is told.', async t => {
+t.test('What a client sends before the upgrade is buffered up to a limit, and a disconnect is reported.', async t => {
   const stream = new PassThrough({ highWaterMark: 1024 * 1024 })
   let gone = 0
   const stop = watchClient(stream as unknown as Socket, () => { gone++ })
@@ -44,7 +44,7 @@ t.test('What a client sends before its connection has changed is kept up to a li
   stream.end()
   stream.destroy()
   await turn()
-  t.equal(gone, 0, 'nobody watches any more')
+  t.equal(gone, 0, 'a stopped watch reports nothing')
 
   for (const leave of ['end', 'destroy'] as const) {
     const other = new PassThrough()
@@ -78,7 +78,7 @@ t.test('Two joined connections are silent for any time, and end together.', asyn
   }
   const half = new PassThrough()
   dropRest(half as unknown as Socket)
-  half.end('what nobody reads')
+  half.end('not read')
   await once(half, 'close')
   t.pass('what comes is dropped, and the end is answered')
 })

@@ -19,7 +19,7 @@ function createTimers () {
   return { after, waiting }
 }
 
-t.test('The upstream may be silent for so long, counted anew by each part of the request until it answers.', async t => {
+t.test('The time limit of the upstream restarts with each part of the request, and ends with the answer.', async t => {
   let answering: ServerResponse
   const server = createServer((_request, response) => { answering = response; server.emit('arrived') }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -67,7 +67,7 @@ t.test('The upstream may be silent for so long, counted anew by each part of the
   large.write('abcde')
   await t.rejects(refused.answer, { name: 'UpstreamError', statusCode: 413, message: 'The body of the request is too large.', headers: { connection: 'close' } })
   t.equal(waiting.size, 0)
-  large.end('more than anybody reads')
+  large.end('more than is read')
   await once(large, 'end')
   t.pass('the rest is read and dropped, so that the client can send it')
 

@@ -33,7 +33,7 @@ interface Compared {
 }
 
 const equal: Record<string, readonly Compared[]> = {
-  'equal as they stand': [
+  'equal character by character': [
     { htu: 'http://api.example/api/private', base: HOST, target: '/api/private' },
     { htu: 'https://api.example/api/private', base: 'https://api.example', target: '/api/private' },
     { htu: 'http://api.example:8000/', base: 'http://api.example:8000', target: '/' },
@@ -166,7 +166,7 @@ const equal: Record<string, readonly Compared[]> = {
   ]
 }
 
-t.test('An htu is accepted where it names the URL of the request', async (t) => {
+t.test('An htu is accepted if it names the URL of the request', async (t) => {
   for (const [group, rows] of Object.entries(equal)) {
     t.test(group, async (t) => {
       for (const { htu, base, target } of rows) t.doesNotThrow(() => verifyHtu(htu, urlOf(base, target)), `${htu} is ${target} of ${base}`)
@@ -218,7 +218,7 @@ const different: ReadonlyArray<Compared & { readonly cause: HtuCause }> = [
   { htu: 'http://api.example/e\u0301', base: HOST, target: '/%C3%A9', cause: 'path' }
 ]
 
-t.test('An htu is refused with its cause where it names another URL', async (t) => {
+t.test('An htu is refused with its cause if it names another URL', async (t) => {
   for (const { htu, base, target, cause } of different) {
     const refusal = refusalOf(() => verifyHtu(htu, urlOf(base, target)))
     t.equal(refusal.reason, 'htu_mismatch', `${htu} is not ${target} of ${base}`)
@@ -296,7 +296,7 @@ t.test('An htu that is no absolute http or https URL is refused as such, its nea
   }
 })
 
-t.test('What a mismatch logs is bounded, plain ASCII and without a query', async (t) => {
+t.test('The log fields of a mismatch are bounded, plain ASCII and without a query', async (t) => {
   const refusal = refusalOf(() => verifyHtu(`http://bücher.example/é${'x'.repeat(9000)}?access_token=secret#secret`, urlOf(HOST, `/${'y'.repeat(9000)}?secret`)))
   const { htu, url } = refusal.detail as Record<string, string>
   t.equal(htu!.length, 512)
@@ -308,12 +308,12 @@ t.test('What a mismatch logs is bounded, plain ASCII and without a query', async
   t.strictSame(short.detail, { htu: 'https://api.example:8443/svc/api', url: 'http://api.example/api', cause: 'scheme' })
 })
 
-t.test('Each cause has its advice, and every cause that can be told appears above', async (t) => {
+t.test('Each cause has its advice, and every cause appears in a row above', async (t) => {
   t.strictSame([...new Set(different.map(({ cause }) => cause))].sort(), Object.keys(HTU_ADVICE).sort())
   for (const advice of Object.values(HTU_ADVICE)) t.match(advice, /\.$/)
 })
 
-t.test('docs/troubleshooting.md tells a cure for every cause', async (t) => {
+t.test('docs/troubleshooting.md has a cure for every cause', async (t) => {
   const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'troubleshooting.md'), 'utf8')
   const rows = page.split('\n').filter((line) => line.startsWith('| `'))
   const named = (reason: string, cause: string): boolean => rows.some((row) => row.includes(`| \`${reason}\``) && row.includes(`\`${cause}\``))

@@ -33,7 +33,7 @@ const UNRESERVED = 'ABCXYZabcxyz0189-_~'
 const label = fc.string({ unit: among('abcxyz019'), minLength: 1, maxLength: 8 })
 const host = fc.oneof(fc.array(label, { minLength: 1, maxLength: 3 }).map(labels => `${labels.join('.')}.example`), fc.constant('127.0.0.1'), fc.constant('[::1]'))
 const port = fc.oneof(fc.constant(undefined), fc.integer({ min: 1, max: 65535 }))
-// No segment is made of dots alone: those are resolved, and asked about on their own below.
+// No segment is made only of dots: those are resolved, and have a test of their own below.
 const segment = fc.string({ unit: fc.oneof({ weight: 8, arbitrary: among(UNRESERVED) }, { weight: 1, arbitrary: fc.constantFrom('%2F', '%20', '%C3%A9', '%3F', '!', '$', '&', '(', '+', ',', ';', '=', ':', '@', '%25') }), maxLength: 6 })
 const path = fc.array(segment, { maxLength: 4 }).map(segments => `/${segments.join('/')}`)
 

@@ -86,7 +86,7 @@ const hosts: Array<[string | undefined, string]> = [
   ['a'.repeat(8192), 'host_invalid host']
 ]
 
-t.test('The Host header counts where nothing else is set, and only a host with an optional port is one', async (t) => {
+t.test('The Host header is used if nothing else is set, and it must be a host with an optional port', async (t) => {
   for (const [host, expected] of hosts) t.equal(outcome(PLAIN, { host }), expected, JSON.stringify(host?.slice(0, 60)))
   t.equal(outcome(PLAIN, { encrypted: true, host: 'api:443' }), 'https://api/api')
   t.equal(outcome(PLAIN, { encrypted: true, host: 'api:80' }), 'https://api:80/api')
@@ -195,7 +195,7 @@ const targets: Array<[string, string]> = [
   ['https://inner:8000/api', 'target_authority scheme']
 ]
 
-t.test('The path of the request target is normalised, and refused where router and proof could read it in two ways', async (t) => {
+t.test('The path of the request target is normalised, and refused if router and proof could read it in two ways', async (t) => {
   for (const [target, expected] of targets) {
     const path = expected.startsWith('/') ? `http://inner:8000${expected}` : expected
     t.equal(outcome(PLAIN, { target }), path, JSON.stringify(target.slice(0, 60)))
@@ -390,7 +390,7 @@ const forwarded: Array<[Headers, string]> = [
   [{ forwarded: ','.repeat(8192) }, 'forwarded_invalid forwarded']
 ]
 
-t.test('The forwarded headers of a trusted peer decide, and those of another one are not looked at', async (t) => {
+t.test('The forwarded headers of a trusted peer are used, and those of another one are ignored', async (t) => {
   for (const [headers, expected] of forwarded) {
     const title = JSON.stringify(headers).slice(0, 100)
     t.equal(outcome(TRUSTING, { headers }), expected, title)
@@ -400,7 +400,7 @@ t.test('The forwarded headers of a trusted peer decide, and those of another one
   }
 })
 
-t.test('The host of the request counts where a trusted peer forwards none', async (t) => {
+t.test('The host of the request is used if a trusted peer forwards none', async (t) => {
   t.equal(outcome(TRUSTING, { host: 'pub', headers: { 'x-forwarded-proto': 'https', 'x-forwarded-port': '443' } }), 'https://pub/api')
   t.equal(outcome(TRUSTING, { host: 'pub', headers: { 'x-forwarded-proto': 'https', 'x-forwarded-port': '8443' } }), 'https://pub:8443/api')
   t.equal(outcome(TRUSTING, { encrypted: true, host: 'pub' }), 'https://pub/api')
@@ -411,7 +411,7 @@ t.test('The host of the request counts where a trusted peer forwards none', asyn
   t.equal(outcome(TRUSTING, { headers: { 'x-forwarded-host': ['evil', 'pub'] as unknown as string } }), 'http://pub/api')
 })
 
-t.test('PUBLIC_URL decides alone, whatever the headers are', async (t) => {
+t.test('PUBLIC_URL wins, whatever the headers are', async (t) => {
   const rows: Array<[string, string]> = [
     ['https://pub.example', 'https://pub.example/api'],
     ['https://pub.example/', 'https://pub.example/api'],
@@ -480,7 +480,7 @@ t.test('A peer is trusted by address, network, name or altogether', async (t) =>
   for (const { trustProxy, address, expected } of peers) {
     const isTrusted = createPeerTrust(trustProxy)
     t.equal(isTrusted(address), expected, `${address} under ${trustProxy}`)
-    t.equal(isTrusted(address), expected, 'the same when asked again')
+    t.equal(isTrusted(address), expected, 'the same the second time')
     const url = outcome({ trustProxy, publicUrl: undefined }, { remoteAddress: address, headers: { 'x-forwarded-host': 'pub' } })
     t.equal(url, expected ? 'http://pub/api' : 'http://inner:8000/api')
   }
@@ -526,7 +526,7 @@ t.test('No bad input turns the proof of one resource into that of another', asyn
   t.doesNotThrow(() => verifyHtu(proofOfTest, createRequestUrlResolver(PLAIN)(wireOf({ target: '/test' }))))
 })
 
-t.test('Many hosts in turn do not confuse what is kept of them', async (t) => {
+t.test('Many hosts in turn do not confuse the cache', async (t) => {
   const resolve = createRequestUrlResolver(PLAIN)
   for (let round = 0; round < 2; round++) {
     for (let n = 0; n < 200; n++) {
@@ -537,13 +537,13 @@ t.test('Many hosts in turn do not confuse what is kept of them', async (t) => {
   t.equal(outcome(PLAIN, { host: 'h1:80' }), 'http://h1/api')
 })
 
-t.test('The parts that a trusted proxy has told make the URL of the client', async (t) => {
+t.test('The parts that a trusted proxy forwards make the URL of the client', async (t) => {
   t.strictSame(joinRequestUrl('https', { host: 'api.example', port: 443 }, '/a%7Eb?x'), { scheme: 'https', host: 'api.example', path: '/a~b', href: 'https://api.example/a~b', ownPath: '/a~b' })
   t.equal(joinRequestUrl('http', { host: 'api.example', port: 443 }, '/').href, 'http://api.example:443/')
   t.throws(() => joinRequestUrl('https', { host: 'api.example', port: undefined }, '/a/../b'), { name: 'Refusal', reason: 'target_path', detail: { cause: 'dot_segment' } })
 })
 
-t.test('What is kept of a pure function is bounded, and what it refuses is not kept', async t => {
+t.test('The cache of a pure function is bounded, and refusals are not cached', async t => {
   const asked: string[] = []
   const kept = memoize(text => {
     asked.push(text)

@@ -7,7 +7,7 @@ import { isMainThread } from 'node:worker_threads'
 const { MUTANT_URL: mutant, MUTANT_SOURCE: source } = process.env
 if (isMainThread) register(import.meta.url)
 
-/** The hook that Node asks for each module: it gives the changed text for the file that is under trial. */
+/** The hook that Node calls for each module: it gives the changed text for the file that is under trial. */
 export function load (url, context, nextLoad) {
   if (url !== mutant) return nextLoad(url, context)
   return { format: 'module', shortCircuit: true, source: readFileSync(source, 'utf8') }
