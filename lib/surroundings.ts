@@ -3,8 +3,8 @@
  * ones of the process are in `server/`.
  */
 export interface Surroundings {
-  /** Milliseconds since the epoch. The clock may be set. */
-  readonly wallMs: () => number
+  /** Unix seconds, may be fractional. The clock may be set. */
+  readonly now: () => number
   /** Milliseconds from any start. The clock is never set back. */
   readonly steadyMs: () => number
   /** At least 0, less than 1. */

@@ -191,7 +191,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
       scheme: schemeOf(request.headers.authorization),
       requirement,
       guard: (request.routeOptions.config as MayHaveGuard)[kRouteGuard],
-      nonce: nonces?.current(surroundings.wallMs() / 1000),
+      nonce: nonces?.current(surroundings.now()),
       retryAfterSeconds
     })
     const refusal = error.with({ headers })

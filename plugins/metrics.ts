@@ -54,7 +54,7 @@ export default fp(async (app: FastifyInstance) => {
 
   function readSources (): MetricSources {
     const { pressure: { shed }, connections: { open, dropped } } = app
-    return { requests, guard: guard!, parts, connections: { open: open.size, dropped }, answersEnded: app.openAnswers.state().ended, shed, nowMs: Date.now() }
+    return { requests, guard: guard!, parts, connections: { open: open.size, dropped }, answersEnded: app.openAnswers.state().ended, shed, now: Date.now() / 1000 }
   }
 }, { name: 'metrics', dependencies: ['auth', 'token-end', 'pressure', 'connections'] })
 

@@ -8,7 +8,7 @@ import type { Surroundings } from '../lib/surroundings.ts'
 
 /** The clocks, random numbers and timers of this process. */
 export const processSurroundings: Surroundings = {
-  wallMs: () => Date.now(),
+  now: () => Date.now() / 1000,
   steadyMs: () => performance.now(),
   random: () => Math.random(),
   randomBytes,

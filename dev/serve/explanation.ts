@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { explainRefusal, explainRequest } from '../../explain/explain.ts'
 import type { ExplainedStep, ExplainOptions, Explanation as RequestExplanation } from '../../explain/explain.ts'
 import { Refusal } from '../../lib/refusal.ts'
@@ -6,6 +5,7 @@ import { createMemoryStore } from '../../lib/replay/memory/memory-store.ts'
 import type { Revocation } from '../../lib/revocation/cutoffs.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
+import { processSurroundings } from '../../server/surroundings.ts'
 import { capturedRequest } from '../../cli/exchange.ts'
 import { asObject } from '../../cli/input.ts'
 import { lookUpRoute } from '../../cli/route-lookup.ts'
@@ -73,10 +73,9 @@ async function revocationsOf ({ sent }: CapturedExchange, { revocation }: Settin
 
 /** The service has seen the earlier requests, so their proofs are spent. */
 async function check (earlier: ReadonlyArray<CapturedExchange | undefined>, exchange: CapturedExchange, known: Omit<ExplainOptions, 'now' | 'replay'>): Promise<RequestExplanation> {
-  const now = (): number => Date.now() / 1000
-  const replay = createMemoryStore({ max: MAX_RECORDS, now, random: randomBytes })
+  const replay = createMemoryStore({ max: MAX_RECORDS, ...processSurroundings })
   try {
-    const options: ExplainOptions = { ...known, now: now(), replay }
+    const options: ExplainOptions = { ...known, now: processSurroundings.now(), replay }
     for (const one of earlier) if (one !== undefined) await explainRequest(capturedRequest(one.method, one.url, one.sent), options)
     return await explainRequest(capturedRequest(exchange.method, exchange.url, exchange.sent), options)
   } finally {

@@ -54,7 +54,7 @@ const MAX_TOKENS_OF_AUDIENCE = 5000
 
 /** Builds the guard from settings. */
 export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, maxIssuers, onEvent, metadataMount, mount = '', transport, trustPeer, readCertificate }: GuardPartsOptions) {
-  const { wallMs, steadyMs: nowMs } = surroundings
+  const { now, steadyMs: nowMs } = surroundings
   const issuers = await createIssuers(settings, { surroundings, lookUpIssuer, maxIssuers, transport, onEvent })
   const replay = await createReplayStore({ store: settings.dpop.replay, maxRecords: settings.dpop.replayMax, surroundings, onEvent })
   const nonces = settings.dpop.nonce === 'required' ? createNonces(nonceSecrets(settings, surroundings, onEvent), settings.dpop.replay === 'memory' ? 'process' : 'shared') : undefined
@@ -63,7 +63,6 @@ export async function createGuardParts (settings: Settings, { surroundings, look
   const verified = createVerifiedTokens()
   const tally = settings.server.metrics === 'on' ? createGuardTally() : undefined
   const clockToleranceSeconds = settings.idp.clockToleranceSeconds
-  const now = (): number => wallMs() / 1000
 
   const revocation = await createRevocation(settings, { surroundings, transport, mount, onEvent })
   const revocationOf = revocation?.revocations.refusalOf

@@ -134,11 +134,11 @@ export function rulesOfIssuer ({ issuer, audience, algs, dpopMode }: IssuerSetti
  */
 export async function createKeys (
   { issuer, jwksUri, keysFile, algs }: Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'>, settings: Pick<Settings, 'proxies'>,
-  { surroundings: { wallMs: now, random, after, readFile }, transport = networkOf(settings), onEvent }: Pick<IssuersOptions, 'surroundings' | 'transport'> & { readonly onEvent: (event: IssuerKeyEvent) => void }
+  { surroundings, transport = networkOf(settings), onEvent }: Pick<IssuersOptions, 'surroundings' | 'transport'> & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
-  const common = { algs, now, schedule: (run: () => void, ms: number) => after(ms, run), onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
-  if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile, readFile })
-  return createKeySource({ ...common, locate: createKeySetFinder(issuer, jwksUri), transport, random })
+  const common = { ...surroundings, algs, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
+  if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile })
+  return createKeySource({ ...common, locate: createKeySetFinder(issuer, jwksUri), transport })
 }
 
 /**
@@ -151,8 +151,7 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
   if (!introspection) return undefined
   const { covers, endpoint, cacheSeconds, audienceOptional, signed, clientId } = introspection
   const { clockToleranceSeconds } = settings.idp
-  const { wallMs, steadyMs: nowMs } = surroundings
-  const now = (): number => wallMs() / 1000
+  const { now, steadyMs: nowMs } = surroundings
   const introspector = createIntrospector({
     transport: transport ?? networkOf(settings, true),
     endpoint: createEndpointFinder(issuer, endpoint, nowMs),
@@ -168,7 +167,7 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
  */
 export async function createAuthentication (issuer: string, { auth: method, clientId, clientSecret, keyFile }: IntrospectionSettings, surroundings: Surroundings): Promise<ClientAuthentication> {
   const key = method === 'private_key_jwt' ? await readClientKey(keyFile!, surroundings) : undefined
-  return createClientAuthentication({ method, clientId, clientSecret, key, issuer, now: () => surroundings.wallMs() / 1000, randomBytes: surroundings.randomBytes })
+  return createClientAuthentication({ method, clientId, clientSecret, key, issuer, ...surroundings })
 }
 
 async function readClientKey (path: string, { readFile }: Surroundings): Promise<ClientKey> {

@@ -46,7 +46,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
   const { revocation } = settings
   if (!revocation) return undefined
   const { surroundings, transport = networkOf(settings), mount, onEvent } = options
-  const now = (): number => surroundings.wallMs() / 1000
+  const { now } = surroundings
   const { cutoffs, keptSeconds, judge } = createRevocationView(revocation, settings, now)
   // First, because a secret may be missing: nothing is open then.
   const transmitters = await Promise.all(revocation.transmitters.map(makeTransmitter))

@@ -33,7 +33,7 @@ export interface StatementSigner {
  * @param pem a private key in PKCS#8 and PEM form, EC P-256
  * @throws TypeError if it is anything else. The message holds no part of it.
  */
-export function createStatementSigner (pem: string, { wallMs, randomBytes }: Pick<Surroundings, 'wallMs' | 'randomBytes'>): StatementSigner {
+export function createStatementSigner (pem: string, { now, randomBytes }: Pick<Surroundings, 'now' | 'randomBytes'>): StatementSigner {
   const key = readKey(pem)
   const { kty, crv, x, y } = createPublicKey(key).export({ format: 'jwk' })
   const kid = thumbprint({ crv, kty, x, y } as PublicJwk)
@@ -42,7 +42,7 @@ export function createStatementSigner (pem: string, { wallMs, randomBytes }: Pic
   return {
     keySet: { keys: [{ kty, crv, x, y, kid, alg: 'ES256', use: 'sig' }] },
     sign ({ claims: { sub }, scopes }, { issuer: iss, audience: aud, method, path }) {
-      const iat = Math.floor(wallMs() / 1000)
+      const iat = Math.floor(now())
       const jti = randomBytes(JTI_BYTES).toString('base64url')
       const input = `${header}.${encodeJson({ iss, aud, sub, scope: scopes.join(' '), method, path, iat, exp: iat + LIFETIME_SECONDS, jti })}`
       return `${input}.${sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`

@@ -37,7 +37,7 @@ export interface MetricSources {
   /** The number of requests refused while the process was overloaded. */
   readonly shed: number
   /** Milliseconds since the epoch. */
-  readonly nowMs: number
+  readonly now: number
 }
 
 /** One metric of our own. */
@@ -132,7 +132,7 @@ export const METRICS: readonly MetricSpec[] = [
   gauge('holdfast_keys_status', 'State of the signing keys (empty, fresh, stale, expired): 1 for the current one, 0 for the others.',
     sources => keys(sources, state => KEY_SOURCE_STATUSES.map(status => ({ labels: { status }, value: status === state.status ? 1 : 0 })))),
   gauge('holdfast_keys_age_seconds', 'Time since the last key set was fetched; absent until the first one.',
-    sources => keys(sources, ({ fetchedAt }) => one(fetchedAt === undefined ? undefined : (sources.nowMs - fetchedAt) / 1000))),
+    sources => keys(sources, ({ fetchedAt }) => one(fetchedAt === undefined ? undefined : sources.now - fetchedAt))),
   counter('holdfast_keys_fetches_total', 'Fetches of the key set that were started.',
     sources => keys(sources, state => one(state.fetches))),
   counter('holdfast_keys_fetch_failures_total', 'Fetches of the key set that failed.',
@@ -161,7 +161,7 @@ export const METRICS: readonly MetricSpec[] = [
       STREAM_STATUSES.map(status => ({ labels: { transmitter, status }, value: status === current ? 1 : 0 }))))),
   gauge('holdfast_revocation_stream_verified_age_seconds', 'Time since the last verification of the stream of each transmitter; absent until the first one.',
     sources => revocation(sources, ({ transmitters }) => transmitters.map(({ state }) => state()).flatMap(({ transmitter, verifiedAt }) =>
-      verifiedAt === undefined ? [] : [{ labels: { transmitter }, value: sources.nowMs / 1000 - verifiedAt }]))),
+      verifiedAt === undefined ? [] : [{ labels: { transmitter }, value: sources.now - verifiedAt }]))),
   counter('holdfast_revocation_answers_ended_total', 'Open answers and WebSockets that were ended because their token was revoked or has expired.',
     sources => revocation(sources, () => one(sources.answersEnded)))
 ]

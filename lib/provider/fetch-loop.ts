@@ -1,3 +1,4 @@
+import type { Surroundings } from '../surroundings.ts'
 import type { KeySet } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import type { ProviderFailureWord } from './provider-failure.ts'
@@ -17,7 +18,7 @@ export function backOffMs (failures: number, random: number): number {
   return stepMs * (1 - random / 2)
 }
 
-export interface FetchLoopOptions {
+export interface FetchLoopOptions extends Pick<Surroundings, 'now' | 'after'> {
   /** Rejects with ProviderFailure. Any other error counts as `unexpected`. */
   readonly attempt: () => Promise<KeySet>
   /** `previous`: why the attempt before failed. Undefined if it did not fail. */
@@ -25,14 +26,10 @@ export interface FetchLoopOptions {
   readonly onFailure: (failure: ProviderFailure, previous: ProviderFailureWord | undefined) => void
   /** Milliseconds from the end of an attempt to the next one, by the number of failures in a row. */
   readonly pauseMs: (failures: number) => number
-  /** Milliseconds since the epoch. */
-  readonly now: () => number
-  /** Runs `callback` once, later. Returns the function that cancels it. */
-  readonly schedule: (callback: () => void, delayMs: number) => () => void
 }
 
 /** Fetches again and again, one attempt at a time, from the first `run` or `plan` on. The end of an attempt plans the next one. */
-export function createFetchLoop ({ attempt, onSuccess, onFailure, pauseMs, now, schedule }: FetchLoopOptions) {
+export function createFetchLoop ({ attempt, onSuccess, onFailure, pauseMs, now, after }: FetchLoopOptions) {
   let cancelNext = (): void => {}
   let failuresInRow = 0
   const loop = {
@@ -44,7 +41,7 @@ export function createFetchLoop ({ attempt, onSuccess, onFailure, pauseMs, now, 
     /** The numbers of attempts begun and failed since the start. */
     fetches: 0,
     failures: 0,
-    /** When the next attempt is due. */
+    /** When the next attempt is due, in Unix seconds. */
     nextAt: 0,
     run,
     plan,
@@ -83,8 +80,8 @@ export function createFetchLoop ({ attempt, onSuccess, onFailure, pauseMs, now, 
   function plan (): void {
     cancelNext()
     const delayMs = pauseMs(failuresInRow)
-    loop.nextAt = now() + delayMs
-    cancelNext = schedule(run, delayMs)
+    loop.nextAt = now() + delayMs / 1000
+    cancelNext = after(delayMs, run)
   }
 
   async function close (): Promise<void> {

@@ -2,13 +2,13 @@ import { isDeepStrictEqual } from 'node:util'
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
 import { backOffMs, createFetchLoop, LONGEST_BACK_OFF_MS, refreshAfterMs } from './fetch-loop.ts'
-import type { FetchLoopOptions } from './fetch-loop.ts'
 import { createKeyRing, keyChanges } from './key-set.ts'
 import type { KeyRing, KeySet, PassedOver, SigningKey } from './key-set.ts'
 import type { AddressFinder } from './provider-document.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import type { ProviderSession, Transport } from './transport.ts'
 import type { JwsAlg } from '../jose/signature.ts'
+import type { Surroundings } from '../surroundings.ts'
 
 /**
  * empty: no set has been fetched yet. fresh: the last fetch brought a set. stale: the last fetch failed, and the keys of the last
@@ -25,7 +25,7 @@ export interface KeySourceState {
   readonly keys: number
   /** Unused entries of the last set, by reason. */
   readonly passedOver: PassedOver
-  /** When the last set arrived, in milliseconds of the source's clock. */
+  /** When the last set arrived, in Unix seconds. */
   readonly fetchedAt: number | undefined
   /** The numbers of fetches begun and fetches failed since the start. */
   readonly fetches: number
@@ -48,20 +48,18 @@ export type KeySourceEvent =
 export type { SigningKey } from './key-set.ts'
 
 /** If the keys are older than this, a refresh runs while they are used. */
-const MAX_AGE_MS = 10 * 60_000
-const GRACE_MS = 24 * 60 * 60_000
-const UNKNOWN_KID_GAP_MS = 30_000
+const MAX_AGE_SECONDS = 10 * 60
+const GRACE_SECONDS = 24 * 60 * 60
+const UNKNOWN_KID_GAP_SECONDS = 30
 
 const NONE: readonly SigningKey[] = Object.freeze([])
 
-export interface KeySourceOptions extends Pick<FetchLoopOptions, 'now' | 'schedule'> {
+export interface KeySourceOptions extends Pick<Surroundings, 'now' | 'after' | 'random'> {
   readonly transport: Pick<Transport, 'open'>
   /** Finds the address of the set. */
   readonly locate: AddressFinder
   /** The accepted algorithms of tokens. */
   readonly algs: readonly JwsAlg[]
-  /** At least 0, less than 1. It spreads the fetches of many instances. */
-  readonly random: () => number
   readonly onEvent: (event: KeySourceEvent) => void
 }
 
@@ -97,7 +95,7 @@ export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: 
  * gone at once. If the provider is down, the keys stay for 24 h. Requests cause a fetch only if the last fetch succeeded, and for unknown
  * `kid`s at most once every 30 s. After a failure only the clock causes a fetch.
  */
-export function createKeySource ({ transport, locate, algs, now, random, schedule, onEvent }: KeySourceOptions): KeySource {
+export function createKeySource ({ transport, locate, algs, now, after, random, onEvent }: KeySourceOptions): KeySource {
   let ring = createKeyRing({ keys: new Map(), passedOver: {} })
   let fetchedAt: number | undefined
   let trustedUntil = -Infinity
@@ -112,7 +110,7 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
     onFailure: endure,
     pauseMs: failures => failures === 0 ? refreshAfterMs(random()) : backOffMs(failures, random()),
     now,
-    schedule
+    after
   })
 
   async function fetchKeys (): Promise<KeySet> {
@@ -132,8 +130,8 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
     // The same keys in the same order stay as they are, so that a token that none of them has signed is not tried against them again.
     ring = isSame ? { ...ring, passedOver: fetched.passedOver } : createKeyRing(fetched)
     fetchedAt = now()
-    trustedUntil = fetchedAt + GRACE_MS
-    overdueAt = fetchedAt + MAX_AGE_MS
+    trustedUntil = fetchedAt + GRACE_SECONDS
+    overdueAt = fetchedAt + MAX_AGE_SECONDS
     reportedExpired = false
     if (news) onEvent({ name: 'keys_fetched', keys: ring.keys.size, added, removed, passedOver: ring.passedOver })
   }
@@ -166,8 +164,8 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
   function mayAsk (): boolean {
     if (loop.closed || loop.running !== undefined || loop.lastFailure !== undefined) return false
     const at = now()
-    const sinceMs = at - askedAt
-    return at >= trustedUntil || sinceMs >= UNKNOWN_KID_GAP_MS || sinceMs < 0
+    const since = at - askedAt
+    return at >= trustedUntil || since >= UNKNOWN_KID_GAP_SECONDS || since < 0
   }
 
   async function fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]> {
@@ -192,7 +190,7 @@ export function createKeySource ({ transport, locate, algs, now, random, schedul
 
   /** Seconds until the next attempt: 1 to 60. If the clock was set back, the attempt seems further away than it is. */
   function retryAfterSeconds (): number {
-    return Math.max(1, Math.ceil(Math.min(loop.nextAt - now(), LONGEST_BACK_OFF_MS) / 1000))
+    return Math.max(1, Math.ceil(Math.min(loop.nextAt - now(), LONGEST_BACK_OFF_MS / 1000)))
   }
 
   function status (): KeySourceStatus {

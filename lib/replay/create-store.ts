@@ -29,10 +29,9 @@ export interface ReplayStoreOptions {
  * names of parameters.
  */
 export async function createReplayStore ({ store, maxRecords, onEvent, surroundings, loadRedis = () => import('./redis/redis-link.ts') }: ReplayStoreOptions): Promise<ReplayStore> {
-  const { wallMs, steadyMs, randomBytes: random } = surroundings
   if (store === 'off') return createOffStore()
   if (store === 'memory') {
-    return createMemoryStore({ max: maxRecords, now: () => wallMs() / 1000, monotonic: () => steadyMs() / 1000, random })
+    return createMemoryStore({ max: maxRecords, ...surroundings })
   }
   const target = parseReplayUrl(store)
   const hosts = hostsOf(target)
@@ -40,7 +39,7 @@ export async function createReplayStore ({ store, maxRecords, onEvent, surroundi
   const { openRedisLink } = await loadRedis().catch(refuseMissing)
   const { createRedisStore } = await import('./redis/redis-store.ts')
   return createRedisStore({
-    open: listeners => openRedisLink(target, listeners, steadyMs),
+    open: listeners => openRedisLink(target, listeners, surroundings.steadyMs),
     surroundings,
     onChange: reason => onEvent(reason === null ? { name: 'replay_available', hosts } : { name: 'replay_unavailable', reason, hosts }),
     onPolicyUnknown: () => onEvent({ name: 'replay_policy_unknown', hosts })

@@ -61,7 +61,7 @@ const MAX_EVENTS = 100
  * the one that leads changes and polls it.
  */
 export function createStreamKeeper (given: StreamKeeperOptions) {
-  const { sender, configuration, clientId, delivery, manage, pushUrl, pushAuthorization, surroundings: { wallMs, random, after, randomBytes } } = given
+  const { sender, configuration, clientId, delivery, manage, pushUrl, pushAuthorization, surroundings: { now, random, after, randomBytes } } = given
   const client = createTransmitterClient(given)
   /** Empty if there is none. Undefined until that is known. */
   let streamId: string | undefined
@@ -93,15 +93,15 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
   }
 
   function report (): void {
-    const now = statusWord()
-    if (now === reported) return
-    reported = now
-    given.onStatus(now)
+    const word = statusWord()
+    if (word === reported) return
+    reported = word
+    given.onStatus(word)
   }
 
-  function setStatus (now: string | undefined, at: number): void {
-    if (now === undefined || at < statusAt) return
-    status = now
+  function setStatus (word: string | undefined, at: number): void {
+    if (word === undefined || at < statusAt) return
+    status = word
     statusAt = at
     report()
   }
@@ -155,15 +155,15 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
     streamId = String(id)
     audience ??= [aud].flat().find(value => typeof value === 'string')
     if (typeof subjects === 'string') defaultSubjects = subjects
-    setStatus(found, wallMs() / 1000)
+    setStatus(found, now())
   }
 
   /** It also shows the transmitter that there is still a receiver, and what has become of the stream in silence. */
   async function verify (): Promise<void> {
-    const now = wallMs() / 1000
-    if (!streamId || now < verifyAt) return
-    if (verifyAt !== 0) setStatus(await client.readStatus(streamId), wallMs() / 1000)
-    verifyAt = now + Math.max(VERIFICATION_SECONDS, minimumSeconds)
+    const at = now()
+    if (!streamId || at < verifyAt) return
+    if (verifyAt !== 0) setStatus(await client.readStatus(streamId), now())
+    verifyAt = at + Math.max(VERIFICATION_SECONDS, minimumSeconds)
     await client.requestVerification(streamId, randomBytes(12).toString('base64url'))
   }
 

@@ -12,7 +12,7 @@ export type Transmitter = ReturnType<typeof createTransmitter>
 
 /** A transmitter of the Shared Signals Framework: its keys, its stream, and the events that are polled from it. */
 export function createTransmitter (given: TransmitterParameters) {
-  const { surroundings: { wallMs, random, after }, transport } = given
+  const { surroundings, transport } = given
   const name = given.issuer ?? given.metadata!
   let configuration: TransmitterConfiguration | undefined
 
@@ -20,9 +20,7 @@ export function createTransmitter (given: TransmitterParameters) {
     locate: learn,
     algs: EVENT_ALGS,
     transport,
-    now: wallMs,
-    random,
-    schedule: (run, ms) => after(ms, run),
+    ...surroundings,
     onEvent: given.onKeyEvent
   })
   const issuerName = (): string | undefined => given.issuer ?? configuration?.issuer

@@ -199,14 +199,14 @@ export async function createTestTransmitter ({ beside, issuer = 'https://transmi
 
 function startJoint (): Joint {
   let aheadMs = 0
-  const wallMs = (): number => Date.now() + aheadMs
+  const now = (): number => (Date.now() + aheadMs) / 1000
   const clock: TestClock = {
     advance (seconds) { aheadMs += seconds * 1000 },
-    now: () => Math.floor(wallMs() / 1000)
+    now: () => Math.floor(now())
   }
   const providers = createProviders(clock.now)
   const doubles: TestDoubles = {
-    surroundings: { ...processSurroundings, wallMs, steadyMs: () => performance.now() + aheadMs },
+    surroundings: { ...processSurroundings, now, steadyMs: () => performance.now() + aheadMs },
     transport: providers.transport,
     readCertificate: createCertificateReader({ source: 'client-cert', isTrustedPeer: () => true }),
     revocations: new Set()

@@ -79,7 +79,7 @@ function createService (publicUrl = 'https://api.example') {
       iatOffsetSeconds: 300,
       iatLeewaySeconds: 30,
       keys: createClientKeys(JWS_ALGS, { nowMs: () => 0 }),
-      replay: createMemoryStore({ max: 100, now: () => clock.now, random: randomBytes }),
+      replay: createMemoryStore({ max: 100, now: () => clock.now, steadyMs: () => clock.now * 1000, randomBytes }),
       nonces: undefined
     },
     verifyProof,

@@ -266,7 +266,7 @@ t.test('Only a check whose settings are unknown is left out', async t => {
 
 t.test('With a store of used proofs, a replay is found', async t => {
   const bench = await prepare(t)
-  const replay = createMemoryStore({ max: 10, now, random: randomBytes })
+  const replay = createMemoryStore({ max: 10, now, steadyMs: () => now() * 1000, randomBytes })
   t.teardown(() => replay.close())
   const lines = linesOf(bench.good())
   t.equal((await bench.explain(lines, { replay })).verdict, 'accepted')

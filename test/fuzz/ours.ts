@@ -29,7 +29,7 @@ export async function openOurs (): Promise<{ judge: (request: WireRequest) => Pr
   const keysFile = join(folder, 'keys.json')
   writeFileSync(keysFile, JSON.stringify(KEY_SET))
   let now = 0
-  const surroundings = { ...processSurroundings, wallMs: () => now * 1000, steadyMs: () => now * 1000 }
+  const surroundings = { ...processSurroundings, now: () => now, steadyMs: () => now * 1000 }
   const guards = new Map<Site, GuardParts>()
   for (const site of SITES) {
     const settings = await readSettings({ IDP_ISSUER: ISSUER, IDP_AUDIENCE: AUDIENCE, IDP_KEYS_FILE: keysFile, IDP_ALGS: ALGS.join(' '), DPOP_ALGS: ALGS.join(' '), DPOP_REPLAY_MAX: '8000000', METRICS: 'off', ...SETTINGS[site] })

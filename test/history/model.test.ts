@@ -61,8 +61,7 @@ async function historyOf (stores: ReplayStore[], seconds: number, seed: number):
 }
 
 t.test('The memory store keeps the promise, and wrong stores are detected.', async t => {
-  const { wallMs, steadyMs, randomBytes } = processSurroundings
-  const store = createMemoryStore({ max: 100_000, now: () => wallMs() / 1000, monotonic: () => steadyMs() / 1000, random: randomBytes })
+  const store = createMemoryStore({ max: 100_000, ...processSurroundings })
   const lookThenWrite = wrongStore((id, known, answer) => {
     const isKnown = known.has(id)
     setImmediate(() => { known.set(id, 1); answer(!isKnown) })
@@ -77,7 +76,7 @@ t.test('The memory store keeps the promise, and wrong stores are detected.', asy
     historyOf([lookThenWrite], 2, 2),
     historyOf([forgetful], 2, 3),
     // Two instances without a common store.
-    historyOf(Array.from({ length: 2 }, () => createMemoryStore({ max: 100_000, now: nowSeconds, random: randomBytes })), 2, 4)
+    historyOf(Array.from({ length: 2 }, () => createMemoryStore({ max: 100_000, ...processSurroundings })), 2, 4)
   ])
   t.ok(right!.length > 100, `${right!.length} claims`)
   t.strictSame(findViolations(right!), [])

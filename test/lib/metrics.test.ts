@@ -106,9 +106,9 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
     connections: { open: 3, dropped: 4 },
     answersEnded: 6,
     shed: 5,
-    nowMs: 61_000,
+    now: 61,
     parts: {
-      issuers: issuersOf({ status: 'stale', keys: 2, passedOver: { key_type: 1 }, fetchedAt: 1_000, fetches: 7, failures: 6, lastFailure: 'deadline' }),
+      issuers: issuersOf({ status: 'stale', keys: 2, passedOver: { key_type: 1 }, fetchedAt: 1, fetches: 7, failures: 6, lastFailure: 'deadline' }),
       replay: { state: () => ({ kind: 'memory', ready: true, entries: 10, max: 20, bytes: 30, records: 9, seen: 2, refused: 3 }) } as unknown as ReplayStore,
       verified,
       clientKeys: { state: () => ({ entries: 1, hits: 8, misses: 9 }) } as never,

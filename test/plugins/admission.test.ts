@@ -93,7 +93,7 @@ t.test('An error thrown after an admission is not taken for a refusal: the guard
     iatLeewaySeconds: 30,
     keys: createClientKeys(['ES256'], { nowMs: () => 0 }),
     nonces: undefined,
-    replay: createMemoryStore({ max: 100, now: () => 1e9, random: randomBytes })
+    replay: createMemoryStore({ max: 100, now: () => 1e9, steadyMs: () => 0, randomBytes })
   }
   const guardOf = (token: ReturnType<typeof verified>) => createGuard({
     mode: 'ALLOWED',

@@ -1,6 +1,7 @@
 import { Refusal } from '../../refusal.ts'
 import { LATE_RECORD_SECONDS } from '../replay-store.ts'
 import type { ReplayStore } from '../replay-store.ts'
+import type { Surroundings } from '../../surroundings.ts'
 import { hashWords, IdTable } from './id-table.ts'
 import type { HashKey } from './id-table.ts'
 import { createKeyShares, ExpiryCounts } from './key-shares.ts'
@@ -20,18 +21,12 @@ const LAST_SECOND = 2 ** 32 - 2 * FAR
 /** A clock that is ahead by fewer seconds than this has drifted, not leapt. */
 const DRIFT = 1
 
-export interface MemoryStoreOptions {
+export interface MemoryStoreOptions extends Pick<Surroundings, 'now' | 'steadyMs' | 'randomBytes'> {
   /**
    * Maximum number of live records. A full store refuses with `replay_full`, and a key that has a quarter of them is refused with
    * `replay_share_exceeded`. The store never forgets a live record.
    */
-  max: number
-  /** Unix seconds. */
-  now: () => number
-  /** Seconds from any start. This clock is never set: see `createStoreClock`. If it is not given, `now` must be such a clock. */
-  monotonic?: () => number
-  /** Returns that many random bytes. */
-  random: (size: number) => Uint8Array
+  readonly max: number
 }
 
 type Outcome = 'first' | 'seen' | 'replay_unavailable' | 'replay_share_exceeded' | 'replay_full'
@@ -40,10 +35,10 @@ type Outcome = 'first' | 'seen' | 'replay_unavailable' | 'replay_share_exceeded'
  * The replay store of a single instance. If there are many records, each takes 27 to 54 bytes. One record rebuilds at most two
  * tables of a few thousand records. Nothing runs between records.
  */
-export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreOptions): ReplayStore {
-  const clock = createStoreClock(now, monotonic)
+export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreOptions): ReplayStore {
+  const clock = createStoreClock(clocks)
   const counts = new ExpiryCounts(clock.wall)
-  const key = randomKey(random)
+  const key = randomKey(randomBytes)
   const tableBits = Math.min(MOST_TABLE_BITS, Math.max(0, Math.ceil(Math.log2(max / TABLE_RECORDS))))
   const tables = Array.from({ length: 2 ** tableBits }, () => new IdTable(key, tableBits))
   const shares = createKeyShares({ share: Math.max(1, Math.floor(max / SHARES)), tables })
@@ -146,16 +141,13 @@ export function createMemoryStore ({ max, now, monotonic, random }: MemoryStoreO
  * Says which seconds have certainly passed. The wall clock may be set forwards and backwards.
  *
  * A record may be forgotten only if its proof is refused for its age, and the wall clock judges the age. So a clock that leaps
- * forwards counts only after the monotonic clock has run for one whole window. If the wall clock leaps back before that, nothing
+ * forwards counts only after the steady clock has run for one whole window. If the wall clock leaps back before that, nothing
  * was forgotten.
- *
- * @param now Unix seconds
- * @param monotonic seconds from any start, never set. It is left out if `now` itself never leaps.
  */
-export function createStoreClock (now: () => number, monotonic: () => number = now) {
+export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 'steadyMs'>) {
   let wall = Math.floor(now())
-  /** The difference between wall clock and monotonic clock before the leap. */
-  let offset = now() - monotonic()
+  /** The difference between wall clock and steady clock before the leap. */
+  let offset = now() - steadyMs() / 1000
   let leaptAt = Number.NaN
 
   return {
@@ -164,7 +156,7 @@ export function createStoreClock (now: () => number, monotonic: () => number = n
     /** Reads the clocks. Returns the last Unix second whose records may be forgotten, if no record lives longer than `window` seconds. */
     passed (window: number): number {
       const time = now()
-      const steady = monotonic()
+      const steady = steadyMs() / 1000
       wall = Math.floor(time)
       if (time - steady > offset + DRIFT) {
         if (Number.isNaN(leaptAt)) leaptAt = steady
@@ -188,8 +180,8 @@ function hashText (multiplier: number, text: string, from: number, to: number): 
   return word
 }
 
-function randomKey (random: MemoryStoreOptions['random']): HashKey {
-  const bytes = Buffer.from(random(16))
+function randomKey (randomBytes: Surroundings['randomBytes']): HashKey {
+  const bytes = randomBytes(16)
   const odd = (at: number): number => bytes.readInt32LE(at) | 1
   return [odd(0), odd(4), odd(8), odd(12)]
 }

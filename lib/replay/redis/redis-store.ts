@@ -29,7 +29,7 @@ const MAX_TTL_SECONDS = 10 * 366 * 86_400
 export interface RedisStoreOptions {
   /** Opens the connection; see `openRedisLink`. */
   open: (listeners: LinkListeners) => RedisLink
-  surroundings: Pick<Surroundings, 'wallMs' | 'steadyMs' | 'after' | 'every'>
+  surroundings: Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'every'>
   /** Called once for each change: with the fault if the store cannot be used, with null if it can. */
   onChange: (fault: RedisFault | null) => void
   /** Called if a server does not say whether it evicts, or no longer says it. */
@@ -52,7 +52,7 @@ interface Command {
  * assumed to keep them; readiness reports this.
  */
 export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknown }: RedisStoreOptions): ReplayStore {
-  const { wallMs, steadyMs, after, every } = surroundings
+  const { now, steadyMs, after, every } = surroundings
   /** Commands without an answer, in the order of their deadlines. */
   const pending = new Set<Command>()
   let isTimed = false
@@ -192,7 +192,7 @@ export function createRedisStore ({ open, surroundings, onChange, onPolicyUnknow
   return {
     record (id, _jkt, expiresAt, done) {
       records++
-      const ttlSeconds = Math.min(Math.ceil(expiresAt - wallMs() / 1000) + LATE_RECORD_SECONDS, MAX_TTL_SECONDS)
+      const ttlSeconds = Math.min(Math.ceil(expiresAt - now()) + LATE_RECORD_SECONDS, MAX_TTL_SECONDS)
       const isTaken = usable || (fault === 'connecting' && pending.size < MAX_WAITING)
       if (!isTaken || !(ttlSeconds > 0)) {
         refused++

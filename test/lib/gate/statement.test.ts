@@ -6,7 +6,7 @@ import { createStatementSigner } from '../../../lib/gate/statement.ts'
 t.test('A statement is signed by the key that is published, for a minute.', t => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  const signer = createStatementSigner(pem, { wallMs: () => 1_700_000_000_999, randomBytes: size => Buffer.alloc(size, 7) })
+  const signer = createStatementSigner(pem, { now: () => 1_700_000_000.999, randomBytes: size => Buffer.alloc(size, 7) })
   const claims = { iss: 'i', aud: 'a', exp: 1, sub: 'user-1' }
   const statement = signer.sign({ claims, scopes: ['a', 'b'], issuer: 'i' }, { issuer: 'https://gate.example', audience: 'http://up', method: 'PUT', path: '/x' })
   const [header, payload, signature] = statement.split('.') as [string, string, string]
@@ -25,7 +25,7 @@ t.test('A statement is signed by the key that is published, for a minute.', t =>
   const message = 'it is no private key in PKCS#8 and PEM form, EC P-256'
   const sec1 = privateKey.export({ type: 'sec1', format: 'pem' }) as string
   for (const bad of ['', sec1, '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', p384.export({ type: 'pkcs8', format: 'pem' }) as string, rsa.export({ type: 'pkcs8', format: 'pem' }) as string]) {
-    t.throws(() => createStatementSigner(bad, { wallMs: () => 0, randomBytes: Buffer.alloc }), { name: 'TypeError', message })
+    t.throws(() => createStatementSigner(bad, { now: () => 0, randomBytes: Buffer.alloc }), { name: 'TypeError', message })
   }
   t.end()
 })

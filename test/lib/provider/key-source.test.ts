@@ -23,12 +23,13 @@ const b = rsaJwk('b', 0x82)
 
 /** A clock that the test moves, and that runs the timers that come due on the way. */
 class Clock {
+  /** Milliseconds since the epoch. */
   at = Date.UTC(2030, 0, 1)
   timers = new Set<{ due: number, callback: () => void }>()
 
-  now = (): number => this.at
+  now = (): number => this.at / 1000
 
-  schedule = (callback: () => void, delayMs: number): () => void => {
+  after = (delayMs: number, callback: () => void): () => void => {
     const timer = { due: this.at + delayMs, callback }
     this.timers.add(timer)
     return () => this.timers.delete(timer)
@@ -63,7 +64,7 @@ interface Bench {
 }
 
 /** Clock, random numbers and timers as in service. */
-const ofProcess = { now: processSurroundings.wallMs, random: processSurroundings.random, schedule: (run: () => void, ms: number) => processSurroundings.after(ms, run) }
+const ofProcess = processSurroundings
 
 /** What differs from one source to the next: where its keys are, and parts of it. */
 interface SourceOptions extends Partial<KeySourceOptions> {
@@ -80,7 +81,7 @@ async function setUp (t: { teardown (callback: () => unknown): unknown }, { issu
     algs: ['RS256'],
     transport: { open: () => createTransport({ deadlineMs: bench.impatient ? 200 : 5000 }).open() },
     now: clock.now,
-    schedule: clock.schedule,
+    after: clock.after,
     random: () => 0.5,
     onEvent: (event) => events.push(event),
     ...options
@@ -116,7 +117,7 @@ t.test('keys are fetched at the start without waiting, and are at hand from then
   t.strictSame(source.candidates('real', 'RS256'), [], 'nothing has come yet')
   await settled(1)
   t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/jwks'], 'one request for each document')
-  t.hasStrict(source.state(), { status: 'fresh', keys: 2, fetches: 1, failures: 0, fetchedAt: Date.UTC(2030, 0, 1), lastFailure: undefined })
+  t.hasStrict(source.state(), { status: 'fresh', keys: 2, fetches: 1, failures: 0, fetchedAt: Date.UTC(2030, 0, 1) / 1000, lastFailure: undefined })
   t.strictSame(events, [{ name: 'keys_fetched', keys: 2, added: 2, removed: 0, passedOver: {} }])
 
   const [key] = source.candidates('real', 'RS256')
@@ -474,7 +475,7 @@ t.test('keys are refreshed in the background before they are 10 minutes old', as
   bench.impatient = false
   provider.publish(a)
   await next()
-  t.hasStrict(source.state(), { status: 'fresh', fetchedAt: clock.at })
+  t.hasStrict(source.state(), { status: 'fresh', fetchedAt: clock.now() })
 })
 
 t.test('when the timers stood still, the first request after it starts the refresh', async (t) => {
@@ -493,7 +494,7 @@ t.test('when the timers stood still, the first request after it starts the refre
     use()
     t.equal(source.state().fetches, 2)
     await settled(2)
-    t.equal(source.state().fetchedAt, clock.at)
+    t.equal(source.state().fetchedAt, clock.now())
   }
 })
 
@@ -505,14 +506,14 @@ t.test('with the provider down keys serve for 24 h and no longer', async (t) => 
   await settled(1)
   statuses.push(source.state().status)
   const [key] = source.candidates('a', 'RS256')
-  const fetchedAt = clock.at
+  const [fetchedAt, fetchedAtMs] = [clock.now(), clock.at]
   await provider.vanish()
   await next()
   statuses.push(source.state().status)
   t.hasStrict(source.state(), { status: 'stale', keys: 1, lastFailure: 'unreachable', fetchedAt })
   await t.rejects(source.fetchCandidates('b', 'RS256'), { name: 'Refusal', reason: 'keys_unavailable' }, 'it is unknown whether the provider publishes another key')
 
-  clock.at = fetchedAt + 24 * HOUR - 1
+  clock.at = fetchedAtMs + 24 * HOUR - 1
   t.ok(source.isTrusted(key!))
   t.equal(source.candidates('a', 'RS256').length, 1)
   clock.at += 1
@@ -837,9 +838,9 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
     if (file === undefined) throw Object.assign(new Error('gone'), { code: 'ENOENT' })
     return Buffer.from(file)
   }
-  const source = await openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, schedule: clock.schedule, onEvent: event => events.push(event) })
+  const source = await openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, after: clock.after, onEvent: event => events.push(event) })
   t.strictSame(reads, [['keys.json', 1024 * 1024]])
-  t.strictSame(source.state(), { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: clock.at, fetches: 1, failures: 0, lastFailure: undefined })
+  t.strictSame(source.state(), { status: 'fresh', keys: 1, passedOver: {}, fetchedAt: clock.now(), fetches: 1, failures: 0, lastFailure: undefined })
   t.equal(clock.timers.size, 0, 'nothing runs before the start')
   source.start()
   t.strictSame(events.splice(0), [{ name: 'keys_fetched', keys: 1, added: 1, removed: 0, passedOver: {} }])
@@ -857,7 +858,7 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
     return events.splice(0)
   }
   t.strictSame(await later(file), [], 'the same text is no news')
-  t.hasStrict(source.state(), { status: 'fresh', fetches: 2, fetchedAt: clock.at })
+  t.hasStrict(source.state(), { status: 'fresh', fetches: 2, fetchedAt: clock.now() })
   t.strictSame(await later(JSON.stringify({ keys: [a, b] })), [{ name: 'keys_fetched', keys: 2, added: 1, removed: 0, passedOver: {} }])
   t.equal(source.candidates('a', 'RS256')[0], first, 'a key that stays is the same object')
   const [second] = source.candidates('b', 'RS256')
@@ -871,7 +872,7 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
   t.strictSame(await later(undefined), [{ name: 'keys_fetch_failed', failure: 'file_unreadable', detail: 'ENOENT', keys: 2 }])
   t.equal(source.isTrusted(second!), true, 'the keys stay in use')
   t.strictSame(await later(JSON.stringify({ keys: [a, b] })), [{ name: 'keys_fetched', keys: 2, added: 0, removed: 0, passedOver: {} }], 'the end of a failure is news')
-  t.hasStrict(source.state(), { status: 'fresh', failures: 3, lastFailure: undefined, fetchedAt: clock.at })
+  t.hasStrict(source.state(), { status: 'fresh', failures: 3, lastFailure: undefined, fetchedAt: clock.now() })
   t.strictSame(await later(JSON.stringify({ keys: [a, { ...b, d: 'AQAB' }] })), [
     { name: 'keys_fetched', keys: 1, added: 0, removed: 1, passedOver: { private_key: 1 } }, { name: 'keys_private', passedOver: 1 }
   ])
@@ -886,13 +887,13 @@ t.test('a key file is read again every 5 s, reports each change once, and is not
   await closing
   t.equal(clock.timers.size, 0, 'a reading under way plans no other')
 
-  const idle = await openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, schedule: clock.schedule, onEvent: () => {} })
+  const idle = await openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, after: clock.after, onEvent: () => {} })
   await idle.close()
   idle.start()
   await idle.close()
   t.equal(clock.timers.size, 0)
   file = undefined
-  await t.rejects(openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, schedule: clock.schedule, onEvent: () => {} }), { name: 'ProviderFailure', word: 'file_unreadable', detail: 'ENOENT', message: 'file_unreadable: ENOENT' })
+  await t.rejects(openKeyFile({ path: 'keys.json', algs: ['RS256'], readFile, now: clock.now, after: clock.after, onEvent: () => {} }), { name: 'ProviderFailure', word: 'file_unreadable', detail: 'ENOENT', message: 'file_unreadable: ENOENT' })
 })
 
 t.test('with the clock and timers of the process it works as well', async (t) => {
@@ -900,7 +901,7 @@ t.test('with the clock and timers of the process it works as well', async (t) =>
   t.teardown(provider.close)
   provider.publish(a)
   const source = createKeySource({ locate: createKeySetFinder(provider.issuer, undefined), algs: ['RS256'], transport: createTransport(), ...ofProcess, onEvent: () => {} })
-  const before = Date.now()
+  const before = Date.now() / 1000
   source.start()
   t.equal((await source.fetchCandidates('a', 'RS256')).length, 1)
   t.ok(source.state().fetchedAt! >= before)

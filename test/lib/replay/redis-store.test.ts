@@ -314,7 +314,7 @@ function createTimers () {
     return () => {}
   }
   const timers = {
-    wallMs: () => Date.now(),
+    now: () => Date.now() / 1000,
     steadyMs: () => now,
     after,
     every (ms: number, run: () => void) {
@@ -350,8 +350,8 @@ const LOADING: MemoryAnswer = { error: Object.assign(new Error('LOADING Redis is
 const SILENT: MemoryAnswer = { error: new Error('Connection is closed.') }
 
 /** A store on a link and on timers made by hand: the test gives the answers, and lets time pass. */
-function openOnLink (t: Test, wallMs: () => number = Date.now) {
-  const timers = { ...createTimers(), wallMs }
+function openOnLink (t: Test, now: () => number = () => Date.now() / 1000) {
+  const timers = { ...createTimers(), now }
   const changes: string[] = []
   const link = {
     ready: true,
@@ -548,8 +548,8 @@ t.test('of several servers one that evicts is enough, and one that does not answ
 const replyError = (message: string): Error => Object.assign(new Error(message), { name: 'ReplyError' })
 
 /** A store that is up, with nothing under way. */
-function openReady (t: Test, wallMs?: () => number) {
-  const opened = openOnLink(t, wallMs)
+function openReady (t: Test, now?: () => number) {
+  const opened = openOnLink(t, now)
   opened.link.listeners.ready()
   opened.answerPolicy(KEEPS)
   opened.answerSets()
@@ -647,12 +647,12 @@ t.test('a record that has waited in vain for the first connection requires no ca
 })
 
 t.test('an expired time is not sent, and its last second is', async t => {
-  const wallMs = 1_700_000_000_000
-  const { store, link } = openReady(t, () => wallMs)
-  t.equal(await record(store, 'a', wallMs / 1000 - LATE_RECORD_SECONDS), 'replay_unavailable', 'nothing is left')
+  const now = 1_700_000_000
+  const { store, link } = openReady(t, () => now)
+  t.equal(await record(store, 'a', now - LATE_RECORD_SECONDS), 'replay_unavailable', 'nothing is left')
   t.equal(link.sets.length, 0)
-  record(store, 'a', wallMs / 1000 - LATE_RECORD_SECONDS + 0.001)
-  record(store, 'b', wallMs / 1000 + 10)
+  record(store, 'a', now - LATE_RECORD_SECONDS + 0.001)
+  record(store, 'b', now + 10)
   t.strictSame(link.sets.map(({ ttlSeconds }) => ttlSeconds), [1, 10 + LATE_RECORD_SECONDS])
 })
 

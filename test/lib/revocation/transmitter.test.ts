@@ -47,7 +47,7 @@ async function start (t: Test, { isLeader = true, prepare, ...given }: Given = {
     calls: createTransport(),
     surroundings: {
       ...processSurroundings,
-      wallMs: () => Date.now() + clock.ms,
+      now: () => (Date.now() + clock.ms) / 1000,
       after: (ms, run) => processSurroundings.after(ms / HASTE, run)
     },
     take: (text, sender) => receiver.take(text, sender),
