@@ -78,7 +78,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8725 3.9', fault: 'any audience passes', file: CHECKS, text: "if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience'", replacement: "if (aud === '') throw new Refusal('token_audience'" },
   { point: 'RFC 8725 3.10', fault: 'a kid that is not published is left out', file: 'lib/provider/key-source.ts', text: 'byAlg.get(alg)?.get(kid) ?? NONE', replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NONE', seenBy: [TOKENS] },
   { point: 'RFC 8725 3.10', fault: 'a symmetric or private jwk counts', file: PUBLIC_KEY, text: "if (PRIVATE_MEMBERS.some(name => Object.hasOwn(jwk, name))) return 'private_key'", replacement: '', seenBy: [PROOFS] },
-  { point: 'RFC 8725 3.10', fault: 'each unknown kid causes a fetch', file: 'lib/provider/key-source.ts', text: 'sinceMs >= UNKNOWN_KID_GAP_MS', replacement: 'sinceMs >= 0', seenBy: ['test/plugins/keys.test.ts'] },
+  { point: 'RFC 8725 3.10', fault: 'each unknown kid causes a fetch', file: 'lib/provider/key-source.ts', text: 'since >= UNKNOWN_KID_GAP_SECONDS', replacement: 'since >= 0', seenBy: ['test/plugins/keys.test.ts'] },
   { point: 'RFC 8725 3.11', fault: 'a token may have any typ', file: CHECKS, text: "throw new Refusal('token_type')", replacement: 'return', seenBy: [TOKENS] },
   { point: 'RFC 8725 3.11', fault: 'a proof may have any typ', file: CLIENT_KEYS, text: "if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')", replacement: '', seenBy: [PROOFS] },
   { point: 'RFC 8725 3.12', fault: 'a proof may have any typ', file: CLIENT_KEYS, text: "if (!isMediaType(header.typ, 'dpop+jwt')) throw new Refusal('proof_type')", replacement: '', seenBy: [PROOFS] },
@@ -131,7 +131,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8935 5.3', fault: 'an endpoint may be http', file: CONFIGURATION, text: "? parseDiscoveredUri(value, url, 'discovery_malformed') : undefined", replacement: '? value : undefined' },
   { point: 'RFC 8935 5.4', fault: 'an event may have 1 MiB', file: 'routes/revocation.ts', text: 'const MAX_BYTES = 64 * 1024', replacement: 'const MAX_BYTES = 1024 * 1024', seenBy: [EVENTS] },
   { point: 'RFC 8935 5.4', fault: 'a forged event is verified anew under each key', file: SET, text: 'return findSigner(text, candidates.slice(0, MAX_TRIED_KEYS), alg) !== undefined', replacement: 'return candidates.some(key => findSigner(text, [key], alg))', seenBy: ['test/plugins/revocation-costs.test.ts'] },
-  { point: 'RFC 8935 5.4', fault: 'each unknown kid causes a fetch', file: 'lib/provider/key-source.ts', text: 'sinceMs >= UNKNOWN_KID_GAP_MS', replacement: 'sinceMs >= 0', seenBy: ['test/plugins/keys.test.ts'] },
+  { point: 'RFC 8935 5.4', fault: 'each unknown kid causes a fetch', file: 'lib/provider/key-source.ts', text: 'since >= UNKNOWN_KID_GAP_SECONDS', replacement: 'since >= 0', seenBy: ['test/plugins/keys.test.ts'] },
   { point: 'RFC 8935 5.5', fault: 'an event is stored before its signature is verified', file: RECEIVER, text: '    const event = eventIn(set)\n', replacement: '    const event = eventIn(set)\n    await append(effectsOf(event, sender, now()).entries)\n' },
 
   { point: 'Shared Signals Subject probing', fault: 'a subject that no token can have is 404', file: 'routes/revocation.ts', text: 'return await reply.code(status).send()', replacement: "return await reply.code(received.outcome === 'unmapped' ? 404 : status).send()" },
