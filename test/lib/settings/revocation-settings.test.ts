@@ -74,6 +74,8 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
   ['operators', { operators: {} }, 'revocation.operators lacks scope; allowed: an object with scope'],
   ['a scope', { operators: { scope: 'a b' } }, 'revocation.operators.scope is "a b"; allowed: a scope'],
   ['no transmitters', { transmitters: [] }, 'revocation.transmitters is []; allowed: list of 1 to 50 transmitters'],
+  ['transmitters that are no list, with a misspelt secret', { transmitters: { issuer: ISSUER, clientSecrte: 'hush' } }, `revocation.transmitters is {"issuer":"${ISSUER}"}; allowed: list of 1 to 50 transmitters`],
+  ['the section as a list, with a misspelt secret', [{ stoer: 'redis://user:hush@s.example', outage: 'serve' }], 'revocation is [{"outage":"serve"}]; allowed: a section with transmitters, logout or operators: docs/revocation.md'],
   ['delivery missing', { transmitters: [{ issuer: ISSUER, audience: 'r' }] }, 'revocation.transmitters[0] lacks delivery; allowed: an object with issuer or metadata, delivery, and audience unless manage is true'],
   ['delivery', transmitter({ delivery: 'mail' }), 'revocation.transmitters[0].delivery is "mail"; allowed: push or poll'],
   ['issuer', transmitter({ issuer: 'http://a.example' }), `revocation.transmitters[0].issuer is "http://a.example"; allowed: ${ISSUER_ALLOWED}`],
