@@ -12,8 +12,8 @@ import type { Finding } from './findings.ts'
 
 type ProviderSettings = Pick<Settings, 'idp' | 'proxies'>
 
-/** No token can be verified, and no provider is asked. */
-export const DOMAIN_WITH_SCHEME = fault('IDP_DOMAIN starts with a scheme, so every token is refused and no provider is asked.', 'Write only the host, without https://.')
+/** No token can be verified, and no provider is called. */
+export const DOMAIN_WITH_SCHEME = fault('IDP_DOMAIN starts with a scheme, so every token is refused and no provider is called.', 'Write only the host, without https://.')
 
 /** Fetches the keys of an issuer once, as the service does, and compares the clocks. @param nowMs milliseconds since the epoch */
 export async function checkProvider (provider: IssuerSettings, settings: ProviderSettings, nowMs: () => number): Promise<Finding[]> {

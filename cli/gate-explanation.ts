@@ -62,7 +62,7 @@ export function explainRule ({ method, target, message }: Asked, view: GateView,
     return none('Refused before any rule: 400, or 403 if a proxy asks.', `Two programs could read this path differently: ${CAUSES[String(error.detail!.cause)]}.`)
   }
   const own = upstream === undefined ? undefined : ownPathsOf(ownPrefix).find(own => path === own || path.startsWith(`${own}/`))
-  if (own !== undefined) return none('No rule is asked: Holdfast answers this itself.', `${own} is a path of its own, and goes before the upstream's.${ownPrefix === '' ? ' gate.ownPrefix moves /health, /metrics and /docs.' : ''}`)
+  if (own !== undefined) return none('No rule is used: Holdfast answers this itself.', `${own} is a path of its own, and goes before the upstream's.${ownPrefix === '' ? ' gate.ownPrefix moves /health, /metrics and /docs.' : ''}`)
   const rule = place?.matchMessage && message ? place.matchMessage(message)?.rule : place?.matchMessage ? undefined : place?.rules[0]
   const others = showOthers(rule, { method, path, message }, view, paint)
   if (place?.matchMessage && !message) return none('The message in the body decides.', 'Say which one, such as --mcp tools/list, or --mcp tools/call NAME. A body that cannot be judged is 400, or 403 if a proxy asks.', others)

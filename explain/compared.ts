@@ -81,7 +81,7 @@ export const STEP_TEXTS: Readonly<Record<string, StepText>> = {
   'token.signature': { title: 'Its signature was made with that key', compared: e => showMembers(tokenHeader(e), ['alg', 'kid']) },
   'token.introspection': {
     title: 'Its issuer says that it is active, and says nothing else about it that does not fit',
-    compared: e => [['issuer that is asked', show(e.issuer?.issuer)], ...showMembers(tokenClaims(e), ['sub', 'aud', 'exp', 'scope', 'cnf'])]
+    compared: e => [['introspecting issuer', show(e.issuer?.issuer)], ...showMembers(tokenClaims(e), ['sub', 'aud', 'exp', 'scope', 'cnf'])]
   },
   'token.lifetime': {
     title: 'It is not valid for longer than revocations are remembered',
@@ -161,7 +161,7 @@ function missingScopes ({ verified, options, granters }: Examination): readonly 
   return (options.requirements ?? []).flatMap(scopesOf).filter(name => !isScopeGranted(name, verified?.scopes ?? [], granters))
 }
 
-/** What is asked for beside scopes, each with what the token has. */
+/** What is required beside scopes, each with what the token has. */
 function furtherNeeds (e: Examination, { acr, maxAgeSeconds, claims = [], authorizationDetails = [] }: Requirement): Compared {
   const found = tokenClaims(e)
   return [

@@ -53,7 +53,7 @@ export default fp(async (app: FastifyInstance) => {
       isTrusted: createPeerTrust(app.settings.server.trustProxy),
       onUntrusted: remoteAddress => app.log.info({ reason: 'peer_untrusted', remoteAddress }, 'grpc connection refused'),
       answer,
-      onFault: err => app.log.error({ err }, 'question failed'),
+      onFault: err => app.log.error({ err }, 'authorization request failed'),
       // Fastify only logs what a hook throws here, and a gate that Envoy cannot ask must not run on.
       onError: error => app.server.emit('error', Object.assign(error, { setting: 'gate.grpcPort' }))
     }, processSurroundings)

@@ -21,7 +21,7 @@ const UNCLEAR: ReadonlyArray<readonly [cause: string, form: RegExp]> = [
 const SUSPECT = /\/\/|\/\.|\/;|%/
 
 /**
- * Refuses a path that two parties could read differently, before any rule is asked.
+ * Refuses a path that two parties could read differently, before any rule is chosen.
  * @param path a path in normal form, as `readTargetPath` returns it
  * @throws Refusal target_path, with the `cause` in its detail
  */

@@ -80,7 +80,7 @@ const issuers = ({ parts }: MetricSources, read: (issuer: IssuerSource) => reado
 const keys = (sources: MetricSources, read: (state: KeySourceState) => readonly Sample[]): readonly Sample[] =>
   issuers(sources, ({ keys }) => read(keys.state()))
 
-/** The samples of each issuer that is asked about tokens. */
+/** The samples of each issuer with introspection. */
 const introspection = (sources: MetricSources, read: (state: InquiryState) => readonly Sample[]): readonly Sample[] =>
   issuers(sources, ({ introspection }) => introspection ? read(introspection.inquiry.state()) : [])
 
@@ -141,7 +141,7 @@ export const METRICS: readonly MetricSpec[] = [
     sources => keys(sources, ({ lastFailure }) => lastFailure === undefined ? [] : by('failure', { [lastFailure]: 1 }))),
   counter('holdfast_introspection_calls_total', 'Calls to ask the provider about a token, by result: active, inactive, failed (503).',
     sources => introspection(sources, ({ active, inactive, failures }) => by('result', { active, inactive, failed: failures }))),
-  counter('holdfast_introspection_turned_away_total', 'Tokens that the provider was not asked about, because the most calls that are allowed were under way (503).',
+  counter('holdfast_introspection_turned_away_total', 'Tokens that were not introspected, because the maximum number of calls was in flight (503).',
     sources => introspection(sources, ({ turnedAway }) => one(turnedAway))),
   gauge('holdfast_introspection_in_flight', 'Calls to ask the provider about a token that are under way.',
     sources => introspection(sources, ({ inFlight }) => one(inFlight))),

@@ -66,7 +66,7 @@ export function createReceiver ({ senders, logoutSenders, append, now }: Receive
     async push (text: string, authorization: string | undefined): Promise<Received> {
       const set = readSet(text)
       const sender = senders.find(isOf(set))
-      if (sender && !fits(authorization, sender.pushAuthorization)) throw new SetError('authentication_failed', 'The Authorization header is not the one that was agreed.')
+      if (sender && !fits(authorization, sender.pushAuthorization)) throw new SetError('authentication_failed', 'The Authorization header is not the configured one.')
       if (!sender && senders.some(({ setRules }) => setRules.issuers.length === 0)) throw new Refusal('keys_unavailable', { detail: { failure: 'configuration' } })
       return takeSet(set, sender ?? unknownIssuer())
     },

@@ -107,7 +107,7 @@ function formatOf (subject: JsonObject): string {
 /** @param role the member of a complex subject that this is, or `user` */
 function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Subject | undefined {
   const format = formatOf(subject)
-  if (format === 'complex') throw new SubjectError('a complex subject stands inside of another one')
+  if (format === 'complex') throw new SubjectError('a complex subject is inside another one')
   if (format === 'aliases') return readAliases(subject, role, rules)
   const [member, claim] = own(FORMATS, format) ?? []
   if (member === undefined) return []
@@ -135,7 +135,7 @@ function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectR
   if (!Array.isArray(identifiers) || identifiers.length === 0) throw new SubjectError('the aliases have no identifiers')
   return identifiers.flatMap(given => {
     const identifier = objectOf(given, 'an identifier')
-    if (formatOf(identifier) === 'aliases') throw new SubjectError('aliases stand inside of aliases')
+    if (formatOf(identifier) === 'aliases') throw new SubjectError('aliases are inside aliases')
     return readSimple(identifier, role, rules) ?? []
   })
 }

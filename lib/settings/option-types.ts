@@ -5,11 +5,11 @@ import type { ClaimValue } from '../requirement/requirement.ts'
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
 
-/** How the provider is asked about tokens (RFC 7662). */
+/** How tokens are introspected at the provider (RFC 7662). */
 export interface IntrospectionOptions {
-  /** Which tokens the provider is asked about: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all. Values: off, opaque, jwt or all; of several issuers, only one can have opaque or all. Default: `off`. */
+  /** Which tokens are introspected at the provider: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all. Values: off, opaque, jwt or all; of several issuers, only one can have opaque or all. Default: `off`. */
   readonly for?: 'off' | 'opaque' | 'jwt' | 'all' | undefined
-  /** Where the provider is asked about tokens. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
+  /** The introspection endpoint of the provider. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
   readonly endpoint?: string | undefined
   /** How long an answer about an active token is used; a revoked token passes for at most this time. Values: integer, 0 to 300. Default: `10`. */
   readonly cacheSeconds?: number | undefined
@@ -45,12 +45,12 @@ export interface IssuerOptions {
   readonly scopeClaims?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | undefined
   /** Whether DPoP is switched off, accepted or required. Values: DISABLED, ALLOWED or REQUIRED. Default: ALLOWED. */
   readonly dpopMode?: 'DISABLED' | 'ALLOWED' | 'REQUIRED' | undefined
-  /** How the provider is asked about tokens (RFC 7662). */
+  /** How tokens are introspected at the provider (RFC 7662). */
   readonly introspection?: IntrospectionOptions | undefined
 }
 
 /**
- * A function of the application that names the issuers, for example one for each tenant. It gets the `iss` of a token that nobody has
+ * A function of the application that names the issuers, for example one for each tenant. It gets the `iss` of a token that is not
  * verified yet, and answers with the options of that issuer, or with undefined if tokens of that issuer do not pass.
  */
 export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> | IssuerOptions | undefined
@@ -170,7 +170,7 @@ export interface RevocationOptions {
   readonly transmitters?: readonly TransmitterOptions[]
   /** Clients for which a provider sends logout tokens (OpenID Connect Back-Channel Logout 1.0). */
   readonly logout?: LogoutOptions | readonly LogoutOptions[]
-  /** Who may revoke by `POST /revocation/subjects`. */
+  /** Operators, who revoke by `POST /revocation/subjects`. */
   readonly operators?: {
     /** The scope that their tokens need. */
     readonly scope: string
@@ -275,9 +275,9 @@ export interface EnvironmentOptions {
   readonly IDP_KEYS_FILE?: string | undefined
   /** Claims that grant scopes. Values: list of scope, scp, permissions. Default: `scope`. */
   readonly IDP_SCOPE_CLAIMS?: 'scope' | 'scp' | 'permissions' | ReadonlyArray<'scope' | 'scp' | 'permissions'> | Text | undefined
-  /** Which tokens the provider is asked about: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all. Values: off, opaque, jwt or all; of several issuers, only one can have opaque or all. Default: `off`. */
+  /** Which tokens are introspected at the provider: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all. Values: off, opaque, jwt or all; of several issuers, only one can have opaque or all. Default: `off`. */
   readonly IDP_INTROSPECTION?: 'off' | 'opaque' | 'jwt' | 'all' | Text | undefined
-  /** Where the provider is asked about tokens. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
+  /** The introspection endpoint of the provider. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
   readonly IDP_INTROSPECTION_ENDPOINT?: string | undefined
   /** How long an answer about an active token is used; a revoked token passes for at most this time. Values: integer, 0 to 300. Default: `10`. */
   readonly IDP_INTROSPECTION_CACHE_SECONDS?: number | Text | undefined

@@ -15,7 +15,7 @@ export type LogoutSettings = ValueOf<typeof LOGOUT> & { readonly issuer: string 
 export interface RevocationSettings extends Pick<RevocationSection, 'retentionSeconds' | 'staleSeconds' | 'outage'> {
   readonly transmitters: readonly TransmitterSettings[]
   readonly logout: readonly LogoutSettings[]
-  /** The scope of those who may revoke. Undefined if there are no operators. */
+  /** The scope that operators need. Undefined if there are no operators. */
   readonly operatorScope: string | undefined
   /** `memory`, or the URL of a Redis. */
   readonly store: string

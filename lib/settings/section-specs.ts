@@ -108,7 +108,7 @@ export const REVOCATION = {
   properties: {
     transmitters: about('Shared Signals transmitters', { type: 'array', minItems: 1, maxItems: 50, items: TRANSMITTER, allowed: 'list of 1 to 50 transmitters' }),
     logout: about('clients for which a provider sends logout tokens (OpenID Connect Back-Channel Logout 1.0)', { type: 'array', alone: true, minItems: 1, maxItems: 50, items: LOGOUT, allowed: 'a client, or a list of 1 to 50' }),
-    operators: about('who may revoke by `POST /revocation/subjects`', {
+    operators: about('operators, who revoke by `POST /revocation/subjects`', {
       type: 'object', required: ['scope'], additionalProperties: false, properties: { scope: about('the scope that their tokens need', { type: 'string', format: 'scope', allowed: 'a scope' }) }, allowed: 'an object with scope'
     }),
     retentionSeconds: about('seconds for which cutoffs are kept, and so the longest life of a token', { ...integer(1, 31_536_000), default: 86_400 }),

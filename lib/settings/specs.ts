@@ -46,10 +46,10 @@ export const SETTINGS = {
   'idp.scopeClaims': about('claims that grant scopes', {
     variable: 'IDP_SCOPE_CLAIMS', ...listOf(['scope', 'scp', 'permissions']), default: ['scope']
   }),
-  'idp.introspection.for': about('which tokens the provider is asked about: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all', {
+  'idp.introspection.for': about('which tokens are introspected at the provider: opaque ones, JWTs after their own checks (so that a revoked one is refused), or all', {
     variable: 'IDP_INTROSPECTION', ...oneOf('off', 'opaque', 'jwt', 'all'), default: 'off', allowed: 'off, opaque, jwt or all; of several issuers, only one can have opaque or all'
   }),
-  'idp.introspection.endpoint': about('where the provider is asked about tokens', {
+  'idp.introspection.endpoint': about('the introspection endpoint of the provider', {
     variable: 'IDP_INTROSPECTION_ENDPOINT', ...PROVIDER_URL, example: 'https://tenant.example/introspect', unset: 'found by discovery'
   }),
   'idp.introspection.cacheSeconds': about('how long an answer about an active token is used; a revoked token passes for at most this time', {

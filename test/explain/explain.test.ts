@@ -354,7 +354,7 @@ t.test('For an introspected token the answer is shown; without an answer, what d
   answer = claims
   const asked = await bench.explain(bearerOf('opaque'), { settings, requirements, introspect: answering })
   t.strictSame([asked.verdict, asked.notChecked], ['accepted', []])
-  t.strictSame(step(asked, 'token.introspection').compared.slice(0, 2), [['issuer that is asked', bench.issuer.url], ['sub', 'u']])
+  t.strictSame(step(asked, 'token.introspection').compared.slice(0, 2), [['introspecting issuer', bench.issuer.url], ['sub', 'u']])
   answer = { ...claims, scope: 'b' }
   t.equal((await bench.explain(bearerOf('opaque'), { settings, requirements, introspect: answering })).refusal?.reason, 'scope_missing')
   answer = { ...claims, cnf: { jkt: client.jkt } }

@@ -78,7 +78,7 @@ function member (name: SettingName, key: string, type: string, indent: string): 
 /** What a section is about, for the editor. */
 const SECTIONS: Readonly<Record<string, string>> = {
   idp: 'The identity provider, and which of its tokens pass.',
-  introspection: 'How the provider is asked about tokens (RFC 7662).',
+  introspection: 'How tokens are introspected at the provider (RFC 7662).',
   api: 'The answers of the whole service.',
   dpop: 'Which proofs pass (RFC 9449).',
   server: 'The address under which clients reach the app, and the peers that are believed.'
@@ -140,7 +140,7 @@ import type { ClaimValue } from '../requirement/requirement.ts'
 /** Any text, as a variable holds it. An editor still proposes the words beside it. */
 type Text = string & {}
 
-/** How the provider is asked about tokens (RFC 7662). */
+/** How tokens are introspected at the provider (RFC 7662). */
 export interface IntrospectionOptions {
 ${membersOf(issuerSection().get('introspection') as Section, '  ').join('\n')}
 }
@@ -151,7 +151,7 @@ ${membersOf(issuerSection(), '  ').join('\n')}
 }
 
 /**
- * A function of the application that names the issuers, for example one for each tenant. It gets the \`iss\` of a token that nobody has
+ * A function of the application that names the issuers, for example one for each tenant. It gets the \`iss\` of a token that is not
  * verified yet, and answers with the options of that issuer, or with undefined if tokens of that issuer do not pass.
  */
 export type IssuerLookup = (iss: string) => Promise<IssuerOptions | undefined> | IssuerOptions | undefined

@@ -340,7 +340,7 @@ t.test('A fault of our own is an error of gRPC, and nothing passes.', async t =>
   const { call, app, log } = await startGate(t)
   Object.assign(app, { inject: async () => { throw new Error('broken') } })
   t.equal((await call(checkRequest({ path: '/open/x' }))).status, '13')
-  t.hasStrict(log.filter(({ level }) => level >= 50), [{ err: { message: 'broken' }, msg: 'question failed' }])
+  t.hasStrict(log.filter(({ level }) => level >= 50), [{ err: { message: 'broken' }, msg: 'authorization request failed' }])
 })
 
 t.test('An answer to a closed session is dropped.', async t => {

@@ -131,7 +131,7 @@ t.test('A push without the agreed Authorization is refused, and its secret may b
   const event = set(transmitter)
   for (const headers of [{}, { authorization: 'Bearer other' }, { authorization: 'bearer agreed' }] as const) {
     const answer = await push(event, headers as Record<string, string>)
-    t.strictSame([answer.status, answer.headers.get('www-authenticate'), answer.headers.get('content-language'), await answer.json()], [401, 'Bearer', 'en', { err: 'authentication_failed', description: 'The Authorization header is not the one that was agreed.' }])
+    t.strictSame([answer.status, answer.headers.get('www-authenticate'), answer.headers.get('content-language'), await answer.json()], [401, 'Bearer', 'en', { err: 'authentication_failed', description: 'The Authorization header is not the configured one.' }])
   }
   t.strictSame(log.filter(({ event }) => event === 'revocation_refused').map(({ reason }) => reason), ['authorization', 'authorization', 'authorization'])
   t.equal((await push(event, { authorization: 'Bearer agreed' })).status, 202)
