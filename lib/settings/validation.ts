@@ -182,15 +182,15 @@ export function isGate ({ gate, gateUpstream }: RawSettings): boolean {
  * @param defaults what the entry leaves out
  */
 export function createIssuerReader (defaults: Settings): (record: object) => IssuerSettings {
-  const judge = createAjv(JUDGEMENT).compile(schemaOf(['idp.issuers']))
+  const isValid = createAjv(JUDGEMENT).compile(schemaOf(['idp.issuers']))
   const { audience, introspection } = defaults.idp
   const { securityProfile, clientCertificate } = defaults.server
 
   return record => {
     const { issuers } = typedSettings(settingsFromOptions({ idp: { issuers: [record] } })).idp
     const values = { ...noSettings(), idp: { audience, introspection, issuers }, server: { securityProfile, clientCertificate } } as unknown as RawSettings
-    judge({ idp: { issuers } })
-    const refusals = describeRefusals(values, judge.errors ?? [], NO_FAULTS.places)
+    isValid({ idp: { issuers } })
+    const refusals = describeRefusals(values, isValid.errors ?? [], NO_FAULTS.places)
     // Which peers are trusted was judged at the start.
     const problems = [...sentencesOf(refusals), ...describeContradictions(values, refusals, { ...NO_FAULTS, areIssuersAsked: true, arePeersAsked: true })]
     if (problems.length > 0) throw new SettingsError(problems)
