@@ -28,16 +28,19 @@ export class ExpiryCounts {
     this.#counts.set(second, this.#counts.get(second)! - 1)
   }
 
-  /** Forgets the records that have expired at `horizon`. It looks at the seconds that have records, once for each move forwards. */
+  /** Forgets the records that have expired at `horizon`. It looks at no more seconds than have passed, and at no more than have records. */
   moveTo (horizon: number): void {
-    if (horizon > this.horizon) {
-      for (const [second, count] of this.#counts) {
-        if (second > horizon) continue
-        this.live -= count
-        this.#counts.delete(second)
-      }
+    if (horizon - this.horizon > this.#counts.size) {
+      for (const second of this.#counts.keys()) if (second <= horizon) this.#forget(second)
+    } else {
+      for (let second = this.horizon + 1; second <= horizon; second++) this.#forget(second)
     }
     this.horizon = horizon
+  }
+
+  #forget (second: number): void {
+    this.live -= this.#counts.get(second) ?? 0
+    this.#counts.delete(second)
   }
 }
 
