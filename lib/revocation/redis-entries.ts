@@ -70,7 +70,7 @@ export function takeEntry ([id, [, text]]: Row, losses: number, onEntry: OnRevoc
   let entry: RevocationEntry
   try {
     const { key, effect, at, recordedAt, event, source } = JSON.parse(text!)
-    if (typeof key !== 'string' || typeof effect !== 'string' || typeof at !== 'number' || typeof recordedAt !== 'number') return
+    if (typeof key !== 'string' || typeof effect !== 'string' || !Number.isFinite(at) || !Number.isFinite(recordedAt)) return
     entry = { key, effect: effect as RevocationEntry['effect'], at, recordedAt, event, source }
   } catch {
     return

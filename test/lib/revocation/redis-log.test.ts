@@ -503,7 +503,7 @@ t.test('An entry that no instance can have written is skipped', async t => {
   const store = startStore()
   const one = startInstance(t, store)
   await one.loaded()
-  for (const text of ['{', 'null', '"x"', '{}', JSON.stringify({ ...entry(), at: 'now' }), JSON.stringify({ ...entry(), recordedAt: null }), JSON.stringify({ ...entry(), effect: 1 })]) store.rows.push([`${store.clockMs}-${900 + store.rows.length}`, ['e', text]])
+  for (const text of ['{', 'null', '"x"', '{}', JSON.stringify({ ...entry(), at: 'now' }), JSON.stringify(entry({ at: 7 })).replace('"at":7', '"at":1e999'), JSON.stringify({ ...entry(), recordedAt: null }), JSON.stringify({ ...entry(), effect: 1 })]) store.rows.push([`${store.clockMs}-${900 + store.rows.length}`, ['e', text]])
   store.rows.push([`${store.clockMs}-950`, ['e', JSON.stringify(entry({ key: OTHER }))]])
   await until('the next one is read', () => one.isRevoked(OTHER))
   t.equal(one.cutoffs.size(), 1)
