@@ -69,7 +69,7 @@ export function readSubject (given: unknown, rules: SubjectRules, ofSession = fa
   const members: ReadonlyArray<readonly [role: string, member: unknown]> = format === 'complex'
     ? MEMBERS.filter(name => Object.hasOwn(subject, name)).map(name => [name, subject[name]])
     : [[isSession ? 'session' : 'user', subject]]
-  verifyIdentifierCount(members.map(([, member]) => member))
+  if (format === 'complex' || format === 'aliases') verifyIdentifierCount(members.map(([, member]) => member))
   const isCritical = (name: string): boolean => Object.hasOwn(subject, name) && !isUnderstood(name, rules)
   if (members.length === 0 || (format === 'complex' && rules.criticalMembers.some(isCritical))) return undefined
   const parts = members.map(([role, member]) => readSimple(objectOf(member, 'a member of the subject'), role, rules))

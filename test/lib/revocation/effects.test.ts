@@ -119,6 +119,7 @@ const ROWS: readonly Row[] = [
   { title: 'aliases without identifiers', claims: { sub_id: { format: 'aliases', identifiers: [] } }, expected: 'the aliases have no identifiers' },
   { title: 'an identifier of text', claims: { sub_id: { format: 'aliases', identifiers: ['u1'] } }, expected: 'an identifier is not an object' },
   { title: '101 identifiers in two members', claims: { sub_id: { user: { format: 'aliases', identifiers: Array(50).fill(USER) }, session: { format: 'aliases', identifiers: Array(51).fill(USER) } } }, expected: 'there are more than 100 identifiers' },
+  { title: 'identifiers of a subject without aliases are ignored', claims: { sub_id: { ...USER, identifiers: Array(101).fill(USER) } }, expected: [['login', sub]] },
   { title: '1,000 identifiers', claims: { sub_id: { format: 'aliases', identifiers: Array(1000).fill(USER) } }, expected: 'there are more than 100 identifiers' },
   { title: 'a time of text', event: { event_timestamp: '1800000000' }, expected: 'the time of the event is no time' },
   { title: 'a negative time', event: { event_timestamp: -1 }, expected: 'the time of the event is no time' },
