@@ -36,7 +36,7 @@ export interface MetricSources {
   readonly answersEnded: number
   /** The number of requests refused while the process was overloaded. */
   readonly shed: number
-  /** Milliseconds since the epoch. */
+  /** Unix seconds. */
   readonly now: number
 }
 

@@ -1,6 +1,5 @@
 import { inspect } from 'node:util'
 import { isJsonObject } from '../jose/jws.ts'
-import { mapMembers } from './setting-spec.ts'
 import type { Part } from './setting-spec.ts'
 import { isSetting, settingNames, settingSpec } from './specs.ts'
 import type { SourceFaults } from './sources.ts'
@@ -99,15 +98,17 @@ export function shown ({ path, value, part }: HeldPart): string {
   return `${name} is ${part.secret ? 'not usable (its value is not shown)' : quoteSetting(withoutSecrets(part, value), isTextList)}`
 }
 
-/** What a part holds, without the secrets in it. Beside a secret, an unknown name may be a misspelt one. A list may be missing around its entries, or one too many. */
+/**
+ * What a part holds, without the secrets in it, and without members of unknown name, which may be misspelt or misplaced secrets. A list may
+ * be missing around its entries, or one too many.
+ */
 function withoutSecrets (part: Part, value: unknown): unknown {
   const { secret, items, properties } = part
   if (secret) return undefined
   if (Array.isArray(value)) return value.map(item => withoutSecrets(items ?? part, item))
   if (items) return withoutSecrets(items, value)
-  if (!properties) return value
-  const known = Object.values(properties).some(({ secret }) => secret) && isJsonObject(value) ? Object.fromEntries(Object.entries(value).filter(([key]) => Object.hasOwn(properties, key))) : value
-  return mapMembers(known, properties, withoutSecrets)
+  if (!properties || !isJsonObject(value)) return value
+  return Object.fromEntries(Object.entries(properties).filter(([name]) => Object.hasOwn(value, name)).map(([name, part]) => [name, withoutSecrets(part, value[name])]))
 }
 
 export function held (values: RawSettings, name: SettingName): string {

@@ -133,6 +133,8 @@ t.test('No error about a wrong list or section shows a secret that is in it.', a
     `${base}revocation: { transmitters: [[${transmitter}]] }`,
     `${base}revocation: [{ transmitters: [${transmitter}] }]`,
     'idp: { audience: x, issuers: { issuer: https://a.example/, introspection: { clientSecret: hunter2 } } }',
+    'idp: { audience: x, issuers: { issuer: https://a.example/, clientSecret: hunter2, introspection: { clientSecrte: hunter2 } } }',
+    `${base}revocation: { logout: [[{ clientId: c, clientSecret: hunter2 }]] }`,
     'idp: { audience: x, issuers: [[{ issuer: https://a.example/, introspection: { clientSecret: hunter2 } }]] }'
   ]
   for (const text of texts) {
