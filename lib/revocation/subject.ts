@@ -149,10 +149,10 @@ function verifyIdentifierCount (subjects: readonly unknown[]): void {
 /** Undefined if the sender may not speak for this issuer. */
 function issuersOf (iss: string, { sender, tokenIssuers }: SubjectRules): readonly string[] | undefined {
   const named = withoutTrailingSlash(iss)
-  const own = tokenIssuers.filter(issuer => withoutTrailingSlash(issuer) === named)
+  const spelled = tokenIssuers.filter(issuer => withoutTrailingSlash(issuer) === named)
   if (named === withoutTrailingSlash(sender)) return tokenIssuers
   if (tokenIssuers.includes('*')) return [iss]
-  return own.length > 0 ? own : undefined
+  return spelled.length > 0 ? spelled : undefined
 }
 
 function own<Value> (map: Readonly<Record<string, Value>>, name: string): Value | undefined {
