@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { fileEnded } from '../progress.js'
 
 const root = join(import.meta.dirname, '..')
 
@@ -35,8 +36,11 @@ const PARTS = {
 export async function runTogether (part: keyof typeof PARTS): Promise<void> {
   // To wait for a module does not keep Node 20 alive, and tap ends when Node would.
   const alive = setInterval(() => {}, 2 ** 30)
-  for (const file of PARTS[part]) {
-    await t.test(file, t => t.resolves(import(join(root, file)), 'the file is loaded; its tests follow'))
+  for (const [index, file] of PARTS[part].entries()) {
+    await t.test(file, t => {
+      if (index > 0) fileEnded(`test/${PARTS[part][index - 1]}`)
+      return t.resolves(import(join(root, file)), 'the file is loaded; its tests follow')
+    })
   }
   clearInterval(alive)
 }
