@@ -101,13 +101,15 @@ t.test('a client that is closed is not', async (t) => {
   const { setTimeout } = globalThis
   t.teardown(() => { globalThis.setTimeout = setTimeout })
   globalThis.setTimeout = ((run: () => void, ms: number) => {
-    timers.push(run)
+    // Not those of the test runner.
+    if (/node_modules\/ioredis|\/lib\//.test(new Error().stack!)) timers.push(run)
     return setTimeout(run, ms)
   }) as typeof setTimeout
   close()
   await ended
   globalThis.setTimeout = setTimeout
   for (const run of timers) run()
+  t.ok(timers.length > 0)
   t.equal(client.status, 'end', 'whatever waits')
 })
 
