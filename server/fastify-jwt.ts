@@ -12,8 +12,9 @@
 
 import type { FastifyInstance } from 'fastify'
 import { createRequire } from 'node:module'
+import { ALGORITHMS, isOfLength } from '../lib/jose/signature.ts'
 import type { JwsAlg } from '../lib/jose/signature.ts'
-import { createSignerFinder } from '../lib/token/jwt-signature.ts'
+import { createKeyParser, createSignerFinder } from '../lib/token/jwt-signature.ts'
 import type { SignerFinder } from '../lib/token/jwt-signature.ts'
 
 const require = createRequire(import.meta.url)
@@ -46,7 +47,8 @@ interface Verifiers {
  * many accepted ones. For each algorithm it keeps the verifiers of at most `MAX_VERIFIERS` keys.
  */
 export function createFastifyJwtFinder (): SignerFinder {
-  const findByCrypto = createSignerFinder()
+  const parseKey = createKeyParser()
+  const findByCrypto = createSignerFinder(parseKey)
   const verifiersOf = new Map<JwsAlg, Verifiers>()
 
   function isSigner (token: string, pem: string, alg: FastJwtAlg): boolean {
@@ -69,7 +71,7 @@ export function createFastifyJwtFinder (): SignerFinder {
   return (token, keys, alg) => {
     if (alg === 'Ed25519' || alg === 'ML-DSA-44') return findByCrypto(token, keys, alg)
     const key = keys.length < 2 ? keys[0] : findByCrypto(token, keys, alg)
-    return key && isSigner(token, key.pem, alg) ? key : undefined
+    return key && isSigner(token, key.pem, alg) && isOfLength(ALGORITHMS[alg], parseKey(key), token.slice(token.lastIndexOf('.') + 1)) ? key : undefined
   }
 }
 

@@ -10,21 +10,23 @@ import type { SigningKey } from '../provider/key-set.ts'
  */
 export type SignerFinder = (token: string, keys: readonly SigningKey[], alg: JwsAlg) => SigningKey | undefined
 
-/**
- * Makes the function that finds the signer of a token by node:crypto. It parses each key once, and decodes a token once however many keys
- * are possible.
- */
-export function createSignerFinder (): SignerFinder {
+/** Makes the function that parses keys, each once. */
+export function createKeyParser (): (key: SigningKey) => KeyObject {
   const objects = new WeakMap<SigningKey, KeyObject>()
-
-  function objectOf (key: SigningKey): KeyObject {
+  return key => {
     const object = objects.get(key) ?? createPublicKey(key.pem)
     objects.set(key, object)
     return object
   }
+}
 
+/**
+ * Makes the function that finds the signer of a token by node:crypto. It parses each key once, and decodes a token once however many keys
+ * are possible.
+ */
+export function createSignerFinder (parseKey = createKeyParser()): SignerFinder {
   return (token, keys, alg) => {
     const end = token.lastIndexOf('.')
-    return keys[indexOfSigner(ALGORITHMS[alg], keys.map(objectOf), token.slice(0, end), token.slice(end + 1))]
+    return keys[indexOfSigner(ALGORITHMS[alg], keys.map(parseKey), token.slice(0, end), token.slice(end + 1))]
   }
 }

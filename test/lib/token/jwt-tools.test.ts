@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import t from 'tap'
-import { splitCompactJws } from '../../../lib/jose/jws.ts'
+import type { Test } from 'tap'
 import { importPublicJwk, isVerifiable } from '../../../lib/jose/public-key.ts'
 import { ALGORITHMS, JWS_ALGS } from '../../../lib/jose/signature.ts'
 import type { JwsAlg } from '../../../lib/jose/signature.ts'
@@ -15,7 +15,8 @@ import { createRandom } from '../../fuzz/random.ts'
 
 /** The same inputs in each run. */
 const SEED = 44
-const SETS = 500
+const PARTS = 20
+const SETS_PER_PART = 25
 const TOKENS_PER_SET = 20
 
 interface Signer { readonly alg: JwsAlg, readonly privateKey: KeyObject, readonly jwk: Readonly<Record<string, unknown>> }
@@ -96,38 +97,40 @@ function contentOf ({ keys, passedOver }: KeySet): object {
   return { passedOver, keys: [...keys].map(([identity, { kid, algs, pem }]) => ({ identity, kid, algs, key: createPublicKey(pem).export({ format: 'jwk' }) })) }
 }
 
-t.test('Ten thousand tokens under five hundred key sets get the same verdict by the packages as by node:crypto.', async t => {
-  const finders = { packages: JWT_TOOLS.packages.createSignerFinder(), node: JWT_TOOLS['node:crypto'].createSignerFinder() }
-  let tokens = 0
-  let signed = 0
-  for (let at = 0; at < SETS; at++) {
-    const chosen = Array.from({ length: 1 + below(5) }, () => oneOf(signers))
-    const published = bases.filter(({ signer }) => chosen.includes(signer))
-    const entries = chosen.map(({ jwk, alg }) => oneOf(CHANGES)(jwk, alg))
-    const document = Buffer.from(JSON.stringify({ keys: entries }))
-    const read = (reader: keyof typeof JWT_TOOLS) => readKeySet(document, new Map(), ALGS, JWT_TOOLS[reader].keyReader).catch((error: Error) => error)
-    const [byPackages, byNode] = await Promise.all([read('packages'), read('node:crypto')])
-    if (byPackages instanceof Error || byNode instanceof Error) {
-      t.strictSame(byNode, byPackages, `set ${at}`)
-      tokens += TOKENS_PER_SET
-      continue
-    }
-    t.strictSame(contentOf(byNode), contentOf(byPackages), `set ${at}`)
-    const [ofPackages, ofNode] = [[...byPackages.keys.values()], [...byNode.keys.values()]]
-    for (let each = 0; each < TOKENS_PER_SET; each++) {
-      tokens++
-      // The caller has checked that the token names the algorithm.
-      const { signer: { alg }, input, signature } = oneOf(oneIn(4) ? bases : published)
-      const token = `${input}.${oneOf(SIGNATURES)(signature).toString('base64url')}`
-      if (!splitCompactJws(token)) continue
-      const among = ofNode.map(({ algs }) => algs.includes(alg))
-      const found = ofNode.indexOf(finders.node(token, ofNode.filter((_key, index) => among[index]), alg)!)
-      const expected = ofPackages.indexOf(finders.packages(token, ofPackages.filter((_key, index) => among[index]), alg)!)
-      if (found >= 0) signed++
-      if (found !== expected) t.fail(`set ${at}, token ${token}: ${found}, by the packages ${expected}\n${String(document)}`)
-    }
+const finders = { packages: JWT_TOOLS.packages.createSignerFinder(), node: JWT_TOOLS['node:crypto'].createSignerFinder() }
+
+/** Compares both pairs under one set. @returns how many tokens were signed by a key of it */
+async function compareSet (t: Test): Promise<number> {
+  const chosen = Array.from({ length: 1 + below(5) }, () => oneOf(signers))
+  const published = bases.filter(({ signer }) => chosen.includes(signer))
+  const document = Buffer.from(JSON.stringify({ keys: chosen.map(({ jwk, alg }) => oneOf(CHANGES)(jwk, alg)) }))
+  const read = (reader: keyof typeof JWT_TOOLS) => readKeySet(document, new Map(), ALGS, JWT_TOOLS[reader].keyReader).catch((error: Error) => error)
+  const [byPackages, byNode] = await Promise.all([read('packages'), read('node:crypto')])
+  if (byPackages instanceof Error || byNode instanceof Error) {
+    t.strictSame(byNode, byPackages, document.toString())
+    return 0
   }
-  t.equal(tokens, 10_000)
+  t.strictSame(contentOf(byNode), contentOf(byPackages), document.toString())
+  const [ofPackages, ofNode] = [[...byPackages.keys.values()], [...byNode.keys.values()]]
+  let signed = 0
+  for (let each = 0; each < TOKENS_PER_SET; each++) {
+    // The caller has checked that the token names the algorithm, and that the keys are made for it.
+    const { signer: { alg }, input, signature } = oneOf(oneIn(4) ? bases : published)
+    const token = `${input}.${oneOf(SIGNATURES)(signature).toString('base64url')}`
+    const isFor = ofNode.map(({ algs }) => algs.includes(alg))
+    const found = ofNode.indexOf(finders.node(token, ofNode.filter((_key, index) => isFor[index]), alg)!)
+    const expected = ofPackages.indexOf(finders.packages(token, ofPackages.filter((_key, index) => isFor[index]), alg)!)
+    if (found >= 0) signed++
+    if (found !== expected) t.fail(`token ${token}: ${found}, by the packages ${expected}\n${String(document)}`)
+  }
+  return signed
+}
+
+t.test('Ten thousand tokens, under five hundred key sets, get the same verdict by the packages as by node:crypto.', async t => {
+  let signed = 0
+  for (let part = 0; part < PARTS; part++) {
+    await t.test(`part ${part + 1}`, async t => { for (let at = 0; at < SETS_PER_PART; at++) signed += await compareSet(t) })
+  }
   t.ok(signed > 1000, `${signed} of them are signed by a key of their set`)
 })
 
