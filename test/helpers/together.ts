@@ -30,6 +30,8 @@ const PARTS = {
   waiting: counted.filter(name => WAITING[0].test(name)),
   'waiting-for-peers': counted.filter(name => WAITING[1].test(name)),
   uncounted: [FIRST, ...files.filter(name => UNCOUNTED.test(name) && !COUNTED.test(name) && name !== FIRST)],
+  /** The tests of tokens and keys once more, with apps that verify as the npm package does. */
+  tokens: files.filter(name => /^plugins\/(?:algorithms|keys|tokens)\./.test(name)),
   quick: files.filter(name => QUICK.test(name))
 }
 
