@@ -12,6 +12,7 @@ import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/headers.ts'
 import { nameMatches } from '../lib/gate/rules.ts'
 import type { IdentityHeaders } from '../lib/gate/headers.ts'
 import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
+import { findWiderRules } from '../lib/gate/rules.ts'
 import { createStatementSigner } from '../lib/gate/statement.ts'
 import type { StatementSigner } from '../lib/gate/statement.ts'
 import { Refusal } from '../lib/refusal.ts'
@@ -76,6 +77,7 @@ export default fp(async (app: FastifyInstance) => {
   }
   const execute = createExecutor<FastifyRequest>({
     rules: settings.rules,
+    exactPaths: settings.exactPaths,
     admissionOf: audience => app.admissionOf(({ gated }) => gated!, audience),
     onMessagesJudged: ({ mcpMatches }, { place }, hasPassed) => app.guardTally?.judged(place.rules[0].path, mcpMatches ?? undefined, hasPassed)
   })
@@ -87,6 +89,9 @@ export default fp(async (app: FastifyInstance) => {
   const upgrades = new WeakMap<IncomingMessage, UpgradedConnection>()
   const expecting = new WeakSet<IncomingMessage>()
   if (settings.rules.length === 0) app.log.warn('The gate has no rules, so nothing passes it')
+  for (const [path, wider] of findWiderRules(settings.rules)) {
+    app.log.warn({ event: 'wider_rule', path, wider, exactPaths: settings.exactPaths }, 'Beside the rules for messages of a path there are rules for wider paths: whatever the upstream serves there, tools included, needs no more than they ask for')
+  }
   if (settings.upstream !== undefined && settings.rules.some(({ upgrade }) => upgrade)) takeUpgrades(app, upgrades)
   if (settings.upstream !== undefined) takeExpectations(app, expecting)
 

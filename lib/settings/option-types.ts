@@ -95,6 +95,8 @@ export interface GateOptions {
   readonly upstream?: string | undefined
   /** A request without a rule does not pass. */
   readonly rules?: readonly GateRuleOptions[] | undefined
+  /** Whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end. Default: `false`. */
+  readonly exactPaths?: boolean | undefined
   /** How long the upstream may be silent, before the first byte and between two. Default: `30`. */
   readonly timeoutSeconds?: number | undefined
   /** Most bytes of the body of a request; any number unless given. */

@@ -39,6 +39,7 @@ export const GATE = {
   properties: {
     upstream: about('http or https URL of a host; without it, the gate is only asked by proxies', UPSTREAM),
     rules: about('a request without a rule does not pass', { type: 'array', nullable: true, items: RULE, allowed: 'a list of entries such as { path: /orders/*, scope: read:orders }' }),
+    exactPaths: about('whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end', { ...flag, default: false }),
     timeoutSeconds: about('how long the upstream may be silent, before the first byte and between two', { type: 'integer', minimum: 1, maximum: MAX_TIMEOUT_SECONDS, digits: true, default: 30, allowed: `1 to ${MAX_TIMEOUT_SECONDS}` }),
     bodyLimit: about('most bytes of the body of a request; any number unless given', { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER, digits: true, allowed: 'a whole number of bytes' }),
     claims: about('claims that the upstream gets: their names, or a map from the end of a header\'s name to a claim', { written: 'readonly string[] | Readonly<Record<string, string>>' }),
