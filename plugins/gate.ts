@@ -52,6 +52,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     gated: ExecutedRequest['gated']
     mcpMatches: ExecutedRequest['mcpMatches']
+    mcpBody: ExecutedRequest['mcpBody']
+    isRuledTool: ExecutedRequest['isRuledTool']
   }
 }
 
@@ -60,6 +62,8 @@ export default fp(async (app: FastifyInstance) => {
   const settings = app.settings.gate
   app.decorateRequest('gated', null)
   app.decorateRequest('mcpMatches', null)
+  app.decorateRequest('mcpBody', null)
+  app.decorateRequest('isRuledTool', null)
   if (!settings) {
     app.decorate('gate', undefined)
     return
@@ -91,7 +95,7 @@ export default fp(async (app: FastifyInstance) => {
       if (error instanceof GateError) request.log.info({ reason, fault: error.message }, 'request refused')
       else if (error instanceof Refusal && !error.headers) request.log.info({ reason: error.reason, ...error.detail }, 'request refused')
       else return error
-      return app.httpErrors.createError(status, error.message)
+      return app.httpErrors.createError(status, error.message, { rpcCode: error instanceof GateError ? error.rpcCode : undefined })
     },
     async readBody (request, reply) {
       // The client need not send what is not read.

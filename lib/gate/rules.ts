@@ -1,7 +1,7 @@
 import { quoteSetting } from '../printable.ts'
 import { Refusal } from '../refusal.ts'
-import { TOOL_CALL } from './mcp-message.ts'
 import type { McpMessage } from './mcp-message.ts'
+import { TOOL_CALL } from './mcp-methods.ts'
 import { createPathRouter, isSamePath, routerForm, shapeOf, verifyOneReading, withoutParameters } from './path.ts'
 import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD, sharedTarget } from './rule.ts'
 import type { GateRule } from './rule.ts'
@@ -25,7 +25,11 @@ export interface PathRules {
   readonly rules: readonly [GateRule, ...GateRule[]]
   /** Undefined if the body has no say. Then there is one rule. */
   readonly matchMessage: MessageMatcher | undefined
+  /** Whether a rule is for a tool. Undefined unless the answers to `tools/list` hold only such tools. */
+  readonly isRuledTool: ToolTest | undefined
 }
+
+export type ToolTest = (tool: string) => boolean
 
 /** Finds the rules for a request: of the rules with its method, those with the most specific path. Undefined if there are none. */
 export interface Rules {
@@ -37,6 +41,8 @@ export interface Rules {
    * @throws Refusal target_path if two parties could read it differently, and would not both find these rules
    */
   choose (method: string, path: string): PathRules | undefined
+  /** Whether the tools in a stream of events that this request opens must be ruled: it may repeat answers to messages for this path. */
+  ruledToolsOfStream (method: string, path: string): ToolTest | undefined
 }
 
 /**
@@ -56,11 +62,14 @@ export function createRules (rules: readonly GateRule[]): Rules {
   const router = createPathRouter<PathRules>()
   for (const { method, rules } of places.values()) {
     const matchMessage = method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp) ? createMessageMatcher(rules) : undefined
-    if (!router.add(method, rules[0].path, { rules, matchMessage })) throw new TypeError(`rules for ${method} ${rules[0].path} overlap`)
+    const isRuledTool = rules.some(({ mcp }) => mcp?.onlyRuled) ? (name: string) => matchMessage!({ method: TOOL_CALL, name }) !== undefined : undefined
+    if (!router.add(method, rules[0].path, { rules, matchMessage, isRuledTool })) throw new TypeError(`rules for ${method} ${rules[0].path} overlap`)
   }
   const { find } = router
+  const areListsCut = rules.some(({ mcp }) => mcp?.onlyRuled)
   return {
     find,
+    ruledToolsOfStream: (method, path) => areListsCut && method === 'GET' ? find(MESSAGE_METHOD, path)?.isRuledTool : undefined,
     choose (method, path) {
       verifyOneReading(path)
       const found = find(method, path)
