@@ -68,8 +68,8 @@ const routes: FastifyPluginAsync = async (app) => {
       else parseJson(request, String(body), done)
     })
     scope.post('/revocation/subjects', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, onRequest: app.requireScope(needed), schema: described('What an operator takes back', 'application/json', subjectsSchema) },
-      receiving(204, async ({ body, user }) => {
-        const entries = operatorEntries({ body, operator: user.sub, issuers, now: revocations.now() })
+      receiving(204, async ({ body, user, auth }) => {
+        const entries = operatorEntries({ body, operator: user.sub, issuer: auth!.issuer, issuers, now: revocations.now() })
         await revocations.append(entries)
         return { sender: 'operator', type: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' }
       }, oauthBody))

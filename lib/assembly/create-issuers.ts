@@ -20,7 +20,8 @@ import { createDynamicIssuers, createIssuerTable, DEFAULT_MAX_ISSUERS } from '..
 import type { DynamicIssuersOptions, IssuerTable, TokenIntrospection, TokenIssuer } from '../token/issuer-table.ts'
 import { issuerSpellings, TOKEN_BINDINGS } from '../token/jwt-checks.ts'
 import type { TokenRules } from '../token/jwt-checks.ts'
-import { createSignerFinder } from '../token/jwt-signature.ts'
+import { NODE_CRYPTO } from './jwt-tools.ts'
+import type { JwtTools } from './jwt-tools.ts'
 
 /** What happened to the keys of one issuer. It is named as the settings name it. */
 export type IssuerKeyEvent = KeySourceEvent & { readonly issuer: string }
@@ -34,6 +35,8 @@ const MAX_KEY_FILE_BYTES = 64 * 1024
 
 export interface IssuersOptions extends Pick<AppFunctions, 'lookUpIssuer' | 'maxIssuers'> {
   readonly surroundings: Surroundings
+  /** node:crypto unless given. */
+  readonly jwtTools?: JwtTools | undefined
   /** Takes the place of the network to providers, which follows from the proxy settings. */
   readonly transport?: Transport | undefined
   readonly onEvent: (event: IssuerEvent) => void
@@ -134,11 +137,11 @@ export function rulesOfIssuer ({ issuer, audience, algs, dpopMode }: IssuerSetti
  */
 export async function createKeys (
   { issuer, jwksUri, keysFile, algs }: Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'>, settings: Pick<Settings, 'proxies'>,
-  { surroundings, transport = networkOf(settings), onEvent }: Pick<IssuersOptions, 'surroundings' | 'transport'> & { readonly onEvent: (event: IssuerKeyEvent) => void }
+  { surroundings, transport = networkOf(settings), jwtTools: { keyReader } = NODE_CRYPTO, onEvent }: Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools'> & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
-  const common = { ...surroundings, algs, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
+  const common = { ...surroundings, algs, keyReader, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
   if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile })
-  return createKeySource({ ...common, locate: createKeySetFinder(issuer, jwksUri), transport })
+  return createKeySource({ ...common, locate: createKeySetFinder(issuer, jwksUri, keyReader), transport })
 }
 
 /**
@@ -146,7 +149,7 @@ export async function createKeys (
  * @param keys those of the issuer, for signed answers
  * @throws SettingsError if the private key of this service is missing or is none
  */
-export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, transport }: Pick<IssuersOptions, 'surroundings' | 'transport'>): Promise<TokenIntrospection | undefined> {
+export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, transport, jwtTools = NODE_CRYPTO }: Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools'>): Promise<TokenIntrospection | undefined> {
   const { issuer, introspection, algs } = issuerSettings
   if (!introspection) return undefined
   const { covers, endpoint, cacheSeconds, audienceOptional, signed, clientId } = introspection
@@ -156,7 +159,7 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
     transport: transport ?? networkOf(settings, true),
     endpoint: createEndpointFinder(issuer, endpoint, nowMs),
     authenticate: await createAuthentication(issuer, introspection, surroundings),
-    readSigned: signed ? createSignedAnswerReader({ issuers: issuerSpellings(issuer), algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds, now }) : undefined
+    readSigned: signed ? createSignedAnswerReader({ issuers: issuerSpellings(issuer), algs, clientId, keys, findSigner: jwtTools.createSignerFinder(), clockToleranceSeconds, now }) : undefined
   })
   return { covers, inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now }) }
 }

@@ -10,7 +10,7 @@ import { FIRST_METHODS, TOOL_LIST } from './mcp-methods.ts'
 import { RPC_CODES } from './rpc-error.ts'
 import type { GateRule } from './rule.ts'
 import { createRules } from './rules.ts'
-import type { McpMatch, PathRules, ToolTest } from './rules.ts'
+import type { McpMatch, PathRules, RulesOptions, ToolTest } from './rules.ts'
 
 /** A request before the gate: the one that arrived, or the one that a proxy asks about. */
 export interface OriginalRequest extends GuardedRequest {
@@ -35,7 +35,7 @@ export interface ExecutedRequest extends AdmissibleRequest {
   isRuledTool: ToolTest | null
 }
 
-export interface ExecutorOptions<Request extends ExecutedRequest> {
+export interface ExecutorOptions<Request extends ExecutedRequest> extends RulesOptions {
   readonly rules: readonly GateRule[]
   /** @param audience takes the place of the configured one */
   readonly admissionOf: (audience: string | undefined) => Admission<Request>
@@ -63,8 +63,8 @@ export type ExecutorDone = (error?: Error, body?: Buffer) => void
  */
 export type Executor<Request extends ExecutedRequest> = (request: Request, door: Door, done: ExecutorDone) => void
 
-export function createExecutor<Request extends ExecutedRequest> ({ rules, admissionOf, onMessagesJudged }: ExecutorOptions<Request>): Executor<Request> {
-  const table = createRules(rules)
+export function createExecutor<Request extends ExecutedRequest> ({ rules, exactPaths, admissionOf, onMessagesJudged }: ExecutorOptions<Request>): Executor<Request> {
+  const table = createRules(rules, { exactPaths })
   /** Rules with the same audience share a guard. */
   const byAudience = new Map<string | undefined, Admission<Request>>()
   for (const { requirement, audience } of rules) if (requirement && !byAudience.has(audience)) byAudience.set(audience, admissionOf(audience))
