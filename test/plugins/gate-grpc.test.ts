@@ -266,10 +266,10 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
     t.equal(denied && String(statusIn(denied[0]!)), expected, title)
   }
   t.strictSame([...new Set(log.filter(({ reason }) => reason === 'question_refused').map(({ fault }) => fault))], [
-    'The body of the request is too large.', 'No rule holds for what the message names.', 'The body is not JSON.', 'The body is not UTF-8.',
+    'The body of the request is too large.', 'The body is not JSON.', 'The body is not UTF-8.',
     'The authorization request has the body as text, where Envoy writes ! for what is not UTF-8, and there is one. It needs pack_as_bytes.', 'The authorization request has the body in two forms.',
     'The authorization request has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
-    'The body has a content coding.', 'The content type is not application/json.', 'The Mcp-Method header does not say what the body says.', 'The Mcp-Name header does not say what the body says.', 'The MCP-Protocol-Version header does not say what the body says.', 'No rule holds for the original request.'
+    'The body has a content coding.', 'The content type is not application/json.', 'The Mcp-Method header does not say what the body says.', 'The Mcp-Name header does not say what the body says.', 'The MCP-Protocol-Version header does not say what the body says.'
   ])
   t.equal(log.filter(({ mcp }) => mcp === 'tools/call read_*').length, 6)
 })

@@ -254,7 +254,7 @@ t.test('Of the forward-auth proxies only Envoy sends the body, and a refused mes
     t.strictSame([await ask('POST', user), await ask('GET', user), await ask('POST', [])], [403, 200, 403], path)
   }
   t.strictSame([...new Set(log.filter(({ reason }) => reason === 'question_refused').map(({ fault }) => fault))], [
-    'No rule holds for what the message names.', 'The body is not JSON.', 'The authorization request has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
+    'The body is not JSON.', 'The authorization request has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
     'The authorization request has the header x-envoy-auth-partial-body more than once.', 'The Mcp-Name header does not say what the body says.', 'The body of the request is too large.',
     'The body of the request decides, and it is not part of this authorization request.'
   ])
