@@ -55,15 +55,29 @@ const text = { ...TEXT, allowed: 'any non-empty text' } as const
 const filled = { type: 'string', minLength: 1 } as const
 const sessionClaim = { anyOf: [filled, { const: false }], default: 'sid', allowed: 'name of a claim, or false' } as const
 
+const SECRET_PLACES = [
+  { type: 'object', required: ['file'], properties: { file: about('path of the file that holds it', filled) }, additionalProperties: false },
+  { type: 'object', required: ['env'], properties: { env: about('name of the variable that holds it', filled) }, additionalProperties: false }
+] as const
+
 /** A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment. */
 export const SECRET = {
   allowed: 'a text, { file: PATH } or { env: NAME }',
   secret: true,
-  anyOf: [
-    filled,
-    { type: 'object', required: ['file'], properties: { file: about('path of the file that holds it', filled) }, additionalProperties: false },
-    { type: 'object', required: ['env'], properties: { env: about('name of the variable that holds it', filled) }, additionalProperties: false }
-  ]
+  anyOf: [filled, ...SECRET_PLACES]
+} as const
+
+/** The section `audit`. */
+export const AUDIT = {
+  type: 'object',
+  short: 'to',
+  required: ['to'],
+  additionalProperties: false,
+  properties: {
+    to: about('`off`, `log` for the log of the service, or the path of a file', { ...TEXT, digits: true, allowed: 'off, log, or the path of a file' }),
+    pseudonymKey: about('key under which subjects, clients, actors and `jti`s are written as pseudonyms (HMAC-SHA-256): base64url of 32 bytes or more', { anyOf: SECRET_PLACES, secret: true, allowed: '{ file: PATH } or { env: NAME }' }),
+    required: about('whether requests with credentials get 503 while no line can be written', { ...FLAG, default: false })
+  }
 } as const
 
 export const TRANSMITTER = {
