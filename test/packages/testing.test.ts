@@ -25,6 +25,9 @@ import type { HoldfastOptions } from '../../packages/holdfast/index.ts'
 import { withTrustOf } from '../../lib/settings/options.ts'
 import { noSettings } from '../../lib/settings/tree.ts'
 import { root } from '../helpers/documents.ts'
+import { useReadyKeys } from '../helpers/rsa-keys.ts'
+
+useReadyKeys()
 
 interface Answer { readonly statusCode: number, readonly body: string }
 
