@@ -132,7 +132,7 @@ export default fp(async (app: FastifyInstance) => {
       return { ...headers, [STATEMENT_HEADER]: caller ? signer.sign(caller, { issuer, audience: audience!, method, path }) : '' }
     }
   } satisfies Gate)
-}, { name: 'gate', dependencies: ['auth', 'route-guard', 'sensible'] })
+}, { name: 'gate', dependencies: ['holdfast-auth', 'route-guard', 'sensible'] })
 
 /** Whether the route of a request is one under which requests are judged by the rules. */
 function isDoor ({ routeOptions: { url = '' } }: FastifyRequest): boolean {
