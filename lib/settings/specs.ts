@@ -197,7 +197,7 @@ export const SETTINGS = {
     variable: 'HTTPS_PROXY', from: 'environment', ...PROXY, example: 'http://proxy.example:3128', unset: 'none', secret: true
   }),
   'proxies.noProxy': about('hosts that are called without a proxy', {
-    variable: 'NO_PROXY', from: 'environment', type: 'string', allowed: 'hosts, separated by commas, or *', example: 'localhost,internal.example', unset: 'none'
+    variable: 'NO_PROXY', from: 'environment', type: 'string', allowed: 'hosts, addresses and CIDRs, separated by commas, or *', example: 'localhost,internal.example', unset: 'none'
   })
 } as const satisfies Record<string, SettingSpec>
 

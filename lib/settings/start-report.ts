@@ -1,3 +1,5 @@
+import { printable } from '../printable.ts'
+import { parseNoProxy } from '../provider/no-proxy.ts'
 import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
@@ -39,8 +41,8 @@ export function replayPromise ({ idp, dpop: { replay, nonce } }: Settings): stri
   return 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/scaling.md)'
 }
 
-/** Returns one warning for each setting that can be used but that an operator should reconsider. Warnings hold no value. */
-export function startWarnings ({ idp, server, unknownVariables, isNonceSecretUnused }: Settings): string[] {
+/** Returns one warning for each setting that can be used but that an operator should reconsider. Warnings hold no value but hosts. */
+export function startWarnings ({ idp, server, proxies, unknownVariables, isNonceSecretUnused }: Settings): string[] {
   const warnings: string[] = []
   if (idp.domain !== undefined && hasScheme(idp.domain)) {
     warnings.push('IDP_DOMAIN starts with a scheme, so there is no issuer and every token will be refused. Write only the host, without https://')
@@ -57,5 +59,7 @@ export function startWarnings ({ idp, server, unknownVariables, isNonceSecretUnu
     warnings.push('DPOP_NONCE_SECRET (dpop.nonceSecret) is set beside DPOP_REPLAY=memory and is not used: every instance that has it would accept the same proof once more. ' +
       'Remove it, or set DPOP_REPLAY to a Redis that all instances share')
   }
+  const { unusable } = parseNoProxy(proxies.noProxy ?? '')
+  if (unusable.length > 0) warnings.push(`NO_PROXY has entries that fit no host: ${printable(unusable)}. It takes hosts, addresses and CIDRs`)
   return warnings
 }
