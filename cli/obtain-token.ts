@@ -1,5 +1,5 @@
 import { createAuthentication } from '../lib/assembly/create-issuers.ts'
-import { readDiscovery } from '../lib/provider/provider-document.ts'
+import { createDiscovery } from '../lib/provider/provider-document.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import { parseDiscoveredUri, withoutTrailingSlash } from '../lib/provider/provider-url.ts'
 import { createTransport } from '../lib/provider/transport.ts'
@@ -42,9 +42,10 @@ async function requestToken ({ issuer, audience, introspection }: IssuerSettings
   const exchange = transport.open()
   const { clientId } = introspection
   try {
-    const endpoint = await readDiscovery(issuer, exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined)
+    const discovery = createDiscovery(issuer)
+    const endpoint = await discovery.read(exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined)
     if (endpoint === undefined) throw new NoToken('its discovery document names no token_endpoint')
-    const { headers, form } = await (await createAuthentication(issuer, introspection, processSurroundings))()
+    const { headers, form } = await (await createAuthentication(discovery.spelling, introspection, processSurroundings))()
     const { status, body } = await exchange.send(endpoint, {
       headers: { ...headers, accept: 'application/json' },
       body: new URLSearchParams({ grant_type: 'client_credentials', audience, ...form }).toString()

@@ -11,11 +11,13 @@
 
 import { createRequire } from 'node:module'
 import { importPublicJwk } from '../jose/public-key.ts'
+import type { JsonObject } from '../jose/jws.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { parseKeySet } from './key-set.ts'
 import type { KeySet, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
-import { readAnswer, readDiscovery } from './provider-document.ts'
-import type { AddressFinder } from './provider-document.ts'
+import { createDiscovery, readAnswer } from './provider-document.ts'
+import type { Discovery } from './provider-document.ts'
+import { ProviderFailure } from './provider-failure.ts'
 import { parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer } from './provider-url.ts'
 import type { ProviderSession } from './transport.ts'
 
@@ -35,30 +37,51 @@ async function pemOf ({ material, algs: [alg] }: UsableKey): Promise<string> {
   return createReader().getPublicKey({ domain: domainOf({ keys: [{ ...material, alg, kid }] }), alg: alg!, kid })
 }
 
+/** Finds the address of a key set. Undefined if the provider has none, and needs none. Rejects with ProviderFailure. */
+export type KeySetFinder = (exchange: ProviderSession) => Promise<string | undefined>
+
+export interface KeySetFinderOptions {
+  /** That of the issuer, if others read it too. */
+  readonly discovery?: Discovery
+  /** Whether the issuer may be without keys, because all of its tokens are opaque. */
+  readonly mayHaveNone?: boolean
+}
+
 /**
  * Finds the address of an issuer's key set: the configured one, else the one that discovery names, else the usual one. It is looked up
  * each time: a remembered address would be wrong after the provider has moved.
  * @throws TypeError for an issuer or an address from which keys may not be fetched
  */
-export function createKeySetFinder (issuer: string, configured: string | undefined): AddressFinder {
-  const base = parseIssuer(issuer)
-  if (configured === undefined) return async exchange => await discoverJwksUri(issuer, exchange) ?? `${base}.well-known/jwks.json`
-  const address = parseConfiguredJwksUri(configured)
-  return async () => address
+export function createKeySetFinder (issuer: string, configured: string | undefined, { discovery = createDiscovery(issuer), mayHaveNone = false }: KeySetFinderOptions = {}): KeySetFinder {
+  if (configured !== undefined) {
+    const address = parseConfiguredJwksUri(configured)
+    return async () => address
+  }
+  const usual = `${parseIssuer(issuer)}.well-known/jwks.json`
+  return async exchange => {
+    const named = await discovery.read(exchange, document => readJwksUri(document, issuer, mayHaveNone))
+    if (named) return named.uri
+    return mayHaveNone && (await exchange.send(usual)).status === 404 ? undefined : usual
+  }
 }
 
-function discoverJwksUri (issuer: string, exchange: ProviderSession): Promise<string | undefined> {
+/** The address in a document. RFC 8414 section 2 lets it be left out. @throws ProviderFailure */
+async function readJwksUri ({ jwks_uri: named }: JsonObject, issuer: string, mayHaveNone: boolean): Promise<{ readonly uri: string | undefined }> {
+  if (named === undefined && mayHaveNone) return { uri: undefined }
+  if (typeof named !== 'string' || named === '') throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
   // The rest of the document is left out, because JSON.stringify throws on a deeply nested document.
-  return readDiscovery(issuer, exchange, async ({ jwks_uri: named }) => parseDiscoveredUri(await createReader().getJwksUri(domainOf({ jwks_uri: named })), issuer, 'jwks_uri_refused'))
+  return { uri: parseDiscoveredUri(await createReader().getJwksUri(domainOf({ jwks_uri: named })), issuer, 'jwks_uri_refused') }
 }
 
 /**
  * Fetches a key set.
+ * @param address undefined for a set without keys
  * @param known the keys at hand, so that a key that stays is the same object as before
  * @param algs the accepted algorithms of tokens: only keys for one of them are used
  * @throws ProviderFailure
  */
-export async function fetchKeySet (address: string, exchange: ProviderSession, known: SigningKeys, algs: readonly JwsAlg[]): Promise<KeySet> {
+export async function fetchKeySet (address: string | undefined, exchange: ProviderSession, known: SigningKeys, algs: readonly JwsAlg[]): Promise<KeySet> {
+  if (address === undefined) return { keys: new Map(), passedOver: {} }
   return readAnswer(await exchange.send(address), body => readKeySet(body, known, algs))
 }
 
