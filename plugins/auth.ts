@@ -10,6 +10,8 @@ import type { GuardedRequest } from '../lib/guard/guard.ts'
 import type { RequestAuth } from '../lib/guard/request-auth.ts'
 import { createGuardParts, describeEvent } from '../lib/assembly/create-guard.ts'
 import type { GuardEvent } from '../lib/assembly/create-guard.ts'
+import { kJwtTools } from '../lib/assembly/jwt-tools.ts'
+import type { MayHaveJwtTools } from '../lib/assembly/jwt-tools.ts'
 import type { RevocationParts } from '../lib/assembly/create-revocation.ts'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/requirement/requirement.ts'
 import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/requirement/requirement.ts'
@@ -122,6 +124,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const guardSettings = certificates ? { ...settings, server: { ...settings.server, clientCertificate: 'client-cert' as const } } : settings
   const parts = await createGuardParts(guardSettings, {
     surroundings,
+    jwtTools: (app as MayHaveJwtTools)[kJwtTools],
     transport: doubles?.transport,
     readCertificate: certificates,
     ...functions,

@@ -3,7 +3,7 @@ import { Refusal } from '../lib/refusal.ts'
 import { RevocationLogError } from '../lib/revocation/log.ts'
 import { operatorEntries } from '../lib/revocation/operator.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
-import { holdsManyValues, SetError } from '../lib/revocation/security-event-token.ts'
+import { isBeyondEvents, SetError } from '../lib/revocation/security-event-token.ts'
 import { SubjectError } from '../lib/revocation/subject.ts'
 import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
 
@@ -64,12 +64,12 @@ const routes: FastifyPluginAsync = async (app) => {
   async function operators (scope: typeof app, { scope: needed }: { readonly scope: string }): Promise<void> {
     const parseJson = scope.getDefaultJsonParser('error', 'error')
     scope.addContentTypeParser('application/json', { parseAs: 'string', bodyLimit: MAX_BYTES }, (request, body, done) => {
-      if (holdsManyValues(Buffer.from(body))) done(Object.assign(new Error('The body holds too many values.'), { statusCode: 400 }))
+      if (isBeyondEvents(Buffer.from(body))) done(Object.assign(new Error('The body holds too many values.'), { statusCode: 400 }))
       else parseJson(request, String(body), done)
     })
     scope.post('/revocation/subjects', { ...DESCRIBED_ONLY, bodyLimit: MAX_BYTES, onRequest: app.requireScope(needed), schema: described('What an operator takes back', 'application/json', subjectsSchema) },
-      receiving(204, async ({ body, user }) => {
-        const entries = operatorEntries({ body, operator: user.sub, issuers, now: revocations.now() })
+      receiving(204, async ({ body, user, auth }) => {
+        const entries = operatorEntries({ body, operator: user.sub, issuer: auth!.issuer, issuers, now: revocations.now() })
         await revocations.append(entries)
         return { sender: 'operator', type: 'operator', outcome: entries.length === 0 ? 'unmapped' : 'applied' }
       }, oauthBody))

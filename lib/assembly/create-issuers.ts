@@ -23,7 +23,8 @@ import { createDynamicIssuers, createIssuerTable, DEFAULT_MAX_ISSUERS } from '..
 import type { DynamicIssuersOptions, IssuerTable, TokenIntrospection, TokenIssuer } from '../token/issuer-table.ts'
 import { issuerSpellings, TOKEN_BINDINGS } from '../token/jwt-checks.ts'
 import type { TokenRules } from '../token/jwt-checks.ts'
-import { createSignerFinder } from '../token/jwt-signature.ts'
+import { NODE_CRYPTO } from './jwt-tools.ts'
+import type { JwtTools } from './jwt-tools.ts'
 
 /** What happened to the keys of one issuer. It is named as the settings name it. */
 export type IssuerKeyEvent = KeySourceEvent & { readonly issuer: string }
@@ -37,6 +38,8 @@ const MAX_KEY_FILE_BYTES = 64 * 1024
 
 export interface IssuersOptions extends Pick<AppFunctions, 'lookUpIssuer' | 'maxIssuers'> {
   readonly surroundings: Surroundings
+  /** node:crypto unless given. */
+  readonly jwtTools?: JwtTools | undefined
   /** Takes the place of the network to providers, which follows from the proxy settings. */
   readonly transport?: Transport | undefined
   readonly onEvent: (event: IssuerEvent) => void
@@ -134,7 +137,7 @@ export function rulesOfIssuer ({ issuer, audience, audienceClaim, algs, dpopMode
 }
 
 /** What the parts of one issuer are made with. */
-type PartOptions = Pick<IssuersOptions, 'surroundings' | 'transport'> & {
+type PartOptions = Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools'> & {
   /** That of the issuer, which its parts share. */
   readonly discovery?: Discovery
 }
@@ -150,11 +153,11 @@ export function needsNoKeys (introspection: IntrospectionSettings | undefined): 
  */
 export async function createKeys (
   { issuer, jwksUri, keysFile, algs, introspection }: Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'> & Partial<Pick<IssuerSettings, 'introspection'>>, settings: Pick<Settings, 'proxies'>,
-  { surroundings, transport = networkOf(settings), discovery, onEvent }: PartOptions & { readonly onEvent: (event: IssuerKeyEvent) => void }
+  { surroundings, transport = networkOf(settings), jwtTools: { keyReader } = NODE_CRYPTO, discovery, onEvent }: PartOptions & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
-  const common = { ...surroundings, algs, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
+  const common = { ...surroundings, algs, keyReader, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
   if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile })
-  return createKeySource({ ...common, locate: createKeySetFinder(issuer, jwksUri, { ...discovery && { discovery }, mayHaveNone: needsNoKeys(introspection) }), transport })
+  return createKeySource({ ...common, locate: createKeySetFinder(issuer, jwksUri, { ...discovery && { discovery }, reader: keyReader, mayHaveNone: needsNoKeys(introspection) }), transport })
 }
 
 /**
@@ -162,7 +165,7 @@ export async function createKeys (
  * @param keys those of the issuer, for signed answers
  * @throws SettingsError if the private key of this service is missing or is none
  */
-export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, transport = networkOf(settings, true), discovery = createDiscovery(issuerSettings.issuer) }: PartOptions): Promise<TokenIntrospection | undefined> {
+export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, transport = networkOf(settings, true), jwtTools = NODE_CRYPTO, discovery = createDiscovery(issuerSettings.issuer) }: PartOptions): Promise<TokenIntrospection | undefined> {
   const { issuer, introspection, algs } = issuerSettings
   if (!introspection) return undefined
   const { covers, cacheSeconds, audienceOptional, signed, clientId } = introspection
@@ -173,7 +176,7 @@ export async function createIntrospection (issuerSettings: IssuerSettings, keys:
     transport,
     endpoint: endpoint.find,
     authenticate: await createAuthentication(discovery.spelling, introspection, surroundings),
-    readSigned: signed ? createSignedAnswerReader({ issuers: issuerSpellings(issuer), algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds, now }) : undefined
+    readSigned: signed ? createSignedAnswerReader({ issuers: issuerSpellings(issuer), algs, clientId, keys, findSigner: jwtTools.createSignerFinder(), clockToleranceSeconds, now }) : undefined
   })
   return { covers, endpoint, needsNoKeys: needsNoKeys(introspection), inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now }) }
 }

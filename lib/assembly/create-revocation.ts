@@ -16,6 +16,7 @@ import type { Settings } from '../settings/settings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
 import type { IssuerKeyEvent, IssuersOptions } from './create-issuers.ts'
+import { NODE_CRYPTO } from './jwt-tools.ts'
 
 export type RevocationEvent =
   | IssuerKeyEvent
@@ -32,7 +33,7 @@ export type RevocationEvent =
   | { readonly name: 'revocation_received' } & Received
   | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string }
 
-export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport'> {
+export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools'> {
   /** The path under which the endpoints are mounted: empty, or one that begins with a slash. */
   readonly mount: string
   readonly onEvent: (event: RevocationEvent) => void
@@ -45,7 +46,7 @@ export type RevocationParts = NonNullable<Awaited<ReturnType<typeof createRevoca
 export async function createRevocation (settings: Settings, options: RevocationPartsOptions) {
   const { revocation } = settings
   if (!revocation) return undefined
-  const { surroundings, transport = networkOf(settings), mount, onEvent } = options
+  const { surroundings, transport = networkOf(settings), jwtTools = NODE_CRYPTO, mount, onEvent } = options
   const { now } = surroundings
   const { cutoffs, keptSeconds, judge } = createRevocationView(revocation, settings, now)
   // First, because a secret may be missing: nothing is open then.
@@ -58,6 +59,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
     senders: transmitters.map(({ sender }) => sender),
     logoutSenders,
     append: revocations.append,
+    findSigner: jwtTools.createSignerFinder(),
     now
   })
 

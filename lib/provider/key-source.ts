@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
-import type { KeySetFinder } from './fetch-key-set.ts'
+import type { KeyReader, KeySetFinder } from './fetch-key-set.ts'
 import { backOffMs, createFetchLoop, LONGEST_BACK_OFF_MS, refreshAfterMs } from './fetch-loop.ts'
 import { createKeyRing, keyChanges } from './key-set.ts'
 import type { KeyRing, KeySet, PassedOver, SigningKey } from './key-set.ts'
@@ -62,6 +62,8 @@ export interface KeySourceOptions extends Pick<Surroundings, 'now' | 'after' | '
   readonly locate: KeySetFinder
   /** The accepted algorithms of tokens. */
   readonly algs: readonly JwsAlg[]
+  /** Node's own unless given. */
+  readonly keyReader?: KeyReader | undefined
   readonly onEvent: (event: KeySourceEvent) => void
 }
 
@@ -97,7 +99,7 @@ export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: 
  * gone at once. If the provider is down, the keys stay for 24 h. Requests cause a fetch only if the last fetch succeeded, and at most once every
  * 30 s on average, with three fetches in reserve. After a failure only the clock causes a fetch.
  */
-export function createKeySource ({ transport, locate, algs, now, after, random, onEvent }: KeySourceOptions): KeySource {
+export function createKeySource ({ transport, locate, algs, keyReader, now, after, random, onEvent }: KeySourceOptions): KeySource {
   let ring = createKeyRing({ keys: new Map(), passedOver: {} })
   let fetchedAt: number | undefined
   let trustedUntil = -Infinity
@@ -120,7 +122,7 @@ export function createKeySource ({ transport, locate, algs, now, after, random, 
   async function fetchKeys (): Promise<KeySet> {
     exchange = transport.open()
     try {
-      return await fetchKeySet(await locate(exchange), exchange, ring.keys, algs)
+      return await fetchKeySet(await locate(exchange), exchange, ring.keys, algs, keyReader)
     } finally {
       exchange.close()
     }

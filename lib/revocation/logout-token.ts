@@ -44,6 +44,6 @@ export function logoutEntries ({ claims }: UnverifiedSet, { issuer, sessionClaim
   if (!isSession && sub === undefined) {
     throw new SetError('invalid_request', sid === undefined ? 'The logout token has neither sub nor sid.' : 'The logout token has only a sid, and access tokens have none here.')
   }
-  const facts = { at: momentOf({}, claims, now), recordedAt: now, event: 'logout', source: issuer }
+  const facts = { at: momentOf({}, claims), recordedAt: now, event: 'logout', source: issuer, sender: issuer }
   return isSession ? entriesOf('end', [['sid', issuer, sid as string]], facts) : entriesOf('login', [['sub', issuer, sub as string]], facts)
 }

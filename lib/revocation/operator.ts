@@ -10,6 +10,8 @@ export interface OperatorRequest {
   readonly body: unknown
   /** The `sub` of the operator. */
   readonly operator: string
+  /** The issuer of the operator's own token. */
+  readonly issuer: string
   /** The issuers that the settings name. */
   readonly issuers: readonly string[]
   /** Unix seconds. */
@@ -20,14 +22,14 @@ export interface OperatorRequest {
  * What an operator revokes, or gives back. Empty for a subject that no token can have.
  * @throws SubjectError
  */
-export function operatorEntries ({ body, operator, issuers, now }: OperatorRequest): readonly RevocationEntry[] {
+export function operatorEntries ({ body, operator, issuer, issuers, now }: OperatorRequest): readonly RevocationEntry[] {
   const request = objectOf(body, 'the body')
   const { sub_id: subject = request.subject, undo = false } = request
   if (typeof undo !== 'boolean') throw new SubjectError('undo is neither true nor false')
   if (!isJsonObject(subject)) throw new SubjectError('the body has no sub_id')
   // Entries of event senders have an issuer in their keys, so an undo names each issuer too.
   const named = readNamed(subject, undo ? ['*', ...issuers] : ['*'])
-  const facts = { at: now, recordedAt: now, event: 'operator', source: operator }
+  const facts = { at: now, recordedAt: now, event: 'operator', source: operator, sender: issuer, isOperator: true }
   if (undo) return entriesOf('undo', targetsIn(named, 'user', 'session', 'token', 'other'), facts)
   // A session or a token of a user is less than the user.
   const ended = targetsIn(named, 'session', 'token')

@@ -14,7 +14,7 @@ import type { SubjectRules } from './subject.ts'
 import { configurationUrlOf, createTransmitterClient } from './transmitter-client.ts'
 import type { TransmitterAddress, TransmitterClientOptions } from './transmitter-client.ts'
 
-/** What the settings say of a transmitter (docs/revocation.md), with its secrets read, and how it is reached. */
+/** What the settings say of a transmitter (docs/reference/revocation.md), with its secrets read, and how it is reached. */
 export interface TransmitterParameters extends
   TransmitterAddress, Omit<TransmitterClientOptions, 'configuration'>, Pick<SubjectRules, 'sessionClaim' | 'subjectClaims'>, Pick<EventSender, 'pushAuthorization'> {
   readonly audience?: string | undefined

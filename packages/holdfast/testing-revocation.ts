@@ -25,7 +25,7 @@ export function revocationEntries (what: TestRevocation, { issuer, now }: { read
   const named = Object.entries(what).filter(([, value]) => value !== undefined)
   const [[kind, value] = []] = named
   if (named.length !== 1 || (kind !== 'sub' && kind !== 'sid' && kind !== 'jti') || typeof value !== 'string') throw new TypeError('Say one of sub, sid and jti, as a text: idp.revoke({ sub: \'ann\' })')
-  return entriesOf(kind === 'sub' ? 'login' : 'end', [[kind, issuer, value]], { at: now, recordedAt: now, event: 'test', source: issuer })
+  return entriesOf(kind === 'sub' ? 'login' : 'end', [[kind, issuer, value]], { at: now, recordedAt: now, event: 'test', source: issuer, sender: issuer })
 }
 
 /** A transmitter, as `revocation.transmitters` takes it. */

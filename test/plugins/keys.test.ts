@@ -15,6 +15,7 @@ import { AUDIENCE, makeIssuerKey } from '../helpers/issuer.ts'
 import type { Issuer, IssuerKey } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { rsaJwk } from '../helpers/rsa-jwk.ts'
+import { JWT_TOOLS, jwtToolsInUse } from '../helpers/jwt-tools.ts'
 import { countVerifications } from '../helpers/verifications.ts'
 import type { Variables } from '../helpers/variables.ts'
 
@@ -209,13 +210,15 @@ t.test('Of several keys under one kid each verifies tokens, and when one goes on
 t.test('A token is tried against at most 8 keys and confirmed by one, whatever the provider publishes', async t => {
   const others = Array.from({ length: 99 }, (_, index) => rsaJwk('many', 0x80 + index))
   const { provider, send, token, reasons } = await start(t, provider => provider.publish(...others.slice(0, 7), b.jwk, ...others.slice(7)))
+  // Of these keys, fast-jwt parses the one that it confirms; node:crypto has nothing to confirm.
+  const isConfirmed = jwtToolsInUse() === JWT_TOOLS.packages ? 1 : 0
   const cases: Array<[text: string, status: number, reason: string | undefined, kept: number, anew: number, title: string]> = [
     [token(a, null), 401, 'token_signature', 8, 8, 'no key, without kid: each key is parsed'],
-    [token(b, null), 200, undefined, 8, 1, 'the eighth key, without kid'],
+    [token(b, null), 200, undefined, 8, isConfirmed, 'the eighth key, without kid'],
     [token(a, 'many'), 401, 'token_signature', 8, 1, 'no key of that kid, which one more key has'],
     [token(b, 'many'), 401, 'token_signature', 8, 0, 'a key of another kid'],
     [token(a, null), 401, 'token_signature', 8, 0, 'no key, without kid'],
-    [token(b), 200, undefined, 0, 1, 'the key of that kid'],
+    [token(b), 200, undefined, 1 - isConfirmed, isConfirmed, 'the key of that kid'],
     [token(a, 'x'.repeat(10_000)), 401, 'token_key_unknown', 0, 0, 'a long kid of no key'],
     [token(a, '__proto__'), 401, 'token_key_unknown', 0, 0, 'a kid that objects inherit']
   ]
