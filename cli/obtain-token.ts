@@ -1,7 +1,7 @@
 import { createAuthentication } from '../lib/assembly/create-issuers.ts'
 import { createDiscovery } from '../lib/provider/provider-document.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
-import { parseDiscoveredUri, withoutTrailingSlash } from '../lib/provider/provider-url.ts'
+import { isFetchableIssuer, parseDiscoveredUri, withoutTrailingSlash } from '../lib/provider/provider-url.ts'
 import { createTransport } from '../lib/provider/transport.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../lib/settings/settings.ts'
 import { processSurroundings } from '../server/surroundings.ts'
@@ -38,6 +38,7 @@ function isMeant ({ issuer }: IssuerSettings, { idp: { issuers } }: Settings, { 
 
 /** Client credentials (RFC 6749 section 4.4). `audience` is for the providers that choose the API by it. @throws NoToken */
 async function requestToken ({ issuer, audience, introspection }: IssuerSettings & { readonly introspection: IntrospectionSettings }, { proxies }: Settings): Promise<string> {
+  if (!isFetchableIssuer(issuer)) throw new NoToken('its issuer is a mere name, under which no token_endpoint can be found')
   const transport = createTransport({ ...proxies, keepAlive: true })
   const exchange = transport.open()
   const { clientId } = introspection

@@ -4,7 +4,7 @@ import { JWS_ALGS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { AUDIENCE_CLAIMS } from '../token/jwt-checks.ts'
 import { GATE, REVOCATION } from './section-specs.ts'
-import { about, FILE, FLAG, integer, ISSUER_URL, list, listOf, oneOf, PROVIDER_URL, TEXT, text, UPSTREAM } from './setting-spec.ts'
+import { about, FILE, FLAG, integer, ISSUER_NAME, list, listOf, oneOf, PROVIDER_URL, TEXT, text, UPSTREAM } from './setting-spec.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
 
 /** The algorithms of the FAPI 2.0 Security Profile (section 5.4.1). `Ed25519` is the newer name of what `EdDSA` means there. */
@@ -34,7 +34,7 @@ export const SETTINGS = {
     variable: 'IDP_AUDIENCE', ...TEXT, example: 'https://api.example', unset: 'required'
   }),
   'idp.issuer': about('issuer of the tokens, if it is not https://{domain}/', {
-    variable: 'IDP_ISSUER', ...ISSUER_URL, example: 'https://tenant.example/', unset: 'https://{domain}/'
+    variable: 'IDP_ISSUER', ...ISSUER_NAME, example: 'https://tenant.example/', unset: 'https://{domain}/'
   }),
   'idp.audienceClaim': about('the claim that must hold the audience, for a provider whose access tokens have no `aud`; such a token is meant for a client, not for this API', {
     variable: 'IDP_AUDIENCE_CLAIM', ...oneOf(...AUDIENCE_CLAIMS), default: 'aud'
@@ -150,7 +150,7 @@ export const SETTINGS = {
     variable: 'CLIENT_CERTIFICATE',
     ...oneOf(...CERTIFICATE_SOURCES),
     default: 'off',
-    allowed: 'off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert) or xfcc (X-Forwarded-Client-Cert); a header needs TRUST_PROXY'
+    allowed: 'off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert), xfcc (X-Forwarded-Client-Cert), alb (X-Amzn-Mtls-Clientcert-Leaf or X-Amzn-Mtls-Clientcert) or traefik (X-Forwarded-Tls-Client-Cert); a header needs TRUST_PROXY'
   }),
   'server.securityProfile': about('fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults', {
     variable: 'SECURITY_PROFILE', ...oneOf('none', 'fapi2'), default: 'none'
