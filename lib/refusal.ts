@@ -108,7 +108,8 @@ export const REFUSALS = Object.freeze({
   keys_unavailable: kind(503, null, 'The keys of the identity provider cannot be reached.'),
   introspection_unavailable: kind(503, null, 'Token introspection is unavailable.'),
   replay_unavailable: kind(503, null, 'The replay store cannot be reached.'),
-  replay_full: kind(503, null, 'The replay store is full.')
+  replay_full: kind(503, null, 'The replay store is full.'),
+  audit_unavailable: kind(503, null, 'Decisions cannot be recorded now.')
 })
 
 /** Why a request was refused: a stable word, for logs, metrics and error handlers. */

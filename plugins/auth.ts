@@ -4,6 +4,7 @@ import type { FastifyJWT } from '@fastify/jwt'
 import fp from 'fastify-plugin'
 import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
 import type { Admission } from '../lib/guard/admission.ts'
+import type { Decisions } from '../lib/guard/decisions.ts'
 import type { GuardState } from '../lib/metrics/catalog.ts'
 import type { GuardTally } from '../lib/metrics/tallies.ts'
 import type { GuardedRequest } from '../lib/guard/guard.ts'
@@ -70,6 +71,8 @@ declare module 'fastify' {
     guardState: GuardState
     /** Counts what the guard does. Undefined if metrics are off. @internal */
     guardTally: GuardTally | undefined
+    /** Where each decision of the guard is known. @internal */
+    guardDecisions: Decisions<FastifyRequest>
     /** Receives revocations. Undefined if nothing can be revoked. @internal */
     guardRevocation: RevocationParts | undefined
   }
@@ -137,12 +140,17 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const prepared = new WeakMap<Refusal, Refusal>()
   // Without revocation nothing ends by itself.
   const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken!(request))
-  const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, refuse, onAdmitted })
+  const decisions: Decisions<FastifyRequest> = {
+    listener: undefined,
+    placeOf: ({ method, routeOptions: { url: route } }) => ({ method, route, call: undefined })
+  }
+  const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, decisions, refuse, onAdmitted })
+  app.decorate('guardDecisions', decisions)
   app.decorate('guardSettings', guardSettings)
   app.decorate('guardState', { issuers, replay, verified, clientKeys, revocation })
   app.decorate('guardTally', tally)
   app.decorate('guardRevocation', revocation)
-  app.decorate('admissionOf', (guarded, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, signals, refuse, guarded }))
+  app.decorate('admissionOf', (guarded, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, signals, decisions, refuse, guarded }))
 
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
@@ -184,7 +192,10 @@ export default fp<HoldfastOptions>(async (app, options) => {
 
   /** Gives a refusal its headers and its log line. Any other error is a fault and becomes a 500. */
   function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
-    if (!(error instanceof Refusal)) return error
+    if (!(error instanceof Refusal)) {
+      decisions.listener?.refused(request, { reason: 'fault', status: 500 })
+      return error
+    }
     const known = prepared.get(error)
     if (known) return known
     const { reason, detail, retryAfterSeconds, issuer } = error
@@ -199,6 +210,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
     })
     const refusal = error.with({ headers })
     prepared.set(error, refusal)
+    decisions.listener?.refused(request, { reason, status: error.statusCode })
     return refusal
   }
 }, { name: 'auth', fastify: '5.x' })

@@ -48,8 +48,10 @@ const routes: FastifyPluginAsync = async (app) => {
 
   function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     gate!.execute(request, { readOriginal: () => readOriginal(request), readBody: () => readBody(request, reply) }, (error, body) => {
-      if (error instanceof GateError && error.statusCode === 404) reply.callNotFound()
-      else if (error) done(refused(request, error))
+      if (error instanceof GateError && error.statusCode === 404) {
+        app.guardDecisions.listener?.refused(request, { reason: 'no_rule', status: 404 })
+        reply.callNotFound()
+      } else if (error) done(refused(request, error))
       // Fastify would go on after an async hook whose answer is still being sent.
       else passOn(request, reply, body).catch(done)
     })
@@ -72,7 +74,10 @@ const routes: FastifyPluginAsync = async (app) => {
   /** No credentials were asked for, so the status is not 401. */
   function refused (request: FastifyRequest, error: Error): Error {
     // A body that could not be read has its own status.
-    if (error instanceof GateError && error.statusCode !== 400) return error
+    if (error instanceof GateError && error.statusCode !== 400) {
+      if (error.statusCode !== 499) app.guardDecisions.listener?.refused(request, { reason: 'message_refused', status: error.statusCode })
+      return error
+    }
     if (error instanceof Refusal && !error.headers) app.guardTally?.refused(error.reason)
     return gate!.refused(request, error, 400, 'message_refused')
   }

@@ -8,9 +8,9 @@ import { aliveSchema, readySchema } from '../schemas/operation.ts'
 
 /**
  * States that need an alarm, but the instance stays in service: keys that are still used while the provider is down, issuers of which
- * some have no keys or old ones, and a store that does not say whether it forgets.
+ * some have no keys or old ones, a store that does not say whether it forgets, and decisions that are not recorded.
  */
-const PASSING: ReadonlySet<string> = new Set(['ok', 'stale', 'partly', 'policy_unknown'])
+const PASSING: ReadonlySet<string> = new Set(['ok', 'stale', 'partly', 'policy_unknown', 'losing_lines'])
 
 const READY = { status: 'ok', checks: { process: 'ok', keys: 'ok', replay: 'ok' } }
 /** As it is until the keys have been fetched once. */
@@ -19,6 +19,7 @@ const NOT_READY = { status: 'unavailable', checks: { ...READY.checks, keys: 'emp
 /** `/health/live`: the process answers. `/health/ready`: it can decide about tokens and proofs. */
 const routes: FastifyPluginAsync = async (app) => {
   const { issuers, replay, revocation } = app.guardState
+  const { guardAudit: audit } = app
   const config = { essential: true }
   const alive = { status: 'ok', ...readBuild(import.meta.dirname, readTextIfThere, process.env.HOLDFAST_COMMIT) }
 
@@ -28,7 +29,7 @@ const routes: FastifyPluginAsync = async (app) => {
   })
 
   app.get('/health/ready', { config, schema: { tags: ['Operation'], summary: 'Whether the service can decide about tokens and proofs', response: { 200: withExample(readySchema, READY), 503: withExample(readySchema, NOT_READY) } } }, (_request, reply) => {
-    const checks = { process: app.closing.hasBegun ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck(), ...revocation && { revocation: revocationCheck() } }
+    const checks = { process: app.closing.hasBegun ? 'closing' : 'ok', keys: keysCheck(), replay: replayCheck(), ...revocation && { revocation: revocationCheck() }, ...audit && { audit: auditCheck() } }
     const ready = Object.values(checks).every(check => PASSING.has(check))
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
     const all = issuers?.all() ?? []
@@ -44,6 +45,12 @@ const routes: FastifyPluginAsync = async (app) => {
   function revocationCheck (): string {
     const { isCurrent, isLoaded, fault } = revocation!.revocations.state()
     return isCurrent ? 'ok' : fault ?? (isLoaded ? 'stale_view' : 'loading')
+  }
+
+  /** Lines are lost either way. Only if they are required are requests refused. */
+  function auditCheck (): string {
+    if (audit!.state().fault === undefined) return 'ok'
+    return audit!.isRequired ? 'unwritable' : 'losing_lines'
   }
 
   /** What a stream has become is for people: no instance can do better than another. */

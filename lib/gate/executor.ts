@@ -6,7 +6,7 @@ import { GateError } from './gate-error.ts'
 import { readMcpMessages } from './mcp-message.ts'
 import type { GateRule } from './rule.ts'
 import { createRules } from './rules.ts'
-import type { McpMatch, PathRules } from './rules.ts'
+import type { McpMatch, PathRules, RulesOptions } from './rules.ts'
 
 /** A request before the gate: the one that arrived, or the one that a proxy asks about. */
 export interface OriginalRequest extends GuardedRequest {
@@ -27,7 +27,7 @@ export interface ExecutedRequest extends AdmissibleRequest {
   mcpMatches: readonly McpMatch[] | null
 }
 
-export interface ExecutorOptions<Request extends ExecutedRequest> {
+export interface ExecutorOptions<Request extends ExecutedRequest> extends RulesOptions {
   readonly rules: readonly GateRule[]
   /** @param audience takes the place of the configured one */
   readonly admissionOf: (audience: string | undefined) => Admission<Request>
@@ -55,8 +55,8 @@ export type ExecutorDone = (error?: Error, body?: Buffer) => void
  */
 export type Executor<Request extends ExecutedRequest> = (request: Request, door: Door, done: ExecutorDone) => void
 
-export function createExecutor<Request extends ExecutedRequest> ({ rules, admissionOf, onMessagesJudged }: ExecutorOptions<Request>): Executor<Request> {
-  const table = createRules(rules)
+export function createExecutor<Request extends ExecutedRequest> ({ rules, exactPaths, admissionOf, onMessagesJudged }: ExecutorOptions<Request>): Executor<Request> {
+  const table = createRules(rules, { exactPaths })
   /** Rules with the same audience share a guard. */
   const byAudience = new Map<string | undefined, Admission<Request>>()
   for (const { requirement, audience } of rules) if (requirement && !byAudience.has(audience)) byAudience.set(audience, admissionOf(audience))

@@ -28,6 +28,8 @@ export interface MetricSources {
   readonly guard: GuardTally
   readonly parts: GuardState
   readonly connections: { readonly open: number, readonly dropped: number }
+  /** The record of decisions. Undefined if there is none. */
+  readonly audit: { state (): { readonly written: number, readonly lost: number, readonly fault: string | undefined } } | undefined
   /** The number of open answers that were ended because their token was. */
   readonly answersEnded: number
   /** The number of requests refused while the process was overloaded. */
@@ -143,6 +145,10 @@ export const METRICS: readonly MetricSpec[] = [
     sources => introspection(sources, ({ turnedAway }) => one(turnedAway))),
   gauge('holdfast_introspection_in_flight', 'Calls to ask the provider about a token that are under way.',
     sources => introspection(sources, ({ inFlight }) => one(inFlight))),
+  counter('holdfast_audit_lines_total', 'Lines of the record of decisions, by outcome (written, lost); absent if decisions are not recorded.',
+    ({ audit }) => audit ? by('outcome', { written: audit.state().written, lost: audit.state().lost }) : []),
+  gauge('holdfast_audit_writable', '1 if the record of decisions can be written now, 0 if not; absent if decisions are not recorded.',
+    ({ audit }) => one(audit && (audit.state().fault === undefined ? 1 : 0))),
   counter('holdfast_revocation_events_total', 'Revocations that came in, by event and outcome (applied, unmapped, foreign, none, unknown, state, invalid, unauthorized, unavailable).',
     sources => revocation(sources, ({ counts }) => [...counts].map(([words, value]) => {
       const [event, outcome] = words.split(' ') as [string, string]

@@ -58,10 +58,13 @@ function isOrigin (text: string): boolean {
   return url !== undefined && !text.includes('*') && `${url.protocol}//${url.host}` === text.toLowerCase()
 }
 
-function isNonceSecret (text: string): boolean {
+/** The bytes of a secret: at least 32, in base64url. Undefined for any other text. */
+export function decodeSecret (text: string): Buffer | undefined {
   const [, digits] = /^([A-Za-z0-9_-]+)={0,2}$/.exec(text) ?? []
   // If one digit is left over, it is not a byte: the text was cut.
-  return digits !== undefined && digits.length % 4 !== 1 && Buffer.from(digits, 'base64url').length >= MIN_SECRET_BYTES
+  if (digits === undefined || digits.length % 4 === 1) return undefined
+  const bytes = Buffer.from(digits, 'base64url')
+  return bytes.length >= MIN_SECRET_BYTES ? bytes : undefined
 }
 
 const isReplayStore: Format = text => text === 'memory' || text === 'off' || isAccepted(parseReplayUrl, text)
@@ -74,7 +77,7 @@ export const FORMATS = {
   'namespaced-claim': text => /^[a-z][a-z0-9+.-]*:\S+$/i.test(text) && URL.canParse(text),
   'replay-store': isReplayStore,
   'revocation-store': text => text !== 'off' && isReplayStore(text),
-  'nonce-secret': isNonceSecret,
+  'nonce-secret': text => decodeSecret(text) !== undefined,
   'trusted-peer': isTrustedPeer,
   'public-url': text => parsePublicUrl(text) !== undefined,
   'proxy-url' (text) {

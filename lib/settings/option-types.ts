@@ -99,6 +99,8 @@ export interface GateOptions {
   readonly upstream?: string | undefined
   /** A request without a rule does not pass. */
   readonly rules?: readonly GateRuleOptions[] | undefined
+  /** Whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end. Default: `false`. */
+  readonly exactPaths?: boolean | undefined
   /** How long the upstream may be silent, before the first byte and between two. Default: `30`. */
   readonly timeoutSeconds?: number | undefined
   /** Most bytes of the body of a request; any number unless given. */
@@ -115,6 +117,22 @@ export interface GateOptions {
   readonly ownPrefix?: string | undefined
   /** Port for Envoy's gRPC service. */
   readonly grpcPort?: number | undefined
+}
+
+/** The section `audit`. */
+export interface AuditOptions {
+  /** `off`, `log` for the log of the service, or the path of a file. */
+  readonly to: string
+  /** Key under which subjects, clients, actors and `jti`s are written as pseudonyms (HMAC-SHA-256): base64url of 32 bytes or more. */
+  readonly pseudonymKey?: {
+    /** Path of the file that holds it. */
+    readonly file: string
+  } | {
+    /** Name of the variable that holds it. */
+    readonly env: string
+  }
+  /** Whether requests with credentials get 503 while no line can be written. Default: `false`. */
+  readonly required?: boolean
 }
 
 /** A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment. */
@@ -257,6 +275,8 @@ export interface FileOptions {
     /** Lowest level that is logged (only the service). Values: fatal, error, warn, info, debug, trace or silent. Default: `info`. */
     readonly logLevel?: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent' | undefined
   } | undefined
+  /** Writes one line of JSON for each decision about a request with credentials, and for each refusal. Values: off, log, the path of a file, or a section with to, pseudonymKey and required. Default: off. */
+  readonly audit?: string | AuditOptions | undefined
   /** Makes the service the guard of other services; the sample routes under /api are then not served (only the service). Values: section with upstream, rules and more: docs/guide/gate.md. Default: no gate. */
   readonly gate?: GateOptions | undefined
   /** Refuses tokens that their provider, their user or an operator has taken back, from the moment at which any instance learns of it. Values: section with transmitters, logout or operators: docs/reference/revocation.md. Default: off. */
@@ -329,6 +349,8 @@ export interface EnvironmentOptions {
   readonly RESOURCE?: string | undefined
   /** Where the certificate of a client is found, for tokens that are bound to one: on the TLS socket (only in an application that ends TLS itself), or in the header of a trusted proxy. Values: off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert), xfcc (X-Forwarded-Client-Cert), alb (X-Amzn-Mtls-Clientcert-Leaf or X-Amzn-Mtls-Clientcert) or traefik (X-Forwarded-Tls-Client-Cert); a header needs TRUST_PROXY. Default: `off`. */
   readonly CLIENT_CERTIFICATE?: 'off' | 'socket' | 'client-cert' | 'nginx' | 'xfcc' | 'alb' | 'traefik' | Text | undefined
+  /** Writes one line of JSON for each decision about a request with credentials, and for each refusal. Values: off, log, the path of a file, or a section with to, pseudonymKey and required. Default: off. */
+  readonly AUDIT?: string | AuditOptions | Text | undefined
   /** Fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults. Values: none or fapi2. Default: `none`. */
   readonly SECURITY_PROFILE?: 'none' | 'fapi2' | Text | undefined
   /** Peers whose forwarded headers are believed. Values: false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops. Default: `false`. */

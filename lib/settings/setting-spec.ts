@@ -28,6 +28,8 @@ export interface Part {
   readonly written?: string
   /** A list of one may be written as that one. */
   readonly alone?: true
+  /** The member as which a section may be written that has no other. */
+  readonly short?: string
   /** In a section with parts: a text of digits counts as a number, and a number as a text. Elsewhere they always do. */
   readonly digits?: true
   /** The variable of the environment that holds a setting. */

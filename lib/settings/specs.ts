@@ -3,7 +3,7 @@ import { CLIENT_AUTH_METHODS } from '../introspection/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { AUDIENCE_CLAIMS } from '../token/jwt-checks.ts'
-import { GATE, REVOCATION } from './section-specs.ts'
+import { AUDIT, GATE, REVOCATION } from './section-specs.ts'
 import { about, FILE, FLAG, integer, ISSUER_NAME, list, listOf, oneOf, PROVIDER_URL, TEXT, text, UPSTREAM } from './setting-spec.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
 
@@ -151,6 +151,9 @@ export const SETTINGS = {
     ...oneOf(...CERTIFICATE_SOURCES),
     default: 'off',
     allowed: 'off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert), xfcc (X-Forwarded-Client-Cert), alb (X-Amzn-Mtls-Clientcert-Leaf or X-Amzn-Mtls-Clientcert) or traefik (X-Forwarded-Tls-Client-Cert); a header needs TRUST_PROXY'
+  }),
+  audit: about('writes one line of JSON for each decision about a request with credentials, and for each refusal', {
+    variable: 'AUDIT', ...AUDIT, allowed: 'off, log, the path of a file, or a section with to, pseudonymKey and required', example: 'log', unset: 'off'
   }),
   'server.securityProfile': about('fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults', {
     variable: 'SECURITY_PROFILE', ...oneOf('none', 'fapi2'), default: 'none'

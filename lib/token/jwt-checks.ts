@@ -67,7 +67,7 @@ export interface TokenCheck {
  * All checks of an access token that need no key, in order: RFC 7519 section 4.1, RFC 9068 section 4, RFC 8725. The issuer comes
  * first, because the rules for all that follows are its own.
  */
-export const TOKEN_CHECKS: readonly TokenCheck[] = [
+export const TOKEN_CHECKS = [
   { name: 'form', run: readPresentedToken },
   { name: 'iss', run: checkIssuer },
   { name: 'alg', run: ({ header }, { algs }) => { if (!algs.some(alg => alg === header!.alg)) throw new Refusal('token_algorithm') } },
@@ -79,7 +79,7 @@ export const TOKEN_CHECKS: readonly TokenCheck[] = [
   { name: 'cnf', run: checkConfirmation },
   { name: 'aud', run: checkAudience },
   { name: 'time', run: checkTimes }
-]
+] as const satisfies readonly TokenCheck[]
 
 /** The spellings of an issuer in a token: with and without its last slash. No other difference is accepted. */
 export function issuerSpellings (issuer: string): readonly [string, string] {

@@ -105,6 +105,7 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
     guard: createGuardTally(),
     connections: { open: 3, dropped: 4 },
     answersEnded: 6,
+    audit: undefined,
     shed: 5,
     now: 61,
     parts: {

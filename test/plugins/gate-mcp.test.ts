@@ -108,6 +108,20 @@ t.test('The message decides which rule holds, and what passes arrives byte for b
   t.strictSame(upstream.arrived.map(({ body, headers }) => [body, headers['accept'], headers['content-type'], 'authorization' in headers, headers['x-auth-scope']]), [[text, 'text/event-stream', 'application/json', false, 'read']])
 })
 
+t.test('No spelling of the path leads past its rules to a wider one.', async t => {
+  for (const exactPaths of [false, true]) {
+    const { post, issuer, upstream, log } = await startSite(t, { exactPaths })
+    const lines = bearerLines(issuer.token({ scope: 'other' }))
+    for (const path of ['/mcp/', '/MCP', '/Mcp/', '/mcp;x', '/m%63p/']) {
+      t.equal((await post(call('delete_order'), lines, path)).status, exactPaths && path !== '/mcp;x' ? 200 : 400, path)
+    }
+    t.equal((await post(call('delete_order'), lines, '/mcp/x')).status, 200, 'another path')
+    t.equal(upstream.arrived.length, exactPaths ? 5 : 1)
+    if (!exactPaths) t.hasStrict(log.filter(({ reason }) => reason === 'target_path').map(({ cause }) => cause), ['other_spelling', 'other_spelling', 'other_spelling', 'path_parameter', 'other_spelling'])
+    t.hasStrict(log.find(({ event, path }) => event === 'wider_rule' && path === '/mcp'), { level: 40, wider: ['/*'], exactPaths })
+  }
+})
+
 t.test('A refusal names what is missing, and a client without a token learns nothing about the rules.', async t => {
   const { post, issuer, upstream, reasons, send } = await startSite(t, {}, { PUBLIC_URL: undefined, RESOURCE: 'https://mcp.example' })
   const challengeOf = ({ headers }: WireAnswer): Record<string, string> => parseChallenges(headers['www-authenticate']!).find(({ scheme }) => scheme === 'Bearer')!.parameters

@@ -151,7 +151,7 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
   t.strictSame((await parseGate({ rules: [{ path: '/\ud800' }] })).problems, ['gate.rules[0].path is "/\\ud800", which is unreachable: such paths are refused before any rule (escape)'])
   t.strictSame((await parseGate({ rules: [{ path: '/a' }, { path: '/a' }] })).problems, ['gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'])
   t.strictSame((await parseGate({ rules: [{ path: '/a', scop: 'b' }] })).problems, ['gate.rules[0].scop is unknown; did you mean scope?'])
-  t.strictSame((await parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] })).problems, ['gate.colour is unknown; allowed: upstream, rules, timeoutSeconds, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort', 'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, upgrade, mcp'])
+  t.strictSame((await parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] })).problems, ['gate.colour is unknown; allowed: upstream, rules, exactPaths, timeoutSeconds, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort', 'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, upgrade, mcp'])
   t.strictSame((await parseGate({ rules: 7 })).problems, ['gate.rules is 7; allowed: a list of entries such as { path: /orders/*, scope: read:orders }'])
   t.strictSame((await parseGate([])).problems, ['gate is []; allowed: a section with members such as upstream and rules'])
   t.strictSame((await parseGate({ upstream: 'a', rules: [{ path: '/docs' }] })).problems, [

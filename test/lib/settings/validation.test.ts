@@ -68,6 +68,7 @@ t.test('Two settings are enough, and the rest have defaults.', async t => {
     proxies: {},
     gate: undefined,
     revocation: undefined,
+    audit: undefined,
     isNonceSecretUnused: false,
     unknownVariables: []
   })
@@ -154,6 +155,7 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
   },
   { name: 'CORS_HEADERS', passes: ['MCP-Protocol-Version', 'Mcp-Session-Id, Last-Event-ID', ['x-y', 'a_b']], fails: ['*', 'a b *', 'x:y', 'x/y', 'é', 'x\ny: z', [], ['a b'], ['']] },
   { name: 'CLIENT_CERTIFICATE', passes: ['socket', 'nginx', 'xfcc', 'off', 'client-cert', 'alb', 'traefik'], fails: ['on', 'Client-Cert', true, 'x-ssl-client-cert', ''] },
+  { name: 'AUDIT', passes: ['off', 'log', '/var/log/audit.log', 7, { to: 'log', required: true }], fails: [['log']] },
   { name: 'SECURITY_PROFILE', passes: ['none'], fails: ['fapi', 'FAPI2', 'fapi1', true] },
   { name: 'DPOP_NONCE_IAT', passes: ['ignored', 'checked'], fails: ['off', true] },
   { name: 'RESOURCE', passes: ['https://api.example', 'https://api.example:8443/v1/'], fails: ['http://api.example', 'https://u@api.example', 'https://api.example/?x', 'https://api.example/#x', 'https://:pw@api.example', 'https://api.example/?', 'https://api.example/#', 'api.example', 'urn:api'] },
