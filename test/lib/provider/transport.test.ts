@@ -122,6 +122,15 @@ t.test('HTTPS_PROXY tunnels to the provider, and the certificate is checked thro
   t.equal((await get(provider.jwksUri, { ca: providerCertificate, httpProxy: proxy.url })).status, 200, 'HTTP_PROXY serves for HTTPS_PROXY')
 })
 
+t.test('A proxy whose own certificate is refused is a fault of TLS, and not a provider that cannot be reached', async (t) => {
+  const proxy = await startHostileProvider({ tls: true })
+  t.teardown(proxy.close)
+  const httpsProxy = new URL(proxy.jwksUri).origin
+  await t.rejects(get('https://idp.test/keys', { httpsProxy }), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+  await proxy.close()
+  await t.rejects(get('https://idp.test/keys', { httpsProxy }), { name: 'ProviderFailure', word: 'unreachable', detail: 'ECONNREFUSED' })
+})
+
 t.test('The proxies of the settings are those of the calls', async (t) => {
   const proxy = await startConnectProxy()
   t.teardown(() => proxy.close())
