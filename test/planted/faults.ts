@@ -8,7 +8,7 @@ export interface NamedTest {
 
 /** One fault: a text that a source file holds exactly once, and its replacement. */
 export interface Fault {
-  /** The point of docs/reference/security.md that the fault breaks, after the first two words of its section: `RFC 9449 11.1`. */
+  /** The point of test/reports/reviews.md that the fault breaks, after the first two words of its section: `RFC 9449 11.1`. */
   readonly point: string
   /** What is wrong then. */
   readonly fault: string
@@ -41,7 +41,7 @@ const EVENTS = 'test/plugins/revocation-events.test.ts'
 const CONFIGURATION_TEST = 'test/lib/revocation/transmitter-client.test.ts'
 const REQUEST_LOG = 'test/plugins/request-log.test.ts'
 
-/** At least one fault for each test that a point of docs/reference/security.md names. */
+/** At least one fault for each test that a point of test/reports/reviews.md names. */
 export const FAULTS: readonly Fault[] = [
   { point: 'RFC 9449 11.1', fault: 'each proof is new', file: PROOF, text: "done(refusal ?? (first ? null : new Refusal('proof_replayed')))", replacement: 'done(refusal)', seenBy: [PROOFS] },
   { point: 'RFC 9449 11.1', fault: 'a record does not check whether the key exists', file: 'lib/replay/redis/redis-link.ts', text: "const args = ifAbsent ? [key, '1', 'EX', String(ttlSeconds), 'NX'] :", replacement: 'const args =', seenBy: ['test/system/redis.test.ts'] },
@@ -147,7 +147,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'OpenID Connect A lost logout', fault: 'what cannot be stored is 400', file: 'routes/revocation.ts', text: 'return reply.code(503)', replacement: 'return reply.code(400)' },
 
   { point: 'OWASP API API1', fault: 'a request has the claims before its proof is judged', file: 'lib/guard/guard.ts', text: 'const refusal = error ?? limited(options, token)\n    if (refusal) return done(refusal)', replacement: "const refusal = error ?? limited(options, token)\n    if (refusal) return done(refusal, { token, scheme: 'DPoP', nextNonce: undefined })" },
-  { point: 'OWASP API API2', fault: 'a route has no guard', file: 'routes/api/users.ts', text: "app.get('/users', guarded, () => answer)", replacement: "app.get('/users', { schema }, () => answer)", seenBy: ['test/routes/endpoints.test.ts'] },
+  { point: 'OWASP API API2', fault: 'a route has no guard', file: 'routes/api/private-scoped.ts', text: "{ onRequest: app.requireScope('read:messages'), schema }", replacement: '{ schema }', seenBy: ['test/routes/endpoints.test.ts'] },
   { point: 'OWASP API API2', fault: 'any signature of a proof verifies', file: PROOF, text: "if (!isValid) return done(new Refusal('proof_signature'))", replacement: '', seenBy: [DIFFERENTIAL] },
   { point: 'OWASP API API3', fault: 'the answer has all claims', file: 'routes/api/profile.ts', text: 'email: stringOrNull(user.email),\n      permissions', replacement: 'email: user.email as string,\n      permissions' },
   { point: 'OWASP API API4', fault: 'a connection may have any number of unanswered requests', file: 'server/queued-response.ts', text: 'export const MAX_UNANSWERED = 32', replacement: 'export const MAX_UNANSWERED = 100_000', seenBy: ['test/plugins/connections.test.ts'] },
@@ -168,9 +168,9 @@ export const FAULTS: readonly Fault[] = [
   { point: 'OWASP API API10', fault: 'an answer without active is inactive', file: 'lib/introspection/introspector.ts', text: "if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')", replacement: '', seenBy: ['test/lib/introspection.test.ts'] }
 ]
 
-const PAGE = 'docs/reference/security.md'
+const PAGE = 'test/reports/reviews.md'
 
-/** The tests that a row of docs/reference/security.md names, by its point. */
+/** The tests that a row of test/reports/reviews.md names, by its point. */
 export function testsOfPoints (): ReadonlyMap<string, readonly NamedTest[]> {
   const points = new Map<string, readonly NamedTest[]>()
   for (const section of readFileSync(PAGE, 'utf8').split('\n### ').slice(1)) {
