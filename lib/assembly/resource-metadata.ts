@@ -20,7 +20,21 @@ function commonAudience ({ idp: { audience, issuers } }: ResourceSettings): stri
  */
 function configuredResource (settings: ResourceSettings): string | undefined {
   const audience = commonAudience(settings)
-  return settings.server.resource ?? (audience !== undefined && /^https:\/\/[^#]+$/.test(audience) && URL.canParse(audience) ? audience : undefined)
+  return settings.server.resource ?? (audience !== undefined && isIdentifier(audience) ? audience : undefined)
+}
+
+/** Whether an audience can be the identifier of a resource (RFC 9728 section 1.2). */
+function isIdentifier (audience: string): boolean {
+  return /^https:\/\/[^#]+$/.test(audience) && URL.canParse(audience)
+}
+
+/**
+ * What a client finds that is refused for want of a token for this audience, which a rule of a gate has in place of the configured one:
+ * `default`, the metadata of the service; `own`, metadata of its own; `none`, because the audience is no identifier of a resource.
+ */
+export function metadataOfAudience (audience: string | undefined, settings: ResourceSettings): 'default' | 'own' | 'none' {
+  if (audience === undefined || audience === configuredResource(settings)) return 'default'
+  return isIdentifier(audience) ? 'own' : 'none'
 }
 
 /**
@@ -47,14 +61,16 @@ function issuersFor (resource: string, { idp: { issuers }, server }: ResourceSet
 /**
  * Describes the service to clients that know only its address (RFC 9728 section 2).
  * @param base the address under which the client reaches the service
+ * @param own the audience of a rule that is a resource of its own. Tokens of all issuers pass there.
  */
-export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings) {
+export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings, own?: string) {
   const { idp: { issuers, dpopMode }, dpop, server: { clientCertificate, securityProfile }, gate } = settings
-  const resource = configuredResource(settings) ?? base.href
+  const resource = own ?? configuredResource(settings) ?? base.href
+  const servers = own === undefined ? issuersFor(resource, settings) : issuers.map(({ issuer }) => issuer)
   return {
     resource,
     // Absent if the configured domain is unusable.
-    ...(issuers.length === 0 ? {} : { authorization_servers: issuersFor(resource, settings) }),
+    ...(issuers.length === 0 ? {} : { authorization_servers: servers }),
     scopes_supported: scopes,
     bearer_methods_supported: ['header'],
     resource_name: 'Holdfast',
@@ -79,12 +95,20 @@ export function mountedAt (base: BaseUrl, mount: string): BaseUrl {
   return { ...base, prefix: base.prefix + mount, href: base.href + mount }
 }
 
+/** Where the metadata of a resource stands: the well-known path goes between host and path of its identifier (RFC 9728 section 3.1). */
+export function metadataLocation (resource: string): string {
+  return new URL(resource).origin + METADATA_PATH + insertedPath(resource)
+}
+
 /**
  * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows only from settings, since no byte of a request goes into
- * a header. PUBLIC_URL comes first, because the service certainly answers there. Undefined if neither it nor RESOURCE is set.
+ * a header. Undefined if neither PUBLIC_URL nor RESOURCE is set. The service certainly answers under PUBLIC_URL. If that is the origin of the
+ * resource too, the location is that of the resource, where a client looks for metadata with this identifier.
  */
-export function metadataUrlOf ({ server: { resource: named, publicUrl } }: Pick<Settings, 'server'>, mount: string): string | undefined {
-  const resource = publicUrl === undefined ? named : mountedAt(parsePublicUrl(publicUrl)!, mount).href
-  // The well-known path goes between host and path (section 3.1).
-  return resource === undefined ? undefined : new URL(resource).origin + METADATA_PATH + insertedPath(resource)
+export function metadataUrlOf (settings: ResourceSettings, mount: string): string | undefined {
+  const { resource: named, publicUrl } = settings.server
+  if (publicUrl === undefined) return named && metadataLocation(named)
+  const address = mountedAt(parsePublicUrl(publicUrl)!, mount).href
+  const resource = configuredResource(settings)
+  return metadataLocation(resource !== undefined && new URL(resource).origin === new URL(address).origin ? resource : address)
 }
