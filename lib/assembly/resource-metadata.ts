@@ -1,3 +1,4 @@
+import { isFetchableIssuer } from '../provider/provider-url.ts'
 import { parsePublicUrl } from '../url/base-url.ts'
 import type { BaseUrl } from '../url/http-url.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -52,10 +53,11 @@ export function resourceWarning (settings: ResourceSettings, mount = ''): string
     'It differs from the audience: a client that asks for a token for this resource gets one that is refused here. Set RESOURCE'
 }
 
-/** The issuers whose tokens for the resource pass. Under RESOURCE, and under an address that is no audience, these are all. */
-function issuersFor (resource: string, { idp: { issuers }, server }: ResourceSettings): readonly string[] {
+/** The issuers whose tokens for the resource pass. For a resource of its own, under RESOURCE, and under an address that is no audience, these are all. */
+function issuersFor (resource: string, isOwn: boolean, { idp: { issuers }, server }: ResourceSettings): readonly string[] {
   const fitting = issuers.filter(({ audience }) => audience === resource)
-  return (server.resource !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) => issuer)
+  // A client could ask nothing of an issuer that is a mere name.
+  return (isOwn || server.resource !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) => issuer).filter(isFetchableIssuer)
 }
 
 /**
@@ -64,13 +66,13 @@ function issuersFor (resource: string, { idp: { issuers }, server }: ResourceSet
  * @param own the audience of a rule that is a resource of its own. Tokens of all issuers pass there.
  */
 export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings, own?: string) {
-  const { idp: { issuers, dpopMode }, dpop, server: { clientCertificate, securityProfile }, gate } = settings
+  const { idp: { dpopMode }, dpop, server: { clientCertificate, securityProfile }, gate } = settings
   const resource = own ?? configuredResource(settings) ?? base.href
-  const servers = own === undefined ? issuersFor(resource, settings) : issuers.map(({ issuer }) => issuer)
+  const servers = issuersFor(resource, own !== undefined, settings)
   return {
     resource,
-    // Absent if the configured domain is unusable.
-    ...(issuers.length === 0 ? {} : { authorization_servers: servers }),
+    // Absent if the configured domain is unusable, too.
+    ...(servers.length === 0 ? {} : { authorization_servers: servers }),
     scopes_supported: scopes,
     bearer_methods_supported: ['header'],
     resource_name: 'Holdfast',

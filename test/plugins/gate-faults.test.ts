@@ -249,6 +249,7 @@ t.test('An answer that cannot be passed on is 502, and the next request is answe
     'a body in chunks': ['HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', 200, '2\r\nok\r\n0\r\n\r\n'],
     'a body in a coding that the client would not learn of': ['HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nok', 502],
     'such a body in chunks': ['HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', 502],
+    'chunks, and a coding in a second line': ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n2\r\nok\r\n0\r\n\r\n', 502],
     'such a body in two lines': ['HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', 502],
     'a code of its own': [`HTTP/1.1 299 Mine\r\n${ok}`, 299, 'ok'],
     'a code above all classes': [`HTTP/1.1 600 Mine\r\n${ok}`, 502],
