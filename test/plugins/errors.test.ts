@@ -44,9 +44,11 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   closing: ['connections'],
   gate: ['auth', 'route-guard'],
   'gate-grpc': ['gate', 'closing'],
-  metrics: ['auth', 'token-end', 'pressure', 'connections'],
+  audit: ['auth'],
+  metrics: ['auth', 'audit', 'token-end', 'pressure', 'connections', 'request-end'],
   openapi: ['route-guard'],
-  'request-log': ['auth', 'gate'],
+  'request-end': ['auth', 'gate'],
+  'request-log': ['request-end'],
   'token-end': ['auth'],
   tracing: ['route-guard']
 }
