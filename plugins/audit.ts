@@ -69,7 +69,7 @@ export default fp(async (app: FastifyInstance) => {
       write(request, because)
     }
   }
-}, { name: 'audit', dependencies: ['auth'] })
+}, { name: 'holdfast-audit', dependencies: ['holdfast-auth'] })
 
 async function openFile (app: FastifyInstance, path: string): Promise<AuditSink> {
   let sink: AuditSink

@@ -20,6 +20,7 @@ import { kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { schemeOf } from '../lib/credentials.ts'
+import { putRefusalHeaders } from '../server/refusal-headers.ts'
 import { kTestDoubles, processSurroundings } from '../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../server/surroundings.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
@@ -88,6 +89,8 @@ declare module 'fastify' {
     require (requirement: RequirementOptions): Promise<void>
     /** Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`. */
     requireScope (...scopes: RequiredScopes): Promise<void>
+    /** @internal */
+    [kReply]: FastifyReply | null
   }
 }
 
@@ -106,6 +109,8 @@ type IsSame<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B
 declare module '@fastify/jwt' {
   interface FastifyJWT extends DefaultUser {}
 }
+
+const kReply = Symbol('holdfast.reply')
 
 const WARM_UP_DELAY_MS = 10
 
@@ -152,6 +157,12 @@ export default fp<HoldfastOptions>(async (app, options) => {
   app.decorate('guardRevocation', revocation)
   app.decorate('admissionOf', (guarded, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, signals, decisions, refuse, guarded }))
 
+  app.decorateRequest(kReply, null)
+  // A guard in a handler has no reply at hand.
+  app.addHook('onRequest', (request, reply, done) => {
+    request[kReply] = reply
+    done()
+  })
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
   app.decorateRequest('authenticate', function () { return admitOnce(this, ANY_TOKEN) })
@@ -197,7 +208,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
       return error
     }
     const known = prepared.get(error)
-    if (known) return known
+    if (known) return stand(request, known)
     const { reason, detail, retryAfterSeconds, issuer } = error
     tally?.refused(reason, issuer)
     request.log.info({ reason, route: request.routeOptions.url, issuer, ...detail }, 'request refused')
@@ -211,9 +222,15 @@ export default fp<HoldfastOptions>(async (app, options) => {
     const refusal = error.with({ headers })
     prepared.set(error, refusal)
     decisions.listener?.refused(request, { reason, status: error.statusCode })
-    return refusal
+    return stand(request, refusal)
   }
-}, { name: 'auth', fastify: '5.x' })
+}, { name: 'holdfast-auth', fastify: '>=5 <7' })
+
+/** Fastify sends the headers of an error with its own answer only. */
+function stand ({ [kReply]: reply }: FastifyRequest, refusal: Refusal): Refusal {
+  if (reply) putRefusalHeaders(reply, refusal.headers!)
+  return refusal
+}
 
 /**
  * Makes a function a guard: it carries its requirement, and it cannot be awaited. `await app.authenticate()` makes a guard and checks

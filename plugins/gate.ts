@@ -54,6 +54,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     gated: ExecutedRequest['gated']
     mcpMatches: ExecutedRequest['mcpMatches']
+    mcpBody: ExecutedRequest['mcpBody']
+    isRuledTool: ExecutedRequest['isRuledTool']
   }
 }
 
@@ -62,6 +64,8 @@ export default fp(async (app: FastifyInstance) => {
   const settings = app.settings.gate
   app.decorateRequest('gated', null)
   app.decorateRequest('mcpMatches', null)
+  app.decorateRequest('mcpBody', null)
+  app.decorateRequest('isRuledTool', null)
   if (!settings) {
     app.decorate('gate', undefined)
     return
@@ -106,7 +110,7 @@ export default fp(async (app: FastifyInstance) => {
       if (!why) return error
       request.log.info(why, 'request refused')
       decisions.listener?.refused(request, { reason: why.reason, status })
-      return app.httpErrors.createError(status, error.message)
+      return app.httpErrors.createError(status, error.message, { rpcCode: error instanceof GateError ? error.rpcCode : undefined })
     },
     async readBody (request, reply) {
       // The client need not send what is not read.
@@ -128,7 +132,7 @@ export default fp(async (app: FastifyInstance) => {
       return { ...headers, [STATEMENT_HEADER]: caller ? signer.sign(caller, { issuer, audience: audience!, method, path }) : '' }
     }
   } satisfies Gate)
-}, { name: 'gate', dependencies: ['auth', 'route-guard', 'sensible'] })
+}, { name: 'gate', dependencies: ['holdfast-auth', 'route-guard', 'sensible'] })
 
 /** Whether the route of a request is one under which requests are judged by the rules. */
 function isDoor ({ routeOptions: { url = '' } }: FastifyRequest): boolean {

@@ -50,7 +50,7 @@ export default fp(async (app: FastifyInstance) => {
     const { pressure: { shed }, connections: { open, dropped } } = app
     return { requests, guard: guard!, parts, audit: app.guardAudit, connections: { open: open.size, dropped }, answersEnded: app.openAnswers.state().ended, shed, now: Date.now() / 1000 }
   }
-}, { name: 'metrics', dependencies: ['auth', 'audit', 'token-end', 'pressure', 'connections', 'request-end'] })
+}, { name: 'metrics', dependencies: ['holdfast-auth', 'holdfast-audit', 'holdfast-token-end', 'pressure', 'connections', 'request-end'] })
 
 /** The registry is made at the first request for metrics: a service that is never scraped starts without it. */
 async function createRegistry (readSources: () => MetricSources): Promise<Registry> {

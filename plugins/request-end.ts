@@ -68,4 +68,4 @@ export default fp(async (app: FastifyInstance) => {
     const ended = { end: upgrade ? 'upgraded' : endOf(request, raw.writableFinished), status, ms, route, call, upgrade } as const
     for (const listener of listeners) listener(request, ended)
   }
-}, { name: 'request-end', dependencies: ['auth', 'gate'] })
+}, { name: 'request-end', dependencies: ['holdfast-auth', 'gate'] })

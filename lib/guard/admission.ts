@@ -48,8 +48,11 @@ export interface Admission<Request extends AdmissibleRequest> {
   admit (request: Request, requirement: Requirement, done: AdmissionDone): void
   /** The same for a handler. A handler may call it several times at once. The proof of a request passes only once, so all calls share one check. */
   admitOnce (request: Request, requirement: Requirement): Promise<void>
-  /** Identifies the sender of a request, and judges nothing yet. The requirement is for the challenge to a client without credentials. */
-  identify (request: Request, requirement: Requirement): Promise<void>
+  /**
+   * Identifies the sender of a request, and judges nothing yet.
+   * @param hint the requirement for the challenge to a client without credentials. It is called only for a refusal.
+   */
+  identify (request: Request, hint: () => Requirement): Promise<void>
   /** Judges an identified request by each of these requirements. Of several refusals, 403 takes precedence over step-up. */
   judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void>
 }
@@ -124,9 +127,9 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     })
   }
 
-  function identify (request: Request, requirement: Requirement): Promise<void> {
+  function identify (request: Request, hint: () => Requirement): Promise<void> {
     return new Promise((resolve, reject) => {
-      check(request, outcome => outcome.identity ? resolve() : reject(refuse(request, outcome.error, requirement)))
+      check(request, outcome => outcome.identity ? resolve() : reject(refuse(request, outcome.error, hint())))
     })
   }
 

@@ -87,6 +87,8 @@ export interface McpTargetOptions {
   readonly methods?: string | readonly string[] | undefined
   /** Names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and contradict any other method. */
   readonly tools?: string | readonly string[] | undefined
+  /** Whether the answers to `tools/list`, which `methods` must name, hold only tools that a rule of the path is for; reverse proxy only. */
+  readonly onlyRuled?: boolean | undefined
 }
 
 /** The section `gate`. */

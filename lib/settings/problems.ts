@@ -6,10 +6,17 @@ import type { SourceFaults } from './sources.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { schemaOf, valueAt } from './tree.ts'
 import { quoteSetting } from '../printable.ts'
+import { carries } from '../kind.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
+
+const kSettingsError = Symbol.for('holdfast.SettingsError')
 
 /** Bad settings: one message with a line for each problem. */
 export class SettingsError extends Error {
+  /** @internal */
+  static override [Symbol.hasInstance] = carries(kSettingsError)
+  /** @internal */
+  readonly [kSettingsError] = true
   /** For logs. */
   override readonly name = 'SettingsError'
   /** One sentence for each setting that cannot be used. */

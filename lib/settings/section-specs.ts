@@ -8,7 +8,8 @@ const flag = { ...FLAG, allowed: 'true, false' } as const
 const MCP = {
   properties: {
     methods: about('methods, such as `initialize` or `resources/read`; no `*`', WORDS),
-    tools: about('names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and contradict any other method', WORDS)
+    tools: about('names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and contradict any other method', WORDS),
+    onlyRuled: about('whether the answers to `tools/list`, which `methods` must name, hold only tools that a rule of the path is for; reverse proxy only', { written: 'boolean' })
   }
 } as const
 

@@ -16,7 +16,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   await app.register(tokenEnd)
   await app.register(appDocument)
   await app.register(revocation)
-}, { name: 'holdfast-guard', fastify: '5.x' })
+}, { name: 'holdfast-guard', fastify: '>=5 <7' })
 /** Its interfaces are exported as a whole, so that `declare module 'holdfast' { interface AccessTokenClaims { ... } }` merges into it. */
 export * from '../../lib/token/access-token-claims.ts'
 export { Refusal, REFUSALS } from '../../lib/refusal.ts'

@@ -284,10 +284,10 @@ t.test('A curl line is read as its shell would read it, whatever is in it.', (t)
   fc.assert(fc.property(value, fc.constantFrom('bash' as const, 'cmd' as const), (text, shell) => {
     const capture = readCurlLine(curlLine(shell, sent({ lines: [['Authorization', text], ['x-after', 'there']] })))
     return JSON.stringify(capture?.headers.slice(2)) === JSON.stringify([['Authorization', text], ['x-after', 'there']])
-  }), { numRuns: 500 })
+  }), { numRuns: Number(process.env['FC_RUNS'] ?? 160) })
   fc.assert(fc.property(fc.string({ unit: fc.constantFrom(...'curl -XH"\'^\\$;|\n htp:/a'), maxLength: 200 }), (text) => {
     readCurlLine(`curl ${text}`)
-  }), { numRuns: 500 })
+  }), { numRuns: Number(process.env['FC_RUNS'] ?? 160) })
   t.end()
 })
 

@@ -98,8 +98,9 @@ t.test('It gives the same result as the service, whatever the request is', async
     if (refusal && refuser !== REFUSED_BY[refusal.reason] && !/^(?:token_malformed|proof_malformed|token_claim_invalid)$/.test(refusal.reason)) throw new Error(`${refusal.reason} is of ${refuser}`)
     if (refusal?.reason !== reason) throw new Error(`the service says ${reason}, the explanation ${refusal?.reason}`)
   }))
-  await t.resolves(fc.assert(property, { seed: Number(process.env['FC_SEED'] ?? 9449), numRuns: Number(process.env['FC_RUNS'] ?? 500) }))
-  t.ok(compared > 200)
+  const numRuns = Number(process.env['FC_RUNS'] ?? 160)
+  await t.resolves(fc.assert(property, { seed: Number(process.env['FC_SEED'] ?? 9449), numRuns }))
+  t.ok(compared > numRuns * 0.4)
 })
 
 t.test('For an accepted request every check passed, with what was compared', async t => {

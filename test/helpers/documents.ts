@@ -95,3 +95,10 @@ export function parseCommand (line: string): Command {
     words: first === -1 ? [] : words.slice(first)
   }
 }
+
+/** The first line of a snippet names its file: `// routes/orders.ts: what it is`. */
+export function nameOfSnippet ({ place, text }: Block): string {
+  const name = /^\/\/ (\S+\.ts): /.exec(text)?.[1]
+  if (name === undefined) throw new Error(`${place}: the first line names no file`)
+  return name
+}

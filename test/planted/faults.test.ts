@@ -1,11 +1,12 @@
 import t from 'tap'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { FAULTS, testsOf, testsOfPoints } from './faults.ts'
 import { withFault } from './plant.ts'
 
 t.test('Each fault applies to one place of the current sources, and its tests exist', t => {
   const points = testsOfPoints()
-  for (const fault of FAULTS) {
+  // A sample route may be deleted, and its fault with it.
+  for (const fault of FAULTS.filter(({ file }) => !file.startsWith('routes/api/') || existsSync(file))) {
     t.doesNotThrow(() => withFault(fault), `${fault.point}: ${fault.fault}`)
     for (const { file, title } of testsOf(fault, points)) t.ok(title === file || readFileSync(file, 'utf8').includes(`t.test('${title}'`), `${fault.point}: ${title}`)
   }

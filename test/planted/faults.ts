@@ -147,7 +147,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'OpenID Connect A lost logout', fault: 'what cannot be stored is 400', file: 'routes/revocation.ts', text: 'return reply.code(503)', replacement: 'return reply.code(400)' },
 
   { point: 'OWASP API API1', fault: 'a request has the claims before its proof is judged', file: 'lib/guard/guard.ts', text: 'const refusal = error ?? limited(options, token)\n    if (refusal) return done(refusal)', replacement: "const refusal = error ?? limited(options, token)\n    if (refusal) return done(refusal, { token, scheme: 'DPoP', nextNonce: undefined })" },
-  { point: 'OWASP API API2', fault: 'a route has no guard', file: 'routes/api/users.ts', text: "app.get('/users', guarded, () => answer)", replacement: "app.get('/users', { schema }, () => answer)", seenBy: ['test/routes/endpoints.test.ts'] },
+  { point: 'OWASP API API2', fault: 'a route has no guard', file: 'routes/api/private-scoped.ts', text: "{ onRequest: app.requireScope('read:messages'), schema }", replacement: '{ schema }', seenBy: ['test/routes/endpoints.test.ts'] },
   { point: 'OWASP API API2', fault: 'any signature of a proof verifies', file: PROOF, text: "if (!isValid) return done(new Refusal('proof_signature'))", replacement: '', seenBy: [DIFFERENTIAL] },
   { point: 'OWASP API API3', fault: 'the answer has all claims', file: 'routes/api/profile.ts', text: 'email: stringOrNull(user.email),\n      permissions', replacement: 'email: user.email as string,\n      permissions' },
   { point: 'OWASP API API4', fault: 'a connection may have any number of unanswered requests', file: 'server/queued-response.ts', text: 'export const MAX_UNANSWERED = 32', replacement: 'export const MAX_UNANSWERED = 100_000', seenBy: ['test/plugins/connections.test.ts'] },

@@ -98,8 +98,11 @@ t.test('the certificate of the provider is checked, even if NODE_TLS_REJECT_UNAU
   t.equal((await get(provider.jwksUri, { ca: providerCertificate })).status, 200)
   await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
 
+  // Node warns of it, on standard error.
+  const { emitWarning } = process
+  process.emitWarning = () => {}
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
-  t.teardown(() => { delete process.env.NODE_TLS_REJECT_UNAUTHORIZED })
+  t.teardown(() => { delete process.env.NODE_TLS_REJECT_UNAUTHORIZED; process.emitWarning = emitWarning })
   await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'tls' })
   t.equal(provider.requests.length, 1)
 })
@@ -117,6 +120,15 @@ t.test('HTTPS_PROXY tunnels to the provider, and the certificate is checked thro
   await t.rejects(get(stranger.jwksUri, settings), { name: 'ProviderFailure', word: 'tls', detail: 'ERR_TLS_CERT_ALTNAME_INVALID' })
   t.equal((await get(provider.jwksUri, { ...settings, httpsProxy: proxy.url.slice('http://'.length) })).status, 200, 'a proxy without a scheme is an http one')
   t.equal((await get(provider.jwksUri, { ca: providerCertificate, httpProxy: proxy.url })).status, 200, 'HTTP_PROXY serves for HTTPS_PROXY')
+})
+
+t.test('A proxy whose own certificate is refused is a fault of TLS, and not a provider that cannot be reached', async (t) => {
+  const proxy = await startHostileProvider({ tls: true })
+  t.teardown(proxy.close)
+  const httpsProxy = new URL(proxy.jwksUri).origin
+  await t.rejects(get('https://idp.test/keys', { httpsProxy }), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+  await proxy.close()
+  await t.rejects(get('https://idp.test/keys', { httpsProxy }), { name: 'ProviderFailure', word: 'unreachable', detail: 'ECONNREFUSED' })
 })
 
 t.test('The proxies of the settings are those of the calls', async (t) => {
