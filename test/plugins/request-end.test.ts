@@ -85,7 +85,7 @@ t.test('An upgraded connection ends in one line with who closed it and how much 
   const sockets: Socket[] = []
   const server = createServer().on('upgrade', (_request, socket: Socket) => {
     sockets.push(socket)
-    socket.on('error', () => {}).resume()
+    socket.on('error', () => {}).once('end', () => socket.end()).resume()
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhello')
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -100,7 +100,7 @@ t.test('An upgraded connection ends in one line with who closed it and how much 
   }
   const upgraded = { method: 'GET', route: '/socket', status: 101, end: 'upgraded', msg: 'request ended' }
   const ways: ReadonlyArray<readonly [closedBy: string, end: (client: Socket) => void]> = [
-    ['client', client => client.end('bye')],
+    ['client', client => { client.write('bye', () => client.destroy()) }],
     ['upstream', () => sockets.at(-1)!.end()],
     ['token_expired', () => {}],
     ['shutdown', client => { site.app.closing = { hasBegun: true } as never; client.destroy() }]
