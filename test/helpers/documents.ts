@@ -10,7 +10,7 @@ export const manuals: readonly string[] = ['README.md', ...['docs/guide', 'docs/
 
 /** Every page for readers. */
 export const pages: readonly string[] = [
-  ...manuals, 'docs/README.md', ...['CONTRIBUTING', 'CODE_OF_CONDUCT', 'SECURITY'].map(name => `.github/${name}.md`), 'CHANGELOG.md',
+  ...manuals, 'docs/README.md', ...['CONTRIBUTING', 'CODE_OF_CONDUCT', 'SECURITY'].map(name => `.github/${name}.md`), 'CHANGELOG.md', ...readdirSync(join(root, 'test/reports')).map(name => `test/reports/${name}`),
   ...['lib', 'lib/guard', 'server', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'dev', 'packages', 'packages/holdfast', 'packages/holdfast-cli', 'test', 'test/own', 'bench', 'deploy'].map(folder => `${folder}/README.md`).filter(file => existsSync(join(root, file)))
 ]
 
