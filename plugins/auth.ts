@@ -1,6 +1,5 @@
 import { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { FastifyJWT } from '@fastify/jwt'
 import fp from 'fastify-plugin'
 import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
 import type { Admission } from '../lib/guard/admission.ts'
@@ -96,19 +95,30 @@ declare module 'fastify' {
 }
 
 /**
- * The type of `request.user`, which @fastify/jwt declares. An app with an @fastify/jwt of its own may declare that type itself. Two
- * declarations of one member must be equal, but a member may replace an inherited one. So this one is inherited, and it gives way to any
- * type as soon as the member is no longer read-only, which means that it is the app's.
+ * Gives `request.user` its type. An app may declare that member itself, or its @fastify/jwt does. Two declarations of one member must be
+ * equal, but a member may replace an inherited one. So this one is inherited, and it gives way to any type as soon as the member is no
+ * longer read-only, which means that it is the app's.
  */
 export interface DefaultUser {
   /** The verified claims of the access token. Null until token and proof have passed. */
-  readonly user: IsSame<Pick<{ [Member in keyof FastifyJWT]: Member }, 'user'>, { readonly user: 'user' }> extends true ? AccessTokenClaims : unknown
+  readonly user: IsSame<Pick<{ [Member in keyof FastifyRequest]: Member }, 'user'>, ReadOnlyUser> extends true ? AccessTokenClaims : unknown
 }
 
+interface ReadOnlyUser { readonly user: 'user' }
 type IsSame<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
 
+declare module 'fastify' {
+  interface FastifyRequest extends DefaultUser {}
+}
+
+/** An @fastify/jwt of the app declares `request.user` by this member. Most apps have none. @ts-ignore */
 declare module '@fastify/jwt' {
-  interface FastifyJWT extends DefaultUser {}
+  /** As above. */
+  interface DefaultJwtUser {
+    /** The verified claims of the access token. */
+    readonly user: IsSame<Pick<{ [Member in keyof FastifyJWT]: Member }, 'user'>, ReadOnlyUser> extends true ? AccessTokenClaims : unknown
+  }
+  interface FastifyJWT extends DefaultJwtUser {}
 }
 
 const kReply = Symbol('holdfast.reply')
