@@ -5,7 +5,7 @@ import { RevocationLogError } from '../../lib/revocation/log.ts'
 import { startRevocation } from '../helpers/revocation-site.ts'
 import type { Site } from '../helpers/revocation-site.ts'
 
-const start = (t: Test): Promise<Site> => startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke' } }) })
+const start = (t: Test, more: object = {}): Promise<Site> => startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke', ...more } }) })
 
 t.test('Only a client with the scope may revoke', async t => {
   const { issuer, operate, reasons } = await start(t)
@@ -51,14 +51,12 @@ t.test('An operator revokes all tokens of an issuer up to now, and those of a cl
   const token = issuer.token({ iat: iat - 5, azp: 'c1' })
   t.equal((await operate({ sub_id: { format: 'client', iss: issuer.url, client_id: 'c1' } })).status, 204)
   t.strictSame([await ask(token), await ask(issuer.token({ iat: iat - 5, azp: 'c2' }))], [401, 200])
-  t.equal((await operate({ sub_id: { format: 'issuer', iss: 'https://other.example' } })).status, 204)
-  t.equal(await ask(issuer.token({ iat: iat - 5 })), 200)
   t.equal((await operate({ sub_id: { format: 'issuer', iss: issuer.url } })).status, 204)
   t.strictSame([await ask(issuer.token({ iat: iat - 5 })), await ask(issuer.token({ iat: iat + 60, exp: iat + 600 }))], [401, 200])
 })
 
 t.test('An operator revokes the tokens of a key, known ones too, before the proof is recorded', async t => {
-  const { issuer, operate, url, reasons } = await start(t)
+  const { issuer, operate, url, reasons } = await start(t, { issuers: '*' })
   const [client, other] = [await createDpopClient(), await createDpopClient()]
   const now = Math.floor(Date.now() / 1000)
   const tokenFor = (jkt: string): string => issuer.token({ iat: now - 5, exp: now + 600, cnf: { jkt } })
@@ -77,8 +75,8 @@ t.test('An operator revokes the tokens of a key, known ones too, before the proo
 })
 
 t.test('An unknown subject is 204 too', async t => {
-  const { operate, app } = await start(t)
-  const subjects = [{ format: 'iss_sub', iss: 'https://unknown.example', sub: 'unknown' }, { format: 'phone_number', phone_number: '+1' }, { format: 'complex', tenant: { format: 'opaque', id: 't' } }, { format: 'complex' }]
+  const { issuer, operate, app } = await start(t)
+  const subjects = [{ format: 'iss_sub', iss: issuer.url, sub: 'unknown' }, { format: 'phone_number', phone_number: '+1' }, { format: 'complex', tenant: { format: 'opaque', id: 't' } }, { format: 'complex' }]
   for (const subject of subjects) t.equal((await operate({ subject })).status, 204, subject.format)
   t.strictSame(Object.fromEntries(app.guardRevocation!.counts), { 'operator applied': 1, 'operator unmapped': 3 })
 })
