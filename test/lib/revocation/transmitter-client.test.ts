@@ -1,8 +1,10 @@
 import t from 'tap'
 import { ProviderFailure } from '../../../lib/provider/provider-failure.ts'
 import { createTransport } from '../../../lib/provider/transport.ts'
-import { configurationUrlOf, createTransmitterClient, fetchTransmitterConfiguration } from '../../../lib/revocation/transmitter-client.ts'
-import type { TransmitterAddress, TransmitterClientOptions, TransmitterConfiguration } from '../../../lib/revocation/transmitter-client.ts'
+import { createTransmitterClient } from '../../../lib/revocation/transmitter-client.ts'
+import type { TransmitterClientOptions } from '../../../lib/revocation/transmitter-client.ts'
+import { configurationUrlOf, fetchTransmitterConfiguration } from '../../../lib/revocation/transmitter-configuration.ts'
+import type { TransmitterAddress, TransmitterConfiguration } from '../../../lib/revocation/transmitter-configuration.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../../helpers/event-transmitter.ts'
 
