@@ -1,5 +1,5 @@
 import regexp from 'eslint-plugin-regexp'
-import { ARROWS, house } from './eslint-house.js'
+import { ARROWS, house } from './test/lint/house.js'
 import neostandard, { resolveIgnoresFromGitignore } from 'neostandard'
 
 export default [

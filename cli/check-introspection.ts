@@ -30,7 +30,7 @@ export async function checkIntrospection (issuer: IssuerSettings, settings: Sett
     const first = [fine(`Introspects ${COVERS[covers]}, at ${endpoint}, as the client ${clientId}.`), made]
     return made.kind === 'fine' ? [...first, await askAboutOwn(issuer, settings, env)] : first
   } catch (error) {
-    if (error instanceof SettingsError) return error.problems.map(problem => fault(problem, 'Correct it at its source: docs/configuration.md lists every setting.'))
+    if (error instanceof SettingsError) return error.problems.map(problem => fault(problem, 'Correct it at its source: docs/reference/settings.md lists every setting.'))
     if (error instanceof ProviderFailure) return [failed(error.word, failureText(error))]
     throw error
   }
@@ -72,8 +72,8 @@ async function askAboutOwn (issuer: AskedIssuer, settings: Settings, env: NodeJS
     const refusal = await ask(parts.introspection, text, issuer, settings)
     if (refusal === null) return fine(`It reports a token ${whose} as active.`)
     if (refusal.reason === 'introspection_unavailable') return unavailable(refusal)
-    if (refusal.reason !== 'token_inactive') return warning(`It reports a token ${whose} as active, but the claims in its answer would be refused: ${refusal.reason}.`, `docs/errors.md says what ${refusal.reason} means.`)
-    return fault(`It reports a token ${whose} as not active${audienceOf(text, clientId)}. Such tokens would get 401.`, `Some providers report on a token only if its \`aud\` names the client. Have this one write ${clientId} into \`aud\` beside the API: docs/providers.md says how. If the token has expired or was revoked, try another one.`)
+    if (refusal.reason !== 'token_inactive') return warning(`It reports a token ${whose} as active, but the claims in its answer would be refused: ${refusal.reason}.`, `docs/reference/errors.md says what ${refusal.reason} means.`)
+    return fault(`It reports a token ${whose} as not active${audienceOf(text, clientId)}. Such tokens would get 401.`, `Some providers report on a token only if its \`aud\` names the client. Have this one write ${clientId} into \`aud\` beside the API: docs/reference/providers.md says how. If the token has expired or was revoked, try another one.`)
   } catch (error) {
     if (error instanceof NoToken) return warning(`Introspection of a valid token was not tried: ${error.message}.`, 'To try that, set CALL_CLIENT_ID and CALL_CLIENT_SECRET to a client that may get tokens by client credentials, or CALL_TOKEN to a token.')
     throw error

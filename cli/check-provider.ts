@@ -63,7 +63,7 @@ function judgeKeys ({ keys, passedOver }: KeySet, algs: readonly JwsAlg[]): Find
   return [
     keys.size > 0
       ? fine(`It publishes ${keys.size} usable ${keys.size === 1 ? 'key' : 'keys'} for ${names}.${others}`)
-      : fault(`It publishes no key that can be used for ${names}, so every token is refused.${others}`, `Have the provider sign with ${algs.join(' or ')}; an RSA key must have 2048 to 4096 bits. docs/operating.md explains why an entry is passed over.`),
+      : fault(`It publishes no key that can be used for ${names}, so every token is refused.${others}`, `Have the provider sign with ${algs.join(' or ')}; an RSA key must have 2048 to 4096 bits. docs/reference/monitoring.md explains why an entry is passed over.`),
     ...passedOver.private_key === undefined ? [] : [warning('It publishes a private key: whoever reads the set can sign with it.', 'Replace that key.')]
   ]
 }

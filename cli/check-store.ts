@@ -17,7 +17,7 @@ export async function checkStore (settings: Settings): Promise<Finding[]> {
   const { replay } = reportStart(settings)
   if (replay === undefined) return [fine('It is not used: DPoP is switched off.')]
   if (replay.kind === 'off') return [warning('DPOP_REPLAY is off: a proof that was seen on its way can be sent again until it is too old.', 'Use memory for one instance, or a redis:// URL for several.')]
-  if (!('hosts' in replay)) return [fine('It is the memory of the process. Several instances must share a Redis (docs/scaling.md).')]
+  if (!('hosts' in replay)) return [fine('It is the memory of the process. Several instances must share a Redis (docs/guide/instances.md).')]
   return checkRedis(settings.dpop.replay, { works: 'records proofs', lost: 'Requests with DPoP would get 503' })
 }
 

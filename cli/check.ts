@@ -51,7 +51,7 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
     const settings = await tryToRead(collected)
     out.write(title(paint, 'Settings') + showSettings(collected, !(settings instanceof SettingsError), paint))
     if (settings instanceof SettingsError) {
-      report('', settings.problems.map((problem) => fault(problem, 'Correct it at its source: docs/configuration.md lists every setting.')))
+      report('', settings.problems.map((problem) => fault(problem, 'Correct it at its source: docs/reference/settings.md lists every setting.')))
     } else {
       // A domain with a scheme is reported as a fault of the provider below.
       report('', startWarnings(settings).slice(settings.idp.issuers.length === 0 ? 1 : 0).map((text) => warning(text)))

@@ -31,7 +31,7 @@ It needs two settings: IDP_DOMAIN (or IDP_ISSUER) and IDP_AUDIENCE.
   ${run} --explain POST PATH --mcp METHOD [NAME]   such as --explain POST /mcp --mcp tools/call delete_order`,
   ending: () => `--upstream takes the place of gate.upstream; everything else comes from the section gate of the configuration file.
 With --upstream and without gate.rules, any valid token passes for every path and method. Without --upstream and
-gate.upstream, other proxies ask: docs/gate.md. The PATH of --explain is without the prefix of PUBLIC_URL.
+gate.upstream, other proxies ask: docs/guide/gate.md. The PATH of --explain is without the prefix of PUBLIC_URL.
 Exit code of --explain: 0 if a rule holds, else 1.`
 } as const satisfies Tool
 

@@ -10,7 +10,7 @@ export interface Advice {
   readonly cure: string
 }
 
-/** One entry for each reason. docs/errors.md and the tools that explain a refusal take their words from here. */
+/** One entry for each reason. docs/reference/errors.md and the tools that explain a refusal take their words from here. */
 export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   credentials_missing: {
     meaning: 'There is no `Authorization` header, or it holds a scheme with nothing after it.',
@@ -146,7 +146,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   token_revoked: {
     meaning: 'The token, its session, its user, its client or its key was revoked after the token was issued. The log line names the event, its source and its time.',
     cause: 'The user has logged out or changed a password, the provider has ended the session, or an operator has revoked it.',
-    cure: 'Log in again and fetch a new token: the service accepts a token whose `iat` is later than the event, in whole seconds. If the event was a mistake, an operator can undo it: docs/revocation.md.'
+    cure: 'Log in again and fetch a new token: the service accepts a token whose `iat` is later than the event, in whole seconds. If the event was a mistake, an operator can undo it: docs/reference/revocation.md.'
   },
   token_too_long: {
     meaning: 'Revocation is on, and the token is valid for longer than `revocation.retentionSeconds`, or has no `exp`. A revocation would be forgotten while the token is still valid.',
@@ -232,7 +232,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   htu_mismatch: {
     meaning: 'The `htu` of the proof is not the URL that the client used, as this service sees it. The log line holds both URLs and says where they differ.',
     cause: 'A proxy changes scheme, host, port or path, and the service is not configured for it. Or the proof was made before a redirect, or for another endpoint.',
-    cure: 'Behind a proxy, set `PUBLIC_URL`, or `TRUST_PROXY` with the `X-Forwarded-*` headers: docs/behind-a-proxy.md. Otherwise make the proof for exactly the URL that is requested.'
+    cure: 'Behind a proxy, set `PUBLIC_URL`, or `TRUST_PROXY` with the `X-Forwarded-*` headers: docs/reference/behind-a-proxy.md. Otherwise make the proof for exactly the URL that is requested.'
   },
   iat_too_old: {
     meaning: 'The `iat` of the proof is further in the past than `IDP_DPOP_IAT_OFFSET_SECONDS`.',
@@ -272,7 +272,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   nonce_of_another_instance: {
     meaning: 'Another process made the nonce of the proof: another instance, or this one before it was restarted. Without a common replay store a nonce is good only at the process that made it, so that a proof passes at most once.',
     cause: 'The balancer does not keep a client at its instance. Or an instance was added, removed or restarted: then each client that moves gets this once.',
-    cure: 'Make a new proof with the nonce from the answer and send the request again. If it comes again and again, have the balancer choose the instance by the first segment of the proof, as the files in `deploy/` do, or use a Redis with a common `DPOP_NONCE_SECRET`: docs/scaling.md.'
+    cure: 'Make a new proof with the nonce from the answer and send the request again. If it comes again and again, have the balancer choose the instance by the first segment of the proof, as the files in `deploy/` do, or use a Redis with a common `DPOP_NONCE_SECRET`: docs/guide/instances.md.'
   },
   proof_replayed: {
     meaning: 'A proof with this key and `jti` was accepted before.',
@@ -303,7 +303,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   forwarded_invalid: {
     meaning: 'A forwarded header of the trusted proxy (`X-Forwarded-Proto`, `-Host`, `-Port`, `-Prefix` or `Forwarded`) is not a valid scheme, host, port or path. The log line names the header.',
     cause: 'The proxy is set to send an empty value or a variable that it does not know. Or it passes on what clients send.',
-    cure: 'Have the proxy set the header itself, to the value that the client used: docs/behind-a-proxy.md.'
+    cure: 'Have the proxy set the header itself, to the value that the client used: docs/reference/behind-a-proxy.md.'
   },
 
   acr_missing: {
@@ -359,7 +359,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   keys_unavailable: {
     meaning: 'The service does not have the key that it needs, and cannot get it from the provider. The request may be good.',
     cause: 'The provider is down, or something blocks the way to it: DNS, firewall, proxy or TLS.',
-    cure: 'The client can try again after `Retry-After` seconds. The log and the metric `holdfast_keys_last_failure` name the failure: docs/operating.md.'
+    cure: 'The client can try again after `Retry-After` seconds. The log and the metric `holdfast_keys_last_failure` name the failure: docs/reference/monitoring.md.'
   },
   introspection_unavailable: {
     meaning: 'Token introspection gave no usable answer in time. The log line names the `failure`.',
@@ -369,7 +369,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   replay_unavailable: {
     meaning: 'The service cannot determine whether the proof was used before, because the shared replay store does not answer. The request may be good.',
     cause: 'Redis is down, slow or full, or it refuses the service.',
-    cure: 'The client can try again after `Retry-After` seconds. `/health/ready` and the log name the failure: docs/operating.md.'
+    cure: 'The client can try again after `Retry-After` seconds. `/health/ready` and the log name the failure: docs/reference/store.md.'
   },
   replay_full: {
     meaning: 'The replay store in memory is full. It never forgets a proof that could still be used, so it cannot record a new one.',

@@ -7,7 +7,7 @@ export interface Fault {
   readonly cure: string
 }
 
-/** Why the keys of the provider could not be fetched. The table in docs/operating.md is held equal to this one by a test. */
+/** Why the keys of the provider could not be fetched. The table in docs/reference/monitoring.md is held equal to this one by a test. */
 export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
   deadline: {
     meaning: 'the documents did not arrive within 5 seconds',
@@ -99,7 +99,7 @@ export const PROVIDER_FAULTS: Readonly<Record<ProviderFailureWord, Fault>> = {
   }
 }
 
-/** Why the shared replay store cannot be used, as docs/operating.md has it. `connecting` is no fault yet. */
+/** Why the shared replay store cannot be used, as docs/reference/store.md has it. `connecting` is no fault yet. */
 export const STORE_FAULTS: Readonly<Record<RedisFault | 'connecting', Fault>> = {
   connecting: {
     meaning: 'the first connection is being made',
@@ -131,7 +131,7 @@ export const STORE_FAULTS: Readonly<Record<RedisFault | 'connecting', Fault>> = 
   },
   oom: {
     meaning: 'its memory is full',
-    cure: 'give it more memory, or shorten the window: [scaling.md](scaling.md#memory-for-each-window)'
+    cure: 'give it more memory, or shorten the window: [fewer seconds](#memory-for-each-window)'
   },
   evicts: {
     meaning: 'it has a memory limit and a policy that evicts keys',

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 
 /**
  * Every reason to refuse a request, in one table: what the client gets (status, error code and one fixed sentence) and the name
- * that operators find in logs and metrics. docs/errors.md explains each reason. A test keeps the two equal.
+ * that operators find in logs and metrics. docs/reference/errors.md explains each reason. A test keeps the two equal.
  */
 export interface RefusalKind {
   /** 401 or 403: the request is at fault. 429: there are too many requests. 503: we could not decide. */
@@ -16,7 +16,7 @@ export interface RefusalKind {
 const kind = (status: RefusalKind['status'], error: RefusalKind['error'], description: string): RefusalKind =>
   Object.freeze({ status, error, description })
 
-/** Every reason, with its status, its error code and its public sentence. docs/errors.md says what to do about each. */
+/** Every reason, with its status, its error code and its public sentence. docs/reference/errors.md says what to do about each. */
 export const REFUSALS = Object.freeze({
   // Credentials: RFC 6750 section 3.1, RFC 9110 section 11.
   credentials_missing: kind(401, null, 'This resource needs an access token.'),

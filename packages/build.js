@@ -3,9 +3,9 @@
  * are files of the repository that the package also holds.
  */
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 const compiler = createRequire(import.meta.url).resolve('typescript/bin/tsc')
@@ -20,4 +20,7 @@ for (const file of readdirSync('dist', { recursive: true, encoding: 'utf8' }).fi
   const path = join('dist', file)
   writeFileSync(path, readFileSync(path, 'utf8').replace(/((?:from |import\()['"]\.[^'"]*)\.ts(?=['"])/g, '$1.js'))
 }
-for (const file of ['LICENSE', 'CHANGELOG.md', ...process.argv.slice(2)]) copyFileSync(join(root, file), file)
+for (const file of ['LICENSE', 'CHANGELOG.md', ...process.argv.slice(2)]) {
+  mkdirSync(dirname(file), { recursive: true })
+  copyFileSync(join(root, file), file)
+}

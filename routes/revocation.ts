@@ -3,7 +3,7 @@ import { Refusal } from '../lib/refusal.ts'
 import { RevocationLogError } from '../lib/revocation/log.ts'
 import { OperatorError, operatorEntries } from '../lib/revocation/operator.ts'
 import type { Received } from '../lib/revocation/receiver.ts'
-import { holdsManyValues, MAX_SET_BYTES, SetError, UndecidedError } from '../lib/revocation/security-event-token.ts'
+import { isBeyondEvents, MAX_SET_BYTES, SetError, UndecidedError } from '../lib/revocation/security-event-token.ts'
 import { SubjectError } from '../lib/revocation/subject.ts'
 import { eventsSchema, logoutSchema, subjectsSchema } from '../schemas/revocation.ts'
 
@@ -63,7 +63,7 @@ const routes: FastifyPluginAsync = async (app) => {
   async function operators (scope: typeof app, { scope: needed, issuers: others }: NonNullable<typeof settings.operators>): Promise<void> {
     const parseJson = scope.getDefaultJsonParser('error', 'error')
     scope.addContentTypeParser('application/json', { parseAs: 'string', bodyLimit: MAX_SET_BYTES }, (request, body, done) => {
-      if (holdsManyValues(Buffer.from(body))) done(Object.assign(new Error('The body holds too many values.'), { statusCode: 400 }))
+      if (isBeyondEvents(Buffer.from(body))) done(Object.assign(new Error('The body holds too many values.'), { statusCode: 400 }))
       else parseJson(request, String(body), done)
     })
     scope.post('/revocation/subjects', { ...DESCRIBED_ONLY, bodyLimit: MAX_SET_BYTES, onRequest: app.requireScope(needed), schema: described('What an operator takes back', 'application/json', subjectsSchema) },

@@ -289,7 +289,7 @@ function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: 
   for (const name of [...packages, ...programs].filter(name => compiler || !/typescript$|tsc$/.test(name))) {
     symlinkSync(join(root, 'node_modules', name), join(directory, 'node_modules', name))
   }
-  for (const file of ['package.json', 'check-node.cjs']) cpSync(join(root, file), join(directory, file))
+  for (const file of ['package.json', 'cli/check-node.cjs']) cpSync(join(root, file), join(directory, file))
   writeFileSync(join(directory, 'tsconfig.build.json'), '{ "files": ["app.ts"], "compilerOptions": { "outDir": "dist", "noCheck": true } }')
   writeFileSync(join(directory, 'app.ts'), '')
   if (built) cpSync(join(root, 'dist'), join(directory, 'dist'), { recursive: true })
@@ -321,7 +321,7 @@ t.test('A clone without its packages, or without those for development, gets one
   const clone = (...packages: string[]): string => {
     const directory = mkdtempSync(join(tmpdir(), 'holdfast-'))
     t.teardown(() => rmSync(directory, { recursive: true }))
-    for (const file of ['package.json', 'check-node.cjs']) cpSync(join(root, file), join(directory, file))
+    for (const file of ['package.json', 'cli/check-node.cjs']) cpSync(join(root, file), join(directory, file))
     for (const name of packages) mkdirSync(join(directory, 'node_modules', name), { recursive: true })
     return directory
   }

@@ -24,7 +24,7 @@ const TOOL = {
   help: (run: string) => `Starts a local identity provider, the API and a playground for the browser, and prints lines to paste.
 
   ${run} [options]`,
-  ending: () => 'The API also reads the settings of the service: docs/configuration.md. Ctrl-C stops everything.'
+  ending: () => 'The API also reads the settings of the service: docs/reference/settings.md. Ctrl-C stops everything.'
 } as const
 
 // The local tenant, the API and the playground, in one terminal, until a signal ends them all.

@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
+import { countMembers } from '../json-bounds.ts'
+import type { JsonBounds } from '../json-bounds.ts'
 import { GateError } from './gate-error.ts'
 import { linesByName, plainName } from './headers.ts'
 
@@ -43,8 +45,13 @@ export function readMcpMessages (body: Uint8Array, rawHeaders: readonly string[]
   return messages
 }
 
+/** Real messages have some hundred values. */
+const BOUNDS: JsonBounds = { maxDepth: 64, maxValues: 20_000 }
+
 function parseBody (body: Uint8Array): unknown {
   if (!isUtf8(body)) refuse('The body is not UTF-8.')
+  const members = countMembers(body, BOUNDS)
+  if (members === undefined) refuse('The body has too many levels or values.')
   // JSON.parse refuses a byte order mark, which `toString` keeps.
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
   let json: unknown
@@ -53,33 +60,16 @@ function parseBody (body: Uint8Array): unknown {
   } catch {
     refuse('The body is not JSON.')
   }
-  if (hasDuplicateMembers(text, json)) refuse('An object in the body has two members of one name.')
+  // Parsers differ in which of two members of one name counts (RFC 8259 section 4). JSON.parse keeps only one.
+  if (members !== membersIn(json)) refuse('An object in the body has two members of one name.')
   return json
 }
 
-/**
- * Whether an object in a text has two members of one name, at any depth. Parsers differ in which of them counts (RFC 8259 section 4), and
- * JSON.parse keeps only one: then the text has more colons outside strings than the value has members.
- * @param json the value that JSON.parse has read from the text
- */
-export function hasDuplicateMembers (text: string, json: unknown): boolean {
-  let members = 0
-  let isString = false
-  for (let i = 0; i < text.length; i++) {
-    const char = text[i]
-    if (char === '"') isString = !isString
-    // Only strings have escapes.
-    else if (char === '\\') i++
-    else if (char === ':' && !isString) members++
-  }
-  // A list, not recursion: a body may nest more deeply than the stack.
-  const values = [json]
-  while (values.length > 0) {
-    const value = values.pop()
-    if (isJsonObject(value)) members -= Object.keys(value).length
-    if (typeof value === 'object' && value !== null) for (const child of Object.values(value)) values.push(child)
-  }
-  return members !== 0
+/** The members of all objects in a value from JSON, at any depth. */
+function membersIn (value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  const children: unknown[] = Object.values(value)
+  return children.reduce((sum: number, child) => sum + membersIn(child), Array.isArray(value) ? 0 : children.length)
 }
 
 function readMessage (message: unknown): McpMessage {

@@ -10,7 +10,7 @@ const MAX_MOVED_SHARE = 1 / 20
 /** The warning for operators whose balancer sends clients from instance to instance. */
 export const AFFINITY_MISSING = 'The balancer does not keep clients at their instance, so they pay for nonces again and again. Have it choose the instance by the first segment of the DPoP header. ' +
   'For nginx: map $http_dpop $holdfast_client { default $http_authorization; "~^(?<key>[A-Za-z0-9_-]+)\\." $key; } and, first in the upstream, hash $holdfast_client consistent; ' +
-  'deploy/ has the lines for HAProxy, Caddy and Envoy (docs/scaling.md). If it cannot, set DPOP_REPLAY to a Redis that all instances share'
+  'deploy/ has the lines for HAProxy, Caddy and Envoy (docs/guide/instances.md). If it cannot, set DPOP_REPLAY to a Redis that all instances share'
 
 /** The counts of ten minutes. */
 export interface MissingAffinity {

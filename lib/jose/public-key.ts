@@ -23,7 +23,7 @@ export type PublicJwk =
   | { readonly e: string, readonly kty: 'RSA', readonly n: string }
   | { readonly alg: 'ML-DSA-44', readonly kty: 'AKP', readonly pub: string }
 
-/** Why a JWK may not verify signatures, in the order of the checks. The words are stable, for logs. docs/operating.md explains each. */
+/** Why a JWK may not verify signatures, in the order of the checks. The words are stable, for logs. docs/reference/monitoring.md explains each. */
 export const JWK_FAULTS = Object.freeze([
   'not_a_key', 'key_type', 'key_use', 'algorithm', 'key_id', 'private_key', 'modulus', 'exponent', 'curve', 'point'
 ] as const)

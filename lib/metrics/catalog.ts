@@ -88,7 +88,7 @@ const introspection = (sources: MetricSources, read: (state: InquiryState) => re
 const revocation = ({ parts }: MetricSources, read: (parts: NonNullable<MetricSources['parts']['revocation']>) => readonly Sample[]): readonly Sample[] =>
   parts.revocation ? read(parts.revocation) : []
 
-/** Every metric of our own. docs/operating.md explains them. The metrics of the process are served beside them. */
+/** Every metric of our own. docs/reference/monitoring.md explains them. The metrics of the process are served beside them. */
 export const METRICS: readonly MetricSpec[] = [
   counter('holdfast_requests_total', 'Answered requests by method, route pattern, status and scheme of the credentials.',
     ({ requests }) => requests.counts()),

@@ -1,5 +1,5 @@
 /**
- * Why a fetch of the signing keys failed. The words are stable: operators see them in logs and metrics, and docs/operating.md
+ * Why a fetch of the signing keys failed. The words are stable: operators see them in logs and metrics, and docs/reference/monitoring.md
  * explains each.
  */
 export const PROVIDER_FAILURES = Object.freeze([

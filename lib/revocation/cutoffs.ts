@@ -24,6 +24,8 @@ export interface CutoffsOptions {
  * with a spread would take twice the memory.
  */
 interface Merged extends Revocation {
+  readonly sender: string
+  readonly standing: RevocationEntry['standing']
   recordedAt: number
   /** Of the newest entry. */
   position: LogPosition
@@ -57,7 +59,7 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
   const undone = new Map<string, Pick<Merged, 'recordedAt' | 'position'>>()
   let version = 0
   /** Many events in a row have the same texts, which are then kept once. */
-  let texts = { event: '', source: '' }
+  let texts = { event: '', source: '', sender: '', standing: 'other' as RevocationEntry['standing'] }
 
   function isLive ({ recordedAt }: { readonly recordedAt: number }): boolean {
     return now() < recordedAt + retentionSeconds
@@ -75,8 +77,8 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
     for (const [key, block] of blocks) if (block.enabledAt > block.blockedAt && !isLive(block)) blocks.delete(key)
   }
 
-  function shownBy ({ event, source, at }: RevocationEntry): Revocation {
-    if (event !== texts.event || source !== texts.source) texts = { event, source }
+  function shownBy ({ event, source, sender, standing, at }: RevocationEntry): Revocation & Pick<Merged, 'sender' | 'standing'> {
+    if (event !== texts.event || source !== texts.source || sender !== texts.sender || standing !== texts.standing) texts = { event, source, sender, standing }
     return { ...texts, at }
   }
 
@@ -150,8 +152,8 @@ export function createCutoffs ({ max, retentionSeconds, now }: CutoffsOptions) {
     entries (): RevocationEntry[] {
       forgetOld(marks)
       const entries: RevocationEntry[] = []
-      const add = (key: string, effect: RevocationEffect, at: number, { event, source, recordedAt }: Merged): void => {
-        if (at !== NEVER) entries.push({ key, effect, at, recordedAt, event, source })
+      const add = (key: string, effect: RevocationEffect, at: number, { event, source, sender, standing, recordedAt }: Merged): void => {
+        if (at !== NEVER) entries.push({ key, effect, at, recordedAt, event, source, sender, standing })
       }
       for (const [key, mark] of marks) {
         if (mark.cutoff > mark.login) add(key, 'cutoff', mark.cutoff, mark)

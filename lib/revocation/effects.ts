@@ -1,8 +1,9 @@
 import type { JsonObject } from '../jose/jws.ts'
+import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import type { RevocationEffect, RevocationEntry } from './log.ts'
 import { readSubject, SubjectError, targetsIn } from './subject.ts'
 import type { Subject, SubjectPart, SubjectRules } from './subject.ts'
-import { keyOf } from './target.ts'
+import { issuerOf, keyOf } from './target.ts'
 import type { RevocationTarget } from './target.ts'
 
 /** An event of a security event token that was verified. */
@@ -91,10 +92,10 @@ export function effectsOf ({ type, event, claims }: SecurityEvent, { name, subje
   const meaning = typeof known === 'function' ? known(event) : known
   if (meaning === 'unknown' || meaning === 'none') return { outcome: meaning, entries: [] }
   if (meaning === 'state') return { outcome: meaning, entries: newsOf(type, event, claims, name, now) }
-  const at = momentOf(event, claims, now)
+  const at = momentOf(event, claims)
   const subject = readSubject(claims.sub_id ?? event.subject, subjectRules, meaning === 'session')
   if (!subject) return { outcome: 'foreign', entries: [] }
-  const entries = entriesAbout(subject, meaning, { at, recordedAt: now, event: eventName(type), source: subjectRules.sender })
+  const entries = entriesAbout(subject, meaning, { at, recordedAt: now, event: eventName(type), source: subjectRules.sender, sender: subjectRules.sender })
   return { outcome: entries.length === 0 ? 'unmapped' : 'applied', entries }
 }
 
@@ -111,7 +112,7 @@ function entriesAbout (subject: Subject, meaning: keyof typeof CHOICES, facts: E
 function newsOf (type: string, event: JsonObject, claims: JsonObject, sender: string, now: number): readonly RevocationEntry[] {
   const news = type === VERIFICATION ? 'verification' : event.status
   if (type !== VERIFICATION && !isStreamStatus(news)) return []
-  return [{ key: `stream ${sender}`, effect: 'state', at: momentOf(event, claims, now), recordedAt: now, event: news as string, source: sender }]
+  return [{ key: `stream ${sender}`, effect: 'state', at: Math.min(momentOf(event, claims), now), recordedAt: now, event: news as string, source: sender, sender, standing: 'other' }]
 }
 
 /** Whether a value is a status of streams (SSF 1.0 section 8.1.2). */
@@ -123,19 +124,27 @@ export function isStreamStatus (value: unknown): value is string {
 const MAX_SECONDS = 1e11
 
 /**
- * The moment of an event: `event_timestamp`, else `toe`, else `iat`, in Unix seconds. A moment in the future is now.
+ * The moment of an event as its sender says: `event_timestamp`, else `toe`, else `iat`, in Unix seconds. One in the future stays there: a
+ * clock that runs ahead has made the times of the tokens too, or ours is behind.
  * @throws SubjectError if one of them is no time
  */
-export function momentOf (event: JsonObject, { toe, iat }: JsonObject, now: number): number {
+export function momentOf (event: JsonObject, { toe, iat }: JsonObject): number {
   const given = event.event_timestamp ?? toe ?? iat
   if (typeof given !== 'number' || !Number.isFinite(given) || given < 0) throw new SubjectError('the time of the event is no time')
-  return Math.min(given > MAX_SECONDS ? given / 1000 : given, now)
+  return given > MAX_SECONDS ? given / 1000 : given
 }
 
-/** What the entries of one event have in common. */
-type EntryFacts = Omit<RevocationEntry, 'key' | 'effect'>
+/** What the entries of one event have in common. `sender` is the issuer of the event, or of the operator's token. */
+export interface EntryFacts extends Omit<RevocationEntry, 'key' | 'effect' | 'standing' | 'issuer'> {
+  readonly isOperator?: boolean
+}
 
 /** The entries that do the same to each target. Targets with the same key make one. */
-export function entriesOf (effect: RevocationEffect, targets: readonly RevocationTarget[], facts: EntryFacts): readonly RevocationEntry[] {
-  return [...new Set(targets.map(keyOf))].map(key => ({ key, effect, ...facts }))
+export function entriesOf (effect: RevocationEffect, targets: readonly RevocationTarget[], { isOperator = false, ...facts }: EntryFacts): readonly RevocationEntry[] {
+  const sender = withoutTrailingSlash(facts.sender)
+  const byKey = new Map(targets.map(target => [keyOf(target), issuerOf(target)]))
+  return [...byKey].map(([key, issuer]) => {
+    const isOwn = issuer === undefined || issuer === sender
+    return { key, effect, ...facts, sender, issuer, standing: !isOwn ? 'other' : isOperator ? 'operator' : 'issuer' }
+  })
 }

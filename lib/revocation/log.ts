@@ -6,12 +6,18 @@
  */
 export type RevocationEffect = 'cutoff' | 'login' | 'end' | 'block' | 'enable' | 'undo' | 'state'
 
+/**
+ * What the sender of an entry is to the tokens it names. `issuer`: it has issued them, so one clock made both their times. `operator`:
+ * it acts for their issuer, with our clock. `other`: anyone else, such as a transmitter that speaks about tokens of another issuer.
+ */
+export type SenderStanding = 'issuer' | 'operator' | 'other'
+
 /** One entry of the log of revocations. It is JSON, so that a store can keep it. */
 export interface RevocationEntry {
   /** What it is about: see `keyOf`. */
   readonly key: string
   readonly effect: RevocationEffect
-  /** The moment of the event, in Unix seconds, may be fractional. Never later than `recordedAt`. */
+  /** The moment of the event as its sender says, in Unix seconds, may be fractional. */
   readonly at: number
   /** When it reached the log, in Unix seconds. */
   readonly recordedAt: number
@@ -19,6 +25,11 @@ export interface RevocationEntry {
   readonly event: string
   /** The issuer of the event, or the `sub` of the operator. */
   readonly source: string
+  /** Whose part of the room it takes: the issuer of the event, or of the operator's token, without a trailing slash. */
+  readonly sender: string
+  readonly standing: SenderStanding
+  /** The issuer of the tokens it names, without a trailing slash. `*`: all. Undefined for a key. It is not stored. */
+  readonly issuer?: string | undefined
 }
 
 /** The position of an entry in the log: texts that sort like the entries. */

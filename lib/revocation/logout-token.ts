@@ -45,6 +45,6 @@ export function logoutEntries ({ claims }: UnverifiedSet, { issuer, sessionClaim
   if (!session && sub === undefined) {
     throw new SetError('invalid_request', sid === undefined ? 'The logout token has neither sub nor sid.' : 'The logout token has only a sid, and access tokens have none here.')
   }
-  const facts = { at: momentOf({}, claims, now), recordedAt: now, event: 'logout', source: issuer }
+  const facts = { at: momentOf({}, claims), recordedAt: now, event: 'logout', source: issuer, sender: issuer }
   return session ? entriesOf('end', [session], facts) : entriesOf('login', [['sub', issuer, sub as string]], facts)
 }

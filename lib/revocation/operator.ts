@@ -45,7 +45,7 @@ export function operatorEntries ({ body, operator, issuer, others, known, namesO
   const issuers = isForAll ? ['*', ...undo ? known : []] : [issuer, ...others]
   const named = readNamed(subject, issuers).flatMap(part => part.kind === 'session' ? sessionsOf(part, namesOf) : [part])
   verifyRight(subject, isForAll ? undefined : issuers)
-  const facts = { at: now, recordedAt: now, event: 'operator', source: operator }
+  const facts = { at: now, recordedAt: now, event: 'operator', source: operator, sender: issuer, isOperator: true }
   if (undo) return entriesOf('undo', targetsIn(named, 'user', 'session', 'token', 'other'), facts)
   // A session or a token of a user is less than the user.
   const ended = targetsIn(named, 'session', 'token')

@@ -69,9 +69,9 @@ async function readRows (call: RedisCall, onRow: (row: Row) => void): Promise<vo
 export function takeEntry ([id, [, text]]: Row, losses: number, onEntry: OnRevocationEntry): void {
   let entry: RevocationEntry
   try {
-    const { key, effect, at, recordedAt, event, source } = JSON.parse(text!)
+    const { key, effect, at, recordedAt, event, source, sender = '', standing = 'other' } = JSON.parse(text!)
     if (typeof key !== 'string' || typeof effect !== 'string' || !Number.isFinite(at) || !Number.isFinite(recordedAt)) return
-    entry = { key, effect: effect as RevocationEntry['effect'], at, recordedAt, event, source }
+    entry = { key, effect: effect as RevocationEntry['effect'], at, recordedAt, event, source, sender, standing }
   } catch {
     return
   }

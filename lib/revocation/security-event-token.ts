@@ -1,6 +1,8 @@
 import { decodeJsonObject, isJsonObject, isMediaType, splitCompactJws } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
 import type { JwsAlg } from '../jose/signature.ts'
+import { countMembers } from '../json-bounds.ts'
+import type { JsonBounds } from '../json-bounds.ts'
 import type { KeySource, SigningKey } from '../provider/key-source.ts'
 import type { SignerFinder } from '../token/jwt-signature.ts'
 import type { SecurityEvent } from './effects.ts'
@@ -27,21 +29,15 @@ export class UndecidedError extends Error {
 /** Of one token. */
 export const MAX_SET_BYTES = 64 * 1024
 
-const [COMMA, BRACKET_OPEN, BRACE_OPEN] = Buffer.from(',[{')
-/** A subject of 100 identifiers, the maximum, has some 400. */
-const MAX_VALUES = 1000
+/** A subject of 100 identifiers, the maximum, has some 400 values. */
+const BOUNDS: JsonBounds = { maxDepth: 64, maxValues: 1000 }
 
 /**
- * Whether JSON holds more values than any event needs, at any depth: to parse brackets and members costs many times what a text of the
- * same size does. Commas and brackets inside of texts count too, so that nothing has to be parsed before.
+ * Whether JSON holds more than any event needs.
  * @param json UTF-8. It need not be JSON
  */
-export function holdsManyValues (json: Uint8Array): boolean {
-  let count = 0
-  for (const byte of json) {
-    if (byte === COMMA || byte === BRACKET_OPEN || byte === BRACE_OPEN) count++
-  }
-  return count > MAX_VALUES
+export function isBeyondEvents (json: Uint8Array): boolean {
+  return countMembers(json, BOUNDS) === undefined
 }
 
 /** A signed token of a sender of events, before its signature has been verified. */
@@ -54,7 +50,7 @@ export interface UnverifiedSet {
 /** The parts of a token that is sent to us. @throws SetError */
 export function readSet (text: string): UnverifiedSet {
   const jws = splitCompactJws(text)
-  if (jws && [jws.header, jws.payload].some(part => holdsManyValues(Buffer.from(part, 'base64url')))) throw new SetError('invalid_request', 'The token holds too many values.')
+  if (jws && [jws.header, jws.payload].some(part => isBeyondEvents(Buffer.from(part, 'base64url')))) throw new SetError('invalid_request', 'The token holds too many values.')
   const header = jws && decodeJsonObject(jws.header)
   const claims = header && decodeJsonObject(jws!.payload)
   if (!claims) throw new SetError('invalid_request', 'The body is not a well-formed JWT.')

@@ -18,7 +18,7 @@ import { createTransmitterClient } from './transmitter-client.ts'
 import type { TransmitterClientOptions } from './transmitter-client.ts'
 import { originsOf } from './transmitter-configuration.ts'
 
-/** What the settings say of a transmitter (docs/revocation.md), with its secrets read, and how it is reached. */
+/** What the settings say of a transmitter (docs/reference/revocation.md), with its secrets read, and how it is reached. */
 export interface TransmitterParameters extends
   Omit<TransmitterClientOptions, 'configuration'>, WantedStream, StreamChangeListeners, Pick<SubjectRules, 'sessionClaim' | 'subjectClaims'>, Pick<EventSender, 'pushAuthorization'> {
   readonly audience?: string | undefined

@@ -41,7 +41,7 @@ export function createStreamVerification ({ name, authenticate, announce, surrou
       const at = now()
       dueAt = at + Math.max(VERIFICATION_SECONDS, minimumSeconds)
       const state = randomBytes(12).toString('base64url')
-      await announce({ key: `stream ${name}`, effect: 'state', at, recordedAt: at, event: `${ASKED}${state}`, source: name })
+      await announce({ key: `stream ${name}`, effect: 'state', at, recordedAt: at, event: `${ASKED}${state}`, source: name, sender: name, standing: 'other' })
       return state
     },
     /** Takes news of the stream from the log. */

@@ -19,6 +19,11 @@ export function keyOf (target: RevocationTarget): string {
   return key.length <= MAX_KEY_CHARACTERS ? key : `${kind} ${hash('sha256', key, 'base64url')}`
 }
 
+/** The issuer of the tokens that a target names, without a trailing slash. `*`: all of them. Undefined for a key, which no issuer has made. */
+export function issuerOf ([kind, issuer]: RevocationTarget): string | undefined {
+  return kind === 'jkt' ? undefined : withoutTrailingSlash(issuer)
+}
+
 /** The value of a claim as it is compared: mail programs see no difference of case in an address. */
 export function normalized (claim: string, value: string): string {
   return claim === 'email' ? value.toLowerCase() : value

@@ -7,7 +7,7 @@ import { ProviderFailure } from '../provider/provider-failure.ts'
 import { parseIssuer, parseOwnUri, withoutTrailingSlash } from '../provider/provider-url.ts'
 import type { ProviderAnswer, ProviderRequest, ProviderSession, Transport } from '../provider/transport.ts'
 import { isStreamStatus } from './effects.ts'
-import { holdsManyValues } from './security-event-token.ts'
+import { isBeyondEvents } from './security-event-token.ts'
 import { exchanging, originsOf, wellKnownUrlOf } from './transmitter-configuration.ts'
 import type { TransmitterAddress, TransmitterConfiguration } from './transmitter-configuration.ts'
 
@@ -97,7 +97,7 @@ export function createTransmitterClient ({ issuer, metadata, authenticate, token
     async poll (url: string, request: object): Promise<JsonObject> {
       const answer = await call(url, 'POST', request)
       // More entries than could be events take long to parse.
-      if (holdsManyValues(answer.body)) throw new ProviderFailure('too_large')
+      if (isBeyondEvents(answer.body)) throw new ProviderFailure('too_large')
       return documentOf(answer)
     },
     /** The streams of this client, or the one with an ID. None if the transmitter has no endpoint for them. */

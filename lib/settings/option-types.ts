@@ -253,9 +253,9 @@ export interface FileOptions {
     /** Lowest level that is logged (only the service). Values: fatal, error, warn, info, debug, trace or silent. Default: `info`. */
     readonly logLevel?: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent' | undefined
   } | undefined
-  /** Makes the service the guard of other services; the sample routes under /api are then not served (only the service). Values: section with upstream, rules and more: docs/gate.md. Default: no gate. */
+  /** Makes the service the guard of other services; the sample routes under /api are then not served (only the service). Values: section with upstream, rules and more: docs/guide/gate.md. Default: no gate. */
   readonly gate?: GateOptions | undefined
-  /** Refuses tokens that their provider, their user or an operator has taken back, from the moment at which any instance learns of it. Values: section with transmitters, logout or operators: docs/revocation.md. Default: off. */
+  /** Refuses tokens that their provider, their user or an operator has taken back, from the moment at which any instance learns of it. Values: section with transmitters, logout or operators: docs/reference/revocation.md. Default: off. */
   readonly revocation?: RevocationOptions | undefined
 }
 

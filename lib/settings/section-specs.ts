@@ -122,7 +122,7 @@ export const OPERATORS = {
 /** The section `revocation`. */
 export const REVOCATION = {
   type: 'object',
-  whole: 'a section with transmitters, logout or operators: docs/revocation.md',
+  whole: 'a section with transmitters, logout or operators: docs/reference/revocation.md',
   additionalProperties: false,
   properties: {
     transmitters: about('Shared Signals transmitters', { type: 'array', minItems: 1, maxItems: 50, items: TRANSMITTER, allowed: 'list of 1 to 50 transmitters' }),

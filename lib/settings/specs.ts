@@ -21,7 +21,7 @@ const PROXY = text('proxy-url', 'http or https URL')
 
 /**
  * Every setting, written once, by its place in the tree of settings: its purpose, its variable, its JSON schema with the allowed values
- * in words, and its default. The schema for `@fastify/env`, the types and the table of docs/configuration.md all follow from here, in
+ * in words, and its default. The schema for `@fastify/env`, the types and the table of docs/reference/settings.md all follow from here, in
  * this order.
  */
 export const SETTINGS = {
@@ -175,7 +175,7 @@ export const SETTINGS = {
     variable: 'GATE',
     from: 'file',
     ...GATE,
-    allowed: 'section with upstream, rules and more: docs/gate.md',
+    allowed: 'section with upstream, rules and more: docs/guide/gate.md',
     example: { upstream: 'http://127.0.0.1:3000', rules: [{ path: '/*', allow: 'token' }] },
     unset: 'no gate'
   }),
@@ -183,7 +183,7 @@ export const SETTINGS = {
     variable: 'REVOCATION',
     from: 'file',
     ...REVOCATION,
-    allowed: 'section with transmitters, logout or operators: docs/revocation.md',
+    allowed: 'section with transmitters, logout or operators: docs/reference/revocation.md',
     example: { logout: { clientId: 'orders-app' } },
     unset: 'off'
   }),

@@ -35,8 +35,8 @@ export function replayPromise ({ idp, dpop: { replay, nonce } }: Settings): stri
   if (idp.dpopMode === 'DISABLED') return undefined
   if (replay === 'off') return 'A proof may be used again: DPOP_REPLAY is off'
   if (replay !== 'memory') return 'A proof is accepted at most once by all instances that share the replay store'
-  if (nonce === 'required') return 'A proof is accepted at most once by all instances together, because a nonce is good only at the process that made it. The balancer must keep clients at their instance (docs/scaling.md)'
-  return 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/scaling.md)'
+  if (nonce === 'required') return 'A proof is accepted at most once by all instances together, because a nonce is good only at the process that made it. The balancer must keep clients at their instance (docs/guide/instances.md)'
+  return 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/guide/instances.md)'
 }
 
 /** Returns one warning for each setting that can be used but that an operator should reconsider. Warnings hold no value. */

@@ -14,7 +14,7 @@ import type { FastifyInstance } from 'fastify'
 import { createPublicKey } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { createRequire } from 'node:module'
-import { ALGORITHMS, indexOfSigner } from '../jose/signature.ts'
+import { ALGORITHMS, indexOfSigner, isOfLength } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import type { SigningKey } from '../provider/key-set.ts'
 
@@ -88,7 +88,7 @@ export function createSignerFinder (): SignerFinder {
   return (token, keys, alg) => {
     if (alg === 'Ed25519' || alg === 'ML-DSA-44') return findByCrypto(token, keys, alg)
     const key = keys.length < 2 ? keys[0] : findByCrypto(token, keys, alg)
-    return key && isSigner(token, key.pem, alg) ? key : undefined
+    return key && isSigner(token, key.pem, alg) && isOfLength(ALGORITHMS[alg], objectOf(key), token.slice(token.lastIndexOf('.') + 1)) ? key : undefined
   }
 }
 

@@ -1,4 +1,4 @@
 #!/usr/bin/env node
 'use strict'
-require('./check-node.cjs')
+require('./cli/check-node.cjs')
 import('./dist/packages/holdfast-cli/holdfast.js')

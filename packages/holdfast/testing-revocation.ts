@@ -30,7 +30,7 @@ export function readRevocation (what: TestRevocation): (facts: { readonly issuer
   if (named.length !== 1 || (kind !== 'sub' && kind !== 'sid' && kind !== 'jti') || typeof value !== 'string') throw new TypeError('Say one of sub, sid and jti, as a text: idp.revoke({ sub: \'ann\' })')
   return ({ issuer, now, namesOf }) => {
     const targets = kind === 'sid' ? namesOf(issuer).session.map(claim => claimTarget(claim, issuer, value)) : [[kind, issuer, value] as const]
-    return entriesOf(kind === 'sub' ? 'login' : 'end', targets, { at: now, recordedAt: now, event: 'test', source: issuer })
+    return entriesOf(kind === 'sub' ? 'login' : 'end', targets, { at: now, recordedAt: now, event: 'test', source: issuer, sender: issuer })
   }
 }
 

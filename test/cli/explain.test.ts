@@ -414,7 +414,7 @@ t.test('The event that has revoked a token is read from a Redis, as of the time 
   const log = createRedisLog({ open: listeners => openRedisClient(target, listeners, processSurroundings.steadyMs), surroundings: processSurroundings, retentionSeconds: 3600, onEntry () {}, kept: () => [], onChange () {} })
   t.teardown(() => log.close())
   while (log.ageMs() === Infinity) await delay(10)
-  const common = { key: keyOf(['sid', issuer.url, 's1']), effect: 'end', at: now - 2, event: 'session-revoked', source: 'https://transmitter.example' } as const
+  const common = { key: keyOf(['sid', issuer.url, 's1']), effect: 'end', at: now - 2, event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://transmitter.example', standing: 'other' } as const
   const world = (lines: Sent): World => ({ files: { 'config.yaml': `revocation:\n  operators: { scope: revoke }\n  store: redis://127.0.0.1:${server.port}\n` }, input: curl('1.1', lines) })
   const ofSession = bearer({ sid: 's1', iat: now - 5 })
   await log.append([{ ...common, recordedAt: now - 1 }, { ...common, key: keyOf(['sub', issuer.url, 'u2']), effect: 'block', recordedAt: now - 1 }])

@@ -32,7 +32,7 @@ t.test('The build context holds what the build copies', async t => {
 })
 
 t.test('The manual builds this image and runs it with no more than it needs', async t => {
-  const lines = readBlocks('docs/operating.md').flatMap(({ text }) => text.split('\n')).filter(line => line.startsWith('docker '))
+  const lines = readBlocks('docs/guide/operating.md').flatMap(({ text }) => text.split('\n')).filter(line => line.startsWith('docker '))
   const [build = [], run = []] = lines.map(line => parseCommand(line).words)
   const after = (words: readonly string[], option: string): string | undefined => words[words.indexOf(option) + 1]
 

@@ -210,7 +210,7 @@ t.test('kubernetes/', async t => {
     const { name } = container.ports[0]
     t.equal(objects.get('Service').spec.ports[0].targetPort, name)
     t.equal(objects.get('NetworkPolicy').spec.ingress[0].ports[0].port, name)
-    t.match(readFileSync(join(root, 'docs/behind-a-proxy.md'), 'utf8'), containing(`port: { number: ${objects.get('Service').spec.ports[0].port} }`), 'the Ingress of the manual leads here')
+    t.match(readFileSync(join(root, 'docs/reference/behind-a-proxy.md'), 'utf8'), containing(`port: { number: ${objects.get('Service').spec.ports[0].port} }`), 'the Ingress of the manual leads here')
 
     t.strictSame(deployment.spec.template.metadata.labels, LABELS)
     for (const kind of ['Deployment', 'PodDisruptionBudget'] as const) t.strictSame(objects.get(kind).spec.selector.matchLabels, LABELS)

@@ -27,7 +27,7 @@ import { createDpopClient, hashOf } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 
-/** The provider's public key of the request in docs/dpop.md. Its private half, and the client's, are gone. */
+/** The provider's public key of the request in docs/guide/dpop.md. Its private half, and the client's, are gone. */
 const PROVIDER_KEY = createPublicKey({
   format: 'der',
   type: 'spki',
@@ -38,10 +38,10 @@ const PROVIDER_KEY = createPublicKey({
     'vhkdWFJdWMk8UlHwXTvIi8lVZSpG4apZZ6sqkTNRo/9m4Kv/TshV0iQcB37saOsc87VzDv3QfTsryCFYk2aGAqpBuVmQIDAQAB'
 })
 
-const dpopBlocks = readBlocks('docs/dpop.md')
+const dpopBlocks = readBlocks('docs/guide/dpop.md')
 const decode = (part: string): unknown => JSON.parse(Buffer.from(part, 'base64url').toString())
 
-/** The request that docs/dpop.md takes apart. */
+/** The request that docs/guide/dpop.md takes apart. */
 function readRequest () {
   const text = dpopBlocks.find(({ language }) => language === 'http')!.text
   const [, method = '', target = ''] = /^(\w+) (\S+) HTTP/.exec(text) ?? []
@@ -128,7 +128,7 @@ const ATTEMPTS: Readonly<Record<string, () => Promise<string>>> = {
   }
 }
 
-t.test('The request of docs/dpop.md passes, and its parts are those that are shown.', async t => {
+t.test('The request of docs/guide/dpop.md passes, and its parts are those that are shown.', async t => {
   t.equal(await createService().send(), 'read:messages')
   const shown = dpopBlocks.filter(({ language }) => language === 'json').map(({ text }) => JSON.parse(text))
   t.strictSame(shown, [decode(token.split('.')[1]!), decode(proofHeader), decode(proofClaims)])
@@ -136,7 +136,7 @@ t.test('The request of docs/dpop.md passes, and its parts are those that are sho
 })
 
 t.test('Each attempt with the recorded request is refused as the table says.', async t => {
-  const rows = readTable(readSection('docs/dpop.md', 'Why a stolen token does not work'))
+  const rows = readTable(readSection('docs/guide/dpop.md', 'Why a stolen token does not work'))
   t.strictSame(rows.map(([attempt]) => attempt), Object.keys(ATTEMPTS))
   for (const [attempt = '', reason = ''] of rows) t.equal(`\`${await ATTEMPTS[attempt]!()}\``, reason, attempt)
 })
@@ -155,10 +155,10 @@ t.test('The answer with a nonce challenge is the one that is shown.', async t =>
 })
 
 t.test('The token of each provider passes under the settings beside it, and grants the scope.', async t => {
-  const providers = readTable(readFileSync(join(root, 'docs/providers.md'), 'utf8')).map(([name = '']) => /^\[(.+)\]/.exec(name)![1]!)
+  const providers = readTable(readFileSync(join(root, 'docs/reference/providers.md'), 'utf8')).map(([name = '']) => /^\[(.+)\]/.exec(name)![1]!)
   t.equal(providers.length, 8)
   for (const provider of providers) {
-    const section = readSection('docs/providers.md', provider)
+    const section = readSection('docs/reference/providers.md', provider)
     const [, variables = ''] = /```sh\n([\s\S]*?)```/.exec(section) ?? []
     const [, example = '{}'] = /```json\n([\s\S]*?)```/.exec(section) ?? []
     const { values, ...faults } = collectSettings({ environment: parseCommand(variables).variables, readFile: () => undefined })

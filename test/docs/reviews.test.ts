@@ -6,20 +6,20 @@ import { root } from '../helpers/documents.ts'
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 
 /** The tests that a page names by title and file. */
-const namedIn = (page: string): Array<{ title: string, file: string }> => [...page.matchAll(/\[([^\]]+)\]\(\.\.\/(test\/[\w./-]+\.test\.ts)\)/g)]
+const namedIn = (page: string): Array<{ title: string, file: string }> => [...page.matchAll(/\[([^\]]+)\]\((?:\.\.\/)+(test\/[\w./-]+\.test\.ts)\)/g)]
   .map(([, title, file]) => ({ title: title!, file: file! })).filter(({ title, file }) => title !== file)
 
 const isThere = ({ title, file }: { title: string, file: string }): boolean => existsSync(join(root, file)) && textOf(file).includes(`t.test('${title}'`)
 
-t.test('Each test that docs/fapi.md and docs/security.md name exists, under that title.', t => {
-  for (const { page, least } of [{ page: 'docs/fapi.md', least: 25 }, { page: 'docs/security.md', least: 70 }]) {
+t.test('Each test that docs/reference/fapi.md and docs/reference/security.md name exists, under that title.', t => {
+  for (const { page, least } of [{ page: 'docs/reference/fapi.md', least: 25 }, { page: 'docs/reference/security.md', least: 70 }]) {
     const named = namedIn(textOf(page))
     t.ok(named.length >= least, `${page}: ${named.length}`)
     t.strictSame(named.filter(test => !isThere(test)), [], page)
   }
-  t.strictSame(namedIn('[Which tokens pass](../test/plugins/tokens.test.ts)').map(isThere), [true])
-  t.strictSame(namedIn('[Which tokens fail](../test/plugins/tokens.test.ts)').map(isThere), [false], 'the twin: another title does not exist')
-  t.strictSame(namedIn('[Which tokens pass](../test/plugins/none.test.ts)').map(isThere), [false], 'nor is another file')
+  t.strictSame(namedIn('[Which tokens pass](../../test/plugins/tokens.test.ts)').map(isThere), [true])
+  t.strictSame(namedIn('[Which tokens fail](../../test/plugins/tokens.test.ts)').map(isThere), [false], 'the twin: another title does not exist')
+  t.strictSame(namedIn('[Which tokens pass](../../test/plugins/none.test.ts)').map(isThere), [false], 'nor is another file')
   t.end()
 })
 
@@ -32,8 +32,8 @@ const REVIEWED: ReadonlyArray<{ title: string, points: readonly string[] }> = [
   { title: 'OWASP API Security Top 10 (2023)', points: Array.from({ length: 10 }, (_, at) => `API${at + 1}`) }
 ]
 
-t.test('docs/security.md leaves no point of a review out, and each row names a test or says that there is nothing to show.', t => {
-  const page = textOf('docs/security.md')
+t.test('docs/reference/security.md leaves no point of a review out, and each row names a test or says that there is nothing to show.', t => {
+  const page = textOf('docs/reference/security.md')
   for (const { title, points } of REVIEWED) {
     const section = page.split(`### ${title}\n`)[1]!.split(/\n##/)[0]!
     const rows = section.split('\n').filter(line => line.startsWith('| ')).slice(2).map(line => line.split(' | '))

@@ -6,8 +6,8 @@ import { LATE_RECORD_SECONDS } from '../../lib/replay/replay-store.ts'
 import { settingSpec } from '../../lib/settings/specs.ts'
 import { readSection, readTable, root } from '../helpers/documents.ts'
 
-const path = join(root, 'docs/scaling.md')
-const figures = readTable(readSection('docs/scaling.md', 'How many, and how much'))
+const path = join(root, 'docs/reference/store.md')
+const figures = readTable(readSection('docs/reference/store.md', 'How many, and how much'))
 
 /** One figure of the page, by the beginning of its row. */
 function figure (name: string): number {
@@ -65,6 +65,6 @@ t.test('Every reason for which the store cannot be used is explained, and no oth
   const source = readFileSync(join(root, 'lib/replay/redis/redis-faults.ts'), 'utf8')
   const union = /export type RedisFault =\n(.*)\n/.exec(source)![1]!
   const reasons = [...union.matchAll(/'(\w+)'/g)].map(([, reason]) => `\`${reason}\``)
-  const explained = readTable(readSection('docs/operating.md', 'The shared replay store')).map(([reason]) => reason)
+  const explained = readTable(readSection('docs/reference/store.md', 'Reasons for an outage')).map(([reason]) => reason)
   t.strictSame(explained.sort(), [...reasons, '`connecting`'].sort())
 })

@@ -43,20 +43,20 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'npm run explain -- captured.txt': ['test/dev/run.test.ts', "['cli/main.ts', ['explain', '--', 'captured.txt']"],
   'npm run dev': ['test/system/first-hour.test.ts', "'npm run dev'"],
   'npm test': ['test/system/first-hour.test.ts', 'npm test'],
-  'npx tap --disable-coverage test/own/drafts.test.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/getting-started.md'"],
-  'git rm routes/api/admin.ts routes/api/profile.ts routes/api/protected.ts routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git commit -m Remove sample routes': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git remote rename origin holdfast': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git fetch holdfast': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git merge holdfast/main': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git rm routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
-  'git commit --no-edit': ['test/system/first-hour.test.ts', "walk(t, 'docs/your-own.md'"],
+  'npx tap --disable-coverage test/own/drafts.test.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/start.md'"],
+  'git rm routes/api/admin.ts routes/api/profile.ts routes/api/protected.ts routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
+  'git commit -m Remove sample routes': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
+  'git remote rename origin holdfast': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
+  'git fetch holdfast': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
+  'git merge holdfast/main': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
+  'git rm routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
+  'git commit --no-edit': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'npm run dev -- --issuers 2': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts', '--issuers', '2']"],
   'npm i holdfast fastify': ['test/system/consumers.test.ts', "'npm', ['i'"],
   'npx holdfast-cli start': ['test/system/consumers.test.ts', "'start'"],
   'npx holdfast-cli gate --upstream http://127.0.0.1:3000': ['test/system/consumers.test.ts', "['gate', '--upstream'"],
   'npm run dev -- --gate': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts', '--gate']"],
-  // The part of docs/gate.md that leads to a guarded application.
+  // The part of docs/guide/gate.md that leads to a guarded application.
   'python3 app.py': ['test/system/guarded-application.test.ts', 'here(startApplication)'],
   'npm run gate -- --upstream http://127.0.0.1:3000 --port 8100': ['test/system/guarded-application.test.ts', 'here(startGate)'],
   'npm run gate -- --explain GET /orders/7': ['test/system/guarded-application.test.ts', 'here(explain)'],
@@ -67,13 +67,13 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
 
 /** Blocks in the language of other programs, by page and first line. They are parsed if they are YAML, and no more: the programs are not available. */
 const OF_OTHER_PROGRAMS: Readonly<Record<string, string>> = {
-  'docs/behind-a-proxy.md www.example.com {': 'Caddy',
-  'docs/behind-a-proxy.md http:': 'Traefik',
-  'docs/behind-a-proxy.md # in the HTTP connection manager': 'Envoy',
-  'docs/behind-a-proxy.md apiVersion: networking.k8s.io/v1': 'Kubernetes'
+  'docs/reference/behind-a-proxy.md www.example.com {': 'Caddy',
+  'docs/reference/behind-a-proxy.md http:': 'Traefik',
+  'docs/reference/behind-a-proxy.md # in the HTTP connection manager': 'Envoy',
+  'docs/reference/behind-a-proxy.md apiVersion: networking.k8s.io/v1': 'Kubernetes'
 }
 
-/** docs/gate.md verifies statements in these. test/system/guarded-application.test.ts runs those in Python and in JavaScript. */
+/** docs/guide/gate.md verifies statements in these. test/system/guarded-application.test.ts runs those in Python and in JavaScript. */
 const OF_OTHER_LANGUAGES = ['python', 'js', 'go', 'java', 'php']
 
 /** Variables that are no settings of the service: those of the tools and of Node. */
@@ -101,7 +101,7 @@ t.test('Every fenced block is of a kind that is tested.', async t => {
   const known = ['ts', 'sh', 'yaml', 'json', 'nginx', 'http', 'mermaid', 'text', '', ...OF_OTHER_LANGUAGES]
   for (const { place, language } of blocks.filter(isOurs)) t.ok(known.includes(language), place)
   for (const key of Object.keys(OF_OTHER_PROGRAMS)) t.ok(blocks.some(({ file, text }) => `${file} ${text.split('\n', 1)[0]}` === key), `${key} is still there`)
-  for (const { place, text } of withLanguage('http').filter(({ file }) => file !== 'docs/dpop.md')) t.fail(`${place}: ${text.split('\n', 1)[0]} is not looked at by examples.test.ts`)
+  for (const { place, text } of withLanguage('http').filter(({ file }) => file !== 'docs/guide/dpop.md')) t.fail(`${place}: ${text.split('\n', 1)[0]} is not looked at by examples.test.ts`)
   for (const { place, text } of withLanguage('text')) t.notMatch(text, /^(?:\$ |npm |node )/m, `${place}: a command is marked as sh`)
 })
 
@@ -202,7 +202,7 @@ async function load<Module> (t: Test, { text }: Block, replacements: Readonly<Re
   return await import(pathToFileURL(join(t.testdir({ 'snippet.mjs': outputText }), 'snippet.mjs')).href) as Module
 }
 
-const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWith('routes/') && block.file !== 'docs/requirements.md')
+const routeSnippets = withLanguage('ts').filter(block => nameOf(block).startsWith('routes/') && block.file !== 'docs/reference/requirements.md')
 // A test that is shown is run by test/system/first-hour.test.ts, in the clone that it is written for.
 const ownSnippets = withLanguage('ts').filter(block => !routeSnippets.includes(block) && !nameOf(block).startsWith('test/own/'))
 const loadRoute = async (t: Test, block: Block): Promise<FastifyPluginAsync> => (await load<{ default: FastifyPluginAsync }>(t, block)).default
@@ -369,7 +369,7 @@ t.test('Every shown call ends as its remark says.', async t => {
   for (const { place, remark, commands } of shellLines) {
     const { words, variables } = commands[0]!
     // Those of the gate are called by test/system/guarded-application.test.ts.
-    if (words.slice(0, 3).join(' ') !== 'npm run call' || place.startsWith('docs/gate.md')) continue
+    if (words.slice(0, 3).join(' ') !== 'npm run call' || place.startsWith('docs/guide/gate.md')) continue
     const argv = words.slice(4).map((word, at, all) => own[all[at - 1]!] ?? word)
     const env = 'CALL_CLIENT_SECRET' in variables ? { CALL_CLIENT_SECRET: provider.clientSecret } : {}
     let text = ''

@@ -8,9 +8,9 @@ import { REFUSALS } from '../../lib/refusal.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { variables } from '../../lib/settings/specs.ts'
 import { HTU_ADVICE } from '../../explain/htu-advice.ts'
-import { readSection, readTable } from '../helpers/documents.ts'
+import { readSection, readTable, root } from '../helpers/documents.ts'
 
-const path = join(import.meta.dirname, '../../docs/errors.md')
+const path = join(import.meta.dirname, '../../docs/reference/errors.md')
 const page = readFileSync(path, 'utf8')
 const reasons = Object.keys(REFUSALS) as RefusalReason[]
 
@@ -38,7 +38,7 @@ function expectBetweenMarks (t: Test, name: string, expected: string): void {
   else t.equal(text.slice(start, end), expected)
 }
 
-t.test('docs/errors.md has a row and a section for each reason, as the code has them', async t => {
+t.test('docs/reference/errors.md has a row and a section for each reason, as the code has them', async t => {
   expectBetweenMarks(t, 'reasons', table)
   expectBetweenMarks(t, 'sections', ['', ...reasons.map(section)].join('\n'))
   expectBetweenMarks(t, 'htu', causes)
@@ -55,11 +55,11 @@ t.test('Every setting and page that the advice names exists', async t => {
   const names = [...`${page} ${JSON.stringify(ADVICE)}`.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=\w+)?`/g)].map(([, name]) => name)
   t.ok(names.length > 20)
   t.strictSame(names.filter(name => !variables.has(name!)), [])
-  for (const [, file] of page.matchAll(/docs\/([\w-]+\.md)/g)) t.ok(readFileSync(join(path, '..', file!)), file!)
+  for (const [, file] of page.matchAll(/docs\/([\w/-]+\.md)/g)) t.ok(readFileSync(join(root, 'docs', file!)), file!)
 })
 
-t.test('docs/operating.md has the faults of provider and store, as the code has them', async t => {
+t.test('The reference has the faults of provider and store, as the code has them', async t => {
   const rowsOf = (faults: typeof PROVIDER_FAULTS | typeof STORE_FAULTS): string[][] => Object.entries(faults).map(([word, { meaning, cure }]) => [`\`${word}\``, meaning, cure])
-  t.strictSame(readTable(readSection('docs/operating.md', 'Signing keys').split('### Failures\n')[1]!), rowsOf(PROVIDER_FAULTS))
-  t.strictSame(readTable(readSection('docs/operating.md', 'The shared replay store')), rowsOf(STORE_FAULTS))
+  t.strictSame(readTable(readSection('docs/reference/monitoring.md', 'Signing keys').split('### Failures\n')[1]!), rowsOf(PROVIDER_FAULTS))
+  t.strictSame(readTable(readSection('docs/reference/store.md', 'Reasons for an outage')), rowsOf(STORE_FAULTS))
 })

@@ -398,7 +398,7 @@ t.test('A revoked token is shown with the event, and a token that is not revoked
   }
   t.strictSame(await outcomeOf(lines), [undefined, 'passed', 'passed', undefined])
   const at = now()
-  await revocations.append([{ key: keyOf(['sid', '*', 's1']), effect: 'end', at, recordedAt: at, event: 'operator', source: 'ann' }])
+  await revocations.append([{ key: keyOf(['sid', '*', 's1']), effect: 'end', at, recordedAt: at, event: 'operator', source: 'ann', sender: 'https://operators.example', standing: 'other' }])
   t.strictSame([await outcomeOf(lines), await outcomeOf(other)], [
     ['token_revoked', 'passed', 'failed', 'The access token has been revoked.'],
     [undefined, 'passed', 'passed', undefined]

@@ -5,19 +5,19 @@ export const root = join(import.meta.dirname, '..', '..')
 
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 
-/** What promises to be run: README.md and docs/. Paths from the top of the clone. */
-export const manuals: readonly string[] = ['README.md', ...readdirSync(join(root, 'docs')).filter(name => name.endsWith('.md')).map(name => `docs/${name}`)]
+/** What promises to be run: README.md and the two halves of docs/. Paths from the top of the clone. */
+export const manuals: readonly string[] = ['README.md', ...['docs/guide', 'docs/reference'].flatMap(folder => readdirSync(join(root, folder)).map(name => `${folder}/${name}`))]
 
 /** Every page for readers. */
 export const pages: readonly string[] = [
-  ...manuals, 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'SECURITY.md', 'CHANGELOG.md',
+  ...manuals, 'docs/README.md', ...['CONTRIBUTING', 'CODE_OF_CONDUCT', 'SECURITY'].map(name => `.github/${name}.md`), 'CHANGELOG.md',
   ...['lib', 'lib/guard', 'server', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'dev', 'packages', 'packages/holdfast', 'packages/holdfast-cli', 'test', 'test/own', 'bench', 'deploy'].map(folder => `${folder}/README.md`).filter(file => existsSync(join(root, file)))
 ]
 
 /** A fenced block. */
 export interface Block {
   readonly file: string
-  /** `docs/dpop.md:12`, to find it. */
+  /** `docs/guide/dpop.md:12`, to find it. */
   readonly place: string
   /** The word after the fence; empty for none. */
   readonly language: string

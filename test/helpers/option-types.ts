@@ -175,7 +175,7 @@ export type HoldfastOptions = (FileOptions & None<EnvironmentOptions>) | (Enviro
 `
 }
 
-/** The table of docs/plugin.md. */
+/** The table of docs/reference/plugin.md. */
 export function makeOptionTable (): string {
   const rows = settingNames.map(name => {
     const { about, allowed, byDefault } = purposeOf(name)

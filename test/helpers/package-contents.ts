@@ -43,7 +43,7 @@ export function judgePackage (unpacked: string, folder: string, made: ReadonlyMa
     }
     const sources = [join(root, folder, file), join(root, file)].filter(existsSync)
     // What the build copies into the folder of a package is compared with its source.
-    const source = sources.find(path => !path.startsWith(join(root, folder)) && ['LICENSE', 'CHANGELOG.md', 'check-node.cjs'].includes(file)) ?? sources[0]
+    const source = sources.find(path => !path.startsWith(join(root, folder)) && ['LICENSE', 'CHANGELOG.md', 'cli/check-node.cjs'].includes(file)) ?? sources[0]
     if (source === undefined) return [{ file, fault: 'no source' }]
     return text === readFileSync(source, 'utf8') ? [] : [{ file, fault: `not ${relative(root, source)}` }]
   })

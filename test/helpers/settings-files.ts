@@ -66,7 +66,7 @@ ${settings.join('\n\n')}
 }
 
 export function makeConfigExample (): string {
-  return `# yaml-language-server: $schema=config.schema.json
+  return `# yaml-language-server: $schema=examples/settings/config.schema.json
 # Every setting that the configuration file takes. Copy it to config.yaml and change what differs. Two lines are in force; each
 # other shows the default or, if there is none, an example: take its # away to set it. Without a value it counts as unset.
 ${sectionLines(readSections(), '').join('\n')}

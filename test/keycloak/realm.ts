@@ -6,7 +6,7 @@ export const SERVICE = { clientId: 'holdfast', secret: 'secret-of-the-service' }
 export const MACHINE = { clientId: 'machine', secret: 'secret-of-the-machine' }
 export const PASSWORD = 'a good password'
 
-/** What of docs/providers.md is done in a realm. A row of the table leaves out one thing. */
+/** What of docs/reference/providers.md is done in a realm. A row of the table leaves out one thing. */
 export interface Recipe {
   /** The mapper that writes the identifier of the API into `aud`. */
   readonly audience: boolean

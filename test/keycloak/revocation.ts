@@ -129,7 +129,7 @@ async function runWay (keycloak: Keycloak, way: Way, rows: Row[]): Promise<void>
   }
 }
 
-/** The realm, with what docs/revocation.md says to set. */
+/** The realm, with what docs/reference/revocation.md says to set. */
 async function makeSite (way: Way, atKeycloak: Recorder, atService: Recorder): Promise<Site> {
   const keycloak = useKeycloak(atKeycloak.url)
   const name = `holdfast-${way.replace(' ', '-')}`

@@ -22,7 +22,7 @@ interface Site {
   withService<Result> (settings: Variables, use: (service: Service) => Promise<Result>): Promise<Result>
 }
 
-/** Access tokens of Keycloak: what each setting of docs/providers.md does, with it and without. */
+/** Access tokens of Keycloak: what each setting of docs/reference/providers.md does, with it and without. */
 export async function tokens (keycloak: Keycloak): Promise<Row[]> {
   const rows: Row[] = []
   let realms = 0

@@ -16,7 +16,7 @@ import type { VerifiedToken } from '../../lib/token/verified-tokens.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 
-// The sizes and times of docs/security.md that no request reaches soon enough for a test of the whole service.
+// The sizes and times of docs/reference/security.md that no request reaches soon enough for a test of the whole service.
 
 const tokenOf = (text: string): VerifiedToken => ({ text }) as VerifiedToken
 

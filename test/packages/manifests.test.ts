@@ -54,7 +54,7 @@ t.test('The links of the npm pages lead somewhere: they are absolute, and those 
     t.strictSame(links.filter(link => !link.startsWith('https://')), [], folder)
     const ofRepository = links.filter(link => link.startsWith('https://github.com/'))
     t.strictSame(ofRepository.filter(link => !link.startsWith(home) || !existsSync(join(root, link.slice(home.length)))), [], folder)
-    if (folder === 'packages/holdfast') t.strictSame(ofRepository, [`${home}docs/plugin.md`])
+    if (folder === 'packages/holdfast') t.strictSame(ofRepository, [`${home}docs/guide/plugin.md`])
   }
   t.end()
 })

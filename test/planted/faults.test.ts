@@ -16,7 +16,7 @@ t.test('Each fault applies to one place of the current sources, and its tests ex
   t.end()
 })
 
-t.test('Each test that docs/security.md names for a point has a fault that it must see', t => {
+t.test('Each test that docs/reference/security.md names for a point has a fault that it must see', t => {
   const points = testsOfPoints()
   t.ok(points.size >= 60, `${points.size} points`)
   const planted = new Set(FAULTS.flatMap(fault => testsOf(fault, points).map(({ file, title }) => `${fault.point} ${file}: ${title}`)))

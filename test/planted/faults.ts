@@ -8,7 +8,7 @@ export interface NamedTest {
 
 /** One fault: a text that a source file holds exactly once, and its replacement. */
 export interface Fault {
-  /** The point of docs/security.md that the fault breaks, after the first two words of its section: `RFC 9449 11.1`. */
+  /** The point of docs/reference/security.md that the fault breaks, after the first two words of its section: `RFC 9449 11.1`. */
   readonly point: string
   /** What is wrong then. */
   readonly fault: string
@@ -41,7 +41,7 @@ const EVENTS = 'test/plugins/revocation-events.test.ts'
 const CONFIGURATION_TEST = 'test/lib/revocation/transmitter-client.test.ts'
 const REQUEST_LOG = 'test/plugins/request-log.test.ts'
 
-/** At least one fault for each test that a point of docs/security.md names. */
+/** At least one fault for each test that a point of docs/reference/security.md names. */
 export const FAULTS: readonly Fault[] = [
   { point: 'RFC 9449 11.1', fault: 'each proof is new', file: PROOF, text: "done(refusal ?? (first ? null : new Refusal('proof_replayed')))", replacement: 'done(refusal)', seenBy: [PROOFS] },
   { point: 'RFC 9449 11.1', fault: 'a record does not check whether the key exists', file: 'lib/replay/redis/redis-link.ts', text: "const args = ifAbsent ? [key, '1', 'EX', String(ttlSeconds), 'NX'] :", replacement: 'const args =', seenBy: ['test/system/redis.test.ts'] },
@@ -168,15 +168,15 @@ export const FAULTS: readonly Fault[] = [
   { point: 'OWASP API API10', fault: 'an answer without active is inactive', file: 'lib/introspection/introspector.ts', text: "if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')", replacement: '', seenBy: ['test/lib/introspection.test.ts'] }
 ]
 
-const PAGE = 'docs/security.md'
+const PAGE = 'docs/reference/security.md'
 
-/** The tests that a row of docs/security.md names, by its point. */
+/** The tests that a row of docs/reference/security.md names, by its point. */
 export function testsOfPoints (): ReadonlyMap<string, readonly NamedTest[]> {
   const points = new Map<string, readonly NamedTest[]>()
   for (const section of readFileSync(PAGE, 'utf8').split('\n### ').slice(1)) {
     const short = section.split(/[ :]/, 2).join(' ')
     for (const row of section.split('\n').filter(line => line.startsWith('| '))) {
-      const tests = [...row.matchAll(/\[([^\]]+)\]\(\.\.\/(test\/[\w./-]+\.test\.ts)\)/g)].map(([, title, file]) => ({ file: file!, title: title! }))
+      const tests = [...row.matchAll(/\[([^\]]+)\]\((?:\.\.\/)+(test\/[\w./-]+\.test\.ts)\)/g)].map(([, title, file]) => ({ file: file!, title: title! }))
       const [, number, words] = /^\| (?:((?:API)?\d[\d.]*) )?([^|]*) \|/.exec(row)!
       if (tests.length > 0) points.set(`${short} ${number ?? words}`, tests)
     }

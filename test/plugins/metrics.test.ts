@@ -156,8 +156,8 @@ t.test('METRICS=off leaves neither the route nor a count', async t => {
   t.equal(app.guardTally, undefined)
 })
 
-t.test('docs/operating.md lists every metric of our own, with its type, and no other', async t => {
-  const text = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+t.test('docs/reference/monitoring.md lists every metric of our own, with its type, and no other', async t => {
+  const text = readFileSync(new URL('../../docs/reference/monitoring.md', import.meta.url), 'utf8')
   const rows = [...text.matchAll(/^\| `(holdfast_\w+)` \| (\w+) \|/gm)].map(([, name, type]) => `${name} ${type}`)
   t.strictSame(rows, METRICS.map(({ name, type }) => `${name} ${type}`))
 })

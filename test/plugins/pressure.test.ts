@@ -69,9 +69,9 @@ t.test('The body of a request that is turned away has the configured form', asyn
   t.strictSame((await app.inject('/api/private')).json(), { detail: 'The service is overloaded.' })
 })
 
-t.test('docs/operating.md states the limits that hold', async t => {
+t.test('docs/reference/monitoring.md states the limits that hold', async t => {
   const { app } = await start(t)
-  const text = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+  const text = readFileSync(new URL('../../docs/reference/monitoring.md', import.meta.url), 'utf8')
   const { bodyLimit, requestTimeout, keepAliveTimeout, connectionTimeout, http } = serverOptions(app.settings)
   const rows: ReadonlyArray<readonly [limit: string, value: string]> = [
     ['all headers of a request', `${maxHeaderSize / 1024} KiB`],

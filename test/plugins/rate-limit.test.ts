@@ -156,8 +156,8 @@ t.test('A request that is given back can be taken again, once, and never more th
   t.strictSame([limit.take('a'), limit.take('a'), limit.take('a')], [undefined, undefined, 60])
 })
 
-t.test('docs/operating.md states what is counted', async t => {
-  const text = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+t.test('docs/reference/monitoring.md states what is counted', async t => {
+  const text = readFileSync(new URL('../../docs/reference/monitoring.md', import.meta.url), 'utf8')
   t.ok(text.includes(`the ${MAX_CLIENTS.toLocaleString('en').replace(',', ' ')} clients`))
 })
 

@@ -69,13 +69,16 @@ t.test('A large event passes under its only candidate key', async t => {
 t.test('An event of too many values is refused before it is parsed, and its signature is not looked at', async t => {
   const { transmitter, push } = await startRevocation(t)
   const set = (claims: object, header: object = {}): string => transmitter.set({ claims: { sub_id: { format: 'opaque', id: 'a' }, ...claims }, header })
+  // Each begins with a brace or a comma, but for the claims as a whole, and the event, which is empty.
   const usual = Buffer.from(set({}).split('.')[1]!, 'base64url').toString().replace(/[^{[,]/g, '').length
   const MANY = [400, 'The token holds too many values.']
   const rows: ReadonlyArray<readonly [title: string, event: string, expected: readonly unknown[]]> = [
     ['1,000', set(members(1000 - usual)), [202]],
     ['1,001', set(members(1001 - usual)), MANY],
     ['1,001 brackets', set({ x: JSON.parse('['.repeat(1001) + ']'.repeat(1001)) }), MANY],
-    ['objects', set({ x: Array.from({ length: 501 }, () => ({})) }), MANY],
+    ['60 levels', set({ x: JSON.parse('['.repeat(60) + ']'.repeat(60)) }), [202]],
+    ['64 levels within it', set({ x: JSON.parse('['.repeat(64) + ']'.repeat(64)) }), MANY],
+    ['objects', set({ x: Array.from({ length: 1001 }, () => ({})) }), MANY],
     ['in the header', set({}, members(1001)), MANY],
     ['what is no JSON', `${Buffer.from('['.repeat(24_000)).toString('base64url')}.e30.AA`, MANY]
   ]
@@ -94,9 +97,10 @@ t.test('A form has at most 100 members', async t => {
 t.test('A subject of too many values is refused before it is parsed', async t => {
   const { operate } = await startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke' } }) })
   const sub = { format: 'opaque', id: 'a' }
-  // Two braces and two commas beside them: that of the format, and that behind the subject.
-  t.strictSame(await errorOf(await operate({ sub_id: sub, ...members(996) })), [204])
-  t.strictSame(await errorOf(await operate({ sub_id: sub, ...members(998) })), [400, 'The body holds too many values.'])
+  // Four values beside them: the body, the subject, and its two members.
+  const [whole, more] = [996, 997].map(count => ({ sub_id: sub, ...members(count) }))
+  t.strictSame(await errorOf(await operate(whole!)), [204])
+  t.strictSame(await errorOf(await operate(more!)), [400, 'The body holds too many values.'])
   t.strictSame(await errorOf(await operate('['.repeat(60_000))), [400, 'The body holds too many values.'])
   t.equal((await operate('{')).status, 400)
   t.equal((await operate('{"__proto__":{}}')).status, 400)

@@ -14,7 +14,7 @@ import { compilePackage, judgePackage } from '../helpers/package-contents.ts'
 import { NODE10_APP, TYPED_APPS } from '../helpers/typed-apps.ts'
 
 /**
- * The packages as others get them: packed here, installed in folders outside the repository from npm, and used as docs/plugin.md says.
+ * The packages as others get them: packed here, installed in folders outside the repository from npm, and used as docs/guide/plugin.md says.
  * tap starts files in the order of their names, and this one takes longest: by its name it is among the first.
  */
 
@@ -76,7 +76,7 @@ const TOOLS = {
 const compile = (cwd: string, version: string, ...args: string[]) => expectSuccess(cwd, process.execPath, [`node_modules/typescript-${version}/bin/tsc`, ...args])
 
 /** The snippets of the guide, each under the name in its first line. */
-const GUIDE = Object.fromEntries(readBlocks('docs/plugin.md').filter(({ language }) => language === 'ts').map(({ text }) => [/^\/\/ (\S+): /.exec(text)![1]!, text]))
+const GUIDE = Object.fromEntries(readBlocks('docs/guide/plugin.md').filter(({ language }) => language === 'ts').map(({ text }) => [/^\/\/ (\S+): /.exec(text)![1]!, text]))
 const TSCONFIG = JSON.stringify({ compilerOptions: { strict: true, skipLibCheck: false, module: 'nodenext', target: 'es2022', types: ['node'], rootDir: '.', outDir: 'out' }, include: ['*.ts'] })
 
 /** Lines that must not compile, each beside one that does. */

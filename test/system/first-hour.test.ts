@@ -77,7 +77,7 @@ t.before(async () => {
 })
 
 t.test('The guide leads from a clone to a route with a test.', async t => {
-  const [first] = readBlocks('docs/getting-started.md')
+  const [first] = readBlocks('docs/guide/start.md')
   t.equal(first!.text, 'npm ci && npm run dev\n')
   t.equal(readBlocks('README.md')[0]!.text, first!.text, 'the README begins the same way')
   passes(t, 'npm ci', await shell('npm ci'))
@@ -86,7 +86,7 @@ t.test('The guide leads from a clone to a route with a test.', async t => {
 
   const isPart = ({ place, text }: Block): boolean => place !== first!.place && /npm run call -- (?!--url)|^\/\/ (routes\/api|test\/own)\/|npx tap/.test(text) && !/CALL_CLIENT_SECRET/.test(text)
   passes(t, 'README.md', await shell(readBlocks('README.md').find(({ text }) => text.startsWith('npm run call'))!.text))
-  await walk(t, 'docs/getting-started.md', isPart, passes)
+  await walk(t, 'docs/guide/start.md', isPart, passes)
   await dev.stop()
   // What the two files need, and the plugins, whose decorators they use. `npm run lint` judges the rest.
   writeFileSync(join(clone, 'tsconfig.own.json'), JSON.stringify({ extends: './tsconfig.json', include: ['*.ts', 'plugins', 'routes', 'schemas', 'server', 'test/own'] }))
@@ -104,7 +104,7 @@ t.test('Without a guard or a place on the public list, a route fails one test.',
   const refused = await shell(test)
   t.equal(refused.code, 1)
   t.match(refused.output, /"\/api\/prices"/)
-  writeFileSync(list, readBlocks('docs/your-own.md').find(({ language }) => language === 'json')!.text)
+  writeFileSync(list, readBlocks('docs/guide/your-own.md').find(({ language }) => language === 'json')!.text)
   passes(t, test, await shell(test))
   rmSync(route)
   t.equal((await shell(test)).code, 1, 'a line for a route that does not exist is found too')
@@ -117,7 +117,7 @@ t.test('Sample routes go, and a later version comes in, as the page says.', asyn
   appendFileSync(join(upstream, 'routes/api/users.ts'), '// A later version.\n')
   appendFileSync(join(upstream, 'lib/credentials.ts'), '// A later version.\n')
   await shell('git commit -q -a -m Later', upstream)
-  await walk(t, 'docs/your-own.md', ({ language }) => language === 'sh', (t, line, outcome) => {
+  await walk(t, 'docs/guide/your-own.md', ({ language }) => language === 'sh', (t, line, outcome) => {
     if (line === 'git merge holdfast/main') t.match(outcome, { code: 1, output: /routes\/api\/users\.ts deleted in HEAD/ })
     else passes(t, line, outcome)
   }, ['npm ci', 'npm test'])

@@ -18,13 +18,13 @@ import { buildService, startInstance } from '../helpers/instance.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
 /**
- * docs/gate.md as a reader follows it: the part from nothing to a guarded application as it is printed, but for ports, which are free
+ * docs/guide/gate.md as a reader follows it: the part from nothing to a guarded application as it is printed, but for ports, which are free
  * ones here; and the examples that verify a statement.
  */
 
 t.setTimeout(600_000)
-const PAGE = 'docs/gate.md'
-const blocks = readBlocks(PAGE)
+const PAGE = 'docs/guide/gate.md'
+const blocks = [PAGE, 'docs/reference/gate.md'].flatMap(readBlocks)
 /** The first Python that has these modules. The one of the system has those of its packages. */
 function pythonWith (...modules: string[]): string | undefined {
   return ['python3', '/usr/bin/python3'].find(name => spawnSync(name, ['-c', `import ${['sys', ...modules].join(', ')}`]).status === 0)

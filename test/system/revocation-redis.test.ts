@@ -12,7 +12,7 @@ import { until } from '../helpers/until.ts'
 
 const now = (): number => Date.now() / 1000
 const keyOfUser = (sub: string): string => keyOf(['sub', 'https://issuer.example/', sub])
-const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): RevocationEntry => ({ key: keyOfUser(sub), effect, at: now(), recordedAt: now(), event: 'session-revoked', source: 'https://transmitter.example' })
+const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): RevocationEntry => ({ key: keyOfUser(sub), effect, at: now(), recordedAt: now(), event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://issuer.example', standing: 'issuer' })
 
 function startInstance (t: Test, port: number) {
   const target = parseReplayUrl(`redis://127.0.0.1:${port}`)

@@ -1,4 +1,4 @@
-/** Why a shared replay store cannot be used: words for readiness, logs and metrics. docs/operating.md says what to do about each. */
+/** Why a shared replay store cannot be used: words for readiness, logs and metrics. docs/reference/store.md says what to do about each. */
 export type RedisFault =
   | 'unreachable' | 'timeout' | 'tls' | 'auth' | 'not_redis' | 'readonly' | 'oom' | 'evicts' | 'loading' | 'cluster' | 'database' | 'max_clients' | 'refused_write'
 

@@ -103,7 +103,7 @@ t.test('A transmitter that sends nothing until subjects are added is reported by
   await parts!.receiver.push(remote.set(STREAM_UPDATED, { status: 'disabled' }), undefined)
   t.strictSame(reported().slice(1), [{ name: 'stream_changed', transmitter: remote.url, status: 'disabled' }])
   await parts!.receiver.push(remote.set(VERIFICATION, { state: 'x' }, { iat: 1_700_000_000 }), undefined)
-  await parts!.revocations.append([{ key: 'stream of another instance', effect: 'state', at: 1, recordedAt: 1, event: 'paused', source: 'https://other.example' }])
+  await parts!.revocations.append([{ key: 'stream of another instance', effect: 'state', at: 1, recordedAt: 1, event: 'paused', source: 'https://other.example', sender: 'https://other.example', standing: 'other' }])
   t.equal(reported().length, 2, 'a transmitter that only other instances have')
   t.strictSame([parts!.transmitters[0]!.state().verifiedAt, parts!.revocations.state().entries], [1_700_000_000, 0])
 })

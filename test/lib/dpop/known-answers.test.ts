@@ -2,7 +2,7 @@ import { createHash, createPublicKey, generateKeyPairSync, sign, verify } from '
 import type { JsonWebKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { ALGORITHMS, encodeDer, isSameAlg, verifySignature, JWS_ALGS } from '../../../lib/jose/signature.ts'
+import { ALGORITHMS, encodeDer, indexOfSigner, isSameAlg, verifySignature, JWS_ALGS } from '../../../lib/jose/signature.ts'
 import type { JwsAlg } from '../../../lib/jose/signature.ts'
 import { createClientKeys, parseProofHeader } from '../../../lib/dpop/client-keys.ts'
 import type { ClientKeys } from '../../../lib/dpop/client-keys.ts'
@@ -166,6 +166,23 @@ t.test('A signature verifies under each algorithm with the key that made it, and
     t.equal(await verifies(client.jwk, 'header.payloae'), false, `${alg}: another input`)
     t.equal(await verifies(client.jwk, 'header.payload', signature.slice(0, -4)), false, `${alg}: three bytes short`)
     t.equal(await verifies(client.jwk, 'header.payload', Buffer.alloc(Buffer.from(signature, 'base64url').length).toString('base64url')), false, `${alg}: all zero`)
+  }
+})
+
+t.test('An RSASSA-PSS signature has each of its leading zero bytes, in proofs and in whatever else is signed', async t => {
+  for (const alg of ['PS256', 'PS384', 'PS512'] as const) {
+    const client = await createDpopClient(alg)
+    const key = importPublicJwk(parseProofJwk(client.jwk, alg))!
+    const outcomes = (bytes: Buffer): Promise<unknown[]> => new Promise(resolve => {
+      const text = bytes.toString('base64url')
+      verifySignature(ALGORITHMS[alg], key, 'a.b', text, isValid => resolve([isValid, indexOfSigner(ALGORITHMS[alg], [key], 'a.b', text)]))
+    })
+    let signature: Buffer
+    do signature = client.sign(Buffer.from('a.b'))
+    while (signature[0] !== 0)
+    t.strictSame(await outcomes(signature), [true, 0], alg)
+    t.strictSame(await outcomes(signature.subarray(1)), [false, -1], `${alg}, without its zero`)
+    t.strictSame(await outcomes(Buffer.concat([Buffer.alloc(1), signature])), [false, -1], `${alg}, with one more`)
   }
 })
 

@@ -3,7 +3,7 @@ import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
 import { GateError } from '../../../lib/gate/gate-error.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
-import { hasDuplicateMembers, readMcpMessages } from '../../../lib/gate/mcp-message.ts'
+import { readMcpMessages } from '../../../lib/gate/mcp-message.ts'
 import type { McpMessage } from '../../../lib/gate/mcp-message.ts'
 import { createBodyReader, MAX_HELD_BYTES, MAX_MESSAGE_BYTES } from '../../../lib/gate/message-body.ts'
 import type { GateRule } from '../../../lib/gate/rule.ts'
@@ -34,8 +34,25 @@ t.test('An object that names a member twice is found, at any depth and in any sp
     ['"a"', false], ['5', false], ['[]', false], ['{}', false], ['["a","a"]', false], ['{"__proto__":1,"__proto__":2}', true], ['{"__proto__":1,"constructor":2}', false]
   ]
   for (const [json, twice] of rows) {
-    t.equal(hasDuplicateMembers(json, JSON.parse(json)), twice, json)
+    t.strictSame(read(`{"result":${json}}`), twice ? 'An object in the body has two members of one name.' : [{ method: undefined, name: undefined }], json)
   }
+  t.end()
+})
+
+t.test('A megabyte of brackets is refused before it is parsed, and 64 levels and 20,000 values are not', t => {
+  const BEYOND = 'The body has too many levels or values.'
+  const lists = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels)
+  // The message, its method, its params, and the list in there.
+  const withEntries = (count: number): string => `{"method":"m","params":{"a":[${Array(count).fill('0').join()}]}}`
+  const rows: ReadonlyArray<readonly [title: string, body: string, expected: unknown]> = [
+    ['64 levels', `{"result":${lists(63)}}`, [{ method: undefined, name: undefined }]],
+    ['65 levels', `{"result":${lists(64)}}`, BEYOND],
+    ['20,000 values', withEntries(19_996), [{ method: 'm', name: undefined }]],
+    ['20,001 values', withEntries(19_997), BEYOND],
+    ['a megabyte of brackets', '['.repeat(MAX_MESSAGE_BYTES), BEYOND],
+    ['as many in a text', `{"result":"${'['.repeat(MAX_MESSAGE_BYTES - 20)}"}`, [{ method: undefined, name: undefined }]]
+  ]
+  for (const [title, body, expected] of rows) t.strictSame(read(body), expected, title)
   t.end()
 })
 

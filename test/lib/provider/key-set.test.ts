@@ -236,8 +236,8 @@ t.test('a key on a curve is usable for the algorithms of its curve', async t => 
   t.strictSame(['ES256'].map(name => usableKey(good, [name as 'ES256'])), ['key_type'], 'a type that no accepted algorithm has')
 })
 
-t.test('docs/operating.md explains each state, failure and reason', async (t) => {
-  const page = readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8')
+t.test('docs/reference/monitoring.md explains each state, failure and reason', async (t) => {
+  const page = readFileSync(new URL('../../../docs/reference/monitoring.md', import.meta.url), 'utf8')
   const section = page.slice(page.indexOf('## Signing keys'))
   const rows = (title: string): string[] => {
     const [part = ''] = section.slice(section.indexOf(`### ${title}\n`) + 3).split('\n### ', 1)

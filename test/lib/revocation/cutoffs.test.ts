@@ -8,7 +8,7 @@ import type { RevocationEntry } from '../../../lib/revocation/log.ts'
 const NOW = 1_800_000_000
 const KEY = keyOf(['sub', 'https://issuer.example/', 'u1'])
 
-const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({ key: KEY, effect: 'cutoff', at: NOW, recordedAt: NOW, event: 'session-revoked', source: 'https://transmitter.example', ...given })
+const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({ key: KEY, effect: 'cutoff', at: NOW, recordedAt: NOW, event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://issuer.example', standing: 'issuer', ...given })
 const facts = (given: Partial<RevocationFacts> = {}): RevocationFacts => ({ keys: [KEY], issuedAt: NOW - 10, loginAt: undefined, ...given })
 const position = (count: number): string => String(count).padStart(16, '0')
 

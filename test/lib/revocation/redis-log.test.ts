@@ -15,7 +15,7 @@ const OTHER = keyOf(['sub', 'https://issuer.example/', 'u2'])
 /** Waits of the log are so many times shorter here. */
 const HASTE = 20
 
-const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({ key: KEY, effect: 'cutoff', at: NOW, recordedAt: NOW, event: 'session-revoked', source: 'https://transmitter.example', ...given })
+const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({ key: KEY, effect: 'cutoff', at: NOW, recordedAt: NOW, event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://issuer.example', standing: 'issuer', ...given })
 
 type Listeners = Parameters<RedisLogOptions['open']>[0]
 

@@ -8,7 +8,7 @@ import type { RevocableToken } from '../../../lib/revocation/target.ts'
 const NOW = 1_800_000_000
 const now = (): number => NOW
 const token = (claims: object = {}): RevocableToken => ({ claims: { sub: 'u1', iat: NOW - 5, exp: NOW + 60, ...claims }, issuer: 'https://a.example', binding: { jkt: undefined } }) as unknown as RevocableToken
-const ending = (sid: string): RevocationEntry => ({ key: JSON.stringify(['sid', '*', sid]), effect: 'end', at: NOW, recordedAt: NOW, event: 'operator', source: 'o' })
+const ending = (sid: string): RevocationEntry => ({ key: JSON.stringify(['sid', '*', sid]), effect: 'end', at: NOW, recordedAt: NOW, event: 'operator', source: 'o', sender: 'https://a.example', standing: 'issuer' })
 
 function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
   const cutoffs = createCutoffs({ max, retentionSeconds: 100, now })

@@ -6,7 +6,7 @@ import { collectSettings } from '../../../lib/settings/sources.ts'
 import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
 import type { SettingName } from '../../../lib/settings/specs.ts'
 
-const path = join(import.meta.dirname, '../../../docs/configuration.md')
+const path = join(import.meta.dirname, '../../../docs/reference/settings.md')
 const page = readFileSync(path, 'utf8')
 
 const code = (text: string): string => `\`${text}\``

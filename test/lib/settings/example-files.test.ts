@@ -15,17 +15,19 @@ import type { SettingName } from '../../../lib/settings/specs.ts'
 import { root } from '../../helpers/documents.ts'
 import { IN_FORCE, makeConfigExample, makeConfigSchema, makeEnvExample } from '../../helpers/settings-files.ts'
 
+const FOLDER = join(root, 'examples/settings')
+
 const MADE: Readonly<Record<string, () => string>> = {
   '.env.example': makeEnvExample,
   'config.example.yaml': makeConfigExample,
   'config.schema.json': makeConfigSchema
 }
 
-const read = (file: string): string => readFileSync(join(root, file), 'utf8')
+const read = (file: string): string => readFileSync(join(FOLDER, file), 'utf8')
 
 t.test('The example files and the schema are those that the code makes.', async t => {
   for (const [file, make] of Object.entries(MADE)) {
-    if (process.env.TAP_SNAPSHOT === '1') writeFileSync(join(root, file), make())
+    if (process.env.TAP_SNAPSHOT === '1') writeFileSync(join(FOLDER, file), make())
     else t.equal(read(file), make(), `${file}: npx tap --snapshot test/lib/settings/example-files.test.ts writes it anew`)
   }
 })
@@ -89,7 +91,7 @@ function judge (text: string): string[] {
 }
 
 t.test('The first line of the example names the schema, and the schema accepts it.', async t => {
-  t.equal(read('config.example.yaml').split('\n')[0], '# yaml-language-server: $schema=config.schema.json')
+  t.equal(read('config.example.yaml').split('\n')[0], '# yaml-language-server: $schema=examples/settings/config.schema.json')
   t.strictSame(judge(read('config.example.yaml')), [])
   t.strictSame(judge(''), [])
   t.strictSame(judge('idp:'), [])

@@ -9,7 +9,7 @@ import { parseGate } from '../../helpers/gate-section.ts'
 import { makeOptionTable, makeOptionTypes } from '../../helpers/option-types.ts'
 
 const TYPES = join(root, 'lib/settings/option-types.ts')
-const PAGE = join(root, 'docs/plugin.md')
+const PAGE = join(root, 'docs/reference/plugin.md')
 const [START, END] = ['<!-- options -->\n', '<!-- /options -->']
 
 t.test('The types of the options are those that the settings make.', t => {

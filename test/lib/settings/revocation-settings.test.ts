@@ -64,8 +64,8 @@ const URL_ALLOWED = 'https URL (http for a loopback host) without user info'
 const ISSUER_ALLOWED = `${URL_ALLOWED}, query or fragment`
 const SECRET = 'is not usable (its value is not shown); allowed: a text, { file: PATH } or { env: NAME }'
 const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: string[]]> = [
-  ['the section', 'yes', 'revocation is "yes"; allowed: a section with transmitters, logout or operators: docs/revocation.md'],
-  ['nothing', null, 'revocation is null; allowed: a section with transmitters, logout or operators: docs/revocation.md'],
+  ['the section', 'yes', 'revocation is "yes"; allowed: a section with transmitters, logout or operators: docs/reference/revocation.md'],
+  ['nothing', null, 'revocation is null; allowed: a section with transmitters, logout or operators: docs/reference/revocation.md'],
   ['a misspelt member of the one client', { logout: { clientID: 'c' } }, 'revocation.logout lacks clientId; allowed: an object with clientId, and issuer if there are several', 'revocation.logout.clientID is unknown; did you mean revocation.logout.clientId?'],
   ['an unknown member', { retentionSecond: 1 }, 'revocation.retentionSecond is unknown; did you mean revocation.retentionSeconds?'],
   ['an unknown member like none', { zzz: 1 }, 'revocation.zzz is unknown'],
@@ -77,7 +77,7 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
   ['a scope', { operators: { scope: 'a b' } }, 'revocation.operators.scope is "a b"; allowed: a scope'],
   ['no transmitters', { transmitters: [] }, 'revocation.transmitters is []; allowed: list of 1 to 50 transmitters'],
   ['transmitters that are no list, with a misspelt secret', { transmitters: { issuer: ISSUER, clientSecrte: 'hush' } }, `revocation.transmitters is {"issuer":"${ISSUER}"}; allowed: list of 1 to 50 transmitters`],
-  ['the section as a list, with a misspelt secret', [{ stoer: 'redis://user:hush@s.example', outage: 'serve' }], 'revocation is [{"outage":"serve"}]; allowed: a section with transmitters, logout or operators: docs/revocation.md'],
+  ['the section as a list, with a misspelt secret', [{ stoer: 'redis://user:hush@s.example', outage: 'serve' }], 'revocation is [{"outage":"serve"}]; allowed: a section with transmitters, logout or operators: docs/reference/revocation.md'],
   ['delivery missing', { transmitters: [{ issuer: ISSUER, audience: 'r' }] }, 'revocation.transmitters[0] lacks delivery; allowed: an object with issuer, delivery, and audience unless manage is true'],
   ['delivery', transmitter({ delivery: 'mail' }), 'revocation.transmitters[0].delivery is "mail"; allowed: push or poll'],
   ['issuer', transmitter({ issuer: 'http://a.example' }), `revocation.transmitters[0].issuer is "http://a.example"; allowed: ${ISSUER_ALLOWED}`],

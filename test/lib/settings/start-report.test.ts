@@ -26,8 +26,8 @@ t.test('Settings in force are reported with their values, and others are left ou
 })
 
 t.test('The report says where a proof is accepted at most once, for each store, with nonces and without.', async t => {
-  const perInstance = 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/scaling.md)'
-  const apart = 'A proof is accepted at most once by all instances together, because a nonce is good only at the process that made it. The balancer must keep clients at their instance (docs/scaling.md)'
+  const perInstance = 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/guide/instances.md)'
+  const apart = 'A proof is accepted at most once by all instances together, because a nonce is good only at the process that made it. The balancer must keep clients at their instance (docs/guide/instances.md)'
   const shared = 'A proof is accepted at most once by all instances that share the replay store'
   const rows: Array<[Variables, string | undefined]> = [
     [{}, perInstance],

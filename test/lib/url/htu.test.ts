@@ -313,8 +313,8 @@ t.test('Each cause has its advice, and every cause appears in a row above', asyn
   for (const advice of Object.values(HTU_ADVICE)) t.match(advice, /\.$/)
 })
 
-t.test('docs/troubleshooting.md has a cure for every cause', async (t) => {
-  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'troubleshooting.md'), 'utf8')
+t.test('docs/reference/troubleshooting.md has a cure for every cause', async (t) => {
+  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'troubleshooting.md'), 'utf8')
   const rows = page.split('\n').filter((line) => line.startsWith('| `'))
   const named = (reason: string, cause: string): boolean => rows.some((row) => row.includes(`| \`${reason}\``) && row.includes(`\`${cause}\``))
   for (const cause of Object.keys(HTU_ADVICE)) t.ok(named('htu_mismatch', cause), `htu_mismatch ${cause}`)

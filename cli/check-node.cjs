@@ -1,6 +1,6 @@
 'use strict'
 // Runs before anything else is loaded, and on any Node: one that is too old would answer with a stack trace of a dependency.
-const oldest = require('./package.json').engines.node.replace('>=', '')
+const oldest = require('../package.json').engines.node.replace('>=', '')
 const [major, minor] = process.versions.node.split('.').map(Number)
 const [oldestMajor, oldestMinor] = oldest.split('.').map(Number)
 
