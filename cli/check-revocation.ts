@@ -17,6 +17,7 @@ import { createTransmitterClient } from '../lib/revocation/transmitter-client.ts
 import type { TransmitterClient } from '../lib/revocation/transmitter-client.ts'
 import { configurationUrlOf, fetchTransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
 import type { TransmitterConfiguration } from '../lib/revocation/transmitter-configuration.ts'
+import { SettingsError } from '../lib/settings/problems.ts'
 import type { RevocationSettings, TransmitterSettings } from '../lib/settings/revocation-settings.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { processSurroundings } from '../server/surroundings.ts'
@@ -38,9 +39,9 @@ export async function checkRevocation (settings: Settings): Promise<Section[]> {
   const news: RevocationEntry[] = []
   const store = await checkRevocationStore(revocation, news)
   const sections: Section[] = [['Store of revocations', store]]
-  for (const transmitter of revocation.transmitters) {
+  for (const [index, transmitter] of revocation.transmitters.entries()) {
     const { issuer: name } = transmitter
-    sections.push([`Transmitter ${name}`, [...await checkTransmitter(transmitter, settings), lastVerification(revocation, news.filter(({ source, event }) => source === name && event === 'verification'))]])
+    sections.push([`Transmitter ${name}`, [...await checkTransmitter(transmitter, settings, `revocation.transmitters[${index}]`), lastVerification(revocation, news.filter(({ source, event }) => source === name && event === 'verification'))]])
   }
   return sections
 }
@@ -65,7 +66,7 @@ function lastVerification ({ store }: RevocationSettings, verifications: readonl
   return fine(`Its stream was last verified at ${new Date(at * 1000).toISOString()}.`)
 }
 
-async function checkTransmitter (given: TransmitterSettings, settings: Settings): Promise<Finding[]> {
+async function checkTransmitter (given: TransmitterSettings, settings: Settings, path: string): Promise<Finding[]> {
   const network = networkOf(settings)
   const url = configurationUrlOf(given)
   const exchange = network.open()
@@ -77,7 +78,7 @@ async function checkTransmitter (given: TransmitterSettings, settings: Settings)
       fine(`GET ${url} names the issuer ${shown(configuration.issuer)}.`),
       size > 0 ? fine(`It publishes ${size} usable ${size === 1 ? 'key' : 'keys'} for events.`) : fault(`It publishes no key that can be used for ${EVENT_ALGS.join(', ')}, so every event is refused.`, 'Have the transmitter sign with RS256 and a key of 2048 to 4096 bits.'),
       ...judgeConfiguration(configuration, given),
-      ...await checkStream(configuration, given, settings)
+      ...await checkStream(configuration, given, settings, path)
     ]
   } catch (error) {
     return [failed(error, `Its configuration at ${url}, or its keys, cannot be used`)]
@@ -101,7 +102,7 @@ function judgeConfiguration (found: TransmitterConfiguration, given: Transmitter
   ]
 }
 
-async function checkStream (configuration: TransmitterConfiguration, given: TransmitterSettings, settings: Settings): Promise<Finding[]> {
+async function checkStream (configuration: TransmitterConfiguration, given: TransmitterSettings, settings: Settings, path: string): Promise<Finding[]> {
   const { clientId, streamId } = given
   const { configurationEndpoint, defaultSubjects } = configuration
   const unread = judgeSubjects(defaultSubjects)
@@ -109,7 +110,7 @@ async function checkStream (configuration: TransmitterConfiguration, given: Tran
   if (configurationEndpoint === undefined) return unread
   const calls = networkOf(settings)
   try {
-    const authenticate = await authenticationOf(given, 'the transmitter', processSurroundings)
+    const authenticate = await authenticationOf(given, path, processSurroundings)
     const client = createTransmitterClient({ ...given, authenticate, configuration: () => configuration, calls })
     const streams = await client.readStreams(streamId)
     const stream = chooseStream(streams, wantedOf(given, settings))
@@ -158,7 +159,7 @@ async function judgeStream (stream: JsonObject, client: TransmitterClient, trans
 }
 
 function failed (error: unknown, what: string): Finding {
-  if (!(error instanceof ProviderFailure)) return fault(`${what}: ${(error as Error).message}.`, 'Correct it at its source: docs/reference/revocation.md lists every setting.')
+  if (!(error instanceof ProviderFailure)) return fault(`${what}: ${error instanceof SettingsError ? error.problems.join('; ') : (error as Error).message}.`, 'Correct it at its source: docs/reference/revocation.md lists every setting.')
   const { meaning, cure } = PROVIDER_FAULTS[error.word]
   return fault(`${what}: ${failureText(error)} (${meaning}).`, `Look at this: ${cure}.`)
 }

@@ -50,7 +50,12 @@ export function isDelivered ({ delivery: found }: JsonObject, { delivery, pushUr
  */
 export async function ensureStream (client: TransmitterClient, wanted: WantedStream, listeners: StreamChangeListeners): Promise<JsonObject> {
   const read = async (): Promise<JsonObject | undefined> => chooseStream(await client.readStreams(wanted.streamId), wanted)
-  const found = await read() ?? await createStream(client, wanted) ?? await read()
+  let found = await read()
+  if (!found) {
+    const made = await createStream(client, wanted)
+    if (made) return made
+    found = await read()
+  }
   if (!found) throw new ProviderFailure('stream_missing')
   return adjustStream(client, found, wanted, listeners)
 }

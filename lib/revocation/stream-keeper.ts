@@ -153,12 +153,19 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
     const { method = DELIVERY_METHODS.poll[0], endpoint_url: url } = isJsonObject(agreed) ? agreed : {}
     // The token of the client is sent there.
     if (DELIVERY_METHODS.poll.some(name => name === method) && typeof url === 'string') pollEndpoint = given.endpoint ?? parseOwnUri(url, originsOf(given))
+    if (delivery === 'poll') pollAddress()
     verification.setMinimum(typeof interval === 'number' ? interval : 0)
     const found = stream && (await client.readStatus(String(id)) ?? 'enabled')
     streamId = String(id)
     audience = given.audience ?? [aud].flat().find(value => typeof value === 'string')
     if (typeof subjects === 'string') defaultSubjects = subjects
     setStatus(found, now())
+  }
+
+  /** @throws ProviderFailure */
+  function pollAddress (): string {
+    if (pollEndpoint === undefined) throw new ProviderFailure('discovery_malformed', undefined, { expected: 'an address for polls' })
+    return pollEndpoint
   }
 
   /** It also shows the transmitter that there is still a receiver, and what has become of the stream in silence. */
@@ -173,8 +180,7 @@ export function createStreamKeeper (given: StreamKeeperOptions) {
    * @returns milliseconds until the next poll, if there were any that count: they are to be acknowledged at once, and there may be more
    */
   async function poll (): Promise<number | undefined> {
-    if (pollEndpoint === undefined) throw new ProviderFailure('discovery_malformed', undefined, { expected: 'an address for polls' })
-    const { sets } = await client.poll(pollEndpoint, { maxEvents: MAX_EVENTS, returnImmediately: true, ack: acknowledged, setErrs: Object.fromEntries(refused) })
+    const { sets } = await client.poll(pollAddress(), { maxEvents: MAX_EVENTS, returnImmediately: true, ack: acknowledged, setErrs: Object.fromEntries(refused) })
     acknowledged = []
     refused = new Map()
     const batch = isJsonObject(sets) ? Object.entries(sets).slice(0, MAX_EVENTS) : []
