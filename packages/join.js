@@ -13,7 +13,7 @@ const entryPoints = compiled.filter(file => /^dist\/(?:packages|plugins|routes)\
 const { outputFiles } = await build({
   entryPoints,
   // Each of them loads what the plugin loads, so all of that is in the same file. No class exists twice.
-  inject: ['dist/plugins/auth.js', 'dist/plugins/token-end.js', 'dist/routes/revocation.js', 'dist/packages/holdfast/app-document.js'],
+  inject: ['dist/plugins/auth.js', 'dist/plugins/audit.js', 'dist/plugins/token-end.js', 'dist/routes/revocation.js', 'dist/packages/holdfast/app-document.js'],
   outbase: 'dist',
   outdir: 'dist',
   chunkNames: 'shared/[hash]',

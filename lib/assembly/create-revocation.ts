@@ -16,6 +16,7 @@ import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
 import { authenticationOf, secretOf } from './transmitter-secrets.ts'
 import type { IssuerKeyEvent, IssuersOptions } from './create-issuers.ts'
+import { NODE_CRYPTO } from './jwt-tools.ts'
 
 export type RevocationEvent =
   | IssuerKeyEvent
@@ -36,7 +37,7 @@ export type RevocationEvent =
   | { readonly name: 'revocation_received', readonly events: number } & Received
   | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string, readonly events: number }
 
-export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport'> {
+export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools'> {
   /** The path under which the endpoints are mounted: empty, or one that begins with a slash. */
   readonly mount: string
   readonly onEvent: (event: RevocationEvent) => void
@@ -49,7 +50,7 @@ export type RevocationParts = NonNullable<Awaited<ReturnType<typeof createRevoca
 export async function createRevocation (settings: Settings, options: RevocationPartsOptions) {
   const { revocation } = settings
   if (!revocation) return undefined
-  const { surroundings, transport = networkOf(settings), mount, onEvent } = options
+  const { surroundings, transport = networkOf(settings), jwtTools = NODE_CRYPTO, mount, onEvent } = options
   const { now } = surroundings
   const { cutoffs, keptSeconds, judge } = createRevocationView(revocation, settings, now)
   // First, because a secret may be missing: nothing is open then.
@@ -62,6 +63,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
     senders: transmitters.map(({ sender }) => sender),
     logoutSenders,
     append: revocations.append,
+    findSigner: jwtTools.createSignerFinder(),
     now
   })
 

@@ -25,7 +25,7 @@ export async function authenticationOf (
     clientId,
     clientSecret: isByKey ? undefined : await secretOf(clientSecret!, `${path}.clientSecret`, surroundings),
     key: isByKey ? await keyOf(keyFile!, `${path}.keyFile`, surroundings) : undefined,
-    issuer,
+    audience: () => issuer,
     now,
     randomBytes
   })

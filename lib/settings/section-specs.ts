@@ -1,6 +1,6 @@
 import { CLIENT_AUTH_METHODS } from '../introspection/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
-import { about, FLAG, integer, ISSUER_URL, listOf, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
+import { about, FLAG, integer, ISSUER_NAME, ISSUER_URL, listOf, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
 
 const MAX_TIMEOUT_SECONDS = 86_400
 const WORDS = { written: 'string | readonly string[]' } as const
@@ -10,7 +10,8 @@ const flag = { ...FLAG, allowed: 'true, false' } as const
 const MCP = {
   properties: {
     methods: about('methods, such as `initialize` or `resources/read`; no `*`', WORDS),
-    tools: about('names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and contradict any other method', WORDS)
+    tools: about('names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and contradict any other method', WORDS),
+    onlyRuled: about('whether the answers to `tools/list`, which `methods` must name, hold only tools that a rule of the path is for; reverse proxy only', { written: 'boolean' })
   }
 } as const
 
@@ -41,6 +42,7 @@ export const GATE = {
   properties: {
     upstream: about('http or https URL of a host; without it, the gate is only asked by proxies', UPSTREAM),
     rules: about('a request without a rule does not pass', { type: 'array', nullable: true, items: RULE, allowed: 'a list of entries such as { path: /orders/*, scope: read:orders }' }),
+    exactPaths: about('whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end', { ...flag, default: false }),
     timeoutSeconds: about('how long the upstream may be silent, before the first byte and between two', { type: 'integer', minimum: 1, maximum: MAX_TIMEOUT_SECONDS, digits: true, default: 30, allowed: `1 to ${MAX_TIMEOUT_SECONDS}` }),
     bodyLimit: about('most bytes of the body of a request; any number unless given', { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER, digits: true, allowed: 'a whole number of bytes' }),
     claims: about('claims that the upstream gets: their names, or a map from the end of a header\'s name to a claim', { written: 'readonly string[] | Readonly<Record<string, string>>' }),
@@ -56,15 +58,29 @@ const text = { ...TEXT, allowed: 'any non-empty text' } as const
 const filled = { type: 'string', minLength: 1 } as const
 const sessionClaim = { anyOf: [filled, { const: false }], default: 'sid', allowed: 'name of a claim, or false' } as const
 
+const SECRET_PLACES = [
+  { type: 'object', required: ['file'], properties: { file: about('path of the file that holds it', filled) }, additionalProperties: false },
+  { type: 'object', required: ['env'], properties: { env: about('name of the variable that holds it', filled) }, additionalProperties: false }
+] as const
+
 /** A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment. */
 export const SECRET = {
   allowed: 'a text, { file: PATH } or { env: NAME }',
   secret: true,
-  anyOf: [
-    filled,
-    { type: 'object', required: ['file'], properties: { file: about('path of the file that holds it', filled) }, additionalProperties: false },
-    { type: 'object', required: ['env'], properties: { env: about('name of the variable that holds it', filled) }, additionalProperties: false }
-  ]
+  anyOf: [filled, ...SECRET_PLACES]
+} as const
+
+/** The section `audit`. */
+export const AUDIT = {
+  type: 'object',
+  short: 'to',
+  required: ['to'],
+  additionalProperties: false,
+  properties: {
+    to: about('`off`, `log` for the log of the service, or the path of a file', { ...TEXT, digits: true, allowed: 'off, log, or the path of a file' }),
+    pseudonymKey: about('key under which subjects, clients, actors and `jti`s are written as pseudonyms (HMAC-SHA-256): base64url of 32 bytes or more', { anyOf: SECRET_PLACES, secret: true, allowed: '{ file: PATH } or { env: NAME }' }),
+    required: about('whether requests with credentials get 503 while no line can be written', { ...FLAG, default: false })
+  }
 } as const
 
 export const TRANSMITTER = {
@@ -78,7 +94,7 @@ export const TRANSMITTER = {
     audience: about('the `aud` of its events; with `manage` it may be left out: then it is that of the stream', text),
     delivery: about('how events come: it posts them to `/revocation/events` (RFC 8935), or they are fetched (RFC 8936)', oneOf('push', 'poll')),
     endpoint: about('where events are fetched; without it, where the stream says', PROVIDER_URL),
-    tokenIssuers: about('the issuers about whose tokens it may speak; without it, only itself', { type: 'array', minItems: 1, items: ISSUER_URL, allowed: 'list of issuers' }),
+    tokenIssuers: about('the issuers about whose tokens it may speak; without it, only itself', { type: 'array', minItems: 1, items: ISSUER_NAME, allowed: 'list of issuers' }),
     sessionClaim: about('the claim of access tokens that holds the session; `false`: a session means its user', sessionClaim),
     subjectClaims: about('the claim of access tokens that a subject of a format, or a member of a complex subject, is compared with', { type: 'object', additionalProperties: filled, default: {}, allowed: 'map from a format or member of subjects to a claim' }),
     clientId: about('the client as which the stream is managed and polled', text),
@@ -99,7 +115,7 @@ export const LOGOUT = {
   required: ['clientId'],
   additionalProperties: false,
   properties: {
-    issuer: about('may be left out if there is one issuer', ISSUER_URL),
+    issuer: about('may be left out if there is one issuer', ISSUER_NAME),
     clientId: about('the client whose id is the `aud` of the logout tokens', text),
     sessionClaim: about('the claim of access tokens that holds the session; `false`: they have none', sessionClaim),
     algs: about('accepted signature algorithms of the logout tokens; without it, those of the access tokens of the issuer', listOf(JWS_ALGS))
@@ -114,7 +130,7 @@ export const OPERATORS = {
   properties: {
     scope: about('the scope that their tokens need', { type: 'string', format: 'scope', allowed: 'a scope' }),
     issuers: about('the issuers that they act for, beside that of their own token; `*`: all, and keys too', {
-      type: 'array', alone: true, maxItems: 50, items: { type: 'string', format: 'issuer-url-or-any', allowed: `*, or ${ISSUER_URL.allowed}` }, default: [], allowed: '*, or a list of up to 50 issuers'
+      type: 'array', alone: true, maxItems: 50, items: { type: 'string', format: 'issuer-name-or-any', allowed: `*, or ${ISSUER_NAME.allowed}` }, default: [], allowed: '*, or a list of up to 50 issuers'
     })
   }
 } as const

@@ -8,7 +8,7 @@ export interface NamedTest {
 
 /** One fault: a text that a source file holds exactly once, and its replacement. */
 export interface Fault {
-  /** The point of docs/reference/security.md that the fault breaks, after the first two words of its section: `RFC 9449 11.1`. */
+  /** The point of test/reports/reviews.md that the fault breaks, after the first two words of its section: `RFC 9449 11.1`. */
   readonly point: string
   /** What is wrong then. */
   readonly fault: string
@@ -41,7 +41,7 @@ const EVENTS = 'test/plugins/revocation-events.test.ts'
 const CONFIGURATION_TEST = 'test/lib/revocation/transmitter-client.test.ts'
 const REQUEST_LOG = 'test/plugins/request-log.test.ts'
 
-/** At least one fault for each test that a point of docs/reference/security.md names. */
+/** At least one fault for each test that a point of test/reports/reviews.md names. */
 export const FAULTS: readonly Fault[] = [
   { point: 'RFC 9449 11.1', fault: 'each proof is new', file: PROOF, text: "done(refusal ?? (first ? null : new Refusal('proof_replayed')))", replacement: 'done(refusal)', seenBy: [PROOFS] },
   { point: 'RFC 9449 11.1', fault: 'a record does not check whether the key exists', file: 'lib/replay/redis/redis-link.ts', text: "const args = ifAbsent ? [key, '1', 'EX', String(ttlSeconds), 'NX'] :", replacement: 'const args =', seenBy: ['test/system/redis.test.ts'] },
@@ -75,7 +75,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 8725 3.7', fault: 'base64url has many spellings', file: JWS, text: 'return last === undefined || last.includes(text[text.length - 1]!)', replacement: 'return true' },
   { point: 'RFC 8725 3.8', fault: 'sub may be empty', file: CHECKS, text: "sub !== ''", replacement: 'true', seenBy: [TOKENS] },
   { point: 'RFC 8725 3.8', fault: 'the first issuer has all tokens', file: 'lib/token/issuer-table.ts', text: 'find: iss => bySpelling.get(iss),', replacement: 'find: iss => bySpelling.get(iss) && issuers[0],', seenBy: ['test/plugins/issuers.test.ts'] },
-  { point: 'RFC 8725 3.9', fault: 'any audience passes', file: CHECKS, text: "if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience'", replacement: "if (aud === '') throw new Refusal('token_audience'" },
+  { point: 'RFC 8725 3.9', fault: 'any audience passes', file: CHECKS, text: "if (claim !== undefined) throw new Refusal('token_audience'", replacement: "if (claim !== undefined && claims![claim] === '') throw new Refusal('token_audience'" },
   { point: 'RFC 8725 3.10', fault: 'a kid that is not published is left out', file: 'lib/provider/key-source.ts', text: 'byAlg.get(alg)?.get(kid) ?? NONE', replacement: 'byAlg.get(alg)?.get(kid) ?? byAlg.get(alg)?.get(undefined) ?? NONE', seenBy: [TOKENS] },
   { point: 'RFC 8725 3.10', fault: 'a symmetric or private jwk counts', file: PUBLIC_KEY, text: "if (PRIVATE_MEMBERS.some(name => Object.hasOwn(jwk, name))) return 'private_key'", replacement: '', seenBy: [PROOFS] },
   { point: 'RFC 8725 3.10', fault: 'each unknown kid causes a fetch', file: 'lib/provider/key-source.ts', text: 'since >= UNKNOWN_KID_GAP_SECONDS', replacement: 'since >= 0', seenBy: ['test/plugins/keys.test.ts'] },
@@ -86,7 +86,7 @@ export const FAULTS: readonly Fault[] = [
 
   { point: 'RFC 9700 2.2.1', fault: 'a bound token passes as Bearer', file: 'lib/guard/guard.ts', text: "if (jkt !== undefined) throw new Refusal('token_bound')", replacement: '', seenBy: ['test/plugins/modes.test.ts'] },
   { point: 'RFC 9700 2.2.1', fault: 'an unbound token passes under the profile', file: CHECKS, text: "if (neededBindings) throw new Refusal('token_not_sender_constrained')", replacement: '', seenBy: [CERTIFICATES] },
-  { point: 'RFC 9700 2.3', fault: 'any audience passes', file: CHECKS, text: "if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience'", replacement: "if (aud === '') throw new Refusal('token_audience'", seenBy: [TOKENS] },
+  { point: 'RFC 9700 2.3', fault: 'any audience passes', file: CHECKS, text: "if (claim !== undefined) throw new Refusal('token_audience'", replacement: "if (claim !== undefined && claims![claim] === '') throw new Refusal('token_audience'", seenBy: [TOKENS] },
   { point: 'RFC 9700 2.3', fault: 'one scope of several is enough', file: 'lib/requirement/judge.ts', text: 'if (scope && !scope.every(isGranted))', replacement: 'if (scope && !scope.some(isGranted))', seenBy: ['test/plugins/require.test.ts'] },
   { point: 'RFC 9700 2.6', fault: 'any certificate passes', file: 'lib/provider/transport.ts', text: 'const tls = { rejectUnauthorized: true,', replacement: 'const tls = { rejectUnauthorized: false,', seenBy: ['test/lib/provider/transport.test.ts'] },
   { point: 'RFC 9700 2.6', fault: 'http passes anywhere', file: 'lib/provider/provider-url.ts', text: "(url.protocol === 'https:' || isLoopbackHttp(url))", replacement: "(url.protocol === 'https:' || url.protocol === 'http:')", seenBy: ['test/lib/provider/key-set.test.ts'] },
@@ -97,7 +97,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'RFC 9700 4.9.2', fault: 'credentials always arrive', file: 'lib/gate/headers.ts', text: '? !passCredentials :', replacement: '? false :', seenBy: [`${GATE}: The upstream`] },
   { point: 'RFC 9700 4.9.2', fault: 'credentials never arrive', file: 'lib/gate/headers.ts', text: '? !passCredentials :', replacement: '? true :', seenBy: [`${GATE}: Credentials`] },
   { point: 'RFC 9700 4.10.1', fault: 'a bound token passes as Bearer', file: 'lib/guard/guard.ts', text: "if (jkt !== undefined) throw new Refusal('token_bound')", replacement: '' },
-  { point: 'RFC 9700 4.10.2', fault: 'any audience passes', file: CHECKS, text: "if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience'", replacement: "if (aud === '') throw new Refusal('token_audience'" },
+  { point: 'RFC 9700 4.10.2', fault: 'any audience passes', file: CHECKS, text: "if (claim !== undefined) throw new Refusal('token_audience'", replacement: "if (claim !== undefined && claims![claim] === '') throw new Refusal('token_audience'" },
   { point: 'RFC 9700 4.13', fault: 'each peer is trusted', file: 'lib/url/base-url.ts', text: 'if (isTrusted(message.remoteAddress))', replacement: 'if (isTrusted)', seenBy: ['test/lib/url/request-url.test.ts'] },
   { point: 'RFC 9700 4.13', fault: 'a certificate counts from each peer', file: 'lib/certificate/client-certificate.ts', text: 'if (!isTrustedPeer(received.socket.remoteAddress)) return missing()', replacement: '', seenBy: [CERTIFICATES] },
   { point: 'RFC 9700 4.13', fault: 'Forwarded of a client arrives beside ours', file: 'lib/gate/headers.ts', text: ", 'x-real-ip', 'forwarded'", replacement: ", 'x-real-ip'", seenBy: [`${GATE}: The upstream gets exactly`] },
@@ -147,7 +147,7 @@ export const FAULTS: readonly Fault[] = [
   { point: 'OpenID Connect A lost logout', fault: 'what cannot be stored is 400', file: 'routes/revocation.ts', text: 'return reply.code(503)', replacement: 'return reply.code(400)' },
 
   { point: 'OWASP API API1', fault: 'a request has the claims before its proof is judged', file: 'lib/guard/guard.ts', text: 'const refusal = error ?? limited(options, token)\n    if (refusal) return done(refusal)', replacement: "const refusal = error ?? limited(options, token)\n    if (refusal) return done(refusal, { token, scheme: 'DPoP', nextNonce: undefined })" },
-  { point: 'OWASP API API2', fault: 'a route has no guard', file: 'routes/api/users.ts', text: "app.get('/users', guarded, () => answer)", replacement: "app.get('/users', { schema }, () => answer)", seenBy: ['test/routes/endpoints.test.ts'] },
+  { point: 'OWASP API API2', fault: 'a route has no guard', file: 'routes/api/private-scoped.ts', text: "{ onRequest: app.requireScope('read:messages'), schema }", replacement: '{ schema }', seenBy: ['test/routes/endpoints.test.ts'] },
   { point: 'OWASP API API2', fault: 'any signature of a proof verifies', file: PROOF, text: "if (!isValid) return done(new Refusal('proof_signature'))", replacement: '', seenBy: [DIFFERENTIAL] },
   { point: 'OWASP API API3', fault: 'the answer has all claims', file: 'routes/api/profile.ts', text: 'email: stringOrNull(user.email),\n      permissions', replacement: 'email: user.email as string,\n      permissions' },
   { point: 'OWASP API API4', fault: 'a connection may have any number of unanswered requests', file: 'server/queued-response.ts', text: 'export const MAX_UNANSWERED = 32', replacement: 'export const MAX_UNANSWERED = 100_000', seenBy: ['test/plugins/connections.test.ts'] },
@@ -168,9 +168,9 @@ export const FAULTS: readonly Fault[] = [
   { point: 'OWASP API API10', fault: 'an answer without active is inactive', file: 'lib/introspection/introspector.ts', text: "if (typeof active !== 'boolean') throw new ProviderFailure('introspection_malformed')", replacement: '', seenBy: ['test/lib/introspection.test.ts'] }
 ]
 
-const PAGE = 'docs/reference/security.md'
+const PAGE = 'test/reports/reviews.md'
 
-/** The tests that a row of docs/reference/security.md names, by its point. */
+/** The tests that a row of test/reports/reviews.md names, by its point. */
 export function testsOfPoints (): ReadonlyMap<string, readonly NamedTest[]> {
   const points = new Map<string, readonly NamedTest[]>()
   for (const section of readFileSync(PAGE, 'utf8').split('\n### ').slice(1)) {

@@ -104,10 +104,10 @@ t.test('An operator acts for the issuer of its own token, in undo too, and for n
     { user: { format: 'iss_sub', iss, sub: 'user-9' }, session: { format: 'opaque', id: 's9' } },
     { user: { format: 'iss_sub', iss: a.url, sub: 'user-9' }, device: { format: 'iss_sub', iss, sub: 'd9' } }
   ]
-  for (const sub_id of subjects) {
+  for (const subject of subjects) {
     for (const undo of [{}, { undo: true }]) {
-      const answer = await operateAs(a, { sub_id, ...undo })
-      t.strictSame([answer.status, await answer.json(), await ask(token)], [403, FORBIDDEN, 200], JSON.stringify(sub_id))
+      const answer = await operateAs(a, { sub_id: subject, ...undo })
+      t.strictSame([answer.status, await answer.json(), await ask(token)], [403, FORBIDDEN, 200], JSON.stringify(subject))
     }
   }
   const key = await operateAs(a, { sub_id: { format: 'jkt', jkt: 'x' } })
@@ -140,10 +140,10 @@ t.test('An operator acts for the issuers that the settings name', async t => {
     const { issuer: a, other: b, operateAs, ask } = await startTwo(t, issuers)
     const iat = Math.floor(Date.now() / 1000) - 5
     const token = b.token({ iat, sub: 'user-9', session_id: 's9' })
-    for (const sub_id of [{ format: 'iss_sub', iss: b.url, sub: 'user-9' }, { format: 'opaque', id: 's9' }]) {
-      t.equal((await operateAs(a, { sub_id })).status, 204)
+    for (const subject of [{ format: 'iss_sub', iss: b.url, sub: 'user-9' }, { format: 'opaque', id: 's9' }]) {
+      t.equal((await operateAs(a, { sub_id: subject })).status, 204)
       t.equal(await ask(token), 401)
-      t.equal((await operateAs(a, { sub_id, undo: true })).status, 204)
+      t.equal((await operateAs(a, { sub_id: subject, undo: true })).status, 204)
       t.equal(await ask(token), 200)
     }
     const isForAll = [issuers('', '')].flat().includes('*')
@@ -171,9 +171,9 @@ t.test('A format that is not known is 400, at any depth, and a known one that na
     [{ format: 'did', url: 'did:example:1' }, 204],
     [{ format: 'uri', uri: 'https://a.example' }, 204]
   ]
-  for (const [sub_id, status] of rows) {
-    const answer = await operate({ sub_id })
-    t.equal(answer.status, status, JSON.stringify(sub_id))
+  for (const [subject, status] of rows) {
+    const answer = await operate({ sub_id: subject })
+    t.equal(answer.status, status, JSON.stringify(subject))
     if (status === 400) t.strictSame(await answer.json(), { error: 'invalid_request', error_description: 'The request cannot be understood: the format of the subject is not known.' })
   }
 })

@@ -26,7 +26,7 @@ async function configure (address: TransmitterAddress): Promise<TransmitterConfi
 }
 
 const credentials: ClientCredentials = {
-  method: 'client_secret_basic', clientId: 'client id', clientSecret: 's:e', key: undefined, issuer: 'https://t.example', now: processSurroundings.now, randomBytes: processSurroundings.randomBytes
+  method: 'client_secret_basic', clientId: 'client id', clientSecret: 's:e', key: undefined, audience: () => 'https://t.example', now: processSurroundings.now, randomBytes: processSurroundings.randomBytes
 }
 
 async function open (transmitter: EventTransmitter, given: Partial<TransmitterClientOptions> = {}) {

@@ -62,6 +62,7 @@ t.test('A logout client belongs to the only issuer, or names its own', async t =
 
 const URL_ALLOWED = 'https URL (http for a loopback host) without user info'
 const ISSUER_ALLOWED = `${URL_ALLOWED}, query or fragment`
+const NAME_ALLOWED = 'https URL (http for a loopback host, or beside an https jwksUri or a keysFile) without user info, query or fragment'
 const SECRET = 'is not usable (its value is not shown); allowed: a text, { file: PATH } or { env: NAME }'
 const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: string[]]> = [
   ['the section', 'yes', 'revocation is "yes"; allowed: a section with transmitters, logout or operators: docs/reference/revocation.md'],
@@ -84,14 +85,14 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
   ['metadata', transmitter({ metadata: 'a' }), `revocation.transmitters[0].metadata is "a"; allowed: ${URL_ALLOWED}`],
   ['audience', transmitter({ audience: '' }), 'revocation.transmitters[0].audience is ""; allowed: any non-empty text'],
   ['tokenIssuers', transmitter({ tokenIssuers: [] }), 'revocation.transmitters[0].tokenIssuers is []; allowed: list of issuers'],
-  ['a token issuer', transmitter({ tokenIssuers: [ISSUER, 'b'] }), `revocation.transmitters[0].tokenIssuers[1] is "b"; allowed: ${ISSUER_ALLOWED}`],
+  ['a token issuer', transmitter({ tokenIssuers: [ISSUER, 'b'] }), `revocation.transmitters[0].tokenIssuers[1] is "b"; allowed: ${NAME_ALLOWED}`],
   ['sessionClaim', transmitter({ sessionClaim: true }), 'revocation.transmitters[0].sessionClaim is true; allowed: name of a claim, or false'],
   ['subjectClaims', transmitter({ subjectClaims: { 'a/b': 1 } }), 'revocation.transmitters[0].subjectClaims is {"a/b":1}; allowed: map from a format or member of subjects to a claim'],
   ['manage', transmitter({ manage: 1 }), 'revocation.transmitters[0].manage is 1; allowed: true or false'],
   ['a secret that is no text', transmitter({ clientSecret: 12345 }), `revocation.transmitters[0].clientSecret ${SECRET}`],
   ['a secret of another form', transmitter({ pushAuthorization: { text: 'hush' } }), `revocation.transmitters[0].pushAuthorization ${SECRET}`],
   ['an unknown member of a transmitter', transmitter({ audienc: 'x' }), 'revocation.transmitters[0].audienc is unknown; did you mean revocation.transmitters[0].audience?'],
-  ['an issuer of operators', { operators: { scope: 'a', issuers: ['*', 'a'] } }, `revocation.operators.issuers[1] is "a"; allowed: *, or ${ISSUER_ALLOWED}`],
+  ['an issuer of operators', { operators: { scope: 'a', issuers: ['*', 'a'] } }, `revocation.operators.issuers[1] is "a"; allowed: *, or ${NAME_ALLOWED}`],
   ['no issuer, only metadata', { transmitters: [{ metadata: `${ISSUER}/c`, audience: 'r', delivery: 'push' }] }, 'revocation.transmitters[0] lacks issuer; allowed: an object with issuer, delivery, and audience unless manage is true'],
   ['clientAuth', transmitter({ clientAuth: 'none' }), 'revocation.transmitters[0].clientAuth is "none"; allowed: client_secret_basic, client_secret_post or private_key_jwt'],
   ['an algorithm of logout tokens', { logout: { clientId: 'c', algs: ['HS256'] } }, 'revocation.logout.algs is ["HS256"]; allowed: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44'],
