@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import { certificateHeader, createCertificateReader } from '../lib/certificate/client-certificate.ts'
+import { certificateHeaders, createCertificateReader } from '../lib/certificate/client-certificate.ts'
 import { parseCredentials, verifyOffered } from '../lib/credentials.ts'
 import { readProofLine, verifyCertificate, verifySchemeFits } from '../lib/guard/guard.ts'
 import { ALGORITHMS, verifySignature } from '../lib/jose/signature.ts'
@@ -181,9 +181,9 @@ function judgeProof (e: Examination, name: string, run: ProofCheck['run']): void
 function fitCertificate (e: Examination): void {
   const { clientCertificate: source, trustProxy } = e.options.settings.server
   const { received } = e.message
-  const header = certificateHeader(source)
-  if (header === undefined) throw new NotChecked('Only the running service sees the certificate of a connection.')
-  if (!(header in received.headers)) throw new NotChecked(`The captured request has no ${header}. The proxy adds it, so only a capture behind the proxy has it.`)
+  const headers = certificateHeaders(source)
+  if (headers.length === 0) throw new NotChecked('Only the running service sees the certificate of a connection.')
+  if (!headers.some(header => header in received.headers)) throw new NotChecked(`The captured request has no ${headers.join(' or ')}. The proxy adds it, so only a capture behind the proxy has it.`)
   verifyCertificate(e.verified!.binding, e.message, createCertificateReader({ source, isTrustedPeer: createPeerTrust(trustProxy) }))
 }
 

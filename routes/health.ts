@@ -2,7 +2,8 @@ import type { FastifyPluginAsync } from 'fastify'
 import { readBuild } from '../server/build.ts'
 import { readTextIfThere } from '../lib/settings/sources.ts'
 import { withExample } from '../schemas/answers.ts'
-import type { KeySourceState } from '../lib/provider/key-source.ts'
+import { isWithoutKeys } from '../lib/token/issuer-table.ts'
+import type { IssuerState } from '../lib/token/issuer-table.ts'
 import { aliveSchema, readySchema } from '../schemas/operation.ts'
 
 /**
@@ -32,13 +33,13 @@ const routes: FastifyPluginAsync = async (app) => {
     const ready = Object.values(checks).every(check => PASSING.has(check))
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
     const all = issuers?.all() ?? []
-    return { status: ready ? 'ok' : 'unavailable', checks, ...revocation && streamsOf(revocation), ...all.length > 1 && { issuers: Object.fromEntries(all.map(({ issuer, keys }) => [issuer, checkKeys(keys.state())])) } }
+    return { status: ready ? 'ok' : 'unavailable', checks, ...revocation && streamsOf(revocation), ...all.length > 1 && { issuers: Object.fromEntries(all.map(issuer => [issuer.issuer, checkKeys(issuer)])) } }
   })
 
   function keysCheck (): string {
     if (!issuers) return 'domain_has_scheme'
     // What the application may still list cannot be waited for, and one tenant must not take the others out of service.
-    return issuers.isComplete ? checkAllKeys(issuers.all().map(({ keys }) => keys.state())) : 'ok'
+    return issuers.isComplete ? checkAllKeys(issuers.all()) : 'ok'
   }
 
   function revocationCheck (): string {
@@ -64,16 +65,22 @@ const routes: FastifyPluginAsync = async (app) => {
   }
 }
 
-function checkKeys ({ status, keys }: KeySourceState): string {
+function checkKeys (issuer: IssuerState): string {
+  const { status, keys } = issuer.keys.state()
+  // Without keys its answers about tokens count, and so the address where it gives them.
+  if (isWithoutKeys(issuer)) return issuer.introspection!.endpoint.isKnown() ? 'ok' : 'endpoint_unknown'
   // The provider has answered and every token is refused, so no instance may get traffic.
   if (keys === 0 && (status === 'fresh' || status === 'stale')) return 'none_usable'
   return status === 'fresh' ? 'ok' : status
 }
 
 /** With one issuer the word is its own. With several, each first fetch must have ended, and one issuer must have keys. */
-function checkAllKeys (states: readonly KeySourceState[]): string {
-  const words = states.map(checkKeys)
-  const isPending = states.some(({ fetchedAt, failures }) => fetchedAt === undefined && failures === 0)
+function checkAllKeys (issuers: readonly IssuerState[]): string {
+  const words = issuers.map(checkKeys)
+  const isPending = issuers.some(({ keys }) => {
+    const { fetchedAt, failures } = keys.state()
+    return fetchedAt === undefined && failures === 0
+  })
   if (isPending) return 'empty'
   if (words.every(word => word === words[0])) return words[0]!
   return words.some(word => PASSING.has(word)) ? 'partly' : words.find(word => !PASSING.has(word))!

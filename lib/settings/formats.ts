@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import { parseUpstream } from '../upstream/origin.ts'
-import { parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
+import { isIssuerName, parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
 import { parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { parseAuthority } from '../url/http-url.ts'
 import { createPeerTrust, parsePublicUrl } from '../url/base-url.ts'
@@ -72,6 +72,7 @@ const isReplayStore: Format = text => text === 'memory' || text === 'off' || isA
 export const FORMATS = {
   domain: isDomain,
   'issuer-url': text => parseUrl(text) !== undefined && isAccepted(parseIssuer, text),
+  'issuer-name': text => parseUrl(text) !== undefined && isIssuerName(text),
   'provider-url': text => parseUrl(text) !== undefined && isAccepted(parseConfiguredJwksUri, text),
   'namespaced-claim': text => /^[a-z][a-z0-9+.-]*:\S+$/i.test(text) && URL.canParse(text),
   'replay-store': isReplayStore,

@@ -128,7 +128,7 @@ export function placed (places: SourceFaults['places'], path: string, problem: s
 }
 
 /** The line for a service that looks for certificates on its sockets and does not end TLS. */
-export const NO_TLS_SOCKET = `${nameOf('server.clientCertificate')} is "socket", but this server does not end TLS: only an application that does can use it; allowed here: off, client-cert, nginx or xfcc`
+export const NO_TLS_SOCKET = `${nameOf('server.clientCertificate')} is "socket", but this server does not end TLS: only an application that does can use it; allowed here: off, client-cert, nginx, xfcc, alb or traefik`
 
 /** How a message names a setting: by its variable, and by its key in the file. */
 export function nameOf (name: SettingName): string {

@@ -36,7 +36,7 @@ export interface Settings extends Pick<SettingValues, 'api' | 'dpop' | 'proxies'
 }
 
 /** What holds for the tokens of one issuer. */
-export interface IssuerSettings extends Pick<Idp, 'jwksUri' | 'keysFile' | 'algs' | 'scopeClaims'> {
+export interface IssuerSettings extends Pick<Idp, 'audienceClaim' | 'jwksUri' | 'keysFile' | 'algs' | 'scopeClaims'> {
   /** Issuer URL. It names the issuer in logs, metrics and answers. */
   readonly issuer: string
   readonly audience: string
@@ -101,12 +101,13 @@ export function issuersOf (idp: Idp): IssuerSettings[] {
 /** @param entry validated. What it leaves out is taken from `beside`. */
 export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>): IssuerSettings {
   const idp = { ...beside, ...entry }
-  const { audience, jwksUri, keysFile, algs, scopeClaims } = idp
+  const { audience, audienceClaim, jwksUri, keysFile, algs, scopeClaims } = idp
   const { for: covers, clientId, ...introspection } = { ...beside.introspection, ...entry.introspection }
   return Object.freeze({
     // As a URL, the issuer has lower case, IDN as punycode and no default port. Providers write themselves in this form.
     issuer: entry.issuer ?? new URL(`https://${entry.domain}/`).href,
     audience: audience!,
+    audienceClaim,
     jwksUri,
     keysFile,
     algs,

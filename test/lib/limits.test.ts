@@ -123,9 +123,9 @@ t.test('The private key of this service for introspection has at most 64 KiB', a
   // Text before a PEM is no part of it (RFC 7468 section 2).
   const write = (bytes: number): void => writeFileSync(keyFile, ' '.repeat(bytes - pem.length - 1) + '\n' + pem)
   write(64 * 1024)
-  t.type(await createAuthentication('https://idp.example/', settings, processSurroundings), 'function')
+  t.type(await createAuthentication(() => 'https://idp.example/', settings, processSurroundings), 'function')
   write(64 * 1024 + 1)
-  await t.rejects(createAuthentication('https://idp.example/', settings, processSurroundings), SettingsError)
+  await t.rejects(createAuthentication(() => 'https://idp.example/', settings, processSurroundings), SettingsError)
 })
 
 t.test('The bounds that tests import to count in them are these', async t => {
