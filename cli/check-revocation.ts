@@ -158,7 +158,8 @@ async function judgeStream (stream: JsonObject, client: TransmitterClient, trans
   ]
 }
 
-function failed (error: unknown, what: string): Finding {
+/** What is wrong at a transmitter. */
+export function failed (error: unknown, what: string): Finding {
   if (!(error instanceof ProviderFailure)) return fault(`${what}: ${error instanceof SettingsError ? error.problems.join('; ') : (error as Error).message}.`, 'Correct it at its source: docs/reference/revocation.md lists every setting.')
   const { meaning, cure } = PROVIDER_FAULTS[error.word]
   return fault(`${what}: ${failureText(error)} (${meaning}).`, `Look at this: ${cure}.`)

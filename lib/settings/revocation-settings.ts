@@ -1,8 +1,7 @@
 import { quoteSetting } from '../printable.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
-import { REVOCATION } from './section-specs.ts'
 import type { LOGOUT, OPERATORS, SECRET, TRANSMITTER } from './section-specs.ts'
-import type { Part, ValueOf } from './setting-spec.ts'
+import type { ValueOf } from './setting-spec.ts'
 import type { SettingValues } from './specs.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import type { Surroundings } from '../surroundings.ts'
@@ -71,12 +70,4 @@ export async function readSecret (secret: SecretOption, { readFile, environment 
   const text = 'env' in secret ? environment(secret.env) : Buffer.from(await readFile(secret.file, 16 * 1024)).toString('utf8').replace(/\r?\n$/, '')
   if (text === undefined || text === '') throw new Error('env' in secret ? `the variable ${secret.env} is not set` : `the file ${secret.file} is empty`)
   return text
-}
-
-/** The names of the parts of the section that may hold a secret. */
-export const SECRET_PARTS: ReadonlySet<string> = new Set(secretsIn(REVOCATION))
-
-function secretsIn ({ properties = {}, items }: Part): string[] {
-  const named = Object.entries(properties).flatMap(([name, part]) => part.secret ? [name] : secretsIn(part))
-  return items ? [...named, ...secretsIn(items)] : named
 }

@@ -118,7 +118,7 @@ export const LOGOUT = {
     issuer: about('may be left out if there is one issuer', ISSUER_NAME),
     clientId: about('the client whose id is the `aud` of the logout tokens', text),
     sessionClaim: about('the claim of access tokens that holds the session; `false`: they have none', sessionClaim),
-    algs: about('accepted signature algorithms of the logout tokens; without it, those of the access tokens of the issuer', listOf(JWS_ALGS))
+    algs: about('accepted signature algorithms of the logout tokens; without it, those of the access tokens of the issuer', { ...listOf(JWS_ALGS), alone: true })
   }
 } as const
 

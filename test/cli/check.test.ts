@@ -250,6 +250,19 @@ const CLIENT = { clientId: 'c', clientSecret: 'hunter2' }
 const FOUND = ['\u2713 GET URL/.well-known/ssf-configuration names the issuer URL.', '\u2713 It publishes 1 usable key for events.']
 const UNKNOWN = '\u2713 When its stream was last verified, only the running service knows: /health/ready says it.'
 
+t.test('A secret under a misspelt name is not shown, in a section and in an entry of a list.', async (t) => {
+  const config = {
+    idp: { audience: AUDIENCE, issuers: [{ issuer: issuer.url, introspection: { for: 'jwt', clientId: 'c', clientSecret: 'hunter2' } }] },
+    revocation: { transmitters: [{ issuer: 'https://t.example', clientId: 'c', clientSecrte: 'hunter3', pushAuthorization: { file: 'pw.txt' }, clientSecret: { evn: 'hunter4' }, delivery: 'push' }], operaters: { password: 'hunter5' } }
+  }
+  const { code, text } = await run({ PUBLIC_URL: 'https://api.example' }, { 'config.yaml': JSON.stringify(config) })
+  t.equal(code, 1)
+  t.match(text, containing('revocation.transmitters[0].clientSecrte is unknown; did you mean revocation.transmitters[0].clientSecret?'))
+  t.match(text, containing('{"transmitters":[{"issuer":"https://t.example","delivery":"push","clientId":"c","clientSecret":"(not shown)","pushAuthorization":{"file":"pw.txt"}}]}'))
+  t.match(text, containing('"introspection":{"for":"jwt","clientId":"c","clientSecret":"(not shown)"}'))
+  t.notMatch(text, containing('hunter'))
+})
+
 t.test('A transmitter whose stream works is reported as well, and no secret is shown.', async (t) => {
   const { code, text, lines, remote } = await checkTransmitter(t, { transmitter: { ...CLIENT, manage: true, delivery: 'poll', pushAuthorization: 'hunter3' } })
   t.equal(code, 0)
