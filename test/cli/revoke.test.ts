@@ -15,7 +15,7 @@ async function run (argv: readonly string[], env: NodeJS.ProcessEnv = {}, progra
 
 t.test('An operator revokes each kind of subject, and can undo it.', async t => {
   const issuer = await startIssuer(t)
-  const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens' } } })
+  const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens', issuers: '*' } } })
   const operator = issuer.token({ sub: 'operator', scope: 'revoke:tokens', client_id: 'console', iat: Math.floor(Date.now() / 1000) + 60 })
   const env = { CALL_TOKEN: operator, CALL_URL: url }
   const iat = Math.floor(Date.now() / 1000) - 10
