@@ -46,17 +46,20 @@ export async function checkRevocation (settings: Settings): Promise<Section[]> {
   return sections
 }
 
+const RIGHTS = 'Check the URL, and the rights of the user: it needs GET, SET, EVAL, TIME, HGET, HSET, HDEL, HGETALL, XADD, XRANGE, XREVRANGE and XREAD for the keys {holdfast:revocation}:*.'
+
 /** @param news gets what the store knows of streams */
 async function checkRevocationStore ({ store }: RevocationSettings, news: RevocationEntry[]): Promise<Finding[]> {
   if (store === 'memory') return [fine('It is the memory of the process: for one instance only, and empty after each start. Several instances must share a Redis (revocation.store).')]
-  const findings = await checkRedis(store, { works: 'can hold revocations', lost: 'Requests with tokens would get 503' })
+  // A user may have the rights for this store alone.
+  const findings = await checkRedis(store, { works: 'can hold revocations', lost: 'Requests with tokens would get 503', probeKey: '{holdfast:revocation}:probe', cure: RIGHTS })
   if (findings.some(({ kind }) => kind === 'fault')) return findings
   let entries = 0
   const problem = await readStore(store, entry => {
     entries++
     if (entry.effect === 'state') news.push(entry)
   })
-  return [...findings, problem === undefined ? fine(`Its log can be read: ${entries} entries.`) : fault(`Its log cannot be read: ${problem}.`, 'The user needs GET, SET, EVAL, TIME, HGET, HSET, HDEL, HGETALL, XADD, XRANGE, XREVRANGE and XREAD for the keys {holdfast:revocation}:*.')]
+  return [...findings, problem === undefined ? fine(`Its log can be read: ${entries} entries.`) : fault(`Its log cannot be read: ${problem}.`, RIGHTS)]
 }
 
 function lastVerification ({ store }: RevocationSettings, verifications: readonly RevocationEntry[]): Finding {
