@@ -160,6 +160,16 @@ t.test('A session of one issuer is not looked for under the name that another ha
   t.strictSame([await ask(b.token({ iat, session_id: 's1' })), await ask(b.token({ iat, sid: 's1' }))], [401, 200])
 })
 
+t.test('The session ALL of a user is the user, and that of nobody names nothing', async t => {
+  const { issuer, operate, ask, app } = await start(t)
+  const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5, sub: 'user-9', sid: 'ALL' })
+  const session = { format: 'opaque', id: 'ALL' }
+  t.equal((await operate({ sub_id: session })).status, 204)
+  t.strictSame([await ask(token), app.guardRevocation!.counts.get('operator unmapped')], [200, 1])
+  t.equal((await operate({ sub_id: { user: { format: 'iss_sub', iss: issuer.url, sub: 'user-9' }, session } })).status, 204)
+  t.equal(await ask(token), 401)
+})
+
 t.test('A format that is not known is 400, at any depth, and a known one that names nothing here is 204', async t => {
   const { operate } = await start(t)
   const rows: ReadonlyArray<readonly [object, number]> = [
