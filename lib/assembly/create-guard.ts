@@ -140,13 +140,16 @@ function nonceSecrets ({ dpop: { nonceSecret, replay } }: Settings, { randomByte
 /** What an operator should look at. */
 const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set([
   'keys_fetch_failed', 'keys_expired', 'keys_private', 'issuers_unavailable', 'replay_unavailable', 'replay_policy_unknown', 'nonce_secret_random',
-  'affinity_missing', 'revocation_unavailable', 'revocation_refused', 'stream_changed', 'stream_without_subjects'
+  'affinity_missing', 'revocation_unavailable', 'revocation_refused', 'stream_changed', 'stream_without_subjects',
+  'stream_unchangeable', 'stream_redirected'
 ])
 
 /** What the name of an event does not say. */
 const SENTENCES: { readonly [Name in GuardEvent['name']]?: string } = {
   affinity_missing: AFFINITY_MISSING,
-  stream_without_subjects: 'The transmitter sends nothing until subjects are added to its stream: its default_subjects is NONE'
+  stream_without_subjects: 'The transmitter sends nothing until subjects are added to its stream: its default_subjects is NONE',
+  stream_unchangeable: 'The stream is not all that is wanted, and its transmitter cannot change it; it is used as it is',
+  stream_redirected: 'The stream went elsewhere until now; it was the only one, and is delivered here now'
 }
 
 /** The level and the sentence of the log line for an event. */
