@@ -1,6 +1,5 @@
 import { hash, X509Certificate } from 'node:crypto'
 import { BadUsage, hasTenants, runTool } from './arguments.ts'
-import type { World } from './arguments.ts'
 import { readCallOptions, TOOL } from './call-options.ts'
 import type { CallOptions, CallWorld } from './call-options.ts'
 import { exchange, exchangeWithNonce } from './exchange.ts'
