@@ -2,7 +2,7 @@ import { decodeJwt } from 'jose'
 import { BadUsage, flag, hasTenants, runTool, text } from './arguments.ts'
 import type { Arguments, Tool } from './arguments.ts'
 import { call } from './call.ts'
-import type { CallWorld } from './call.ts'
+import type { CallWorld } from './call-options.ts'
 import { tenantAt } from './places.ts'
 
 const options = {
