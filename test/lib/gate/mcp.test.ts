@@ -120,16 +120,6 @@ t.test('A body is read as messages only if every parser reads the same in it.', 
   t.end()
 })
 
-t.test('A body that nests deeply is judged in little time.', t => {
-  const deep = '['.repeat(MAX_MESSAGE_BYTES / 2)
-  t.equal(read(`{"method":"a","params":{"x":${deep}${']'.repeat(deep.length)}}}`.slice(0, MAX_MESSAGE_BYTES)), 'The body is not JSON.')
-  const begun = process.cpuUsage()
-  t.strictSame(read(`{"method":"a","params":{"x":${'['.repeat(400_000)}${']'.repeat(400_000)}}}`), [{ method: 'a', name: undefined }])
-  t.strictSame(read(`{"method":"a","params":{"x":"${'\\\\'.repeat(400_000)}"}}`), [{ method: 'a', name: undefined }])
-  t.ok(process.cpuUsage(begun).user / 1000 < 5000)
-  t.end()
-})
-
 t.test('The headers of a message agree with its body, or are absent.', t => {
   const base64 = (text: string): string => `=?base64?${Buffer.from(text).toString('base64')}?=`
   const RESOURCE = '{"method":"resources/read","params":{"uri":"file:///a"}}'
@@ -178,7 +168,7 @@ t.test('The headers of a message agree with its body, or are absent.', t => {
 })
 
 t.test('Of the rules for one path, the one that names a message most closely is found.', t => {
-  const target = (methods?: string[], tools?: string[]): GateRule => ({ path: '/mcp', methods: ['POST'], requirement: undefined, audience: undefined, upgrade: false, mcp: { methods, tools } })
+  const target = (methods?: string[], tools?: string[]): GateRule => ({ path: '/mcp', methods: ['POST'], requirement: undefined, audience: undefined, timeoutSeconds: undefined, upgrade: false, mcp: { methods, tools } })
   const rules = [target(undefined, ['read_*', 'delete']), target(undefined, ['read_all_*', 'read_all_']), target(['tools/call', 'tools/list']), target()]
   const find = createMessageMatcher(rules)
   const rows: ReadonlyArray<readonly [method: string | undefined, name: string | undefined, rule: number, tool: string | undefined]> = [
