@@ -1,7 +1,7 @@
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { originForm } from '../lib/gate/path.ts'
-import { TOOL_CALL } from '../lib/gate/mcp-message.ts'
+import { TOOL_CALL } from '../lib/gate/mcp-methods.ts'
 import type { McpMessage } from '../lib/gate/mcp-message.ts'
 import { createRules } from '../lib/gate/rules.ts'
 import { isTargeted } from '../lib/gate/rule.ts'

@@ -3,12 +3,15 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { metadataOfAudience } from '../lib/assembly/resource-metadata.ts'
 import { createExecutor } from '../lib/gate/executor.ts'
 import type { ExecutedRequest, Executor } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/headers.ts'
+import { nameMatches } from '../lib/gate/rules.ts'
 import type { IdentityHeaders } from '../lib/gate/headers.ts'
+import type { GateRule } from '../lib/gate/rule.ts'
 import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
 import { findWiderRules } from '../lib/gate/rules.ts'
 import { openStatementKeys } from '../lib/gate/statement-keys.ts'
@@ -36,6 +39,8 @@ export interface Gate {
   readBody (request: FastifyRequest, reply: FastifyReply): Promise<Buffer>
   /** The headers that name the sender of a request to the upstream. */
   identify (request: FastifyRequest, audience: string | undefined): IdentityHeaders
+  /** The audiences of rules that are resources of their own, each with the scopes that its rules ask for. */
+  readonly resources: ReadonlyMap<string, ReadonlySet<string>>
   /** With which statements are verified. Undefined if nothing is signed. */
   readonly keySet: (() => object) | undefined
   /** The connection of a request that asks for another protocol. */
@@ -52,6 +57,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     gated: ExecutedRequest['gated']
     mcpMatches: ExecutedRequest['mcpMatches']
+    mcpBody: ExecutedRequest['mcpBody']
+    isRuledTool: ExecutedRequest['isRuledTool']
   }
 }
 
@@ -60,11 +67,21 @@ export default fp(async (app: FastifyInstance) => {
   const settings = app.settings.gate
   app.decorateRequest('gated', null)
   app.decorateRequest('mcpMatches', null)
+  app.decorateRequest('mcpBody', null)
+  app.decorateRequest('isRuledTool', null)
   if (!settings) {
     app.decorate('gate', undefined)
     return
   }
-  for (const { requirement } of settings.rules) for (const scope of requirement ? scopesOf(requirement) : []) app.guardedScopes.add(scope)
+  const resources = readResources(app, settings.rules)
+  const { guardDecisions: decisions } = app
+  const { placeOf } = decisions
+  // The service's own paths have routes of their own.
+  decisions.placeOf = request => {
+    const { gated, mcpMatches } = request
+    if (!gated) return isDoor(request) ? { method: request.method, route: undefined, call: undefined } : placeOf(request)
+    return { method: gated.method, route: gated.place.rules[0].path, call: mcpMatches ? nameMatches(mcpMatches) : undefined }
+  }
   const execute = createExecutor<FastifyRequest>({
     rules: settings.rules,
     exactPaths: settings.exactPaths,
@@ -88,14 +105,16 @@ export default fp(async (app: FastifyInstance) => {
   app.decorate('gate', {
     settings,
     execute,
+    resources,
     keySet: signing && (() => signing.current.keySet),
     maxBodyBytes: maxBytes,
     upgradeOf: request => upgrades.get(request),
     refused (request, error, status, reason) {
-      if (error instanceof GateError) request.log.info({ reason, fault: error.message }, 'request refused')
-      else if (error instanceof Refusal && !error.headers) request.log.info({ reason: error.reason, ...error.detail }, 'request refused')
-      else return error
-      return app.httpErrors.createError(status, error.message)
+      const why = error instanceof GateError ? { reason: reasonOf(error, reason), fault: error.message } : error instanceof Refusal && !error.headers ? { reason: error.reason, ...error.detail } : undefined
+      if (!why) return error
+      request.log.info(why, 'request refused')
+      decisions.listener?.refused(request, { reason: why.reason, status })
+      return app.httpErrors.createError(status, error.message, { rpcCode: error instanceof GateError ? error.rpcCode : undefined })
     },
     async readBody (request, reply) {
       // The client need not send what is not read.
@@ -117,7 +136,34 @@ export default fp(async (app: FastifyInstance) => {
       return { ...headers, [STATEMENT_HEADER]: caller ? signing.current.sign(caller, { issuer, audience: audience!, method, path }) : '' }
     }
   } satisfies Gate)
-}, { name: 'gate', dependencies: ['auth', 'route-guard', 'sensible'] })
+}, { name: 'gate', dependencies: ['holdfast-auth', 'route-guard', 'sensible'] })
+
+/** Whether the route of a request is one under which requests are judged by the rules. */
+function isDoor ({ routeOptions: { url = '' } }: FastifyRequest): boolean {
+  return url === '/*' || url.startsWith('/verify/')
+}
+
+/** A request without a rule is no fault of its form. */
+function reasonOf ({ statusCode }: GateError, reason: string): string {
+  return statusCode === 404 ? 'no_rule' : reason
+}
+
+/** Puts the scope of each rule to the resource that it guards: the service, or that of its audience. */
+function readResources (app: FastifyInstance, rules: readonly GateRule[]): Map<string, Set<string>> {
+  const resources = new Map<string, Set<string>>()
+  const unreachable = new Set<string>()
+  for (const { requirement, audience } of rules) {
+    const metadata = metadataOfAudience(audience, app.settings)
+    if (metadata === 'none') unreachable.add(audience!)
+    if (metadata === 'own' && !resources.has(audience!)) resources.set(audience!, new Set())
+    const scopes = metadata === 'default' ? app.guardedScopes : resources.get(audience!)
+    for (const scope of requirement ? scopesOf(requirement) : []) scopes?.add(scope)
+  }
+  for (const audience of unreachable) {
+    app.log.warn({ event: 'audience_unreachable', audience }, 'The audience of a rule is not an https URL, so no metadata leads a client to a token for it: clients of that rule must know it beforehand')
+  }
+  return resources
+}
 
 /** @throws SettingsError */
 async function openSigner (app: FastifyInstance, paths: readonly string[]): Promise<StatementKeys> {

@@ -7,6 +7,7 @@ import { ownPathsOf } from '../lib/gate/gate-settings.ts'
 import { hasBody, headersForClient, headersForUpstream } from '../lib/gate/headers.ts'
 import { bodyTooLarge } from '../lib/gate/message-body.ts'
 import { originForm } from '../lib/gate/path.ts'
+import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { readMessage } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
@@ -15,6 +16,7 @@ import type { UpgradeAnswer, UpgradedConnection, UpgradeRequest } from '../lib/u
 import { createUpstream, isEventStream, UpstreamError } from '../lib/upstream/upstream.ts'
 import type { UpstreamAnswer } from '../lib/upstream/upstream.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
+import { markEnd } from '../server/request-ends.ts'
 import { silenceMs } from '../server/stalled-answers.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
@@ -51,10 +53,14 @@ const routes: FastifyPluginAsync = async (app) => {
 
   function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     gate!.execute(request, { readOriginal: () => readOriginal(request), readBody: () => readBody(request, reply) }, (error, body) => {
-      if (error instanceof GateError && error.statusCode === 404) reply.callNotFound()
-      else if (error) done(refused(request, error))
+      if (error instanceof GateError && error.statusCode === 404) {
+        app.guardDecisions.listener?.refused(request, { reason: 'no_rule', status: 404 })
+        // A client of the protocol of messages takes another answer for the end of its session.
+        if (request.mcpBody) done(error)
+        else reply.callNotFound()
+      } else if (error) done(refused(request, error))
       // Fastify would go on after an async hook whose answer is still being sent.
-      else passOn(request, reply, body).catch(done)
+      else passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
     })
   }
 
@@ -75,7 +81,10 @@ const routes: FastifyPluginAsync = async (app) => {
   /** No credentials were asked for, so the status is not 401. */
   function refused (request: FastifyRequest, error: Error): Error {
     // A body that could not be read has its own status.
-    if (error instanceof GateError && error.statusCode !== 400) return error
+    if (error instanceof GateError && error.statusCode !== 400) {
+      if (error.statusCode !== 499) app.guardDecisions.listener?.refused(request, { reason: 'message_refused', status: error.statusCode })
+      return error
+    }
     if (error instanceof Refusal && !error.headers) app.guardTally?.refused(error.reason)
     return gate!.refused(request, error, 400, 'message_refused')
   }
@@ -113,7 +122,8 @@ const routes: FastifyPluginAsync = async (app) => {
     gate!.goAhead(request, reply)
     const exchange = upstream.send({ method, target, headers, body: body ?? (hasBody(raw) ? raw : undefined), timeoutSeconds, onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
     reply.raw.once('close', () => { if (!reply.raw.writableFinished) exchange.end(clientGone()) })
-    send(reply, await exchange.answer)
+    const answer = await exchange.answer
+    send(reply, request.isRuledTool ? await cutTools(answer, request.isRuledTool, body === undefined) : answer)
   }
 
   async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head, ...options }: UpgradedConnection & Pick<UpgradeRequest, 'protocols' | 'timeoutSeconds'>): Promise<void> {
@@ -132,33 +142,56 @@ const routes: FastifyPluginAsync = async (app) => {
     answer.socket.write(head)
     answer.socket.write(early!)
     joinConnections(socket, answer.socket)
-    closeWithToken(request, socket)
+    const closing = closeWithToken(request, socket)
+    for (const [side, name] of [[socket, 'client'], [answer.socket, 'upstream']] as const) {
+      const note = (): void => { closing.by ??= app.closing.hasBegun ? 'shutdown' : name }
+      side.once('end', note).once('close', note)
+    }
+    socket.once('close', () => app.endRequest(request, reply, { closedBy: closing.by!, received: socket.bytesRead, sent: socket.bytesWritten }))
   }
 
   function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
     const { method, target, url } = request.gated!
     const addresses = [...request.ips ?? [request.ip]].reverse().filter(address => address !== undefined)
     const headers = headersForUpstream(request.raw, { origin: { url, addresses }, identity: gate!.identify(request, origin), passCredentials, host })
+    // An answer that is read must not be coded.
+    if (request.isRuledTool) return { method, target, headers: [...withoutLines(headers, 'accept-encoding'), 'accept-encoding', 'identity'] }
     return { method, target, headers }
   }
 }
 export default routes
 
+function withoutLines (headers: readonly string[], name: string): string[] {
+  return headers.filter((_, i) => headers[i - i % 2]!.toLowerCase() !== name)
+}
+
 function clientGone (): UpstreamError {
   return new UpstreamError(499, 'The client has gone')
 }
 
-/** A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the other with it. */
-function closeWithToken (request: FastifyRequest, socket: UpgradedConnection['socket']): void {
+/** The line of the request says whether its upstream failed. */
+function noteFailure (request: FastifyRequest, error: Error): Error {
+  if (error instanceof UpstreamError && error.statusCode >= 500) markEnd(request, 'upstream_failed')
+  return error
+}
+
+/**
+ * A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the other with it.
+ * @returns says who closed it, once it is known
+ */
+function closeWithToken (request: FastifyRequest, socket: UpgradedConnection['socket']): { by: string | undefined } {
   const { auth } = request
-  if (!auth) return
+  const closing = { by: undefined as string | undefined }
+  if (!auth) return closing
   const end = (): void => {
-    request.log.info({ reason: auth.signal.reason.code, issuer: auth.issuer }, 'open connection ended')
+    closing.by = auth.signal.reason.code
+    request.log.info({ reason: closing.by, issuer: auth.issuer }, 'open connection ended')
     socket.destroy()
   }
   auth.signal.addEventListener('abort', end, { once: true })
   // It also keeps `auth`, and with it the signal, for as long as the connection is open.
   socket.once('close', () => auth.signal.removeEventListener('abort', end))
+  return closing
 }
 
 const NOTHING = Buffer.alloc(0)
@@ -169,6 +202,7 @@ function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): 
   for (const [name, values] of headersForClient(headers)) reply.header(name, values.length === 1 ? values[0] : values)
   if (isEventStream(headers)) allowSilence(reply, body)
   const payload = wholeBody(reply, body)
+  if (!payload) body.once('error', error => { if (!reply.raw.destroyed) noteFailure(reply.request, error) })
   // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until then. An empty
   // chunk sends it with a byte for each character, which flushHeaders() does not.
   if (!payload) reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.write(NOTHING) })

@@ -1,13 +1,6 @@
 import type { JwtTools } from '../lib/assembly/jwt-tools.ts'
-import type { AccessTokenClaims } from '../lib/token/access-token-claims.ts'
 import { createFastifyJwtFinder, loadFastifyJwt } from './fastify-jwt.ts'
 import { GET_JWKS_READER } from './get-jwks.ts'
-
-declare module '@fastify/jwt' {
-  interface FastifyJWT {
-    user: AccessTokenClaims
-  }
-}
 
 /** The packages of the service. The npm package for other apps does without them. */
 export const JWT_PACKAGES: JwtTools = { createSignerFinder: createFastifyJwtFinder, keyReader: GET_JWKS_READER, load: loadFastifyJwt }

@@ -67,6 +67,7 @@ export function parseGate (section: GateSection, { given, upstreamBeside, isRefu
   const { exactPaths, timeoutSeconds, idleSeconds, host, bodyLimit, passCredentials, statementKey: statementKeys, statementAudience, grpcPort } = section as GateSettings & { statementKey: GateSettings['statementKeys'] }
   const ownPrefix = typeof section.ownPrefix === 'string' ? section.ownPrefix : ''
   const upstream = parseUpstream(upstreamBeside) ?? parseUpstream(section.upstream)
+  const hasUpstream = section.upstream !== undefined || upstreamBeside !== undefined
   const claims = section.claims === undefined ? [] : parseClaimNames(section.claims)
   const rules = readRules()
   if (!claims) tell('gate.claims', ` is ${quoteSetting(section.claims)}; allowed: ${CLAIMS_ALLOWED}`)
@@ -90,7 +91,8 @@ export function parseGate (section: GateSection, { given, upstreamBeside, isRefu
       if (rule) paths.set(rule, path)
     }
     const rules = [...paths.keys()]
-    const ownPaths = section.upstream !== undefined || upstreamBeside !== undefined ? ownPathsOf(ownPrefix) : []
+    for (const [rule, path] of paths) if (rule.mcp?.onlyRuled && !hasUpstream) tell(`${path}.mcp.onlyRuled`, ' is true, which needs gate.upstream: a proxy that asks does not show the answers')
+    const ownPaths = hasUpstream ? ownPathsOf(ownPrefix) : []
     for (const { rule, problem } of findRuleConflicts(rules, ownPaths, rule => nameOf(paths.get(rule)!))) tell(paths.get(rule)!, problem)
     return rules
   }

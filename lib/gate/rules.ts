@@ -1,8 +1,8 @@
 import { quoteSetting } from '../printable.ts'
 import { Refusal } from '../refusal.ts'
 import { createLenientRouter, isWide, specificityOf } from './lenient-path.ts'
-import { TOOL_CALL } from './mcp-message.ts'
 import type { McpMessage } from './mcp-message.ts'
+import { TOOL_CALL } from './mcp-methods.ts'
 import { createPathRouter, isSamePath, routerForm, shapeOf, verifyOneReading, withoutParameters } from './path.ts'
 import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD, sharedTarget } from './rule.ts'
 import type { GateRule } from './rule.ts'
@@ -26,7 +26,11 @@ export interface PathRules {
   readonly rules: readonly [GateRule, ...GateRule[]]
   /** Undefined if the body has no say. Then there is one rule. */
   readonly matchMessage: MessageMatcher | undefined
+  /** Whether a rule is for a tool. Undefined unless the answers to `tools/list` hold only such tools. */
+  readonly isRuledTool: ToolTest | undefined
 }
+
+export type ToolTest = (tool: string) => boolean
 
 /** Finds the rules for a request: of the rules with its method, those with the most specific path. Undefined if there are none. */
 export interface Rules {
@@ -38,6 +42,8 @@ export interface Rules {
    * @throws Refusal target_path if two parties could read it differently, and would not both find these rules
    */
   choose (method: string, path: string): PathRules | undefined
+  /** Whether the tools in a stream of events that this request opens must be ruled: it may repeat answers to messages for this path. */
+  ruledToolsOfStream (method: string, path: string): ToolTest | undefined
 }
 
 export interface RulesOptions {
@@ -66,15 +72,19 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
   const wide = new Set<PathRules>()
   for (const { method, rules } of places.values()) {
     const { path } = rules[0]
-    const place: PathRules = { rules, matchMessage: method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp) ? createMessageMatcher(rules) : undefined }
+    const matchMessage = method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp) ? createMessageMatcher(rules) : undefined
+    const isRuledTool = rules.some(({ mcp }) => mcp?.onlyRuled) ? (name: string) => matchMessage!({ method: TOOL_CALL, name }) !== undefined : undefined
+    const place: PathRules = { rules, matchMessage, isRuledTool }
     if (!router.add(method, path, place)) throw new TypeError(`rules for ${method} ${path} overlap`)
     lenient.add(method, path, place)
     specificities.set(place, specificityOf(path))
     if (!exactPaths && isWide(path)) wide.add(place)
   }
   const { find } = router
+  const areListsCut = rules.some(({ mcp }) => mcp?.onlyRuled)
   return {
     find,
+    ruledToolsOfStream: (method, path) => areListsCut && method === 'GET' ? find(MESSAGE_METHOD, path)?.isRuledTool : undefined,
     choose (method, path) {
       verifyOneReading(path)
       const found = find(method, path)

@@ -1,9 +1,11 @@
 import { importPublicJwk } from '../jose/public-key.ts'
+import type { JsonObject } from '../jose/jws.ts'
 import type { JwsAlg } from '../jose/signature.ts'
 import { parseKeySet } from './key-set.ts'
 import type { KeySet, SigningKey, SigningKeys, UsableKey } from './key-set.ts'
-import { readAnswer, readDiscovery } from './provider-document.ts'
-import type { AddressFinder } from './provider-document.ts'
+import { createDiscovery, readAnswer } from './provider-document.ts'
+import type { Discovery } from './provider-document.ts'
+import { ProviderFailure } from './provider-failure.ts'
 import { parseConfiguredJwksUri, parseDiscoveredUri, parseIssuer } from './provider-url.ts'
 import type { ProviderSession } from './transport.ts'
 
@@ -21,29 +23,51 @@ export const NODE_KEY_READER: KeyReader = {
   readJwksUri: named => named
 }
 
+/** Finds the address of a key set. Undefined if the provider has none, and needs none. Rejects with ProviderFailure. */
+export type KeySetFinder = (exchange: ProviderSession) => Promise<string | undefined>
+
+export interface KeySetFinderOptions {
+  /** That of the issuer, if others read it too. */
+  readonly discovery?: Discovery
+  /** Whether the issuer may be without keys, because all of its tokens are opaque. */
+  readonly mayHaveNone?: boolean
+  readonly reader?: KeyReader
+}
+
 /**
  * Finds the address of an issuer's key set: the configured one, else the one that discovery names, else the usual one. It is looked up
  * each time: a remembered address would be wrong after the provider has moved.
  * @throws TypeError for an issuer or an address from which keys may not be fetched
  */
-export function createKeySetFinder (issuer: string, configured: string | undefined, reader: KeyReader = NODE_KEY_READER): AddressFinder {
-  const base = parseIssuer(issuer)
-  if (configured === undefined) return async exchange => await discoverJwksUri(issuer, exchange, reader) ?? `${base}.well-known/jwks.json`
-  const address = parseConfiguredJwksUri(configured)
-  return async () => address
+export function createKeySetFinder (issuer: string, configured: string | undefined, { discovery = createDiscovery(issuer), mayHaveNone = false, reader = NODE_KEY_READER }: KeySetFinderOptions = {}): KeySetFinder {
+  if (configured !== undefined) {
+    const address = parseConfiguredJwksUri(configured)
+    return async () => address
+  }
+  const usual = `${parseIssuer(issuer)}.well-known/jwks.json`
+  return async exchange => {
+    const named = await discovery.read(exchange, document => readJwksUri(document, issuer, { mayHaveNone, reader }))
+    if (named) return named.uri
+    return mayHaveNone && (await exchange.send(usual)).status === 404 ? undefined : usual
+  }
 }
 
-function discoverJwksUri (issuer: string, exchange: ProviderSession, { readJwksUri }: KeyReader): Promise<string | undefined> {
-  return readDiscovery(issuer, exchange, async ({ jwks_uri: named }) => parseDiscoveredUri(await readJwksUri(named as string), issuer, 'jwks_uri_refused'))
+/** The address in a document. RFC 8414 section 2 lets it be left out. @throws ProviderFailure */
+async function readJwksUri ({ jwks_uri: named }: JsonObject, issuer: string, { mayHaveNone, reader }: Required<Pick<KeySetFinderOptions, 'mayHaveNone' | 'reader'>>): Promise<{ readonly uri: string | undefined }> {
+  if (named === undefined && mayHaveNone) return { uri: undefined }
+  if (typeof named !== 'string' || named === '') throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
+  return { uri: parseDiscoveredUri(await reader.readJwksUri(named), issuer, 'jwks_uri_refused') }
 }
 
 /**
  * Fetches a key set.
+ * @param address undefined for a set without keys
  * @param known the keys at hand, so that a key that stays is the same object as before
  * @param algs the accepted algorithms of tokens: only keys for one of them are used
  * @throws ProviderFailure
  */
-export async function fetchKeySet (address: string, exchange: ProviderSession, known: SigningKeys, algs: readonly JwsAlg[], reader?: KeyReader): Promise<KeySet> {
+export async function fetchKeySet (address: string | undefined, exchange: ProviderSession, known: SigningKeys, algs: readonly JwsAlg[], reader?: KeyReader): Promise<KeySet> {
+  if (address === undefined) return { keys: new Map(), passedOver: {} }
   return readAnswer(await exchange.send(address), body => readKeySet(body, known, algs, reader))
 }
 

@@ -1,3 +1,5 @@
+import { carries } from '../kind.ts'
+
 /**
  * Why a fetch of the signing keys failed. The words are stable: operators see them in logs and metrics, and docs/reference/monitoring.md
  * explains each.
@@ -5,7 +7,8 @@
 export const PROVIDER_FAILURES = Object.freeze([
   'deadline', 'unreachable', 'tls', 'proxy', 'status', 'redirect', 'content_encoding', 'too_large', 'not_json',
   'discovery_malformed', 'discovery_issuer', 'jwks_uri_refused', 'set_malformed', 'set_too_many_keys', 'file_unreadable',
-  'introspection_endpoint', 'introspection_malformed', 'introspection_signature', 'introspection_expired', 'unexpected'
+  'introspection_endpoint', 'introspection_malformed', 'introspection_signature', 'introspection_expired',
+  'foreign_address', 'stream_missing', 'unexpected'
 ] as const)
 
 export type ProviderFailureWord = (typeof PROVIDER_FAILURES)[number]
@@ -23,8 +26,14 @@ export interface FailureFacts {
   readonly found?: string
 }
 
+const kProviderFailure = Symbol.for('holdfast.ProviderFailure')
+
 /** Thrown inside a fetch of keys. `detail` is a status or an error code, and never holds a byte that the provider sent. */
 export class ProviderFailure extends Error {
+  /** @internal */
+  static override [Symbol.hasInstance] = carries(kProviderFailure)
+  /** @internal */
+  readonly [kProviderFailure] = true
   override readonly name = 'ProviderFailure'
   readonly word: ProviderFailureWord
   readonly detail: string | number | undefined

@@ -32,6 +32,23 @@ export function parseIssuer (text: string): string {
   return url.href.endsWith('/') ? url.href : `${url.href}/`
 }
 
+/** Whether documents may be fetched under an issuer. */
+export function isFetchableIssuer (text: string): boolean {
+  try {
+    parseIssuer(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Whether a text can name an issuer, though perhaps nothing may be fetched under it: AD FS writes `http:` issuers, whose keys are elsewhere.
+ */
+export function isIssuerName (text: string): boolean {
+  return isFetchableIssuer(text.replace(/^http:/i, 'https:'))
+}
+
 /** Reads the address of the set from the settings: `https:`, or `http:` on loopback, whatever the issuer is. Returns it without fragment. Throws TypeError. */
 export function parseConfiguredJwksUri (text: string): string {
   const url = parseSafeUrl(text)
@@ -50,6 +67,16 @@ export function parseDiscoveredUri (text: string, issuer: string, refused: 'jwks
   if (url === undefined || (url.protocol === 'http:' && new URL(issuer).protocol !== 'http:')) {
     throw new ProviderFailure(refused, undefined, { expected: 'an https URL', found: printable(text) })
   }
+  return withoutFragment(url)
+}
+
+/**
+ * Reads an address that must be at one of these origins, because what is sent there is secret, or what comes from there is trusted. Returns it
+ * without fragment. Throws ProviderFailure foreign_address.
+ */
+export function parseOwnUri (text: string, origins: readonly string[]): string {
+  const url = parseSafeUrl(text)
+  if (url === undefined || !origins.includes(url.origin)) throw new ProviderFailure('foreign_address', undefined, { expected: `an address at ${origins.join(' or ')}`, found: printable(text) })
   return withoutFragment(url)
 }
 

@@ -24,31 +24,37 @@ t.test('A histogram counts each duration under every bound that it does not exce
   ])
 })
 
-t.test('Answers are counted by method, route, status and scheme', async t => {
-  const tally = createRequestTally()
+const ENDS = { ends: ['answered', 'client_gone', 'upgraded'], unmeasured: 'upgraded' } as const
+
+t.test('Requests are counted by method, route, status, scheme and end', async t => {
+  const tally = createRequestTally(ENDS)
   const route = tally.ofRoute('GET', '/a')
-  route.answered(200, 'DPoP', 1)
-  route.answered(200, 'DPoP', 2)
-  route.answered(200, 'Bearer', 1)
-  tally.ofRoute('GET', '/a').answered(401, undefined, 1)
+  route.ended('answered', 200, 'DPoP', 1)
+  route.ended('answered', 200, 'DPoP', 2)
+  route.ended('answered', 200, 'Bearer', 1)
+  route.ended('client_gone', 200, 'Bearer', 1)
+  route.ended('upgraded', 101, 'Bearer', 9e9)
+  tally.ofRoute('GET', '/a').ended('answered', 401, undefined, 1)
   tally.ofRoute('GET', '/never')
   t.strictSame(tally.counts(), [
-    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'dpop' }, value: 2 },
-    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'bearer' }, value: 1 },
-    { labels: { method: 'GET', route: '/a', status: 401, scheme: 'none' }, value: 1 }
+    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'dpop', end: 'answered' }, value: 2 },
+    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'bearer', end: 'answered' }, value: 1 },
+    { labels: { method: 'GET', route: '/a', status: 200, scheme: 'bearer', end: 'client_gone' }, value: 1 },
+    { labels: { method: 'GET', route: '/a', status: 101, scheme: 'bearer', end: 'upgraded' }, value: 1 },
+    { labels: { method: 'GET', route: '/a', status: 401, scheme: 'none', end: 'answered' }, value: 1 }
   ])
   const durations = tally.durations('d')
   t.strictSame(new Set(durations.map(({ labels }) => labels.route)), new Set(['/a']), 'a route that was never requested has no series')
-  t.hasStrict(durations.find(({ metricName }) => metricName === 'd_count'), { value: 4 })
+  t.hasStrict(durations.find(({ metricName }) => metricName === 'd_count'), { value: 5 }, 'an upgraded connection may be open for days')
 })
 
 t.test('Unrouted requests count as one route, under a method of a fixed set', async t => {
-  const tally = createRequestTally()
-  for (const method of ['GET', 'PROPFIND', 'M-SEARCH']) tally.ofUnknown(method).answered(404, undefined, 1)
+  const tally = createRequestTally(ENDS)
+  for (const method of ['GET', 'PROPFIND', 'M-SEARCH']) tally.ofUnknown(method).ended('answered', 404, undefined, 1)
   t.strictSame(tally.counts().map(({ labels, value }) => [labels.method, labels.route, value]), [['GET', 'unknown', 1], ['other', 'unknown', 2]])
   const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-  const known = createRequestTally()
-  for (const method of methods) known.ofUnknown(method).answered(404, undefined, 1)
+  const known = createRequestTally(ENDS)
+  for (const method of methods) known.ofUnknown(method).ended('answered', 404, undefined, 1)
   t.strictSame(known.counts().map(({ labels }) => labels.method), methods)
 })
 
@@ -92,7 +98,7 @@ t.test('A record is measured and passed on as it is', async t => {
 
 const issuersOf = (...states: KeySourceState[]) => ({ isComplete: true, all: () => states.map((state, index) => ({ issuer: `https://${index}/`, keys: { state: () => state }, introspection: undefined })) })
 
-const introspectionOf = (inFlight: number) => ({ inquiry: { state: () => ({ active: 5, inactive: 4, failures: 3, turnedAway: 2, inFlight, cache: { entries: 6, hits: 7, misses: 8 } }) } })
+const introspectionOf = (inFlight: number, needsNoKeys = false) => ({ needsNoKeys, endpoint: { isKnown: () => true }, inquiry: { state: () => ({ active: 5, inactive: 4, failures: 3, turnedAway: 2, inFlight, cache: { entries: 6, hits: 7, misses: 8 } }) } })
 
 function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSources {
   const verified = createVerifiedTokens()
@@ -101,10 +107,11 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
   verified.get('there')
   verified.get('there')
   return {
-    requests: createRequestTally(),
+    requests: createRequestTally(ENDS),
     guard: createGuardTally(),
     connections: { open: 3, dropped: 4 },
     answersEnded: 6,
+    audit: undefined,
     shed: 5,
     now: 61,
     parts: {
@@ -140,6 +147,7 @@ t.test('Each metric shows what its source says', async t => {
     holdfast_replay_bytes: { '': 30 },
     holdfast_replay_records_total: { first: 4, seen: 2, undecided: 3 },
     holdfast_keys: { '': 2 },
+    holdfast_keys_needed: { '': 1 },
     holdfast_keys_passed_over: { key_type: 1 },
     holdfast_keys_status: { empty: 0, fresh: 0, stale: 1, expired: 0 },
     holdfast_keys_age_seconds: { '': 60 },
@@ -199,6 +207,17 @@ t.test('Refusals and introspection have an issuer label only if there may be sev
   })
   t.hasStrict(asked(false, 1), { holdfast_refusals_total: { 'https://0/ token_expired': 2 }, holdfast_keys: { 'https://0/': 1 } }, 'a function may name more of them')
   t.equal(Object.keys(asked(true, 0).holdfast_introspection_calls_total as object).length, 0, 'without introspection there are no series')
+})
+
+t.test('Keys are not needed of an issuer of opaque tokens alone that publishes none', async t => {
+  const state: KeySourceState = { status: 'fresh', keys: 0, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
+  const needed = (own: Partial<KeySourceState>, needsNoKeys: boolean): unknown =>
+    readAll(sources({ issuers: { isComplete: true, all: () => [{ issuer: 'https://0/', keys: { state: () => ({ ...state, ...own }) }, introspection: introspectionOf(0, needsNoKeys) }] } })).holdfast_keys_needed
+  t.strictSame(needed({}, true), { '': 0 })
+  t.strictSame(needed({}, false), { '': 1 }, 'others need them')
+  t.strictSame(needed({ keys: 1 }, true), { '': 1 })
+  t.strictSame(needed({ passedOver: { key_use: 1 } }, true), { '': 1 }, 'it publishes keys, and none that can be used')
+  t.strictSame(needed({ status: 'empty' }, true), { '': 1 }, 'what it publishes is not known yet')
 })
 
 t.test('At most 50 issuers have a label', async t => {

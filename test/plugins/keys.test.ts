@@ -109,22 +109,24 @@ t.test('Through a rotation under load no good request fails, and the tokens of t
   t.ok(provider.fetches <= 4, `${provider.fetches} fetches: the start, the new key, the refresh, and one for the token of the old key`)
 })
 
-t.test('A flood of unknown kids causes one fetch each 30 s, and no good request fails', async t => {
+t.test('A flood of unknown kids causes one fetch each 30 s on average, with three in reserve, and no good request fails', async t => {
   const { provider, ask, token, send } = await start(t, provider => provider.publish(a.jwk))
   t.equal((await ask(a)).status, 200)
   const flood = () => Promise.all(Array.from({ length: 300 }, (_, index) => index % 10 ? ask(b, `unknown-${index}`) : ask(a)))
-  const answers = await flood()
-  t.ok(answers.every(({ status }, index) => status === (index % 10 ? 401 : 200)))
-  t.equal(provider.fetches, 2)
+  for (let round = 0; round < 4; round++) {
+    const answers = await flood()
+    t.ok(answers.every(({ status }, index) => status === (index % 10 ? 401 : 200)))
+  }
+  t.equal(provider.fetches, 4)
   for (const claims of [{ aud: 'other' }, { exp: 1 }]) {
     const text = encodeJws({ alg: 'RS256', kid: 'x' }, { iss: provider.issuer, aud: AUDIENCE, sub: 'u', exp: 9e9, ...claims }, input => sign('sha256', input, b.privateKey))
     aheadMs += 30_000
     t.equal((await send(text)).status, 401)
   }
-  t.equal(provider.fetches, 2, 'tokens that their claims refuse cause none')
+  t.equal(provider.fetches, 4, 'tokens that their claims refuse cause none')
   provider.publish(a.jwk, b.jwk)
   t.equal((await send(token(b))).status, 200, 'a new key is found at the next fetch that is allowed')
-  t.equal(provider.fetches, 3)
+  t.equal(provider.fetches, 5)
 })
 
 t.test('With no key at hand all waiting requests share one fetch, and get Retry-After', async t => {
@@ -199,7 +201,7 @@ t.test('Of several keys under one kid each verifies tokens, and when one goes on
   t.equal((await send(ofSecond)).status, 200)
   t.equal((await ask(c, a.kid)).status, 401, 'a key that is not published')
   t.strictSame(reasons(), ['token_signature'])
-  t.equal(provider.fetches, 1, 'its kid is known')
+  t.equal(provider.fetches, 2, 'it may have been put under a known kid')
   provider.publish(twin.jwk)
   await ask(c, 'unknown')
   t.equal((await send(ofFirst)).status, 401)
@@ -229,7 +231,7 @@ t.test('A token is tried against at most 8 keys and confirmed by one, whatever t
     t.strictSame(reasons().slice(logged), reason === undefined ? [] : [reason], title)
     t.strictSame({ kept: after.kept - before.kept, anew: after.anew - before.anew }, { kept, anew }, title)
   }
-  t.equal(provider.fetches, 2, 'the set was fetched once more, for the token without kid')
+  t.equal(provider.fetches, 4, 'the set was fetched three times more, for all that no key has signed')
 })
 
 /** A proxy that answers as the provider itself, with a key of its own. */

@@ -119,6 +119,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate:\n  rules:\n    - path: /a\n      anyScope: []', 'config.yaml, line 7: gate.rules[0].anyScope is []: '],
     ['gate:\n  rules:\n    - path: /x\n    - path: /a\n    - path: /a', 'config.yaml, line 8: gate.rules[2] ("/a") is unreachable: all its requests belong to gate.rules[1] (config.yaml, line 7)'],
     ['gate:\n  rules:\n    - { path: "/a/:id", methods: GET }\n    - { path: "/a/:name", methods: [HEAD] }', 'config.yaml, line 7: gate.rules[1] ("/a/:name") is unreachable: all its requests belong to gate.rules[0] (config.yaml, line 6)'],
+    ['gate:\n  rules:\n    - path: "/a/:id1"\n    - path: "/a/:id2"', 'config.yaml, line 7: gate.rules[1] ("/a/:id2") is unreachable: all its requests belong to gate.rules[0] (config.yaml, line 6)'],
     ['gate:\n  rules:\n    - path: /a\n    - path: /a/:id?', 'config.yaml, line 7: gate.rules[1] ("/a/:id?") overlaps gate.rules[0] (config.yaml, line 6): both hold for '],
     ['gate:\n  upstream: http://a\n  rules:\n    - path: /health/live', 'config.yaml, line 7: gate.rules[0] ("/health/live") is unreachable: the service itself answers under /health'],
     ['gate:\n  upstream: http://a\n  rules:\n    - path: /%64ocs', 'config.yaml, line 7: gate.rules[0] ("/%64ocs") is unreachable: the service itself answers under /docs'],

@@ -14,7 +14,7 @@ const JSON_LINE = ['Content-Type', 'application/json']
 /** The messages, or the sentence of the refusal. */
 function read (body: string | Uint8Array, lines: readonly string[] = JSON_LINE): readonly McpMessage[] | string {
   try {
-    return readMcpMessages(Buffer.from(body), lines)
+    return readMcpMessages(Buffer.from(body), lines).messages
   } catch (error) {
     return error instanceof GateError && error.statusCode === 400 ? error.message : String(error)
   }
@@ -199,7 +199,7 @@ t.test('What a rule says about messages is checked at the start.', async t => {
   const bad: ReadonlyArray<readonly [rules: object[], ...problems: string[]]> = [
     [[{ mcp: 5 }], 'gate.rules[0].mcp is 5; allowed: a section with methods or tools, or an empty one, {}'],
     [[{ mcp: [] }], 'gate.rules[0].mcp is []; allowed: a section with methods or tools, or an empty one, {}'],
-    [[{ mcp: { tool: 'a' } }], 'gate.rules[0].mcp.tool is unknown; allowed: methods, tools'],
+    [[{ mcp: { tool: 'a' } }], 'gate.rules[0].mcp.tool is unknown; allowed: methods, tools, onlyRuled'],
     [[{ mcp: { methods: ['tools/*'] } }], 'gate.rules[0].mcp.methods is ["tools/*"]; allowed: a list of methods such as tools/list, without *'],
     [[{ mcp: { methods: [] } }], 'gate.rules[0].mcp.methods is []; allowed: a list of methods such as tools/list, without *'],
     [[{ mcp: { tools: ['a*b'] } }], 'gate.rules[0].mcp.tools is ["a*b"]; allowed: a list of names of tools, with * at the end for all that begin so'],

@@ -15,7 +15,7 @@ function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
   const memory = createMemoryLog(cutoffs.apply)
   const age = { ms: 0 }
   const log = { ...memory, ageMs: () => age.ms }
-  return { age, revocations: createRevocations({ cutoffs, log, names: { session: ['sid'], other: ['email'] }, retentionSeconds: 100, staleSeconds: 10, outage, now }) }
+  return { age, revocations: createRevocations({ cutoffs, log, namesOf: () => ({ session: ['sid'], other: ['email', 'groups'] }), retentionSeconds: 100, staleSeconds: 10, outage, now }) }
 }
 
 t.test('A process whose view is not current refuses, unless it is set to serve', t => {
@@ -29,6 +29,15 @@ t.test('A process whose view is not current refuses, unless it is set to serve',
     t.strictSame(reasons, outage === 'refuse' ? [[undefined, undefined, true], ['revocation_unknown', 1, false], ['revocation_unknown', 1, false]] : [[undefined, undefined, true], [undefined, undefined, false], [undefined, undefined, false]])
   }
   t.end()
+})
+
+t.test('A token with more than 1,000 values of a claim that revocations name is refused, and one with 1,000 is not', async t => {
+  const { revocations } = start()
+  const groups = Array.from({ length: 1000 }, (_, index) => `g${index}`)
+  t.equal(revocations.refusalOf(token({ groups })), undefined)
+  t.equal(revocations.refusalOf(token({ roles: [...groups, 'more'] })), undefined, 'no revocation names this claim')
+  const refusal = revocations.refusalOf(token({ groups: [...groups, 'more'] }))
+  t.strictSame([refusal?.reason, refusal?.detail], ['token_claim_invalid', { expected: 'at most 1000 values of groups' }])
 })
 
 t.test('A known token is judged anew after each event', async t => {
