@@ -1,5 +1,6 @@
 import { METHODS } from 'node:http'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, RouteHandlerMethod } from 'fastify'
+import { timeoutSecondsOf } from '../lib/gate/executor.ts'
 import type { OriginalRequest } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
@@ -10,12 +11,13 @@ import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { readMessage } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
-import { dropRest, joinConnections, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
-import type { UpgradeAnswer, UpgradedConnection } from '../lib/upstream/upgrade.ts'
-import { createUpstream, UpstreamError } from '../lib/upstream/upstream.ts'
+import { dropRest, joinConnections, KEEP_ALIVE_MS, protocolsOf, requestUpgrade, watchClient } from '../lib/upstream/upgrade.ts'
+import type { UpgradeAnswer, UpgradedConnection, UpgradeRequest } from '../lib/upstream/upgrade.ts'
+import { createUpstream, isEventStream, UpstreamError } from '../lib/upstream/upstream.ts'
 import type { UpstreamAnswer } from '../lib/upstream/upstream.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
 import { markEnd } from '../server/request-ends.ts'
+import { silenceMs } from '../server/stalled-answers.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 /**
@@ -25,11 +27,12 @@ import { processSurroundings } from '../server/surroundings.ts'
 const routes: FastifyPluginAsync = async (app) => {
   const { gate } = app
   if (gate?.settings.upstream === undefined) return
-  const { upstream: origin, timeoutSeconds, bodyLimit = Infinity, passCredentials, ownPrefix } = gate.settings
+  const { upstream: origin, timeoutSeconds: usualSeconds, idleSeconds, bodyLimit = Infinity, passCredentials, ownPrefix } = gate.settings
+  const host = gate.settings.host === 'upstream' ? new URL(origin).host : undefined
   const { trustProxy, publicUrl } = app.settings.server
   const urlOf = createRequestUrlResolver({ trustProxy, publicUrl })
   const ownPaths = ownPathsOf(ownPrefix)
-  const upstream = createUpstream({ origin, timeoutSeconds, bodyLimit, after: processSurroundings.after })
+  const upstream = createUpstream({ origin, timeoutSeconds: usualSeconds, idleSeconds, bodyLimit, surroundings: processSurroundings })
   app.addHook('onClose', () => upstream.close())
   for (const method of METHODS) {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)
@@ -109,19 +112,22 @@ const routes: FastifyPluginAsync = async (app) => {
     const protocols = connection && request.gated!.place.rules[0].upgrade ? protocolsOf(raw.headers.upgrade) : undefined
     // To judge a request may take time, and nothing says later that its client went meanwhile.
     if (reply.raw.destroyed) throw clientGone()
-    if (connection && protocols !== undefined) return passUpgrade(request, reply, connection, protocols)
+    const timeoutSeconds = timeoutSecondsOf(request, usualSeconds)
+    // The server itself ends connections that are silent for longer than most requests may take.
+    if (timeoutSeconds > usualSeconds) raw.socket.setTimeout(silenceMs(timeoutSeconds))
+    if (connection && protocols !== undefined) return passUpgrade(request, reply, { ...connection, protocols, timeoutSeconds })
     if (connection) dropRest(connection.socket)
     app.endWithToken?.(request)
     const { method, target, headers } = requestOf(request)
     gate!.goAhead(request, reply)
-    const exchange = upstream.send({ method, target, headers, body: body ?? (hasBody(raw) ? raw : undefined), onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
+    const exchange = upstream.send({ method, target, headers, body: body ?? (hasBody(raw) ? raw : undefined), timeoutSeconds, onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
     reply.raw.once('close', () => { if (!reply.raw.writableFinished) exchange.end(clientGone()) })
     const answer = await exchange.answer
     send(reply, request.isRuledTool ? await cutTools(answer, request.isRuledTool, body === undefined) : answer)
   }
 
-  async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head }: UpgradedConnection, protocols: string): Promise<void> {
-    const upgrade = requestUpgrade({ ...requestOf(request), origin: origin!, protocols, timeoutSeconds })
+  async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head, ...options }: UpgradedConnection & Pick<UpgradeRequest, 'protocols' | 'timeoutSeconds'>): Promise<void> {
+    const upgrade = requestUpgrade({ ...requestOf(request), ...options, origin: origin! })
     const stopWatching = watchClient(socket, () => upgrade.end(clientGone()))
     let early: Buffer
     const answer = await upgrade.answer.finally(() => { early = stopWatching() })
@@ -147,7 +153,7 @@ const routes: FastifyPluginAsync = async (app) => {
   function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
     const { method, target, url } = request.gated!
     const addresses = [...request.ips ?? [request.ip]].reverse().filter(address => address !== undefined)
-    const headers = headersForUpstream(request.raw, { origin: { url, addresses }, identity: gate!.identify(request, origin), passCredentials })
+    const headers = headersForUpstream(request.raw, { origin: { url, addresses }, identity: gate!.identify(request, origin), passCredentials, host })
     // An answer that is read must not be coded.
     if (request.isRuledTool) return { method, target, headers: [...withoutLines(headers, 'accept-encoding'), 'accept-encoding', 'identity'] }
     return { method, target, headers }
@@ -194,12 +200,22 @@ const PLAIN_TYPE = /^[a-z]+\/[a-z0-9.+-]+(?:; ?charset=[a-z0-9-]+)?$/i
 function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): void {
   reply.code(status)
   for (const [name, values] of headersForClient(headers)) reply.header(name, values.length === 1 ? values[0] : values)
+  if (isEventStream(headers)) allowSilence(reply, body)
   const payload = wholeBody(reply, body)
   if (!payload) body.once('error', error => { if (!reply.raw.destroyed) noteFailure(reply.request, error) })
   // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until then. An empty
   // chunk sends it with a byte for each character, which flushHeaders() does not.
   if (!payload) reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.write(NOTHING) })
   reply.send(payload ?? body)
+}
+
+/** A stream of events may be silent for any time. A client that takes nothing of it has as much time as every other. */
+function allowSilence ({ raw }: FastifyReply, body: UpstreamAnswer['body']): void {
+  const socket = raw.socket!
+  const limitMs = socket.timeout!
+  socket.setTimeout(0).setKeepAlive(true, KEEP_ALIVE_MS)
+  body.on('pause', () => socket.setTimeout(limitMs))
+  raw.on('drain', () => socket.setTimeout(0))
 }
 
 /**

@@ -39,7 +39,7 @@ const routes: FastifyPluginAsync = async (app) => {
     app.get(STATEMENT_KEYS_PATH, { config: { essential: true }, schema: { hide: true } }, (_request, reply) => reply
       .header('cache-control', `max-age=${FRESH_SECONDS}`)
       .type('application/json; charset=utf-8')
-      .send(keySet))
+      .send(keySet()))
   }
 
   function answer (request: FastifyRequest, reply: FastifyReply, prefix: string | undefined) {

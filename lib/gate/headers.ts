@@ -54,6 +54,12 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings'
 ])
 
+/**
+ * A client that names these as headers of its connection would change what the upstream reads: whose message it is, where it ends, and as
+ * what its body was judged.
+ */
+const OF_MESSAGE: ReadonlySet<string> = new Set(['host', 'content-length', 'content-type', 'content-encoding', 'mcp-method', 'mcp-name', 'mcp-protocol-version', 'mcp-session-id'])
+
 /** The names that Connection headers list, in lower case. */
 function connectionNames (rawHeaders: RawHeaders): ReadonlySet<string> {
   return new Set(linesOf(rawHeaders, 'connection').flatMap(line => line.toLowerCase().split(',')).map(name => name.trim()))
@@ -64,22 +70,23 @@ export interface PassedHeaders {
   readonly origin: { readonly url: RequestUrl, readonly addresses: readonly string[] }
   readonly identity: IdentityHeaders
   readonly passCredentials: boolean
+  /** Of the upstream. Undefined if it gets that of the client. */
+  readonly host: string | undefined
 }
 
 /**
  * The headers that the upstream gets, names and values in turn: those of the client, without those of its connection and without those
- * that it may not write (`isWithheldName`), and then ours. The client's Host stays.
+ * that it may not write (`isWithheldName`), and then ours.
  */
-export function headersForUpstream ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, { origin, identity, passCredentials }: PassedHeaders): string[] {
+export function headersForUpstream ({ rawHeaders }: Pick<ReceivedRequest, 'rawHeaders'>, { origin, identity, passCredentials, host }: PassedHeaders): string[] {
   const ofConnection = connectionNames(rawHeaders)
-  const headers: string[] = []
+  const headers: string[] = host === undefined ? [] : ['host', host]
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase()
     // This service itself answers `Expect`.
-    if (HOP_BY_HOP.has(name) || name === 'expect') continue
+    if (HOP_BY_HOP.has(name) || name === 'expect' || (name === 'host' && host !== undefined)) continue
     if (name === 'authorization' || name === 'dpop' ? !passCredentials : isWithheldName(name)) continue
-    // A client that names Host or Content-Length as headers of its connection would change what the upstream reads.
-    if (ofConnection.has(name) && name !== 'host' && name !== 'content-length') continue
+    if (ofConnection.has(name) && !OF_MESSAGE.has(name)) continue
     headers.push(rawHeaders[i]!, rawHeaders[i + 1]!)
   }
   return [...headers, ...Object.entries(identity).flat(), ...forwardedHeaders(origin)]
@@ -102,7 +109,7 @@ function forwardedHeaders ({ url: { scheme, host, path, ownPath }, addresses }: 
 export function headersForClient (rawHeaders: RawHeaders): ReadonlyMap<string, string[]> {
   const headers = linesByName(rawHeaders)
   const ofConnection = connectionNames(rawHeaders)
-  for (const name of headers.keys()) if (HOP_BY_HOP.has(name) || (ofConnection.has(name) && name !== 'content-length')) headers.delete(name)
+  for (const name of headers.keys()) if (HOP_BY_HOP.has(name) || (ofConnection.has(name) && !OF_MESSAGE.has(name))) headers.delete(name)
   return headers
 }
 

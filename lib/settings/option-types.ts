@@ -79,6 +79,8 @@ export interface GateRuleOptions {
   readonly maxAgeSeconds?: number | undefined
   /** Takes the place of the configured audience. */
   readonly audience?: string | undefined
+  /** Takes the place of `gate.timeoutSeconds`. */
+  readonly timeoutSeconds?: number | undefined
   /** Whether a connection may become another protocol, such as WebSocket. Default: `false`. */
   readonly upgrade?: boolean | undefined
   /** The messages of the Model Context Protocol (Streamable HTTP) that the rule is for; the body of each POST on such a path decides, and several rules may share the path; without both members, all messages that no other rule of the path names. */
@@ -103,16 +105,20 @@ export interface GateOptions {
   readonly rules?: readonly GateRuleOptions[] | undefined
   /** Whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end. Default: `false`. */
   readonly exactPaths?: boolean | undefined
-  /** How long the upstream may be silent, before the first byte and between two. Default: `30`. */
+  /** How long the upstream may be silent, before the first byte and between two (an event stream: only before the first), and the client in the body of its request. Default: `30`. */
   readonly timeoutSeconds?: number | undefined
+  /** How long connections to the upstream are kept without a request; less than the upstream keeps them. With 0, each request has its own. Default: `4`. */
+  readonly idleSeconds?: number | undefined
+  /** The `Host` that the upstream gets: that of the client, or its own. Default: `client`. */
+  readonly host?: 'client' | 'upstream' | undefined
   /** Most bytes of the body of a request; any number unless given. */
   readonly bodyLimit?: number | undefined
   /** Claims that the upstream gets: their names, or a map from the end of a header's name to a claim. */
   readonly claims?: readonly string[] | Readonly<Record<string, string>> | undefined
   /** Whether `Authorization` and `DPoP` go to the upstream. Default: `false`. */
   readonly passCredentials?: boolean | undefined
-  /** Path of the private key that signs statements (PKCS#8 in PEM form, EC P-256). */
-  readonly statementKey?: string | undefined
+  /** Path of the private key that signs statements (PKCS#8 in PEM form, EC P-256), or a list of them: the first signs, all are published. */
+  readonly statementKey?: string | readonly string[] | undefined
   /** The `aud` of statements if a proxy asks. */
   readonly statementAudience?: string | undefined
   /** Path before `/health`, `/metrics` and `/docs`, such as `/-`. */

@@ -4,6 +4,7 @@ import { about, FLAG, integer, ISSUER_NAME, ISSUER_URL, listOf, oneOf, PROVIDER_
 
 const MAX_TIMEOUT_SECONDS = 86_400
 const WORDS = { written: 'string | readonly string[]' } as const
+const TIMEOUT = { type: 'integer', minimum: 1, maximum: MAX_TIMEOUT_SECONDS, digits: true, allowed: `1 to ${MAX_TIMEOUT_SECONDS}` } as const
 const flag = { ...FLAG, allowed: 'true, false' } as const
 
 /** Without a schema: lib/gate reads it, in words of its own. */
@@ -29,6 +30,7 @@ export const RULE = {
     acr: about('the `acr` claim must be one of these (RFC 9470)', WORDS),
     maxAgeSeconds: about('the user must have logged in at most this many seconds ago (RFC 9470)', { written: 'number' }),
     audience: about('takes the place of the configured audience', { ...TEXT, digits: true }),
+    timeoutSeconds: about('takes the place of `gate.timeoutSeconds`', TIMEOUT),
     upgrade: about('whether a connection may become another protocol, such as WebSocket', { ...flag, default: false }),
     mcp: about('the messages of the Model Context Protocol (Streamable HTTP) that the rule is for; the body of each POST on such a path decides, and several rules may share the path; without both members, all messages that no other rule of the path names', MCP)
   }
@@ -43,11 +45,13 @@ export const GATE = {
     upstream: about('http or https URL of a host; without it, the gate is only asked by proxies', UPSTREAM),
     rules: about('a request without a rule does not pass', { type: 'array', nullable: true, items: RULE, allowed: 'a list of entries such as { path: /orders/*, scope: read:orders }' }),
     exactPaths: about('whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end', { ...flag, default: false }),
-    timeoutSeconds: about('how long the upstream may be silent, before the first byte and between two', { type: 'integer', minimum: 1, maximum: MAX_TIMEOUT_SECONDS, digits: true, default: 30, allowed: `1 to ${MAX_TIMEOUT_SECONDS}` }),
+    timeoutSeconds: about('how long the upstream may be silent, before the first byte and between two (an event stream: only before the first), and the client in the body of its request', { ...TIMEOUT, default: 30 }),
+    idleSeconds: about('how long connections to the upstream are kept without a request; less than the upstream keeps them. With 0, each request has its own', { type: 'integer', minimum: 0, maximum: 600, digits: true, default: 4, allowed: '0 to 600' }),
+    host: about('the `Host` that the upstream gets: that of the client, or its own', { ...oneOf('client', 'upstream'), default: 'client' }),
     bodyLimit: about('most bytes of the body of a request; any number unless given', { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER, digits: true, allowed: 'a whole number of bytes' }),
     claims: about('claims that the upstream gets: their names, or a map from the end of a header\'s name to a claim', { written: 'readonly string[] | Readonly<Record<string, string>>' }),
     passCredentials: about('whether `Authorization` and `DPoP` go to the upstream', { ...flag, default: false }),
-    statementKey: about('path of the private key that signs statements (PKCS#8 in PEM form, EC P-256)', { ...TEXT, digits: true, allowed: 'path of a file with a private key (PKCS#8 in PEM form, EC P-256)' }),
+    statementKey: about('path of the private key that signs statements (PKCS#8 in PEM form, EC P-256), or a list of them: the first signs, all are published', { ...WORDS, type: 'array', alone: true, minItems: 1, items: { ...TEXT, digits: true, allowed: 'path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them' }, allowed: 'path of a file with a private key (PKCS#8 in PEM form, EC P-256), or a list of them' }),
     statementAudience: about('the `aud` of statements if a proxy asks', { ...TEXT, digits: true }),
     ownPrefix: about('path before `/health`, `/metrics` and `/docs`, such as `/-`', { type: 'string', pattern: '^(?:/[A-Za-z0-9_~-]+)+$', allowed: 'a path of plain segments, such as /-' }),
     grpcPort: about('port for Envoy\'s gRPC service', { type: 'integer', minimum: 0, maximum: 65_535, digits: true, allowed: '0 to 65535' })

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createLocalJWKSet, decodeJwt, jwtVerify } from 'jose'
+import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
 import type { Test } from 'tap'
 import { containing, exactly } from '../helpers/containing.ts'
@@ -287,6 +287,7 @@ t.test('A signed statement says the same as the identity headers.', async t => {
   t.match(payload, { sub: exactly('user-1'), scope: exactly('a b'), method: exactly('GET'), path: exactly('/any/a%7e'), jti: /^[\w-]{22}$/ })
   t.equal(payload.exp! - payload.iat!, 60)
   t.equal(protectedHeader.alg, 'ES256')
+  t.strictSame(payload.sub_id, { format: 'iss_sub', iss: issuer.url, sub: 'user-1' }, 'whose subject it is')
   t.equal(upstream.arrived[1]!.headers['x-auth-statement'], '', 'without a caller the statement is empty')
   const unnamed = await startSite(t, { statementKey })
   await unnamed.send('/any/a?q', bearerLines(unnamed.issuer.token()))
@@ -304,6 +305,35 @@ t.test('A statement key that cannot be used stops the start.', async t => {
     t.match(error, { name: exactly('SettingsError'), problems: [fault] }, file)
     t.ok(error.problems[0].startsWith(`gate.statementKey is ${JSON.stringify(statementKey)}: `), file)
   }
+})
+
+t.test('A new statement key is published before it signs, and the file is read again.', async t => {
+  const pem = (): string => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+  const [old, next] = ['old.pem', 'next.pem'].map(name => join(t.testdir({ 'old.pem': pem(), 'next.pem': pem() }), name)) as [string, string]
+  const timers: Array<() => void> = []
+  const { setInterval } = globalThis
+  globalThis.setInterval = ((run: () => void, ms: number) => {
+    if (ms === 5000) timers.push(run)
+    return setInterval(run, ms)
+  }) as never
+  t.teardown(() => { globalThis.setInterval = setInterval })
+  const { send, issuer, upstream, log } = await startSite(t, { statementKey: [old, next] })
+  const published = async (): Promise<string[]> => JSON.parse((await send('/.well-known/holdfast-jwks.json')).body).keys.map(({ kid }: { kid: string }) => kid)
+  const signed = async (): Promise<string> => {
+    await send('/any/x', bearerLines(issuer.token()))
+    return decodeProtectedHeader(upstream.arrived.at(-1)!.headers['x-auth-statement']!).kid!
+  }
+  const [first, second] = await published()
+  t.equal(await signed(), first)
+  writeFileSync(old, readFileSync(next))
+  for (const run of timers) run()
+  while (!log.some(({ event }) => event === 'statement_keys_read')) await new Promise(resolve => setImmediate(resolve))
+  t.strictSame([await published(), await signed()], [[second], second])
+  writeFileSync(old, 'x')
+  for (const run of timers) run()
+  while (!log.some(({ event }) => event === 'statement_key_unusable')) await new Promise(resolve => setImmediate(resolve))
+  t.hasStrict(log.find(({ event }) => event === 'statement_key_unusable'), { level: 40, path: old })
+  t.equal(await signed(), second)
 })
 
 t.test('ownPrefix moves the own paths of the gate.', async t => {

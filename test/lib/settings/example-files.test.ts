@@ -170,7 +170,7 @@ const HOLES: Readonly<Record<string, { readonly part: Part, readonly write: (key
   operators: { part: OPERATORS, write: (key, value) => `revocation: { operators: { ${key === 'scope' ? '' : 'scope: a, '}${key}: ${value} } }` }
 }
 
-const PARTS_WRITTEN = ['~', '1', '007', '"5"', 'true', '"false"', 'False', 'a', '[a, b]', 'https://a.example', '[https://a.example]', '{ a: [b], c: 1 }', '{ tools: read_a }', 'GET', '[GET, POST]', 'anyone', 'push', 'client_secret_post', 'RS256', '[RS256, ES256]', '"*"', '/-', '/a/b', 'read_*', 'tools/call', 'memory', 'refuse', '{ scope: a }', '{ env: A }', '{ file: a }', '{ email: mail }', '[{ path: /a }]', '[{ issuer: https://a.example, delivery: push, audience: a }]', '{ clientId: a }', '[{ clientId: 5 }]', 'http://a:1']
+const PARTS_WRITTEN = ['~', '1', '007', '"5"', 'true', '"false"', 'False', 'a', '[a, b]', 'https://a.example', '[https://a.example]', '{ a: [b], c: 1 }', '{ tools: read_a }', 'GET', '[GET, POST]', 'anyone', 'client', 'push', 'client_secret_post', 'RS256', '[RS256, ES256]', '"*"', '/-', '/a/b', 'read_*', 'tools/call', 'memory', 'refuse', '{ scope: a }', '{ env: A }', '{ file: a }', '{ email: mail }', '[{ path: /a }]', '[{ issuer: https://a.example, delivery: push, audience: a }]', '{ clientId: a }', '[{ clientId: 5 }]', 'http://a:1']
 
 t.test('The schema lets pass whatever the service accepts as a part of a section.', async t => {
   for (const [title, { part, write }] of Object.entries(HOLES)) {

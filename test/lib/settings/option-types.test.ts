@@ -36,10 +36,10 @@ t.test('Options have the shape of the file or the names of the environment.', t 
 
 t.test('Each member that the types of the gate have is one that the gate knows.', async t => {
   const rule: Required<Omit<GateRuleOptions, 'allow'>> = {
-    path: '/orders/*', methods: ['GET'], scope: 'a', anyScope: ['b', 'c'], claims: { team: ['x', 'y'] }, acr: 'gold', maxAgeSeconds: 60, audience: 'https://other.example', upgrade: true, mcp: {}
+    path: '/orders/*', methods: ['GET'], scope: 'a', anyScope: ['b', 'c'], claims: { team: ['x', 'y'] }, acr: 'gold', maxAgeSeconds: 60, audience: 'https://other.example', timeoutSeconds: 60, upgrade: true, mcp: {}
   }
   const gate: Required<GateOptions> = {
-    upstream: 'http://127.0.0.1:3000', rules: [rule, { path: '/open', allow: 'anyone' }, { path: '/mcp', mcp: { methods: ['tools/call'], tools: ['read_*'], onlyRuled: false } satisfies Required<McpTargetOptions> }], timeoutSeconds: 5, bodyLimit: 1024, claims: { team: 'https://api.example/team' }, passCredentials: true, exactPaths: true, statementKey: 'key.pem', statementAudience: 'x', ownPrefix: '/-', grpcPort: 9000
+    upstream: 'http://127.0.0.1:3000', rules: [rule, { path: '/open', allow: 'anyone' }, { path: '/mcp', mcp: { methods: ['tools/call'], tools: ['read_*'], onlyRuled: false } satisfies Required<McpTargetOptions> }], timeoutSeconds: 5, idleSeconds: 3, host: 'upstream', bodyLimit: 1024, claims: { team: 'https://api.example/team' }, passCredentials: true, exactPaths: true, statementKey: ['key.pem'], statementAudience: 'x', ownPrefix: '/-', grpcPort: 9000
   }
   t.strictSame((await parseGate(gate)).problems, [])
   t.strictSame((await parseGate({ ...gate, claims: ['team'] })).problems, [])
