@@ -64,7 +64,7 @@ export async function createGuardParts (settings: Settings, { surroundings, look
   const tally = settings.server.metrics === 'on' ? createGuardTally() : undefined
   const clockToleranceSeconds = settings.idp.clockToleranceSeconds
 
-  const revocation = await createRevocation(settings, { surroundings, transport, mount, onEvent })
+  const revocation = await createRevocation(settings, { surroundings, transport, lookUpIssuer, mount, onEvent })
   const revocationOf = revocation?.revocations.refusalOf
 
   const plainFinder = createSignerFinder()
