@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { listenFailure } from './server/listen-failure.ts'
 import { holdfast, readSettings, serverOptions } from './holdfast.ts'
 import type { ServerOptions } from './holdfast.ts'
+import { JWT_PACKAGES } from './server/jwt-packages.ts'
 import { SettingsError } from './lib/settings/problems.ts'
 import { readTextIfThere, collectSettings } from './lib/settings/sources.ts'
 
@@ -27,7 +28,7 @@ const app: FastifyPluginAsync = async (fastify: FastifyInstance, _options: objec
   })
   const slow = setTimeout(() => stop(TOO_SLOW), START_SECONDS * 1000)
   try {
-    await fastify.register(holdfast, { settings })
+    await fastify.register(holdfast, { settings, jwtTools: JWT_PACKAGES })
   } catch (error) {
     // Some settings can only be judged by what they name, such as a file, or by the server. Here too, the command line would show the stack.
     if (!(error instanceof SettingsError)) throw error

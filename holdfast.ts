@@ -5,6 +5,8 @@ import fastifyEnv from '@fastify/env'
 import Fastify, { LogController } from 'fastify'
 import type { FastifyHttpOptions, RawServerDefault } from 'fastify'
 import fp from 'fastify-plugin'
+import { kJwtTools } from './lib/assembly/jwt-tools.ts'
+import type { JwtTools } from './lib/assembly/jwt-tools.ts'
 import { requirementsOf } from './lib/requirement/route-guard.ts'
 import { answerBadTarget, answerClientError } from './plugins/errors.ts'
 import { QueuedResponse } from './server/queued-response.ts'
@@ -80,7 +82,9 @@ export function serverOptions (settings: Settings): ServerOptions {
 export interface HoldfastOptions {
   readonly settings: Settings
   /** Whether a file of routes/api is served, by its path in there, such as `/orders.ts`. Without it, every file is. */
-  readonly isServed?: (path: string) => boolean
+  readonly isServed?: ((path: string) => boolean) | undefined
+  /** How keys are read and signatures verified: by node:crypto unless given. */
+  readonly jwtTools?: JwtTools
 }
 
 /** The routes that the gate can move out of the way of its upstream. */
@@ -90,9 +94,10 @@ const MOVABLE = /\/(?:health|metrics|docs)\.[jt]s$/
  * The whole service as one plugin: first the capabilities from plugins/, then every path from routes/. So the order among plugins
  * never decides what applies to a route.
  */
-export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed }) => {
+export const holdfast = fp<HoldfastOptions>(async (app, { settings, isServed, jwtTools }) => {
   const directory = import.meta.dirname
   app.decorate('settings', settings)
+  if (jwtTools) app.decorate(kJwtTools, jwtTools)
   let arePluginsLoaded = false
   app.addHook('onRoute', ({ method, url, ...hooks }) => {
     if (!arePluginsLoaded && requirementsOf(hooks).length > 0) throw new Error(`${method} ${url} has a guard, but plugins are still being loaded: metrics, OpenAPI and overload protection may not know it. Move the route to routes/api/.`)

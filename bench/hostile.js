@@ -1,7 +1,7 @@
 /**
  * What hostile connections cost the service as shipped: memory and CPU for each, whether honest requests are answered meanwhile,
  * and whether the connections are gone at the end. A service of its own for each kind, so that nothing of one is taken for another's.
- * Run: `npm run build && node bench/hostile.js [--kind NAME]... [--count N]`; whole, it writes its table into docs/reference/security.md.
+ * Run: `npm run build && node bench/hostile.js [--kind NAME]... [--count N]`; whole, it writes its table into test/reports/hostile.md.
  * A kind beyond a bound gives exit code 1.
  */
 import { spawnSync } from 'node:child_process'
@@ -187,10 +187,10 @@ const report = (results) => {
 }
 
 const write = (text) => {
-  const path = join(ROOT, 'docs/reference/security.md')
+  const path = join(ROOT, 'test/reports/hostile.md')
   const page = readFileSync(path, 'utf8')
   const [from, to] = [page.indexOf(START), page.indexOf(END)]
-  if (from === -1 || to < from) throw new Error('docs/reference/security.md has no place for the table')
+  if (from === -1 || to < from) throw new Error('test/reports/hostile.md has no place for the table')
   writeFileSync(path, `${page.slice(0, from)}${START}\n${text}${page.slice(to)}`)
 }
 

@@ -1,4 +1,5 @@
 import { hash, X509Certificate } from 'node:crypto'
+import type { SettingsSources } from '../lib/settings/sources.ts'
 import { BadUsage, hasTenants, runTool } from './arguments.ts'
 import type { World } from './arguments.ts'
 import { readCallOptions, TOOL } from './call-options.ts'
@@ -9,56 +10,66 @@ import type { Tenant } from './places.ts'
 import { createProof, createProofKey, requestToken } from './token.ts'
 import type { ProofKey } from './token.ts'
 import { indent, showAnswer, showJwt, showRequest, title } from './show.ts'
-import type { Output, Paint } from './show.ts'
+import type { Paint } from './show.ts'
 
 export interface CallWorld extends World {
   /** The local tenants that run: one of them answers if nothing else is named. */
   readonly tenants?: readonly Tenant[]
+  /** The text of a file, or undefined if there is none. */
+  readonly readFile?: SettingsSources['readFile']
 }
 
-/** Makes one call as the arguments say and shows all of it. Returns the exit code: 0 for a 2xx, else 1. */
+/** Makes one call as the arguments say and shows all of it; of a refused one the reason, and all of it with --full. Returns the exit code: 0 for a 2xx, else 1. */
 export function call (argv: readonly string[], world: CallWorld): Promise<number> {
   return runTool(TOOL, argv, world, (args, paint) => run(readCallOptions(args, world.env, hasTenants(world) ? world.tenants ?? [] : undefined), world, paint))
 }
 
-async function run (options: CallOptions, { env, out }: World, paint: Paint): Promise<number> {
-  if (options.tls?.cert !== undefined) out.write(title(paint, 'Certificate') + indent(`${paint('cyan', 'x5t#S256')} ${thumbprintOf(options.tls.cert)}`) + '\n')
+async function run (options: CallOptions, world: CallWorld, paint: Paint): Promise<number> {
+  const { env, out } = world
+  const sent: string[] = []
+  if (options.tls?.cert !== undefined) sent.push(title(paint, 'Certificate') + indent(`${paint('cyan', 'x5t#S256')} ${thumbprintOf(options.tls.cert)}`) + '\n')
   const key = options.dpop ? await proofKey(options.alg) : undefined
-  const token = await obtainToken(options, key, env, out, paint)
-  if (token === undefined) return 1
+  const token = await obtainToken(options, key, env, paint, sent)
+  if (token === undefined) {
+    out.write(sent.join(''))
+    return 1
+  }
   const send = async (nonce?: string): Promise<Exchange> => {
-    if (nonce !== undefined) out.write(`\n${paint('yellow', 'The service wants its nonce in the proof. Trying again with it.')}\n`)
+    if (nonce !== undefined) sent.push(`\n${paint('yellow', 'The service wants its nonce in the proof. Trying again with it.')}\n`)
     const shown = await callApi(options, token, key, nonce, env)
     const proof = shown.requestHeaders['DPoP']
-    if (proof !== undefined) out.write(title(paint, 'Proof') + showJwt(paint, proof, seconds()))
-    out.write(title(paint, 'Request') + showRequest(paint, shown, options.full))
-    out.write(title(paint, 'Answer') + showAnswer(paint, shown))
+    if (proof !== undefined) sent.push(title(paint, 'Proof') + showJwt(paint, proof, seconds()))
+    sent.push(title(paint, 'Request') + showRequest(paint, shown, options.full), title(paint, 'Answer') + showAnswer(paint, shown))
     return shown
   }
   const { answer } = key === undefined ? { answer: await send() } : await exchangeWithNonce(send)
-  if (answer.status >= 200 && answer.status < 300) return 0
+  const isGood = answer.status >= 200 && answer.status < 300
+  if (isGood || options.full) out.write(sent.join(''))
+  if (isGood) return 0
+  if (!options.full) out.write(title(paint, 'Request') + showRequest(paint, answer, false) + title(paint, 'Answer') + showAnswer(paint, answer))
   // Only a refused call needs the checks of the service, and the time that they take to load.
   const { explainCall } = await import('./call-explanation.ts')
-  out.write(await explainCall(answer, options, paint))
+  out.write(await explainCall(answer, options, world, paint))
+  if (!options.full && token !== null) out.write(`\n${paint('dim', '--full shows all that was sent, and each check.')}\n`)
   return 1
 }
 
-/** The token to send, null for none, undefined when the provider gave none and that has been shown. */
-async function obtainToken (options: CallOptions, key: ProofKey | undefined, env: NodeJS.ProcessEnv, out: Output, paint: Paint): Promise<string | null | undefined> {
+/** The token to send, null for none, undefined if the provider gave none. What was sent for it is added to `story`. */
+async function obtainToken (options: CallOptions, key: ProofKey | undefined, env: NodeJS.ProcessEnv, paint: Paint, story: string[]): Promise<string | null | undefined> {
   if (options.token === null) return null
   if (options.token !== undefined) {
-    out.write(title(paint, 'Access token, from CALL_TOKEN') + showJwt(paint, options.token, seconds()))
+    story.push(title(paint, 'Access token, from CALL_TOKEN') + showJwt(paint, options.token, seconds()))
     return options.token
   }
   const { exchange: answer, parameters, token } = await requestToken({ ...options, key }, env)
   const sent = Object.entries(parameters).map(([name, value]) => `${paint('cyan', name)}=${value}`).join('\n')
   const proof = key === undefined ? '' : `, with a proof of the key ${key.thumbprint}`
-  out.write(title(paint, `Token request, as ${options.body}${proof}`) + indent(`${paint('bold', `POST ${answer.url}`)}\n${sent}`) + '\n')
+  story.push(title(paint, `Token request, as ${options.body}${proof}`) + indent(`${paint('bold', `POST ${answer.url}`)}\n${sent}`) + '\n')
   if (token === undefined) {
-    out.write(title(paint, 'The provider gave no token') + showAnswer(paint, answer))
+    story.push(title(paint, 'The provider gave no token') + showAnswer(paint, answer))
     return undefined
   }
-  out.write(title(paint, 'Access token') + showJwt(paint, token, seconds()))
+  story.push(title(paint, 'Access token') + showJwt(paint, token, seconds()))
   return token
 }
 

@@ -1,7 +1,8 @@
 import { PROVIDER_FAULTS } from '../explain/faults.ts'
 import { createIntrospection, createKeys, rulesOfIssuer } from '../lib/assembly/create-issuers.ts'
-import { createEndpointFinder } from '../lib/introspection/introspector.ts'
+import { createEndpoint } from '../lib/introspection/endpoint.ts'
 import { decodeJsonObject } from '../lib/jose/jws.ts'
+import { createDiscovery } from '../lib/provider/provider-document.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
 import type { ProviderFailureWord } from '../lib/provider/provider-failure.ts'
 import { createTransport } from '../lib/provider/transport.ts'
@@ -41,9 +42,10 @@ type AskedIssuer = IssuerSettings & { readonly introspection: IntrospectionSetti
 const isAsked = (issuer: IssuerSettings): issuer is AskedIssuer => issuer.introspection !== undefined
 
 async function findEndpoint ({ issuer }: IssuerSettings, { endpoint }: IntrospectionSettings, { proxies }: Settings): Promise<string> {
-  const exchange = createTransport(proxies).open()
+  const transport = createTransport(proxies)
+  const exchange = transport.open()
   try {
-    return await createEndpointFinder(issuer, endpoint, () => 0)(exchange)
+    return await createEndpoint({ issuer, discovery: createDiscovery(issuer), configured: endpoint, transport, surroundings: processSurroundings }).find(exchange)
   } finally {
     exchange.close()
   }

@@ -1,12 +1,8 @@
-import { readSettings } from '../holdfast.ts'
 import { explainRequest } from '../explain/explain.ts'
 import type { CapturedRequest, ExplainOptions, Explanation } from '../explain/explain.ts'
-import { collectSettings } from '../lib/settings/sources.ts'
-import { settingsFromOptions } from '../lib/settings/options.ts'
+import type { RefusalReason } from '../lib/refusal.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
-import { settingNames } from '../lib/settings/specs.ts'
-import { put, valueAt } from '../lib/settings/tree.ts'
 import { BadUsage, runTool } from './arguments.ts'
 import type { World } from './arguments.ts'
 import { has, readUrl } from './capture.ts'
@@ -18,6 +14,8 @@ import type { ExplainArguments } from './explain-options.ts'
 import { showReport } from './explain-report.ts'
 import type { Report } from './explain-report.ts'
 import { readAtMost } from './input.ts'
+import { readKnownSettings, withoutPublicPrefix } from './known-settings.ts'
+import type { KnownSettings } from './known-settings.ts'
 import { completePart } from './lone-part.ts'
 import { tenantAt } from './places.ts'
 import type { Tenant } from './places.ts'
@@ -80,7 +78,7 @@ async function makeReport (capture: Capture, options: ExplainArguments, world: E
     const requirements = capture.only === undefined || options.scopes !== undefined ? await requirementsOf(request, options, settings, notes) : undefined
     const revocations = options.offline || capture.only === 'proof' ? undefined : await readStoredRevocations(settings, judgedAt)
     const unknown = [...part.unknown, ...isKnown ? [] : ['token.iss', 'token.aud']]
-    const explanation = part.select(await explainRequest(request, { settings: { ...settings, idp: { ...settings.idp, ...part.idp } }, now: judgedAt, candidates: keys?.candidates, introspect: options.introspect ? introspect : undefined, revocations, requirements, unknown, answeredNonce: capture.answeredNonce }))
+    const explanation = part.select(await explainRequest(request, { settings: { ...settings, idp: { ...settings.idp, ...part.idp } }, now: judgedAt, candidates: keys?.candidates, introspect: options.introspect ? introspect : undefined, revocations, requirements, unknown, answered: answeredReason(capture), answeredNonce: capture.answeredNonce }))
     noteAnswer(capture, explanation)
     return { request, only: capture.only, judgedAt, notes, explanation }
   } finally {
@@ -95,28 +93,20 @@ function withoutSignatures (report: Report): Report {
   return { ...report, request: { ...report.request, headers } }
 }
 
-function noteAnswer ({ status, challenge = '', notes }: Capture, { refusal }: Explanation): void {
+const answeredReason = ({ challenge = '' }: Capture): RefusalReason | undefined => readChallenge(challenge).reason
+
+function noteAnswer (capture: Capture, { foundHere }: Explanation): void {
+  const { status, notes } = capture
   if (status === undefined) return
-  const { reason } = readChallenge(challenge)
+  const reason = answeredReason(capture)
   notes.push(`The capture says that the answer was ${status}${reason === undefined ? '' : `, with the reason ${reason}`}.`)
-  if (reason !== undefined && reason !== refusal?.reason) notes.push('The checks below come to another result. The service may have other settings (--set) or another clock, or it got a different request.')
+  if (reason !== undefined && reason !== foundHere) notes.push(`The checks here come to ${foundHere ?? 'no refusal'}. The service may have other settings (--set) or another clock, or it got a different request.`)
 }
 
-const NOT_KNOWN = '(not known here)'
-const UNKNOWN_PROVIDER = { idp: { domain: 'provider.invalid', audience: NOT_KNOWN } }
-
-/** As the service reads them. An option wins over all, and if nothing names a provider, the settings of the local tenant's API are used. */
-async function settingsOf ({ headers, scheme = 'http' }: Capture, { settings, url }: ExplainArguments, { env, readFile, tenants }: ExplainWorld): Promise<{ settings: Settings, isKnown: boolean }> {
-  const { values, ...faults } = collectSettings({ environment: { ...env, ...settings }, readFile })
+/** An option wins over all. */
+function settingsOf ({ headers, scheme = 'http' }: Capture, { settings, url }: ExplainArguments, { env, readFile, tenants }: ExplainWorld): Promise<KnownSettings> {
   const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
-  const tenant = tenantAt(tenants, url ?? `${scheme}://${host}`)
-  const { domain, issuer, issuers } = values.idp
-  const isNamed = domain !== undefined || issuer !== undefined || issuers !== undefined
-  const isKnown = isNamed || tenant !== undefined
-  const standIn = settingsFromOptions(isNamed ? {} : tenant?.settings ?? UNKNOWN_PROVIDER)
-  for (const name of settingNames) put(values, name, valueAt(values, name) ?? valueAt(standIn, name))
-  const read = await readSettings(values, faults)
-  return { settings: isKnown ? read : { ...read, idp: { ...read.idp, issuers: read.idp.issuers.map((issuer) => ({ ...issuer, issuer: NOT_KNOWN })) } }, isKnown }
+  return readKnownSettings({ env: { ...env, ...settings }, readFile }, tenantAt(tenants, url ?? `${scheme}://${host}`))
 }
 
 function tryRead (file: string, readFile: SettingsSources['readFile']): string | undefined {
@@ -156,15 +146,13 @@ function missingIn ({ method, target, scheme, headers }: Capture, given: string 
   ]
 }
 
-/** A capture of the client holds the prefix of PUBLIC_URL, which a proxy takes away before the service sees it. */
-function withoutPrefix ({ target = '/', headers, byClient, notes }: Capture, { server: { publicUrl } }: Settings): string {
-  if (publicUrl === undefined || !byClient) return target
-  const { host, pathname } = new URL(publicUrl)
-  const prefix = pathname.replace(/\/$/, '')
-  const isThere = headers.some(([name, value]) => name.toLowerCase() === 'host' && value.toLowerCase() === host)
-  if (prefix === '' || !isThere || !target.startsWith(`${prefix}/`)) return target
-  notes.push(`The prefix ${prefix} of PUBLIC_URL is removed from the path, as the proxy does.`)
-  return target.slice(prefix.length)
+/** A capture of the client holds the prefix of PUBLIC_URL. */
+function withoutPrefix ({ target = '/', headers, byClient, notes }: Capture, settings: Settings): string {
+  const host = headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
+  const rest = byClient ? withoutPublicPrefix(target, host, settings) : undefined
+  if (rest === undefined) return target
+  notes.push(`The prefix ${target.slice(0, -rest.length)} of PUBLIC_URL is removed from the path, as the proxy does.`)
+  return rest
 }
 
 async function requirementsOf ({ method, target }: CapturedRequest, { scopes }: ExplainArguments, settings: Settings, notes: string[]): Promise<ExplainOptions['requirements']> {

@@ -1,7 +1,7 @@
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { originForm } from '../lib/gate/path.ts'
-import { TOOL_CALL } from '../lib/gate/mcp-message.ts'
+import { TOOL_CALL } from '../lib/gate/mcp-methods.ts'
 import type { McpMessage } from '../lib/gate/mcp-message.ts'
 import { createRules } from '../lib/gate/rules.ts'
 import { isTargeted } from '../lib/gate/rule.ts'
@@ -40,13 +40,14 @@ const CAUSES: Readonly<Record<string, string>> = {
   fragment: 'it has a #',
   non_ascii: 'it has a character outside ASCII: a client sends it escaped',
   path_parameter: 'it has a ; (also as %3B), and without what follows it in the segment, another rule or none would hold, or the segment would be empty',
+  other_spelling: 'many frameworks take it for the path of another rule, because they decode escapes, take no note of case, or of a slash at the end. If the upstream tells them apart, gate.exactPaths: true lets it pass',
   escape: 'it has a % without two hex digits',
   encoding: 'it has escapes that are not UTF-8'
 }
 
 /** Says which rule holds for a request and why, by the functions of the gate itself. `holds` is false if none does. */
 export function explainRule ({ method, target, message }: Asked, view: GateView, paint: Paint): { text: string, holds: boolean } {
-  const { rules, upstream, ownPrefix } = view.settings
+  const { rules, exactPaths, upstream, ownPrefix } = view.settings
   const asked = `${method} ${target}${message === undefined ? '' : `, ${[message.method, message.name].filter(Boolean).join(' ')}`}`
   const none = (verdict: string, why: string, rest = ''): { text: string, holds: boolean } =>
     ({ holds: false, text: title(paint, asked) + line(paint('red', verdict)) + title(paint, 'Why') + line(why) + rest })
@@ -56,10 +57,13 @@ export function explainRule ({ method, target, message }: Asked, view: GateView,
   try {
     sent = originForm(target)
     path = readTargetPath(sent)
-    place = createRules(rules).choose(method, path)
+    place = createRules(rules, { exactPaths }).choose(method, path)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    return none('Refused before any rule: 400, or 403 if a proxy asks.', `Two programs could read this path differently: ${CAUSES[String(error.detail!.cause)]}.`)
+    const { cause, rule: closer } = error.detail!
+    const other = rules.find(({ path }) => path === closer)
+    return none('Refused before any rule: 400, or 403 if a proxy asks.', `Two programs could read this path differently: ${CAUSES[String(cause)]}.`,
+      other && title(paint, 'The other rule') + line(`${nameOf(other, view)}: ${formOf(other)}`))
   }
   const own = upstream === undefined ? undefined : ownPathsOf(ownPrefix).find(own => path === own || path.startsWith(`${own}/`))
   if (own !== undefined) return none('No rule is used: Holdfast answers this itself.', `${own} is a path of its own, and goes before the upstream's.${ownPrefix === '' ? ' gate.ownPrefix moves /health, /metrics and /docs.' : ''}`)

@@ -1,5 +1,5 @@
 import { METHODS } from 'node:http'
-import { TOOL_CALL } from '../lib/gate/mcp-message.ts'
+import { TOOL_CALL } from '../lib/gate/mcp-methods.ts'
 import type { McpMessage } from '../lib/gate/mcp-message.ts'
 import { collectSettings } from '../lib/settings/sources.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'

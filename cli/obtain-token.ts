@@ -1,7 +1,7 @@
 import { createAuthentication } from '../lib/assembly/create-issuers.ts'
-import { readDiscovery } from '../lib/provider/provider-document.ts'
+import { createDiscovery } from '../lib/provider/provider-document.ts'
 import { ProviderFailure } from '../lib/provider/provider-failure.ts'
-import { parseDiscoveredUri, withoutTrailingSlash } from '../lib/provider/provider-url.ts'
+import { isFetchableIssuer, parseDiscoveredUri, withoutTrailingSlash } from '../lib/provider/provider-url.ts'
 import { createTransport } from '../lib/provider/transport.ts'
 import type { IntrospectionSettings, IssuerSettings, Settings } from '../lib/settings/settings.ts'
 import { processSurroundings } from '../server/surroundings.ts'
@@ -38,13 +38,15 @@ function isMeant ({ issuer }: IssuerSettings, { idp: { issuers } }: Settings, { 
 
 /** Client credentials (RFC 6749 section 4.4). `audience` is for the providers that choose the API by it. @throws NoToken */
 async function requestToken ({ issuer, audience, introspection }: IssuerSettings & { readonly introspection: IntrospectionSettings }, { proxies }: Settings): Promise<string> {
+  if (!isFetchableIssuer(issuer)) throw new NoToken('its issuer is a mere name, under which no token_endpoint can be found')
   const transport = createTransport({ ...proxies, keepAlive: true })
   const exchange = transport.open()
   const { clientId } = introspection
   try {
-    const endpoint = await readDiscovery(issuer, exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined)
+    const discovery = createDiscovery(issuer)
+    const endpoint = await discovery.read(exchange, ({ token_endpoint: named }) => typeof named === 'string' ? parseDiscoveredUri(named, issuer, 'discovery_malformed') : undefined)
     if (endpoint === undefined) throw new NoToken('its discovery document names no token_endpoint')
-    const { headers, form } = await (await createAuthentication(issuer, introspection, processSurroundings))()
+    const { headers, form } = await (await createAuthentication(discovery.spelling, introspection, processSurroundings))()
     const { status, body } = await exchange.send(endpoint, {
       headers: { ...headers, accept: 'application/json' },
       body: new URLSearchParams({ grant_type: 'client_credentials', audience, ...form }).toString()

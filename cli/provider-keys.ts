@@ -37,7 +37,9 @@ export function openProviderKeys (settings: ProviderAccess, onFailure: (sentence
     async candidates (kid, alg, issuer) {
       const source = sources.get(issuer) ?? open(issuer)
       sources.set(issuer, source)
-      return await (await source)?.fetchCandidates(kid, alg) ?? []
+      const opened = await source
+      const atHand = opened?.candidates(kid, alg) ?? []
+      return atHand.length > 0 ? atHand : await opened?.fetchCandidates(kid, alg) ?? []
     },
     async close () {
       for (const source of sources.values()) await (await source.catch(() => undefined))?.close()

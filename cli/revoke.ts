@@ -35,13 +35,35 @@ export function revoke (argv: readonly string[], world: CallWorld): Promise<numb
   return runTool(TOOL, argv, world, async ({ values, positionals }) => {
     if (positionals.length > 0) throw new BadUsage(`"${positionals[0]!}" is no option; say what to revoke, such as --sub user-1`)
     const body = { sub_id: subjectOf(values, world), ...values.undo === true && { undo: true } }
+    requireOperator(values.url, world)
     const passed = (['scope', 'url'] as const).flatMap(name => values[name] === undefined ? [] : [`--${name}`, values[name]])
-    return call(['POST', '/revocation/subjects', '--json', JSON.stringify(body), ...passed], world)
+    let story = ''
+    const code = await call(['POST', '/revocation/subjects', '--json', JSON.stringify(body), ...passed], { ...world, out: { write: (part) => { story += part }, isTTY: world.out.isTTY === true } })
+    world.out.write(code === 0 ? `${sentenceAbout(body.sub_id, values.undo === true)}\n` : story)
+    return code
   })
 }
 
+/** What the service has stored, in words. */
+function sentenceAbout ({ format, iss, ...named }: Readonly<Record<string, string | undefined>>, isUndone: boolean): string {
+  const [kind, value] = [KINDS[format!]!, Object.values(named)[0]]
+  const of = [kind, value, iss === undefined || value === undefined ? iss : `of ${iss}`].filter(Boolean).join(' ')
+  return isUndone ? `Undone: what was revoked of ${of} counts no longer.` : `Revoked: the service refuses every token of ${of} that was issued up to now.`
+}
+
+const KINDS: Readonly<Record<string, string>> = { iss_sub: 'the user', jwt_id: 'the number (jti)', client: 'the client', opaque: 'the session', jkt: 'the key', issuer: 'the issuer' }
+
+/** @throws BadUsage without an operator, or without the address of a service */
+function requireOperator (url: string | undefined, world: CallWorld): void {
+  const { CALL_TOKEN: token, CALL_ISSUER: issuer, CALL_URL: api } = world.env
+  const tenant = hasTenants(world) ? world.tenants?.[0] : undefined
+  if (tenant) return
+  if (!token && !issuer) throw new BadUsage('whose permission is it? Set CALL_TOKEN to the access token of an operator, with the scope of revocation.operators')
+  if (!url && !api) throw new BadUsage('say with --url where the API is')
+}
+
 /** @throws BadUsage */
-function subjectOf (values: Arguments<typeof options>['values'], world: CallWorld): object {
+function subjectOf (values: Arguments<typeof options>['values'], world: CallWorld): Record<string, string | undefined> {
   const named = SUBJECTS.filter(name => values[name] !== undefined)
   if (named.length > 1) throw new BadUsage(`--${named.join(' and --')} cannot be combined: one of them is revoked at a time`)
   const [name] = named

@@ -5,6 +5,7 @@ import { createNonces, NONCE_LIFETIME_SECONDS, processOfNonce } from '../lib/dpo
 import type { Nonces } from '../lib/dpop/nonces.ts'
 import type { PresentedProof, ProofPolicy } from '../lib/dpop/proof.ts'
 import { Message } from '../lib/message.ts'
+import type { RefusalReason } from '../lib/refusal.ts'
 import type { SigningKey } from '../lib/provider/key-source.ts'
 import type { ReplayStore } from '../lib/replay/replay-store.ts'
 import type { Revocation } from '../lib/revocation/cutoffs.ts'
@@ -60,6 +61,8 @@ export interface ExplainOptions {
   readonly replay?: ReplayStore | undefined
   /** The `DPoP-Nonce` of the answer, which names the process that answered. Undefined if there is none, or if the answer is unknown. */
   readonly answeredNonce?: string | undefined
+  /** The reason in the answer of the service, which knows best: the check that refuses for it counts as failed, whatever it finds here. */
+  readonly answered?: RefusalReason | undefined
   /** The names of checks on the token's claims that are left out, because the settings of the service for them are unknown. */
   readonly unknown?: readonly string[] | undefined
 }

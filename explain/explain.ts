@@ -4,7 +4,9 @@ import { STEP_TEXTS } from './compared.ts'
 import type { Compared } from './compared.ts'
 import { createExamination } from './examination.ts'
 import type { CapturedRequest, ExplainOptions } from './examination.ts'
+import { REFUSED_BY } from './refused-by.ts'
 import { NotChecked, STEPS } from './steps.ts'
+import type { StepName } from './steps.ts'
 import { Refusal, REFUSALS } from '../lib/refusal.ts'
 import type { RefusalDetail, RefusalKind, RefusalReason } from '../lib/refusal.ts'
 import type { HtuCause } from '../lib/url/request-url.ts'
@@ -14,7 +16,8 @@ export type { CapturedRequest, ExplainOptions, GuardSettings } from './examinati
 
 /** One check. `not reached` follows a failed check. `not checked` means that the request and the known facts are not enough to decide. */
 export interface ExplainedStep {
-  readonly name: string
+  readonly name: StepName
+  /** What holds by the outcome: a failed check has a sentence of its own. */
   readonly title: string
   readonly outcome: 'passed' | 'failed' | 'not reached' | 'not checked'
   readonly compared: Compared
@@ -33,6 +36,8 @@ export interface Explanation {
   readonly refusal: ExplainedRefusal | undefined
   readonly notChecked: readonly string[]
   readonly steps: readonly ExplainedStep[]
+  /** The reason to which the checks here come. It differs from that of `refusal` if the service answered with another one. */
+  readonly foundHere: RefusalReason | undefined
 }
 
 /**
@@ -46,7 +51,7 @@ export async function explainRequest (request: CapturedRequest, options: Explain
   let refusal: Refusal | undefined
   for (const { name, applies, run } of STEPS) {
     if (applies && !applies(examination)) continue
-    const { title, compared } = STEP_TEXTS[name]!
+    const { title, failed, compared } = STEP_TEXTS[name]
     if (refusal) {
       steps.push({ name, title, outcome: 'not reached', compared: [] })
       continue
@@ -54,15 +59,32 @@ export async function explainRequest (request: CapturedRequest, options: Explain
     const error = options.unknown?.includes(name) ? new NotChecked('This tool does not know what the service expects.') : await errorOf(() => run(examination))
     if (error instanceof Refusal && REFUSALS[error.reason].status !== 503) refusal = error
     const outcome = refusal ? 'failed' : error ? 'not checked' : 'passed'
-    steps.push({ name, title, outcome, compared: compared(examination), ...(error && { note: error.message }) })
+    steps.push({ name, title: outcome === 'failed' ? failed : title, outcome, compared: compared(examination), ...(error && { note: error.message }) })
     if (examination.isGuest) break
   }
+  const foundHere = refusal?.reason
+  const refuser = options.answered && options.answered !== foundHere ? REFUSED_BY[options.answered] : undefined
+  const shown = refuser ? overrule(steps, refuser) : steps
+  const final = refuser ? { reason: options.answered!, detail: undefined } : refusal
   return {
-    verdict: refusal ? 'refused' : 'accepted',
-    refusal: refusal && explainRefusal(refusal),
-    notChecked: steps.filter(({ outcome }) => outcome === 'not checked').map(({ name }) => name),
-    steps
+    verdict: final ? 'refused' : 'accepted',
+    refusal: final && explainRefusal(final),
+    notChecked: shown.filter(({ outcome }) => outcome === 'not checked').map(({ name }) => name),
+    steps: shown,
+    foundHere
   }
+}
+
+const NOT_HERE = 'The service refused it here, and seen from here it passes. The service has other settings or another clock, or it got a different request.'
+
+/** The steps with that of the service's refusal as failed, and what follows it as not reached. An earlier one that fails here stays failed. */
+function overrule (steps: readonly ExplainedStep[], refuser: StepName): ExplainedStep[] {
+  const place = (name: StepName): number => STEPS.findIndex(step => step.name === name)
+  const found = steps.find(({ name }) => name === refuser)
+  const failed: ExplainedStep = { name: refuser, title: STEP_TEXTS[refuser].failed, outcome: 'failed', compared: found?.compared ?? [], note: found?.note ?? NOT_HERE }
+  const before = steps.filter(({ name }) => place(name) < place(refuser))
+  const after = steps.filter(({ name }) => place(name) > place(refuser))
+  return [...before, failed, ...after.map(({ name }) => ({ name, title: STEP_TEXTS[name].title, outcome: 'not reached' as const, compared: [] }))]
 }
 
 /** If a store or a provider cannot be reached from here, this says nothing about the request. */

@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import { certificateHeader, createCertificateReader } from '../lib/certificate/client-certificate.ts'
+import { certificateHeaders, createCertificateReader } from '../lib/certificate/client-certificate.ts'
 import { parseCredentials, verifyOffered } from '../lib/credentials.ts'
 import { readProofLine, verifyCertificate, verifySchemeFits } from '../lib/guard/guard.ts'
 import { ALGORITHMS, verifySignature } from '../lib/jose/signature.ts'
@@ -23,7 +23,7 @@ import type { Examination } from './examination.ts'
 export class NotChecked extends Error {}
 
 export interface Step {
-  readonly name: string
+  readonly name: StepName
   /** Whether a request reaches this step, by what is known of it so far. Absent if every request does. */
   readonly applies?: (examination: Examination) => boolean
   /** @throws Refusal, NotChecked */
@@ -41,15 +41,11 @@ function isIntrospected ({ issuer, isOpaque }: Examination): boolean {
   return isOpaque === true || (covers !== undefined && covers !== 'opaque')
 }
 
-/**
- * Every check of the guard by name, in the guard's order. Each one is the guard's own function, with the input that it would get
- * from a live request.
- */
-export const STEPS: readonly Step[] = [
+const LISTED = [
   { name: 'credentials', run: readCredentials },
   { name: 'domain', run: requireProvider },
   { name: 'token.form', run: readForm },
-  ...TOKEN_CHECKS.slice(1).map(({ name, run }) => ({ name: `token.${name}`, applies: isJwtToken, run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token!, rulesOf(e)) })),
+  ...TOKEN_CHECKS.slice(1).map(({ name, run }) => ({ name: `token.${name}` as const, applies: isJwtToken, run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token!, rulesOf(e)) })),
   { name: 'token.key', applies: isJwtToken, run: findKeys },
   { name: 'token.signature', applies: isJwtToken, run: verifyTokenSignature },
   { name: 'token.introspection', applies: isIntrospected, run: askIssuer },
@@ -58,12 +54,21 @@ export const STEPS: readonly Step[] = [
   { name: 'certificate', applies: hasCertificate, run: fitCertificate },
   { name: 'scheme', run: fitScheme },
   { name: 'proof', applies: mayNeedProof, run: takeProof },
-  ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, applies: mayNeedProof, run: (e: Examination) => judgeProof(e, name, run) })),
+  ...CHECKS_BEFORE_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}` as const, applies: mayNeedProof, run: (e: Examination) => judgeProof(e, name, run) })),
   { name: 'proof.signature', applies: mayNeedProof, run: verifyProofKey },
-  ...CHECKS_AFTER_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}`, applies: mayNeedProof, run: (e: Examination) => judgeAfterSignature(e, name, run) })),
+  ...CHECKS_AFTER_SIGNATURE.map(({ name, run }) => ({ name: `proof.${name}` as const, applies: mayNeedProof, run: (e: Examination) => judgeAfterSignature(e, name, run) })),
   { name: 'proof.replay', applies: mayNeedProof, run: record },
   { name: 'requirement', run: judgeRequirements }
-]
+] as const satisfies ReadonlyArray<Omit<Step, 'name'> & { readonly name: string }>
+
+/** The checks by name. Whatever shows them needs a text for each: see compared.ts. */
+export type StepName = (typeof LISTED)[number]['name']
+
+/**
+ * Every check of the guard by name, in the guard's order. Each one is the guard's own function, with the input that it would get
+ * from a live request.
+ */
+export const STEPS: readonly Step[] = LISTED
 
 function readCredentials (e: Examination): void {
   verifyLinesCounted(e.message.received)
@@ -177,9 +182,9 @@ function judgeProof (e: Examination, name: string, run: ProofCheck['run']): void
 function fitCertificate (e: Examination): void {
   const { clientCertificate: source, trustProxy } = e.options.settings.server
   const { received } = e.message
-  const header = certificateHeader(source)
-  if (header === undefined) throw new NotChecked('Only the running service sees the certificate of a connection.')
-  if (!(header in received.headers)) throw new NotChecked(`The captured request has no ${header}. The proxy adds it, so only a capture behind the proxy has it.`)
+  const headers = certificateHeaders(source)
+  if (headers.length === 0) throw new NotChecked('Only the running service sees the certificate of a connection.')
+  if (!headers.some(header => header in received.headers)) throw new NotChecked(`The captured request has no ${headers.join(' or ')}. The proxy adds it, so only a capture behind the proxy has it.`)
   verifyCertificate(e.verified!.binding, e.message, createCertificateReader({ source, isTrustedPeer: createPeerTrust(trustProxy) }))
 }
 

@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http'
+import { carries } from './kind.ts'
 
 /**
  * Every reason to refuse a request, in one table: what the client gets (status, error code and one fixed sentence) and the name
@@ -108,7 +109,8 @@ export const REFUSALS = Object.freeze({
   keys_unavailable: kind(503, null, 'The keys of the identity provider cannot be reached.'),
   introspection_unavailable: kind(503, null, 'Token introspection is unavailable.'),
   replay_unavailable: kind(503, null, 'The replay store cannot be reached.'),
-  replay_full: kind(503, null, 'The replay store is full.')
+  replay_full: kind(503, null, 'The replay store is full.'),
+  audit_unavailable: kind(503, null, 'Decisions cannot be recorded now.')
 })
 
 /** Why a request was refused: a stable word, for logs, metrics and error handlers. */
@@ -120,10 +122,17 @@ export type RefusalDetail = Readonly<Record<string, string | number>>
 /** What a refusal says beside its reason. */
 export type RefusalFields = Partial<Pick<Refusal, 'detail' | 'retryAfterSeconds' | 'issuer' | 'headers'>>
 
-/** Every check of the guard throws it. Its message is the public sentence. It never changes: several requests may share one. */
+const kRefusal = Symbol.for('holdfast.Refusal')
+
+/** Every check of the guard throws it. Its message is the public sentence. It never changes: several requests may share one. It has the form of
+ * http-errors, which frameworks know. `instanceof` also recognises a refusal of another copy of this package. */
 export class Refusal extends Error {
   /** For logs. */
   override readonly name = 'Refusal'
+  /** @internal */
+  static override [Symbol.hasInstance] = carries(kRefusal)
+  /** @internal */
+  readonly [kRefusal] = true
   /** Why the request was refused. */
   readonly reason: RefusalReason
   /** More about the reason, for the log only. */
@@ -134,6 +143,12 @@ export class Refusal extends Error {
   readonly issuer: string | undefined
   /** Headers of the answer, from the code that knows the settings. Fastify sends them along with the error. */
   readonly headers: Readonly<Record<string, string>> | undefined
+  /** The status of the answer. */
+  readonly statusCode: RefusalKind['status']
+  /** The same. */
+  readonly status: RefusalKind['status']
+  /** Whether the message is for the client. A framework may hide it if the fault is not the client's. */
+  readonly expose: boolean
 
   constructor (reason: RefusalReason, { detail, retryAfterSeconds, issuer, headers }: RefusalFields = {}) {
     // A refusal is an answer, not a fault. Without a stack it costs no more than an accepted request.
@@ -146,11 +161,8 @@ export class Refusal extends Error {
     this.retryAfterSeconds = retryAfterSeconds
     this.issuer = issuer
     this.headers = headers
-  }
-
-  /** The status of the answer. */
-  get statusCode (): RefusalKind['status'] {
-    return REFUSALS[this.reason].status
+    this.statusCode = this.status = REFUSALS[reason].status
+    this.expose = this.status < 500
   }
 
   /** The same refusal with these fields. */

@@ -1,15 +1,17 @@
 import { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { FastifyJWT } from '@fastify/jwt'
 import fp from 'fastify-plugin'
 import { createAdmission, nextNonceOf } from '../lib/guard/admission.ts'
 import type { Admission } from '../lib/guard/admission.ts'
+import type { Decisions } from '../lib/guard/decisions.ts'
 import type { GuardState } from '../lib/metrics/catalog.ts'
 import type { GuardTally } from '../lib/metrics/tallies.ts'
 import type { GuardedRequest } from '../lib/guard/guard.ts'
 import type { RequestAuth } from '../lib/guard/request-auth.ts'
 import { createGuardParts, describeEvent } from '../lib/assembly/create-guard.ts'
 import type { GuardEvent } from '../lib/assembly/create-guard.ts'
+import { kJwtTools } from '../lib/assembly/jwt-tools.ts'
+import type { MayHaveJwtTools } from '../lib/assembly/jwt-tools.ts'
 import type { RevocationParts } from '../lib/assembly/create-revocation.ts'
 import { ANY_TOKEN, parseRequiredScopes, parseRequirement } from '../lib/requirement/requirement.ts'
 import type { RequiredScopes, Requirement, RequirementOptions } from '../lib/requirement/requirement.ts'
@@ -17,6 +19,7 @@ import { kRouteGuard } from '../lib/requirement/route-guard.ts'
 import type { MayHaveGuard } from '../lib/requirement/route-guard.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { schemeOf } from '../lib/credentials.ts'
+import { putRefusalHeaders } from '../server/refusal-headers.ts'
 import { kTestDoubles, processSurroundings } from '../server/surroundings.ts'
 import type { MayHaveTestDoubles } from '../server/surroundings.ts'
 import { NO_TLS_SOCKET, SettingsError } from '../lib/settings/problems.ts'
@@ -68,6 +71,8 @@ declare module 'fastify' {
     guardState: GuardState
     /** Counts what the guard does. Undefined if metrics are off. @internal */
     guardTally: GuardTally | undefined
+    /** Where each decision of the guard is known. @internal */
+    guardDecisions: Decisions<FastifyRequest>
     /** Receives revocations. Undefined if nothing can be revoked. @internal */
     guardRevocation: RevocationParts | undefined
   }
@@ -83,24 +88,39 @@ declare module 'fastify' {
     require (requirement: RequirementOptions): Promise<void>
     /** Short for `require({ scope: [...] })`, or with `{ any: [...] }` for `require({ anyScope: [...] })`. */
     requireScope (...scopes: RequiredScopes): Promise<void>
+    /** @internal */
+    [kReply]: FastifyReply | null
   }
 }
 
 /**
- * The type of `request.user`, which @fastify/jwt declares. An app with an @fastify/jwt of its own may declare that type itself. Two
- * declarations of one member must be equal, but a member may replace an inherited one. So this one is inherited, and it gives way to any
- * type as soon as the member is no longer read-only, which means that it is the app's.
+ * Gives `request.user` its type. An app may declare that member itself, or its @fastify/jwt does. Two declarations of one member must be
+ * equal, but a member may replace an inherited one. So this one is inherited, and it gives way to any type as soon as the member is no
+ * longer read-only, which means that it is the app's.
  */
 export interface DefaultUser {
   /** The verified claims of the access token. Null until token and proof have passed. */
-  readonly user: IsSame<Pick<{ [Member in keyof FastifyJWT]: Member }, 'user'>, { readonly user: 'user' }> extends true ? AccessTokenClaims : unknown
+  readonly user: IsSame<Pick<{ [Member in keyof FastifyRequest]: Member }, 'user'>, ReadOnlyUser> extends true ? AccessTokenClaims : unknown
 }
 
+interface ReadOnlyUser { readonly user: 'user' }
 type IsSame<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
 
-declare module '@fastify/jwt' {
-  interface FastifyJWT extends DefaultUser {}
+declare module 'fastify' {
+  interface FastifyRequest extends DefaultUser {}
 }
+
+/** An @fastify/jwt of the app declares `request.user` by this member. Most apps have none. @ts-ignore */
+declare module '@fastify/jwt' {
+  /** As above. */
+  interface DefaultJwtUser {
+    /** The verified claims of the access token. */
+    readonly user: IsSame<Pick<{ [Member in keyof FastifyJWT]: Member }, 'user'>, ReadOnlyUser> extends true ? AccessTokenClaims : unknown
+  }
+  interface FastifyJWT extends DefaultJwtUser {}
+}
+
+const kReply = Symbol('holdfast.reply')
 
 const WARM_UP_DELAY_MS = 10
 
@@ -122,6 +142,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const guardSettings = certificates ? { ...settings, server: { ...settings.server, clientCertificate: 'client-cert' as const } } : settings
   const parts = await createGuardParts(guardSettings, {
     surroundings,
+    jwtTools: (app as MayHaveJwtTools)[kJwtTools],
     transport: doubles?.transport,
     readCertificate: certificates,
     ...functions,
@@ -134,13 +155,24 @@ export default fp<HoldfastOptions>(async (app, options) => {
   const prepared = new WeakMap<Refusal, Refusal>()
   // Without revocation nothing ends by itself.
   const onAdmitted = revocation && ((request: FastifyRequest): void => app.endWithToken!(request))
-  const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, refuse, onAdmitted })
+  const decisions: Decisions<FastifyRequest> = {
+    listener: undefined,
+    placeOf: ({ method, routeOptions: { url: route } }) => ({ method, route, call: undefined })
+  }
+  const { admit, admitOnce } = createAdmission<FastifyRequest>({ guard, judge, signals, decisions, refuse, onAdmitted })
+  app.decorate('guardDecisions', decisions)
   app.decorate('guardSettings', guardSettings)
   app.decorate('guardState', { issuers, replay, verified, clientKeys, revocation })
   app.decorate('guardTally', tally)
   app.decorate('guardRevocation', revocation)
-  app.decorate('admissionOf', (guarded, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, signals, refuse, guarded }))
+  app.decorate('admissionOf', (guarded, audience) => createAdmission({ guard: audience === undefined ? guard : guardFor(audience), judge, signals, decisions, refuse, guarded }))
 
+  app.decorateRequest(kReply, null)
+  // A guard in a handler has no reply at hand.
+  app.addHook('onRequest', (request, reply, done) => {
+    request[kReply] = reply
+    done()
+  })
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
   app.decorateRequest('authenticate', function () { return admitOnce(this, ANY_TOKEN) })
@@ -181,9 +213,12 @@ export default fp<HoldfastOptions>(async (app, options) => {
 
   /** Gives a refusal its headers and its log line. Any other error is a fault and becomes a 500. */
   function refuse (request: FastifyRequest, error: Error, requirement: Requirement): Error {
-    if (!(error instanceof Refusal)) return error
+    if (!(error instanceof Refusal)) {
+      decisions.listener?.refused(request, { reason: 'fault', status: 500 })
+      return error
+    }
     const known = prepared.get(error)
-    if (known) return known
+    if (known) return stand(request, known)
     const { reason, detail, retryAfterSeconds, issuer } = error
     tally?.refused(reason, issuer)
     request.log.info({ reason, route: request.routeOptions.url, issuer, ...detail }, 'request refused')
@@ -196,9 +231,16 @@ export default fp<HoldfastOptions>(async (app, options) => {
     })
     const refusal = error.with({ headers })
     prepared.set(error, refusal)
-    return refusal
+    decisions.listener?.refused(request, { reason, status: error.statusCode })
+    return stand(request, refusal)
   }
-}, { name: 'auth', fastify: '5.x' })
+}, { name: 'holdfast-auth', fastify: '>=5 <7' })
+
+/** Fastify sends the headers of an error with its own answer only. */
+function stand ({ [kReply]: reply }: FastifyRequest, refusal: Refusal): Refusal {
+  if (reply) putRefusalHeaders(reply, refusal.headers!)
+  return refusal
+}
 
 /**
  * Makes a function a guard: it carries its requirement, and it cannot be awaited. `await app.authenticate()` makes a guard and checks

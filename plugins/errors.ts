@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { rpcErrorBody } from '../lib/gate/rpc-error.ts'
 import { errorBody, Refusal, refusalBodies } from '../lib/refusal.ts'
 import type { ErrorBodyForm } from '../lib/refusal.ts'
 import { answerOf } from '../server/queued-response.ts'
@@ -25,8 +26,9 @@ export default fp(async (app: FastifyInstance) => {
     // keeps its own error.
     if (request.is404 && status < 500 && status !== 413) return answer(reply, form, 404, UNKNOWN)
     if (error.headers) reply.headers(error.headers)
+    if (status >= 500 && !(error instanceof Refusal)) request.log.error({ err: error }, 'request failed')
+    if (request.mcpBody) return send(reply, status, rpcErrorBody(error, status, request.mcpBody))
     if (error instanceof Refusal) return send(reply, status, bodies[error.reason])
-    if (status >= 500) request.log.error({ err: error }, 'request failed')
     answer(reply, form, status, status >= 500 ? undefined : error.message)
   })
 

@@ -28,7 +28,7 @@ const OF_ENVOY: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-forwarded-p
 /** What Envoy passes on to the client. */
 const PASSED_ON: ReadonlySet<string> = new Set(['www-authenticate', 'dpop-nonce', 'retry-after', 'content-type', 'cache-control'])
 /** The headers of the client that are judged. Two lines stay refused when they are joined. */
-const JUDGED = ['authorization', 'dpop', 'content-type', 'content-encoding', 'mcp-method', 'mcp-name', PARTIAL_BODY]
+const JUDGED = ['authorization', 'dpop', 'content-type', 'content-encoding', 'mcp-method', 'mcp-name', 'mcp-protocol-version', PARTIAL_BODY, 'x-request-id', 'x-forwarded-for']
 /** Names a check request. Only this process knows the values, so no request from elsewhere has one. */
 const CHECK_NAME = 'x-holdfast-check'
 

@@ -9,8 +9,10 @@ import type { ExecutedRequest, Executor } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/headers.ts'
+import { nameMatches } from '../lib/gate/rules.ts'
 import type { IdentityHeaders } from '../lib/gate/headers.ts'
 import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
+import { findWiderRules } from '../lib/gate/rules.ts'
 import { createStatementSigner } from '../lib/gate/statement.ts'
 import type { StatementSigner } from '../lib/gate/statement.ts'
 import { Refusal } from '../lib/refusal.ts'
@@ -52,6 +54,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     gated: ExecutedRequest['gated']
     mcpMatches: ExecutedRequest['mcpMatches']
+    mcpBody: ExecutedRequest['mcpBody']
+    isRuledTool: ExecutedRequest['isRuledTool']
   }
 }
 
@@ -60,13 +64,24 @@ export default fp(async (app: FastifyInstance) => {
   const settings = app.settings.gate
   app.decorateRequest('gated', null)
   app.decorateRequest('mcpMatches', null)
+  app.decorateRequest('mcpBody', null)
+  app.decorateRequest('isRuledTool', null)
   if (!settings) {
     app.decorate('gate', undefined)
     return
   }
   for (const { requirement } of settings.rules) for (const scope of requirement ? scopesOf(requirement) : []) app.guardedScopes.add(scope)
+  const { guardDecisions: decisions } = app
+  const { placeOf } = decisions
+  // The service's own paths have routes of their own.
+  decisions.placeOf = request => {
+    const { gated, mcpMatches } = request
+    if (!gated) return isDoor(request) ? { method: request.method, route: undefined, call: undefined } : placeOf(request)
+    return { method: gated.method, route: gated.place.rules[0].path, call: mcpMatches ? nameMatches(mcpMatches) : undefined }
+  }
   const execute = createExecutor<FastifyRequest>({
     rules: settings.rules,
+    exactPaths: settings.exactPaths,
     admissionOf: audience => app.admissionOf(({ gated }) => gated!, audience),
     onMessagesJudged: ({ mcpMatches }, { place }, hasPassed) => app.guardTally?.judged(place.rules[0].path, mcpMatches ?? undefined, hasPassed)
   })
@@ -78,6 +93,9 @@ export default fp(async (app: FastifyInstance) => {
   const upgrades = new WeakMap<IncomingMessage, UpgradedConnection>()
   const expecting = new WeakSet<IncomingMessage>()
   if (settings.rules.length === 0) app.log.warn('The gate has no rules, so nothing passes it')
+  for (const [path, wider] of findWiderRules(settings.rules)) {
+    app.log.warn({ event: 'wider_rule', path, wider, exactPaths: settings.exactPaths }, 'Beside the rules for messages of a path there are rules for wider paths: whatever the upstream serves there, tools included, needs no more than they ask for')
+  }
   if (settings.upstream !== undefined && settings.rules.some(({ upgrade }) => upgrade)) takeUpgrades(app, upgrades)
   if (settings.upstream !== undefined) takeExpectations(app, expecting)
 
@@ -88,10 +106,11 @@ export default fp(async (app: FastifyInstance) => {
     maxBodyBytes: maxBytes,
     upgradeOf: request => upgrades.get(request),
     refused (request, error, status, reason) {
-      if (error instanceof GateError) request.log.info({ reason, fault: error.message }, 'request refused')
-      else if (error instanceof Refusal && !error.headers) request.log.info({ reason: error.reason, ...error.detail }, 'request refused')
-      else return error
-      return app.httpErrors.createError(status, error.message)
+      const why = error instanceof GateError ? { reason: reasonOf(error, reason), fault: error.message } : error instanceof Refusal && !error.headers ? { reason: error.reason, ...error.detail } : undefined
+      if (!why) return error
+      request.log.info(why, 'request refused')
+      decisions.listener?.refused(request, { reason: why.reason, status })
+      return app.httpErrors.createError(status, error.message, { rpcCode: error instanceof GateError ? error.rpcCode : undefined })
     },
     async readBody (request, reply) {
       // The client need not send what is not read.
@@ -113,7 +132,17 @@ export default fp(async (app: FastifyInstance) => {
       return { ...headers, [STATEMENT_HEADER]: caller ? signer.sign(caller, { issuer, audience: audience!, method, path }) : '' }
     }
   } satisfies Gate)
-}, { name: 'gate', dependencies: ['auth', 'route-guard', 'sensible'] })
+}, { name: 'gate', dependencies: ['holdfast-auth', 'route-guard', 'sensible'] })
+
+/** Whether the route of a request is one under which requests are judged by the rules. */
+function isDoor ({ routeOptions: { url = '' } }: FastifyRequest): boolean {
+  return url === '/*' || url.startsWith('/verify/')
+}
+
+/** A request without a rule is no fault of its form. */
+function reasonOf ({ statusCode }: GateError, reason: string): string {
+  return statusCode === 404 ? 'no_rule' : reason
+}
 
 /** @throws SettingsError */
 function readSigner (path: string): StatementSigner {

@@ -54,9 +54,9 @@ export default fp(async (app: FastifyInstance) => {
 
   function readSources (): MetricSources {
     const { pressure: { shed }, connections: { open, dropped } } = app
-    return { requests, guard: guard!, parts, connections: { open: open.size, dropped }, answersEnded: app.openAnswers.state().ended, shed, now: Date.now() / 1000 }
+    return { requests, guard: guard!, parts, audit: app.guardAudit, connections: { open: open.size, dropped }, answersEnded: app.openAnswers.state().ended, shed, now: Date.now() / 1000 }
   }
-}, { name: 'metrics', dependencies: ['auth', 'token-end', 'pressure', 'connections'] })
+}, { name: 'metrics', dependencies: ['holdfast-auth', 'holdfast-audit', 'holdfast-token-end', 'pressure', 'connections'] })
 
 /** The registry is made at the first request for metrics: a service that is never scraped starts without it. */
 async function createRegistry (readSources: () => MetricSources): Promise<Registry> {

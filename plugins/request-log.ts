@@ -17,4 +17,4 @@ export default fp(async (app: FastifyInstance) => {
     }, 'request answered')
     done()
   })
-}, { name: 'request-log', dependencies: ['auth', 'gate'] })
+}, { name: 'request-log', dependencies: ['holdfast-auth', 'gate'] })

@@ -54,7 +54,7 @@ export default fp(async (app: FastifyInstance) => {
     request[kAdmitted] = request.auth
     request[kPlace] = openAnswers.add(request)
   })
-}, { name: 'token-end', dependencies: ['auth'] })
+}, { name: 'holdfast-token-end', dependencies: ['holdfast-auth'] })
 
 function answerOf (request: FastifyRequest): OpenAnswer {
   const { [kAdmitted]: admitted, raw, log, routeOptions: { url: route } } = request

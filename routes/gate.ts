@@ -6,6 +6,7 @@ import { ownPathsOf } from '../lib/gate/gate-settings.ts'
 import { hasBody, headersForClient, headersForUpstream } from '../lib/gate/headers.ts'
 import { bodyTooLarge } from '../lib/gate/message-body.ts'
 import { originForm } from '../lib/gate/path.ts'
+import { cutTools } from '../lib/gate/tool-list.ts'
 import { nextNonceOf } from '../lib/guard/admission.ts'
 import { readMessage } from '../lib/message.ts'
 import { Refusal } from '../lib/refusal.ts'
@@ -48,8 +49,12 @@ const routes: FastifyPluginAsync = async (app) => {
 
   function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     gate!.execute(request, { readOriginal: () => readOriginal(request), readBody: () => readBody(request, reply) }, (error, body) => {
-      if (error instanceof GateError && error.statusCode === 404) reply.callNotFound()
-      else if (error) done(refused(request, error))
+      if (error instanceof GateError && error.statusCode === 404) {
+        app.guardDecisions.listener?.refused(request, { reason: 'no_rule', status: 404 })
+        // A client of the protocol of messages takes another answer for the end of its session.
+        if (request.mcpBody) done(error)
+        else reply.callNotFound()
+      } else if (error) done(refused(request, error))
       // Fastify would go on after an async hook whose answer is still being sent.
       else passOn(request, reply, body).catch(done)
     })
@@ -72,7 +77,10 @@ const routes: FastifyPluginAsync = async (app) => {
   /** No credentials were asked for, so the status is not 401. */
   function refused (request: FastifyRequest, error: Error): Error {
     // A body that could not be read has its own status.
-    if (error instanceof GateError && error.statusCode !== 400) return error
+    if (error instanceof GateError && error.statusCode !== 400) {
+      if (error.statusCode !== 499) app.guardDecisions.listener?.refused(request, { reason: 'message_refused', status: error.statusCode })
+      return error
+    }
     if (error instanceof Refusal && !error.headers) app.guardTally?.refused(error.reason)
     return gate!.refused(request, error, 400, 'message_refused')
   }
@@ -107,7 +115,8 @@ const routes: FastifyPluginAsync = async (app) => {
     gate!.goAhead(request, reply)
     const exchange = upstream.send({ method, target, headers, body: body ?? (hasBody(raw) ? raw : undefined), onInterim: (status, headers) => sendInterim(request, reply, status, headers) })
     reply.raw.once('close', () => { if (!reply.raw.writableFinished) exchange.end(clientGone()) })
-    send(reply, await exchange.answer)
+    const answer = await exchange.answer
+    send(reply, request.isRuledTool ? await cutTools(answer, request.isRuledTool, body === undefined) : answer)
   }
 
   async function passUpgrade (request: FastifyRequest, reply: FastifyReply, { socket, head }: UpgradedConnection, protocols: string): Promise<void> {
@@ -133,10 +142,16 @@ const routes: FastifyPluginAsync = async (app) => {
     const { method, target, url } = request.gated!
     const addresses = [...request.ips ?? [request.ip]].reverse().filter(address => address !== undefined)
     const headers = headersForUpstream(request.raw, { origin: { url, addresses }, identity: gate!.identify(request, origin), passCredentials })
+    // An answer that is read must not be coded.
+    if (request.isRuledTool) return { method, target, headers: [...withoutLines(headers, 'accept-encoding'), 'accept-encoding', 'identity'] }
     return { method, target, headers }
   }
 }
 export default routes
+
+function withoutLines (headers: readonly string[], name: string): string[] {
+  return headers.filter((_, i) => headers[i - i % 2]!.toLowerCase() !== name)
+}
 
 function clientGone (): UpstreamError {
   return new UpstreamError(499, 'The client has gone')

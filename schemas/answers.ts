@@ -16,7 +16,7 @@ export const claimsSchema = object({
   email: nullableString,
   scope: nullableString,
   issuer: string,
-  audience: { anyOf: [string, strings] }
+  audience: { anyOf: [string, strings, { type: 'null' }] }
 })
 
 /** The claims of the caller in the examples of answers. */

@@ -53,10 +53,10 @@ export interface TestDoubles {
 }
 
 /**
- * The key under which options carry test doubles. It is a symbol that the package does not export, so neither a configuration file nor an
- * environment can set it, and a copy of the options keeps it.
+ * The key under which options carry test doubles. It is a symbol, so neither a configuration file nor an environment can set it, and a
+ * copy of the options keeps it. It is registered, because the app may have the issuer from another copy of the package.
  */
-export const kTestDoubles = Symbol('holdfast.testDoubles')
+export const kTestDoubles = Symbol.for('holdfast.testDoubles')
 
 /** Options or an app, which may carry test doubles. */
 export interface MayHaveTestDoubles {

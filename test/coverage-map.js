@@ -18,6 +18,6 @@ const counted = [...sources.filter(file => !isOwnRoute(file)), 'holdfast.ts']
  * Tests of files, tools and whole processes: what they run of the sources, the others run as well. Counting makes them and the
  * processes they start a third slower.
  */
-const uncounted = /^test\/(?:batches\/(?:programs|uncounted)|bench\/|chaos\/|cli\/|deploy\/|dev\/|docs\/|examples\/|fuzz\/|history\/|mutation\/|packages\/manifests|start\.|node-versions\.|supply-chain\.)/
+const uncounted = /^test\/(?:batches\/uncounted|lint\/|programs\/|bench\/|chaos\/|cli\/|deploy\/|dev\/|docs\/|examples\/|fuzz\/|history\/|mutation\/|packages\/manifests|start\.|node-versions\.|supply-chain\.)/
 
 export default file => uncounted.test(file) ? null : counted

@@ -10,6 +10,7 @@ import { createGuard } from '../guard/guard.ts'
 import type { Guard, GuardOptions } from '../guard/guard.ts'
 import { createIssuers } from './create-issuers.ts'
 import type { IssuerEvent, IssuersOptions } from './create-issuers.ts'
+import { NODE_CRYPTO } from './jwt-tools.ts'
 import { createJudge } from '../requirement/judge.ts'
 import { createGuardTally, timeRecords, timeProofs, timeSignatures } from '../metrics/tallies.ts'
 import { createRateLimit } from '../guard/rate-limit.ts'
@@ -23,7 +24,6 @@ import { metadataUrlOf } from './resource-metadata.ts'
 import type { AppFunctions } from '../settings/options.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createScopeGranters } from '../requirement/implied-scopes.ts'
-import { createSignerFinder, loadFastifyJwt } from '../token/jwt-signature.ts'
 import { createJwtVerifier } from '../token/jwt-verifier.ts'
 import type { JwtVerifierOptions } from '../token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../token/verified-tokens.ts'
@@ -53,9 +53,9 @@ export interface GuardPartsOptions extends IssuersOptions, AppFunctions {
 const MAX_TOKENS_OF_AUDIENCE = 5000
 
 /** Builds the guard from settings. */
-export async function createGuardParts (settings: Settings, { surroundings, lookUpIssuer, maxIssuers, onEvent, metadataMount, mount = '', transport, trustPeer, readCertificate }: GuardPartsOptions) {
+export async function createGuardParts (settings: Settings, { surroundings, jwtTools = NODE_CRYPTO, lookUpIssuer, maxIssuers, onEvent, metadataMount, mount = '', transport, trustPeer, readCertificate }: GuardPartsOptions) {
   const { now, steadyMs: nowMs } = surroundings
-  const issuers = await createIssuers(settings, { surroundings, lookUpIssuer, maxIssuers, transport, onEvent })
+  const issuers = await createIssuers(settings, { surroundings, jwtTools, lookUpIssuer, maxIssuers, transport, onEvent })
   const replay = await createReplayStore({ store: settings.dpop.replay, maxRecords: settings.dpop.replayMax, surroundings, onEvent })
   const nonces = settings.dpop.nonce === 'required' ? createNonces(nonceSecrets(settings, surroundings, onEvent), settings.dpop.replay === 'memory' ? 'process' : 'shared') : undefined
   const watch = nonces && settings.dpop.replay === 'memory' ? createAffinityWatch({ nowMs, onEvent }) : (guard: Guard) => guard
@@ -64,10 +64,10 @@ export async function createGuardParts (settings: Settings, { surroundings, look
   const tally = settings.server.metrics === 'on' ? createGuardTally() : undefined
   const clockToleranceSeconds = settings.idp.clockToleranceSeconds
 
-  const revocation = await createRevocation(settings, { surroundings, transport, lookUpIssuer, mount, onEvent })
+  const revocation = await createRevocation(settings, { surroundings, jwtTools, transport, lookUpIssuer, mount, onEvent })
   const revocationOf = revocation?.revocations.refusalOf
 
-  const plainFinder = createSignerFinder()
+  const plainFinder = jwtTools.createSignerFinder()
   const findSigner = tally ? timeSignatures(plainFinder, tally.tokens, nowMs) : plainFinder
   const signals = createTokenSignals({ revocationOf, clockToleranceSeconds, now, every: surroundings.every })
   const trustProxy = trustPeer ?? settings.server.trustProxy
@@ -114,7 +114,7 @@ export async function createGuardParts (settings: Settings, { surroundings, look
     start (): void {
       issuers?.start()
       revocation?.start()
-      loadFastifyJwt()
+      jwtTools.load()
     },
     async close (): Promise<void> {
       signals.close()

@@ -1,11 +1,14 @@
 import { createClientAuthentication, parseClientKey } from '../introspection/client-authentication.ts'
 import type { ClientAuthentication, ClientKey } from '../introspection/client-authentication.ts'
-import { createEndpointFinder, createIntrospector } from '../introspection/introspector.ts'
+import { createEndpoint } from '../introspection/endpoint.ts'
+import { createIntrospector } from '../introspection/introspector.ts'
 import { createSignedAnswerReader } from '../introspection/signed-answer.ts'
 import { createKeySetFinder } from '../provider/fetch-key-set.ts'
 import { createKeySource } from '../provider/key-source.ts'
 import type { KeySource, KeySourceEvent } from '../provider/key-source.ts'
 import { openKeyFile } from '../provider/key-file.ts'
+import { createDiscovery } from '../provider/provider-document.ts'
+import type { Discovery } from '../provider/provider-document.ts'
 import type { ProviderFailure } from '../provider/provider-failure.ts'
 import { createTransport } from '../provider/transport.ts'
 import type { Transport } from '../provider/transport.ts'
@@ -20,7 +23,8 @@ import { createDynamicIssuers, createIssuerTable, DEFAULT_MAX_ISSUERS } from '..
 import type { DynamicIssuersOptions, IssuerTable, TokenIntrospection, TokenIssuer } from '../token/issuer-table.ts'
 import { issuerSpellings, TOKEN_BINDINGS } from '../token/jwt-checks.ts'
 import type { TokenRules } from '../token/jwt-checks.ts'
-import { createSignerFinder } from '../token/jwt-signature.ts'
+import { NODE_CRYPTO } from './jwt-tools.ts'
+import type { JwtTools } from './jwt-tools.ts'
 
 /** What happened to the keys of one issuer. It is named as the settings name it. */
 export type IssuerKeyEvent = KeySourceEvent & { readonly issuer: string }
@@ -34,6 +38,8 @@ const MAX_KEY_FILE_BYTES = 64 * 1024
 
 export interface IssuersOptions extends Pick<AppFunctions, 'lookUpIssuer' | 'maxIssuers'> {
   readonly surroundings: Surroundings
+  /** node:crypto unless given. */
+  readonly jwtTools?: JwtTools | undefined
   /** Takes the place of the network to providers, which follows from the proxy settings. */
   readonly transport?: Transport | undefined
   readonly onEvent: (event: IssuerEvent) => void
@@ -109,16 +115,18 @@ function problemsOf ({ idp: { issuers, domain, issuer } }: Settings, index: numb
 /** @throws ProviderFailure, SettingsError if a file of it is missing or broken */
 async function createTokenIssuer (given: IssuerSettings, settings: Settings, options: IssuersOptions): Promise<TokenIssuer> {
   const { issuer, scopeClaims, dpopMode } = given
-  const keys = await createKeys(given, settings, options)
-  return { issuer, keys, rules: rulesOfIssuer(given, settings), scopeClaims, dpopMode, introspection: await createIntrospection(given, keys, settings, options) }
+  const discovery = createDiscovery(issuer)
+  const keys = await createKeys(given, settings, { ...options, discovery })
+  return { issuer, keys, rules: rulesOfIssuer(given, settings), scopeClaims, dpopMode, introspection: await createIntrospection(given, keys, settings, { ...options, discovery }) }
 }
 
 /** Returns what holds for the tokens of an issuer. */
-export function rulesOfIssuer ({ issuer, audience, algs, dpopMode }: IssuerSettings, { idp, server }: Pick<Settings, 'idp' | 'server'>): TokenRules {
+export function rulesOfIssuer ({ issuer, audience, audienceClaim, algs, dpopMode }: IssuerSettings, { idp, server }: Pick<Settings, 'idp' | 'server'>): TokenRules {
   const bindings = TOKEN_BINDINGS.filter(member => member === 'jkt' || server.clientCertificate !== 'off')
   return {
     issuer,
     audience,
+    audienceClaim,
     resource: server.resource,
     algs,
     clockToleranceSeconds: idp.clockToleranceSeconds,
@@ -128,17 +136,28 @@ export function rulesOfIssuer ({ issuer, audience, algs, dpopMode }: IssuerSetti
   }
 }
 
+/** What the parts of one issuer are made with. */
+type PartOptions = Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools'> & {
+  /** That of the issuer, which its parts share. */
+  readonly discovery?: Discovery
+}
+
+/** Whether an issuer is whole without keys. */
+export function needsNoKeys (introspection: IntrospectionSettings | undefined): boolean {
+  return introspection?.covers === 'opaque' && !introspection.signed
+}
+
 /**
  * Makes the source of the keys of one issuer: its provider, or its file.
  * @throws ProviderFailure if the file is missing or broken
  */
 export async function createKeys (
-  { issuer, jwksUri, keysFile, algs }: Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'>, settings: Pick<Settings, 'proxies'>,
-  { surroundings, transport = networkOf(settings), onEvent }: Pick<IssuersOptions, 'surroundings' | 'transport'> & { readonly onEvent: (event: IssuerKeyEvent) => void }
+  { issuer, jwksUri, keysFile, algs, introspection }: Pick<IssuerSettings, 'issuer' | 'jwksUri' | 'keysFile' | 'algs'> & Partial<Pick<IssuerSettings, 'introspection'>>, settings: Pick<Settings, 'proxies'>,
+  { surroundings, transport = networkOf(settings), jwtTools: { keyReader } = NODE_CRYPTO, discovery, onEvent }: PartOptions & { readonly onEvent: (event: IssuerKeyEvent) => void }
 ): Promise<KeySource> {
-  const common = { ...surroundings, algs, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
+  const common = { ...surroundings, algs, keyReader, onEvent: (event: KeySourceEvent) => onEvent({ ...event, issuer }) }
   if (keysFile !== undefined) return openKeyFile({ ...common, path: keysFile })
-  return createKeySource({ ...common, locate: createKeySetFinder(issuer, jwksUri), transport })
+  return createKeySource({ ...common, locate: createKeySetFinder(issuer, jwksUri, { ...discovery && { discovery }, reader: keyReader, mayHaveNone: needsNoKeys(introspection) }), transport })
 }
 
 /**
@@ -146,28 +165,30 @@ export async function createKeys (
  * @param keys those of the issuer, for signed answers
  * @throws SettingsError if the private key of this service is missing or is none
  */
-export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, transport }: Pick<IssuersOptions, 'surroundings' | 'transport'>): Promise<TokenIntrospection | undefined> {
+export async function createIntrospection (issuerSettings: IssuerSettings, keys: KeySource, settings: Settings, { surroundings, transport = networkOf(settings, true), jwtTools = NODE_CRYPTO, discovery = createDiscovery(issuerSettings.issuer) }: PartOptions): Promise<TokenIntrospection | undefined> {
   const { issuer, introspection, algs } = issuerSettings
   if (!introspection) return undefined
-  const { covers, endpoint, cacheSeconds, audienceOptional, signed, clientId } = introspection
+  const { covers, cacheSeconds, audienceOptional, signed, clientId } = introspection
   const { clockToleranceSeconds } = settings.idp
   const { now, steadyMs: nowMs } = surroundings
+  const endpoint = createEndpoint({ issuer, discovery, configured: introspection.endpoint, transport, surroundings })
   const introspector = createIntrospector({
-    transport: transport ?? networkOf(settings, true),
-    endpoint: createEndpointFinder(issuer, endpoint, nowMs),
-    authenticate: await createAuthentication(issuer, introspection, surroundings),
-    readSigned: signed ? createSignedAnswerReader({ issuers: issuerSpellings(issuer), algs, clientId, keys, findSigner: createSignerFinder(), clockToleranceSeconds, now }) : undefined
+    transport,
+    endpoint: endpoint.find,
+    authenticate: await createAuthentication(discovery.spelling, introspection, surroundings),
+    readSigned: signed ? createSignedAnswerReader({ issuers: issuerSpellings(issuer), algs, clientId, keys, findSigner: jwtTools.createSignerFinder(), clockToleranceSeconds, now }) : undefined
   })
-  return { covers, inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now }) }
+  return { covers, endpoint, needsNoKeys: needsNoKeys(introspection), inquiry: createInquiry({ introspector, audienceOptional, cacheSeconds, nowMs, now }) }
 }
 
 /**
  * Makes the proof of this service's client at the issuer.
+ * @param issuer the audience of an assertion, unless the settings name another one
  * @throws SettingsError if the private key of this service is missing or is none
  */
-export async function createAuthentication (issuer: string, { auth: method, clientId, clientSecret, keyFile }: IntrospectionSettings, surroundings: Surroundings): Promise<ClientAuthentication> {
+export async function createAuthentication (issuer: () => string, { auth: method, clientId, clientSecret, keyFile, assertionAudience }: IntrospectionSettings, surroundings: Surroundings): Promise<ClientAuthentication> {
   const key = method === 'private_key_jwt' ? await readClientKey(keyFile!, surroundings) : undefined
-  return createClientAuthentication({ method, clientId, clientSecret, key, issuer, ...surroundings })
+  return createClientAuthentication({ method, clientId, clientSecret, key, audience: assertionAudience === undefined ? issuer : () => assertionAudience, ...surroundings })
 }
 
 async function readClientKey (path: string, { readFile }: Surroundings): Promise<ClientKey> {

@@ -18,6 +18,7 @@ import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
 import type { IssuerKeyEvent, IssuersOptions } from './create-issuers.ts'
+import { NODE_CRYPTO } from './jwt-tools.ts'
 
 export type RevocationEvent =
   | IssuerKeyEvent
@@ -34,7 +35,7 @@ export type RevocationEvent =
   | { readonly name: 'revocation_received' } & Received
   | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string }
 
-export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'lookUpIssuer'> {
+export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools' | 'lookUpIssuer'> {
   /** The path under which the endpoints are mounted: empty, or one that begins with a slash. */
   readonly mount: string
   readonly onEvent: (event: RevocationEvent) => void
@@ -47,7 +48,7 @@ export type RevocationParts = NonNullable<Awaited<ReturnType<typeof createRevoca
 export async function createRevocation (settings: Settings, options: RevocationPartsOptions) {
   const { revocation } = settings
   if (!revocation) return undefined
-  const { surroundings, transport = networkOf(settings), mount, onEvent } = options
+  const { surroundings, transport = networkOf(settings), jwtTools = NODE_CRYPTO, mount, onEvent } = options
   const { now } = surroundings
   const { cutoffs, judge } = createRevocationView(revocation, settings, { ...surroundings, isOpen: options.lookUpIssuer !== undefined })
   // First, because a secret may be missing: nothing is open then.
@@ -60,6 +61,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
     senders: transmitters.map(({ sender }) => sender),
     logoutSenders,
     append: revocations.append,
+    findSigner: jwtTools.createSignerFinder(),
     now
   })
 

@@ -1,3 +1,4 @@
+import { isFetchableIssuer } from '../provider/provider-url.ts'
 import { parsePublicUrl } from '../url/base-url.ts'
 import type { BaseUrl } from '../url/http-url.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -41,7 +42,8 @@ export function resourceWarning (settings: ResourceSettings, mount = ''): string
 /** The issuers whose tokens for the resource pass. Under RESOURCE, and under an address that is no audience, these are all. */
 function issuersFor (resource: string, { idp: { issuers }, server }: ResourceSettings): readonly string[] {
   const fitting = issuers.filter(({ audience }) => audience === resource)
-  return (server.resource !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) => issuer)
+  // A client could ask nothing of an issuer that is a mere name.
+  return (server.resource !== undefined || fitting.length === 0 ? issuers : fitting).map(({ issuer }) => issuer).filter(isFetchableIssuer)
 }
 
 /**
@@ -49,12 +51,13 @@ function issuersFor (resource: string, { idp: { issuers }, server }: ResourceSet
  * @param base the address under which the client reaches the service
  */
 export function describeResource (base: BaseUrl, scopes: readonly string[], settings: Settings) {
-  const { idp: { issuers, dpopMode }, dpop, server: { clientCertificate, securityProfile }, gate } = settings
+  const { idp: { dpopMode }, dpop, server: { clientCertificate, securityProfile }, gate } = settings
   const resource = configuredResource(settings) ?? base.href
+  const servers = issuersFor(resource, settings)
   return {
     resource,
-    // Absent if the configured domain is unusable.
-    ...(issuers.length === 0 ? {} : { authorization_servers: issuersFor(resource, settings) }),
+    // Absent if the configured domain is unusable, too.
+    ...(servers.length === 0 ? {} : { authorization_servers: servers }),
     scopes_supported: scopes,
     bearer_methods_supported: ['header'],
     resource_name: 'Holdfast',

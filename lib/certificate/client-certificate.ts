@@ -7,9 +7,10 @@ import { decodeEscapes } from '../url/http-url.ts'
 /**
  * Where the certificate of a client is found. `socket`: TLS ends in this process. The others name the header in which a proxy passes
  * it on: `client-cert` (RFC 9440), `nginx` (`X-SSL-Client-Cert` with `$ssl_client_escaped_cert`), `xfcc` (Envoy's
- * `X-Forwarded-Client-Cert`).
+ * `X-Forwarded-Client-Cert`), `alb` (AWS: `X-Amzn-Mtls-Clientcert-Leaf` if the balancer verifies, `X-Amzn-Mtls-Clientcert` with the chain if
+ * it passes it through), `traefik` (`X-Forwarded-Tls-Client-Cert` of PassTLSClientCert).
  */
-export const CERTIFICATE_SOURCES = ['off', 'socket', 'client-cert', 'nginx', 'xfcc'] as const
+export const CERTIFICATE_SOURCES = ['off', 'socket', 'client-cert', 'nginx', 'xfcc', 'alb', 'traefik'] as const
 
 export type CertificateSource = (typeof CERTIFICATE_SOURCES)[number]
 
@@ -26,16 +27,23 @@ export interface CertificateReaderOptions {
   readonly isTrustedPeer: (remoteAddress: string | undefined) => boolean
 }
 
-/** The header of each form, and how its value gives a thumbprint. Undefined if the value cannot be read. */
-const HEADERS: Readonly<Record<'client-cert' | 'nginx' | 'xfcc', { readonly name: string, readonly thumbprint: (value: string) => string | undefined }>> = {
-  'client-cert': { name: 'client-cert', thumbprint: value => thumbprintOf(byteSequence(value)) },
-  nginx: { name: 'x-ssl-client-cert', thumbprint: value => thumbprintOf(pemBody(decodeEscapes(value))) },
-  xfcc: { name: 'x-forwarded-client-cert', thumbprint: forwardedThumbprint }
+type HeaderSource = Exclude<CertificateSource, 'off' | 'socket'>
+
+/** The headers of each form, and how a value gives a thumbprint. Undefined if it cannot be read. */
+const HEADERS: Readonly<Record<HeaderSource, ReadonlyArray<{ readonly name: string, readonly thumbprint: (value: string) => string | undefined }>>> = {
+  'client-cert': [{ name: 'client-cert', thumbprint: value => thumbprintOf(byteSequence(value)) }],
+  nginx: [{ name: 'x-ssl-client-cert', thumbprint: value => thumbprintOf(pemBody(decodeEscapes(value))) }],
+  xfcc: [{ name: 'x-forwarded-client-cert', thumbprint: forwardedThumbprint }],
+  alb: [
+    { name: 'x-amzn-mtls-clientcert-leaf', thumbprint: value => thumbprintOf(pemBody(decodeEscapes(value))) },
+    { name: 'x-amzn-mtls-clientcert', thumbprint: value => thumbprintOf(leafOfPem(decodeEscapes(value))) }
+  ],
+  traefik: [{ name: 'x-forwarded-tls-client-cert', thumbprint: value => thumbprintOf(leafOfList(decodeEscapes(value))) }]
 }
 
-/** The header, in lower case, that a source reads. Undefined if it reads none. */
-export function certificateHeader (source: CertificateSource): string | undefined {
-  return source === 'off' || source === 'socket' ? undefined : HEADERS[source].name
+/** The headers, in lower case, that a source reads. Empty if it reads none. */
+export function certificateHeaders (source: CertificateSource): readonly string[] {
+  return Object.hasOwn(HEADERS, source) ? HEADERS[source as HeaderSource].map(({ name }) => name) : []
 }
 
 export function createCertificateReader ({ source, isTrustedPeer }: CertificateReaderOptions): CertificateReader {
@@ -43,16 +51,20 @@ export function createCertificateReader ({ source, isTrustedPeer }: CertificateR
   if (source === 'off') return () => { throw new Refusal('token_binding_unusable') }
   // TLS has made sure that the client holds the private key.
   if (source === 'socket') return ({ socket }) => thumbprintOf(socket.getPeerX509Certificate?.()?.raw) ?? missing()
-  const { name, thumbprint } = HEADERS[source]
+  const headers = HEADERS[source]
   return received => {
     // Any client can send the header. It counts only from a trusted proxy.
     if (!isTrustedPeer(received.socket.remoteAddress)) return missing()
-    const values = linesOf(received.rawHeaders, name)
-    if (values.length === 0 || values[0] === '') return missing()
-    // Of two lines, one may be the client's own.
-    const read = values.length === 1 ? thumbprint(values[0]!) : undefined
-    if (read === undefined) throw new Refusal('certificate_unreadable')
-    return read
+    let found: string | undefined
+    for (const { name, thumbprint } of headers) {
+      const values = linesOf(received.rawHeaders, name)
+      if (values.length === 0 || values[0] === '') continue
+      // Of two lines, or of two headers that disagree, one may be the client's own.
+      const read = values.length === 1 ? thumbprint(values[0]!) : undefined
+      if (read === undefined || (found !== undefined && found !== read)) throw new Refusal('certificate_unreadable')
+      found = read
+    }
+    return found ?? missing()
   }
 }
 
@@ -78,6 +90,20 @@ const PEM = /^-----BEGIN CERTIFICATE-----\s([A-Za-z0-9+/=\s]+)-----END CERTIFICA
 function pemBody (text: string | undefined): Buffer | undefined {
   const base64 = text === undefined ? undefined : PEM.exec(text)?.[1]?.replace(/\s/g, '')
   return base64 !== undefined && BASE64.test(base64) ? Buffer.from(base64, 'base64') : undefined
+}
+
+const PEM_CHAIN = /^(?:-----BEGIN CERTIFICATE-----\s[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\s*)+$/
+const END = '-----END CERTIFICATE-----'
+
+/** The DER form of the first certificate in a PEM text that holds a chain and nothing else: that of the client comes first. */
+function leafOfPem (text: string | undefined): Buffer | undefined {
+  return text === undefined || !PEM_CHAIN.test(text) ? undefined : pemBody(text.slice(0, text.indexOf(END) + END.length))
+}
+
+/** The DER form of the first of several certificates in base64 with commas between them. Before version 3 they were escaped, too. */
+function leafOfList (text: string | undefined): Buffer | undefined {
+  const certificates = text?.split(',') ?? []
+  return certificates.length > 0 && certificates.every(base64 => BASE64.test(base64)) ? Buffer.from(certificates[0]!, 'base64') : undefined
 }
 
 /** `Hash` decides. A `Cert` beside it must be the certificate of that hash. */

@@ -62,7 +62,7 @@ const MAX_PROOF_CHARACTERS = 8192
 const MAX_JTI_CHARACTERS = 512
 
 /** The checks of RFC 9449 section 4.3 that run before the signature check. Cheap checks come first. */
-export const CHECKS_BEFORE_SIGNATURE: readonly ProofCheck[] = [
+export const CHECKS_BEFORE_SIGNATURE = [
   { name: 'form', run: checkForm },
   { name: 'header', run: (presented, { keys }) => { presented.header = keys.readHeader(presented.jws!.header, presented.tokenJkt) } },
   { name: 'claims', run: checkClaims },
@@ -71,13 +71,13 @@ export const CHECKS_BEFORE_SIGNATURE: readonly ProofCheck[] = [
   { name: 'iat', run: checkWindow },
   { name: 'ath', run: ({ claims, tokenHash }) => { if (claims!.ath !== tokenHash) throw new Refusal('ath_mismatch') } },
   { name: 'jkt', run: ({ header, tokenJkt }) => { if (header!.jkt !== tokenJkt) throw new Refusal('jkt_mismatch') } }
-]
+] as const satisfies readonly ProofCheck[]
 
 /** The checks that run only after a good signature, before the `jti` is recorded. */
-export const CHECKS_AFTER_SIGNATURE: readonly ProofCheck[] = [
+export const CHECKS_AFTER_SIGNATURE = [
   { name: 'nonce', run: checkNonce },
   { name: 'iat-beside-nonce', run: checkWindowBesideNonce }
-]
+] as const satisfies readonly ProofCheck[]
 
 /** Called exactly once, and never inside a `try`. Errors are of the type Refusal. */
 type ProofDone = (error: Error | null) => void

@@ -1,12 +1,16 @@
 import type { Admission, AdmissibleRequest } from '../guard/admission.ts'
 import type { GuardedRequest } from '../guard/guard.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
+import type { Requirement } from '../requirement/requirement.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 import { GateError } from './gate-error.ts'
-import { readMcpMessages } from './mcp-message.ts'
+import { readHint, readMcpMessages } from './mcp-message.ts'
+import type { McpBody, McpMessage } from './mcp-message.ts'
+import { FIRST_METHODS, TOOL_LIST } from './mcp-methods.ts'
+import { RPC_CODES } from './rpc-error.ts'
 import type { GateRule } from './rule.ts'
 import { createRules } from './rules.ts'
-import type { McpMatch, PathRules } from './rules.ts'
+import type { McpMatch, PathRules, RulesOptions, ToolTest } from './rules.ts'
 
 /** A request before the gate: the one that arrived, or the one that a proxy asks about. */
 export interface OriginalRequest extends GuardedRequest {
@@ -25,9 +29,13 @@ export interface ExecutedRequest extends AdmissibleRequest {
   gated: GatedRequest | null
   /** The rules for its messages of the Model Context Protocol, one for each. */
   mcpMatches: readonly McpMatch[] | null
+  /** The body that holds these messages: from when it is read on, answers are of the form that clients of that protocol understand. Empty if it could not be read. */
+  mcpBody: Buffer | null
+  /** The tools that lists in the answer may hold. */
+  isRuledTool: ToolTest | null
 }
 
-export interface ExecutorOptions<Request extends ExecutedRequest> {
+export interface ExecutorOptions<Request extends ExecutedRequest> extends RulesOptions {
   readonly rules: readonly GateRule[]
   /** @param audience takes the place of the configured one */
   readonly admissionOf: (audience: string | undefined) => Admission<Request>
@@ -55,8 +63,8 @@ export type ExecutorDone = (error?: Error, body?: Buffer) => void
  */
 export type Executor<Request extends ExecutedRequest> = (request: Request, door: Door, done: ExecutorDone) => void
 
-export function createExecutor<Request extends ExecutedRequest> ({ rules, admissionOf, onMessagesJudged }: ExecutorOptions<Request>): Executor<Request> {
-  const table = createRules(rules)
+export function createExecutor<Request extends ExecutedRequest> ({ rules, exactPaths, admissionOf, onMessagesJudged }: ExecutorOptions<Request>): Executor<Request> {
+  const table = createRules(rules, { exactPaths })
   /** Rules with the same audience share a guard. */
   const byAudience = new Map<string | undefined, Admission<Request>>()
   for (const { requirement, audience } of rules) if (requirement && !byAudience.has(audience)) byAudience.set(audience, admissionOf(audience))
@@ -72,8 +80,9 @@ export function createExecutor<Request extends ExecutedRequest> ({ rules, admiss
       return done(error as Error)
     }
     const { rules: [rule], matchMessage } = gated.place
-    if (matchMessage) judgeMessages(request, gated, readBody).then(body => judged(undefined, body), judged)
-    else if (rule.requirement === undefined) done()
+    if (matchMessage) return judgeMessages(request, gated, readBody).then(body => judged(undefined, body), judged)
+    request.isRuledTool = table.ruledToolsOfStream(gated.method, gated.url.ownPath) ?? null
+    if (rule.requirement === undefined) done()
     else byAudience.get(rule.audience)!.admit(request, rule.requirement, done)
 
     function judged (error?: Error, body?: Buffer): void {
@@ -86,30 +95,48 @@ export function createExecutor<Request extends ExecutedRequest> ({ rules, admiss
    * Credentials are looked at before the body, so that a stranger learns nothing of the rules. A path at which anyone may say something
    * is the exception: there the body says whether they are needed.
    */
-  async function judgeMessages (request: Request, { message, place: { rules, matchMessage } }: GatedRequest, readBody: Door['readBody']): Promise<Buffer> {
+  async function judgeMessages (request: Request, { message, place }: GatedRequest, readBody: Door['readBody']): Promise<Buffer> {
     if (!readBody) throw new GateError(403, 'The body of the request decides, and it is not part of this authorization request.')
-    const asking = rules.find(({ requirement }) => requirement)
+    const asking = place.rules.find(({ requirement }) => requirement)
     const admission = asking && byAudience.get(asking.audience)!
-    const isOpen = rules.some(({ requirement }) => !requirement)
-    // Each client begins with this message, so its rule says what a stranger is to ask for.
-    const first = matchMessage!({ method: 'initialize', name: undefined })?.rule.requirement ?? ANY_TOKEN
-    if (!isOpen) await admission!.identify(request, first)
-    let body: Buffer
+    const isOpen = place.rules.some(({ requirement }) => !requirement)
+    const { rawHeaders } = message.received
+    const hint = (): Requirement => hintFor(place, rawHeaders)
+    if (!isOpen) await admission!.identify(request, hint)
     try {
-      body = await readBody()
-      request.mcpMatches = readMcpMessages(body, message.received.rawHeaders).map(message => {
-        const match = matchMessage!(message)
-        if (!match) throw new GateError(404, 'No rule holds for the message.')
-        return match
-      })
+      request.mcpBody = NO_BODY
+      const body = request.mcpBody = await readBody()
+      request.mcpMatches = matchAll(place, readMcpMessages(body, rawHeaders))
     } catch (error) {
-      if (isOpen && admission) await admission.identify(request, first)
+      if (isOpen && admission) await admission.identify(request, hint)
       throw error
     }
+    if (request.mcpMatches.some(({ rule, method }) => rule.mcp?.onlyRuled && method === TOOL_LIST)) request.isRuledTool = place.isRuledTool!
     const requirements = [...new Set(request.mcpMatches.map(({ rule }) => rule.requirement))].filter(requirement => requirement !== undefined)
-    if (requirements.length === 0) return body
-    if (isOpen) await admission!.identify(request, requirements[0]!)
+    if (requirements.length === 0) return request.mcpBody
+    if (isOpen) await admission!.identify(request, () => requirements[0]!)
     await admission!.judgeAll(request, requirements)
-    return body
+    return request.mcpBody
   }
+}
+
+const NO_BODY = Buffer.alloc(0)
+
+/** The rule for each message. @throws GateError 400, 404 */
+function matchAll ({ matchMessage, isRuledTool }: PathRules, { messages, isBatch }: McpBody): McpMatch[] {
+  // The answers to a batch come as one.
+  if (isBatch && isRuledTool) throw new GateError(400, 'A batch is not accepted here.')
+  return messages.map(message => matchMessage!(message) ?? refuseMessage(message))
+}
+
+function refuseMessage ({ name }: McpMessage): never {
+  if (name === undefined) throw new GateError(404, 'No rule holds for the method of the message.', { rpcCode: RPC_CODES.methodNotFound })
+  throw new GateError(404, 'No rule holds for what the message names.', { rpcCode: RPC_CODES.invalidParams })
+}
+
+/** What a stranger is to ask for: what its headers name, else what each client begins with. The headers never decide. */
+function hintFor ({ matchMessage }: PathRules, rawHeaders: readonly string[]): Requirement {
+  const begins = FIRST_METHODS.map(method => ({ method, name: undefined }))
+  const matches = [readHint(rawHeaders), ...begins].map(hint => hint.method === undefined ? undefined : matchMessage!(hint))
+  return matches.find(match => match?.rule.requirement)?.rule.requirement ?? ANY_TOKEN
 }

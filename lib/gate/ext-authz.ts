@@ -19,10 +19,10 @@ export interface CheckRequest {
   readonly scheme: string
   /** By name in lower case. Several lines with one name are several values, or one with commas. */
   readonly headers: ReadonlyMap<string, readonly string[]>
-  /** The bytes of the body (`raw_body`), or of its beginning. Empty if Envoy sends none. */
+  /** The body (`raw_body`), or its beginning. Empty if Envoy sends none in this form. */
   readonly body: Buffer
-  /** Whether the body is sent as text (`body`). Envoy writes `!` there for each byte that is not UTF-8, so it is not what the client sent. */
-  readonly isBodyText: boolean
+  /** The same as text (`body`), where Envoy writes `!` for each byte that is not UTF-8. */
+  readonly bodyText: Buffer
 }
 
 /** More than Envoy needs for all headers that it takes from a client, each of which has three fields. */
@@ -38,7 +38,7 @@ export function readCheckRequest (bytes: Buffer): CheckRequest {
   // The map `headers`, and the list `header_map` that Envoy sends in its place with `encode_raw_headers`.
   const entries = [...http.get(3) ?? [], ...message(http, 13).get(1) ?? []].map(read)
   const headers = linesByName(entries.flatMap(entry => [text(entry, 1), text(entry, 2) || text(entry, 3)]))
-  return { method: text(http, 2), path: text(http, 4), host: text(http, 5), scheme: text(http, 6), headers, body: bytesOf(http, 12), isBodyText: bytesOf(http, 11).length > 0 }
+  return { method: text(http, 2), path: text(http, 4), host: text(http, 5), scheme: text(http, 6), headers, body: bytesOf(http, 12), bodyText: bytesOf(http, 11) }
 }
 
 const bytesOf = (fields: Fields, number: number): Buffer => fields.get(number)?.at(-1) ?? Buffer.alloc(0)

@@ -1,3 +1,5 @@
+import { RPC_CODES } from './rpc-error.ts'
+
 /** A request does not pass, whoever sends it. The message is a fixed sentence. */
 export class GateError extends Error {
   override readonly name = 'GateError'
@@ -8,10 +10,13 @@ export class GateError extends Error {
   readonly statusCode: 400 | 403 | 404 | 408 | 413 | 499 | 503
   /** Of the answer. */
   readonly headers: Readonly<Record<string, string>> | undefined
+  /** The code of JSON-RPC, for an answer in that form. */
+  readonly rpcCode: number
 
-  constructor (statusCode: GateError['statusCode'], message: string, headers?: GateError['headers']) {
+  constructor (statusCode: GateError['statusCode'], message: string, { headers, rpcCode = RPC_CODES.invalidRequest }: Partial<Pick<GateError, 'headers' | 'rpcCode'>> = {}) {
     super(message)
     this.statusCode = statusCode
     this.headers = headers
+    this.rpcCode = rpcCode
   }
 }

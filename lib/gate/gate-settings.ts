@@ -11,6 +11,8 @@ export interface GateSettings {
   /** Origin of the upstream, without a slash at the end. Undefined if the gate is only asked by proxies. */
   readonly upstream: string | undefined
   readonly rules: readonly GateRule[]
+  /** Whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end. */
+  readonly exactPaths: boolean
   /** Seconds for which the upstream may be silent: before the first byte of its answer, and between two. */
   readonly timeoutSeconds: number
   /** Bytes that the body of a request may have. Undefined means any number. */
@@ -58,9 +60,10 @@ const ANY_TOKEN_EVERYWHERE = [{ path: '/*' }]
 
 /** Reads the section `gate`, and tells what is wrong with it that its schema cannot say. It never throws. */
 export function parseGate (section: GateSection, { given, upstreamBeside, isRefused, placeOf, tell }: JudgedSection): GateSettings {
-  const { timeoutSeconds, bodyLimit, passCredentials, statementKey, statementAudience, grpcPort } = section as GateSettings
+  const { exactPaths, timeoutSeconds, bodyLimit, passCredentials, statementKey, statementAudience, grpcPort } = section as GateSettings
   const ownPrefix = typeof section.ownPrefix === 'string' ? section.ownPrefix : ''
   const upstream = parseUpstream(upstreamBeside) ?? parseUpstream(section.upstream)
+  const hasUpstream = section.upstream !== undefined || upstreamBeside !== undefined
   const claims = section.claims === undefined ? [] : parseClaimNames(section.claims)
   const rules = readRules()
   if (!claims) tell('gate.claims', ` is ${quoteSetting(section.claims)}; allowed: ${CLAIMS_ALLOWED}`)
@@ -68,7 +71,7 @@ export function parseGate (section: GateSection, { given, upstreamBeside, isRefu
   if (statementKey !== undefined && !isRefused('gate.statementKey') && !isAudienceKnown) {
     tell('gate.statementKey', ` is ${quoteSetting(statementKey)}, which needs gate.statementAudience (or gate.upstream), because each statement names its reader`)
   }
-  return { upstream, rules, timeoutSeconds, bodyLimit, claims: claims ?? [], passCredentials, statementKey, statementAudience, ownPrefix, grpcPort }
+  return { upstream, rules, exactPaths, timeoutSeconds, bodyLimit, claims: claims ?? [], passCredentials, statementKey, statementAudience, ownPrefix, grpcPort }
 
   function readRules (): readonly GateRule[] {
     if (isRefused('gate.rules')) return []
@@ -84,7 +87,8 @@ export function parseGate (section: GateSection, { given, upstreamBeside, isRefu
       if (rule) paths.set(rule, path)
     }
     const rules = [...paths.keys()]
-    const ownPaths = section.upstream !== undefined || upstreamBeside !== undefined ? ownPathsOf(ownPrefix) : []
+    for (const [rule, path] of paths) if (rule.mcp?.onlyRuled && !hasUpstream) tell(`${path}.mcp.onlyRuled`, ' is true, which needs gate.upstream: a proxy that asks does not show the answers')
+    const ownPaths = hasUpstream ? ownPathsOf(ownPrefix) : []
     for (const { rule, problem } of findRuleConflicts(rules, ownPaths, rule => nameOf(paths.get(rule)!))) tell(paths.get(rule)!, problem)
     return rules
   }

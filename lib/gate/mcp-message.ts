@@ -1,78 +1,77 @@
 import { isUtf8 } from 'node:buffer'
 import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
-import { countMembers } from '../json-bounds.ts'
-import type { JsonBounds } from '../json-bounds.ts'
 import { GateError } from './gate-error.ts'
 import { linesByName, plainName } from './headers.ts'
+import { MESSAGE_BOUNDS, readJson } from './json-text.ts'
+import type { JsonFault } from './json-text.ts'
+import { NAMED_BY, PROTOCOL_METHODS } from './mcp-methods.ts'
+import { RPC_CODES } from './rpc-error.ts'
 
 /** A JSON-RPC message of the Model Context Protocol, as far as rules ask. */
 export interface McpMessage {
   /** Undefined for a response: it answers what the server has asked, and calls nothing. */
   readonly method: string | undefined
-  /** `name` of its `params`, or `uri` for `resources/read`. */
+  /** What it is about, for a method that names something: `name`, `uri` or `taskId` of its `params`. */
   readonly name: string | undefined
 }
 
-const MESSAGE_MEMBERS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error']
-const PARAMS_MEMBERS = ['name', 'uri']
+/** What headers say that a message is. */
+interface Stated extends McpMessage {
+  /** The revision of the protocol. */
+  readonly version: string | undefined
+}
 
-export const TOOL_CALL = 'tools/call'
-/** The methods whose messages name what they are about, and the member of `params` that does. */
-const NAMED_BY: ReadonlyMap<string, 'name' | 'uri'> = new Map([[TOOL_CALL, 'name'], ['prompts/get', 'name'], ['resources/read', 'uri']])
+export interface McpBody {
+  readonly messages: readonly McpMessage[]
+  readonly isBatch: boolean
+}
+
+const MESSAGE_MEMBERS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error']
+const PARAMS_MEMBERS = ['name', 'uri', 'taskId']
+const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i
 
 /**
  * Reads the messages of a body: one, or those of a batch. What two parsers could read differently is refused, so that the gate judges
- * what the upstream will do. `Mcp-Method` and `Mcp-Name` must agree with every message.
+ * what the upstream will do. The headers that repeat what the body says must agree with every message.
  * @param rawHeaders names and values in turn
  * @throws GateError 400
  */
-export function readMcpMessages (body: Uint8Array, rawHeaders: readonly string[]): readonly McpMessage[] {
+export function readMcpMessages (body: Uint8Array, rawHeaders: readonly string[]): McpBody {
+  const valueOf = headerReader(rawHeaders)
+  if (!JSON_TYPE.test(valueOf('content-type') ?? '')) refuse('The content type is not application/json.')
+  if (valueOf('content-encoding') !== undefined) refuse('The body has a content coding.')
+  const { json } = readJson(body, MESSAGE_BOUNDS, fault => FAULTS[fault]())
+  const stated: Stated = { method: valueOf('mcp-method'), name: valueOf('mcp-name'), version: valueOf('mcp-protocol-version') }
+  const isBatch = Array.isArray(json)
+  const messages = (isBatch ? json : [json]).map(message => readMessage(message, stated))
+  if (messages.length === 0) refuse('The batch is empty.')
+  return { messages, isBatch }
+}
+
+/** What the headers say that a request is about. They may say anything: this is for hints, never for decisions. */
+export function readHint (rawHeaders: readonly string[]): McpMessage {
+  const valueOf = headerReader(rawHeaders)
+  const name = valueOf('mcp-name')
+  return { method: valueOf('mcp-method'), name: name && decodeName(name) }
+}
+
+function headerReader (rawHeaders: readonly string[]): (name: string) => string | undefined {
   // Some programs take Mcp_Name for Mcp-Name.
   const lines = linesByName(rawHeaders, plainName)
-  const valueOf = (name: string): string | undefined => lines.get(name)?.join(', ')
-  if (!JSON_TYPE.test(valueOf('content-type') ?? '')) refuse('The content type is not application/json.')
-  if (lines.has('content-encoding')) refuse('The body has a content coding.')
-  const json = parseBody(body)
-  const messages = Array.isArray(json) ? json.map(readMessage) : [readMessage(json)]
-  if (messages.length === 0) refuse('The batch is empty.')
-  for (const { method, name } of messages) {
-    if (!isStated(valueOf('mcp-method'), method)) refuse('The Mcp-Method header does not say what the body says.')
-    if (!isStated(valueOf('mcp-name'), name)) refuse('The Mcp-Name header does not say what the body says.')
-  }
-  return messages
+  return name => lines.get(name)?.join(', ')
 }
 
-/** Real messages have some hundred values. */
-const BOUNDS: JsonBounds = { maxDepth: 64, maxValues: 20_000 }
-
-function parseBody (body: Uint8Array): unknown {
-  if (!isUtf8(body)) refuse('The body is not UTF-8.')
-  const members = countMembers(body, BOUNDS)
-  if (members === undefined) refuse('The body has too many levels or values.')
-  // JSON.parse refuses a byte order mark, which `toString` keeps.
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
-  let json: unknown
-  try {
-    json = JSON.parse(text)
-  } catch {
-    refuse('The body is not JSON.')
-  }
-  // Parsers differ in which of two members of one name counts (RFC 8259 section 4). JSON.parse keeps only one.
-  if (members !== membersIn(json)) refuse('An object in the body has two members of one name.')
-  return json
+const FAULTS: Readonly<Record<JsonFault, () => never>> = {
+  encoding: () => refuse('The body is not UTF-8.', RPC_CODES.parseError),
+  bounds: () => refuse('The body has too many levels or values.'),
+  syntax: () => refuse('The body is not JSON.', RPC_CODES.parseError),
+  duplicates: () => refuse('An object in the body has two members of one name.')
 }
 
-/** The members of all objects in a value from JSON, at any depth. */
-function membersIn (value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0
-  const children: unknown[] = Object.values(value)
-  return children.reduce((sum: number, child) => sum + membersIn(child), Array.isArray(value) ? 0 : children.length)
-}
-
-function readMessage (message: unknown): McpMessage {
+function readMessage (message: unknown, stated: Stated): McpMessage {
   if (!isJsonObject(message)) refuse('A message is not an object.')
   verifySpelling(message, MESSAGE_MEMBERS)
   const { method, params = {} } = message
@@ -80,7 +79,7 @@ function readMessage (message: unknown): McpMessage {
   if (Object.hasOwn(message, 'method') === isResponse) refuse('A message is neither a request nor a response.')
   if (!isJsonObject(params)) refuse('The params of a message are not an object.')
   verifySpelling(params, PARAMS_MEMBERS)
-  if (isResponse) return { method: undefined, name: undefined }
+  if (isResponse) return verifyStated({ method: undefined, name: undefined }, params, stated)
   if (typeof method !== 'string') refuse('The method of a message is not a text.')
   verifyCharacters(method)
   const member = NAMED_BY.get(method)
@@ -88,7 +87,18 @@ function readMessage (message: unknown): McpMessage {
   const subject = member === undefined ? '' : params[member]
   if (typeof name !== 'string' || typeof subject !== 'string') refuse('The name in a message is not a text.')
   verifyCharacters(subject)
-  return { method, name: member && subject }
+  return verifyStated({ method, name: member && subject }, params, stated)
+}
+
+/** Headers that repeat what the body says must agree with it. */
+function verifyStated (message: McpMessage, params: JsonObject, stated: Stated): McpMessage {
+  const { method, name } = message
+  if (!isStated(stated.method, method)) mismatch('The Mcp-Method header does not say what the body says.')
+  // What a method of an extension names, only its own specification knows.
+  if ((method === undefined || PROTOCOL_METHODS.has(method)) && !isStated(stated.name, name)) mismatch('The Mcp-Name header does not say what the body says.')
+  const version = isJsonObject(params['_meta']) ? params['_meta'][VERSION_KEY] : undefined
+  if (stated.version !== undefined && version !== undefined && stated.version !== version) mismatch('The MCP-Protocol-Version header does not say what the body says.')
+  return message
 }
 
 /** Control characters and halves of surrogate pairs. Some programs end a text at U+0000, or drop what they cannot encode. */
@@ -102,18 +112,35 @@ function verifyCharacters (text: string): void {
 function verifySpelling (object: JsonObject, expected: readonly string[]): void {
   for (const name of Object.keys(object)) {
     verifyCharacters(name)
-    if (!expected.includes(name) && expected.includes(name.toUpperCase().toLowerCase())) refuse('A member differs from a known one by case alone.')
+    if (!expected.includes(name) && isCaseOf(name, expected)) refuse('A member differs from a known one by case alone.')
   }
 }
 
-/** Whether a header, if there is one, has this text. Text beyond visible ASCII is written as `=?base64?...?=`, the base64 of its UTF-8. */
-function isStated (header: string | undefined, text: string | undefined): boolean {
-  if (header === undefined) return true
-  if (text === undefined) return false
-  const [, base64] = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/i.exec(header) ?? []
-  return base64 === undefined ? header === text : base64 === Buffer.from(text).toString('base64')
+function isCaseOf (name: string, expected: readonly string[]): boolean {
+  const lower = name.toUpperCase().toLowerCase()
+  return expected.some(member => member.toLowerCase() === lower)
 }
 
-function refuse (sentence: string): never {
-  throw new GateError(400, sentence)
+/** Whether a header, if there is one, has this text. */
+function isStated (header: string | undefined, text: string | undefined): boolean {
+  return header === undefined || (text !== undefined && decodeName(header) === text)
+}
+
+/**
+ * Text beyond visible ASCII is written as `=?base64?...?=`, the base64 of its UTF-8. The case of its beginning counts: for the upstream,
+ * another one is plain text. What is no base64 in its only form stands for itself.
+ */
+function decodeName (header: string): string {
+  const [, base64] = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/.exec(header) ?? []
+  if (base64 === undefined) return header
+  const bytes = Buffer.from(base64, 'base64')
+  return bytes.toString('base64') === base64 && isUtf8(bytes) ? bytes.toString() : header
+}
+
+function refuse (sentence: string, rpcCode?: number): never {
+  throw new GateError(400, sentence, rpcCode === undefined ? {} : { rpcCode })
+}
+
+function mismatch (sentence: string): never {
+  refuse(sentence, RPC_CODES.headerMismatch)
 }

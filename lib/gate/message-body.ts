@@ -14,7 +14,7 @@ const CLOSE = { connection: 'close' }
 
 /** The body has more bytes than are judged. */
 export function bodyTooLarge (): GateError {
-  return new GateError(413, 'The body of the request is too large.', CLOSE)
+  return new GateError(413, 'The body of the request is too large.', { headers: CLOSE })
 }
 
 export interface BodyReaderOptions {
@@ -40,15 +40,15 @@ export function createBodyReader ({ maxBytes, timeoutMs, after }: BodyReaderOpti
     // It is called for an answer that has closed before, too.
     finished(answer, () => { held -= bytes.length })
     return new Promise<Buffer>((resolve, reject) => {
-      const stop = after(timeoutMs, () => fail(new GateError(408, 'The body of the request is too slow.', CLOSE)))
+      const stop = after(timeoutMs, () => fail(new GateError(408, 'The body of the request is too slow.', { headers: CLOSE })))
       source.on('data', take)
       // It is called for a source that has ended or closed before, too.
-      finished(source, { writable: false }, error => error ? fail(new GateError(499, 'The client has gone.', CLOSE)) : end())
+      finished(source, { writable: false }, error => error ? fail(new GateError(499, 'The client has gone.', { headers: CLOSE })) : end())
 
       function take (chunk: Buffer): void {
         const needed = size + chunk.length
         if (needed > maxBytes) return fail(bodyTooLarge())
-        if (needed > bytes.length && !grow(needed)) return fail(new GateError(503, 'Too many bodies are being read.', { ...CLOSE, 'retry-after': '1' }))
+        if (needed > bytes.length && !grow(needed)) return fail(new GateError(503, 'Too many bodies are being read.', { headers: { ...CLOSE, 'retry-after': '1' } }))
         chunk.copy(bytes, size)
         size = needed
       }

@@ -95,22 +95,30 @@ export interface PathRouter<Store> {
 }
 
 /** No limit is needed for a parameter: Node limits the whole target. */
-const ROUTER_OPTIONS = { caseSensitive: true, ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, useSemicolonDelimiter: false, maxParamLength: Number.MAX_SAFE_INTEGER }
+const ROUTER_OPTIONS = { ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, useSemicolonDelimiter: false, maxParamLength: Number.MAX_SAFE_INTEGER }
 
 /** Makes a router that has no paths yet. */
 export function createPathRouter<Store> (): PathRouter<Store> {
-  const router = createRouter(ROUTER_OPTIONS)
+  const { add, find } = createTextRouter<Store>({ caseSensitive: true })
+  return {
+    add: (method, path, store) => add(method, routerForm(path), store),
+    find: (method, path) => find(method, withoutEscapes(path))
+  }
+}
+
+/** The router itself, which gets paths in a form of their own, without `%`, `?` and `#`. */
+export function createTextRouter<Store> (options: { readonly caseSensitive: boolean }): PathRouter<Store> {
+  const router = createRouter({ ...ROUTER_OPTIONS, ...options })
   return {
     add (method, path, store) {
-      const form = routerForm(path)
       try {
-        router.on(method as 'GET', form, neverCalled, store)
+        router.on(method as 'GET', path, neverCalled, store)
         return true
       } catch {
         return false
       }
     },
-    find: (method, path) => router.find(method as 'GET', withoutEscapes(path))?.store as Store | undefined
+    find: (method, path) => router.find(method as 'GET', path)?.store as Store | undefined
   }
 }
 

@@ -3,7 +3,7 @@ import { isJsonObject } from '../jose/jws.ts'
 import { quoteSetting } from '../printable.ts'
 import { ANY_TOKEN, parseRequirement } from '../requirement/requirement.ts'
 import type { Requirement, RequirementOptions } from '../requirement/requirement.ts'
-import { TOOL_CALL } from './mcp-message.ts'
+import { TOOL_CALL, TOOL_LIST } from './mcp-methods.ts'
 import { problemOfPath } from './path.ts'
 
 /** The messages of the Model Context Protocol that a rule is for. Without both members they are all those that no other rule names. */
@@ -12,6 +12,8 @@ export interface McpTarget {
   readonly methods: readonly string[] | undefined
   /** Names of tools, with `*` at the end for all that begin so. */
   readonly tools: readonly string[] | undefined
+  /** Whether the answer to `tools/list` holds only tools that a rule of the path names. */
+  readonly onlyRuled?: boolean
 }
 
 /** One rule of the gate: the requests that it is for, and what they need. */
@@ -93,7 +95,7 @@ function readRequirement (entry: Readonly<Record<string, unknown>>, tell: Judged
   return requirement
 }
 
-const MCP_MEMBERS: readonly string[] = ['methods', 'tools']
+const MCP_MEMBERS: readonly string[] = ['methods', 'tools', 'onlyRuled']
 
 /** Reads `mcp` of a rule, which is given. Undefined if something is wrong with it, which `tell` then gets. */
 function parseMcp (given: unknown, tell: JudgedRule['tell']): McpTarget | undefined {
@@ -104,7 +106,10 @@ function parseMcp (given: unknown, tell: JudgedRule['tell']): McpTarget | undefi
   for (const name of Object.keys(given).filter(name => !MCP_MEMBERS.includes(name))) tell(`mcp.${name}`, ` is unknown; allowed: ${MCP_MEMBERS.join(', ')}`)
   const methods = readMcpNames('mcp.methods', given['methods'], 'a list of methods such as tools/list, without *', name => !/[\s*]/.test(name), tell)
   const tools = readMcpNames('mcp.tools', given['tools'], 'a list of names of tools, with * at the end for all that begin so', name => !name.slice(0, -1).includes('*'), tell)
-  if (tools === undefined) return { methods, tools }
+  const onlyRuled = given['onlyRuled'] ?? false
+  if (typeof onlyRuled !== 'boolean') tell('mcp.onlyRuled', ` is ${quoteSetting(onlyRuled)}; allowed: true, false`)
+  else if (onlyRuled && !methods?.includes(TOOL_LIST)) tell('mcp.onlyRuled', ` is true, which is for the answers to ${TOOL_LIST}, and mcp.methods does not name it`)
+  if (tools === undefined) return { methods, tools, ...onlyRuled === true && { onlyRuled } }
   const other = methods?.find(method => method !== TOOL_CALL)
   if (other !== undefined) tell('mcp.tools', ` is ${quoteSetting(given['tools'])}, which is for ${TOOL_CALL} only, and that contradicts mcp.methods, which names ${quoteSetting(other)}`)
   return { methods: undefined, tools }

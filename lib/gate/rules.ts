@@ -1,7 +1,8 @@
 import { quoteSetting } from '../printable.ts'
 import { Refusal } from '../refusal.ts'
-import { TOOL_CALL } from './mcp-message.ts'
+import { createLenientRouter, isWide, specificityOf } from './lenient-path.ts'
 import type { McpMessage } from './mcp-message.ts'
+import { TOOL_CALL } from './mcp-methods.ts'
 import { createPathRouter, isSamePath, routerForm, shapeOf, verifyOneReading, withoutParameters } from './path.ts'
 import { isTargeted, KNOWN_METHODS, MESSAGE_METHOD, sharedTarget } from './rule.ts'
 import type { GateRule } from './rule.ts'
@@ -25,7 +26,11 @@ export interface PathRules {
   readonly rules: readonly [GateRule, ...GateRule[]]
   /** Undefined if the body has no say. Then there is one rule. */
   readonly matchMessage: MessageMatcher | undefined
+  /** Whether a rule is for a tool. Undefined unless the answers to `tools/list` hold only such tools. */
+  readonly isRuledTool: ToolTest | undefined
 }
+
+export type ToolTest = (tool: string) => boolean
 
 /** Finds the rules for a request: of the rules with its method, those with the most specific path. Undefined if there are none. */
 export interface Rules {
@@ -37,13 +42,20 @@ export interface Rules {
    * @throws Refusal target_path if two parties could read it differently, and would not both find these rules
    */
   choose (method: string, path: string): PathRules | undefined
+  /** Whether the tools in a stream of events that this request opens must be ruled: it may repeat answers to messages for this path. */
+  ruledToolsOfStream (method: string, path: string): ToolTest | undefined
+}
+
+export interface RulesOptions {
+  /** Whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end. Default: false */
+  readonly exactPaths?: boolean
 }
 
 /**
  * Makes the table of rules.
  * @throws TypeError if they overlap
  */
-export function createRules (rules: readonly GateRule[]): Rules {
+export function createRules (rules: readonly GateRule[], { exactPaths = false }: RulesOptions = {}): Rules {
   const places = new Map<string, { method: string, rules: [GateRule, ...GateRule[]] }>()
   for (const rule of rules) {
     for (const method of rule.methods ?? KNOWN_METHODS) {
@@ -54,20 +66,54 @@ export function createRules (rules: readonly GateRule[]): Rules {
     }
   }
   const router = createPathRouter<PathRules>()
+  const lenient = createLenientRouter<PathRules>()
+  /** How specific the path of each place is, and of those the ones beside which another may be more so. */
+  const specificities = new Map<PathRules, string>()
+  const wide = new Set<PathRules>()
   for (const { method, rules } of places.values()) {
+    const { path } = rules[0]
     const matchMessage = method === MESSAGE_METHOD && rules.some(({ mcp }) => mcp) ? createMessageMatcher(rules) : undefined
-    if (!router.add(method, rules[0].path, { rules, matchMessage })) throw new TypeError(`rules for ${method} ${rules[0].path} overlap`)
+    const isRuledTool = rules.some(({ mcp }) => mcp?.onlyRuled) ? (name: string) => matchMessage!({ method: TOOL_CALL, name }) !== undefined : undefined
+    const place: PathRules = { rules, matchMessage, isRuledTool }
+    if (!router.add(method, path, place)) throw new TypeError(`rules for ${method} ${path} overlap`)
+    lenient.add(method, path, place)
+    specificities.set(place, specificityOf(path))
+    if (!exactPaths && isWide(path)) wide.add(place)
   }
   const { find } = router
+  const areListsCut = rules.some(({ mcp }) => mcp?.onlyRuled)
   return {
     find,
+    ruledToolsOfStream: (method, path) => areListsCut && method === 'GET' ? find(MESSAGE_METHOD, path)?.isRuledTool : undefined,
     choose (method, path) {
       verifyOneReading(path)
       const found = find(method, path)
-      if (withoutParameters(path).some(reading => find(method, reading) !== found)) throw new Refusal('target_path', { detail: { cause: 'path_parameter' } })
+      const others = withoutParameters(path)
+      if (others.some(reading => find(method, reading) !== found)) throw new Refusal('target_path', { detail: { cause: 'path_parameter' } })
+      if (found && wide.has(found)) for (const reading of [path, ...others]) verifyNoCloser(method, reading, found)
       return found
     }
   }
+
+  /** Many frameworks serve `/MCP` and `/mcp/` as `/mcp`. There the rule of a wider path would open what a closer one guards. */
+  function verifyNoCloser (method: string, path: string, chosen: PathRules): void {
+    lenient.find(method, path, other => {
+      if (other !== chosen && specificities.get(other)! > specificities.get(chosen)!) throw new Refusal('target_path', { detail: { cause: 'other_spelling', rule: other.rules[0].path } })
+    })
+  }
+}
+
+/** The rules for wider paths, by the path of rules for messages: messages to a neighbour of that path belong to them. */
+export function findWiderRules (rules: readonly GateRule[]): ReadonlyMap<string, readonly string[]> {
+  const takes = ({ methods }: GateRule): boolean => methods?.includes(MESSAGE_METHOD) ?? true
+  const paths = [...new Set(rules.filter(({ mcp }) => mcp).map(({ path }) => path))]
+  const found = paths.map(path => [path, [...new Set(rules.filter(rule => takes(rule) && isWider(rule.path, path)).map(({ path }) => path))]] as const)
+  return new Map(found.filter(([, wider]) => wider.length > 0))
+}
+
+function isWider (path: string, than: string): boolean {
+  const router = createPathRouter<true>()
+  return specificityOf(than) > specificityOf(path) && router.add('POST', path, true) && router.find('POST', than) !== undefined
 }
 
 type MessageMatcher = (message: McpMessage) => McpMatch | undefined

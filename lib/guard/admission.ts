@@ -3,8 +3,10 @@ import type { Message, ReceivedRequest } from '../message.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { AccessTokenClaims } from '../token/access-token-claims.ts'
 import { arrivedRequest } from './guard.ts'
+import type { Decisions } from './decisions.ts'
 import type { Guard, GuardedRequest, Identity } from './guard.ts'
 import type { Judge } from '../requirement/judge.ts'
+import { actorOf } from '../token/parties.ts'
 import { ANY_TOKEN } from '../requirement/requirement.ts'
 import type { Requirement } from '../requirement/requirement.ts'
 import type { RequestAuth, TokenSignals } from './request-auth.ts'
@@ -32,7 +34,8 @@ export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly signals: TokenSignals
   /** The request that the guard looks at, if it is not the one that arrived: in forward auth it is that of the client. */
   readonly guarded?: (request: Request) => GuardedRequest
-  /** Prepares a refusal for its answer and its log line. Any other error is a fault, and is returned as it is. */
+  readonly decisions: Pick<Decisions<Request>, 'listener'>
+  /** Prepares a refusal for its answer, its log line and the listener of decisions. Any other error is a fault, and is returned as it is. */
   readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error
   /** Called once for each request whose token and proof have passed, before a requirement is judged. */
   readonly onAdmitted?: ((request: Request) => void) | undefined
@@ -45,8 +48,11 @@ export interface Admission<Request extends AdmissibleRequest> {
   admit (request: Request, requirement: Requirement, done: AdmissionDone): void
   /** The same for a handler. A handler may call it several times at once. The proof of a request passes only once, so all calls share one check. */
   admitOnce (request: Request, requirement: Requirement): Promise<void>
-  /** Identifies the sender of a request, and judges nothing yet. The requirement is for the challenge to a client without credentials. */
-  identify (request: Request, requirement: Requirement): Promise<void>
+  /**
+   * Identifies the sender of a request, and judges nothing yet.
+   * @param hint the requirement for the challenge to a client without credentials. It is called only for a refusal.
+   */
+  identify (request: Request, hint: () => Requirement): Promise<void>
   /** Judges an identified request by each of these requirements. Of several refusals, 403 takes precedence over step-up. */
   judgeAll (request: Request, requirements: readonly Requirement[]): Promise<void>
 }
@@ -56,7 +62,7 @@ export interface Admission<Request extends AdmissibleRequest> {
  * guard has admitted is not checked again, because its proof would be a replay. Neither the app nor another guard, for another audience,
  * can mark a request as admitted.
  */
-export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, signals, refuse, guarded = ({ raw }) => arrivedRequest(raw), onAdmitted }: AdmissionOptions<Request>): Admission<Request> {
+export function createAdmission<Request extends AdmissibleRequest> ({ guard, judge, signals, decisions, refuse, guarded = ({ raw }) => arrivedRequest(raw), onAdmitted }: AdmissionOptions<Request>): Admission<Request> {
   const identities = createPrivateNote<Identity>()
   /** The checks that handlers have started and that are under way. */
   const ongoing = new WeakMap<Request, Promise<Outcome>>()
@@ -71,6 +77,9 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
   function check (request: Request, done: (outcome: Outcome) => void): void {
     request.user = request.auth = null
     const looked = guarded(request)
+    const blockage = decisions.listener && carriesCredentials(looked.message) ? decisions.listener.blockage() : undefined
+    // Before the guard, which would record the proof.
+    if (blockage) return done({ error: blockage, message: looked.message })
     guard(looked, (error, identity) => {
       if (!identity) return done({ error: error!, message: looked.message })
       const { token, scheme, nextNonce } = identity
@@ -91,7 +100,7 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
   }
 
   function judgeCaller (request: Request, { token }: Identity, requirement: Requirement, done: AdmissionDone): void {
-    if (requirement === ANY_TOKEN) return done()
+    if (requirement === ANY_TOKEN) return pass(request, requirement, done)
     const forbid = (error: unknown): void => done(refuse(request, refusalOfIssuer(error as Error, token.issuer), requirement))
     let predicates: Promise<void> | undefined
     try {
@@ -99,8 +108,15 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     } catch (error) {
       return forbid(error)
     }
-    if (!predicates) return done()
-    predicates.then(() => done(), forbid)
+    if (!predicates) return pass(request, requirement, done)
+    predicates.then(() => pass(request, requirement, done), forbid)
+  }
+
+  /** What has to be on record and is not does not pass. */
+  function pass (request: Request, requirement: Requirement, done: AdmissionDone): void {
+    const { listener } = decisions
+    if (!listener || listener.admitted(request)) return done()
+    done(refuse(request, new Refusal('audit_unavailable'), requirement))
   }
 
   async function admitOnce (request: Request, requirement: Requirement): Promise<void> {
@@ -111,9 +127,9 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     })
   }
 
-  function identify (request: Request, requirement: Requirement): Promise<void> {
+  function identify (request: Request, hint: () => Requirement): Promise<void> {
     return new Promise((resolve, reject) => {
-      check(request, outcome => outcome.identity ? resolve() : reject(refuse(request, outcome.error, requirement)))
+      check(request, outcome => outcome.identity ? resolve() : reject(refuse(request, outcome.error, hint())))
     })
   }
 
@@ -129,6 +145,7 @@ export function createAdmission<Request extends AdmissibleRequest> ({ guard, jud
     }
     const refusal = refusals.find(({ error }) => (error as Partial<Refusal>).statusCode === 403) ?? refusals[0]
     if (refusal) throw refuse(request, refusal.error, refusal.requirement)
+    await new Promise<void>((resolve, reject) => pass(request, requirements[0]!, error => error ? reject(error) : resolve()))
   }
 
   function checkOnce (request: Request): Promise<Outcome> {
@@ -148,6 +165,7 @@ class AdmittedAuth implements RequestAuth {
   readonly scheme: AuthScheme
   readonly scopes: readonly string[]
   readonly jkt: string | undefined
+  readonly actor: string | undefined
   readonly issuer: string
   readonly expiresAt: number
   readonly #token: VerifiedToken
@@ -158,6 +176,7 @@ class AdmittedAuth implements RequestAuth {
     this.scheme = scheme
     this.scopes = token.scopes
     this.jkt = token.binding.jkt
+    this.actor = actorOf(token.claims)
     this.issuer = token.issuer
     this.expiresAt = token.expiresAt
     this.#token = token
@@ -168,6 +187,20 @@ class AdmittedAuth implements RequestAuth {
     this.#signal ??= this.#signals.signalFor(this.#token)
     return this.#signal
   }
+
+  /** The token of an `auth` that an admission has made. Undefined for any other object: an app may put its own in its place. */
+  static tokenOf (auth: object): VerifiedToken | undefined {
+    return #token in auth ? auth.#token : undefined
+  }
+}
+
+/** The token that a request was admitted with. Undefined if none was verified. */
+export function verifiedTokenOf ({ auth }: Pick<AdmissibleRequest, 'auth'>): VerifiedToken | undefined {
+  return auth ? AdmittedAuth.tokenOf(auth) : undefined
+}
+
+function carriesCredentials ({ authorizationCount, dpopCount }: Message): boolean {
+  return authorizationCount > 0 || dpopCount > 0
 }
 
 /** Whether the guard refused a request only because it has no credentials at all: no empty line, no other scheme and no proof. */

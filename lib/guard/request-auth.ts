@@ -10,6 +10,11 @@ export interface RequestAuth {
   readonly scopes: readonly string[]
   /** RFC 7638 thumbprint of the key that the token is bound to, or undefined. */
   readonly jkt: string | undefined
+  /**
+   * Who acts for the subject: the `sub` of the outermost `act` (RFC 8693 section 4.1), or undefined. `require({ claims: { 'act.sub': ... } })`
+   * asks for it.
+   */
+  readonly actor: string | undefined
   /** The issuer of the token, as the settings name it. */
   readonly issuer: string
   /** When the token expires, in Unix seconds. If its issuer does not say, the time until which the issuer's answer about it is used. */

@@ -20,8 +20,8 @@ export interface ClientCredentials {
   readonly clientSecret: string | undefined
   /** For `private_key_jwt`. */
   readonly key: ClientKey | undefined
-  /** The issuer, which is the audience of an assertion. */
-  readonly issuer: string
+  /** The audience of an assertion: the issuer, as the provider spells it (RFC 7523 section 3), or what the provider wants in its place. */
+  readonly audience: () => string
   /** Unix seconds. */
   readonly now: () => number
   readonly randomBytes: (size: number) => Buffer
@@ -81,10 +81,10 @@ const ASSERTION_SECONDS = 60
 const signOnThreadPool = promisify(sign)
 
 /** RFC 7523 section 3. */
-async function makeAssertion ({ key, alg, kid }: ClientKey, { clientId, issuer, now, randomBytes }: ClientCredentials): Promise<string> {
+async function makeAssertion ({ key, alg, kid }: ClientKey, { clientId, audience, now, randomBytes }: ClientCredentials): Promise<string> {
   const iat = Math.floor(now())
   const header = { alg, typ: 'JWT', ...(kid === undefined ? {} : { kid }) }
-  const claims = { iss: clientId, sub: clientId, aud: issuer, jti: randomBytes(16).toString('base64url'), iat, exp: iat + ASSERTION_SECONDS }
+  const claims = { iss: clientId, sub: clientId, aud: audience(), jti: randomBytes(16).toString('base64url'), iat, exp: iat + ASSERTION_SECONDS }
   const input = `${encodeJson(header)}.${encodeJson(claims)}`
   const { digest, signing } = ALGORITHMS[alg]
   const signature = await signOnThreadPool(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363', ...signing })

@@ -1,10 +1,10 @@
 import type { JsonObject } from '../jose/jws.ts'
-import { parseDocument, readDiscovery } from '../provider/provider-document.ts'
+import { parseDocument } from '../provider/provider-document.ts'
 import type { AddressFinder } from '../provider/provider-document.ts'
 import { ProviderFailure } from '../provider/provider-failure.ts'
-import { parseDiscoveredUri } from '../provider/provider-url.ts'
 import type { ProviderSession, Transport } from '../provider/transport.ts'
 import { Refusal } from '../refusal.ts'
+import type { RefusalDetail } from '../refusal.ts'
 import type { ClientAuthentication } from './client-authentication.ts'
 
 /** What the provider says about a token (RFC 7662 section 2.2). */
@@ -66,8 +66,8 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       return answer
     }, error => {
       counts.failures++
-      const { word, detail } = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name)
-      throw unavailable(word, detail)
+      const { word, detail, facts: { expected, found } } = error instanceof ProviderFailure ? error : new ProviderFailure('unexpected', (error as Error).name)
+      throw unavailable(word, { ...detail !== undefined && { detail }, ...expected !== undefined && { expected }, ...found !== undefined && { found } })
     }).finally(() => {
       exchange.close()
       running.delete(token)
@@ -119,31 +119,6 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
   }
 }
 
-function unavailable (failure: string, detail?: string | number): Refusal {
-  return new Refusal('introspection_unavailable', { detail: { failure, ...(detail === undefined ? {} : { detail }) }, retryAfterSeconds: RETRY_AFTER_SECONDS })
-}
-
-/** A discovered address is looked up again after this time, as the location of the keys is. */
-const KNOWN_MS = 10 * 60_000
-
-/**
- * Finds the introspection endpoint: the configured one, or the one that the discovery document of the issuer names (RFC 8414 section
- * 2).
- * @param nowMs milliseconds of a clock that is never set back
- */
-export function createEndpointFinder (issuer: string, configured: string | undefined, nowMs: () => number): AddressFinder {
-  if (configured !== undefined) return async () => configured
-  let known: string | undefined
-  let untilMs = 0
-  return async exchange => {
-    if (known !== undefined && nowMs() < untilMs) return known
-    const endpoint = await readDiscovery(issuer, exchange, ({ introspection_endpoint: named }) => {
-      if (typeof named !== 'string') throw new ProviderFailure('introspection_endpoint')
-      return parseDiscoveredUri(named, issuer, 'introspection_endpoint')
-    })
-    if (endpoint === undefined) throw new ProviderFailure('introspection_endpoint')
-    known = endpoint
-    untilMs = nowMs() + KNOWN_MS
-    return endpoint
-  }
+function unavailable (failure: string, more: RefusalDetail = {}): Refusal {
+  return new Refusal('introspection_unavailable', { detail: { failure, ...more }, retryAfterSeconds: RETRY_AFTER_SECONDS })
 }

@@ -1,24 +1,20 @@
 import { KEY_SOURCE_STATUSES } from '../provider/key-source.ts'
-import type { KeySource, KeySourceState } from '../provider/key-source.ts'
+import type { KeySourceState } from '../provider/key-source.ts'
 import type { ClientKeys } from '../dpop/client-keys.ts'
 import type { ReplayStore } from '../replay/replay-store.ts'
-import type { Inquiry, InquiryState } from '../token/inquiry.ts'
-import type { IssuerTable, TokenIssuer } from '../token/issuer-table.ts'
+import type { InquiryState } from '../token/inquiry.ts'
+import { isWithoutKeys } from '../token/issuer-table.ts'
+import type { IssuerState, IssuerTable } from '../token/issuer-table.ts'
 import type { VerifiedTokens } from '../token/verified-tokens.ts'
 import { STREAM_STATUSES } from '../revocation/stream-keeper.ts'
 import type { Transmitter } from '../revocation/transmitter.ts'
 import type { Revocations } from '../revocation/revocations.ts'
 import type { GuardTally, RequestTally, Sample } from './tallies.ts'
 
-interface IssuerSource extends Pick<TokenIssuer, 'issuer'> {
-  readonly keys: Pick<KeySource, 'state'>
-  readonly introspection: { readonly inquiry: Pick<Inquiry, 'state'> } | undefined
-}
-
 /** The state of the parts behind the guard. */
 export interface GuardState {
   /** Undefined if the configured domain is unusable. */
-  readonly issuers: Pick<IssuerTable, 'isComplete'> & { all (): readonly IssuerSource[] } | undefined
+  readonly issuers: Pick<IssuerTable, 'isComplete'> & { all (): readonly IssuerState[] } | undefined
   readonly replay: Pick<ReplayStore, 'state'>
   readonly verified: Pick<VerifiedTokens, 'state'>
   readonly clientKeys: Pick<ClientKeys, 'state'>
@@ -32,6 +28,8 @@ export interface MetricSources {
   readonly guard: GuardTally
   readonly parts: GuardState
   readonly connections: { readonly open: number, readonly dropped: number }
+  /** The record of decisions. Undefined if there is none. */
+  readonly audit: { state (): { readonly written: number, readonly lost: number, readonly fault: string | undefined } } | undefined
   /** The number of open answers that were ended because their token was. */
   readonly answersEnded: number
   /** The number of requests refused while the process was overloaded. */
@@ -71,7 +69,7 @@ const caches = ({ parts: { verified, clientKeys, issuers } }: MetricSources, rea
 const hasSeveral = ({ issuers }: MetricSources['parts']): boolean => issuers !== undefined && (!issuers.isComplete || issuers.all().length > 1)
 
 /** The samples of each issuer. If the configured domain is unusable, there is none. */
-const issuers = ({ parts }: MetricSources, read: (issuer: IssuerSource) => readonly Sample[]): readonly Sample[] =>
+const issuers = ({ parts }: MetricSources, read: (issuer: IssuerState) => readonly Sample[]): readonly Sample[] =>
   (parts.issuers?.all() ?? []).flatMap(source => {
     const samples = read(source)
     return hasSeveral(parts) ? samples.map(sample => ({ ...sample, labels: { issuer: source.issuer, ...sample.labels } })) : samples
@@ -127,6 +125,8 @@ export const METRICS: readonly MetricSpec[] = [
   histogram('holdfast_replay_record_duration_seconds', 'Time of a record at a shared replay store; empty if the store is in memory.',
     ({ guard }, name) => guard.records.samples(name)),
   gauge('holdfast_keys', 'Signing keys of the provider that are in use now.', sources => keys(sources, state => one(state.keys))),
+  gauge('holdfast_keys_needed', '1, or 0 if the provider publishes no keys and needs none, because all of its tokens are opaque.',
+    sources => issuers(sources, issuer => one(isWithoutKeys(issuer) ? 0 : 1))),
   gauge('holdfast_keys_passed_over', 'Entries of the last key set that are not used, by reason.',
     sources => keys(sources, state => by('reason', state.passedOver))),
   gauge('holdfast_keys_status', 'State of the signing keys (empty, fresh, stale, expired): 1 for the current one, 0 for the others.',
@@ -145,6 +145,10 @@ export const METRICS: readonly MetricSpec[] = [
     sources => introspection(sources, ({ turnedAway }) => one(turnedAway))),
   gauge('holdfast_introspection_in_flight', 'Calls to ask the provider about a token that are under way.',
     sources => introspection(sources, ({ inFlight }) => one(inFlight))),
+  counter('holdfast_audit_lines_total', 'Lines of the record of decisions, by outcome (written, lost); absent if decisions are not recorded.',
+    ({ audit }) => audit ? by('outcome', { written: audit.state().written, lost: audit.state().lost }) : []),
+  gauge('holdfast_audit_writable', '1 if the record of decisions can be written now, 0 if not; absent if decisions are not recorded.',
+    ({ audit }) => one(audit && (audit.state().fault === undefined ? 1 : 0))),
   counter('holdfast_revocation_events_total', 'Revocations that came in, by event and outcome (applied, unmapped, foreign, none, unknown, state, invalid, unauthorized, unavailable).',
     sources => revocation(sources, ({ counts }) => [...counts].map(([words, value]) => {
       const [event, outcome] = words.split(' ') as [string, string]

@@ -1,5 +1,4 @@
 import type { Surroundings } from '../surroundings.ts'
-import type { KeySet } from './key-set.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import type { ProviderFailureWord } from './provider-failure.ts'
 
@@ -18,18 +17,18 @@ export function backOffMs (failures: number, random: number): number {
   return stepMs * (1 - random / 2)
 }
 
-export interface FetchLoopOptions extends Pick<Surroundings, 'now' | 'after'> {
+export interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'now' | 'after'> {
   /** Rejects with ProviderFailure. Any other error counts as `unexpected`. */
-  readonly attempt: () => Promise<KeySet>
+  readonly attempt: () => Promise<Fetched>
   /** `previous`: why the attempt before failed. Undefined if it did not fail. */
-  readonly onSuccess: (fetched: KeySet, previous: ProviderFailureWord | undefined) => void
+  readonly onSuccess: (fetched: Fetched, previous: ProviderFailureWord | undefined) => void
   readonly onFailure: (failure: ProviderFailure, previous: ProviderFailureWord | undefined) => void
   /** Milliseconds from the end of an attempt to the next one, by the number of failures in a row. */
   readonly pauseMs: (failures: number) => number
 }
 
 /** Fetches again and again, one attempt at a time, from the first `run` or `plan` on. The end of an attempt plans the next one. */
-export function createFetchLoop ({ attempt, onSuccess, onFailure, pauseMs, now, after }: FetchLoopOptions) {
+export function createFetchLoop<Fetched> ({ attempt, onSuccess, onFailure, pauseMs, now, after }: FetchLoopOptions<Fetched>) {
   let cancelNext = (): void => {}
   let failuresInRow = 0
   const loop = {

@@ -11,7 +11,7 @@ import type { ProviderFailureWord } from './provider-failure.ts'
 const READ_AGAIN_MS = 5000
 const MAX_BYTES = 1024 * 1024
 
-export interface KeyFileOptions extends Pick<KeySourceOptions, 'algs' | 'now' | 'after' | 'onEvent'> {
+export interface KeyFileOptions extends Pick<KeySourceOptions, 'algs' | 'keyReader' | 'now' | 'after' | 'onEvent'> {
   readonly path: string
   /** Reads a whole file of at most `maxBytes`. Rejects with an error that has a `code`. */
   readonly readFile: (path: string, maxBytes: number) => Promise<Uint8Array>
@@ -22,9 +22,9 @@ export interface KeyFileOptions extends Pick<KeySourceOptions, 'algs' | 'now' | 
  * missing or broken, the keys of the last good reading stay. A good file without keys withdraws all.
  * @throws ProviderFailure if the file is missing or broken now
  */
-export async function openKeyFile ({ path, algs, readFile, now, after, onEvent }: KeyFileOptions): Promise<KeySource> {
+export async function openKeyFile ({ path, algs, keyReader, readFile, now, after, onEvent }: KeyFileOptions): Promise<KeySource> {
   let text = await readText()
-  let ring = createKeyRing(await readKeySet(text, new Map(), algs))
+  let ring = createKeyRing(await readKeySet(text, new Map(), algs, keyReader))
   let fetchedAt = now()
   const loop = createFetchLoop({ attempt: readAgain, onSuccess: adopt, onFailure: endure, pauseMs: () => READ_AGAIN_MS, now, after })
 
@@ -38,7 +38,7 @@ export async function openKeyFile ({ path, algs, readFile, now, after, onEvent }
 
   async function readAgain (): Promise<KeySet> {
     const newText = await readText()
-    const read = newText.equals(text) ? ring : await readKeySet(newText, ring.keys, algs)
+    const read = newText.equals(text) ? ring : await readKeySet(newText, ring.keys, algs, keyReader)
     text = newText
     return read
   }

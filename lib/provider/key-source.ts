@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Refusal } from '../refusal.ts'
 import { fetchKeySet } from './fetch-key-set.ts'
+import type { KeyReader, KeySetFinder } from './fetch-key-set.ts'
 import { backOffMs, createFetchLoop, LONGEST_BACK_OFF_MS, refreshAfterMs } from './fetch-loop.ts'
 import { createKeyRing, keyChanges } from './key-set.ts'
 import type { KeyRing, KeySet, PassedOver, SigningKey } from './key-set.ts'
-import type { AddressFinder } from './provider-document.ts'
 import type { FailureFacts, ProviderFailure, ProviderFailureWord } from './provider-failure.ts'
 import type { ProviderSession, Transport } from './transport.ts'
 import type { JwsAlg } from '../jose/signature.ts'
@@ -50,16 +50,20 @@ export type { SigningKey } from './key-set.ts'
 /** If the keys are older than this, a refresh runs while they are used. */
 const MAX_AGE_SECONDS = 10 * 60
 const GRACE_SECONDS = 24 * 60 * 60
-const UNKNOWN_KID_GAP_SECONDS = 30
+/** How often requests may cause a fetch: on average, and how many fetches may follow each other at once. */
+const REFETCH_GAP_SECONDS = 30
+const REFETCH_RESERVE = 3
 
 const NONE: readonly SigningKey[] = Object.freeze([])
 
 export interface KeySourceOptions extends Pick<Surroundings, 'now' | 'after' | 'random'> {
   readonly transport: Pick<Transport, 'open'>
   /** Finds the address of the set. */
-  readonly locate: AddressFinder
+  readonly locate: KeySetFinder
   /** The accepted algorithms of tokens. */
   readonly algs: readonly JwsAlg[]
+  /** Node's own unless given. */
+  readonly keyReader?: KeyReader | undefined
   readonly onEvent: (event: KeySourceEvent) => void
 }
 
@@ -72,9 +76,9 @@ export interface KeySource {
    */
   candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[]
   /**
-   * Called if `candidates` has found no key or, without `kid`, if none of the keys at hand has signed the token. Returns the candidates
-   * after at most one fetch, which all waiting callers share. Empty if the provider publishes no such key, by its answer now or within
-   * the last 30 s. Without `kid` it fetches even if keys are at hand, but no more often than for an unknown `kid`.
+   * Called if `candidates` has found no key, or none that has signed the token: a provider may put a new key under an old `kid`. Returns
+   * the candidates after at most one fetch, which all waiting callers share. Empty if the provider publishes no such key, by its answer now
+   * or to a fetch before.
    * Rejects with Refusal `keys_unavailable` if that cannot be known.
    */
   fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]>
@@ -92,15 +96,17 @@ export function candidatesIn ({ byAlg }: KeyRing, kid: string | undefined, alg: 
 
 /**
  * The signing keys of one identity provider, refreshed in the background, one fetch at a time. A key that is missing in a fetched set is
- * gone at once. If the provider is down, the keys stay for 24 h. Requests cause a fetch only if the last fetch succeeded, and for unknown
- * `kid`s at most once every 30 s. After a failure only the clock causes a fetch.
+ * gone at once. If the provider is down, the keys stay for 24 h. Requests cause a fetch only if the last fetch succeeded, and at most once every
+ * 30 s on average, with three fetches in reserve. After a failure only the clock causes a fetch.
  */
-export function createKeySource ({ transport, locate, algs, now, after, random, onEvent }: KeySourceOptions): KeySource {
+export function createKeySource ({ transport, locate, algs, keyReader, now, after, random, onEvent }: KeySourceOptions): KeySource {
   let ring = createKeyRing({ keys: new Map(), passedOver: {} })
   let fetchedAt: number | undefined
   let trustedUntil = -Infinity
   let overdueAt = Infinity
-  let askedAt = -Infinity
+  /** The fetches that requests may cause now. It grows by one every 30 s, since `reserveAt`. */
+  let reserve = REFETCH_RESERVE
+  let reserveAt = now()
   let reportedExpired = false
   let exchange: ProviderSession | undefined
 
@@ -116,7 +122,7 @@ export function createKeySource ({ transport, locate, algs, now, after, random, 
   async function fetchKeys (): Promise<KeySet> {
     exchange = transport.open()
     try {
-      return await fetchKeySet(await locate(exchange), exchange, ring.keys, algs)
+      return await fetchKeySet(await locate(exchange), exchange, ring.keys, algs, keyReader)
     } finally {
       exchange.close()
     }
@@ -158,28 +164,29 @@ export function createKeySource ({ transport, locate, algs, now, after, random, 
   }
 
   /**
-   * Whether an unknown `kid` may cause a fetch: 30 s after the last one for an unknown `kid`. Refreshes by the clock do not count: they
-   * must not delay a key that is published just after them. A clock that was set back does not lengthen the wait.
+   * Takes a fetch out of the reserve. False if there is none. Refreshes by the clock do not count: they must not delay a key that is
+   * published just after them. A clock that was set back does not lengthen the wait.
    */
-  function mayAsk (): boolean {
+  function takeFetch (): boolean {
     if (loop.closed || loop.running !== undefined || loop.lastFailure !== undefined) return false
     const at = now()
-    const since = at - askedAt
-    return at >= trustedUntil || since >= UNKNOWN_KID_GAP_SECONDS || since < 0
+    // The first fetch, and one after 24 h without keys, would happen anyway.
+    if (at >= trustedUntil) return true
+    const grown = Math.floor((at - reserveAt) / REFETCH_GAP_SECONDS)
+    if (at < reserveAt || reserve + grown >= REFETCH_RESERVE) [reserve, reserveAt] = [REFETCH_RESERVE, at]
+    else [reserve, reserveAt] = [reserve + grown, reserveAt + grown * REFETCH_GAP_SECONDS]
+    if (reserve === 0) return false
+    reserve--
+    return true
   }
 
   async function fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]> {
     const atHand = candidates(kid, alg)
-    if (kid !== undefined && atHand.length > 0) return atHand
-    // A fetch on its way may have read the set before the key was published. If it does not bring the key, one more fetch may follow.
+    // A fetch on its way may have read the set before the key was published. If it does not bring a key, one more fetch may follow.
     await loop.running
     const brought = candidates(kid, alg)
-    if (brought.length > 0 && atHand.length === 0) return brought
-    if (mayAsk()) {
-      // The first fetch would happen anyway, so it does not count as a fetch for a kid.
-      if (fetchedAt !== undefined) askedAt = now()
-      loop.run()
-    }
+    if (brought.some(key => !atHand.includes(key))) return brought
+    if (takeFetch()) loop.run()
     await loop.running
     const found = candidates(kid, alg)
     if (found.length === 0 && (loop.closed || loop.lastFailure !== undefined || now() >= trustedUntil)) {

@@ -33,22 +33,56 @@ export async function readAnswer<Result> ({ status, body, facts }: ProviderAnswe
 /** Finds an address of the provider, over the connection of an exchange. Rejects with ProviderFailure. */
 export type AddressFinder = (exchange: ProviderSession) => Promise<string>
 
-/**
- * Fetches the discovery document of an issuer and reads what is wanted from it. Undefined if there is none. A document that names
- * another issuer, except for a trailing slash, is not used (OpenID Connect Discovery 1.0 section 4.3).
- * @throws ProviderFailure, TypeError for an issuer whose documents may not be fetched
- */
-export async function readDiscovery<T> (issuer: string, exchange: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined> {
-  const answer = await exchange.send(`${parseIssuer(issuer)}.well-known/openid-configuration`)
-  if (answer.status === 404) return undefined
-  return readAnswer(answer, body => {
+/** The metadata of an issuer, as it publishes them. */
+export interface Discovery {
+  /**
+   * Fetches the document of the issuer and reads what is wanted from it. Undefined if there is none. A document that names another issuer,
+   * except for a trailing slash, is not used (OpenID Connect Discovery 1.0 section 4.3, RFC 8414 section 3.3).
+   * @throws ProviderFailure, TypeError for an issuer whose documents may not be fetched
+   */
+  read<T> (exchange: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined>
+  /** The issuer as its last document spells it, or as it is set if none was read. */
+  spelling (): string
+}
+
+/** @param issuer as it is set */
+export function createDiscovery (issuer: string): Discovery {
+  let spelling = issuer
+
+  function readIssuer (body: Uint8Array): JsonObject {
     const document = parseDocument(body, 'discovery_malformed')
-    if (typeof document.issuer !== 'string' || typeof document.jwks_uri !== 'string' || document.jwks_uri === '') {
-      throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
-    }
+    if (typeof document.issuer !== 'string') throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer as a text' })
     if (withoutTrailingSlash(document.issuer) !== withoutTrailingSlash(issuer)) {
       throw new ProviderFailure('discovery_issuer', undefined, { expected: issuer, found: printable(document.issuer) })
     }
-    return read(document)
-  })
+    spelling = document.issuer
+    return document
+  }
+
+  return {
+    async read (exchange, read) {
+      for (const url of documentUrls(issuer)) {
+        const answer = await exchange.send(url)
+        if (answer.status !== 404) return readAnswer(answer, body => read(readIssuer(body)))
+      }
+      return undefined
+    },
+    spelling: () => spelling
+  }
+}
+
+/**
+ * Where the document of an issuer may be, in the order in which it is sought: OpenID Connect Discovery 1.0 section 4, then RFC 8414, whose
+ * name goes between host and path (section 3), and which some providers append all the same (section 5).
+ */
+function documentUrls (issuer: string): ReadonlySet<string> {
+  const base = parseIssuer(issuer)
+  const { origin, pathname } = new URL(base)
+  const name = '.well-known/oauth-authorization-server'
+  return new Set([`${base}.well-known/openid-configuration`, `${origin}/${name}${withoutTrailingSlash(pathname)}`, `${base}${name}`])
+}
+
+/** Reads the document of an issuer once: `read` of `createDiscovery`. */
+export function readDiscovery<T> (issuer: string, exchange: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined> {
+  return createDiscovery(issuer).read(exchange, read)
 }

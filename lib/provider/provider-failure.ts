@@ -1,3 +1,5 @@
+import { carries } from '../kind.ts'
+
 /**
  * Why a fetch of the signing keys failed. The words are stable: operators see them in logs and metrics, and docs/reference/monitoring.md
  * explains each.
@@ -23,8 +25,14 @@ export interface FailureFacts {
   readonly found?: string
 }
 
+const kProviderFailure = Symbol.for('holdfast.ProviderFailure')
+
 /** Thrown inside a fetch of keys. `detail` is a status or an error code, and never holds a byte that the provider sent. */
 export class ProviderFailure extends Error {
+  /** @internal */
+  static override [Symbol.hasInstance] = carries(kProviderFailure)
+  /** @internal */
+  readonly [kProviderFailure] = true
   override readonly name = 'ProviderFailure'
   readonly word: ProviderFailureWord
   readonly detail: string | number | undefined

@@ -32,6 +32,23 @@ export function parseIssuer (text: string): string {
   return url.href.endsWith('/') ? url.href : `${url.href}/`
 }
 
+/** Whether documents may be fetched under an issuer. */
+export function isFetchableIssuer (text: string): boolean {
+  try {
+    parseIssuer(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Whether a text can name an issuer, though perhaps nothing may be fetched under it: AD FS writes `http:` issuers, whose keys are elsewhere.
+ */
+export function isIssuerName (text: string): boolean {
+  return isFetchableIssuer(text.replace(/^http:/i, 'https:'))
+}
+
 /** Reads the address of the set from the settings: `https:`, or `http:` on loopback, whatever the issuer is. Returns it without fragment. Throws TypeError. */
 export function parseConfiguredJwksUri (text: string): string {
   const url = parseSafeUrl(text)

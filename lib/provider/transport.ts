@@ -3,6 +3,7 @@ import type { Agent, Dispatcher } from 'undici'
 import { printable } from '../printable.ts'
 import { ProviderFailure } from './provider-failure.ts'
 import type { FailureFacts } from './provider-failure.ts'
+import { parseNoProxy } from './no-proxy.ts'
 import { isLoopbackHttp } from './provider-url.ts'
 
 const require = createRequire(import.meta.url)
@@ -46,7 +47,7 @@ export interface TransportOptions {
   /** URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY. Without the second, the first is used for both. `http:` on loopback uses none. */
   httpProxy?: string | undefined
   httpsProxy?: string | undefined
-  /** As NO_PROXY: hosts, optionally with a port, separated by commas or spaces. `*` means all hosts. */
+  /** As NO_PROXY: hosts, addresses and CIDRs, the first two optionally with a port, separated by commas or spaces. `*` means all hosts. */
   noProxy?: string | undefined
   /** PEM of certificate authorities to trust instead of the system's. */
   ca?: string | undefined
@@ -66,6 +67,18 @@ function proxyUrl (text: string | undefined): string {
   return url
 }
 
+/**
+ * The types of JSON that providers have for their documents, and any other if there is nothing else: a server that negotiates and has a
+ * key set only as `application/jwk-set+json` (RFC 7517 section 8.5) answers 406 if it is not asked for that.
+ */
+const ANY_JSON = 'application/json, application/jwk-set+json, */*;q=0.1'
+
+/**
+ * How long an address may take to connect before the next one of its host is tried. Node would give it 250 ms, so that a slow handshake
+ * beside an address without a route would fail for good. The deadline has room for a dead address of each of two hosts.
+ */
+const CONNECT_ATTEMPT_MS = 2000
+
 const TLS_CODES = ['ERR_TLS_', 'ERR_SSL_', 'CERT_', 'UNABLE_TO_', 'SELF_SIGNED_', 'DEPTH_ZERO_', 'UND_ERR_PRX_TLS', 'HOSTNAME_MISMATCH', 'INVALID_CA']
 
 /** Uses error codes, not messages: the text of messages changes between versions. */
@@ -78,6 +91,11 @@ function failureOf (error: unknown): ProviderFailure {
   if (code === 'UND_ERR_ABORTED') return new ProviderFailure('proxy')
   if (TLS_CODES.some((prefix) => code.startsWith(prefix))) return new ProviderFailure('tls', code)
   return new ProviderFailure('unreachable', code)
+}
+
+/** The codings of a body, without those that leave it as it is. Names have no case (RFC 9110 section 8.4.1), and a header may be empty. */
+function codingsOf (header: string | string[] | undefined): string {
+  return [header ?? []].flat().join().split(',').map(name => name.trim()).filter(name => name !== '' && name.toLowerCase() !== 'identity').join(', ')
 }
 
 /** An abandoned body still emits its error, but the error is no longer needed. */
@@ -94,11 +112,12 @@ const ignore = (): void => {}
  */
 export function createTransport (options: TransportOptions = {}): Transport {
   const { ca, noProxy = '', deadlineMs = 5000, maxBytes = 1024 * 1024, keepAlive = false } = options
-  const proxies = { httpProxy: proxyUrl(options.httpProxy), httpsProxy: proxyUrl(options.httpsProxy), noProxy }
+  const bypass = parseNoProxy(noProxy)
+  const proxies = { httpProxy: proxyUrl(options.httpProxy), httpsProxy: proxyUrl(options.httpsProxy), noProxy: bypass.hosts }
   const httpsProxy = proxies.httpsProxy || proxies.httpProxy
   const proxyHost = httpsProxy === '' ? undefined : new URL(httpsProxy).host
   // This is set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch the check off for the keys.
-  const tls = { rejectUnauthorized: true, timeout: deadlineMs, ...(ca === undefined ? {} : { ca }) }
+  const tls = { rejectUnauthorized: true, timeout: deadlineMs, autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS, ...(ca === undefined ? {} : { ca }) }
 
   let kept: ReturnType<typeof openAgents> | undefined
 
@@ -112,7 +131,7 @@ export function createTransport (options: TransportOptions = {}): Transport {
     }
     return {
       proxied: new EnvHttpProxyAgent({ ...proxies, connect: tls, requestTls: tls, proxyTls: tls, factory }),
-      direct: new DirectAgent(),
+      direct: new DirectAgent({ connect: tls }),
       unproxied
     }
   }
@@ -139,25 +158,28 @@ export function createTransport (options: TransportOptions = {}): Transport {
       }
     }
 
-    function factsOf (url: string): FailureFacts {
-      const { origin, protocol } = new URL(url)
-      // `http:` is for loopback only, and so never for a proxy.
-      return { url: printable(url), proxy: protocol === 'https:' && !agents.unproxied.has(origin) ? proxyHost : undefined }
+    function factsOf (text: string): FailureFacts {
+      const url = new URL(text)
+      return { url: printable(text), proxy: isDirect(url) || agents.unproxied.has(url.origin) ? undefined : proxyHost }
+    }
+
+    // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
+    function isDirect (url: URL): boolean {
+      return isLoopbackHttp(url) || bypass.includes(url)
     }
 
     async function read (url: string, request: ProviderRequest | undefined): Promise<ProviderAnswer> {
       const { statusCode: status, headers, body } = await undici().request(url, {
-        // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
-        dispatcher: isLoopbackHttp(new URL(url)) ? agents.direct : agents.proxied,
+        dispatcher: isDirect(new URL(url)) ? agents.direct : agents.proxied,
         signal: abort.signal,
-        headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', ...(request?.body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }), ...request?.headers },
+        headers: { accept: ANY_JSON, 'accept-encoding': 'identity', 'user-agent': 'holdfast', ...(request?.body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }), ...request?.headers },
         ...(request && { method: request.method ?? 'POST', body: request.body })
       })
       body.on('error', ignore)
       // If redirects were followed, any answer could choose where keys come from. If a provider moves, the operator changes the settings.
       if (status >= 300 && status < 400) throw new ProviderFailure('redirect', status)
-      const encoding = headers['content-encoding']
-      if (encoding !== undefined && encoding !== 'identity') throw new ProviderFailure('content_encoding')
+      const codings = codingsOf(headers['content-encoding'])
+      if (codings !== '') throw new ProviderFailure('content_encoding', undefined, { expected: 'identity', found: printable(codings) })
       if (Number(headers['content-length']) > maxBytes) throw new ProviderFailure('too_large')
       const chunks: Buffer[] = []
       let bytes = 0

@@ -47,7 +47,7 @@ export async function createReplayStore ({ store, maxRecords, onEvent, surroundi
 }
 
 function refuseMissing (error: NodeJS.ErrnoException): never {
-  if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
+  if (error.code !== 'ERR_MODULE_NOT_FOUND' && error.code !== 'MODULE_NOT_FOUND') throw error
   throw new Error('DPOP_REPLAY (dpop.replay) names a Redis, and the package ioredis is not installed: npm i ioredis')
 }
 

@@ -1,7 +1,7 @@
 import { timingSafeEqual, hash } from 'node:crypto'
 import type { KeySource } from '../provider/key-source.ts'
 import { Refusal } from '../refusal.ts'
-import { createSignerFinder } from '../token/jwt-signature.ts'
+import type { SignerFinder } from '../token/jwt-signature.ts'
 import { effectsOf, eventName } from './effects.ts'
 import type { EventOutcome } from './effects.ts'
 import type { RevocationEntry } from './log.ts'
@@ -38,6 +38,7 @@ export interface ReceiverOptions {
   readonly logoutSenders: readonly LogoutSender[]
   /** Resolves when the entries are stored. */
   readonly append: (entries: readonly RevocationEntry[]) => Promise<void>
+  readonly findSigner: SignerFinder
   /** Unix seconds. */
   readonly now: () => number
 }
@@ -47,9 +48,7 @@ export interface ReceiverOptions {
  * are stored. It rejects with SetError, Refusal keys_unavailable, and what `append` throws. All errors that are not a `SetError` say
  * nothing against the token: it is to be sent again.
  */
-export function createReceiver ({ senders, logoutSenders, append, now }: ReceiverOptions) {
-  const findSigner = createSignerFinder()
-
+export function createReceiver ({ senders, logoutSenders, append, findSigner, now }: ReceiverOptions) {
   async function takeSet (set: UnverifiedSet, sender: EventSender): Promise<Received> {
     checkSet(set, sender.setRules)
     const event = eventIn(set)

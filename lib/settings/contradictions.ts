@@ -1,9 +1,12 @@
 import { quoteSetting } from '../printable.ts'
 import { isJsonObject } from '../jose/jws.ts'
+import { certificateHeaders } from '../certificate/client-certificate.ts'
+import type { CertificateSource } from '../certificate/client-certificate.ts'
 import { isVerifiable } from '../jose/public-key.ts'
 import { findScopeCircle } from '../requirement/implied-scopes.ts'
 import type { ScopeImplications } from '../requirement/implied-scopes.ts'
-import { hasScheme } from './formats.ts'
+import { isFetchableIssuer, isIssuerName } from '../provider/provider-url.ts'
+import { FORMATS, hasScheme } from './formats.ts'
 import { held, nameOf, placed, shown } from './problems.ts'
 import type { PartProblem } from './problems.ts'
 import type { SourceFaults } from './sources.ts'
@@ -24,6 +27,7 @@ export function describeContradictions (values: RawSettings, refusals: readonly 
   return [
     ...(isSingle && !notes.isFileUnread ? missing(values) : []),
     ...(isSingle ? introspectionLacks(values.idp).map(name => `${nameOf(name)} is not set; ${settingSpec(name).unset}`) : namedTwice(values)),
+    ...nameProblems(values, notes),
     ...entryProblems(values, notes),
     ...opaqueProblems(values, notes),
     ...algorithmProblems(values, notes),
@@ -94,6 +98,29 @@ function entryProblems (values: RawSettings, { places }: SourceFaults): string[]
     else if (name) seen.set(name, path)
     return problems
   })
+}
+
+/**
+ * The issuers that are mere names although something would have to be fetched under them: keys, or the introspection endpoint. An `http:`
+ * issuer that is not on loopback is one (AD FS): anyone on the way could answer for it.
+ */
+function nameProblems (values: RawSettings, { places }: SourceFaults): string[] {
+  const { issuers: _issuers, issuer: _issuer, ...beside } = values.idp
+  const lackOf = (entry: RawIssuer): string | undefined => {
+    const { issuer, jwksUri, keysFile } = { ...beside, ...entry }
+    if (typeof issuer !== 'string' || !isIssuerName(issuer) || isFetchableIssuer(issuer)) return undefined
+    const { for: covers = 'off', endpoint } = { ...beside.introspection, ...entry.introspection }
+    if (typeof keysFile !== 'string' && !(typeof jwksUri === 'string' && /^https:/i.test(jwksUri) && FORMATS['provider-url'](jwksUri))) return `; allowed: ${settingSpec('idp.issuer').allowed}`
+    return covers !== 'off' && endpoint === undefined ? `, a mere name, under which the introspection endpoint cannot be found; allowed beside ${nameOf('idp.introspection.endpoint')}` : undefined
+  }
+  const lack = values.idp.issuers === undefined ? lackOf(values.idp) : undefined
+  return [
+    ...lack === undefined ? [] : [held(values, 'idp.issuer') + lack],
+    ...entriesOf(values).flatMap((entry, index) => {
+      const [path, lack] = [entryPath('idp.issuer', index), entry && lackOf(entry)]
+      return lack === undefined ? [] : [placed(places, path, `${path} is ${quoteSetting(entry!.issuer)}${lack}`)]
+    })
+  ]
 }
 
 /** Whether opaque tokens are introspected. */
@@ -168,7 +195,7 @@ function profileProblems (values: RawSettings, { places }: SourceFaults): string
 /** Anybody can send a header. */
 function certificateProblems (values: RawSettings, { arePeersAsked }: SourceFaults): string[] {
   const { clientCertificate: source, trustProxy: peers } = values.server
-  const isHeader = source === 'client-cert' || source === 'nginx' || source === 'xfcc'
+  const isHeader = certificateHeaders(source as CertificateSource).length > 0
   const trustsNoPeer = !arePeersAsked && (peers === undefined || (Array.isArray(peers) && peers[0] === 'false'))
   return isHeader && trustsNoPeer ? [`${held(values, 'server.clientCertificate')}, but ${nameOf('server.trustProxy')} trusts no peer: a certificate in a header counts only if a trusted proxy sends it`] : []
 }

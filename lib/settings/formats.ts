@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import { parseUpstream } from '../upstream/origin.ts'
-import { parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
+import { isIssuerName, parseConfiguredJwksUri, parseIssuer } from '../provider/provider-url.ts'
 import { parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { parseAuthority } from '../url/http-url.ts'
 import { createPeerTrust, parsePublicUrl } from '../url/base-url.ts'
@@ -58,10 +58,13 @@ function isOrigin (text: string): boolean {
   return url !== undefined && !text.includes('*') && `${url.protocol}//${url.host}` === text.toLowerCase()
 }
 
-function isNonceSecret (text: string): boolean {
+/** The bytes of a secret: at least 32, in base64url. Undefined for any other text. */
+export function decodeSecret (text: string): Buffer | undefined {
   const [, digits] = /^([A-Za-z0-9_-]+)={0,2}$/.exec(text) ?? []
   // If one digit is left over, it is not a byte: the text was cut.
-  return digits !== undefined && digits.length % 4 !== 1 && Buffer.from(digits, 'base64url').length >= MIN_SECRET_BYTES
+  if (digits === undefined || digits.length % 4 === 1) return undefined
+  const bytes = Buffer.from(digits, 'base64url')
+  return bytes.length >= MIN_SECRET_BYTES ? bytes : undefined
 }
 
 const isReplayStore: Format = text => text === 'memory' || text === 'off' || isAccepted(parseReplayUrl, text)
@@ -69,11 +72,12 @@ const isReplayStore: Format = text => text === 'memory' || text === 'off' || isA
 export const FORMATS = {
   domain: isDomain,
   'issuer-url': text => parseUrl(text) !== undefined && isAccepted(parseIssuer, text),
+  'issuer-name': text => parseUrl(text) !== undefined && isIssuerName(text),
   'provider-url': text => parseUrl(text) !== undefined && isAccepted(parseConfiguredJwksUri, text),
   'namespaced-claim': text => /^[a-z][a-z0-9+.-]*:\S+$/i.test(text) && URL.canParse(text),
   'replay-store': isReplayStore,
   'revocation-store': text => text !== 'off' && isReplayStore(text),
-  'nonce-secret': isNonceSecret,
+  'nonce-secret': text => decodeSecret(text) !== undefined,
   'trusted-peer': isTrustedPeer,
   'public-url': text => parsePublicUrl(text) !== undefined,
   'proxy-url' (text) {

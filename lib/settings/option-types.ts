@@ -25,16 +25,20 @@ export interface IntrospectionOptions {
   readonly auth?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | undefined
   /** Private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used. Values: path of a file. Default: required for private_key_jwt. */
   readonly keyFile?: string | undefined
+  /** The `aud` of the assertions of private_key_jwt, for a provider that wants another one than its issuer: WSO2 wants its token endpoint. Values: any non-empty string. Default: the issuer, as the provider spells it. */
+  readonly assertionAudience?: string | undefined
 }
 
 /** One issuer of several. What it leaves out is taken from the option of that name beside the list. */
 export interface IssuerOptions {
-  /** Issuer of the tokens, if it is not https://{domain}/. Values: https URL (http for a loopback host) without user info, query or fragment. Default: https://{domain}/. */
+  /** Issuer of the tokens, if it is not https://{domain}/. Values: https URL (http for a loopback host, or beside an https jwksUri or a keysFile) without user info, query or fragment. Default: https://{domain}/. */
   readonly issuer?: string | undefined
   /** Host of the identity provider; it issues the tokens and publishes the keys. Values: host, optionally with :port; no scheme, path or user info. Default: required, unless IDP_ISSUER is set. */
   readonly domain?: string | undefined
   /** Identifier of this API at the provider; the `aud` of a token must match it exactly. Values: any non-empty string. Default: required. */
   readonly audience?: string | undefined
+  /** The claim that must hold the audience, for a provider whose access tokens have no `aud`; such a token is meant for a client, not for this API. Values: aud, client_id or azp. Default: `aud`. */
+  readonly audienceClaim?: 'aud' | 'client_id' | 'azp' | undefined
   /** Address of the signing keys; if it is set, there is no discovery. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
   readonly jwksUri?: string | undefined
   /** File with the public keys (a JWK set) in place of those of the provider, which is then never called; it is read again when it changes. Values: path of a file. Default: none: the keys come from the provider. */
@@ -87,6 +91,8 @@ export interface McpTargetOptions {
   readonly methods?: string | readonly string[] | undefined
   /** Names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and contradict any other method. */
   readonly tools?: string | readonly string[] | undefined
+  /** Whether the answers to `tools/list`, which `methods` must name, hold only tools that a rule of the path is for; reverse proxy only. */
+  readonly onlyRuled?: boolean | undefined
 }
 
 /** The section `gate`. */
@@ -95,6 +101,8 @@ export interface GateOptions {
   readonly upstream?: string | undefined
   /** A request without a rule does not pass. */
   readonly rules?: readonly GateRuleOptions[] | undefined
+  /** Whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end. Default: `false`. */
+  readonly exactPaths?: boolean | undefined
   /** How long the upstream may be silent, before the first byte and between two. Default: `30`. */
   readonly timeoutSeconds?: number | undefined
   /** Most bytes of the body of a request; any number unless given. */
@@ -111,6 +119,22 @@ export interface GateOptions {
   readonly ownPrefix?: string | undefined
   /** Port for Envoy's gRPC service. */
   readonly grpcPort?: number | undefined
+}
+
+/** The section `audit`. */
+export interface AuditOptions {
+  /** `off`, `log` for the log of the service, or the path of a file. */
+  readonly to: string
+  /** Key under which subjects, clients, actors and `jti`s are written as pseudonyms (HMAC-SHA-256): base64url of 32 bytes or more. */
+  readonly pseudonymKey?: {
+    /** Path of the file that holds it. */
+    readonly file: string
+  } | {
+    /** Name of the variable that holds it. */
+    readonly env: string
+  }
+  /** Whether requests with credentials get 503 while no line can be written. Default: `false`. */
+  readonly required?: boolean
 }
 
 /** A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment. */
@@ -191,7 +215,7 @@ export interface FileOptions {
   readonly idp?: IssuerOptions & {
     /** Scopes that bring others along: a token with the first one is judged as if it had the others too. Values: map from a scope to a list of scopes, without circles. Default: none. */
     readonly scopeImplies?: Readonly<Record<string, string | readonly string[]>> | undefined
-    /** Several issuers, each with settings of its own; what an entry leaves out is taken from the setting of that name beside the list. Values: list of 1 to 50 objects with issuer or domain, and with audience, jwksUri, keysFile, algs, scopeClaims, dpopMode or introspection where they differ; not beside idp.domain or idp.issuer. Default: none: one issuer, by idp.domain or idp.issuer. */
+    /** Several issuers, each with settings of its own; what an entry leaves out is taken from the setting of that name beside the list. Values: list of 1 to 50 objects with issuer or domain, and with audience, audienceClaim, jwksUri, keysFile, algs, scopeClaims, dpopMode or introspection where they differ; not beside idp.domain or idp.issuer. Default: none: one issuer, by idp.domain or idp.issuer. */
     readonly issuers?: readonly IssuerOptions[] | IssuerLookup | undefined
     /** The most issuers of a function in `issuers` that are kept; each has keys of its own. Values: integer, 1 to 100000. Default: `5000`. */
     readonly maxIssuers?: number | undefined
@@ -234,8 +258,8 @@ export interface FileOptions {
   readonly server?: {
     /** Identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` beside the audience. Values: https URL without user info, query or fragment. Default: the audience if it is an https URL, else PUBLIC_URL, else the address that the client used. */
     readonly resource?: string | undefined
-    /** Where the certificate of a client is found, for tokens that are bound to one: on the TLS socket (only in an application that ends TLS itself), or in the header of a trusted proxy. Values: off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert) or xfcc (X-Forwarded-Client-Cert); a header needs TRUST_PROXY. Default: `off`. */
-    readonly clientCertificate?: 'off' | 'socket' | 'client-cert' | 'nginx' | 'xfcc' | undefined
+    /** Where the certificate of a client is found, for tokens that are bound to one: on the TLS socket (only in an application that ends TLS itself), or in the header of a trusted proxy. Values: off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert), xfcc (X-Forwarded-Client-Cert), alb (X-Amzn-Mtls-Clientcert-Leaf or X-Amzn-Mtls-Clientcert) or traefik (X-Forwarded-Tls-Client-Cert); a header needs TRUST_PROXY. Default: `off`. */
+    readonly clientCertificate?: 'off' | 'socket' | 'client-cert' | 'nginx' | 'xfcc' | 'alb' | 'traefik' | undefined
     /** Fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults. Values: none or fapi2. Default: `none`. */
     readonly securityProfile?: 'none' | 'fapi2' | undefined
     /** Peers whose forwarded headers are believed. Values: false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops. Default: `false`. */
@@ -253,6 +277,8 @@ export interface FileOptions {
     /** Lowest level that is logged (only the service). Values: fatal, error, warn, info, debug, trace or silent. Default: `info`. */
     readonly logLevel?: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent' | undefined
   } | undefined
+  /** Writes one line of JSON for each decision about a request with credentials, and for each refusal. Values: off, log, the path of a file, or a section with to, pseudonymKey and required. Default: off. */
+  readonly audit?: string | AuditOptions | undefined
   /** Makes the service the guard of other services; the sample routes under /api are then not served (only the service). Values: section with upstream, rules and more: docs/guide/gate.md. Default: no gate. */
   readonly gate?: GateOptions | undefined
   /** Refuses tokens that their provider, their user or an operator has taken back, from the moment at which any instance learns of it. Values: section with transmitters, logout or operators: docs/reference/revocation.md. Default: off. */
@@ -265,8 +291,10 @@ export interface EnvironmentOptions {
   readonly IDP_DOMAIN?: string | undefined
   /** Identifier of this API at the provider; the `aud` of a token must match it exactly. Values: any non-empty string. Default: required. */
   readonly IDP_AUDIENCE?: string | undefined
-  /** Issuer of the tokens, if it is not https://{domain}/. Values: https URL (http for a loopback host) without user info, query or fragment. Default: https://{domain}/. */
+  /** Issuer of the tokens, if it is not https://{domain}/. Values: https URL (http for a loopback host, or beside an https jwksUri or a keysFile) without user info, query or fragment. Default: https://{domain}/. */
   readonly IDP_ISSUER?: string | undefined
+  /** The claim that must hold the audience, for a provider whose access tokens have no `aud`; such a token is meant for a client, not for this API. Values: aud, client_id or azp. Default: `aud`. */
+  readonly IDP_AUDIENCE_CLAIM?: 'aud' | 'client_id' | 'azp' | Text | undefined
   /** Address of the signing keys; if it is set, there is no discovery. Values: https URL (http for a loopback host) without user info. Default: found by discovery. */
   readonly IDP_JWKS_URI?: string | undefined
   /** Accepted signature algorithms of access tokens. Values: list of ES256, ES384, ES512, PS256, PS384, PS512, RS256, RS384, RS512, EdDSA, Ed25519, ML-DSA-44. Default: `RS256`. */
@@ -321,8 +349,10 @@ export interface EnvironmentOptions {
   readonly DPOP_NONCE_SECRET?: string | readonly string[] | Text | undefined
   /** Identifier of this API in its metadata; clients may name it in token requests, and it is accepted as `aud` beside the audience. Values: https URL without user info, query or fragment. Default: the audience if it is an https URL, else PUBLIC_URL, else the address that the client used. */
   readonly RESOURCE?: string | undefined
-  /** Where the certificate of a client is found, for tokens that are bound to one: on the TLS socket (only in an application that ends TLS itself), or in the header of a trusted proxy. Values: off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert) or xfcc (X-Forwarded-Client-Cert); a header needs TRUST_PROXY. Default: `off`. */
-  readonly CLIENT_CERTIFICATE?: 'off' | 'socket' | 'client-cert' | 'nginx' | 'xfcc' | Text | undefined
+  /** Where the certificate of a client is found, for tokens that are bound to one: on the TLS socket (only in an application that ends TLS itself), or in the header of a trusted proxy. Values: off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert), xfcc (X-Forwarded-Client-Cert), alb (X-Amzn-Mtls-Clientcert-Leaf or X-Amzn-Mtls-Clientcert) or traefik (X-Forwarded-Tls-Client-Cert); a header needs TRUST_PROXY. Default: `off`. */
+  readonly CLIENT_CERTIFICATE?: 'off' | 'socket' | 'client-cert' | 'nginx' | 'xfcc' | 'alb' | 'traefik' | Text | undefined
+  /** Writes one line of JSON for each decision about a request with credentials, and for each refusal. Values: off, log, the path of a file, or a section with to, pseudonymKey and required. Default: off. */
+  readonly AUDIT?: string | AuditOptions | Text | undefined
   /** Fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults. Values: none or fapi2. Default: `none`. */
   readonly SECURITY_PROFILE?: 'none' | 'fapi2' | Text | undefined
   /** Peers whose forwarded headers are believed. Values: false, true, or a list of addresses, CIDRs and the names loopback, linklocal, uniquelocal; not a number of hops. Default: `false`. */
@@ -347,7 +377,7 @@ export interface EnvironmentOptions {
   readonly HTTP_PROXY?: string | undefined
   /** Proxy for calls to an https provider. Values: http or https URL. Default: none. */
   readonly HTTPS_PROXY?: string | undefined
-  /** Hosts that are called without a proxy. Values: hosts, separated by commas, or *. Default: none. */
+  /** Hosts that are called without a proxy. Values: hosts, addresses and CIDRs, separated by commas, or *. Default: none. */
   readonly NO_PROXY?: string | undefined
 }
 

@@ -6,10 +6,17 @@ import type { SourceFaults } from './sources.ts'
 import type { RawSettings, SettingName } from './specs.ts'
 import { schemaOf, valueAt } from './tree.ts'
 import { quoteSetting } from '../printable.ts'
+import { carries } from '../kind.ts'
 import { nameThatWasMeant } from '../suggestion.ts'
+
+const kSettingsError = Symbol.for('holdfast.SettingsError')
 
 /** Bad settings: one message with a line for each problem. */
 export class SettingsError extends Error {
+  /** @internal */
+  static override [Symbol.hasInstance] = carries(kSettingsError)
+  /** @internal */
+  readonly [kSettingsError] = true
   /** For logs. */
   override readonly name = 'SettingsError'
   /** One sentence for each setting that cannot be used. */
@@ -121,7 +128,7 @@ export function placed (places: SourceFaults['places'], path: string, problem: s
 }
 
 /** The line for a service that looks for certificates on its sockets and does not end TLS. */
-export const NO_TLS_SOCKET = `${nameOf('server.clientCertificate')} is "socket", but this server does not end TLS: only an application that does can use it; allowed here: off, client-cert, nginx or xfcc`
+export const NO_TLS_SOCKET = `${nameOf('server.clientCertificate')} is "socket", but this server does not end TLS: only an application that does can use it; allowed here: off, client-cert, nginx, xfcc, alb or traefik`
 
 /** How a message names a setting: by its variable, and by its key in the file. */
 export function nameOf (name: SettingName): string {

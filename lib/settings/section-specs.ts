@@ -8,7 +8,8 @@ const flag = { ...FLAG, allowed: 'true, false' } as const
 const MCP = {
   properties: {
     methods: about('methods, such as `initialize` or `resources/read`; no `*`', WORDS),
-    tools: about('names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and contradict any other method', WORDS)
+    tools: about('names of tools, such as `delete_order`, or `read_*` for all that begin so; they imply `tools/call`, and contradict any other method', WORDS),
+    onlyRuled: about('whether the answers to `tools/list`, which `methods` must name, hold only tools that a rule of the path is for; reverse proxy only', { written: 'boolean' })
   }
 } as const
 
@@ -39,6 +40,7 @@ export const GATE = {
   properties: {
     upstream: about('http or https URL of a host; without it, the gate is only asked by proxies', UPSTREAM),
     rules: about('a request without a rule does not pass', { type: 'array', nullable: true, items: RULE, allowed: 'a list of entries such as { path: /orders/*, scope: read:orders }' }),
+    exactPaths: about('whether the upstream tells paths apart that differ in case, in escapes or in a slash at the end', { ...flag, default: false }),
     timeoutSeconds: about('how long the upstream may be silent, before the first byte and between two', { type: 'integer', minimum: 1, maximum: MAX_TIMEOUT_SECONDS, digits: true, default: 30, allowed: `1 to ${MAX_TIMEOUT_SECONDS}` }),
     bodyLimit: about('most bytes of the body of a request; any number unless given', { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER, digits: true, allowed: 'a whole number of bytes' }),
     claims: about('claims that the upstream gets: their names, or a map from the end of a header\'s name to a claim', { written: 'readonly string[] | Readonly<Record<string, string>>' }),
@@ -54,15 +56,29 @@ const text = { ...TEXT, allowed: 'any non-empty text' } as const
 const filled = { type: 'string', minLength: 1 } as const
 const sessionClaim = { anyOf: [filled, { const: false }], default: 'sid', allowed: 'name of a claim, or false' } as const
 
+const SECRET_PLACES = [
+  { type: 'object', required: ['file'], properties: { file: about('path of the file that holds it', filled) }, additionalProperties: false },
+  { type: 'object', required: ['env'], properties: { env: about('name of the variable that holds it', filled) }, additionalProperties: false }
+] as const
+
 /** A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment. */
 export const SECRET = {
   allowed: 'a text, { file: PATH } or { env: NAME }',
   secret: true,
-  anyOf: [
-    filled,
-    { type: 'object', required: ['file'], properties: { file: about('path of the file that holds it', filled) }, additionalProperties: false },
-    { type: 'object', required: ['env'], properties: { env: about('name of the variable that holds it', filled) }, additionalProperties: false }
-  ]
+  anyOf: [filled, ...SECRET_PLACES]
+} as const
+
+/** The section `audit`. */
+export const AUDIT = {
+  type: 'object',
+  short: 'to',
+  required: ['to'],
+  additionalProperties: false,
+  properties: {
+    to: about('`off`, `log` for the log of the service, or the path of a file', { ...TEXT, digits: true, allowed: 'off, log, or the path of a file' }),
+    pseudonymKey: about('key under which subjects, clients, actors and `jti`s are written as pseudonyms (HMAC-SHA-256): base64url of 32 bytes or more', { anyOf: SECRET_PLACES, secret: true, allowed: '{ file: PATH } or { env: NAME }' }),
+    required: about('whether requests with credentials get 503 while no line can be written', { ...FLAG, default: false })
+  }
 } as const
 
 export const TRANSMITTER = {

@@ -28,6 +28,8 @@ export interface Part {
   readonly written?: string
   /** A list of one may be written as that one. */
   readonly alone?: true
+  /** The member as which a section may be written that has no other. */
+  readonly short?: string
   /** In a section with parts: a text of digits counts as a number, and a number as a text. Elsewhere they always do. */
   readonly digits?: true
   /** The variable of the environment that holds a setting. */
@@ -60,6 +62,7 @@ export const FILE = { ...TEXT, allowed: 'path of a file' } as const
 export const FLAG = { type: 'boolean', allowed: 'true or false' } as const
 export const PROVIDER_URL = text('provider-url', 'https URL (http for a loopback host) without user info')
 export const ISSUER_URL = text('issuer-url', `${PROVIDER_URL.allowed}, query or fragment`)
+export const ISSUER_NAME = text('issuer-name', 'https URL (http for a loopback host, or beside an https jwksUri or a keysFile) without user info, query or fragment')
 export const UPSTREAM = text('gate-upstream', 'http or https URL of a host, with a port or without, and nothing more')
 
 export function integer (minimum: number, maximum: number) {

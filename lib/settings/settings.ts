@@ -2,6 +2,7 @@ import type { GateSettings } from '../gate/gate-settings.ts'
 import type { DpopMode } from '../credentials.ts'
 import type { IntrospectedTokens } from '../token/inquiry.ts'
 import { hasScheme } from './formats.ts'
+import type { AuditSettings } from './audit-settings.ts'
 import type { RevocationSettings } from './revocation-settings.ts'
 import type { SettingValues } from './specs.ts'
 
@@ -26,6 +27,8 @@ export interface Settings extends Pick<SettingValues, 'api' | 'dpop' | 'proxies'
   readonly gate: GateSettings | undefined
   /** Undefined if nothing can be revoked. */
   readonly revocation: RevocationSettings | undefined
+  /** Undefined if no decision is recorded. */
+  readonly audit: AuditSettings | undefined
   /** True if DPOP_NONCE_SECRET is set beside the replay store in memory. Then it is left out of the settings. */
   readonly isNonceSecretUnused: boolean
   /** Variables that look like settings but are not. */
@@ -33,7 +36,7 @@ export interface Settings extends Pick<SettingValues, 'api' | 'dpop' | 'proxies'
 }
 
 /** What holds for the tokens of one issuer. */
-export interface IssuerSettings extends Pick<Idp, 'jwksUri' | 'keysFile' | 'algs' | 'scopeClaims'> {
+export interface IssuerSettings extends Pick<Idp, 'audienceClaim' | 'jwksUri' | 'keysFile' | 'algs' | 'scopeClaims'> {
   /** Issuer URL. It names the issuer in logs, metrics and answers. */
   readonly issuer: string
   readonly audience: string
@@ -52,7 +55,7 @@ export interface IntrospectionSettings extends Omit<Idp['introspection'], 'for' 
 export type IssuerValues = Partial<Omit<Idp, 'introspection'>> & { readonly introspection?: Partial<Idp['introspection']> }
 
 /** Derives the settings from validated values that are complete and do not contradict each other. */
-export function resolveSettings ({ idp, api, dpop, server, proxies }: SettingValues, { gate, revocation, unknownVariables }: Pick<Settings, 'gate' | 'revocation' | 'unknownVariables'>): Settings {
+export function resolveSettings ({ idp, api, dpop, server, proxies, audit }: SettingValues, { gate, revocation, unknownVariables }: Pick<Settings, 'gate' | 'revocation' | 'unknownVariables'>): Settings {
   const issuers = issuersOf(idp)
   // A nonce that another process accepts too, or this one after a restart, would let a proof pass there once more: its jti is recorded
   // only here.
@@ -70,6 +73,7 @@ export function resolveSettings ({ idp, api, dpop, server, proxies }: SettingVal
     proxies,
     gate,
     revocation,
+    audit: audit?.to === 'off' ? undefined : audit,
     isNonceSecretUnused,
     unknownVariables
   })
@@ -97,12 +101,13 @@ export function issuersOf (idp: Idp): IssuerSettings[] {
 /** @param entry validated. What it leaves out is taken from `beside`. */
 export function resolveIssuer (entry: IssuerValues, beside: Omit<Idp, 'issuers'>): IssuerSettings {
   const idp = { ...beside, ...entry }
-  const { audience, jwksUri, keysFile, algs, scopeClaims } = idp
+  const { audience, audienceClaim, jwksUri, keysFile, algs, scopeClaims } = idp
   const { for: covers, clientId, ...introspection } = { ...beside.introspection, ...entry.introspection }
   return Object.freeze({
     // As a URL, the issuer has lower case, IDN as punycode and no default port. Providers write themselves in this form.
     issuer: entry.issuer ?? new URL(`https://${entry.domain}/`).href,
     audience: audience!,
+    audienceClaim,
     jwksUri,
     keysFile,
     algs,

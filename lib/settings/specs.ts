@@ -2,8 +2,9 @@ import { CERTIFICATE_SOURCES } from '../certificate/client-certificate.ts'
 import { CLIENT_AUTH_METHODS } from '../introspection/client-authentication.ts'
 import { JWS_ALGS } from '../jose/signature.ts'
 import type { JwsAlg } from '../jose/signature.ts'
-import { GATE, REVOCATION } from './section-specs.ts'
-import { about, FILE, FLAG, integer, ISSUER_URL, list, listOf, oneOf, PROVIDER_URL, TEXT, text, UPSTREAM } from './setting-spec.ts'
+import { AUDIENCE_CLAIMS } from '../token/jwt-checks.ts'
+import { AUDIT, GATE, REVOCATION } from './section-specs.ts'
+import { about, FILE, FLAG, integer, ISSUER_NAME, list, listOf, oneOf, PROVIDER_URL, TEXT, text, UPSTREAM } from './setting-spec.ts'
 import type { Presence, SettingSpec, ValueOf } from './setting-spec.ts'
 
 /** The algorithms of the FAPI 2.0 Security Profile (section 5.4.1). `Ed25519` is the newer name of what `EdDSA` means there. */
@@ -11,9 +12,10 @@ export const FAPI_ALGS: readonly JwsAlg[] = ['PS256', 'ES256', 'EdDSA', 'Ed25519
 
 /** What an entry of `idp.issuers` may hold. Each member takes what the setting beside the list takes. */
 export const ISSUER_MEMBERS = [
-  'idp.issuer', 'idp.domain', 'idp.audience', 'idp.jwksUri', 'idp.keysFile', 'idp.algs', 'idp.scopeClaims', 'idp.dpopMode',
+  'idp.issuer', 'idp.domain', 'idp.audience', 'idp.audienceClaim', 'idp.jwksUri', 'idp.keysFile', 'idp.algs', 'idp.scopeClaims', 'idp.dpopMode',
   'idp.introspection.for', 'idp.introspection.endpoint', 'idp.introspection.cacheSeconds', 'idp.introspection.signed', 'idp.introspection.audienceOptional',
-  'idp.introspection.clientId', 'idp.introspection.clientSecret', 'idp.introspection.auth', 'idp.introspection.keyFile'
+  'idp.introspection.clientId', 'idp.introspection.clientSecret', 'idp.introspection.auth', 'idp.introspection.keyFile',
+  'idp.introspection.assertionAudience'
 ] as const
 
 const SCOPE_MAP = { type: 'object', propertyNames: { format: 'scope' }, additionalProperties: list('scope', 'list of scopes') } as const
@@ -32,7 +34,10 @@ export const SETTINGS = {
     variable: 'IDP_AUDIENCE', ...TEXT, example: 'https://api.example', unset: 'required'
   }),
   'idp.issuer': about('issuer of the tokens, if it is not https://{domain}/', {
-    variable: 'IDP_ISSUER', ...ISSUER_URL, example: 'https://tenant.example/', unset: 'https://{domain}/'
+    variable: 'IDP_ISSUER', ...ISSUER_NAME, example: 'https://tenant.example/', unset: 'https://{domain}/'
+  }),
+  'idp.audienceClaim': about('the claim that must hold the audience, for a provider whose access tokens have no `aud`; such a token is meant for a client, not for this API', {
+    variable: 'IDP_AUDIENCE_CLAIM', ...oneOf(...AUDIENCE_CLAIMS), default: 'aud'
   }),
   'idp.jwksUri': about('address of the signing keys; if it is set, there is no discovery', {
     variable: 'IDP_JWKS_URI', ...PROVIDER_URL, example: 'https://tenant.example/.well-known/jwks.json', unset: 'found by discovery'
@@ -73,6 +78,9 @@ export const SETTINGS = {
   'idp.introspection.keyFile': about('private key of that client for private_key_jwt: PEM, or a JWK whose alg and kid are used', {
     variable: 'IDP_CLIENT_KEY_FILE', ...FILE, example: '/etc/holdfast/client-key.pem', unset: 'required for private_key_jwt'
   }),
+  'idp.introspection.assertionAudience': about('the `aud` of the assertions of private_key_jwt, for a provider that wants another one than its issuer: WSO2 wants its token endpoint', {
+    variable: 'IDP_INTROSPECTION_ASSERTION_AUDIENCE', from: 'file', ...TEXT, example: 'https://tenant.example/oauth2/token', unset: 'the issuer, as the provider spells it'
+  }),
   'idp.scopeImplies': about('scopes that bring others along: a token with the first one is judged as if it had the others too', {
     variable: 'IDP_SCOPE_IMPLIES', from: 'file', ...SCOPE_MAP, allowed: 'map from a scope to a list of scopes, without circles', example: { admin: ['read:users', 'write:users'] }, unset: 'none'
   }),
@@ -83,7 +91,7 @@ export const SETTINGS = {
     minItems: 1,
     maxItems: 50,
     items: { type: 'object', members: ISSUER_MEMBERS, allowed: 'an object' },
-    allowed: 'list of 1 to 50 objects with issuer or domain, and with audience, jwksUri, keysFile, algs, scopeClaims, dpopMode or introspection where they differ; not beside idp.domain or idp.issuer',
+    allowed: 'list of 1 to 50 objects with issuer or domain, and with audience, audienceClaim, jwksUri, keysFile, algs, scopeClaims, dpopMode or introspection where they differ; not beside idp.domain or idp.issuer',
     example: [{ issuer: 'https://staff.example/' }, { domain: 'partners.example', audience: 'https://partners.api.example' }],
     unset: 'none: one issuer, by idp.domain or idp.issuer'
   }),
@@ -142,7 +150,10 @@ export const SETTINGS = {
     variable: 'CLIENT_CERTIFICATE',
     ...oneOf(...CERTIFICATE_SOURCES),
     default: 'off',
-    allowed: 'off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert) or xfcc (X-Forwarded-Client-Cert); a header needs TRUST_PROXY'
+    allowed: 'off, socket, client-cert (RFC 9440), nginx (X-SSL-Client-Cert), xfcc (X-Forwarded-Client-Cert), alb (X-Amzn-Mtls-Clientcert-Leaf or X-Amzn-Mtls-Clientcert) or traefik (X-Forwarded-Tls-Client-Cert); a header needs TRUST_PROXY'
+  }),
+  audit: about('writes one line of JSON for each decision about a request with credentials, and for each refusal', {
+    variable: 'AUDIT', ...AUDIT, allowed: 'off, log, the path of a file, or a section with to, pseudonymKey and required', example: 'log', unset: 'off'
   }),
   'server.securityProfile': about('fapi2: every token must be bound to a key or a certificate, and tokens and proofs are signed with PS256, ES256, EdDSA or Ed25519, which are then the defaults', {
     variable: 'SECURITY_PROFILE', ...oneOf('none', 'fapi2'), default: 'none'
@@ -197,7 +208,7 @@ export const SETTINGS = {
     variable: 'HTTPS_PROXY', from: 'environment', ...PROXY, example: 'http://proxy.example:3128', unset: 'none', secret: true
   }),
   'proxies.noProxy': about('hosts that are called without a proxy', {
-    variable: 'NO_PROXY', from: 'environment', type: 'string', allowed: 'hosts, separated by commas, or *', example: 'localhost,internal.example', unset: 'none'
+    variable: 'NO_PROXY', from: 'environment', type: 'string', allowed: 'hosts, addresses and CIDRs, separated by commas, or *', example: 'localhost,internal.example', unset: 'none'
   })
 } as const satisfies Record<string, SettingSpec>
 

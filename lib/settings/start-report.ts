@@ -1,3 +1,5 @@
+import { printable } from '../printable.ts'
+import { parseNoProxy } from '../provider/no-proxy.ts'
 import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
@@ -39,8 +41,8 @@ export function replayPromise ({ idp, dpop: { replay, nonce } }: Settings): stri
   return 'A proof is accepted at most once by one instance: each further instance would accept it once more. For several, set DPOP_NONCE=required everywhere, or DPOP_REPLAY to a Redis that all of them share (docs/guide/instances.md)'
 }
 
-/** Returns one warning for each setting that can be used but that an operator should reconsider. Warnings hold no value. */
-export function startWarnings ({ idp, server, unknownVariables, isNonceSecretUnused }: Settings): string[] {
+/** Returns one warning for each setting that can be used but that an operator should reconsider. Of values they hold only hosts and issuers. */
+export function startWarnings ({ idp, server, proxies, unknownVariables, isNonceSecretUnused }: Settings): string[] {
   const warnings: string[] = []
   if (idp.domain !== undefined && hasScheme(idp.domain)) {
     warnings.push('IDP_DOMAIN starts with a scheme, so there is no issuer and every token will be refused. Write only the host, without https://')
@@ -52,10 +54,16 @@ export function startWarnings ({ idp, server, unknownVariables, isNonceSecretUnu
     warnings.push('Neither PUBLIC_URL nor TRUST_PROXY is set, so Host is believed: a DPoP proof that was made for another name is accepted if the request has that name as its Host. ' +
       'An attacker who gets a client to call http://evil.example can use its token and its unused proofs here. Set PUBLIC_URL to the address that clients use')
   }
+  for (const { issuer, audienceClaim } of idp.issuers.filter(({ audienceClaim }) => audienceClaim !== 'aud')) {
+    warnings.push(`Tokens of ${issuer} are accepted by ${audienceClaim} instead of aud: they are for a client, not for this API, and each API that accepts that client takes them. ` +
+      'Have the provider write aud, if it can')
+  }
   if (server.corsHeaders && !server.corsOrigins) warnings.push('CORS_HEADERS (server.corsHeaders) has no effect: CORS is off, because CORS_ORIGINS is not set')
   if (isNonceSecretUnused) {
     warnings.push('DPOP_NONCE_SECRET (dpop.nonceSecret) is set beside DPOP_REPLAY=memory and is not used: every instance that has it would accept the same proof once more. ' +
       'Remove it, or set DPOP_REPLAY to a Redis that all instances share')
   }
+  const { unusable } = parseNoProxy(proxies.noProxy ?? '')
+  if (unusable.length > 0) warnings.push(`NO_PROXY has entries that fit no host: ${printable(unusable)}. It takes hosts, addresses and CIDRs`)
   return warnings
 }

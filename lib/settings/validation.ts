@@ -49,8 +49,8 @@ export function typedSettings (values: RawSettings): RawSettings {
 }
 
 function typed (part: Part, value: unknown): unknown {
-  const { type, items, properties, alone, variable, digits } = part
-  if (properties) return mapMembers(value, properties, typed)
+  const { type, items, properties, alone, short, variable, digits } = part
+  if (properties) return mapMembers(short !== undefined && isPlain(value) ? { [short]: value } : value, properties, typed)
   if (items?.properties ?? alone) return Array.isArray(value) ? value.map(item => typed(items!, item)) : alone && value !== undefined ? [typed(items!, value)] : value
   // In a section with parts, the file and options have types already.
   if (variable === undefined && !digits) return value

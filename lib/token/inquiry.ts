@@ -4,8 +4,7 @@ import { isJsonObject } from '../jose/jws.ts'
 import type { JsonObject } from '../jose/jws.ts'
 import type { Introspector, IntrospectorState } from '../introspection/introspector.ts'
 import { Refusal } from '../refusal.ts'
-import type { RefusalReason } from '../refusal.ts'
-import { checkClaimsByRules, isAudienceMet, isSameIssuer, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
+import { checkClaimsByRules, isSameIssuer, misfitAudience, TOKEN_BINDINGS, verifyKind } from './jwt-checks.ts'
 import type { TokenClaims, TokenRules } from './jwt-checks.ts'
 
 /** Which tokens of an issuer are introspected: opaque ones, JWTs after their own checks, or all. */
@@ -70,7 +69,7 @@ export type Inquiry = ReturnType<typeof createInquiry>
 /** Introspects tokens at their issuer (RFC 7662), and remembers its answers for a short time. Rejections are of the type Refusal. */
 export function createInquiry (options: InquiryOptions) {
   const { introspector, cacheSeconds, nowMs, now } = options
-  const refusals = new LRUCache<string, { readonly reason: RefusalReason, readonly untilMs: number }>({ max: MAX_REFUSALS })
+  const refusals = new LRUCache<string, Pick<Refusal, 'reason' | 'detail'> & { readonly untilMs: number }>({ max: MAX_REFUSALS })
   let hits = 0
   let misses = 0
 
@@ -81,7 +80,7 @@ export function createInquiry (options: InquiryOptions) {
     const kept = refusals.get(key)
     if (kept && nowMs() < kept.untilMs) {
       hits++
-      throw new Refusal(kept.reason)
+      throw new Refusal(kept.reason, kept)
     }
     misses++
     const { claims: answer, expiresAt: answerExpiry } = await introspector.ask(text, isStranger)
@@ -92,7 +91,8 @@ export function createInquiry (options: InquiryOptions) {
       const expiresAt = Math.min(answerExpiry, expiryIn(answer), expiryIn(claims))
       return { claims, isCurrent: () => nowMs() < untilMs && now() < expiresAt }
     } catch (error) {
-      refusals.set(key, { reason: (error as Refusal).reason, untilMs: nowMs() + REFUSAL_MS })
+      const { reason, detail } = error as Refusal
+      refusals.set(key, { reason, detail, untilMs: nowMs() + REFUSAL_MS })
       throw error
     }
   }
@@ -133,20 +133,21 @@ function opaqueClaims (answer: JsonObject, rules: TokenRules, now: number, { aud
   // RFC 7662 section 2.2: `sub` may be missing, for example for a client that acts for itself.
   const claims = { iss: rules.issuer, ...answer, sub: answer.sub ?? answer.client_id }
   // The rules are those for JWTs, where these two are required.
-  const { aud = audienceOptional ? rules.audience : undefined, exp = Number.MAX_SAFE_INTEGER } = answer
-  checkClaimsByRules({ ...claims, aud, exp }, now, rules)
+  const { audienceClaim = 'aud', audience } = rules
+  const { [audienceClaim]: forWhom = audienceOptional ? audience : undefined, exp = Number.MAX_SAFE_INTEGER } = answer
+  checkClaimsByRules({ ...claims, [audienceClaim]: forWhom, exp }, now, rules)
   return claims as unknown as TokenClaims
 }
 
 /** @throws Refusal token_kind, token_binding_unusable, token_contradicted */
 function verifyAgreement (claims: TokenClaims, answer: JsonObject, rules: TokenRules): void {
-  const { iss, sub, aud, cnf } = answer
+  const { iss, sub, cnf } = answer
   verifyAnsweredKind(answer, cnf ?? claims.cnf, false)
-  const doAgree = (iss === undefined || isSameIssuer(iss, rules.issuer)) &&
-    (sub === undefined || sub === claims.sub) &&
-    (aud === undefined || isAudienceMet(aud, rules)) &&
-    (cnf === undefined || isSameBinding(cnf, claims.cnf))
-  if (!doAgree) throw new Refusal('token_contradicted')
+  const claim = (iss !== undefined && !isSameIssuer(iss, rules.issuer) && 'iss') ||
+    (sub !== undefined && sub !== claims.sub && 'sub') ||
+    misfitAudience(answer, rules) ||
+    (cnf !== undefined && !isSameBinding(cnf, claims.cnf) && 'cnf')
+  if (claim) throw new Refusal('token_contradicted', { detail: { claim } })
 }
 
 /**

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { DpopMode } from '../credentials.ts'
+import type { IntrospectionEndpoint } from '../introspection/endpoint.ts'
 import type { KeySource } from '../provider/key-source.ts'
 import { Refusal } from '../refusal.ts'
 import { isSameIssuer, issuerSpellings } from './jwt-checks.ts'
@@ -22,6 +23,9 @@ export interface TokenIssuer {
 export interface TokenIntrospection {
   readonly covers: IntrospectedTokens
   readonly inquiry: Inquiry
+  readonly endpoint: Pick<IntrospectionEndpoint, 'isKnown' | 'start' | 'close'>
+  /** Whether an issuer without keys is whole: all of its tokens are opaque, and answers about them are not signed. */
+  readonly needsNoKeys: boolean
 }
 
 /** The accepted issuers. It chooses by the `iss` of a token, which is not verified yet. */
@@ -41,10 +45,25 @@ export interface IssuerTable {
   close (): Promise<void>
 }
 
+/**
+ * Whether an issuer needs no keys for its tokens: all of them are opaque, and it publishes none. A set whose keys cannot be used says that
+ * it signs tokens too.
+ */
+export function isWithoutKeys ({ keys, introspection }: IssuerState): boolean {
+  const { status, passedOver } = keys.state()
+  return introspection?.needsNoKeys === true && status !== 'empty' && keys.state().keys === 0 && Object.keys(passedOver).length === 0
+}
+
+/** What health and metrics read of an issuer. */
+export interface IssuerState extends Pick<TokenIssuer, 'issuer'> {
+  readonly keys: Pick<KeySource, 'state'>
+  readonly introspection: Pick<TokenIntrospection, 'needsNoKeys'> & { readonly inquiry: Pick<Inquiry, 'state'>, readonly endpoint: Pick<IntrospectionEndpoint, 'isKnown'> } | undefined
+}
+
 /** Stops the background work of an issuer, and aborts what runs. */
 export async function closeIssuer ({ introspection, keys }: Pick<TokenIssuer, 'introspection' | 'keys'>): Promise<void> {
   introspection?.inquiry.close()
-  await keys.close()
+  await Promise.all([keys.close(), introspection?.endpoint.close()])
 }
 
 /** A table that never changes. */
@@ -56,7 +75,10 @@ export function createIssuerTable (issuers: readonly TokenIssuer[]): IssuerTable
     isComplete: true,
     all: () => issuers,
     start () {
-      for (const { keys } of issuers) keys.start()
+      for (const { keys, introspection } of issuers) {
+        keys.start()
+        if (introspection?.needsNoKeys) introspection.endpoint.start()
+      }
     },
     async close () {
       await Promise.all(issuers.map(closeIssuer))

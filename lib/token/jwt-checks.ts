@@ -15,11 +15,18 @@ export interface UnverifiedToken {
   readonly claims: TokenClaims
 }
 
+/** The claims that may have to hold the audience. */
+export const AUDIENCE_CLAIMS = ['aud', 'client_id', 'azp'] as const
+
+export type AudienceClaim = (typeof AUDIENCE_CLAIMS)[number]
+
 /** What holds for the tokens of an issuer. */
 export interface TokenRules {
   /** As the settings name it. In a token a last slash makes no difference. */
   readonly issuer: string
   readonly audience: string
+  /** The claim that must hold the audience. Default: `aud`. Beside another claim `aud` may be missing, and must fit if it is there. */
+  readonly audienceClaim?: AudienceClaim
   /** The identifier that the metadata of the service names (RFC 9728). A token may be meant for it too (RFC 8707). */
   readonly resource?: string | undefined
   /** Accepted values of `alg`, literally. */
@@ -60,7 +67,7 @@ export interface TokenCheck {
  * All checks of an access token that need no key, in order: RFC 7519 section 4.1, RFC 9068 section 4, RFC 8725. The issuer comes
  * first, because the rules for all that follows are its own.
  */
-export const TOKEN_CHECKS: readonly TokenCheck[] = [
+export const TOKEN_CHECKS = [
   { name: 'form', run: readPresentedToken },
   { name: 'iss', run: checkIssuer },
   { name: 'alg', run: ({ header }, { algs }) => { if (!algs.some(alg => alg === header!.alg)) throw new Refusal('token_algorithm') } },
@@ -72,7 +79,7 @@ export const TOKEN_CHECKS: readonly TokenCheck[] = [
   { name: 'cnf', run: checkConfirmation },
   { name: 'aud', run: checkAudience },
   { name: 'time', run: checkTimes }
-]
+] as const satisfies readonly TokenCheck[]
 
 /** The spellings of an issuer in a token: with and without its last slash. No other difference is accepted. */
 export function issuerSpellings (issuer: string): readonly [string, string] {
@@ -164,13 +171,45 @@ function isDeeper (value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some(member => isDeeper(member, levels - 1))
 }
 
-function checkClaims (presented: PresentedToken): void {
-  const { iss, sub, aud, exp, nbf, iat } = presented.claims!
-  const isUsable = typeof iss === 'string' && typeof sub === 'string' && sub !== '' &&
-    (typeof aud === 'string' || isStrings(aud)) && isNumber(exp) &&
-    (nbf === undefined || isNumber(nbf)) && (iat === undefined || isNumber(iat)) &&
-    !isDeeper(presented.claims, MAX_DEPTH)
-  if (!isUsable) throw new Refusal('token_claim_invalid')
+/** The form of a claim, in words for after "expected". */
+interface ClaimForm {
+  readonly claim: string
+  readonly expected: string
+  readonly isMet: (value: unknown) => boolean
+  readonly isOptional?: boolean
+}
+
+const audienceForm = (claim: AudienceClaim, isOptional = false): ClaimForm => ({ claim, expected: 'a text or a list of texts', isMet: value => typeof value === 'string' || isStrings(value), isOptional })
+const numberForm = (claim: string, isOptional = false): ClaimForm => ({ claim, expected: 'a number', isMet: isNumber, isOptional })
+const ISSUER_FORM: ClaimForm = { claim: 'iss', expected: 'a text', isMet: value => typeof value === 'string' }
+
+/** The required claims and their types, and those of `nbf` and `iat` (RFC 7519 section 4.1). */
+function formsBy (audienceClaim: AudienceClaim): readonly ClaimForm[] {
+  return [
+    ISSUER_FORM,
+    { claim: 'sub', expected: 'a text that is not empty', isMet: isNonEmptyText },
+    ...AUDIENCE_CLAIMS.filter(claim => claim === 'aud' || claim === audienceClaim).map(claim => audienceForm(claim, claim !== audienceClaim)),
+    numberForm('exp'),
+    numberForm('nbf', true),
+    numberForm('iat', true)
+  ]
+}
+
+const FORMS: Readonly<Record<AudienceClaim, readonly ClaimForm[]>> = { aud: formsBy('aud'), client_id: formsBy('client_id'), azp: formsBy('azp') }
+
+function checkClaims ({ claims }: PresentedToken, { audienceClaim = 'aud' }: TokenRules): void {
+  for (const form of FORMS[audienceClaim]) verifyForm(claims!, form)
+  for (const [claim, value] of Object.entries(claims!)) {
+    if (isDeeper(value, MAX_DEPTH - 1)) throw new Refusal('token_claim_invalid', { detail: { claim: printable(claim), expected: `at most ${MAX_DEPTH} levels`, found: 'more' } })
+  }
+}
+
+/** @throws Refusal token_claim_invalid, which names the claim and what was found, and holds no value of the token */
+function verifyForm (claims: JsonObject, { claim, expected, isMet, isOptional }: ClaimForm): void {
+  const value = claims[claim]
+  if (isMet(value) || (isOptional && value === undefined)) return
+  const found = value === undefined ? 'nothing' : value === null ? 'null' : Array.isArray(value) ? 'a list' : value === '' ? 'an empty text' : `a ${typeof value}`
+  throw new Refusal('token_claim_invalid', { detail: { claim, expected, found } })
 }
 
 function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindings }: TokenRules): void {
@@ -192,9 +231,8 @@ function checkIssuer (presented: PresentedToken, { issuer }: TokenRules): void {
 
 /** The `iss` of a token, which is not verified yet. @throws Refusal token_claim_invalid */
 export function readIssuer ({ claims }: PresentedToken): string {
-  const { iss } = claims!
-  if (typeof iss !== 'string') throw new Refusal('token_claim_invalid')
-  return iss
+  verifyForm(claims!, ISSUER_FORM)
+  return claims!.iss as string
 }
 
 /** @param issuers the accepted ones, as the settings name them */
@@ -203,9 +241,16 @@ export function issuerRefusal (iss: string, issuers: readonly string[]): Refusal
 }
 
 function checkAudience ({ claims }: PresentedToken, rules: TokenRules): void {
-  const { aud } = claims!
+  const claim = misfitAudience(claims!, rules)
   // The claims were checked to hold a string or strings.
-  if (!isAudienceMet(aud, rules)) throw new Refusal('token_audience', { detail: { expected: rules.audience, found: printable(aud as string | string[]) } })
+  if (claim !== undefined) throw new Refusal('token_audience', { detail: { claim, expected: rules.audience, found: printable(claims![claim] as string | string[]) } })
+}
+
+/** The claim by which claims are not for this API: `aud`, or the one in its place. One that is missing is none. */
+export function misfitAudience (claims: JsonObject, { audience, audienceClaim = 'aud', resource }: TokenRules): AudienceClaim | undefined {
+  if (claims.aud !== undefined && !isAudienceMet(claims.aud, { audience, resource })) return 'aud'
+  // The resource is an audience, and no client.
+  return claims[audienceClaim] !== undefined && !isAudienceMet(claims[audienceClaim], { audience, resource: audienceClaim === 'aud' ? resource : undefined }) ? audienceClaim : undefined
 }
 
 /** Whether an `aud` names this API. */

@@ -75,7 +75,7 @@ export function createJwtVerifier (options: JwtVerifierOptions): TokenVerifier {
     if (found) return admit(found, issuer, done)
     keys.fetchCandidates(kid, alg).then(candidates => {
       // Keys that were tried already are not tried again. Otherwise a forged token would cost twice as much.
-      const found = candidates === atHand ? undefined : tryKeys(text, token, issuer, candidates)
+      const found = tryKeys(text, token, issuer, candidates.filter(key => !atHand.includes(key)))
       if (found) return admit(found, issuer, done)
       done(new Refusal(candidates.length === 0 ? 'token_key_unknown' : 'token_signature'))
     }, done)

@@ -5,6 +5,8 @@ import type { AppDocument } from '../../lib/openapi/app-document.ts'
 import { hooksAround, requirementsOf } from '../../lib/requirement/route-guard.ts'
 import type { RouteGuard } from '../../lib/requirement/route-guard.ts'
 
+const require = createRequire(import.meta.url)
+
 /** `app.swagger` of @fastify/swagger: the document, as an object that it keeps, or as YAML. */
 type MakeDocument = (options?: { readonly yaml?: boolean }) => AppDocument | string
 
@@ -63,9 +65,20 @@ function documentedScopeOf (scope: object): Documented | undefined {
   return undefined
 }
 
-/** Written by the package that @fastify/swagger brings for it. */
+/** Written by @fastify/swagger itself, from a finished document: the app has the package. */
 function yamlOf (document: AppDocument): string {
-  const swagger = createRequire(import.meta.url).resolve('@fastify/swagger')
-  const { stringify } = createRequire(swagger)('yaml') as { stringify (value: unknown, options: object): string }
-  return stringify(document, { strict: false })
+  let write: MakeDocument
+  loadSwagger()({ decorate: (_name: string, make: MakeDocument) => { write = make } }, { mode: 'static', specification: { document } }, () => {})
+  return write!({ yaml: true }) as string
+}
+
+/** Of @fastify/swagger, whichever it is: how it describes a document that it is given. */
+type Swagger = (app: object, options: object, done: () => void) => void
+
+function loadSwagger (): Swagger {
+  try {
+    return require('@fastify/swagger') as Swagger
+  } catch (error) {
+    throw new Error('The document cannot be written as YAML, because the guard finds no @fastify/swagger beside it. As JSON it can.', { cause: error })
+  }
 }

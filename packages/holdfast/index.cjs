@@ -1,5 +1,5 @@
-// For require(), and for compilers that see CommonJS. It is the same module: every promised Node can require it.
-const door = require('./dist/packages/holdfast/index.js')
+// For require(), and for compilers that see CommonJS.
+const door = require('./dist/guard.cjs')
 
 Object.defineProperty(exports, '__esModule', { value: true })
 exports.default = door.default

@@ -1,5 +1,6 @@
 import fp from 'fastify-plugin'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
+import audit from '../../plugins/audit.ts'
 import auth from '../../plugins/auth.ts'
 import tokenEnd from '../../plugins/token-end.ts'
 import revocation from '../../routes/revocation.ts'
@@ -11,17 +12,18 @@ import appDocument from './app-document.ts'
  */
 export default fp<HoldfastOptions>(async (app, options) => {
   await app.register(auth, options)
+  await app.register(audit)
   await app.register(tokenEnd)
   await app.register(appDocument)
   await app.register(revocation)
-}, { name: 'holdfast-guard', fastify: '5.x' })
+}, { name: 'holdfast-guard', fastify: '>=5 <7' })
 /** Its interfaces are exported as a whole, so that `declare module 'holdfast' { interface AccessTokenClaims { ... } }` merges into it. */
 export * from '../../lib/token/access-token-claims.ts'
 export { Refusal, REFUSALS } from '../../lib/refusal.ts'
 export type { RefusalDetail, RefusalKind, RefusalReason } from '../../lib/refusal.ts'
 export { SettingsError } from '../../lib/settings/problems.ts'
 export type {
-  EnvironmentOptions, FileOptions, GateOptions, GateRuleOptions, HoldfastOptions, IntrospectionOptions, IssuerLookup, IssuerOptions, LogoutOptions, McpTargetOptions, RevocationOptions, SecretOption, TransmitterOptions
+  AuditOptions, EnvironmentOptions, FileOptions, GateOptions, GateRuleOptions, HoldfastOptions, IntrospectionOptions, IssuerLookup, IssuerOptions, LogoutOptions, McpTargetOptions, RevocationOptions, SecretOption, TransmitterOptions
 } from '../../lib/settings/option-types.ts'
 export type {
   AnyScope, AuthorizationDetail, ClaimRequirement, ClaimRule, ClaimValue, DetailRequirement, Predicate, RequiredScopes, Requirement, RequirementOptions

@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module'
 import type { FastifyPluginAsync } from 'fastify'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
 import { NO_FAULTS, ownOptions, settingsFromOptions, withTrustOf } from '../../lib/settings/options.ts'
@@ -7,8 +6,6 @@ import type { MayHaveTestDoubles } from '../../server/surroundings.ts'
 
 /** The packages of the service beside those of the guard: optional peers of this package. */
 const SERVICE_PACKAGES = ['@fastify/autoload', '@fastify/cors', '@fastify/env', '@fastify/helmet', '@fastify/sensible', '@fastify/swagger', '@fastify/under-pressure', 'prom-client'] as const
-
-const require = createRequire(import.meta.url)
 
 /**
  * The whole service as a plugin with the options of the guard. It stays in its own scope, so its error answers and its hooks do not
@@ -29,7 +26,7 @@ export default service
 
 function isInstalled (name: string): boolean {
   try {
-    require.resolve(name)
+    import.meta.resolve(name)
     return true
   } catch {
     return false

@@ -1,5 +1,5 @@
 // See index.cjs.
-const door = require('./dist/packages/holdfast/testing.js')
+const door = require('./dist/testing.cjs')
 
 exports.createTestIssuer = door.createTestIssuer
 exports.createTestTransmitter = door.createTestTransmitter

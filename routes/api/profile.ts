@@ -23,7 +23,8 @@ const routes: FastifyPluginAsync = async (app) => {
       email: stringOrNull(user.email),
       scope: stringOrNull(user.scope),
       issuer: user.iss,
-      audience: user.aud
+      // Some issuers leave it out: idp.audienceClaim, and answers about opaque tokens.
+      audience: (user.aud as typeof user.aud | undefined) ?? null
     }))
   }
 }

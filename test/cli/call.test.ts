@@ -105,7 +105,8 @@ t.test('A refusal gives exit code 1, the checks, the reason and what to do about
     const { code, text } = await run(tenant, argv)
     t.equal(code, 1, title)
     t.match(text, containing(`\n  ${status} `), title)
-    t.match(text, /Checks, as seen from here\n {2}[\u2713\u2717] There is one Authorization header/, title)
+    t.match(text, /\nWhy: \w+\n {2}\u2717 .*failed\n/, `${title}: the check that failed stands first`)
+    t.ok(text.indexOf('\u2717') < 1200, `${title}: and soon`)
     t.strictSame(failedChecks(text), [failed], `${title}: the check that failed is named`)
     t.equal(verdict(text), `${reason}: ${cure}`, title)
     t.match(text.slice(text.indexOf('\nWhy')), option, title)
@@ -130,11 +131,11 @@ t.test('For a service with unknown settings the checks say what is known, and it
   const bound = await startService({ DPOP_REQUIRED: 'true' })
   const shifted = await startService({ PUBLIC_URL: 'https://www.holdfast.example' })
   const rows: Array<{ title: string, service: Tenant, argv?: string[], env?: NodeJS.ProcessEnv, failed?: string[], expected: string, says: RegExp }> = [
-    { title: 'its audience is another', service: elsewhere, expected: `token_audience: ${ADVICE.token_audience.cure}`, says: /No check fails here/ },
-    { title: 'its URL is another', service: shifted, argv: ['--dpop'], expected: `htu_mismatch: ${ADVICE.htu_mismatch.cure}`, says: /No check fails here/ },
+    { title: 'its audience is another', service: elsewhere, failed: ['token.aud'], expected: `token_audience: ${ADVICE.token_audience.cure}`, says: /It is what the call asked for/ },
+    { title: 'its URL is another', service: shifted, argv: ['--dpop'], failed: ['proof.htu'], expected: `htu_mismatch: ${ADVICE.htu_mismatch.cure}`, says: /seen from here it passes/ },
     { title: 'the proof is for another URL', service: local, argv: ['--dpop', '--htu', 'http://127.0.0.1:1/api/private'], failed: ['proof.htu'], expected: `htu_mismatch: ${HTU_ADVICE.port}`, says: /URL of the request/ },
     { title: 'it takes only DPoP', service: bound, failed: ['credentials'], expected: `scheme_not_offered: ${ADVICE.scheme_not_offered.cure}`, says: /accepted schemes +DPoP\n/ },
-    { title: 'a token of unknown origin', service: local, env: { CALL_ISSUER: '', CALL_AUDIENCE: '', CALL_TOKEN: unsignedToken }, expected: `token_issuer: ${ADVICE.token_issuer.cure}`, says: /\[token\.iss\] not checked\n +This tool does not know what the service expects/ }
+    { title: 'a token of unknown origin', service: local, failed: ['token.iss'], env: { CALL_ISSUER: '', CALL_AUDIENCE: '', CALL_TOKEN: unsignedToken }, expected: `token_issuer: ${ADVICE.token_issuer.cure}`, says: /\[token\.iss\] failed\n[^]*This tool does not know what the service expects/ }
   ]
   for (const { title, service, argv = [], env: more = {}, failed = [], expected, says } of rows) {
     const { code, text } = await run(undefined, [`${service.url}/api/private`, ...argv], { ...env, ...more })
@@ -145,6 +146,56 @@ t.test('For a service with unknown settings the checks say what is known, and it
   }
 })
 
+t.test('The checks read the settings that `explain` reads, and what the call asked for is no proof of them.', async (t) => {
+  const { issuer, clientId, clientSecret } = provider
+  const env = { CALL_ISSUER: issuer, CALL_AUDIENCE: audience, CALL_CLIENT_ID: clientId, CALL_CLIENT_SECRET: clientSecret }
+  const service = await startService({ IDP_AUDIENCE: 'https://holdfast.example/other', PUBLIC_URL: 'http://svc.example/svc' })
+  const seen = async (readFile: (path: string) => string | undefined): Promise<string> => {
+    let text = ''
+    t.equal(await call([`${service.url}/api/private`, '--full'], { env, readFile, out: { write: (part) => { text += part } } }), 1)
+    return text
+  }
+  const file = `IDP_ISSUER=${issuer}\nIDP_AUDIENCE=https://holdfast.example/other\nPUBLIC_URL=http://svc.example/svc\n`
+  const known = await seen(path => path.endsWith('.env') ? file : undefined)
+  t.match(known, /\u2717 It is meant for another API \[token\.aud\] failed\n +aud +https:\/\/holdfast\.example\/api\n +configured audience +https:\/\/holdfast\.example\/other\n/)
+  t.match(known, /\u2713 It was issued by a configured issuer/)
+  for (const [title, text] of [['no settings', undefined], ['settings that cannot be used', 'IDP_DOMAIN=a/b']] as const) {
+    const unknown = await seen(path => path.endsWith('.env') ? text : undefined)
+    t.match(unknown, /\u2717 It is meant for another API \[token\.aud\] failed/, title)
+    t.match(unknown, /\? It was issued by a configured issuer \[token\.iss\] not checked\n +It is what the call asked for/, title)
+    t.notMatch(unknown, /\u2713 It is meant for this API/, title)
+  }
+})
+
+t.test('A clock that differs is seen by the Date of the answer, and the checks go by that of the service.', async (t) => {
+  const { issuer, clientId, clientSecret } = provider
+  const env = { CALL_ISSUER: issuer, CALL_AUDIENCE: audience, CALL_CLIENT_ID: clientId, CALL_CLIENT_SECRET: clientSecret }
+  let ahead = 0
+  let says = ''
+  const server = createServer((_request, response) => {
+    response.setHeader('Date', new Date(Date.now() - ahead * 1000).toUTCString())
+    response.writeHead(401, { 'WWW-Authenticate': `Bearer, DPoP error="invalid_dpop_proof"${says}, algs="ES256"` }).end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const to = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const reasonOf = (text: string): string | undefined => /\nWhy: (\w+)/.exec(text)?.[1]
+  for (const [seconds, failed, clock] of [[600, 'iat_in_future', /clock of this machine is 10 minutes ahead of that of the service/], [-600, 'iat_too_old', /10 minutes behind/], [90, 'iat_in_future', /90 seconds ahead/]] as const) {
+    ahead = seconds
+    const { text } = await run(undefined, ['--dpop', to], env)
+    // Ten minutes before its issue the token is not refused: its iat is only a number.
+    t.equal(reasonOf(text), failed)
+    t.match(text, clock)
+    t.match(text, /\u2717 It was made too long ago, or in the future \[proof\.iat\] failed/)
+  }
+  ahead = 0
+  t.notMatch((await run(undefined, ['--dpop', to], env)).text, /clock of this machine/)
+  says = ', error_description="The iat of the DPoP proof is too far in the future."'
+  const answered = await run(undefined, ['--dpop', to], env)
+  t.equal(reasonOf(answered.text), 'iat_in_future', 'the answer wins, although nothing fails here')
+  t.match(answered.text, /\[proof\.iat\] failed/)
+})
+
 t.test('Another service than Holdfast is judged by its answer.', async (t) => {
   let answer: [status: number, headers: Record<string, string>] = [500, {}]
   const server = createServer((_request, response) => { response.writeHead(...answer).end('no') }).listen(0, '127.0.0.1')
@@ -152,12 +203,12 @@ t.test('Another service than Holdfast is judged by its answer.', async (t) => {
   t.teardown(() => server.close())
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const rows: Array<{ status: number, challenge?: string, argv?: string[], says: RegExp }> = [
-    { status: 401, challenge: 'DPoP algs="EdDSA PS256", error="invalid_dpop_proof"', argv: ['--dpop'], says: /Why: proof_algorithm\n {2}The answer names no reason/ },
+    { status: 401, challenge: 'DPoP algs="EdDSA PS256", error="invalid_dpop_proof"', argv: ['--dpop'], says: /Why: proof_algorithm\n {2}\u2717 Its header has no accepted algorithm[^]*The answer names no reason/ },
     { status: 401, challenge: 'Bearer error="invalid_token"', says: /Why\n {2}The answer names no reason, and no check fails/ },
     { status: 401, argv: ['--no-token'], says: /Why: credentials_missing/ },
     { status: 401, challenge: 'DPoP error="use_dpop_nonce"', argv: ['--dpop'], says: /Why: nonce_missing/ },
     { status: 403, says: /Why\n.*--scope/ },
-    { status: 500, says: /500 Internal Server Error[^]*no\n$/ }
+    { status: 500, says: /500 Internal Server Error[^]*no\n\n--full shows all that was sent, and each check\.\n$/ }
   ]
   for (const { status, challenge, argv = [], says } of rows) {
     answer = [status, challenge === undefined ? {} : { 'www-authenticate': challenge }]
@@ -273,7 +324,7 @@ t.test('A client certificate is presented to the provider and to the API.', asyn
 })
 
 t.test('A token that exists already is used as it is.', async (t) => {
-  const { code, text } = await run(local, ['/api/private'], { CALL_TOKEN: 'opaque' })
+  const { code, text } = await run(local, ['/api/private', '--full'], { CALL_TOKEN: 'opaque' })
   t.equal(code, 1)
   t.match(text, /from CALL_TOKEN\n {2}not a JWT/)
   t.match(text, /Why: token_malformed/)

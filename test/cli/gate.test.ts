@@ -146,6 +146,12 @@ t.test('If no rule holds, the reason is shown.', async t => {
   t.match(await run(['--explain', '/docs'], 'gate:\n  rules:\n    - path: /docs\n'), { code: 0, text: /The proxy gets/ }, 'without an upstream, that path is another one')
 })
 
+t.test('A path that a lenient router takes for that of another rule is explained.', async t => {
+  const file = (more = ''): string => `gate:\n${more}  rules:\n    - path: /*\n    - path: /mcp\n      mcp: { tools: [pay] }\n`
+  t.match(await run(['--explain', 'POST', '/MCP/'], file()), { code: 1, text: /Refused before any rule[^]*many frameworks take it for the path of another rule[^]*gate\.exactPaths[^]*The other rule\n {2}gate\.rules\[1\] \(config\.yaml, line 4\): path \/mcp, methods POST, tools\/call of pay\n$/ })
+  t.match(await run(['--explain', 'POST', '/MCP/'], file('  exactPaths: true\n')), { code: 0, text: /gate\.rules\[0\] \(config\.yaml, line 4\) holds/ })
+})
+
 t.test('The service itself is started in the same way.', async t => {
   t.hasStrict(await run(['--port', '0'], undefined, {}, start), { code: 0, started: { port: '0' } })
   t.match(await run(['--prt', '1'], undefined, {}, start), { code: 1, text: /^There is no option --prt; did you mean --port\?/, started: undefined })

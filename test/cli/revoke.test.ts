@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { revoke } from '../../cli/revoke.ts'
+import { showTools, TOOLS } from '../../cli/tools.ts'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
@@ -45,8 +47,40 @@ t.test('A failed revocation is reported in one sentence.', async t => {
     { argv: ['user-1'], says: '"user-1" is no option; say what to revoke, such as --sub user-1' }
   ]
   for (const { argv, says } of rows) {
-    const { code, text } = await run(argv, { CALL_TOKEN: 'opaque' })
+    const { code, text } = await run(argv, { CALL_TOKEN: 'opaque', CALL_URL: 'http://localhost:1' })
     t.equal(code, 1)
     t.equal(text, `${says}\nholdfast revoke --help tells more.\n`)
   }
+})
+
+t.test('Without an operator or an address it says what is missing, in its own words.', async t => {
+  const rows = [
+    { env: {}, says: 'whose permission is it? Set CALL_TOKEN to the access token of an operator, with the scope of revocation.operators' },
+    { env: { CALL_TOKEN: 'opaque' }, says: 'say with --url where the API is' }
+  ]
+  for (const { env, says } of rows) t.strictSame(await run(['--sid', 'b'], env), { code: 1, text: `${says}\nholdfast revoke --help tells more.\n` })
+})
+
+t.test('A success is a sentence, and a refusal is explained.', async t => {
+  const issuer = await startIssuer(t)
+  const { url } = await startApp(t, issuer, { REVOCATION: { operators: { scope: 'revoke:tokens' } } })
+  const env = { CALL_TOKEN: issuer.token({ scope: 'revoke:tokens' }), CALL_URL: url }
+  const rows = [
+    { argv: ['--sub', 'u', '--issuer', issuer.url], says: `Revoked: the service refuses every token of the user u of ${issuer.url} that was issued up to now.\n` },
+    { argv: ['--sid', 's', '--undo'], says: 'Undone: what was revoked of the session s counts no longer.\n' },
+    { argv: ['--client', 'app'], says: `Revoked: the service refuses every token of the client app of ${issuer.url} that was issued up to now.\n` }
+  ]
+  for (const { argv, says } of rows) t.strictSame(await run(argv, env), { code: 0, text: says })
+  const refused = await run(['--sub', 'u'], { ...env, CALL_TOKEN: issuer.token({ scope: 'other' }) })
+  t.match(refused, { code: 1, text: /Why: scope_missing/ })
+})
+
+t.test('The packaged command and its page name every tool.', async t => {
+  const page = readFileSync(new URL('../../packages/holdfast-cli/README.md', import.meta.url), 'utf8')
+  for (const name of Object.keys(TOOLS)) {
+    t.match(showTools('holdfast'), new RegExp(`\\n  holdfast ${name} +\\w`), name)
+    t.match(showTools(), new RegExp(`\\n  ${name} +\\w`), name)
+    t.match(page, new RegExp(`\\n\\| \`holdfast ${name}\` \\| \\w`), `${name} is on its page`)
+  }
+  t.match(showTools('holdfast'), /Each has --help\. holdfast --version prints the version\.\n$/)
 })

@@ -48,5 +48,5 @@ t.test('The manual builds this image and runs it with no more than it needs', as
   t.ok(Number(after(run, '--stop-timeout')) * 1000 > closeGraceDelay)
   t.equal(after(run, '--publish'), '127.0.0.1:8000:8000')
   t.hasStrict(lineOf('EXPOSE').split(' '), ['EXPOSE', '8000'])
-  t.ok(existsSync(`${after(run, '--env-file')}.example`))
+  t.ok(existsSync(`examples/settings/${after(run, '--env-file')}.example`))
 })

@@ -45,6 +45,6 @@ t.test('It runs as a user without rights, in a sandbox that can still run V8.', 
 
 t.test('The manual puts everything where the unit looks for it.', async t => {
   for (const path of [...valuesOf('WorkingDirectory'), ...valuesOf('EnvironmentFile')]) t.match(manual, containing(path))
-  t.match(manual, /install -m 0600 \.env\.example \/etc\/holdfast\/holdfast\.env\n/)
+  t.match(manual, /install -m 0600 examples\/settings\/\.env\.example \/etc\/holdfast\/holdfast\.env\n/)
   t.notMatch(unitText, /^Environment=(?!NODE_ENV=)/m, 'no setting is in the unit')
 })

@@ -11,8 +11,8 @@ const namedIn = (page: string): Array<{ title: string, file: string }> => [...pa
 
 const isThere = ({ title, file }: { title: string, file: string }): boolean => existsSync(join(root, file)) && textOf(file).includes(`t.test('${title}'`)
 
-t.test('Each test that docs/reference/fapi.md and docs/reference/security.md name exists, under that title.', t => {
-  for (const { page, least } of [{ page: 'docs/reference/fapi.md', least: 25 }, { page: 'docs/reference/security.md', least: 70 }]) {
+t.test('Each test that test/reports/fapi.md and test/reports/reviews.md name exists, under that title.', t => {
+  for (const { page, least } of [{ page: 'test/reports/fapi.md', least: 25 }, { page: 'test/reports/reviews.md', least: 70 }]) {
     const named = namedIn(textOf(page))
     t.ok(named.length >= least, `${page}: ${named.length}`)
     t.strictSame(named.filter(test => !isThere(test)), [], page)
@@ -32,8 +32,8 @@ const REVIEWED: ReadonlyArray<{ title: string, points: readonly string[] }> = [
   { title: 'OWASP API Security Top 10 (2023)', points: Array.from({ length: 10 }, (_, at) => `API${at + 1}`) }
 ]
 
-t.test('docs/reference/security.md leaves no point of a review out, and each row names a test or says that there is nothing to show.', t => {
-  const page = textOf('docs/reference/security.md')
+t.test('test/reports/reviews.md leaves no point of a review out, and each row names a test or says that there is nothing to show.', t => {
+  const page = textOf('test/reports/reviews.md')
   for (const { title, points } of REVIEWED) {
     const section = page.split(`### ${title}\n`)[1]!.split(/\n##/)[0]!
     const rows = section.split('\n').filter(line => line.startsWith('| ')).slice(2).map(line => line.split(' | '))

@@ -21,7 +21,7 @@ import { variables as SETTINGS } from '../../lib/settings/specs.ts'
 import holdfast from '../../packages/holdfast/index.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
-import { findDeadLinks, manuals, pages, parseCommand, readBlocks, readCodeSpans, readProse, root } from '../helpers/documents.ts'
+import { findDeadLinks, manuals, nameOfSnippet as nameOf, pages, parseCommand, readBlocks, readCodeSpans, readProse, root } from '../helpers/documents.ts'
 import type { Block, Command } from '../helpers/documents.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -38,9 +38,9 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   // cit is ci, then test.
   'npm ci': ['.ci/run', 'npm cit'],
   'npm cit': ['.ci/run', 'npm cit'],
-  'npm run check': ['test/dev/run.test.ts', "['cli/main.ts', ['check']"],
+  'npm run check': ['test/programs/dev.test.ts', "['cli/main.ts', ['check']"],
   'npm run build': ['.ci/run', 'npm run build'],
-  'npm run explain -- captured.txt': ['test/dev/run.test.ts', "['cli/main.ts', ['explain', '--', 'captured.txt']"],
+  'npm run explain -- captured.txt': ['test/programs/dev.test.ts', "['cli/main.ts', ['explain', '--', 'captured.txt']"],
   'npm run dev': ['test/system/first-hour.test.ts', "'npm run dev'"],
   'npm test': ['test/system/first-hour.test.ts', 'npm test'],
   'npx tap --disable-coverage test/own/drafts.test.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/start.md'"],
@@ -51,11 +51,11 @@ const RUN_ELSEWHERE: Readonly<Record<string, readonly [file: string, evidence: s
   'git merge holdfast/main': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git rm routes/api/users.ts': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
   'git commit --no-edit': ['test/system/first-hour.test.ts', "walk(t, 'docs/guide/your-own.md'"],
-  'npm run dev -- --issuers 2': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts', '--issuers', '2']"],
+  'npm run dev -- --issuers 2': ['test/programs/dev.test.ts', "start(directory, ['dev/serve/run.ts', '--issuers', '2']"],
   'npm i holdfast fastify': ['test/system/consumers.test.ts', "'npm', ['i'"],
   'npx holdfast-cli start': ['test/system/consumers.test.ts', "'start'"],
   'npx holdfast-cli gate --upstream http://127.0.0.1:3000': ['test/system/consumers.test.ts', "['gate', '--upstream'"],
-  'npm run dev -- --gate': ['test/dev/run.test.ts', "start(directory, ['dev/serve/run.ts', '--gate']"],
+  'npm run dev -- --gate': ['test/programs/dev.test.ts', "start(directory, ['dev/serve/run.ts', '--gate']"],
   // The part of docs/guide/gate.md that leads to a guarded application.
   'python3 app.py': ['test/system/guarded-application.test.ts', 'here(startApplication)'],
   'npm run gate -- --upstream http://127.0.0.1:3000 --port 8100': ['test/system/guarded-application.test.ts', 'here(startGate)'],
@@ -154,41 +154,6 @@ t.test('Every piece of nginx configuration is in a file of deploy/nginx.', async
   const configurations = files.map(name => readFileSync(join(root, 'deploy/nginx', name), 'utf8'))
   for (const { place, text } of withLanguage('nginx')) t.ok(configurations.some(configuration => configuration.includes(text)), place)
 })
-
-t.test('Every TypeScript snippet satisfies the compiler.', async t => {
-  const { options } = ts.getParsedCommandLineOfConfigFile(join(root, 'tsconfig.json'), {}, { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} })!
-  const snippets = new Map(withLanguage('ts').map((block, index) => [join(root, nameOf(block).replace(/(\w+)\.ts$/, `$1.snippet-${index}.ts`)), block]))
-  const host = ts.createCompilerHost(options)
-  const { getSourceFile, fileExists } = host
-  // Both programs below share what is parsed.
-  const parsed = new Map<string, ts.SourceFile | undefined>()
-  host.fileExists = path => snippets.has(path) || fileExists(path)
-  host.getSourceFile = (path, version, ...rest) => {
-    if (!parsed.has(path)) parsed.set(path, snippets.has(path) ? ts.createSourceFile(path, snippets.get(path)!.text, version) : getSourceFile(path, version, ...rest))
-    return parsed.get(path)
-  }
-  const program = ts.createProgram([...snippets.keys()], options, host)
-  for (const [path, { place }] of snippets) {
-    const complaints = [...program.getSyntacticDiagnostics(program.getSourceFile(path)), ...program.getSemanticDiagnostics(program.getSourceFile(path))]
-    t.strictSame(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], place)
-  }
-
-  const guardAlone = ts.createProgram([...snippets.keys()].filter(path => /server\.snippet|claims\.snippet/.test(path)), options, host)
-  const copied = guardAlone.getSourceFiles().filter(({ fileName }) => fileName.startsWith(root) && !fileName.includes('node_modules') && !snippets.has(fileName))
-  const others = copied.map(({ fileName }) => fileName.slice(root.length).replace(/^\//, '')).filter(name => !name.startsWith('lib/') && !['packages/holdfast/index.ts', 'packages/holdfast/app-document.ts', 'plugins/auth.ts', 'plugins/token-end.ts', 'routes/revocation.ts', 'schemas/revocation.ts', 'server/open-answers.ts', 'server/surroundings.ts'].includes(name))
-  t.ok(copied.some(({ fileName }) => fileName.endsWith('plugins/auth.ts')), 'the guard is looked at')
-  t.strictSame(others, [], 'the guard in an app of its own needs lib/, two files of server/, two plugins, routes/revocation.ts with its schemas, and the document of the app')
-  // lib/ knows no Fastify, so nothing there can miss what the rest declares for it.
-  const complaints = copied.filter(({ fileName }) => !fileName.startsWith(join(root, 'lib'))).flatMap(file => guardAlone.getSemanticDiagnostics(file))
-  t.strictSame(complaints.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')), [], 'and they satisfy the compiler without the rest')
-})
-
-/** The first line of a snippet names its file: `// routes/orders.ts: what it is`. */
-function nameOf ({ place, text }: Block): string {
-  const name = /^\/\/ (\S+\.ts): /.exec(text)?.[1]
-  if (name === undefined) throw new Error(`${place}: the first line names no file`)
-  return name
-}
 
 /** Runs a snippet as the module that it is, with some of its text replaced. */
 async function load<Module> (t: Test, { text }: Block, replacements: Readonly<Record<string, string>> = {}): Promise<Module> {

@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
 import type { HoldfastOptions } from '../../holdfast.ts'
 import type { Variables } from './variables.ts'
+import { jwtToolsInUse } from './jwt-tools.ts'
 import { AUDIENCE } from './issuer.ts'
 import type { Issuer } from './issuer.ts'
 import { addStandIns, isSample } from './samples.ts'
@@ -56,7 +57,7 @@ async function start (t: Test, issuer: Issuer, { values, before, prepare, host =
     logger: { level: settings.server.logLevel, stream: { write: (line: string) => { log.push(JSON.parse(line)) } } }
   })
   before?.(app)
-  await app.register(holdfast, { settings, isServed })
+  await app.register(holdfast, { settings, isServed, jwtTools: jwtToolsInUse() })
   prepare?.(app)
   t.teardown(() => {
     // With the door shut already, closing does not wait for a balancer to notice.

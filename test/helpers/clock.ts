@@ -49,3 +49,32 @@ export function stopClock (t: Test): (ms: number) => void {
   t.teardown(() => { performance.now = now })
   return by => { ms += by }
 }
+
+/** A clock that the test moves, and that runs the timers that come due on the way. */
+export class Clock {
+  /** Milliseconds since the epoch. */
+  at = Date.UTC(2030, 0, 1)
+  timers = new Set<{ due: number, callback: () => void }>()
+
+  now = (): number => this.at / 1000
+
+  after = (delayMs: number, callback: () => void): () => void => {
+    const timer = { due: this.at + delayMs, callback }
+    this.timers.add(timer)
+    return () => this.timers.delete(timer)
+  }
+
+  advance (ms: number): void {
+    this.at += ms
+    for (const timer of this.timers) {
+      if (timer.due > this.at) continue
+      this.timers.delete(timer)
+      timer.callback()
+    }
+  }
+
+  /** How long until the next timer. */
+  get nextMs (): number {
+    return Math.max(0, Math.min(...[...this.timers].map(({ due }) => due)) - this.at)
+  }
+}

@@ -10,7 +10,7 @@ export const manuals: readonly string[] = ['README.md', ...['docs/guide', 'docs/
 
 /** Every page for readers. */
 export const pages: readonly string[] = [
-  ...manuals, 'docs/README.md', ...['CONTRIBUTING', 'CODE_OF_CONDUCT', 'SECURITY'].map(name => `.github/${name}.md`), 'CHANGELOG.md',
+  ...manuals, 'docs/README.md', ...['CONTRIBUTING', 'CODE_OF_CONDUCT', 'SECURITY'].map(name => `.github/${name}.md`), 'CHANGELOG.md', ...readdirSync(join(root, 'test/reports')).map(name => `test/reports/${name}`),
   ...['lib', 'lib/guard', 'server', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'dev', 'packages', 'packages/holdfast', 'packages/holdfast-cli', 'test', 'test/own', 'bench', 'deploy'].map(folder => `${folder}/README.md`).filter(file => existsSync(join(root, file)))
 ]
 
@@ -94,4 +94,11 @@ export function parseCommand (line: string): Command {
     variables: Object.fromEntries(assignments.map(word => [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)])),
     words: first === -1 ? [] : words.slice(first)
   }
+}
+
+/** The first line of a snippet names its file: `// routes/orders.ts: what it is`. */
+export function nameOfSnippet ({ place, text }: Block): string {
+  const name = /^\/\/ (\S+\.ts): /.exec(text)?.[1]
+  if (name === undefined) throw new Error(`${place}: the first line names no file`)
+  return name
 }

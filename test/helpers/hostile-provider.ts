@@ -77,6 +77,8 @@ export interface HostileProvider {
   jwks: Behaviour
   /** What is at `/.well-known/jwks.json`. */
   fallback: Behaviour
+  /** What is at other paths, by path. */
+  readonly others: Map<string, Behaviour>
   /** A good provider of these keys. */
   publish (...keys: object[]): void
   /** Nobody listens any more, and every connection is cut; `resume` listens on the same port again. */
@@ -109,6 +111,7 @@ export async function startHostileProvider (options: HostileProviderOptions = {}
     if (request.url === `${path}/.well-known/openid-configuration`) provider.discovery(request, response)
     else if (request.url === `${path}/jwks`) provider.jwks(request, response)
     else if (request.url === `${path}/.well-known/jwks.json`) provider.fallback(request, response)
+    else if (provider.others.has(request.url!)) provider.others.get(request.url!)!(request, response)
     else response.writeHead(404).end()
   }
 
@@ -148,6 +151,7 @@ export async function startHostileProvider (options: HostileProviderOptions = {}
     discovery: json({ issuer, jwks_uri: jwksUri }),
     jwks: json({ keys: [] }),
     fallback: json({ keys: [] }, 404),
+    others: new Map(),
     publish (...keys) {
       provider.discovery = json({ issuer, jwks_uri: jwksUri })
       provider.jwks = json({ keys })

@@ -23,7 +23,7 @@ const defaultOf = (given: unknown): string => `\`${typeof given === 'object' && 
 /** A section, and a type used in several places, has a name, so that applications can name it too. */
 const NAMED: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   [SETTINGS.gate.properties, 'GateOptions'], [RULE.properties, 'GateRuleOptions'], [RULE.properties.mcp.properties, 'McpTargetOptions'],
-  [SETTINGS.revocation.properties, 'RevocationOptions'], [TRANSMITTER.properties, 'TransmitterOptions'], [LOGOUT.properties, 'LogoutOptions'], [SECRET.anyOf, 'SecretOption']
+  [SETTINGS.audit.properties, 'AuditOptions'], [SETTINGS.revocation.properties, 'RevocationOptions'], [TRANSMITTER.properties, 'TransmitterOptions'], [LOGOUT.properties, 'LogoutOptions'], [SECRET.anyOf, 'SecretOption']
 ])
 
 const quoted = (words: readonly string[]): string => words.map(word => `'${word}'`).join(' | ')
@@ -36,7 +36,8 @@ function typeOf (name: SettingName): string {
   if (items) return `${items.format === 'trusted-peer' ? 'boolean | string' : partType(items)} | ${listOf(partType(items))}`
   if (type === 'object' && !properties) return 'Readonly<Record<string, string | readonly string[]>>'
   if (format === 'rate-limit') return "'off' | number"
-  return [partType(settingSpec(name)), ...(words ?? []).filter(word => /^\d+$/.test(word))].join(' | ')
+  const { short } = settingSpec(name)
+  return [...short === undefined ? [] : ['string'], partType(settingSpec(name)), ...(words ?? []).filter(word => /^\d+$/.test(word))].join(' | ')
 }
 
 /** The type of a part, as its schema says it. */
@@ -117,6 +118,7 @@ const PARTS: ReadonlyArray<readonly [about: string, name: string, part: Part]> =
   ['One entry of `gate.rules`: the requests that it is for, and what they need.', 'GateRuleOptions', RULE],
   ['`mcp` of a rule.', 'McpTargetOptions', RULE.properties.mcp],
   ['The section `gate`.', 'GateOptions', SETTINGS.gate],
+  ['The section `audit`.', 'AuditOptions', SETTINGS.audit],
   ['A secret as text, or where it is: a file (its last line break does not count), or a variable of the environment.', 'SecretOption', SECRET],
   ['A transmitter of the Shared Signals Framework.', 'TransmitterOptions', TRANSMITTER],
   ['A client of a provider that sends logout tokens.', 'LogoutOptions', LOGOUT],

@@ -1,6 +1,7 @@
-import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
+import crypto, { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import type { KeyPairKeyObjectResult } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
 
 const ready = readFileSync(new URL('../fixtures/rsa.keys.pem', import.meta.url), 'utf8').split(/(?<=-----END PRIVATE KEY-----\n)/)
 
@@ -13,4 +14,13 @@ export function takeRsaKey (): KeyPairKeyObjectResult {
   if (pem === undefined) return generateKeyPairSync('rsa', { modulusLength: 2048 })
   const privateKey = createPrivateKey(pem)
   return { privateKey, publicKey: createPublicKey(privateKey) }
+}
+
+/** From now on code under test takes its RSA keys from the file as well, if it makes them by the promise of `generateKeyPair`. */
+export function useReadyKeys (): void {
+  const make = promisify(crypto.generateKeyPair) as (type: string, options: object) => Promise<KeyPairKeyObjectResult>
+  Object.defineProperty(crypto.generateKeyPair, promisify.custom, {
+    configurable: true,
+    value: async (type: string, options: object) => type === 'rsa' ? takeRsaKey() : make(type, options)
+  })
 }

@@ -122,7 +122,7 @@ function settingSchema (spec: SettingSpec): JsonSchema {
 
 /** Each way to write a value. A quoted value is text, and counts as what it says. */
 function formsOf (schema: Part): JsonSchema[] {
-  if (schema.properties) return partForms(schema)
+  if (schema.properties) return [...schema.short === undefined ? [] : formsOf(schema.properties[schema.short]!), ...partForms(schema)]
   switch (schema.type) {
     case 'object': return [{ type: 'object', ...schema.additionalProperties && { additionalProperties: { anyOf: formsOf(schema.additionalProperties) } } }]
     case 'array': return schema.items!.members ? [{ type: 'array', minItems: schema.minItems, maxItems: schema.maxItems, items: entrySchema(schema.items!.members as SettingName[]) }] : [{ type: 'array', minItems: schema.minItems ?? 0, items: { anyOf: entryForms(schema.items!) } }, ...textForms(schema.items!)]

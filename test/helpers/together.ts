@@ -1,31 +1,38 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { sayEnded } from '../progress.ts'
 
 const root = join(import.meta.dirname, '..')
 
 /** V8 counts what these run of the sources. They leave their process as they found it, and so do the others here. */
 const COUNTED = /^(?:explain|lib|plugins|routes|server)\/|^packages\/(?:app-document|testing)\./
-/** Of the counted: much of their time passes in waiting for connections and limits, beside those that compute. */
-const WAITING = /^plugins\/(?:connections|gate-faults|introspection-peers|issuers|last-connections|proofs|request-log|revocation-open)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
-/** They start programs one after the other, and wait for them. */
-const PROGRAMS = /^dev\/run\.|^examples\/mcp-gated\.|^start\./
+/** Of the counted: much of their time passes in waiting for connections and limits, so two processes do nothing else. */
+const WAITING = [
+  /^plugins\/(?:connections|gate-faults|request-log|revocation-open)\./,
+  /^plugins\/(?:introspection-peers|issuers|last-connections|proofs)\.|^lib\/(?:provider\/transport|replay\/redis-store)\./
+] as const
+/** What a change to a route needs: the routes, their table, and what is said about them. */
+const QUICK = /^(?:own|routes)\/|^plugins\/(?:errors|openapi|resource-metadata|verify)\./
 /** Tests of files and tools. */
-const UNCOUNTED = /^(?:bench|chaos|cli|deploy|dev|docs|examples|fuzz|history|mutation|packages|planted)\/|^(?:architecture|node-versions|supply-chain)\./
+const UNCOUNTED = /^(?:bench|chaos|cli|deploy|dev|docs|examples|fuzz|history|packages|planted)\/|^(?:node-versions|start|supply-chain)\./
 /** It counts for itself, and V8 counts only what is compiled from then on: nothing of the sources may have been loaded before. */
 const FIRST = 'fuzz/parsers.test.ts'
 
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.test.ts')).sort()
 const counted = files.filter(name => COUNTED.test(name))
-const computing = counted.filter(name => !WAITING.test(name))
+const computing = counted.filter(name => !WAITING.some(waiting => waiting.test(name)))
 
-/** One for each process; all run at once, and take about equally long. Nothing is counted in `programs` and `uncounted`, so they are faster. */
+/** One for each process; all run at once, and take about equally long. Nothing is counted in `uncounted`, so it is faster. */
 const PARTS = {
   lib: computing.filter(name => !name.startsWith('plugins/')),
   plugins: computing.filter(name => name.startsWith('plugins/')),
-  waiting: counted.filter(name => WAITING.test(name)),
-  programs: files.filter(name => PROGRAMS.test(name)),
-  uncounted: [FIRST, ...files.filter(name => UNCOUNTED.test(name) && !COUNTED.test(name) && !PROGRAMS.test(name) && name !== FIRST)]
+  waiting: counted.filter(name => WAITING[0].test(name)),
+  'waiting-for-peers': counted.filter(name => WAITING[1].test(name)),
+  uncounted: [FIRST, ...files.filter(name => UNCOUNTED.test(name) && !COUNTED.test(name) && name !== FIRST)],
+  /** The tests of tokens and keys once more, with apps that verify as the npm package does. */
+  tokens: files.filter(name => /^plugins\/(?:algorithms|keys|tokens)\./.test(name)),
+  quick: files.filter(name => QUICK.test(name))
 }
 
 /**
@@ -36,7 +43,9 @@ export async function runTogether (part: keyof typeof PARTS): Promise<void> {
   // To wait for a module does not keep Node 20 alive, and tap ends when Node would.
   const alive = setInterval(() => {}, 2 ** 30)
   for (const file of PARTS[part]) {
+    // Its tests are queued behind this one, and before the next.
     await t.test(file, t => t.resolves(import(join(root, file)), 'the file is loaded; its tests follow'))
+    await t.test(`${file} has ended`, async () => sayEnded(`test/${file}`))
   }
   clearInterval(alive)
 }

@@ -18,14 +18,14 @@ interface Part {
 }
 
 const PARTS: Readonly<Record<string, Part>> = {
-  tokens: { features: [], args: [], run: tokens, show: showRows, page: 'docs/reference/providers.md' },
+  tokens: { features: [], args: [], run: tokens, show: showRows, page: 'test/reports/keycloak.md' },
   revocation: {
     features: ['ssf'],
     // This service listens on loopback, in the clear. Unless set, events are pushed every 30 s.
     args: ['--spi-ssf-transmitter--default--allow-insecure-push-targets=true', '--spi-ssf-transmitter--default--outbox-drainer-interval=1s'],
     run: revocation,
     show: showBySetting,
-    page: 'docs/reference/revocation.md'
+    page: 'test/reports/keycloak.md'
   }
 }
 

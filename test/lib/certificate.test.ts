@@ -18,6 +18,8 @@ const base64 = certificates.a.raw.toString('base64')
 const hex = hexOf(certificates.a.fingerprint256)
 const otherHex = hexOf(certificates.b.fingerprint256)
 const escaped = encodeURIComponent(pem)
+/** As AWS documents it: percent-encoded, with `+=/` as safe characters. */
+const albEscaped = (text: string): string => encodeURIComponent(text).replace(/%2B|%3D|%2F/g, decodeURIComponent)
 
 const TRUSTED = '10.0.0.1'
 
@@ -64,6 +66,24 @@ t.test('Each header gives the thumbprint of its certificate, or the reason why i
     { title: 'nginx: the header of another form', source: 'nginx', header: 'Client-Cert', value: escaped, result: 'certificate_missing' },
     { title: 'nginx: a name with underscores', source: 'nginx', header: 'X_SSL_Client_Cert', value: escaped, result: 'certificate_missing' },
 
+    { title: 'ALB that verifies: the leaf, with +=/ as they are', source: 'alb', header: 'X-Amzn-Mtls-Clientcert-Leaf', value: albEscaped(pem), result: A },
+    { title: 'ALB that verifies: two certificates', source: 'alb', header: 'X-Amzn-Mtls-Clientcert-Leaf', value: albEscaped(pem + pem), result: 'certificate_unreadable' },
+    { title: 'ALB that passes through: one certificate', source: 'alb', header: 'X-Amzn-Mtls-Clientcert', value: albEscaped(pem), result: A },
+    { title: 'ALB that passes through: the chain, leaf first', source: 'alb', header: 'X-Amzn-Mtls-Clientcert', value: albEscaped(pem + pemOf('client-b')), result: A },
+    { title: 'ALB: a text after the chain', source: 'alb', header: 'X-Amzn-Mtls-Clientcert', value: `${albEscaped(pem)}x`, result: 'certificate_unreadable' },
+    { title: 'ALB: a text in the chain', source: 'alb', header: 'X-Amzn-Mtls-Clientcert', value: albEscaped(`${pem}x${pem}`), result: 'certificate_unreadable' },
+    { title: 'ALB: a broken escape', source: 'alb', header: 'X-Amzn-Mtls-Clientcert', value: '%', result: 'certificate_unreadable' },
+    { title: 'ALB: an empty line', source: 'alb', header: 'X-Amzn-Mtls-Clientcert', value: '', result: 'certificate_missing' },
+    { title: 'ALB: only the serial number', source: 'alb', header: 'X-Amzn-Mtls-Clientcert-Serial-Number', value: '01', result: 'certificate_missing' },
+
+    { title: 'Traefik: base64 without the lines of PEM', source: 'traefik', header: 'X-Forwarded-Tls-Client-Cert', value: base64, result: A },
+    { title: 'Traefik: the chain, leaf first', source: 'traefik', header: 'X-Forwarded-Tls-Client-Cert', value: `${base64},${certificates.b.raw.toString('base64')}`, result: A },
+    { title: 'Traefik before 3: escaped', source: 'traefik', header: 'X-Forwarded-Tls-Client-Cert', value: encodeURIComponent(base64), result: A },
+    { title: 'Traefik: nothing after the comma', source: 'traefik', header: 'X-Forwarded-Tls-Client-Cert', value: `${base64},`, result: 'certificate_unreadable' },
+    { title: 'Traefik: PEM', source: 'traefik', header: 'X-Forwarded-Tls-Client-Cert', value: escaped, result: 'certificate_unreadable' },
+    { title: 'Traefik: a broken escape', source: 'traefik', header: 'X-Forwarded-Tls-Client-Cert', value: '%', result: 'certificate_unreadable' },
+    { title: 'Traefik: only the info', source: 'traefik', header: 'X-Forwarded-Tls-Client-Cert-Info', value: 'Subject%3D%22CN%3Dx%22', result: 'certificate_missing' },
+
     { title: 'Envoy: a hash', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `By=spiffe://a;Hash=${hex};Subject="";URI=spiffe://b`, result: A },
     { title: 'Envoy: hash and certificate', source: 'xfcc', header: 'X-Forwarded-Client-Cert', value: `Hash=${hex};Cert="${escaped}"`, result: A },
     { title: 'Envoy: names and digits in another case', source: 'xfcc', header: 'x-forwarded-client-cert', value: `hash=${hex.toUpperCase()};CERT=${escaped}`, result: A },
@@ -89,12 +109,21 @@ t.test('Each header gives the thumbprint of its certificate, or the reason why i
 })
 
 t.test('A header is accepted only from a trusted peer, and only once', async t => {
-  for (const [source, header, value] of [['client-cert', 'Client-Cert', `:${base64}:`], ['nginx', 'X-SSL-Client-Cert', escaped], ['xfcc', 'X-Forwarded-Client-Cert', `Hash=${hex}`]] as const) {
+  for (const [source, header, value] of [['client-cert', 'Client-Cert', `:${base64}:`], ['nginx', 'X-SSL-Client-Cert', escaped], ['xfcc', 'X-Forwarded-Client-Cert', `Hash=${hex}`], ['alb', 'X-Amzn-Mtls-Clientcert-Leaf', albEscaped(pem)], ['alb', 'X-Amzn-Mtls-Clientcert', albEscaped(pem)], ['traefik', 'X-Forwarded-Tls-Client-Cert', base64]] as const) {
     t.equal(read(source, [header, value]), A)
     t.equal(read(source, [header, value], { remoteAddress: '10.0.0.2' }), 'certificate_missing', 'another peer')
     t.equal(read(source, [header, value, header.toLowerCase(), value]), 'certificate_unreadable', 'two lines')
     t.equal(read(source, []), 'certificate_missing', 'no line')
   }
+})
+
+t.test('Where both headers of ALB are there, they count only if they agree', async t => {
+  const leaf = albEscaped(pem)
+  const chain = (name: string): string => albEscaped(pemOf(name) + pem)
+  t.equal(read('alb', ['X-Amzn-Mtls-Clientcert-Leaf', leaf, 'X-Amzn-Mtls-Clientcert', chain('client-a')]), A)
+  t.equal(read('alb', ['X-Amzn-Mtls-Clientcert-Leaf', leaf, 'X-Amzn-Mtls-Clientcert', chain('client-b')]), 'certificate_unreadable')
+  t.equal(read('alb', ['X-Amzn-Mtls-Clientcert-Leaf', leaf, 'X-Amzn-Mtls-Clientcert', 'x']), 'certificate_unreadable')
+  t.equal(read('alb', ['X-Amzn-Mtls-Clientcert-Leaf', '', 'X-Amzn-Mtls-Clientcert', chain('client-b')]), thumbprint(certificates.b))
 })
 
 t.test('A socket gives the certificate with which the client connected', async t => {

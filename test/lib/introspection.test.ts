@@ -8,7 +8,10 @@ import type { Test } from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { createClientAuthentication, parseClientKey } from '../../lib/introspection/client-authentication.ts'
 import type { ClientCredentials } from '../../lib/introspection/client-authentication.ts'
-import { createEndpointFinder, createIntrospector } from '../../lib/introspection/introspector.ts'
+import { createEndpoint } from '../../lib/introspection/endpoint.ts'
+import { createIntrospector } from '../../lib/introspection/introspector.ts'
+import { Clock } from '../helpers/clock.ts'
+import { createDiscovery } from '../../lib/provider/provider-document.ts'
 import type { Introspector, IntrospectorOptions } from '../../lib/introspection/introspector.ts'
 import { createSignedAnswerReader } from '../../lib/introspection/signed-answer.ts'
 import { ALGORITHMS } from '../../lib/jose/signature.ts'
@@ -21,7 +24,7 @@ const NOW = 1_800_000_000
 const ISSUER = 'https://idp.example/'
 
 function authentication (given: Partial<ClientCredentials>) {
-  return createClientAuthentication({ method: 'client_secret_basic', clientId: 'api', clientSecret: 'secret', key: undefined, issuer: ISSUER, now: () => NOW, randomBytes, ...given })
+  return createClientAuthentication({ method: 'client_secret_basic', clientId: 'api', clientSecret: 'secret', key: undefined, audience: () => ISSUER, now: () => NOW, randomBytes, ...given })
 }
 
 const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }) as string
@@ -226,31 +229,43 @@ t.test('An answer that is a JWT is read by the function that knows the keys', as
   t.strictSame(await asked.introspector.ask('t', true), { claims: { sub: 'u' }, expiresAt: NOW }, 'with the expiry of the answer')
 })
 
-t.test('The endpoint is the configured one, or that of the discovery document, which is read again after ten minutes', async t => {
+t.test('The endpoint is the configured one, or that of the metadata, which are read again after ten minutes', async t => {
   const base = 'https://idp.example/'
   const asked: string[] = []
-  let now = 0
-  let document: object | undefined = { issuer: ISSUER, jwks_uri: `${base}keys`, introspection_endpoint: `${base}one#x` }
+  const clock = new Clock()
+  let document: object | undefined = { issuer: ISSUER, introspection_endpoint: `${base}one#x` }
   const exchange = {
     send: async (url: string) => {
       asked.push(url)
       return { status: document ? 200 : 404, body: Buffer.from(JSON.stringify(document ?? {})), facts: { url } }
-    }
-  } as never
-  const configured = createEndpointFinder(ISSUER, 'https://asked.example/x', () => now)
-  t.equal(await configured(exchange), 'https://asked.example/x')
+    },
+    close () {}
+  }
+  const open = (configured?: string) => createEndpoint({
+    issuer: ISSUER,
+    discovery: createDiscovery(ISSUER),
+    configured,
+    transport: { open: () => exchange },
+    surroundings: { now: clock.now, after: clock.after, random: () => 0, steadyMs: () => clock.at }
+  })
+  const configured = open('https://asked.example/x')
+  configured.start()
+  t.equal(await configured.find(exchange), 'https://asked.example/x')
+  t.ok(configured.isKnown())
   t.strictSame(asked, [], 'nothing is looked up')
 
-  const find = createEndpointFinder(ISSUER, undefined, () => now)
-  t.equal(await find(exchange), `${base}one`)
+  const { find, isKnown } = open()
+  t.notOk(isKnown())
+  t.equal(await find(exchange), `${base}one`, 'a document without jwks_uri is whole')
+  t.ok(isKnown())
   document = { ...document, introspection_endpoint: `${base}two` }
-  now = 10 * 60_000 - 1
+  clock.at += 10 * 60_000 - 1
   t.equal(await find(exchange), `${base}one`)
-  now = 10 * 60_000
+  clock.at++
   t.equal(await find(exchange), `${base}two`)
   t.strictSame(asked, Array(2).fill(`${base}.well-known/openid-configuration`))
 
-  now = 20 * 60_000
+  clock.at += 10 * 60_000
   const bad: ReadonlyArray<readonly [title: string, document: object | undefined]> = [
     ['no document', undefined],
     ['no endpoint', { ...document, introspection_endpoint: undefined }],
@@ -262,6 +277,17 @@ t.test('The endpoint is the configured one, or that of the discovery document, w
     document = given
     await t.rejects(find(exchange), { name: 'ProviderFailure', word: 'introspection_endpoint' } as never, title)
   }
+
+  document = undefined
+  const watched = open()
+  watched.start()
+  while (clock.timers.size === 0) await new Promise(setImmediate)
+  t.notOk(watched.isKnown(), 'the provider does not name it yet')
+  document = { issuer: ISSUER, introspection_endpoint: `${base}one` }
+  clock.advance(clock.nextMs)
+  while (!watched.isKnown()) await new Promise(setImmediate)
+  t.pass('it is looked up again in the background')
+  await watched.close()
 })
 
 t.test('A signed answer counts only if it is one, of the issuer, for this client and with a signature that fits', async t => {

@@ -11,6 +11,16 @@ import { importPublicJwk } from '../../lib/jose/public-key.ts'
 import { createTransport } from '../../lib/provider/transport.ts'
 import type { IntrospectionSettings } from '../../lib/settings/settings.ts'
 import { SettingsError } from '../../lib/settings/problems.ts'
+import { NONCE_LIFETIME_SECONDS, NONCE_ROTATION_SECONDS } from '../../lib/dpop/nonces.ts'
+import { MAX_CLIENTS, WINDOW_MS } from '../../lib/guard/rate-limit.ts'
+import { LONGEST_BACK_OFF_MS } from '../../lib/provider/fetch-loop.ts'
+import { LATE_RECORD_SECONDS } from '../../lib/replay/replay-store.ts'
+import { DEFAULT_MAX_ISSUERS } from '../../lib/token/issuer-table.ts'
+import { MAX_CONNECTIONS } from '../../plugins/connections.ts'
+import { TEXT_MAX_AGE_MS } from '../../plugins/metrics.ts'
+import { MAX_EVENT_LOOP_DELAY_MS, RETRY_AFTER_SECONDS, SAMPLE_MS } from '../../plugins/pressure.ts'
+import { LINGER_MS, MAX_UNANSWERED, QUEUE_KEEP_ALIVE_MS } from '../../server/queued-response.ts'
+import { MAX_STALLED, STALL_MS } from '../../server/stalled-answers.ts'
 import { createVerifiedTokens } from '../../lib/token/verified-tokens.ts'
 import type { VerifiedToken } from '../../lib/token/verified-tokens.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
@@ -113,7 +123,30 @@ t.test('The private key of this service for introspection has at most 64 KiB', a
   // Text before a PEM is no part of it (RFC 7468 section 2).
   const write = (bytes: number): void => writeFileSync(keyFile, ' '.repeat(bytes - pem.length - 1) + '\n' + pem)
   write(64 * 1024)
-  t.type(await createAuthentication('https://idp.example/', settings, processSurroundings), 'function')
+  t.type(await createAuthentication(() => 'https://idp.example/', settings, processSurroundings), 'function')
   write(64 * 1024 + 1)
-  await t.rejects(createAuthentication('https://idp.example/', settings, processSurroundings), SettingsError)
+  await t.rejects(createAuthentication(() => 'https://idp.example/', settings, processSurroundings), SettingsError)
+})
+
+t.test('The bounds that tests import to count in them are these', async t => {
+  const bounds = { DEFAULT_MAX_ISSUERS, LATE_RECORD_SECONDS, LINGER_MS, LONGEST_BACK_OFF_MS, MAX_CLIENTS, MAX_CONNECTIONS, MAX_EVENT_LOOP_DELAY_MS, MAX_STALLED, MAX_UNANSWERED, NONCE_LIFETIME_SECONDS, NONCE_ROTATION_SECONDS, QUEUE_KEEP_ALIVE_MS, RETRY_AFTER_SECONDS, SAMPLE_MS, STALL_MS, TEXT_MAX_AGE_MS, WINDOW_MS }
+  t.strictSame(bounds, {
+    DEFAULT_MAX_ISSUERS: 5000,
+    LATE_RECORD_SECONDS: 5,
+    LINGER_MS: 5000,
+    LONGEST_BACK_OFF_MS: 60_000,
+    MAX_CLIENTS: 50_000,
+    MAX_CONNECTIONS: 10_000,
+    MAX_EVENT_LOOP_DELAY_MS: 500,
+    MAX_STALLED: 64,
+    MAX_UNANSWERED: 32,
+    NONCE_LIFETIME_SECONDS: 300,
+    NONCE_ROTATION_SECONDS: 60,
+    QUEUE_KEEP_ALIVE_MS: 5000,
+    RETRY_AFTER_SECONDS: 3,
+    SAMPLE_MS: 3000,
+    STALL_MS: 5000,
+    TEXT_MAX_AGE_MS: 1000,
+    WINDOW_MS: 60_000
+  })
 })

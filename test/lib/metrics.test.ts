@@ -92,7 +92,7 @@ t.test('A record is measured and passed on as it is', async t => {
 
 const issuersOf = (...states: KeySourceState[]) => ({ isComplete: true, all: () => states.map((state, index) => ({ issuer: `https://${index}/`, keys: { state: () => state }, introspection: undefined })) })
 
-const introspectionOf = (inFlight: number) => ({ inquiry: { state: () => ({ active: 5, inactive: 4, failures: 3, turnedAway: 2, inFlight, cache: { entries: 6, hits: 7, misses: 8 } }) } })
+const introspectionOf = (inFlight: number, needsNoKeys = false) => ({ needsNoKeys, endpoint: { isKnown: () => true }, inquiry: { state: () => ({ active: 5, inactive: 4, failures: 3, turnedAway: 2, inFlight, cache: { entries: 6, hits: 7, misses: 8 } }) } })
 
 function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSources {
   const verified = createVerifiedTokens()
@@ -105,6 +105,7 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
     guard: createGuardTally(),
     connections: { open: 3, dropped: 4 },
     answersEnded: 6,
+    audit: undefined,
     shed: 5,
     now: 61,
     parts: {
@@ -140,6 +141,7 @@ t.test('Each metric shows what its source says', async t => {
     holdfast_replay_bytes: { '': 30 },
     holdfast_replay_records_total: { first: 4, seen: 2, undecided: 3 },
     holdfast_keys: { '': 2 },
+    holdfast_keys_needed: { '': 1 },
     holdfast_keys_passed_over: { key_type: 1 },
     holdfast_keys_status: { empty: 0, fresh: 0, stale: 1, expired: 0 },
     holdfast_keys_age_seconds: { '': 60 },
@@ -199,6 +201,17 @@ t.test('Refusals and introspection have an issuer label only if there may be sev
   })
   t.hasStrict(asked(false, 1), { holdfast_refusals_total: { 'https://0/ token_expired': 2 }, holdfast_keys: { 'https://0/': 1 } }, 'a function may name more of them')
   t.equal(Object.keys(asked(true, 0).holdfast_introspection_calls_total as object).length, 0, 'without introspection there are no series')
+})
+
+t.test('Keys are not needed of an issuer of opaque tokens alone that publishes none', async t => {
+  const state: KeySourceState = { status: 'fresh', keys: 0, passedOver: {}, fetchedAt: 0, fetches: 1, failures: 0, lastFailure: undefined }
+  const needed = (own: Partial<KeySourceState>, needsNoKeys: boolean): unknown =>
+    readAll(sources({ issuers: { isComplete: true, all: () => [{ issuer: 'https://0/', keys: { state: () => ({ ...state, ...own }) }, introspection: introspectionOf(0, needsNoKeys) }] } })).holdfast_keys_needed
+  t.strictSame(needed({}, true), { '': 0 })
+  t.strictSame(needed({}, false), { '': 1 }, 'others need them')
+  t.strictSame(needed({ keys: 1 }, true), { '': 1 })
+  t.strictSame(needed({ passedOver: { key_use: 1 } }, true), { '': 1 }, 'it publishes keys, and none that can be used')
+  t.strictSame(needed({ status: 'empty' }, true), { '': 1 }, 'what it publishes is not known yet')
 })
 
 t.test('At most 50 issuers have a label', async t => {

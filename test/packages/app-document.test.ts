@@ -9,6 +9,9 @@ import { parse } from 'yaml'
 import holdfast from '../../packages/holdfast/index.ts'
 import type { HoldfastOptions } from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
+import { useReadyKeys } from '../helpers/rsa-keys.ts'
+
+useReadyKeys()
 
 type Operation = Record<string, unknown> & { readonly responses: Record<string, { readonly description: string }> }
 interface Document {

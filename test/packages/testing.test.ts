@@ -25,6 +25,9 @@ import type { HoldfastOptions } from '../../packages/holdfast/index.ts'
 import { withTrustOf } from '../../lib/settings/options.ts'
 import { noSettings } from '../../lib/settings/tree.ts'
 import { root } from '../helpers/documents.ts'
+import { useReadyKeys } from '../helpers/rsa-keys.ts'
+
+useReadyKeys()
 
 interface Answer { readonly statusCode: number, readonly body: string }
 
@@ -250,6 +253,52 @@ t.test('The app accepts events of the test transmitter about the tokens of its i
   t.equal(await bearer(app, twin), '200 user-1')
   await transmitter.push(app, credential, user, { event: { change_type: 'update' } })
   t.equal(await bearer(app, twin), '401 token_revoked')
+})
+
+t.test('A test transmitter beside the second of two issuers speaks for both, and about a user only at the issuer that it names.', async t => {
+  const red = await createTestIssuer({ issuer: 'https://red.test/' })
+  const blue = await createTestIssuer({ issuer: 'https://blue.test/', beside: red })
+  for (const [beside, spokenFor] of [[blue, ['https://red.test/', 'https://blue.test/']], [red, ['https://red.test/']]] as const) {
+    const transmitter = await createTestTransmitter({ beside })
+    t.strictSame(transmitter.options.tokenIssuers, spokenFor)
+    const app = await appWith(t, { ...blue.options, revocation: { transmitters: [transmitter.options] } })
+    const tokens = await Promise.all([red, blue].map(issuer => issuer.token({ scope: 'read:orders' })))
+    const answers = (): Promise<string[]> => Promise.all(tokens.map(token => bearer(app, token)))
+    t.strictSame(await answers(), ['200 user-1', '200 user-1'])
+    await transmitter.push(app, 'credential-change', { format: 'iss_sub', iss: 'https://red.test/', sub: 'user-1' }, { event: { change_type: 'update' } })
+    t.strictSame(await answers(), ['401 token_revoked', '200 user-1'])
+    await transmitter.push(app, 'credential-change', { format: 'iss_sub', iss: 'https://blue.test/', sub: 'user-1' }, { event: { change_type: 'update' } })
+    t.strictSame(await answers(), ['401 token_revoked', beside === blue ? '401 token_revoked' : '200 user-1'])
+  }
+})
+
+t.test('The clock of the test issuer moves rate limits, nonces and kept answers of introspection.', async t => {
+  const idp = await createTestIssuer({ publicUrl: 'https://api.example' })
+  const limited = await appWith(t, { ...idp.options, server: { ...idp.options.server, rateLimit: 2 } })
+  const token = await idp.token({ scope: 'read:orders', exp: idp.clock.now() + 7200 })
+  const answers = async (count: number): Promise<string[]> => {
+    const seen: string[] = []
+    while (seen.length < count) seen.push(await bearer(limited, token))
+    return seen
+  }
+  t.strictSame(await answers(3), ['200 user-1', '200 user-1', '429 rate_limited'])
+  idp.clock.advance(59)
+  t.strictSame(await answers(1), ['429 rate_limited'])
+  idp.clock.advance(1)
+  t.strictSame(await answers(3), ['200 user-1', '200 user-1', '429 rate_limited'])
+
+  const app = await appWith(t, { ...idp.options, dpop: { nonce: 'required' } })
+  const client = await idp.dpopClient({ scope: 'read:orders', exp: idp.clock.now() + 7200 })
+  const ask = (nonce?: string) => app.inject({ url: '/orders', headers: { ...client.headers('GET', 'https://api.example/orders', nonce) } })
+  const nonce = String((await ask()).headers['dpop-nonce'])
+  t.equal(summary(await ask(nonce)), '200 user-1')
+  idp.clock.advance(601)
+  t.equal(summary(await ask(nonce)), '401 nonce_stale')
+
+  const opaque = await idp.opaqueToken({ scope: 'read:orders', exp: idp.clock.now() + 5 })
+  t.equal(await bearer(limited, opaque), '200 user-1')
+  idp.clock.advance(11)
+  t.equal(await bearer(limited, opaque), '401 token_inactive')
 })
 
 t.test('The trustProxy of the app holds for the guard too, unless its options say otherwise.', async t => {

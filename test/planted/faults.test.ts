@@ -1,11 +1,12 @@
 import t from 'tap'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { FAULTS, testsOf, testsOfPoints } from './faults.ts'
 import { withFault } from './plant.ts'
 
 t.test('Each fault applies to one place of the current sources, and its tests exist', t => {
   const points = testsOfPoints()
-  for (const fault of FAULTS) {
+  // A sample route may be deleted, and its fault with it.
+  for (const fault of FAULTS.filter(({ file }) => !file.startsWith('routes/api/') || existsSync(file))) {
     t.doesNotThrow(() => withFault(fault), `${fault.point}: ${fault.fault}`)
     for (const { file, title } of testsOf(fault, points)) t.ok(title === file || readFileSync(file, 'utf8').includes(`t.test('${title}'`), `${fault.point}: ${title}`)
   }
@@ -16,7 +17,7 @@ t.test('Each fault applies to one place of the current sources, and its tests ex
   t.end()
 })
 
-t.test('Each test that docs/reference/security.md names for a point has a fault that it must see', t => {
+t.test('Each test that test/reports/reviews.md names for a point has a fault that it must see', t => {
   const points = testsOfPoints()
   t.ok(points.size >= 60, `${points.size} points`)
   const planted = new Set(FAULTS.flatMap(fault => testsOf(fault, points).map(({ file, title }) => `${fault.point} ${file}: ${title}`)))

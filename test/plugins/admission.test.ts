@@ -239,6 +239,7 @@ t.test('A handler that calls the guard again after a refusal gets a new check; c
     guard: (_received, done) => setImmediate(() => answers[asked++]!(done)),
     judge: () => undefined,
     signals: { signalFor: () => AbortSignal.abort(), close () {} },
+    decisions: { listener: undefined },
     refuse: (_request, error) => error
   })
   const reasonOf = (request: AdmissibleRequest) => admitOnce(request, ANY_TOKEN).then(() => 'in', ({ reason }) => reason)

@@ -8,6 +8,7 @@ import { holdfast, readSettings } from '../../holdfast.ts'
 import { startApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
+import { checkRequest } from '../helpers/check-request.ts'
 import { callGrpc, frame, openGrpc } from '../helpers/grpc-client.ts'
 import type { GrpcAnswer } from '../helpers/grpc-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -25,21 +26,6 @@ async function startGate (t: Test, gate: object = {}, values: object = {}) {
   while (!running.app.grpcAddress()) await new Promise(resolve => setImmediate(resolve))
   const client = await openGrpc(t, running.app.grpcAddress()!.port)
   return { ...running, issuer, client, call: (body: Buffer, path = CHECK_PATH) => callGrpc(client, path, body) }
-}
-
-/** A check request as Envoy sends it, with fields that are skipped. */
-function checkRequest ({ method = 'GET', path = '/any/x', host = 'api.example', scheme = 'https', headers = {}, raw = [], body = '', text = '' }: {
-  method?: string | null, path?: string | null, host?: string | null, scheme?: string | null, headers?: Record<string, string>, raw?: ReadonlyArray<readonly [string, string]>, body?: string | Buffer, text?: string
-}): Buffer {
-  const http = Buffer.concat([
-    ...method === null ? [] : [field(2, method)],
-    ...Object.entries(headers).map(([name, value]) => field(3, Buffer.concat([field(1, name), field(2, value)]))),
-    ...[path, host, scheme].flatMap((text, index) => text === null ? [] : [field(4 + index, text)]), field(9, 12345678),
-    ...text === '' ? [] : [field(11, text)], ...body.length === 0 ? [] : [field(12, body)],
-    ...raw.length > 0 ? [field(13, Buffer.concat(raw.map(([name, value]) => field(1, Buffer.concat([field(1, name), field(3, value)])))))] : []
-  ])
-  const source = Buffer.concat([Buffer.from([0x0d, 1, 2, 3, 4]), Buffer.from([0x11, 1, 2, 3, 4, 5, 6, 7, 8])])
-  return frame(field(1, Buffer.concat([field(1, source), field(4, field(2, http))])))
 }
 
 const readFields = (message: Buffer, left = 1000): Fields => readWithin(message, { left })
@@ -90,7 +76,7 @@ t.test('Fields are written and read as Protocol Buffers say.', t => {
 })
 
 t.test('Check requests are read and answers are written as the proto files of Envoy say.', t => {
-  t.strictSame(readCheckRequest(Buffer.alloc(0)), { method: '', path: '', host: '', scheme: '', headers: new Map(), body: Buffer.alloc(0), isBodyText: false }, 'nothing that is missing has a value')
+  t.strictSame(readCheckRequest(Buffer.alloc(0)), { method: '', path: '', host: '', scheme: '', headers: new Map(), body: Buffer.alloc(0), bodyText: Buffer.alloc(0) }, 'nothing that is missing has a value')
   const entry = (...parts: Buffer[]): Buffer => Buffer.concat(parts)
   const http = Buffer.concat([
     field(2, 'PUT'), field(2, 'GET'), field(4, '/a'), field(5, 'api.example'), field(6, 'https'),
@@ -98,7 +84,7 @@ t.test('Check requests are read and answers are written as the proto files of En
     field(11, 'text'), field(12, Buffer.from('ff', 'hex')), field(13, field(1, entry(field(1, 'x-raw'), field(3, 'c'))))
   ])
   t.strictSame(readCheckRequest(field(1, field(4, field(2, http)))), {
-    method: 'GET', path: '/a', host: 'api.example', scheme: 'https', headers: new Map([['x-one', ['a', 'b']], ['x-empty', ['']], ['x-raw', ['c']]]), body: Buffer.from('ff', 'hex'), isBodyText: true
+    method: 'GET', path: '/a', host: 'api.example', scheme: 'https', headers: new Map([['x-one', ['a', 'b']], ['x-empty', ['']], ['x-raw', ['c']]]), body: Buffer.from('ff', 'hex'), bodyText: Buffer.from('text')
   }, 'the last of two, names in lower case, all values of a name')
 
   // The header, then append_action: OVERWRITE_IF_EXISTS_OR_ADD, and keep_empty_value.
@@ -241,6 +227,7 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
   ]
   const { call, issuer, log } = await startGate(t, { rules })
   const read = (tool: string): string => JSON.stringify({ method: 'tools/call', params: { name: tool } })
+  const inRevision = (revision: string): string => JSON.stringify({ method: 'tools/call', params: { name: 'read_a', _meta: { 'io.modelcontextprotocol/protocolVersion': revision } } })
   const pad = (bytes: number): string => `{"method":"tools/list","params":{"x":"${'x'.repeat(bytes - 41)}"}}`
   const user = { authorization: `Bearer ${issuer.token({ scope: 'read' })}`, 'content-type': 'application/json' }
   const whole = { ...user, 'x-envoy-auth-partial-body': 'false' }
@@ -254,7 +241,10 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
     ['a tool that needs a new login', '401', { body: read('pay') }],
     ['no JSON', '403', { body: '{' }],
     ['no UTF-8', '403', { body: invalid }],
-    ['no UTF-8, as text', '403', { text: read('read_!') }],
+    ['as text', undefined, { text: read('read_a') }],
+    ['as text, where ! may stand for what is not UTF-8', '403', { text: read('read_!') }],
+    ['the same in bytes', undefined, { body: read('read_!') }],
+    ['too large a text', '403', { text: pad(MAX_MESSAGE_BYTES + 1) }],
     ['as text beside the bytes', '403', { text: read('read_a'), body: read('read_a') }],
     ['nothing', '403', {}],
     ['a part', '403', { headers: { ...whole, 'x-envoy-auth-partial-body': 'true' }, body: read('read_a') }],
@@ -265,6 +255,8 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
     ['headers that say the same', undefined, { headers: { ...whole, 'mcp-method': 'tools/call', 'mcp-name': 'read_a' }, body: read('read_a') }],
     ['a header that says another method', '403', { headers: { ...whole, 'mcp-method': 'tools/list' }, body: read('read_a') }],
     ['a header that says another name', '403', { headers: { ...whole, 'mcp-name': 'read_b' }, body: read('read_a') }],
+    ['a header that says another revision', '403', { headers: { ...whole, 'mcp-protocol-version': '2025-11-25' }, body: inRevision('2026-07-28') }],
+    ['a header that says the same revision', undefined, { headers: { ...whole, 'mcp-protocol-version': '2026-07-28' }, body: inRevision('2026-07-28') }],
     ['no token', '401', { headers: { 'content-type': 'application/json' }, body: '{' }],
     ['another rule, whose body is not judged', '403', { headers: { ...whole, 'x-holdfast-check': '1' }, path: '/elsewhere', body: read('read_a') }]
   ]
@@ -274,12 +266,12 @@ t.test('A body is judged as it came, and only as a whole.', async t => {
     t.equal(denied && String(statusIn(denied[0]!)), expected, title)
   }
   t.strictSame([...new Set(log.filter(({ reason }) => reason === 'question_refused').map(({ fault }) => fault))], [
-    'The body of the request is too large.', 'No rule holds for the message.', 'The body is not JSON.', 'The body is not UTF-8.',
-    'The authorization request has the body as text, in which Envoy changes what is not UTF-8. It needs pack_as_bytes.',
+    'The body of the request is too large.', 'The body is not JSON.', 'The body is not UTF-8.',
+    'The authorization request has the body as text, where Envoy writes ! for what is not UTF-8, and there is one. It needs pack_as_bytes.', 'The authorization request has the body in two forms.',
     'The authorization request has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
-    'The body has a content coding.', 'The content type is not application/json.', 'The Mcp-Method header does not say what the body says.', 'The Mcp-Name header does not say what the body says.', 'No rule holds for the original request.'
+    'The body has a content coding.', 'The content type is not application/json.', 'The Mcp-Method header does not say what the body says.', 'The Mcp-Name header does not say what the body says.', 'The MCP-Protocol-Version header does not say what the body says.'
   ])
-  t.equal(log.filter(({ mcp }) => mcp === 'tools/call read_*').length, 3)
+  t.equal(log.filter(({ mcp }) => mcp === 'tools/call read_*').length, 6)
 })
 
 t.test('The log names the port for Envoy, and Envoy learns the maximum number of concurrent calls.', async t => {

@@ -2,66 +2,13 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import t from 'tap'
-import type { Test } from 'tap'
 import { MAX_HELD_BYTES, MAX_MESSAGE_BYTES } from '../../lib/gate/message-body.ts'
-import { startApp } from '../helpers/app.ts'
-import type { RunningApp } from '../helpers/app.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
-import { startIssuer } from '../helpers/issuer.ts'
-import type { Issuer } from '../helpers/issuer.ts'
-import { startUpstream } from '../helpers/upstream.ts'
-import type { Answerer, TestUpstream } from '../helpers/upstream.ts'
+import { bytesOf, call, message, reply, startSite } from '../helpers/mcp-site.ts'
 import { sendRaw } from '../helpers/wire.ts'
 import type { WireAnswer } from '../helpers/wire.ts'
-
-const RULES = [
-  { path: '/mcp', mcp: { methods: ['initialize', 'tools/list'] }, scope: 'use' },
-  { path: '/mcp', mcp: { tools: ['read_*'] }, scope: 'read' },
-  { path: '/mcp', mcp: { tools: ['delete_order'] }, scope: 'delete' },
-  { path: '/mcp', mcp: { tools: ['pay'] }, maxAgeSeconds: 60 },
-  { path: '/mcp', methods: ['GET'], scope: 'use' },
-  { path: '/all', mcp: {}, scope: 'use' },
-  { path: '/mixed', mcp: { methods: ['tools/list'] }, allow: 'anyone' },
-  { path: '/mixed', mcp: { tools: ['read_*'] }, scope: 'read' },
-  { path: '/free', mcp: { tools: ['read_*'] }, allow: 'anyone' },
-  { path: '/upgrades', mcp: {}, upgrade: true },
-  { path: '/*', scope: 'other' }
-]
-
-interface Site extends RunningApp {
-  readonly issuer: Issuer
-  readonly upstream: TestUpstream
-  /** One POST of this body, as JSON, unless it is a text already. */
-  post (body: unknown, lines?: readonly string[], path?: string): Promise<WireAnswer>
-  send (method: string, path: string, lines: readonly string[]): Promise<WireAnswer>
-}
-
-async function startSite (t: Test, gate: object = {}, values: object = {}, answer?: Answerer): Promise<Site> {
-  const issuer = await startIssuer(t)
-  const upstream = await startUpstream(t, answer)
-  const running = await startApp(t, issuer, { GATE: { upstream: upstream.origin, rules: RULES, ...gate }, LOG_LEVEL: 'info', ...values })
-  const { host } = new URL(running.url)
-  const send = (method: string, path: string, lines: readonly string[]): Promise<WireAnswer> => sendRaw(running.url, [`${method} ${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
-  return {
-    ...running,
-    issuer,
-    upstream,
-    send,
-    post (body, lines = [], path = '/mcp') {
-      const bytes = bytesOf(body)
-      return send('POST', path, ['Content-Type: application/json', `Content-Length: ${bytes.length}`, ...lines, '', bytes])
-    }
-  }
-}
-
-/** A character for each byte. */
-const bytesOf = (body: unknown): string => Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)).toString('latin1')
-
-const message = (method: string, params: object = {}): object => ({ jsonrpc: '2.0', id: 1, method, params })
-const call = (name: string): object => message('tools/call', { name, arguments: { note: 'caf\u00e9' } })
-const reply = { jsonrpc: '2.0', id: 1, result: {} }
 
 t.test('The message decides which rule holds, and what passes arrives byte for byte.', async t => {
   const { post, issuer, upstream, url } = await startSite(t)
@@ -106,6 +53,20 @@ t.test('The message decides which rule holds, and what passes arrives byte for b
   const lines = ['POST /mcp HTTP/1.1', `Host: ${new URL(url).host}`, 'Connection: close', ...holder('read'), 'Accept: text/event-stream']
   t.equal((await sendRaw(url, [...lines, ...chunks(...text)])).status, 200, 'each byte in a chunk of its own')
   t.strictSame(upstream.arrived.map(({ body, headers }) => [body, headers['accept'], headers['content-type'], 'authorization' in headers, headers['x-auth-scope']]), [[text, 'text/event-stream', 'application/json', false, 'read']])
+})
+
+t.test('No spelling of the path leads past its rules to a wider one.', async t => {
+  for (const exactPaths of [false, true]) {
+    const { post, issuer, upstream, log } = await startSite(t, { exactPaths })
+    const lines = bearerLines(issuer.token({ scope: 'other' }))
+    for (const path of ['/mcp/', '/MCP', '/Mcp/', '/mcp;x', '/m%63p/']) {
+      t.equal((await post(call('delete_order'), lines, path)).status, exactPaths && path !== '/mcp;x' ? 200 : 400, path)
+    }
+    t.equal((await post(call('delete_order'), lines, '/mcp/x')).status, 200, 'another path')
+    t.equal(upstream.arrived.length, exactPaths ? 5 : 1)
+    if (!exactPaths) t.hasStrict(log.filter(({ reason }) => reason === 'target_path').map(({ cause }) => cause), ['other_spelling', 'other_spelling', 'other_spelling', 'path_parameter', 'other_spelling'])
+    t.hasStrict(log.find(({ event, path }) => event === 'wider_rule' && path === '/mcp'), { level: 40, wider: ['/*'], exactPaths })
+  }
 })
 
 t.test('A refusal names what is missing, and a client without a token learns nothing about the rules.', async t => {
@@ -195,7 +156,7 @@ t.test('A body has a maximum size and a time limit, and a client gets 100 only w
   t.equal((await post(sized(MAX_MESSAGE_BYTES), user)).status, 200)
   t.equal(upstream.arrived[0]!.body, sized(MAX_MESSAGE_BYTES))
   const large = await post(sized(MAX_MESSAGE_BYTES + 1), user)
-  t.strictSame([large.status, large.headers['connection'], JSON.parse(large.body).message], [413, 'close', 'The body of the request is too large.'])
+  t.strictSame([large.status, large.headers['connection'], JSON.parse(large.body).error.message], [413, 'close', 'The body of the request is too large.'])
   const chunked = ['Content-Type: application/json', 'Transfer-Encoding: chunked', '']
   const over = sized(MAX_MESSAGE_BYTES + 1)
   t.equal((await send('POST', '/mcp', [...user, ...chunked, over.length.toString(16), over, '0'])).status, 413)
@@ -293,7 +254,7 @@ t.test('Of the forward-auth proxies only Envoy sends the body, and a refused mes
     t.strictSame([await ask('POST', user), await ask('GET', user), await ask('POST', [])], [403, 200, 403], path)
   }
   t.strictSame([...new Set(log.filter(({ reason }) => reason === 'question_refused').map(({ fault }) => fault))], [
-    'No rule holds for the message.', 'The body is not JSON.', 'The authorization request has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
+    'The body is not JSON.', 'The authorization request has only a part of the original body.', 'The authorization request lacks the header x-envoy-auth-partial-body.',
     'The authorization request has the header x-envoy-auth-partial-body more than once.', 'The Mcp-Name header does not say what the body says.', 'The body of the request is too large.',
     'The body of the request decides, and it is not part of this authorization request.'
   ])

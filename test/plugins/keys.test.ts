@@ -15,6 +15,7 @@ import { AUDIENCE, makeIssuerKey } from '../helpers/issuer.ts'
 import type { Issuer, IssuerKey } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { rsaJwk } from '../helpers/rsa-jwk.ts'
+import { JWT_TOOLS, jwtToolsInUse } from '../helpers/jwt-tools.ts'
 import { countVerifications } from '../helpers/verifications.ts'
 import type { Variables } from '../helpers/variables.ts'
 
@@ -108,22 +109,24 @@ t.test('Through a rotation under load no good request fails, and the tokens of t
   t.ok(provider.fetches <= 4, `${provider.fetches} fetches: the start, the new key, the refresh, and one for the token of the old key`)
 })
 
-t.test('A flood of unknown kids causes one fetch each 30 s, and no good request fails', async t => {
+t.test('A flood of unknown kids causes one fetch each 30 s on average, with three in reserve, and no good request fails', async t => {
   const { provider, ask, token, send } = await start(t, provider => provider.publish(a.jwk))
   t.equal((await ask(a)).status, 200)
   const flood = () => Promise.all(Array.from({ length: 300 }, (_, index) => index % 10 ? ask(b, `unknown-${index}`) : ask(a)))
-  const answers = await flood()
-  t.ok(answers.every(({ status }, index) => status === (index % 10 ? 401 : 200)))
-  t.equal(provider.fetches, 2)
+  for (let round = 0; round < 4; round++) {
+    const answers = await flood()
+    t.ok(answers.every(({ status }, index) => status === (index % 10 ? 401 : 200)))
+  }
+  t.equal(provider.fetches, 4)
   for (const claims of [{ aud: 'other' }, { exp: 1 }]) {
     const text = encodeJws({ alg: 'RS256', kid: 'x' }, { iss: provider.issuer, aud: AUDIENCE, sub: 'u', exp: 9e9, ...claims }, input => sign('sha256', input, b.privateKey))
     aheadMs += 30_000
     t.equal((await send(text)).status, 401)
   }
-  t.equal(provider.fetches, 2, 'tokens that their claims refuse cause none')
+  t.equal(provider.fetches, 4, 'tokens that their claims refuse cause none')
   provider.publish(a.jwk, b.jwk)
   t.equal((await send(token(b))).status, 200, 'a new key is found at the next fetch that is allowed')
-  t.equal(provider.fetches, 3)
+  t.equal(provider.fetches, 5)
 })
 
 t.test('With no key at hand all waiting requests share one fetch, and get Retry-After', async t => {
@@ -198,7 +201,7 @@ t.test('Of several keys under one kid each verifies tokens, and when one goes on
   t.equal((await send(ofSecond)).status, 200)
   t.equal((await ask(c, a.kid)).status, 401, 'a key that is not published')
   t.strictSame(reasons(), ['token_signature'])
-  t.equal(provider.fetches, 1, 'its kid is known')
+  t.equal(provider.fetches, 2, 'it may have been put under a known kid')
   provider.publish(twin.jwk)
   await ask(c, 'unknown')
   t.equal((await send(ofFirst)).status, 401)
@@ -209,13 +212,15 @@ t.test('Of several keys under one kid each verifies tokens, and when one goes on
 t.test('A token is tried against at most 8 keys and confirmed by one, whatever the provider publishes', async t => {
   const others = Array.from({ length: 99 }, (_, index) => rsaJwk('many', 0x80 + index))
   const { provider, send, token, reasons } = await start(t, provider => provider.publish(...others.slice(0, 7), b.jwk, ...others.slice(7)))
+  // Of these keys, fast-jwt parses the one that it confirms; node:crypto has nothing to confirm.
+  const isConfirmed = jwtToolsInUse() === JWT_TOOLS.packages ? 1 : 0
   const cases: Array<[text: string, status: number, reason: string | undefined, kept: number, anew: number, title: string]> = [
     [token(a, null), 401, 'token_signature', 8, 8, 'no key, without kid: each key is parsed'],
-    [token(b, null), 200, undefined, 8, 1, 'the eighth key, without kid'],
+    [token(b, null), 200, undefined, 8, isConfirmed, 'the eighth key, without kid'],
     [token(a, 'many'), 401, 'token_signature', 8, 1, 'no key of that kid, which one more key has'],
     [token(b, 'many'), 401, 'token_signature', 8, 0, 'a key of another kid'],
     [token(a, null), 401, 'token_signature', 8, 0, 'no key, without kid'],
-    [token(b), 200, undefined, 0, 1, 'the key of that kid'],
+    [token(b), 200, undefined, 1 - isConfirmed, isConfirmed, 'the key of that kid'],
     [token(a, 'x'.repeat(10_000)), 401, 'token_key_unknown', 0, 0, 'a long kid of no key'],
     [token(a, '__proto__'), 401, 'token_key_unknown', 0, 0, 'a kid that objects inherit']
   ]
@@ -226,7 +231,7 @@ t.test('A token is tried against at most 8 keys and confirmed by one, whatever t
     t.strictSame(reasons().slice(logged), reason === undefined ? [] : [reason], title)
     t.strictSame({ kept: after.kept - before.kept, anew: after.anew - before.anew }, { kept, anew }, title)
   }
-  t.equal(provider.fetches, 2, 'the set was fetched once more, for the token without kid')
+  t.equal(provider.fetches, 4, 'the set was fetched three times more, for all that no key has signed')
 })
 
 /** A proxy that answers as the provider itself, with a key of its own. */

@@ -87,6 +87,25 @@ t.test('An answer that passes a gate without a token ends with no token', async 
   t.strictSame(app.openAnswers.state(), { open: 0, ended: 0 })
 })
 
+t.test('A WebSocket client that ignores its close is destroyed soon after', async t => {
+  const site = await startWebSocket(t)
+  const { hostname, port } = new URL(site.url)
+  // Not by `ws`, which closes by itself.
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
+  t.teardown(() => socket.destroy())
+  const received: Buffer[] = []
+  socket.on('data', chunk => { received.push(chunk) })
+  socket.write(['GET /socket HTTP/1.1', `Host: ${hostname}`, 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==', `Authorization: Bearer ${site.issuer.token({ sid: 's1' })}`, '', ''].join('\r\n'))
+  while (!Buffer.concat(received).includes('hello')) await once(socket, 'data')
+  // It goes on sending, until its connection is no more.
+  const destroyed = new Promise(resolve => socket.on('error', () => {}).on('close', resolve))
+  t.equal((await site.operate(SESSION)).status, 204)
+  const talk = setInterval(() => socket.write(Buffer.from([0x89, 0x80, 0, 0, 0, 0])), 50)
+  t.teardown(() => clearInterval(talk))
+  await destroyed
+  t.ok(Buffer.concat(received).includes(Buffer.from([0x88, 0x02, 0x03, 0xf0])), 'it was told why')
+})
+
 t.test('A WebSocket is closed with 1008 when its token has expired', async t => {
   const site = await startWebSocket(t)
   const now = Math.floor(Date.now() / 1000)

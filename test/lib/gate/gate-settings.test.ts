@@ -119,6 +119,7 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
     ['gate:\n  rules:\n    - path: /a\n      anyScope: []', 'config.yaml, line 7: gate.rules[0].anyScope is []: '],
     ['gate:\n  rules:\n    - path: /x\n    - path: /a\n    - path: /a', 'config.yaml, line 8: gate.rules[2] ("/a") is unreachable: all its requests belong to gate.rules[1] (config.yaml, line 7)'],
     ['gate:\n  rules:\n    - { path: "/a/:id", methods: GET }\n    - { path: "/a/:name", methods: [HEAD] }', 'config.yaml, line 7: gate.rules[1] ("/a/:name") is unreachable: all its requests belong to gate.rules[0] (config.yaml, line 6)'],
+    ['gate:\n  rules:\n    - path: "/a/:id1"\n    - path: "/a/:id2"', 'config.yaml, line 7: gate.rules[1] ("/a/:id2") is unreachable: all its requests belong to gate.rules[0] (config.yaml, line 6)'],
     ['gate:\n  rules:\n    - path: /a\n    - path: /a/:id?', 'config.yaml, line 7: gate.rules[1] ("/a/:id?") overlaps gate.rules[0] (config.yaml, line 6): both hold for '],
     ['gate:\n  upstream: http://a\n  rules:\n    - path: /health/live', 'config.yaml, line 7: gate.rules[0] ("/health/live") is unreachable: the service itself answers under /health'],
     ['gate:\n  upstream: http://a\n  rules:\n    - path: /%64ocs', 'config.yaml, line 7: gate.rules[0] ("/%64ocs") is unreachable: the service itself answers under /docs'],
@@ -151,7 +152,7 @@ t.test('Options have no lines, so a problem has only the path.', async t => {
   t.strictSame((await parseGate({ rules: [{ path: '/\ud800' }] })).problems, ['gate.rules[0].path is "/\\ud800", which is unreachable: such paths are refused before any rule (escape)'])
   t.strictSame((await parseGate({ rules: [{ path: '/a' }, { path: '/a' }] })).problems, ['gate.rules[1] ("/a") is unreachable: all its requests belong to gate.rules[0]'])
   t.strictSame((await parseGate({ rules: [{ path: '/a', scop: 'b' }] })).problems, ['gate.rules[0].scop is unknown; did you mean scope?'])
-  t.strictSame((await parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] })).problems, ['gate.colour is unknown; allowed: upstream, rules, timeoutSeconds, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort', 'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, upgrade, mcp'])
+  t.strictSame((await parseGate({ colour: 1, rules: [{ path: '/a', colour: 1 }] })).problems, ['gate.colour is unknown; allowed: upstream, rules, exactPaths, timeoutSeconds, bodyLimit, claims, passCredentials, statementKey, statementAudience, ownPrefix, grpcPort', 'gate.rules[0].colour is unknown; allowed: path, methods, allow, scope, anyScope, claims, acr, maxAgeSeconds, audience, upgrade, mcp'])
   t.strictSame((await parseGate({ rules: 7 })).problems, ['gate.rules is 7; allowed: a list of entries such as { path: /orders/*, scope: read:orders }'])
   t.strictSame((await parseGate([])).problems, ['gate is []; allowed: a section with members such as upstream and rules'])
   t.strictSame((await parseGate({ upstream: 'a', rules: [{ path: '/docs' }] })).problems, [

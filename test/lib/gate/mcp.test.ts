@@ -14,7 +14,7 @@ const JSON_LINE = ['Content-Type', 'application/json']
 /** The messages, or the sentence of the refusal. */
 function read (body: string | Uint8Array, lines: readonly string[] = JSON_LINE): readonly McpMessage[] | string {
   try {
-    return readMcpMessages(Buffer.from(body), lines)
+    return readMcpMessages(Buffer.from(body), lines).messages
   } catch (error) {
     return error instanceof GateError && error.statusCode === 400 ? error.message : String(error)
   }
@@ -120,16 +120,6 @@ t.test('A body is read as messages only if every parser reads the same in it.', 
   t.end()
 })
 
-t.test('A body that nests deeply is judged in little time.', t => {
-  const deep = '['.repeat(MAX_MESSAGE_BYTES / 2)
-  t.equal(read(`{"method":"a","params":{"x":${deep}${']'.repeat(deep.length)}}}`.slice(0, MAX_MESSAGE_BYTES)), 'The body is not JSON.')
-  const begun = process.cpuUsage()
-  t.strictSame(read(`{"method":"a","params":{"x":${'['.repeat(400_000)}${']'.repeat(400_000)}}}`), [{ method: 'a', name: undefined }])
-  t.strictSame(read(`{"method":"a","params":{"x":"${'\\\\'.repeat(400_000)}"}}`), [{ method: 'a', name: undefined }])
-  t.ok(process.cpuUsage(begun).user / 1000 < 5000)
-  t.end()
-})
-
 t.test('The headers of a message agree with its body, or are absent.', t => {
   const base64 = (text: string): string => `=?base64?${Buffer.from(text).toString('base64')}?=`
   const RESOURCE = '{"method":"resources/read","params":{"uri":"file:///a"}}'
@@ -209,7 +199,7 @@ t.test('What a rule says about messages is checked at the start.', async t => {
   const bad: ReadonlyArray<readonly [rules: object[], ...problems: string[]]> = [
     [[{ mcp: 5 }], 'gate.rules[0].mcp is 5; allowed: a section with methods or tools, or an empty one, {}'],
     [[{ mcp: [] }], 'gate.rules[0].mcp is []; allowed: a section with methods or tools, or an empty one, {}'],
-    [[{ mcp: { tool: 'a' } }], 'gate.rules[0].mcp.tool is unknown; allowed: methods, tools'],
+    [[{ mcp: { tool: 'a' } }], 'gate.rules[0].mcp.tool is unknown; allowed: methods, tools, onlyRuled'],
     [[{ mcp: { methods: ['tools/*'] } }], 'gate.rules[0].mcp.methods is ["tools/*"]; allowed: a list of methods such as tools/list, without *'],
     [[{ mcp: { methods: [] } }], 'gate.rules[0].mcp.methods is []; allowed: a list of methods such as tools/list, without *'],
     [[{ mcp: { tools: ['a*b'] } }], 'gate.rules[0].mcp.tools is ["a*b"]; allowed: a list of names of tools, with * at the end for all that begin so'],

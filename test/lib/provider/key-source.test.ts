@@ -8,6 +8,7 @@ import { openKeyFile } from '../../../lib/provider/key-file.ts'
 import { createKeySource, KEY_SOURCE_STATUSES, type KeySource, type KeySourceEvent, type KeySourceOptions } from '../../../lib/provider/key-source.ts'
 import { ProviderFailure } from '../../../lib/provider/provider-failure.ts'
 import { createTransport, type Transport } from '../../../lib/provider/transport.ts'
+import { Clock } from '../../helpers/clock.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
   cutShort, drip, endless, gzipBomb, hang, html, json, redirect, reset, startHostileProvider, text, type Behaviour, type HostileProvider,
@@ -20,35 +21,6 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const a = rsaJwk('a', 0x81)
 const b = rsaJwk('b', 0x82)
-
-/** A clock that the test moves, and that runs the timers that come due on the way. */
-class Clock {
-  /** Milliseconds since the epoch. */
-  at = Date.UTC(2030, 0, 1)
-  timers = new Set<{ due: number, callback: () => void }>()
-
-  now = (): number => this.at / 1000
-
-  after = (delayMs: number, callback: () => void): () => void => {
-    const timer = { due: this.at + delayMs, callback }
-    this.timers.add(timer)
-    return () => this.timers.delete(timer)
-  }
-
-  advance (ms: number): void {
-    this.at += ms
-    for (const timer of this.timers) {
-      if (timer.due > this.at) continue
-      this.timers.delete(timer)
-      timer.callback()
-    }
-  }
-
-  /** How long until the next timer. */
-  get nextMs (): number {
-    return Math.max(0, Math.min(...[...this.timers].map(({ due }) => due)) - this.at)
-  }
-}
 
 interface Bench {
   provider: HostileProvider
@@ -216,8 +188,51 @@ t.test('discovery says where the set is', async (t) => {
     provider.fallback = json({ keys: [a] })
     source.start()
     await settled(1)
-    t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/.well-known/jwks.json'])
+    t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server', '/.well-known/jwks.json'])
     t.strictSame(kids(source), ['a'])
+  })
+  await t.test('in RFC 8414 metadata alone, before or after the path of the issuer', async (t) => {
+    const inserted = '/.well-known/oauth-authorization-server/realms/x'
+    const appended = '/realms/x/.well-known/oauth-authorization-server'
+    const first = '/realms/x/.well-known/openid-configuration'
+    const rows: Array<{ title: string, at: string[], behaviour?: Behaviour, requests: string[], keys: string[] }> = [
+      { title: 'inserted', at: [inserted, appended], requests: [first, inserted, '/realms/x/jwks'], keys: ['a'] },
+      { title: 'appended', at: [appended], requests: [first, inserted, appended, '/realms/x/jwks'], keys: ['a'] },
+      { title: 'nowhere', at: [], requests: [first, inserted, appended, '/realms/x/.well-known/jwks.json'], keys: ['b'] },
+      { title: 'any other answer ends the search', at: [inserted], behaviour: html(403), requests: [first, inserted], keys: [] },
+      { title: 'so does a document of another issuer', at: [inserted], behaviour: json({ issuer: 'https://stranger.example/', jwks_uri: 'https://stranger.example/' }), requests: [first, inserted], keys: [] }
+    ]
+    for (const { title, at, behaviour, requests, keys } of rows) {
+      const { provider, source, settled } = await setUp(t, {}, { path: '/realms/x' })
+      provider.publish(a)
+      provider.discovery = html(404)
+      provider.fallback = json({ keys: [b] })
+      for (const path of at) provider.others.set(path, behaviour ?? json({ issuer: provider.issuer, jwks_uri: provider.jwksUri }))
+      source.start()
+      await settled(1)
+      t.strictSame(provider.requests, requests, title)
+      t.strictSame(kids(source), keys, title)
+    }
+  })
+  await t.test('or that there is none, for an issuer that needs none', async (t) => {
+    const rows: Array<{ title: string, discovery?: object, fallback?: Behaviour, mayHaveNone: boolean, state: object }> = [
+      { title: 'a document without jwks_uri', discovery: {}, mayHaveNone: true, state: { status: 'fresh', keys: 0 } },
+      { title: 'the same of an issuer that needs keys', discovery: {}, mayHaveNone: false, state: { status: 'empty', lastFailure: 'discovery_malformed' } },
+      { title: 'a jwks_uri that is no text', discovery: { jwks_uri: null }, mayHaveNone: true, state: { status: 'empty', lastFailure: 'discovery_malformed' } },
+      { title: 'no document at all', mayHaveNone: true, state: { status: 'fresh', keys: 0 } },
+      { title: 'the same of an issuer that needs keys', mayHaveNone: false, state: { status: 'empty', lastFailure: 'status' } },
+      { title: 'only keys at the usual place', fallback: json({ keys: [a] }), mayHaveNone: true, state: { status: 'fresh', keys: 1 } }
+    ]
+    for (const { title, discovery, fallback = html(404), mayHaveNone, state } of rows) {
+      const provider = await startHostileProvider()
+      t.teardown(provider.close)
+      const { source, settled } = await setUp(t, { locate: createKeySetFinder(provider.issuer, undefined, { mayHaveNone }) })
+      provider.discovery = discovery ? json({ issuer: provider.issuer, ...discovery }) : html(404)
+      provider.fallback = fallback
+      source.start()
+      await settled(1)
+      t.hasStrict(source.state(), state, title)
+    }
   })
   await t.test('unless the settings name it', async (t) => {
     const elsewhere = await startHostileProvider()
@@ -611,7 +626,7 @@ t.test('the very first fetch does not count as one for a kid: one for a key publ
   t.equal(source.state().fetches, 2)
 })
 
-t.test('any number of unknown kids causes one fetch each 30 s', async (t) => {
+t.test('any number of unknown kids causes one fetch each 30 s on average, with three in reserve', async (t) => {
   const { provider, source, clock, settled } = await setUp(t)
   provider.publish(a)
   source.start()
@@ -621,36 +636,68 @@ t.test('any number of unknown kids causes one fetch each 30 s', async (t) => {
     const answers = await Promise.all(Array.from({ length: 500 }, (_, index) => source.fetchCandidates(`unknown-${index}-${clock.at}`, 'RS256')))
     t.ok(answers.every(({ length }) => length === 0), 'the provider publishes no such key')
   }
-  await flood()
-  await flood()
-  t.equal(provider.fetches, 2, 'the first unknown kid causes a fetch at once')
+  for (let round = 0; round < 5; round++) await flood()
+  t.equal(provider.fetches, 4, 'the first three rounds cause a fetch each')
   t.equal(source.candidates('a', 'RS256')[0], key, 'the good key is untouched')
 
   provider.publish(a, b)
   clock.advance(29_999)
   await flood()
   t.strictSame(await source.fetchCandidates('b', 'RS256'), [])
-  t.equal(provider.fetches, 2)
+  t.equal(provider.fetches, 4)
   clock.advance(1)
   const [[keyB]] = await Promise.all([source.fetchCandidates('b', 'RS256'), flood()])
   t.equal(keyB!.kid, 'b', 'a new key is found at the next fetch that is allowed')
-  t.equal(provider.fetches, 3)
+  t.equal(provider.fetches, 5)
   t.equal(source.state().keys, 2)
+  clock.advance(45_000)
+  for (let round = 0; round < 3; round++) await flood()
+  t.equal(provider.fetches, 6)
+  clock.advance(15_000)
+  await flood()
+  t.equal(provider.fetches, 7, 'what was left of the time counts')
+  clock.advance(HOUR)
+  for (let round = 0; round < 5; round++) await flood()
+  t.equal(provider.fetches, 7 + 3 + 1, 'beside the refresh by the clock')
 
   clock.at -= HOUR
   await flood()
-  t.equal(provider.fetches, 4, 'a clock that was set back does not shut new keys out')
+  t.equal(provider.fetches, 12, 'a clock that was set back does not shut new keys out')
 })
 
-t.test('a kid that is at hand causes no fetch, and an unknown one does', async (t) => {
+t.test('a foreign kid does not delay a key that is published just after it', async (t) => {
   const { provider, source, settled } = await setUp(t)
   provider.publish(a)
   source.start()
   await settled(1)
-  t.strictSame(await source.fetchCandidates('a', 'RS256'), source.candidates('a', 'RS256'))
-  t.equal(provider.fetches, 1)
-  t.strictSame(await source.fetchCandidates('b', 'RS256'), [])
+  t.strictSame(await source.fetchCandidates('foreign', 'RS256'), [])
+  provider.publish(a, b)
+  t.equal((await source.fetchCandidates('b', 'RS256')).length, 1)
+  t.equal(provider.fetches, 3)
+})
+
+t.test('a key that is replaced under the same kid is found by the first token that the old one has not signed', async (t) => {
+  const { provider, source, clock, settled } = await setUp(t)
+  provider.publish(a, b)
+  source.start()
+  await settled(1)
+  const [old] = source.candidates('a', 'RS256')
+  const [other] = source.candidates('b', 'RS256')
+  t.strictSame(await source.fetchCandidates('a', 'RS256'), [old], 'it may be a forged token')
   t.equal(provider.fetches, 2)
+  provider.publish(rsaJwk('a', 0x83), b)
+  const [[fresh], [again]] = await Promise.all([source.fetchCandidates('a', 'RS256'), source.fetchCandidates('a', 'RS256')])
+  t.not(fresh, old)
+  t.equal(fresh, again)
+  t.notOk(source.isTrusted(old!))
+  t.ok(source.isTrusted(other!))
+  t.equal(provider.fetches, 3)
+  await source.fetchCandidates('a', 'RS256')
+  await source.fetchCandidates('a', 'RS256')
+  t.equal(provider.fetches, 4, 'forged tokens cause no more fetches than unknown kids')
+  clock.advance(30_000)
+  await source.fetchCandidates('a', 'RS256')
+  t.equal(provider.fetches, 5)
 })
 
 t.test('a refresh by the clock does not delay a key that is published just after it', async (t) => {
@@ -724,11 +771,11 @@ t.test('a token without kid that no key has signed causes a fetch just as rarely
   provider.publish(rsaJwk(undefined, 0x82))
   const [after] = await source.fetchCandidates(undefined, 'RS256')
   t.not(before!.pem, after!.pem)
-  t.equal((await source.fetchCandidates(undefined, 'RS256'))[0], after)
-  t.equal(provider.fetches, 2)
+  for (let left = 3; left > 0; left--) t.equal((await source.fetchCandidates(undefined, 'RS256'))[0], after)
+  t.equal(provider.fetches, 4)
   clock.advance(30_000)
   await source.fetchCandidates(undefined, 'RS256')
-  t.equal(provider.fetches, 3)
+  t.equal(provider.fetches, 5)
 })
 
 t.test('a rotation under load loses no good request', async (t) => {

@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process'
+import dns from 'node:dns'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { connect, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
 import { networkOf } from '../../../lib/assembly/create-issuers.ts'
+import { parseNoProxy } from '../../../lib/provider/no-proxy.ts'
 import { createTransport, type ProviderAnswer, type TransportOptions } from '../../../lib/provider/transport.ts'
 import { startConnectProxy } from '../../helpers/connect-proxy.ts'
 import {
@@ -27,11 +30,67 @@ t.test('an answer is read to its end, whatever its status', async (t) => {
     json({ keys: [] })(request, response)
   }
   t.strictSame(JSON.parse((await get(provider.jwksUri)).body.toString()), { keys: [] })
-  t.hasStrict(headers, { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'holdfast', 'content-type': undefined }, 'no compression is requested')
+  t.hasStrict(headers, { accept: 'application/json, application/jwk-set+json, */*;q=0.1', 'accept-encoding': 'identity', 'user-agent': 'holdfast', 'content-type': undefined }, 'no compression is requested')
   provider.jwks = html(503)
   t.hasStrict(await get(provider.jwksUri), { status: 503, headers: { 'content-type': 'text/html' } })
-  provider.jwks = (_request, response) => { response.writeHead(200, { 'content-encoding': 'identity' }).end('{}') }
-  t.equal((await get(provider.jwksUri)).body.toString(), '{}')
+})
+
+t.test('A key set is had from a server that negotiates and has only application/jwk-set+json', async (t) => {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  for (const [type, accepted] of [['application/jwk-set+json', true], ['application/json', true], ['text/plain', true]] as const) {
+    provider.jwks = (request, response) => {
+      const ranges = request.headers.accept!.split(',').map(range => range.split(';')[0]!.trim())
+      const status = ranges.includes(type) || ranges.includes('*/*') ? 200 : 406
+      response.writeHead(status, { 'content-type': type }).end('{"keys":[]}')
+    }
+    t.equal((await get(provider.jwksUri)).status === 200, accepted, type)
+  }
+})
+
+t.test('Content-Encoding may say identity in any case, or nothing, and a refused one is named', async (t) => {
+  const provider = await startHostileProvider()
+  t.teardown(provider.close)
+  for (const coding of ['identity', 'Identity', 'IDENTITY', '', ' ', 'identity, identity', ['identity', '']]) {
+    provider.jwks = (_request, response) => { response.setHeader('content-encoding', coding).end('{}') }
+    t.equal((await get(provider.jwksUri)).body.toString(), '{}', JSON.stringify(coding))
+  }
+  for (const [coding, found] of [['gzip', 'gzip'], ['identity, Br', 'Br'], [['gzip', 'x-own'], 'gzip, x-own']] as const) {
+    provider.jwks = (_request, response) => { response.setHeader('content-encoding', coding).end('{}') }
+    await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'content_encoding', facts: { expected: 'identity', found } }, found)
+  }
+})
+
+/** A server on 127.0.0.1 that is stopped until the test lets it go on: a second connection gets no answer to its SYN, which is sent again after 1 s. */
+async function startSlowHandshake (): Promise<{ readonly port: number, letGoOn (): void, close (): void }> {
+  const program = spawn(process.execPath, ['-e', "const server = require('node:http').createServer((_, response) => response.end('{}')); server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => { console.log(server.address().port) })"])
+  const [line] = await once(program.stdout, 'data') as [Buffer]
+  const port = Number(line.toString())
+  program.kill('SIGSTOP')
+  const fillers = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}))
+  await once(fillers[0]!, 'connect')
+  return {
+    port,
+    letGoOn: () => { program.kill('SIGCONT') },
+    close () {
+      for (const filler of fillers) filler.destroy()
+      program.kill('SIGKILL')
+    }
+  }
+}
+
+t.test('A provider with a slow handshake beside an address without a route is reached', { skip: process.platform !== 'linux' }, async (t) => {
+  const slow = await startSlowHandshake()
+  t.teardown(slow.close)
+  const { lookup } = dns
+  t.teardown(() => { dns.lookup = lookup })
+  // The slow address first: the last one would get as long as it takes.
+  dns.lookup = ((_host: string, _options: object, done: (error: null, addresses: object[]) => void) => {
+    done(null, [{ address: '127.0.0.1', family: 4 }, { address: '::1', family: 6 }])
+    // By then the first SYN has been sent, and lost.
+    setImmediate(slow.letGoOn)
+  }) as typeof dns.lookup
+  t.equal((await get(`http://slow.test:${slow.port}/`)).status, 200)
 })
 
 t.test('a hostile answer is a failure with a stable word', async (t) => {
@@ -98,8 +157,11 @@ t.test('the certificate of the provider is checked, even if NODE_TLS_REJECT_UNAU
   t.equal((await get(provider.jwksUri, { ca: providerCertificate })).status, 200)
   await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
 
+  // Node warns of it, on standard error.
+  const { emitWarning } = process
+  process.emitWarning = () => {}
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
-  t.teardown(() => { delete process.env.NODE_TLS_REJECT_UNAUTHORIZED })
+  t.teardown(() => { delete process.env.NODE_TLS_REJECT_UNAUTHORIZED; process.emitWarning = emitWarning })
   await t.rejects(get(provider.jwksUri), { name: 'ProviderFailure', word: 'tls' })
   t.equal(provider.requests.length, 1)
 })
@@ -117,6 +179,15 @@ t.test('HTTPS_PROXY tunnels to the provider, and the certificate is checked thro
   await t.rejects(get(stranger.jwksUri, settings), { name: 'ProviderFailure', word: 'tls', detail: 'ERR_TLS_CERT_ALTNAME_INVALID' })
   t.equal((await get(provider.jwksUri, { ...settings, httpsProxy: proxy.url.slice('http://'.length) })).status, 200, 'a proxy without a scheme is an http one')
   t.equal((await get(provider.jwksUri, { ca: providerCertificate, httpProxy: proxy.url })).status, 200, 'HTTP_PROXY serves for HTTPS_PROXY')
+})
+
+t.test('A proxy whose own certificate is refused is a fault of TLS, and not a provider that cannot be reached', async (t) => {
+  const proxy = await startHostileProvider({ tls: true })
+  t.teardown(proxy.close)
+  const httpsProxy = new URL(proxy.jwksUri).origin
+  await t.rejects(get('https://idp.test/keys', { httpsProxy }), { name: 'ProviderFailure', word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+  await proxy.close()
+  await t.rejects(get('https://idp.test/keys', { httpsProxy }), { name: 'ProviderFailure', word: 'unreachable', detail: 'ECONNREFUSED' })
 })
 
 t.test('The proxies of the settings are those of the calls', async (t) => {
@@ -144,6 +215,38 @@ t.test('NO_PROXY goes around the proxy, and without it nothing does', async (t) 
   t.strictSame(proxy.tunnels, [])
   t.equal((await get(provider.jwksUri, { ...settings, noProxy: 'other.example' })).status, 200)
   t.strictSame(proxy.tunnels, [`localhost:${provider.port}`], 'https on loopback is proven by its certificate, through a proxy too')
+})
+
+t.test('NO_PROXY takes a CIDR and a bare ::1', async (t) => {
+  const proxy = await startConnectProxy()
+  t.teardown(() => proxy.close())
+  proxy.mode = 'refuse'
+  const rows: Array<{ url: string, noProxy: string, isDirect: boolean }> = [
+    { url: 'https://127.0.0.1:1/', noProxy: '127.0.0.0/8', isDirect: true },
+    { url: 'https://127.0.0.1:1/', noProxy: '10.0.0.0/8, 127.0.0.1/32', isDirect: true },
+    { url: 'https://127.0.0.1:1/', noProxy: '10.0.0.0/8', isDirect: false },
+    { url: 'https://127.0.0.1:1/', noProxy: '127.0.0.0/33', isDirect: false },
+    { url: 'https://127.0.0.1:1/', noProxy: '127.0.0.1', isDirect: true },
+    { url: 'https://127.0.0.1:1/', noProxy: '127.0.0.1:2', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '::1', isDirect: true },
+    { url: 'https://[::1]:1/', noProxy: '0:0:0:0:0:0:0:1', isDirect: true },
+    { url: 'https://[::1]:1/', noProxy: '[::1]:1', isDirect: true },
+    { url: 'https://[::1]:1/', noProxy: '[::1]:2', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '::/64', isDirect: true },
+    { url: 'https://[::1]:1/', noProxy: '::2', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '127.0.0.0/8', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '::/129', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '::1/128/1', isDirect: false },
+    { url: 'https://localhost:1/', noProxy: '127.0.0.0/8 ::1', isDirect: false }
+  ]
+  for (const { url, noProxy, isDirect } of rows) {
+    const before = proxy.tunnels.length
+    await t.rejects(get(url, { httpsProxy: proxy.url, noProxy }), { name: 'ProviderFailure', word: isDirect ? 'unreachable' : 'proxy', facts: { proxy: isDirect ? undefined : new URL(proxy.url).host } }, `${url} ${noProxy}`)
+    t.equal(proxy.tunnels.length - before, isDirect ? 0 : 1)
+  }
+  const { includes, hosts, unusable } = parseNoProxy('[::1]:443, ::2/x https://host/, idp.test,10.0.0.0/99, *.a.test')
+  t.strictSame([hosts, unusable], ['idp.test,*.a.test', ['::2/x', 'https://host/', '10.0.0.0/99']])
+  t.strictSame(['https://[::1]/', 'http://[::1]/'].map(url => includes(new URL(url))), [true, false])
 })
 
 t.test('A failure names the URL without its secrets, and the host of the proxy only if one was used', async (t) => {

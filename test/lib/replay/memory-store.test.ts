@@ -437,7 +437,7 @@ function createShares () {
 
 t.test('tables are read only for a key that comes near its share, each once, one for each record', t => {
   const { shares, add } = createShares()
-  for (let n = 0; n < 1000; n++) t.equal(add(n << 20, n << 8, START + 300, START), 0)
+  t.strictSame(Array.from({ length: 1000 }, (_, n) => add(n << 20, n << 8, START + 300, START)).filter(reads => reads !== 0), [], 'not for other keys')
   const [c, d] = [0x12345678, 0x9abcdef]
   const reads: number[] = []
   for (let n = 1; n < 100; n++) reads.push(add(c, d, START + 300, START))

@@ -7,6 +7,7 @@ import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/re
 import { createReceiver } from '../../../lib/revocation/receiver.ts'
 import { createTransmitter } from '../../../lib/revocation/transmitter.ts'
 import type { TransmitterParameters } from '../../../lib/revocation/stream-keeper.ts'
+import { createSignerFinder } from '../../../lib/token/jwt-signature.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import type { EventTransmitter } from '../../helpers/event-transmitter.ts'
@@ -62,6 +63,7 @@ async function start (t: Test, { isLeader = true, prepare, ...given }: Given = {
   const receiver = createReceiver({
     senders: [stream.sender],
     logoutSenders: [],
+    findSigner: createSignerFinder(),
     now: () => Date.now() / 1000,
     append: async entries => {
       if (store.fault) throw store.fault

@@ -21,16 +21,17 @@ idp:
     - issuer: https://a.example/
     - domain: B.Example:8443
       audience: 12
+      audienceClaim: azp
       jwksUri: https://keys.example/b
       algs: PS256, EdDSA
       scopeClaims: scp
       dpopMode: DISABLED
     - { issuer: 'http://localhost:1/', keysFile: keys.json, audience: ~ }
 `)
-  const common = { audience: 'https://api.example', jwksUri: undefined, keysFile: undefined, algs: ['ES256'], scopeClaims: ['scope'], dpopMode: 'REQUIRED', introspection: undefined }
+  const common = { audience: 'https://api.example', audienceClaim: 'aud', jwksUri: undefined, keysFile: undefined, algs: ['ES256'], scopeClaims: ['scope'], dpopMode: 'REQUIRED', introspection: undefined }
   t.strictSame(issuers, [
     { ...common, issuer: 'https://a.example/' },
-    { issuer: 'https://b.example:8443/', audience: '12', jwksUri: 'https://keys.example/b', keysFile: undefined, algs: ['PS256', 'EdDSA'], scopeClaims: ['scp'], dpopMode: 'DISABLED', introspection: undefined },
+    { issuer: 'https://b.example:8443/', audience: '12', audienceClaim: 'azp', jwksUri: 'https://keys.example/b', keysFile: undefined, algs: ['PS256', 'EdDSA'], scopeClaims: ['scp'], dpopMode: 'DISABLED', introspection: undefined },
     { ...common, issuer: 'http://localhost:1/', keysFile: 'keys.json' }
   ])
   t.equal(dpopMode, 'ALLOWED', 'every scheme that one of them offers')
@@ -40,19 +41,19 @@ t.test('The introspection of an issuer is set by its entry, and what it leaves o
   const { idp: { issuers } } = await start(`
 idp:
   audience: https://api.example
-  introspection: { for: jwt, endpoint: 'https://idp.example/ask', cacheSeconds: 7, signed: true, audienceOptional: true, clientId: beside, clientSecret: s1, auth: client_secret_post, keyFile: beside.pem }
+  introspection: { for: jwt, endpoint: 'https://idp.example/ask', cacheSeconds: 7, signed: true, audienceOptional: true, clientId: beside, clientSecret: s1, auth: client_secret_post, keyFile: beside.pem, assertionAudience: 'https://idp.example/token' }
   issuers:
     - issuer: https://a.example/
     - issuer: https://b.example/
-      introspection: { for: opaque, endpoint: 'https://b.example/ask', cacheSeconds: 0, signed: false, audienceOptional: false, clientId: own, clientSecret: s2, auth: private_key_jwt, keyFile: own.pem }
+      introspection: { for: opaque, endpoint: 'https://b.example/ask', cacheSeconds: 0, signed: false, audienceOptional: false, clientId: own, clientSecret: s2, auth: private_key_jwt, keyFile: own.pem, assertionAudience: 'https://b.example/token' }
     - issuer: https://c.example/
       introspection: { for: off }
     - issuer: https://d.example/
       introspection:
 `)
   t.strictSame(issuers.map(({ introspection }) => introspection), [
-    { covers: 'jwt', endpoint: 'https://idp.example/ask', cacheSeconds: 7, signed: true, audienceOptional: true, clientId: 'beside', clientSecret: 's1', auth: 'client_secret_post', keyFile: 'beside.pem' },
-    { covers: 'opaque', endpoint: 'https://b.example/ask', cacheSeconds: 0, signed: false, audienceOptional: false, clientId: 'own', clientSecret: 's2', auth: 'private_key_jwt', keyFile: 'own.pem' },
+    { covers: 'jwt', endpoint: 'https://idp.example/ask', cacheSeconds: 7, signed: true, audienceOptional: true, clientId: 'beside', clientSecret: 's1', auth: 'client_secret_post', keyFile: 'beside.pem', assertionAudience: 'https://idp.example/token' },
+    { covers: 'opaque', endpoint: 'https://b.example/ask', cacheSeconds: 0, signed: false, audienceOptional: false, clientId: 'own', clientSecret: 's2', auth: 'private_key_jwt', keyFile: 'own.pem', assertionAudience: 'https://b.example/token' },
     undefined,
     issuers[0]!.introspection
   ])
@@ -104,6 +105,35 @@ t.test('A problem of an entry is reported with its line and its path.', async t 
     problems.forEach((problem, index) => t.match(problem, expected[index]))
   }
   t.match(await problemsOf(list(a), { IDP_ISSUER: 'https://b.example/' }), [/^IDP_ISSUER \(idp\.issuer\) is .* but idp\.issuers is set too/], 'the environment is beside the list too')
+})
+
+t.test('An http issuer is a mere name beside an https jwksUri or a keysFile, and refused without', async t => {
+  const adfs = 'http://sts.example/adfs/services/trust'
+  const allowed = /; allowed: https URL \(http for a loopback host, or beside an https jwksUri or a keysFile\) without user info, query or fragment$/
+  const rows: ReadonlyArray<{ more: object, problem?: RegExp }> = [
+    { more: { jwksUri: 'https://sts.example/adfs/discovery/keys' } },
+    { more: { keysFile: 'keys.json' } },
+    { more: {}, problem: allowed },
+    { more: { jwksUri: 'http://localhost:1/keys' }, problem: allowed },
+    { more: { keysFile: 'keys.json', introspection: { for: 'jwt', clientId: 'c', clientSecret: 's', endpoint: 'https://sts.example/introspect' } } },
+    { more: { keysFile: 'keys.json', introspection: { for: 'jwt', clientId: 'c', clientSecret: 's' } }, problem: /, a mere name, under which the introspection endpoint cannot be found; allowed beside IDP_INTROSPECTION_ENDPOINT \(idp\.introspection\.endpoint\)$/ }
+  ]
+  for (const { more, problem } of rows) {
+    const patterns = problem ? [problem] : []
+    const named = `is "${adfs}"`
+    const single = await problemsOf(JSON.stringify({ idp: { audience: 'x', issuer: adfs, ...more } }))
+    t.match(single, patterns, JSON.stringify(more))
+    t.equal(single.length, patterns.length)
+    const listed = await problemsOf(JSON.stringify({ idp: { audience: 'x', issuers: [{ domain: 'a.example' }, { issuer: adfs, ...more }] } }))
+    t.match(listed, patterns, JSON.stringify(more))
+    t.equal(listed.length, patterns.length)
+    t.ok([...single, ...listed].every(text => text.includes(named)))
+    const { introspection, ...rest } = more as { introspection?: object }
+    t.strictSame((await problemsOf(JSON.stringify({ idp: { audience: 'x', ...introspection && { introspection }, ...rest, issuers: [{ issuer: adfs }] } }))).length, patterns.length, 'what is beside the list counts')
+  }
+  for (const issuer of ['http://u@sts.example/', 'http://sts.example/?x', 'ftp://sts.example/']) {
+    t.match(await problemsOf(JSON.stringify({ idp: { audience: 'x', issuer, keysFile: 'keys.json' } })), [allowed], issuer)
+  }
 })
 
 t.test('A list that is too long is reported with its keys as they were written, and without secrets.', async t => {

@@ -43,7 +43,7 @@ t.test('Each member that the types of the gate have is one that the gate knows.'
     path: '/orders/*', methods: ['GET'], scope: 'a', anyScope: ['b', 'c'], claims: { team: ['x', 'y'] }, acr: 'gold', maxAgeSeconds: 60, audience: 'https://other.example', upgrade: true, mcp: {}
   }
   const gate: Required<GateOptions> = {
-    upstream: 'http://127.0.0.1:3000', rules: [rule, { path: '/open', allow: 'anyone' }, { path: '/mcp', mcp: { methods: ['tools/call'], tools: ['read_*'] } satisfies Required<McpTargetOptions> }], timeoutSeconds: 5, bodyLimit: 1024, claims: { team: 'https://api.example/team' }, passCredentials: true, statementKey: 'key.pem', statementAudience: 'x', ownPrefix: '/-', grpcPort: 9000
+    upstream: 'http://127.0.0.1:3000', rules: [rule, { path: '/open', allow: 'anyone' }, { path: '/mcp', mcp: { methods: ['tools/call'], tools: ['read_*'], onlyRuled: false } satisfies Required<McpTargetOptions> }], timeoutSeconds: 5, bodyLimit: 1024, claims: { team: 'https://api.example/team' }, passCredentials: true, exactPaths: true, statementKey: 'key.pem', statementAudience: 'x', ownPrefix: '/-', grpcPort: 9000
   }
   t.strictSame((await parseGate(gate)).problems, [])
   t.strictSame((await parseGate({ ...gate, claims: ['team'] })).problems, [])

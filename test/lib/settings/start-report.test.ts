@@ -62,6 +62,8 @@ t.test('An operator is warned of a domain with a scheme, of strange variables, o
     { values: { TRUST_PROXY: 'loopback', CORS_HEADERS: 'Mcp-Session-Id' }, patterns: [/^CORS_HEADERS \(server\.corsHeaders\) has no effect: CORS is off, because CORS_ORIGINS is not set$/] },
     { values: { TRUST_PROXY: 'loopback', CORS_HEADERS: 'Mcp-Session-Id', CORS_ORIGINS: '*' } },
     { values: { TRUST_PROXY: 'false' }, patterns: [host] },
+    { values: { TRUST_PROXY: 'loopback', NO_PROXY: '10.0.0.0/8, ::1, .internal.example' } },
+    { values: { TRUST_PROXY: 'loopback', NO_PROXY: '10.0.0.0/33, https://user:s3cret@tenant.example/' }, patterns: [/^NO_PROXY has entries that fit no host: 10\.0\.0\.0\/33 https:\/\/tenant\.example\/\. It takes hosts, addresses and CIDRs$/] },
     { values: { TRUST_PROXY: 'true' }, unknownVariables: ['IDP_COLOUR', 'DPOP_COLOUR'], patterns: [/^These variables .* have no effect: IDP_COLOUR, DPOP_COLOUR$/] },
     { values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: 'https://tenant.example' }, patterns: [/^IDP_DOMAIN starts with a scheme, so there is no issuer .* without https:\/\/$/] }
   ]

@@ -42,6 +42,7 @@ t.test('Two settings are enough, and the rest have defaults.', async t => {
     idp: {
       domain: 'tenant.example',
       audience: 'https://api.example',
+      audienceClaim: 'aud',
       algs: ['RS256'],
       introspection: { for: 'off', cacheSeconds: 10, signed: false, audienceOptional: false, auth: 'client_secret_basic' },
       scopeClaims: ['scope'],
@@ -51,6 +52,7 @@ t.test('Two settings are enough, and the rest have defaults.', async t => {
       issuers: [{
         issuer: 'https://tenant.example/',
         audience: 'https://api.example',
+        audienceClaim: 'aud',
         jwksUri: undefined,
         keysFile: undefined,
         algs: ['RS256'],
@@ -66,6 +68,7 @@ t.test('Two settings are enough, and the rest have defaults.', async t => {
     proxies: {},
     gate: undefined,
     revocation: undefined,
+    audit: undefined,
     isNonceSecretUnused: false,
     unknownVariables: []
   })
@@ -110,6 +113,7 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
     fails: ['tenant.example', 'http://tenant.example/', 'http://localhost.example/', 'http://192.0.2.1', 'http://[::2]/', 'https:tenant.example', 'https:///tenant.example', 'ftp://tenant.example', 'https://user@tenant.example/',
       'https://:pw@tenant.example/', 'https://tenant.example/?', 'https://tenant.example/?a=b', 'https://tenant.example/#', 'https://tenant.example/ ', 'https://tenant.example\\x', 'https://tenant.example/\u0001', 'https://', ' https://tenant.example/', '1https://tenant.example/']
   },
+  { name: 'IDP_AUDIENCE_CLAIM', passes: ['aud', 'client_id', 'azp'], fails: ['sub', 'AUD', ['aud'], ''] },
   { name: 'IDP_JWKS_URI', passes: ['https://keys.example/jwks?v=1', 'http://localhost:3000/jwks'], fails: ['/jwks', 'http://keys.example/jwks', 'https://u:p@keys.example/jwks', 'https:keys.example', 'file:///jwks'] },
   { name: 'IDP_ALGS', passes: ['RS256', 'PS256,ES512', ['EdDSA', 'Ed25519']], fails: ['HS256', 'none', 'rs256', [], 'RS256 HS256'] },
   { name: 'IDP_KEYS_FILE', passes: ['keys.json', '/etc/keys.json'], fails: ['', ['a'], {}, true] },
@@ -150,7 +154,8 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
     fails: ['app.example', 'https://app.example/', 'https://app.example/x', 'https://app.example:443', 'https://u@app.example', 'null', 'https://*.example', []]
   },
   { name: 'CORS_HEADERS', passes: ['MCP-Protocol-Version', 'Mcp-Session-Id, Last-Event-ID', ['x-y', 'a_b']], fails: ['*', 'a b *', 'x:y', 'x/y', 'é', 'x\ny: z', [], ['a b'], ['']] },
-  { name: 'CLIENT_CERTIFICATE', passes: ['socket', 'nginx', 'xfcc', 'off', 'client-cert'], fails: ['on', 'Client-Cert', true, 'x-ssl-client-cert', ''] },
+  { name: 'CLIENT_CERTIFICATE', passes: ['socket', 'nginx', 'xfcc', 'off', 'client-cert', 'alb', 'traefik'], fails: ['on', 'Client-Cert', true, 'x-ssl-client-cert', ''] },
+  { name: 'AUDIT', passes: ['off', 'log', '/var/log/audit.log', 7, { to: 'log', required: true }], fails: [['log']] },
   { name: 'SECURITY_PROFILE', passes: ['none'], fails: ['fapi', 'FAPI2', 'fapi1', true] },
   { name: 'DPOP_NONCE_IAT', passes: ['ignored', 'checked'], fails: ['off', true] },
   { name: 'RESOURCE', passes: ['https://api.example', 'https://api.example:8443/v1/'], fails: ['http://api.example', 'https://u@api.example', 'https://api.example/?x', 'https://api.example/#x', 'https://:pw@api.example', 'https://api.example/?', 'https://api.example/#', 'api.example', 'urn:api'] },
@@ -162,7 +167,7 @@ const FORMS: Array<{ name: string, passes: unknown[], fails: unknown[] }> = [
   { name: 'HTTP_PROXY', passes: ['http://proxy.example:3128', 'proxy.example:3128', 'https://u:p@proxy.example/'], fails: ['socks5://proxy.example', 'http://', 'http:/proxy.example', 'http://proxy.example/path', 'http://proxy.example?x', 'http://proxy.example#x', 'xhttp://proxy.example', 'httpx://proxy.example', 'proxy example'] },
   { name: 'GATE_UPSTREAM', passes: ['http://127.0.0.1:3000', 'https://orders.example/'], fails: ['127.0.0.1:3000', 'http://a/b', 'ftp://a', 'http://u:p@a'] },
   { name: 'HTTPS_PROXY', passes: ['http://proxy.example:3128'], fails: ['ftp://proxy.example'] },
-  { name: 'NO_PROXY', passes: ['*', 'localhost,.internal:8443'], fails: [['localhost']] }
+  { name: 'NO_PROXY', passes: ['*', 'localhost,.internal:8443', '10.0.0.0/8, ::1'], fails: [['localhost']] }
 ]
 
 t.test('Each setting accepts valid values, and for any other names itself, what it held and what is allowed.', async t => {

@@ -44,6 +44,10 @@ interface Row {
 
 t.test('Header and claims of a token are checked against the rules, each row beside its twin', async t => {
   const expired = (exp: number, now = NOW) => ['token_expired', { expected: `exp after ${now - 5}`, found: exp }]
+  const nameless = (claim: string, expected: string, value: unknown) => {
+    const found = value === undefined ? 'nothing' : value === null ? 'null' : value === '' ? 'an empty text' : Array.isArray(value) ? 'a list' : `a ${typeof value}`
+    return { claims: { [claim]: value }, expected: ['token_claim_invalid', { claim, expected, found }] }
+  }
   const rows: readonly Row[] = [
     { expected: 'accepted' },
     { header: { alg: 'ES256' } },
@@ -60,29 +64,42 @@ t.test('Header and claims of a token are checked against the rules, each row bes
 
     { claims: { iss: 'https://idp.example' } },
     ...['https://idp.example//', 'https://idp.example/x', 'HTTPS://idp.example/', ''].map(iss => ({ claims: { iss }, expected: ['token_issuer', { expected: 'https://idp.example/', found: iss }] })),
-    ...[undefined, null, 1, ['https://idp.example/']].map(iss => ({ claims: { iss }, expected: 'token_claim_invalid' })),
-    ...[undefined, null, 1, '', ['user-1']].map(sub => ({ claims: { sub }, expected: 'token_claim_invalid' })),
+    ...[undefined, null, 1, ['https://idp.example/']].map(iss => nameless('iss', 'a text', iss)),
+    ...[undefined, null, 1, '', ['user-1']].map(sub => nameless('sub', 'a text that is not empty', sub)),
 
     { claims: { aud: ['other', 'api'] } },
     { claims: { aud: 'https://api.example' }, policy: { resource: 'https://api.example' } },
     { claims: { aud: ['https://api.example'] }, policy: { resource: 'https://api.example' } },
-    { claims: { aud: 'https://api.example' }, expected: ['token_audience', { expected: 'api', found: 'https://api.example' }] },
-    ...['API', 'api ', ''].map(aud => ({ claims: { aud }, expected: ['token_audience', { expected: 'api', found: aud }] })),
-    { claims: { aud: [] }, expected: ['token_audience', { expected: 'api', found: '' }] },
-    ...[undefined, null, 1, {}, ['api', 1]].map(aud => ({ claims: { aud }, expected: 'token_claim_invalid' })),
+    { claims: { aud: 'https://api.example' }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'https://api.example' }] },
+    ...['API', 'api ', ''].map(aud => ({ claims: { aud }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: aud }] })),
+    { claims: { aud: [] }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: '' }] },
+    ...[undefined, null, 1, {}, ['api', 1]].map(aud => nameless('aud', 'a text or a list of texts', aud)),
+
+    ...(['azp', 'client_id'] as const).flatMap((claim): Row[] => [
+      { claims: { aud: undefined, [claim]: 'api' }, policy: { audienceClaim: claim } },
+      { claims: { aud: undefined, [claim]: ['other', 'api'] }, policy: { audienceClaim: claim } },
+      { claims: { [claim]: 'api' }, policy: { audienceClaim: claim } },
+      { claims: { aud: 'other', [claim]: 'api' }, policy: { audienceClaim: claim }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'other' }] },
+      { claims: { aud: 1, [claim]: 'api' }, policy: { audienceClaim: claim }, expected: ['token_claim_invalid', { claim: 'aud', expected: 'a text or a list of texts', found: 'a number' }] },
+      { claims: { [claim]: 'other' }, policy: { audienceClaim: claim }, expected: ['token_audience', { claim, expected: 'api', found: 'other' }] },
+      { claims: { aud: undefined, [claim]: 'https://api.example' }, policy: { audienceClaim: claim, resource: 'https://api.example' }, expected: ['token_audience', { claim, expected: 'api', found: 'https://api.example' }] },
+      { claims: { aud: 'https://api.example', [claim]: 'api' }, policy: { audienceClaim: claim, resource: 'https://api.example' } },
+      { policy: { audienceClaim: claim }, expected: ['token_claim_invalid', { claim, expected: 'a text or a list of texts', found: 'nothing' }] },
+      { claims: { aud: undefined, [claim]: 'api' }, expected: ['token_claim_invalid', { claim: 'aud', expected: 'a text or a list of texts', found: 'nothing' }] }
+    ]),
 
     { claims: { exp: NOW - 4 } },
     { claims: { exp: NOW - 4.5 } },
     { claims: { exp: NOW - 5 }, expected: expired(NOW - 5) },
     { claims: { exp: NOW }, policy: { clockToleranceSeconds: 0 }, expected: ['token_expired', { expected: `exp after ${NOW}`, found: NOW }] },
-    ...[undefined, null, String(NOW + 60), [NOW + 60]].map(exp => ({ claims: { exp }, expected: 'token_claim_invalid' })),
+    ...[undefined, null, String(NOW + 60), [NOW + 60]].map(exp => nameless('exp', 'a number', exp)),
     { claims: { nbf: NOW + 5 } },
     { claims: { nbf: NOW + 5.5 }, expected: ['token_not_yet_valid', { expected: `nbf up to ${NOW + 5}`, found: NOW + 5.5 }] },
-    ...[null, String(NOW)].map(nbf => ({ claims: { nbf }, expected: 'token_claim_invalid' })),
+    ...[null, String(NOW)].map(nbf => nameless('nbf', 'a number', nbf)),
     { claims: { iat: NOW + 1e6 } },
-    ...[null, String(NOW)].map(iat => ({ claims: { iat }, expected: 'token_claim_invalid' })),
+    ...[null, String(NOW)].map(iat => nameless('iat', 'a number', iat)),
     { claims: { more: deep(63) } },
-    { claims: { more: deep(64) }, expected: 'token_claim_invalid' },
+    { claims: { more: deep(64) }, expected: ['token_claim_invalid', { claim: 'more', expected: 'at most 64 levels', found: 'more' }] },
 
     { claims: { cnf: { jkt: 'a' } } },
     { claims: { cnf: { jkt: 'a', other: 'b' } } },
@@ -102,10 +119,10 @@ t.test('Claims that did not come in a token go through each check of claims', as
   const rows: ReadonlyArray<{ claims: object, expected: unknown }> = [
     { claims: {}, expected: 'accepted' },
     { claims: { iss: 'other' }, expected: ['token_issuer', { expected: 'https://idp.example/', found: 'other' }] },
-    { claims: { sub: 1 }, expected: 'token_claim_invalid' },
-    { claims: { nbf: 'now' }, expected: 'token_claim_invalid' },
+    { claims: { sub: 1 }, expected: ['token_claim_invalid', { claim: 'sub', expected: 'a text that is not empty', found: 'a number' }] },
+    { claims: { nbf: 'now' }, expected: ['token_claim_invalid', { claim: 'nbf', expected: 'a number', found: 'a string' }] },
     { claims: { cnf: {} }, expected: 'token_binding_unusable' },
-    { claims: { aud: 'other' }, expected: ['token_audience', { expected: 'api', found: 'other' }] },
+    { claims: { aud: 'other' }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: 'other' }] },
     { claims: { exp: NOW - 60 }, expected: ['token_expired', { expected: `exp after ${NOW - 5}`, found: NOW - 60 }] }
   ]
   for (const { claims, expected } of rows) t.strictSame(outcome(() => checkClaimsByRules({ ...CLAIMS, ...claims }, NOW, POLICY)), expected, JSON.stringify(claims))
@@ -307,7 +324,7 @@ t.test('An issuer that is no longer listed is closed, and what it has signed is 
     issuer: name,
     keys: { start: () => { started.push(name) }, close: async () => { closed.push(name) }, isTrusted: (key: unknown) => key === 'good' },
     rules: { ...POLICY, issuer: name },
-    introspection: { inquiry: { close: () => { closed.push(`inquiry of ${name}`) } } }
+    introspection: { endpoint: { close: async () => {} }, inquiry: { close: () => { closed.push(`inquiry of ${name}`) } } }
   }) as unknown as TokenIssuer
   const table = createDynamicIssuers({ maxIssuers: 3, nowMs: () => 0, ask: async iss => issuer(iss) })
   t.strictSame([table.isComplete, table.ofOpaque, table.all(), table.start()], [false, undefined, [], undefined])
@@ -417,7 +434,7 @@ function createIssuerThatAnswers (answer: (text: string) => unknown, options: Pa
 }
 
 t.test('The claims of an opaque token are those of the answer, checked against the rules as far as they are present', async t => {
-  const rows: ReadonlyArray<{ answer: object | undefined, options?: Partial<InquiryOptions>, claims?: object, reason?: string }> = [
+  const rows: ReadonlyArray<{ answer: object | undefined, options?: Partial<InquiryOptions>, rules?: Partial<TokenRules>, claims?: object, reason?: string }> = [
     { answer: { sub: 'a', aud: 'api', exp: NOW + 1 }, claims: { iss: POLICY.issuer, sub: 'a', aud: 'api', exp: NOW + 1 } },
     { answer: { sub: 'a', aud: ['api'], iss: 'https://idp.example' }, claims: { iss: 'https://idp.example', sub: 'a', exp: undefined } },
     { answer: { client_id: 'c', aud: 'api' }, claims: { sub: 'c', client_id: 'c' } },
@@ -438,11 +455,16 @@ t.test('The claims of an opaque token are those of the answer, checked against t
     { answer: { sub: 'a', aud: 'api', exp: 'soon' }, reason: 'token_claim_invalid' },
     { answer: { sub: 'a', aud: 'api', iss: 'https://other/' }, reason: 'token_issuer' },
     { answer: { sub: 'a', aud: 'api', cnf: {} }, reason: 'token_binding_unusable' },
+    { answer: { client_id: 'api' }, rules: { audienceClaim: 'client_id' }, claims: { sub: 'api', aud: undefined } },
+    { answer: { client_id: 'other' }, rules: { audienceClaim: 'client_id' }, reason: 'token_audience' },
+    { answer: { client_id: 'api', aud: 'other' }, rules: { audienceClaim: 'client_id' }, reason: 'token_audience' },
+    { answer: { sub: 'a' }, rules: { audienceClaim: 'client_id' }, reason: 'token_claim_invalid' },
+    { answer: { sub: 'a', token_type: 'Bearer' }, rules: { audienceClaim: 'client_id' }, options: { audienceOptional: true }, claims: { sub: 'a' } },
     { answer: undefined, reason: 'token_inactive' }
   ]
-  for (const { answer, options = {}, claims, reason } of rows) {
+  for (const { answer, options = {}, rules = {}, claims, reason } of rows) {
     const { claimsOf } = createIssuerThatAnswers(() => answer, options)
-    const outcome = await claimsOf('t')
+    const outcome = await claimsOf('t', { more: rules })
     t.equal(outcome.reason, reason, JSON.stringify(answer))
     if (claims) t.match(outcome.inquired!.claims, claims, JSON.stringify(answer))
   }

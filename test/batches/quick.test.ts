@@ -1,3 +1,3 @@
 import { runTogether } from '../helpers/together.ts'
 
-await runTogether('programs')
+await runTogether('quick')

@@ -5,7 +5,7 @@ import ts from 'typescript'
 import t from 'tap'
 import type { Test } from 'tap'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 const FOLDERS = ['lib', 'server', 'plugins', 'routes', 'schemas', 'explain', 'cli', 'packages', 'dev', 'bench', 'examples']
 
 const eslint = new ESLint({ cwd: root })

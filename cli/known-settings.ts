@@ -1,0 +1,38 @@
+import { readSettings } from '../holdfast.ts'
+import { settingsFromOptions } from '../lib/settings/options.ts'
+import type { Settings } from '../lib/settings/settings.ts'
+import { collectSettings } from '../lib/settings/sources.ts'
+import type { SettingsSources } from '../lib/settings/sources.ts'
+import { settingNames } from '../lib/settings/specs.ts'
+import { put, valueAt } from '../lib/settings/tree.ts'
+import type { Tenant } from './places.ts'
+
+export const NOT_KNOWN = '(not known here)'
+const UNKNOWN_PROVIDER = { idp: { domain: 'provider.invalid', audience: NOT_KNOWN } }
+
+export interface KnownSettings {
+  readonly settings: Settings
+  /** Whether they name a provider. Without one, issuer, audience and signature of a token cannot be checked. */
+  readonly isKnown: boolean
+}
+
+/** The settings of the service as the tools find them: as the service reads them itself and, if nothing there names a provider, those of the local tenant's API. @throws SettingsError */
+export async function readKnownSettings ({ env, readFile }: { readonly env: NodeJS.ProcessEnv, readonly readFile: SettingsSources['readFile'] }, tenant?: Tenant): Promise<KnownSettings> {
+  const { values, ...faults } = collectSettings({ environment: env, readFile })
+  const { domain, issuer, issuers } = values.idp
+  const isNamed = domain !== undefined || issuer !== undefined || issuers !== undefined
+  const isKnown = isNamed || tenant !== undefined
+  const standIn = settingsFromOptions(isNamed ? {} : tenant?.settings ?? UNKNOWN_PROVIDER)
+  for (const name of settingNames) put(values, name, valueAt(values, name) ?? valueAt(standIn, name))
+  const read = await readSettings(values, faults)
+  return { settings: isKnown ? read : { ...read, idp: { ...read.idp, issuers: read.idp.issuers.map((issuer) => ({ ...issuer, issuer: NOT_KNOWN })) } }, isKnown }
+}
+
+/** The target without the prefix of PUBLIC_URL, which a proxy takes away before the service sees it. Undefined if there is none to take away. */
+export function withoutPublicPrefix (target: string, clientHost: string | undefined, { server: { publicUrl } }: Settings): string | undefined {
+  if (publicUrl === undefined) return undefined
+  const { host, pathname } = new URL(publicUrl)
+  const prefix = pathname.replace(/\/$/, '')
+  const isBehind = prefix !== '' && clientHost?.toLowerCase() === host && target.startsWith(`${prefix}/`)
+  return isBehind ? target.slice(prefix.length) : undefined
+}

@@ -1,0 +1,23 @@
+import { NODE_KEY_READER } from '../provider/fetch-key-set.ts'
+import type { KeyReader } from '../provider/fetch-key-set.ts'
+import { createSignerFinder } from '../token/jwt-signature.ts'
+import type { SignerFinder } from '../token/jwt-signature.ts'
+
+/** How keys are read and signatures verified. Every pair gives the same verdicts. */
+export interface JwtTools {
+  readonly createSignerFinder: () => SignerFinder
+  readonly keyReader: KeyReader
+  /** Loads what the first tokens need. */
+  readonly load: () => void
+}
+
+/** By node:crypto alone. */
+export const NODE_CRYPTO: JwtTools = { createSignerFinder: () => createSignerFinder(), keyReader: NODE_KEY_READER, load () {} }
+
+/** The key under which an app may carry other tools. */
+export const kJwtTools = Symbol('holdfast.jwtTools')
+
+/** An app that may carry other tools. */
+export interface MayHaveJwtTools {
+  readonly [kJwtTools]?: JwtTools
+}

@@ -1,0 +1,96 @@
+import { decodeEscapes, escapeNonAscii } from '../url/http-url.ts'
+import { createTextRouter } from './path.ts'
+
+/** A piece of a rule's path: fixed text, as a program reads it that decodes escapes, or what fits many. */
+interface Part {
+  readonly kind: 'fixed' | 'parameter' | 'expression' | 'wildcard'
+  readonly text: string
+}
+
+/** A colon that is written twice, a parameter with its expression, or fixed text. */
+const PARTS = /::|(:[^/().-]+)(\((?:[^()]|\([^()]*\))*\))?\??|[^:]+/g
+
+function partsOf (path: string): readonly Part[] {
+  const end: readonly Part[] = path.endsWith('*') ? [{ kind: 'wildcard', text: '*' }] : []
+  return [...path.slice(0, path.length - end.length).matchAll(PARTS)].map(([text, parameter, expression]): Part => {
+    if (parameter === undefined) return { kind: 'fixed', text: text === '::' ? ':' : decoded(escapeNonAscii(text)!) }
+    return { kind: expression === undefined ? 'parameter' : 'expression', text }
+  }).concat(end)
+}
+
+/** What a path means to a program that decodes it. Signs that the router would read as its own become others, which no path has. */
+function decoded (path: string): string {
+  if (!/[^A-Za-z0-9._~/-]/.test(path)) return path
+  const text = path.includes('%') ? decodeEscapes(path)! : path
+  // Letters whose other case is in ASCII. The router itself only writes lower case.
+  return text.replace(/[%?#*\u017f\u0130]/g, char => char === '\u017f' ? 's' : char === '\u0130' ? 'i' : String.fromCharCode(0xe000 + char.charCodeAt(0)))
+}
+
+/** The path of a rule as the lenient router gets it. */
+function lenientForm (path: string): string {
+  let isBehindParameter = false
+  return partsOf(path).map(({ kind, text }, index) => {
+    if (kind !== 'fixed') {
+      isBehindParameter = true
+      return text
+    }
+    const fixed = text.replaceAll(':', '::')
+    const slash = fixed.indexOf('/')
+    const end = !isBehindParameter ? 0 : slash === -1 ? fixed.length : slash
+    if (slash !== -1) isBehindParameter = false
+    return inAnyCase(fixed.slice(0, end), `any${index}x`) + fixed.slice(end)
+  }).join('')
+}
+
+/** The router compares fixed text behind a parameter, in the same segment, with its case. An expression need not. */
+function inAnyCase (text: string, name: string): string {
+  return text.replace(/\p{L}+/gu, (word, at) => `:${name}${at}(${word.replace(/./gu, (letter: string) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`)})`)
+}
+
+/**
+ * Finds what the most lenient router would: it decodes escapes, takes letters of any case for the same, and a slash at the end for none.
+ * Of two paths that it takes for one, it knows the first.
+ */
+export interface LenientRouter<Store> {
+  add (method: string, path: string, store: Store): void
+  /** Calls `check` with what it finds for a path in normal form, and with a slash at its end left out or added. */
+  find (method: string, path: string, check: (store: Store) => void): void
+}
+
+export function createLenientRouter<Store> (): LenientRouter<Store> {
+  const router = createTextRouter<Store>({ caseSensitive: false })
+
+  function findText (method: string, text: string, check: (store: Store) => void): void {
+    const store = router.find(method, text)
+    if (store !== undefined) check(store)
+  }
+
+  return {
+    add (method, path, store) {
+      router.add(method, lenientForm(path), store)
+    },
+    find (method, path, check) {
+      const text = decoded(path)
+      findText(method, text, check)
+      if (!text.endsWith('/')) findText(method, `${text}/`, check)
+      else if (text.length > 1) findText(method, text.slice(0, -1), check)
+    }
+  }
+}
+
+/** By what stands at one place of two paths, the more specific is the later one here. `end` is the end of a path. */
+const ORDER = { wildcard: '0', parameter: '1', expression: '2', slash: '3', end: '4', sign: '5' } as const
+
+/**
+ * How specific the path of a rule is, as the router chooses between two that both fit: the text of the more specific one comes later. A slash
+ * at the end makes none.
+ */
+export function specificityOf (path: string): string {
+  const parts = partsOf(path).map(({ kind, text }) => kind === 'fixed' ? text.replace(/[^/]/g, ORDER.sign).replaceAll('/', ORDER.slash) : ORDER[kind]).join('')
+  return (parts.endsWith(ORDER.slash) ? parts.slice(0, -1) : parts) + ORDER.end
+}
+
+/** Whether a path has parts that fit many: only beside such a rule may another be more specific. */
+export function isWide (path: string): boolean {
+  return partsOf(path).some(({ kind }) => kind !== 'fixed')
+}

@@ -1,0 +1,52 @@
+import { STATUS_CODES } from 'node:http'
+import { isJsonObject } from '../jose/jws.ts'
+import { Refusal } from '../refusal.ts'
+import { membersAt, MESSAGE_BOUNDS, pastSpace, readJson } from './json-text.ts'
+
+/** JSON-RPC 2.0 section 5.1, and the codes of the Model Context Protocol. */
+export const RPC_CODES = Object.freeze({
+  /** The body is no JSON. */
+  parseError: -32700,
+  /** It is JSON of another shape, or too large. */
+  invalidRequest: -32600,
+  /** No rule is for the method. */
+  methodNotFound: -32601,
+  /** No rule is for the tool, prompt, resource or task. */
+  invalidParams: -32602,
+  /** The upstream, or this service, has failed. */
+  internalError: -32603,
+  /** The caller may not. */
+  refused: -32000,
+  /** A header says something else than the body. */
+  headerMismatch: -32020
+})
+
+/**
+ * The answer to a message of the Model Context Protocol that does not pass, as a client of the protocol understands it: a refusal in
+ * another form ends its session.
+ * @param status of the answer
+ * @param body in which the message came. Empty if it was not read to its end.
+ */
+export function rpcErrorBody (error: Error & { readonly rpcCode?: number }, status: number, body: Buffer): string {
+  const isFault = status >= 500
+  const isRefusal = error instanceof Refusal && !isFault
+  const code = isRefusal ? RPC_CODES.refused : isFault ? RPC_CODES.internalError : error.rpcCode ?? RPC_CODES.invalidRequest
+  // What has failed is for the log only, unless the sentence is one of ours.
+  const message = isFault && !(error instanceof Refusal) ? STATUS_CODES[status] ?? 'Error' : error.message
+  return `{"jsonrpc":"2.0","id":${requestId(body) ?? 'null'},"error":${JSON.stringify({ code, message, ...isRefusal && { data: { reason: error.reason } } })}}`
+}
+
+/**
+ * The id of the request in a body, as it is written there: a client compares it with its own. Undefined for a notification, a batch, a
+ * response (the server chose that id), and what cannot be read.
+ */
+export function requestId (body: Buffer): string | undefined {
+  try {
+    const { json, text } = readJson(body, MESSAGE_BOUNDS, fault => { throw new Error(fault) })
+    if (!isJsonObject(json) || !Object.hasOwn(json, 'method')) return undefined
+    const id = membersAt(text, pastSpace(text, 0)).find(({ name }) => name === 'id')
+    return id && text.slice(id.start, id.end)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,32 @@
+import type { Refusal } from '../refusal.ts'
+
+/** Why a request was refused, and the status of its answer. */
+export interface RefusedBecause {
+  readonly reason: string
+  readonly status: number
+}
+
+/** Where a request went, as its door knows it. */
+export interface DecidedPlace {
+  readonly method: string
+  /** The pattern of its route, or of the rule at a gate. Undefined if none was found. */
+  readonly route: string | undefined
+  /** The method or tool of the Model Context Protocol, as the rule names it. */
+  readonly call: string | undefined
+}
+
+/** Learns what the guard, and the doors of a gate, decide. */
+export interface DecisionListener<Request> {
+  /** Why no request with credentials can be decided about now. Undefined if they can. */
+  blockage (): Refusal | undefined
+  /** @returns false if the admission must not stand, because it is not on record */
+  admitted (request: Request): boolean
+  refused (request: Request, because: RefusedBecause): void
+}
+
+/** The place at which each decision is known, whatever door the request came through. Without a listener it costs nothing. */
+export interface Decisions<Request> {
+  listener: DecisionListener<Request> | undefined
+  /** Where a request went. A gate has its own answer. */
+  placeOf (request: Request): DecidedPlace
+}

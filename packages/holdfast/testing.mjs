@@ -1,0 +1,4 @@
+// See index.mjs.
+import door from './dist/testing.cjs'
+
+export const { createTestIssuer, createTestTransmitter } = door

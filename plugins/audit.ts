@@ -1,0 +1,128 @@
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { createDecisionLine } from '../lib/audit/decision-line.ts'
+import { verifiedTokenOf } from '../lib/guard/admission.ts'
+import { schemeOf } from '../lib/credentials.ts'
+import { Refusal } from '../lib/refusal.ts'
+import { readPseudonymKey } from '../lib/settings/audit-settings.ts'
+import { SettingsError } from '../lib/settings/problems.ts'
+import { openAuditFile } from '../server/audit-file.ts'
+import type { AuditSink } from '../server/audit-file.ts'
+import { processSurroundings } from '../server/surroundings.ts'
+
+const kAdmissionNoted = Symbol('holdfast.admissionNoted')
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The state of the record of decisions. Undefined if there is none. @internal */
+    guardAudit: AuditState | undefined
+  }
+  interface FastifyRequest {
+    /** Whether its admission has been recorded, or was lost. @internal */
+    [kAdmissionNoted]: boolean
+  }
+}
+
+export interface AuditState extends Pick<AuditSink, 'state'> {
+  /** Whether requests with credentials are refused while no line can be written. */
+  readonly isRequired: boolean
+}
+
+/** Seconds after which a client may try again. The file is tried more often. */
+const RETRY_AFTER_SECONDS = 5
+
+/** Writes down each decision of the guard, and of the doors of a gate. Without the setting it does nothing. */
+export default fp(async (app: FastifyInstance) => {
+  const { guardDecisions: decisions, guardSettings: { audit } } = app
+  if (!audit) {
+    app.decorate('guardAudit', undefined)
+    return
+  }
+  const describe = createDecisionLine({ now: processSurroundings.now, pseudonymKey: await readPseudonymKey(audit, processSurroundings) })
+  const sink = audit.to === 'log' ? createLogSink(app.log) : await openFile(app, audit.to)
+  app.decorate('guardAudit', { isRequired: audit.required, state: sink.state })
+  app.decorateRequest(kAdmissionNoted, false)
+  app.addHook('onClose', () => sink.close())
+
+  const write = (request: FastifyRequest, because?: { readonly reason: string, readonly status: number }): boolean => sink.write(describe({
+    ...decisions.placeOf(request),
+    id: request.id,
+    ip: request.ip,
+    peer: request.socket.remoteAddress,
+    scheme: request.auth?.scheme ?? schemeOf(request.headers.authorization),
+    token: verifiedTokenOf(request)
+  }, because))
+
+  decisions.listener = {
+    blockage: () => audit.required && sink.state().fault !== undefined ? new Refusal('audit_unavailable', { retryAfterSeconds: RETRY_AFTER_SECONDS }) : undefined,
+    admitted (request) {
+      // One request may pass several guards.
+      if (request[kAdmissionNoted]) return true
+      request[kAdmissionNoted] = true
+      return write(request) || !audit.required
+    },
+    refused (request, because) {
+      // Nobody was asked for anything.
+      if (because.status === 404 && request.headers.authorization === undefined && request.headers['dpop'] === undefined) return
+      // The line that was lost is that of its admission.
+      if (because.reason === 'audit_unavailable' && request[kAdmissionNoted]) return
+      write(request, because)
+    }
+  }
+}, { name: 'holdfast-audit', dependencies: ['holdfast-auth'] })
+
+async function openFile (app: FastifyInstance, path: string): Promise<AuditSink> {
+  let sink: AuditSink
+  try {
+    sink = await openAuditFile(path, {
+      every: processSurroundings.every,
+      onFault: code => app.log.warn({ event: 'audit_unwritable', path, code }, 'audit unwritable: the lines are lost until it can be written'),
+      onRecovered: lost => app.log.info({ event: 'audit_writable', path, lost }, 'audit writable')
+    })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new SettingsError([`AUDIT (audit.to) is ${JSON.stringify(path)}, which cannot be written (${code ?? message}); allowed: off, log, or the path of a file`])
+  }
+  reopenOnHangup(app, sink)
+  return sink
+}
+
+/** Programs that rotate files say so by SIGHUP, and otherwise it would end the process. */
+function reopenOnHangup (app: FastifyInstance, { reopen }: AuditSink): void {
+  process.on('SIGHUP', reopen)
+  app.addHook('onClose', async () => { process.off('SIGHUP', reopen) })
+  // fastify-cli ends the service on SIGHUP too, and listens after the app has loaded.
+  app.addHook('onReady', async () => {
+    for (const listener of process.listeners('SIGHUP')) if (listener.name === 'onSignal') process.off('SIGHUP', listener)
+  })
+}
+
+const PINO_TIME = 'pino.time'
+
+/** The log of the app gets each line, whatever its level is. */
+function createLogSink (log: FastifyBaseLogger): AuditSink {
+  const own = log.child({}, { level: 'info' })
+  // Otherwise there would be two times in a line. Each copy of pino has a symbol of its own.
+  const timeKey = symbolOf(own, PINO_TIME)
+  if (timeKey) Object.defineProperty(own, timeKey, { value: () => `,"time":"${new Date().toISOString()}"` })
+  let written = 0
+  return {
+    write (record) {
+      const { time, ...rest } = record as { readonly time: string }
+      own.info(timeKey ? rest : record, 'decision')
+      written++
+      return true
+    },
+    reopen () {},
+    state: () => ({ written, lost: 0, fault: undefined }),
+    close: async () => {}
+  }
+}
+
+function symbolOf (object: object, description: string): symbol | undefined {
+  for (let owner: object | null = object; owner; owner = Object.getPrototypeOf(owner) as object | null) {
+    const key = Object.getOwnPropertySymbols(owner).find(symbol => symbol.description === description)
+    if (key) return key
+  }
+  return undefined
+}

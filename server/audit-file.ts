@@ -1,0 +1,212 @@
+import { closeSync, fstatSync, openSync, readSync, statfsSync, statSync, writeSync } from 'node:fs'
+import type { Stats } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import type { destination } from 'pino'
+import type { Surroundings } from '../lib/surroundings.ts'
+
+/** How often the path is looked at, and a file that failed is tried again. */
+const LOOK_MS = 500
+/** Its owner writes, and its group may read. */
+const MODE = 0o640
+
+export interface AuditFileOptions {
+  readonly every: Surroundings['every']
+  /** Called for the first line that cannot be written after one that could. */
+  readonly onFault: (code: string) => void
+  /** Called for the first line that can be written again. */
+  readonly onRecovered: (lost: number) => void
+}
+
+/** Where the records of decisions go. */
+export interface AuditSink {
+  /** Writes one line. False if it cannot be written. */
+  write (record: object): boolean
+  /** Opens the file anew. */
+  reopen (): void
+  /** The lines written and lost since the start, and why none can be written now. */
+  state (): { readonly written: number, readonly lost: number, readonly fault: string | undefined }
+  close (): Promise<void>
+}
+
+/**
+ * Appends lines to a file of its own, by the destination of pino. Each line is one call of the system, made before the request goes on: the
+ * lines of several processes do not mix, and none waits in memory. The path may lead to another file at any time, as after logrotate.
+ * @throws Error with a `code` if the file cannot be opened
+ */
+export async function openAuditFile (path: string, { every, onFault, onRecovered }: AuditFileOptions): Promise<AuditSink> {
+  const { default: pino } = await import('pino')
+  const open = (): AuditFile => {
+    const known = statSync(path, { throwIfNoEntry: false })
+    // To open a pipe would wait for its reader.
+    if (known && !known.isFile() && !known.isCharacterDevice()) throw failure(known.isDirectory() ? 'EISDIR' : 'NOT_A_FILE')
+    return new AuditFile(path, pino.destination({ dest: path, append: true, sync: true, mode: MODE }))
+  }
+  let file: AuditFile | undefined = open()
+  let written = 0
+  let lost = 0
+  let fault: string | undefined
+  /** The lines that were lost before the fault that was reported. Undefined while lines are written. */
+  let lostBefore: number | undefined
+  let isLooking = false
+  const stop = every(LOOK_MS, () => { look(false) })
+
+  function fail (error: unknown): void {
+    fault = (error as NodeJS.ErrnoException).code!
+    if (lostBefore !== undefined) return
+    lostBefore = lost
+    onFault(fault)
+  }
+
+  function succeed (): void {
+    written++
+    if (lostBefore === undefined) return
+    onRecovered(lost - lostBefore)
+    lostBefore = undefined
+  }
+
+  function drop (): void {
+    // The rest of its last line has no place any more.
+    if (file?.isCut) lost++
+    file?.close()
+    file = undefined
+  }
+
+  function renew (): void {
+    let next: AuditFile | undefined
+    try {
+      next = open()
+      next.probe()
+    } catch (error) {
+      next?.close()
+      drop()
+      return fail(error)
+    }
+    drop()
+    file = next
+    fault = undefined
+  }
+
+  async function look (isAsked: boolean): Promise<void> {
+    if (isLooking) return
+    isLooking = true
+    const found = await stat(path).catch(() => undefined)
+    if (!isLooking) return
+    isLooking = false
+    const isHere = file?.isAt(found) === true
+    if (!isHere || !file!.isCut) {
+      if (isAsked || !isHere || fault !== undefined) renew()
+    } else if (file!.finish() === undefined) {
+      fault = undefined
+      succeed()
+    }
+  }
+
+  return {
+    write (record) {
+      const error = fault === undefined ? file!.write(`${JSON.stringify(record)}\n`) : undefined
+      if (fault === undefined && error === undefined) {
+        succeed()
+        return true
+      }
+      if (error) fail(error)
+      // What has begun gets its end when there is room.
+      if (error && file!.isCut) return false
+      lost++
+      if (error) drop()
+      return false
+    },
+    reopen: () => { look(true) },
+    state: () => ({ written, lost, fault }),
+    async close () {
+      stop()
+      isLooking = false
+      if (file?.isCut) file.finish()
+      await file?.close()
+    }
+  }
+}
+
+const failure = (code: string): Error => Object.assign(new Error(code), { code })
+
+/** Its types do not say that it has the number of its file. */
+type Destination = ReturnType<typeof destination> & { readonly fd?: number }
+
+/** One open file. A line that was written in part is kept until its rest can be written. */
+class AuditFile {
+  readonly #path: string
+  readonly #destination: Destination
+  readonly #stats: Stats
+  #hasBegun = false
+  #error: Error | undefined
+  /** Whether its last line has no end yet. */
+  isCut = false
+
+  constructor (path: string, destination: Destination) {
+    this.#path = path
+    this.#destination = destination.on('write', () => { this.#hasBegun = true }).on('error', (error: Error) => { this.#error = error })
+    this.#stats = fstatSync(destination.fd!)
+    // A process that was cut off may have left a part of a line.
+    if (this.#stats.isFile() && !endsWithLine(path)) this.write('\n')
+  }
+
+  isAt (found: Stats | undefined): boolean {
+    return found?.ino === this.#stats.ino && found.dev === this.#stats.dev
+  }
+
+  /** Why it failed. Undefined if it was written. */
+  write (text: string): Error | undefined {
+    this.#hasBegun = false
+    this.#error = undefined
+    this.#destination.write(text)
+    this.isCut = this.#error !== undefined && this.#hasBegun
+    return this.#error
+  }
+
+  /** Writes the rest of a line that is cut. */
+  finish (): Error | undefined {
+    this.#error = undefined
+    this.#destination.write('')
+    this.isCut = this.#error !== undefined
+    return this.#error
+  }
+
+  /**
+   * Whether a line could be written, as far as can be said without one.
+   * @throws Error with a `code`
+   */
+  probe (): void {
+    if (!this.#stats.isFile()) writeSync(this.#destination.fd!, '')
+    else if (statfsSync(this.#path).bavail === 0) throw failure('ENOSPC')
+  }
+
+  close (): Promise<void> {
+    return new Promise(resolve => {
+      this.#destination.once('close', resolve)
+      this.#destination.destroy()
+    })
+  }
+}
+
+const NEWLINE = 0x0a
+/** How often a line without an end is looked at, and milliseconds between: another process may be writing it. */
+const LOOKS = 3
+const LOOK_AGAIN_MS = 5
+
+/** Whether a file is empty or ends with a line break, or may not be read. */
+function endsWithLine (path: string): boolean {
+  let fd: number | undefined
+  try {
+    fd = openSync(path, 'r')
+    const last = Buffer.alloc(1)
+    for (let i = 0; i < LOOKS; i++) {
+      if (i > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_AGAIN_MS)
+      const { size } = fstatSync(fd)
+      if (size === 0 || (readSync(fd, last, 0, 1, size - 1) === 1 && last[0] === NEWLINE)) return true
+    }
+    return false
+  } catch {
+    return true
+  } finally {
+    if (fd !== undefined) closeSync(fd)
+  }
+}

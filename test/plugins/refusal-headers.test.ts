@@ -1,0 +1,100 @@
+import Fastify from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import t from 'tap'
+import type { Test } from 'tap'
+import holdfast from '../../packages/holdfast/index.ts'
+import { createTestIssuer } from '../../packages/holdfast/testing.ts'
+import { Refusal } from '../../lib/refusal.ts'
+import { putRefusalHeaders } from '../../server/refusal-headers.ts'
+import type { AnswerInWaiting } from '../../server/refusal-headers.ts'
+
+/** An app of others with the guard, nonces required, and an error handler that knows nothing of headers. */
+async function start (t: Test, prepare: (app: FastifyInstance) => void) {
+  const idp = await createTestIssuer()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(holdfast, { ...idp.options, dpop: { nonce: 'required' } })
+  prepare(app)
+  return { app, idp, client: await idp.dpopClient({ scope: 'a' }) }
+}
+
+/** What of an answer the client needs to try again. */
+function seen ({ statusCode, headers }: { readonly statusCode: number, readonly headers: Record<string, unknown> }): string {
+  return [statusCode, headers['www-authenticate'] === undefined ? 'no challenge' : 'challenge', headers['dpop-nonce'] === undefined ? 'no nonce' : 'nonce'].join(' ')
+}
+
+const ask = async (request: FastifyRequest): Promise<void> => request.require({ scope: 'a' })
+const refusalOf = async (request: FastifyRequest): Promise<Refusal | undefined> => ask(request).then(() => undefined, error => error as Refusal)
+
+/** What a handler makes of a refusal, and what the client sees. */
+const HANDLERS: ReadonlyArray<readonly [title: string, handler: (request: FastifyRequest, reply: FastifyReply) => unknown, expected: string]> = [
+  ['throws it', ask, '401 challenge nonce'],
+  ['answers with its status', async (request, reply) => reply.code((await refusalOf(request))!.statusCode).send({ ours: true }), '401 challenge nonce'],
+  ['answers with another error', async (request, reply) => { await refusalOf(request); return reply.code(418).send('tea') }, '418 challenge nonce'],
+  ['sends a Response of 401', async (request, reply) => { await refusalOf(request); return reply.send(new Response('no', { status: 401 })) }, '401 challenge nonce'],
+  ['sends a stream of 401', async (request, reply) => { await refusalOf(request); return reply.code(401).send(new Blob(['no']).stream()) }, '401 challenge nonce'],
+  ['answers without its own status', async request => { await refusalOf(request); return 'open' }, '200 no challenge no nonce'],
+  ['is refused twice, and answers all the same', async request => { await refusalOf(request); await refusalOf(request); return 'open' }, '200 no challenge no nonce'],
+  ['answers 204', async (request, reply) => { await refusalOf(request); return reply.code(204).send() }, '204 no challenge no nonce'],
+  ['redirects', async (request, reply) => { await refusalOf(request); return reply.redirect('/login') }, '302 no challenge no nonce'],
+  ['sends a Response of 200', async (request, reply) => { await refusalOf(request); return reply.code(401).send(new Response('yes')) }, '200 no challenge no nonce'],
+  ['sends a stream of 200', async (request, reply) => { await refusalOf(request); return reply.send(new Blob(['yes']).stream()) }, '200 no challenge no nonce'],
+  ['writes a challenge of its own on 200', async (request, reply) => { await refusalOf(request); return reply.header('www-authenticate', 'Own').send('odd') }, '200 challenge no nonce']
+]
+
+t.test('The headers of a refusal stand on the answer, whoever handles the error, and leave one below 400.', async t => {
+  const { app, client } = await start(t, app => {
+    for (const [index, [, handler]] of HANDLERS.entries()) app.get(`/${index}`, handler)
+  })
+  for (const [index, [title, , expected]] of HANDLERS.entries()) {
+    const headers = client.headers('GET', `http://localhost/${index}`)
+    t.equal(seen(await app.inject({ url: `/${index}`, headers })), expected, title)
+  }
+  t.equal(seen(await client.inject(app, '/0')), '200 no challenge no nonce', 'the twin: with the nonce')
+})
+
+t.test('A guard before the handler leaves its headers to whatever handles errors there.', async t => {
+  const { app, client } = await start(t, app => {
+    app.register(async scope => {
+      scope.setErrorHandler((error: Refusal, _request, reply) => reply.code(error.statusCode).send({ error: error.reason }))
+      scope.get('/child', { onRequest: scope.requireScope('a') }, () => 'in')
+      scope.get('/changed', { onRequest: scope.requireScope('a'), onSend: async (_request, reply, payload) => { reply.code(200); return payload } }, () => 'in')
+    })
+    app.register(async scope => {
+      scope.setErrorHandler((_error, _request, reply) => { reply.hijack(); reply.raw.writeHead(401, { 'content-type': 'text/plain' }).end('raw') })
+      scope.get('/hijacked', { onRequest: scope.requireScope('a') }, () => 'in')
+    })
+  })
+  for (const [path, first, then] of [
+    ['/child', '401 challenge nonce', '200 no challenge no nonce'],
+    ['/changed', '200 no challenge no nonce', '200 no challenge no nonce'],
+    ['/hijacked', '401 no challenge no nonce', '401 no challenge no nonce']
+  ] as const) {
+    t.equal(seen(await app.inject({ url: path, headers: client.headers('GET', `http://localhost${path}`) })), first, path)
+    t.equal(seen(await client.inject(app, path)), then, `${path}, by a client that takes the nonce`)
+  }
+})
+
+t.test('A refusal has the form of http-errors.', t => {
+  const rows: ReadonlyArray<readonly [refusal: Refusal, status: number, expose: boolean]> = [
+    [new Refusal('credentials_missing'), 401, true],
+    [new Refusal('scope_missing'), 403, true],
+    [new Refusal('rate_limited'), 429, true],
+    [new Refusal('keys_unavailable'), 503, false]
+  ]
+  for (const [refusal, status, expose] of rows) {
+    const { status: own, statusCode, expose: shown } = { ...refusal }
+    t.strictSame({ own, statusCode, shown }, { own: status, statusCode: status, shown: expose }, refusal.reason)
+  }
+  const headers = { 'retry-after': '1' }
+  t.strictSame(new Refusal('rate_limited', { headers }).headers, headers)
+  t.end()
+})
+
+t.test('Nothing is put on an answer that is on its way.', t => {
+  const values: object[] = []
+  const raw = { headersSent: true, removeHeader () {}, writeHead: () => raw } as unknown as AnswerInWaiting['raw']
+  putRefusalHeaders({ raw, headers: value => values.push(value) }, { 'www-authenticate': 'Bearer' })
+  t.strictSame(values, [])
+  t.end()
+})

@@ -1,0 +1,299 @@
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { sign } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { connect } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import t from 'tap'
+import type { Test } from 'tap'
+import { APP, GOOD, START, build, fastify, root, run, startService } from '../helpers/compiled-service.ts'
+import type { Environment, Outcome, Service } from '../helpers/compiled-service.ts'
+import { containing } from '../helpers/containing.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { startHostileProvider } from '../helpers/hostile-provider.ts'
+import { AUDIENCE, makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
+import type { Issuer } from '../helpers/issuer.ts'
+import { encodeJws } from '../helpers/jws.ts'
+
+await build()
+
+function isRefused (port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('connect', () => { socket.destroy(); resolve(false) })
+    socket.on('error', () => resolve(true))
+  })
+}
+
+t.test('A start may take longer than Fastify gives a plugin, and one that takes too long says so.', async t => {
+  // Timers of that length are over at once.
+  const inHaste = (ms: number): Environment => ({
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`const set = globalThis.setTimeout; globalThis.setTimeout = (run, ms, ...rest) => set(run, ms === ${ms} ? 0 : ms, ...rest)`)}`
+  })
+  const { url } = await startService(t, { ...GOOD, PORT: String(await freePort()), ...inHaste(10_000) })
+  t.equal((await fetch(`${url}/health/live`)).status, 200)
+  const { code, stderr } = await fastify([...START], { ...GOOD, PORT: String(await freePort()), ...inHaste(120_000) }, t.testdir())
+  t.equal(code, 1)
+  t.equal(stderr, 'The service has not started within 120 s: the machine is too busy, or a plugin or route of yours waits for something that does not come.\n')
+})
+
+t.test('A start with unusable settings says why and nothing else.', async t => {
+  const directory = t.testdir({
+    folder: {},
+    empty: {},
+    unknown: { 'config.yaml': 'idp:\n  domain: tenant.example\n  audiance: x\n' },
+    broken: { 'config.json': '{\n  "idp": {\n    "domain": "tenant.example",,\n  }\n}' },
+    dotenv: { '.env': 'IDP_DOMAIN=tenant.example\nDPOP_NONCE_SECRET=s3cret\n' },
+    misspelt: { '.env': 'IDP_DPOP_MOD=REQUIRED\n' }
+  })
+  const cases: Array<{ cwd: string, env?: Environment, lines: string[] }> = [
+    { cwd: 'empty', env: { IDP_AUDIENCE: '' }, lines: ['IDP_DOMAIN (idp.domain) is not set; ', 'IDP_AUDIENCE (idp.audience) is not set; '] },
+    { cwd: 'empty', env: { CONFIG_FILE: '../folder' }, lines: ['../folder cannot be read (EISDIR)'] },
+    { cwd: 'unknown', lines: ['config.yaml, line 3: unknown key "idp.audiance"; did you mean idp.audience?', 'IDP_AUDIENCE (idp.audience) is not set; '] },
+    { cwd: 'broken', lines: ['config.json, line 3: syntax error ('] },
+    { cwd: 'dotenv', lines: ['DPOP_NONCE_SECRET (dpop.nonceSecret) is not usable (its value is not shown); ', 'IDP_AUDIENCE (idp.audience) is not set; '] },
+    { cwd: 'misspelt', env: { ...GOOD, DPOP_MODE: 'REQUIRED' }, lines: ['unknown variable "DPOP_MODE"; did you mean IDP_DPOP_MODE?', 'unknown variable "IDP_DPOP_MOD"; did you mean IDP_DPOP_MODE?'] },
+    { cwd: 'empty', env: { ...GOOD, TRUST_PROXY: '1' }, lines: ['TRUST_PROXY (server.trustProxy) is "1"; '] },
+    { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'nginx' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "nginx", but TRUST_PROXY (server.trustProxy) trusts no peer'] },
+    { cwd: 'empty', env: { ...GOOD, CLIENT_CERTIFICATE: 'socket', LOG_LEVEL: 'silent' }, lines: ['CLIENT_CERTIFICATE (server.clientCertificate) is "socket", but this server does not end TLS'] },
+    { cwd: 'empty', env: { ...GOOD, IDP_KEYS_FILE: 'none.json', LOG_LEVEL: 'silent' }, lines: ['IDP_KEYS_FILE (idp.keysFile) is "none.json", which is not usable'] }
+  ]
+  const expectLines = (text: string, lines: string[]): void => {
+    const [head, ...problems] = text.trimEnd().split('\n')
+    t.equal(head, 'The settings are not usable:')
+    t.ok(problems.length === lines.length && lines.every((line, index) => problems[index]!.startsWith(`  - ${line}`)), text)
+  }
+  // Some are found while the app loads, and some later. The command reports both kinds.
+  const started = cases.filter(({ cwd, env }) => cwd === 'unknown' || env?.LOG_LEVEL)
+  t.equal(started.length, 3)
+  for (const { cwd, env = {}, lines } of started) {
+    const { code, stdout, stderr } = await fastify(START, env, join(directory, cwd))
+    t.equal(code, 1)
+    t.equal(stdout, '')
+    expectLines(stderr, lines)
+  }
+  // One process for the others: the app is read anew under each query, and throws what the command has reported above.
+  const others = cases.filter(one => !started.includes(one))
+  const { code, stdout, stderr } = await run(process.execPath, ['--input-type=module', '-e', `
+    import path from 'node:path'
+    const messages = []
+    for (const [index, { cwd, env }] of ${JSON.stringify(others)}.entries()) {
+      process.chdir(path.join(${JSON.stringify(directory)}, cwd))
+      Object.assign(process.env, env)
+      await import(${JSON.stringify(pathToFileURL(APP).href)} + '?' + index).then(() => messages.push('it has loaded'), ({ message }) => messages.push(message))
+      for (const name of Object.keys(env ?? {})) delete process.env[name]
+    }
+    console.log(JSON.stringify(messages))`], {}, directory)
+  t.equal(code, 0, stderr)
+  const messages = JSON.parse(stdout) as string[]
+  for (const [index, { lines }] of others.entries()) expectLines(messages[index]!, lines)
+})
+
+t.test('The port follows from PORT, and without it from the profile, wherever that is set.', async t => {
+  const directory = t.testdir({ empty: {}, file: { 'config.yaml': 'api:\n  profile: 2\n' }, dotenv: { '.env': 'API_PROFILE=2\n' }, broken: { 'config.yaml': 'api: [' } })
+  const cases: Array<{ cwd: string, env?: Environment, port: string }> = [
+    { cwd: 'empty', port: '8000' },
+    { cwd: 'empty', env: { API_PROFILE: '2' }, port: '8080' },
+    { cwd: 'file', port: '8080' },
+    { cwd: 'dotenv', port: '8080' },
+    { cwd: 'broken', port: '8000' },
+    { cwd: 'empty', env: { API_PROFILE: '2', PORT: '9000' }, port: '9000' },
+    { cwd: 'empty', env: { PORT: '0' }, port: '0' }
+  ]
+  // One process for all: the module is read anew under each query.
+  const script = `
+    const ports = []
+    for (const [index, { cwd, env }] of ${JSON.stringify(cases)}.entries()) {
+      process.chdir(path.join(${JSON.stringify(directory)}, cwd))
+      for (const name of ['PORT', 'API_PROFILE']) delete process.env[name]
+      Object.assign(process.env, env)
+      ports.push((await import(${JSON.stringify(pathToFileURL(join(root, 'dist/start-options.js')).href)} + '?' + index)).port)
+    }
+    console.log(ports.join(' '))`
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', `import path from 'node:path'\n${script}`], {}, directory)
+  t.strictSame(stdout.trim().split(' '), cases.map(({ port }) => port))
+})
+
+t.test('The port of the command line beats PORT.', async t => {
+  const port = await freePort()
+  t.equal((await startService(t, { ...GOOD, PORT: '9' }, ['-p', String(port)])).port, port)
+})
+
+/** Stands before the keys of an issuer, counts connections and answers only when it may. */
+async function startGate (t: Test, issuer: Issuer) {
+  let connections = 0
+  let open = (): void => {}
+  const opened = new Promise<void>(resolve => { open = resolve })
+  const server = createServer((_request, response) => {
+    opened.then(() => response.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) })))
+  })
+  server.on('connection', () => connections++)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, connections: () => connections, open }
+}
+
+t.test('After SIGTERM a request in flight is answered, new connections are refused, and the exit code is 0.', async t => {
+  const issuer = await startIssuer(t)
+  const gate = await startGate(t, issuer)
+  const { url, port, terminate, ended } = await startService(t, { ...GOOD, IDP_ISSUER: issuer.url, IDP_JWKS_URI: `http://${gate.host}/keys`, PORT: '0' })
+  const answer = fetch(`${url}/api/private`, { headers: { authorization: `Bearer ${issuer.token()}` } })
+  // The service has heard of it by the time that it answers a later one.
+  await fetch(`${url}/health/live`)
+  terminate()
+  while (!await isRefused(port)) await delay(20)
+  gate.open()
+  t.equal((await answer).status, 200)
+  t.hasStrict(await (await answer).json(), { user_id: 'user-1' })
+  t.strictSame(await ended, { code: 0, stderr: '' })
+})
+
+/** A connection on which nothing is done after these bytes. It is open when the service has answered a later one. */
+async function openConnection (t: Test, { url, port }: Service, bytes: string): Promise<void> {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {}).resume().write(bytes)
+  t.teardown(() => { socket.destroy() })
+  await once(socket, 'connect')
+  await fetch(`${url}/health/live`)
+}
+
+/** A service that was stopped while a body was still to come. It has nine seconds for that, in which the other tests go on. */
+let unfinished: Service
+const wholeFile = t
+
+t.test('No connection on which no whole request has come keeps the process from ending with exit code 0.', async t => {
+  const service = await startService(t, { ...GOOD, PORT: '0' })
+  unfinished = await startService(wholeFile, { ...GOOD, PORT: '0' })
+  const live = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n'
+  for (const bytes of ['', 'GET /api/public HTTP/1.1\r\nHo', live, `${live}GET /api`]) await openConnection(t, service, bytes)
+  await openConnection(wholeFile, unfinished, 'POST /api/public HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n')
+  unfinished.terminate()
+  service.terminate()
+  const first = await Promise.race([service, unfinished].map(async one => { await one.ended; return one }))
+  t.equal(first, service, 'it ends long before it would have to')
+  t.strictSame(await service.ended, { code: 0, stderr: '' })
+})
+
+/** The clone as it is after an install, with or without the compiler. Not within the clone: npm would find the compiler of that. */
+function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: boolean }): string {
+  const directory = mkdtempSync(join(tmpdir(), 'holdfast-'))
+  t.teardown(() => rmSync(directory, { recursive: true }))
+  mkdirSync(join(directory, 'node_modules/.bin'), { recursive: true })
+  const packages = readdirSync(join(root, 'node_modules')).filter(name => name !== '.bin')
+  const programs = ['fastify', 'tsc'].map(name => join('.bin', name))
+  for (const name of [...packages, ...programs].filter(name => compiler || !/typescript$|tsc$/.test(name))) {
+    symlinkSync(join(root, 'node_modules', name), join(directory, 'node_modules', name))
+  }
+  for (const file of ['package.json', 'cli/check-node.cjs']) cpSync(join(root, file), join(directory, file))
+  writeFileSync(join(directory, 'tsconfig.build.json'), '{ "files": ["app.ts"], "compilerOptions": { "outDir": "dist", "noCheck": true } }')
+  writeFileSync(join(directory, 'app.ts'), '')
+  if (built) cpSync(join(root, 'dist'), join(directory, 'dist'), { recursive: true })
+  return directory
+}
+
+t.test('An install without the compiler keeps the existing build, builds nothing, and says how to.', async t => {
+  const ADVICE = 'Not built: the compiler is not installed. npm ci --include=dev installs it and builds.\n'
+  const npm = (cwd: string, ...args: string[]): Promise<Outcome> => run('npm', args, { IDP_DOMAIN: 'tenant.example/' }, cwd)
+  const isBuilt = (directory: string): boolean => existsSync(join(directory, 'dist/app.js'))
+
+  const built = copyInstall(t, { compiler: false, built: true })
+  t.hasStrict(await npm(built, 'run', 'prepare'), { code: 0 }, 'what npm ci runs')
+  t.match(await npm(built, 'run', 'build'), { code: 1, stderr: containing(ADVICE) })
+  t.match(await npm(built, 'start'), { code: 1, stderr: /The settings are not usable:\n/ }, 'the service itself has started')
+  t.ok(isBuilt(built))
+
+  const bare = copyInstall(t, { compiler: false, built: false })
+  t.hasStrict(await npm(bare, 'run', 'prepare'), { code: 0 })
+  t.match(await npm(bare, 'start'), { code: 1, stderr: containing(ADVICE) })
+  t.notOk(isBuilt(bare))
+
+  const whole = copyInstall(t, { compiler: true, built: false })
+  t.equal((await npm(whole, 'run', 'prepare')).code, 0)
+  t.ok(isBuilt(whole), 'with the compiler, it builds')
+})
+
+t.test('A clone without its packages, or without those for development, gets one sentence.', async t => {
+  const clone = (...packages: string[]): string => {
+    const directory = mkdtempSync(join(tmpdir(), 'holdfast-'))
+    t.teardown(() => rmSync(directory, { recursive: true }))
+    for (const file of ['package.json', 'cli/check-node.cjs']) cpSync(join(root, file), join(directory, file))
+    for (const name of packages) mkdirSync(join(directory, 'node_modules', name), { recursive: true })
+    return directory
+  }
+  const npm = async (cwd: string, ...args: string[]): Promise<string> => {
+    const { code, stderr } = await run('npm', [...args, '--loglevel=error'], {}, cwd)
+    t.equal(code, 1)
+    return stderr
+  }
+  for (const args of [['start'], ['run', 'dev'], ['run', 'call'], ['test']]) t.equal(await npm(clone(), ...args), 'The packages are not installed: run npm ci.\n', args.join(' '))
+  for (const args of [['run', 'dev'], ['test']]) t.equal(await npm(clone('fastify'), ...args), 'The packages for development are not installed: run npm ci --include=dev.\n', args.join(' '))
+})
+
+t.test('A port that is in use gets one sentence.', async t => {
+  const { url, port } = await startService(t, { ...GOOD, PORT: '0' })
+  const { code, stderr } = await fastify([...START, '--address', '127.0.0.1'], { ...GOOD, PORT: String(port) }, t.testdir())
+  t.equal(code, 1)
+  t.equal(stderr, `Port ${port} of 127.0.0.1 is in use by another program: end it, or set PORT to a port that is free.\n`)
+  t.equal((await fetch(`${url}/api/public`)).status, 200, 'the other program is as it was')
+
+  const directory = t.testdir({ 'config.yaml': `gate:\n  grpcPort: ${port}\n  rules: [{ path: /* }]\n` })
+  const gate = await fastify([...START, '--address', '127.0.0.1'], { ...GOOD, PORT: '0', TRUST_PROXY: 'loopback' }, directory)
+  t.equal(gate.code, 1)
+  t.equal(gate.stderr, `Port ${port} of 127.0.0.1 is in use by another program: end it, or set gate.grpcPort to a port that is free.\n`)
+})
+
+t.test('A provider certificate of a private authority is refused, and accepted with NODE_EXTRA_CA_CERTS.', async t => {
+  const provider = await startHostileProvider({ tls: true })
+  t.teardown(provider.close)
+  const { privateKey, jwk } = makeIssuerKey('k1')
+  provider.publish(jwk)
+  const claims = { iss: provider.issuer, aud: AUDIENCE, sub: 'user-1', exp: Math.floor(Date.now() / 1000) + 600 }
+  const authorization = `Bearer ${encodeJws({ alg: 'RS256', kid: 'k1' }, claims, input => sign('sha256', input, privateKey))}`
+  const authority = { NODE_EXTRA_CA_CERTS: join(import.meta.dirname, '../fixtures/provider.cert.pem') }
+  for (const [env, status] of [[{}, 503], [{ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 503], [authority, 200]] as const) {
+    const { url } = await startService(t, { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: AUDIENCE, PORT: '0', ...env })
+    t.equal((await fetch(`${url}/api/private`, { headers: { authorization } })).status, status, JSON.stringify(env))
+  }
+})
+
+t.test('A domain with a scheme is warned about, and every token is refused without a call to anyone.', async t => {
+  const issuer = await startIssuer(t)
+  const gate = await startGate(t, issuer)
+  gate.open()
+  const authorization = `Bearer ${issuer.token()}`
+  const settings = { IDP_ISSUER: issuer.url, IDP_JWKS_URI: `http://${gate.host}/keys`, IDP_AUDIENCE: AUDIENCE, PORT: '0' }
+
+  const good = await startService(t, settings)
+  t.equal((await fetch(`${good.url}/api/private`, { headers: { authorization } })).status, 200)
+  t.equal(gate.connections(), 1)
+  t.notMatch(good.log(), [{ msg: /IDP_DOMAIN/ }])
+
+  const bad = await startService(t, { ...settings, IDP_DOMAIN: `HTTPS://${gate.host}` })
+  const answer = await fetch(`${bad.url}/api/private`, { headers: { authorization } })
+  t.equal(answer.status, 401)
+  t.match(answer.headers.get('www-authenticate'), containing('error="invalid_token"'))
+  t.equal((await fetch(`${bad.url}/api/public`)).status, 200)
+  t.match(bad.log().filter(({ level }) => level === 40), [{ msg: /^IDP_DOMAIN starts with a scheme, .* without https:\/\/$/ }, { msg: /Host is believed/ }])
+  bad.terminate()
+  t.strictSame(await bad.ended, { code: 0, stderr: '' })
+  t.equal(gate.connections(), 1)
+  t.strictSame(issuer.requests, [])
+})
+
+t.test('fastify print-routes and fastify print-plugins show the app.', async t => {
+  const routes = await fastify(['print-routes', APP], GOOD, t.testdir())
+  t.equal(routes.code, 0, routes.stderr)
+  t.match(routes.stdout, /p(ublic|rivate).*\(GET, HEAD\)/)
+  const plugins = await fastify(['print-plugins', APP], GOOD, t.testdir())
+  t.equal(plugins.code, 0, plugins.stderr)
+  t.match(plugins.stdout, /\bholdfast\b/)
+  t.match(plugins.stdout, /\bauth\b/)
+})
+
+t.test('A connection whose body does not come is ended in time for exit code 0.', async t => {
+  t.strictSame(await unfinished.ended, { code: 0, stderr: '' })
+})

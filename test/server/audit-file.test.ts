@@ -1,0 +1,249 @@
+import { spawnSync } from 'node:child_process'
+import fs from 'node:fs'
+import { appendFileSync, chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { join } from 'node:path'
+import pino from 'pino'
+import t from 'tap'
+import type { Test } from 'tap'
+import { openAuditFile } from '../../server/audit-file.ts'
+import { until } from '../helpers/until.ts'
+
+/** A file whose next look is taken by the test. */
+async function open (path: string) {
+  const events: unknown[] = []
+  let run = (): void => {}
+  const file = await openAuditFile(path, {
+    every: (_ms, look) => {
+      run = look
+      return () => { run = () => {} }
+    },
+    onFault: code => events.push(code),
+    onRecovered: lost => events.push(lost)
+  })
+  /** Looks once, and waits for what `isSeen` says of it. */
+  const look = (what: string, isSeen: () => boolean): Promise<void> => {
+    run()
+    return until(what, isSeen)
+  }
+  return { ...file, events, look, run: () => run() }
+}
+
+const textOf = (path: string): string => readFileSync(path, 'utf8')
+const isThere = (path: string) => (): boolean => fs.existsSync(path)
+
+/** Lets functions of the system fail, until the end of the test. */
+function patch (t: Test, functions: object): void {
+  const before = Object.fromEntries(Object.keys(functions).map(name => [name, fs[name as 'writeSync']]))
+  Object.assign(fs, functions)
+  syncBuiltinESMExports()
+  t.teardown(() => {
+    Object.assign(fs, before)
+    syncBuiltinESMExports()
+  })
+}
+
+const fault = (code: string): Error => Object.assign(new Error(code), { code })
+const { writeSync } = fs
+
+/** A disk with room for so many bytes. */
+function smallDisk (t: Test): { room: number, fault: string } {
+  const disk = { room: Infinity, fault: 'ENOSPC' }
+  patch(t, {
+    writeSync (fd: number, data: string | Buffer) {
+      const bytes = Buffer.from(data as string)
+      if (disk.room === 0 && bytes.length > 0) throw fault(disk.fault)
+      const part = bytes.subarray(0, disk.room)
+      disk.room -= part.length
+      return writeSync(fd, part)
+    },
+    statfsSync: () => ({ bavail: disk.room })
+  })
+  return disk
+}
+
+t.test('Lines are appended, whole, to what the file holds, and only its owner writes it', async t => {
+  const path = join(t.testdir({ kept: '{"a":1}\n', cut: '{"a":', empty: '' }), 'new')
+  for (const [name, before] of [['new', ''], ['kept', '{"a":1}\n'], ['cut', '{"a":\n'], ['empty', '']] as const) {
+    const own = path.replace('new', name)
+    const file = await open(own)
+    t.strictSame([file.write({ b: 'ü\n' }), file.write({ b: 'x'.repeat(40_000) })], [true, true])
+    await file.close()
+    t.equal(textOf(own), `${before}{"b":"ü\\n"}\n{"b":"${'x'.repeat(40_000)}"}\n`, name)
+    t.strictSame(file.state(), { written: 2, lost: 0, fault: undefined })
+  }
+  t.equal(statSync(path).mode & 0o777, 0o640)
+})
+
+t.test('The path may lead to another file at any time: renamed, deleted, truncated, or another target of a link', async t => {
+  const folder = t.testdir({ a: '', b: '' })
+  const path = join(folder, 'audit.log')
+  const file = await open(path)
+  file.write({ n: 1 })
+  renameSync(path, `${path}.1`)
+  file.write({ n: 2 })
+  await file.look('a new file', isThere(path))
+  file.write({ n: 3 })
+  truncateSync(path)
+  file.write({ n: 4 })
+  rmSync(path)
+  await file.look('a new file', isThere(path))
+  file.write({ n: 5 })
+  t.strictSame([textOf(`${path}.1`), textOf(path)], ['{"n":1}\n{"n":2}\n', '{"n":5}\n'])
+  rmSync(path)
+  symlinkSync('a', path)
+  file.reopen()
+  // A look is under way.
+  file.run()
+  await until('the link is followed', () => { file.write({ n: 6 }); return textOf(join(folder, 'a')) !== '' })
+  t.strictSame([file.events, file.state().lost], [[], 0])
+  await file.close()
+})
+
+t.test('SIGHUP opens the file anew although its path leads to it', async t => {
+  const path = join(t.testdir({}), 'audit.log')
+  const file = await open(path)
+  let opened = 0
+  const { openSync } = fs
+  patch(t, { openSync: (...args: Parameters<typeof openSync>) => { if (args[1] === 'a') opened++; return openSync(...args) } })
+  file.reopen()
+  await until('it is opened', () => opened === 1)
+  t.ok(file.write({ n: 1 }))
+  t.equal(textOf(path), '{"n":1}\n')
+  await file.close()
+})
+
+t.test('What is no file, or may not be written, is not opened', async t => {
+  const folder = t.testdir({ folder: {} })
+  spawnSync('mkfifo', [join(folder, 'pipe')])
+  for (const [name, code] of [['folder', 'EISDIR'], ['pipe', 'NOT_A_FILE'], ['no/file', 'ENOENT']] as const) await t.rejects(open(join(folder, name)), { code }, name)
+
+  const file = join(folder, 'file')
+  writeFileSync(file, '{}\n')
+  chmodSync(file, 0o444)
+  await asNobody(() => t.rejects(open(file), { code: 'EACCES' }))
+  chmodSync(file, 0o222)
+  const unreadable = await asNobody(() => open(file))
+  t.ok(unreadable.write({ n: 1 }), 'a file that may be written and not read')
+  await unreadable.close()
+  chmodSync(file, 0o644)
+  t.equal(textOf(file), '{}\n{"n":1}\n')
+})
+
+/** Without the rights of root, which may do everything. */
+async function asNobody<T> (run: () => Promise<T>): Promise<T> {
+  // What is loaded late must have been read before.
+  pino.destination({ dest: '/dev/null', sync: true }).destroy()
+  const isRoot = process.geteuid!() === 0
+  if (isRoot) process.seteuid!(65534)
+  try {
+    return await run()
+  } finally {
+    if (isRoot) process.seteuid!(0)
+  }
+}
+
+t.test('A full device is reported once, each line is counted, and it stays full however often it is tried', async t => {
+  const file = await open('/dev/full')
+  t.strictSame([file.write({ n: 1 }), file.write({ n: 2 })], [false, false])
+  for (let i = 0; i < 3; i++) {
+    file.run()
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  t.strictSame([file.write({ n: 3 }), file.state(), file.events], [false, { written: 0, lost: 3, fault: 'ENOSPC' }, ['ENOSPC']])
+  await file.close()
+})
+
+t.test('A line that a full disk cuts gets its end when there is room, and every other one is counted', async t => {
+  const path = join(t.testdir({}), 'audit.log')
+  const disk = smallDisk(t)
+  const file = await open(path)
+  file.write({ n: 1 })
+  disk.room = 3
+  t.strictSame([file.write({ n: 2 }), file.write({ n: 3 })], [false, false])
+  t.equal(textOf(path), '{"n":1}\n{"n')
+  disk.room = 2
+  await file.look('a little room', () => disk.room === 0)
+  t.equal(textOf(path), '{"n":1}\n{"n":', 'not enough')
+  t.strictSame(file.state(), { written: 1, lost: 1, fault: 'ENOSPC' })
+  disk.room = Infinity
+  await file.look('room', () => file.state().fault === undefined)
+  t.ok(file.write({ n: 4 }))
+  t.equal(textOf(path), '{"n":1}\n{"n":2}\n{"n":4}\n')
+  t.strictSame([file.state(), file.events], [{ written: 3, lost: 1, fault: undefined }, ['ENOSPC', 1]])
+  await file.close()
+})
+
+t.test('A cut line has no place in another file; at the end its rest is written if it can', async t => {
+  const path = join(t.testdir({}), 'audit.log')
+  const disk = smallDisk(t)
+  const file = await open(path)
+  disk.room = 3
+  file.write({ n: 1 })
+  renameSync(path, `${path}.1`)
+  disk.room = Infinity
+  await file.look('a new file', isThere(path))
+  disk.room = 3
+  file.write({ n: 2 })
+  disk.room = Infinity
+  await file.close()
+  t.strictSame([textOf(`${path}.1`), textOf(path), file.state().lost], ['{"n', '{"n":2}\n', 1])
+})
+
+t.test('A full disk is left alone until it has room; one that fails in another way is reported once', async t => {
+  const path = join(t.testdir({}), 'audit.log')
+  const disk = smallDisk(t)
+  const file = await open(path)
+  disk.room = 0
+  file.write({ n: 1 })
+  file.run()
+  await until('it was tried', () => { file.run(); return file.state().fault === 'ENOSPC' })
+  disk.room = Infinity
+  await file.look('room', () => file.state().fault === undefined)
+  patch(t, { writeSync: () => { throw fault('EIO') } })
+  for (let i = 0; i < 2; i++) {
+    t.notOk(file.write({ n: 2 }))
+    await file.look('it is tried again', () => file.state().fault === undefined)
+  }
+  t.strictSame([file.events, file.state().lost], [['ENOSPC'], 3], 'it has not been written since')
+  await file.close()
+  t.equal(textOf(path), '')
+})
+
+t.test('A file that ends in a part of a line gets its line break when there is room', async t => {
+  const path = join(t.testdir({ 'audit.log': '{"n' }), 'audit.log')
+  const disk = smallDisk(t)
+  disk.room = 0
+  const file = await open(path)
+  t.notOk(file.write({ n: 1 }))
+  disk.room = Infinity
+  await file.look('room', () => file.state().fault === undefined)
+  t.ok(file.write({ n: 2 }))
+  t.equal(textOf(path), '{"n\n{"n":2}\n')
+  await file.close()
+})
+
+t.test('A file that is closed while its path is looked at stays closed', async t => {
+  const path = join(t.testdir({}), 'audit.log')
+  const file = await open(path)
+  renameSync(path, `${path}.1`)
+  file.run()
+  await file.close()
+  await new Promise(resolve => setTimeout(resolve, 20))
+  t.notOk(fs.existsSync(path))
+})
+
+t.test('A directory in the place of the file is a fault until it is gone', async t => {
+  const path = join(t.testdir({}), 'audit.log')
+  const file = await open(path)
+  renameSync(path, `${path}.1`)
+  mkdirSync(path)
+  await file.look('the fault', () => file.state().fault === 'EISDIR')
+  t.notOk(file.write({ n: 1 }))
+  rmSync(path, { recursive: true })
+  appendFileSync(path, '')
+  await file.look('a file', () => file.state().fault === undefined)
+  t.ok(file.write({ n: 2 }))
+  t.strictSame([textOf(path), file.events], ['{"n":2}\n', ['EISDIR', 1]])
+  await file.close()
+})
