@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { metadataOfAudience } from '../lib/assembly/resource-metadata.ts'
 import { createExecutor } from '../lib/gate/executor.ts'
 import type { ExecutedRequest, Executor } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
@@ -11,6 +12,7 @@ import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createIdentityHeaders, STATEMENT_HEADER } from '../lib/gate/headers.ts'
 import { nameMatches } from '../lib/gate/rules.ts'
 import type { IdentityHeaders } from '../lib/gate/headers.ts'
+import type { GateRule } from '../lib/gate/rule.ts'
 import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES } from '../lib/gate/message-body.ts'
 import { findWiderRules } from '../lib/gate/rules.ts'
 import { createStatementSigner } from '../lib/gate/statement.ts'
@@ -38,6 +40,8 @@ export interface Gate {
   readBody (request: FastifyRequest, reply: FastifyReply): Promise<Buffer>
   /** The headers that name the sender of a request to the upstream. */
   identify (request: FastifyRequest, audience: string | undefined): IdentityHeaders
+  /** The audiences of rules that are resources of their own, each with the scopes that its rules ask for. */
+  readonly resources: ReadonlyMap<string, ReadonlySet<string>>
   /** Undefined if nothing is signed. */
   readonly keySet: object | undefined
   /** The connection of a request that asks for another protocol. */
@@ -70,7 +74,7 @@ export default fp(async (app: FastifyInstance) => {
     app.decorate('gate', undefined)
     return
   }
-  for (const { requirement } of settings.rules) for (const scope of requirement ? scopesOf(requirement) : []) app.guardedScopes.add(scope)
+  const resources = readResources(app, settings.rules)
   const { guardDecisions: decisions } = app
   const { placeOf } = decisions
   // The service's own paths have routes of their own.
@@ -102,6 +106,7 @@ export default fp(async (app: FastifyInstance) => {
   app.decorate('gate', {
     settings,
     execute,
+    resources,
     keySet: signer?.keySet,
     maxBodyBytes: maxBytes,
     upgradeOf: request => upgrades.get(request),
@@ -142,6 +147,23 @@ function isDoor ({ routeOptions: { url = '' } }: FastifyRequest): boolean {
 /** A request without a rule is no fault of its form. */
 function reasonOf ({ statusCode }: GateError, reason: string): string {
   return statusCode === 404 ? 'no_rule' : reason
+}
+
+/** Puts the scope of each rule to the resource that it guards: the service, or that of its audience. */
+function readResources (app: FastifyInstance, rules: readonly GateRule[]): Map<string, Set<string>> {
+  const resources = new Map<string, Set<string>>()
+  const unreachable = new Set<string>()
+  for (const { requirement, audience } of rules) {
+    const metadata = metadataOfAudience(audience, app.settings)
+    if (metadata === 'none') unreachable.add(audience!)
+    if (metadata === 'own' && !resources.has(audience!)) resources.set(audience!, new Set())
+    const scopes = metadata === 'default' ? app.guardedScopes : resources.get(audience!)
+    for (const scope of requirement ? scopesOf(requirement) : []) scopes?.add(scope)
+  }
+  for (const audience of unreachable) {
+    app.log.warn({ event: 'audience_unreachable', audience }, 'The audience of a rule is not an https URL, so no metadata leads a client to a token for it: clients of that rule must know it beforehand')
+  }
+  return resources
 }
 
 /** @throws SettingsError */

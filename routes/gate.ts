@@ -15,6 +15,7 @@ import type { UpgradeAnswer, UpgradedConnection } from '../lib/upstream/upgrade.
 import { createUpstream, UpstreamError } from '../lib/upstream/upstream.ts'
 import type { UpstreamAnswer } from '../lib/upstream/upstream.ts'
 import { createRequestUrlResolver } from '../lib/url/request-url.ts'
+import { markEnd } from '../server/request-ends.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
 /**
@@ -56,7 +57,7 @@ const routes: FastifyPluginAsync = async (app) => {
         else reply.callNotFound()
       } else if (error) done(refused(request, error))
       // Fastify would go on after an async hook whose answer is still being sent.
-      else passOn(request, reply, body).catch(done)
+      else passOn(request, reply, body).catch(error => done(noteFailure(request, error)))
     })
   }
 
@@ -135,7 +136,12 @@ const routes: FastifyPluginAsync = async (app) => {
     answer.socket.write(head)
     answer.socket.write(early!)
     joinConnections(socket, answer.socket)
-    closeWithToken(request, socket)
+    const closing = closeWithToken(request, socket)
+    for (const [side, name] of [[socket, 'client'], [answer.socket, 'upstream']] as const) {
+      const note = (): void => { closing.by ??= app.closing.hasBegun ? 'shutdown' : name }
+      side.once('end', note).once('close', note)
+    }
+    socket.once('close', () => app.endRequest(request, reply, { closedBy: closing.by!, received: socket.bytesRead, sent: socket.bytesWritten }))
   }
 
   function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
@@ -157,17 +163,29 @@ function clientGone (): UpstreamError {
   return new UpstreamError(499, 'The client has gone')
 }
 
-/** A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the other with it. */
-function closeWithToken (request: FastifyRequest, socket: UpgradedConnection['socket']): void {
+/** The line of the request says whether its upstream failed. */
+function noteFailure (request: FastifyRequest, error: Error): Error {
+  if (error instanceof UpstreamError && error.statusCode >= 500) markEnd(request, 'upstream_failed')
+  return error
+}
+
+/**
+ * A connection that has changed its protocol lives no longer than the token that opened it. Each end of it takes the other with it.
+ * @returns says who closed it, once it is known
+ */
+function closeWithToken (request: FastifyRequest, socket: UpgradedConnection['socket']): { by: string | undefined } {
   const { auth } = request
-  if (!auth) return
+  const closing = { by: undefined as string | undefined }
+  if (!auth) return closing
   const end = (): void => {
-    request.log.info({ reason: auth.signal.reason.code, issuer: auth.issuer }, 'open connection ended')
+    closing.by = auth.signal.reason.code
+    request.log.info({ reason: closing.by, issuer: auth.issuer }, 'open connection ended')
     socket.destroy()
   }
   auth.signal.addEventListener('abort', end, { once: true })
   // It also keeps `auth`, and with it the signal, for as long as the connection is open.
   socket.once('close', () => auth.signal.removeEventListener('abort', end))
+  return closing
 }
 
 const NOTHING = Buffer.alloc(0)
@@ -177,6 +195,7 @@ function send (reply: FastifyReply, { status, headers, body }: UpstreamAnswer): 
   reply.code(status)
   for (const [name, values] of headersForClient(headers)) reply.header(name, values.length === 1 ? values[0] : values)
   const payload = wholeBody(reply, body)
+  if (!payload) body.once('error', error => { if (!reply.raw.destroyed) noteFailure(reply.request, error) })
   // By itself, Node keeps the head back until the first byte of the body comes. A stream of events may be silent until then. An empty
   // chunk sends it with a byte for each character, which flushHeaders() does not.
   if (!payload) reply.raw.once('pipe', () => { if (body.readableLength === 0) reply.raw.write(NOTHING) })

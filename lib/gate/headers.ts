@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { linesOf } from '../message.ts'
 import type { ReceivedRequest } from '../message.ts'
+import { findClaim } from '../requirement/judge.ts'
 import type { AccessTokenClaims } from '../token/access-token-claims.ts'
 import type { RequestUrl } from '../url/request-url.ts'
 
@@ -39,7 +40,8 @@ const STEERING: ReadonlySet<string> = new Set([
   // RFC 9440 has both names.
   'client-cert', 'client-cert-chain', 'remote-user', 'x-remote-user', 'x-real-ip', 'forwarded'
 ])
-const STEERING_PREFIXES: readonly string[] = ['x-forwarded-', 'x-ssl-client-']
+// The last two are those of ingress-nginx and of AWS.
+const STEERING_PREFIXES: readonly string[] = ['x-forwarded-', 'x-ssl-client-', 'ssl-client-', 'x-amzn-mtls-']
 
 /** Whether a header of this name never goes from a client to the upstream, because it would be ours, or would lead the upstream past the rule. */
 export function isWithheldName (name: string): boolean {
@@ -167,7 +169,7 @@ export function createIdentityHeaders (claims: readonly ForwardedClaim[]): (call
       // RFC 9068 section 2.2. Some providers write `azp`, which OpenID Connect has for the same.
       'x-auth-client': encodeValue(claimsByName['client_id'] ?? claimsByName['azp'])
     }
-    for (const { header, claim } of claims) headers[header] = encodeValue(Object.hasOwn(claimsByName, claim) ? claimsByName[claim] : undefined)
+    for (const { header, claim } of claims) headers[header] = encodeValue(findClaim(claimsByName, claim))
     return headers
   }
 }

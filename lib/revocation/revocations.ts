@@ -2,14 +2,14 @@ import { Refusal } from '../refusal.ts'
 import type { Cutoffs, Revocation } from './cutoffs.ts'
 import { RevocationLogError } from './log.ts'
 import type { RevocationEntry, RevocationLog } from './log.ts'
-import { revocationFactsOf } from './target.ts'
-import type { ClaimNames, RevocableToken, RevocationFacts } from './target.ts'
+import { MAX_CLAIM_VALUES, revocationFactsOf } from './target.ts'
+import type { ClaimNamesOf, RevocableToken, RevocationFacts } from './target.ts'
 
 export interface RevocationsOptions {
   readonly cutoffs: Cutoffs
   /** The log whose entries `cutoffs` gets. */
   readonly log: RevocationLog
-  readonly names: ClaimNames
+  readonly namesOf: ClaimNamesOf
   /** Seconds for which a token may be valid: a cutoff is kept for as long. */
   readonly retentionSeconds: number
   /** Seconds for which the log may be silent. */
@@ -35,7 +35,7 @@ interface Known {
 }
 
 /** What has been revoked, and whether a token is. */
-export function createRevocations ({ cutoffs, log, names, retentionSeconds, staleSeconds, outage, isIssuer, clockToleranceSeconds, now }: RevocationsOptions) {
+export function createRevocations ({ cutoffs, log, namesOf, retentionSeconds, staleSeconds, outage, isIssuer, clockToleranceSeconds, now }: RevocationsOptions) {
   const tokens = new WeakMap<object, Known>()
   const isStrict = outage === 'refuse'
   const staleMs = staleSeconds * 1000
@@ -43,12 +43,14 @@ export function createRevocations ({ cutoffs, log, names, retentionSeconds, stal
   const isCurrent = (): boolean => log.ageMs() <= staleMs
 
   function learn (token: RevocableToken): Known {
-    const known = { facts: revocationFactsOf(token, names), version: -1 }
+    const known = { facts: revocationFactsOf(token, namesOf(token.issuer)), version: -1 }
     tokens.set(token, known)
     return known
   }
 
   function judge (token: RevocableToken, known: Known): Refusal | undefined {
+    const { overfull } = known.facts
+    if (overfull !== undefined) return new Refusal('token_claim_invalid', { detail: { expected: `at most ${MAX_CLAIM_VALUES} values of ${overfull}` } })
     const tooLong = lifetimeRefusal(token.claims.exp, known.facts.issuedAt, retentionSeconds, now() + clockToleranceSeconds)
     if (tooLong) return tooLong
     const revocation = cutoffs.revocationOf(known.facts)
@@ -59,7 +61,7 @@ export function createRevocations ({ cutoffs, log, names, retentionSeconds, stal
 
   return {
     /**
-     * Why a token is refused: Refusal revocation_unknown, token_too_long, token_revoked. Undefined if it is not. It runs for each
+     * Why a token is refused: Refusal revocation_unknown, token_claim_invalid, token_too_long, token_revoked. Undefined if it is not. It runs for each
      * request: a token is judged again only after an event, and until then nothing is allocated.
      */
     refusalOf (token: RevocableToken): Refusal | undefined {
@@ -80,6 +82,8 @@ export function createRevocations ({ cutoffs, log, names, retentionSeconds, stal
       if (!cutoffs.hasRoom(news)) throw new RevocationLogError('there is no room for another cutoff of this sender')
       if (news.length > 0) await log.append(news)
     },
+    /** What revocations name in the tokens of an issuer. */
+    namesOf,
     /** Unix seconds. */
     now,
     /** What readiness and metrics may know. It holds no secret. */

@@ -148,9 +148,9 @@ export type SecretOption = string | {
 
 /** A transmitter of the Shared Signals Framework. */
 export interface TransmitterOptions {
-  /** Its issuer, under which its configuration is found (SSF 1.0 section 7.2). */
-  readonly issuer?: string
-  /** The address of its configuration, if it is elsewhere. */
+  /** Its issuer, which its configuration must name. */
+  readonly issuer: string
+  /** The address of its configuration, if it is not under the issuer (SSF 1.0 section 7.2). */
   readonly metadata?: string
   /** The `aud` of its events; with `manage` it may be left out: then it is that of the stream. */
   readonly audience?: string
@@ -168,10 +168,16 @@ export interface TransmitterOptions {
   readonly clientId?: string
   /** The secret of that client. */
   readonly clientSecret?: SecretOption
+  /** How that client proves itself. Default: `client_secret_basic`. */
+  readonly clientAuth?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt'
+  /** Private key of that client for `private_key_jwt`: PEM, or a JWK whose `alg` and `kid` are used. */
+  readonly keyFile?: string
   /** Where the client gets its token for the transmitter; without it, by discovery under the issuer. */
   readonly tokenEndpoint?: string
   /** Whether the stream is created, or found, at the start. Default: `false`. */
   readonly manage?: boolean
+  /** The stream, if the client has several. */
+  readonly streamId?: string
   /** The whole value of the Authorization header that each push must have. */
   readonly pushAuthorization?: SecretOption
   /** Whether its events may come without `typ`. Default: `false`. */
@@ -186,6 +192,8 @@ export interface LogoutOptions {
   readonly clientId: string
   /** The claim of access tokens that holds the session; `false`: they have none. Default: `sid`. */
   readonly sessionClaim?: string | false
+  /** Accepted signature algorithms of the logout tokens; without it, those of the access tokens of the issuer. */
+  readonly algs?: ReadonlyArray<'ES256' | 'ES384' | 'ES512' | 'PS256' | 'PS384' | 'PS512' | 'RS256' | 'RS384' | 'RS512' | 'EdDSA' | 'Ed25519' | 'ML-DSA-44'>
 }
 
 /** The section `revocation`. */
@@ -198,6 +206,8 @@ export interface RevocationOptions {
   readonly operators?: {
     /** The scope that their tokens need. */
     readonly scope: string
+    /** The issuers that they act for, beside that of their own token; `*`: all, and keys too. Default: ``. */
+    readonly issuers?: readonly string[]
   }
   /** Seconds for which cutoffs are kept, and so the longest life of a token. Default: `86400`. */
   readonly retentionSeconds?: number

@@ -1,4 +1,6 @@
-import { about, FLAG, integer, ISSUER_URL, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
+import { CLIENT_AUTH_METHODS } from '../introspection/client-authentication.ts'
+import { JWS_ALGS } from '../jose/signature.ts'
+import { about, FLAG, integer, ISSUER_NAME, ISSUER_URL, listOf, oneOf, PROVIDER_URL, TEXT, UPSTREAM } from './setting-spec.ts'
 
 const MAX_TIMEOUT_SECONDS = 86_400
 const WORDS = { written: 'string | readonly string[]' } as const
@@ -83,22 +85,25 @@ export const AUDIT = {
 
 export const TRANSMITTER = {
   type: 'object',
-  allowed: 'an object with issuer or metadata, delivery, and audience unless manage is true',
-  required: ['delivery'],
+  allowed: 'an object with issuer, delivery, and audience unless manage is true',
+  required: ['issuer', 'delivery'],
   additionalProperties: false,
   properties: {
-    issuer: about('its issuer, under which its configuration is found (SSF 1.0 section 7.2)', ISSUER_URL),
-    metadata: about('the address of its configuration, if it is elsewhere', PROVIDER_URL),
+    issuer: about('its issuer, which its configuration must name', ISSUER_URL),
+    metadata: about('the address of its configuration, if it is not under the issuer (SSF 1.0 section 7.2)', PROVIDER_URL),
     audience: about('the `aud` of its events; with `manage` it may be left out: then it is that of the stream', text),
     delivery: about('how events come: it posts them to `/revocation/events` (RFC 8935), or they are fetched (RFC 8936)', oneOf('push', 'poll')),
     endpoint: about('where events are fetched; without it, where the stream says', PROVIDER_URL),
-    tokenIssuers: about('the issuers about whose tokens it may speak; without it, only itself', { type: 'array', minItems: 1, items: ISSUER_URL, allowed: 'list of issuers' }),
+    tokenIssuers: about('the issuers about whose tokens it may speak; without it, only itself', { type: 'array', minItems: 1, items: ISSUER_NAME, allowed: 'list of issuers' }),
     sessionClaim: about('the claim of access tokens that holds the session; `false`: a session means its user', sessionClaim),
     subjectClaims: about('the claim of access tokens that a subject of a format, or a member of a complex subject, is compared with', { type: 'object', additionalProperties: filled, default: {}, allowed: 'map from a format or member of subjects to a claim' }),
     clientId: about('the client as which the stream is managed and polled', text),
     clientSecret: about('the secret of that client', SECRET),
+    clientAuth: about('how that client proves itself', { ...oneOf(...CLIENT_AUTH_METHODS), default: 'client_secret_basic' }),
+    keyFile: about('private key of that client for `private_key_jwt`: PEM, or a JWK whose `alg` and `kid` are used', text),
     tokenEndpoint: about('where the client gets its token for the transmitter; without it, by discovery under the issuer', PROVIDER_URL),
     manage: about('whether the stream is created, or found, at the start', { ...FLAG, default: false }),
+    streamId: about('the stream, if the client has several', text),
     pushAuthorization: about('the whole value of the Authorization header that each push must have', SECRET),
     untyped: about('whether its events may come without `typ`', { ...FLAG, default: false })
   }
@@ -110,9 +115,23 @@ export const LOGOUT = {
   required: ['clientId'],
   additionalProperties: false,
   properties: {
-    issuer: about('may be left out if there is one issuer', ISSUER_URL),
+    issuer: about('may be left out if there is one issuer', ISSUER_NAME),
     clientId: about('the client whose id is the `aud` of the logout tokens', text),
-    sessionClaim: about('the claim of access tokens that holds the session; `false`: they have none', sessionClaim)
+    sessionClaim: about('the claim of access tokens that holds the session; `false`: they have none', sessionClaim),
+    algs: about('accepted signature algorithms of the logout tokens; without it, those of the access tokens of the issuer', { ...listOf(JWS_ALGS), alone: true })
+  }
+} as const
+
+export const OPERATORS = {
+  type: 'object',
+  allowed: 'an object with scope',
+  required: ['scope'],
+  additionalProperties: false,
+  properties: {
+    scope: about('the scope that their tokens need', { type: 'string', format: 'scope', allowed: 'a scope' }),
+    issuers: about('the issuers that they act for, beside that of their own token; `*`: all, and keys too', {
+      type: 'array', alone: true, maxItems: 50, items: { type: 'string', format: 'issuer-name-or-any', allowed: `*, or ${ISSUER_NAME.allowed}` }, default: [], allowed: '*, or a list of up to 50 issuers'
+    })
   }
 } as const
 
@@ -124,9 +143,7 @@ export const REVOCATION = {
   properties: {
     transmitters: about('Shared Signals transmitters', { type: 'array', minItems: 1, maxItems: 50, items: TRANSMITTER, allowed: 'list of 1 to 50 transmitters' }),
     logout: about('clients for which a provider sends logout tokens (OpenID Connect Back-Channel Logout 1.0)', { type: 'array', alone: true, minItems: 1, maxItems: 50, items: LOGOUT, allowed: 'a client, or a list of 1 to 50' }),
-    operators: about('operators, who revoke by `POST /revocation/subjects`', {
-      type: 'object', required: ['scope'], additionalProperties: false, properties: { scope: about('the scope that their tokens need', { type: 'string', format: 'scope', allowed: 'a scope' }) }, allowed: 'an object with scope'
-    }),
+    operators: about('operators, who revoke by `POST /revocation/subjects`', OPERATORS),
     retentionSeconds: about('seconds for which cutoffs are kept, and so the longest life of a token', { ...integer(1, 31_536_000), default: 86_400 }),
     staleSeconds: about('seconds for which the store may be silent', { ...integer(1, 300), default: 10 }),
     outage: about('what holds while the store is silent', { ...oneOf('refuse', 'serve'), default: 'refuse' }),

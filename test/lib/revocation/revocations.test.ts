@@ -20,7 +20,7 @@ function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
   const age = { ms: 0 }
   let synced = 0
   const log = { ...memory, ageMs: () => age.ms, async sync () { synced++ } }
-  return { age, appended, synced: () => synced, revocations: createRevocations({ cutoffs, log, names: { session: ['sid'], other: ['email'] }, retentionSeconds: 100, staleSeconds: 10, outage, isIssuer: issuer => issuer === 'https://a.example', clockToleranceSeconds: 5, now }) }
+  return { age, appended, synced: () => synced, revocations: createRevocations({ cutoffs, log, namesOf: () => ({ session: ['sid'], other: ['email', 'groups'] }), retentionSeconds: 100, staleSeconds: 10, outage, isIssuer: issuer => issuer === 'https://a.example', clockToleranceSeconds: 5, now }) }
 }
 
 t.test('A process whose view is not current refuses, unless it is set to serve', t => {
@@ -34,6 +34,15 @@ t.test('A process whose view is not current refuses, unless it is set to serve',
     t.strictSame(reasons, outage === 'refuse' ? [[undefined, undefined, true], ['revocation_unknown', 1, false], ['revocation_unknown', 1, false]] : [[undefined, undefined, true], [undefined, undefined, false], [undefined, undefined, false]])
   }
   t.end()
+})
+
+t.test('A token with more than 1,000 values of a claim that revocations name is refused, and one with 1,000 is not', async t => {
+  const { revocations } = start()
+  const groups = Array.from({ length: 1000 }, (_, index) => `g${index}`)
+  t.equal(revocations.refusalOf(token({ groups })), undefined)
+  t.equal(revocations.refusalOf(token({ roles: [...groups, 'more'] })), undefined, 'no revocation names this claim')
+  const refusal = revocations.refusalOf(token({ groups: [...groups, 'more'] }))
+  t.strictSame([refusal?.reason, refusal?.detail], ['token_claim_invalid', { expected: 'at most 1000 values of groups' }])
 })
 
 t.test('A known token is judged anew after each event', async t => {
