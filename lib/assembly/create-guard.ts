@@ -65,7 +65,7 @@ export async function createGuardParts (settings: Settings, { surroundings, jwtT
   const tally = settings.server.metrics === 'on' ? createGuardTally() : undefined
   const clockToleranceSeconds = settings.idp.clockToleranceSeconds
 
-  const revocation = await createRevocation(settings, { surroundings, jwtTools, transport, mount, onEvent })
+  const revocation = await createRevocation(settings, { surroundings, jwtTools, transport, lookUpIssuer, mount, onEvent })
   const revocationOf = revocation?.revocations.refusalOf
 
   const plainFinder = jwtTools.createSignerFinder()

@@ -1,7 +1,7 @@
 import { hostsOf, parseReplayUrl } from '../replay/redis/replay-url.ts'
 import { createCutoffs } from '../revocation/cutoffs.ts'
 import { createMemoryLog } from '../revocation/log.ts'
-import type { LogPosition, RevocationEntry, RevocationLog } from '../revocation/log.ts'
+import type { RevocationEntry, RevocationLog } from '../revocation/log.ts'
 import { createReceiver } from '../revocation/receiver.ts'
 import type { EventSender, LogoutSender, Received } from '../revocation/receiver.ts'
 import { createRevocations } from '../revocation/revocations.ts'
@@ -11,6 +11,7 @@ import { createTransmitter } from '../revocation/transmitter.ts'
 import type { Transmitter } from '../revocation/transmitter.ts'
 import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '../settings/revocation-settings.ts'
 import type { Settings } from '../settings/settings.ts'
+import type { Surroundings } from '../surroundings.ts'
 import { issuerSpellings } from '../token/jwt-checks.ts'
 import { withoutTrailingSlash } from '../provider/provider-url.ts'
 import { createKeys, networkOf } from './create-issuers.ts'
@@ -37,7 +38,7 @@ export type RevocationEvent =
   | { readonly name: 'revocation_received', readonly events: number } & Received
   | { readonly name: 'revocation_refused', readonly sender: string, readonly reason: string, readonly events: number }
 
-export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools'> {
+export interface RevocationPartsOptions extends Pick<IssuersOptions, 'surroundings' | 'transport' | 'jwtTools' | 'lookUpIssuer'> {
   /** The path under which the endpoints are mounted: empty, or one that begins with a slash. */
   readonly mount: string
   readonly onEvent: (event: RevocationEvent) => void
@@ -52,7 +53,7 @@ export async function createRevocation (settings: Settings, options: RevocationP
   if (!revocation) return undefined
   const { surroundings, transport = networkOf(settings), jwtTools = NODE_CRYPTO, mount, onEvent } = options
   const { now } = surroundings
-  const { cutoffs, keptSeconds, judge } = createRevocationView(revocation, settings, now)
+  const { cutoffs, judge } = createRevocationView(revocation, settings, { ...surroundings, isOpen: options.lookUpIssuer !== undefined })
   // First, because a secret may be missing: nothing is open then.
   const transmitters = await Promise.all(revocation.transmitters.map(makeTransmitter))
   const logoutSenders = await Promise.all(revocation.logout.map(makeLogoutSender))
@@ -102,9 +103,9 @@ export async function createRevocation (settings: Settings, options: RevocationP
     }
   }
 
-  function applyEntry (entry: RevocationEntry, position: LogPosition): void {
+  function applyEntry (entry: RevocationEntry, ageSeconds: number, place: number): void {
     if (entry.effect === 'state') transmitters.find(({ sender }) => sender.name === entry.source)?.note(entry)
-    else cutoffs.apply(entry, position)
+    cutoffs.apply(entry, ageSeconds, place)
   }
 
   async function openLog ({ store }: RevocationSettings): Promise<RevocationLog> {
@@ -120,9 +121,8 @@ export async function createRevocation (settings: Settings, options: RevocationP
     return createRedisLog({
       open: listeners => openRedisClient(target, listeners, surroundings.steadyMs),
       surroundings,
-      retentionSeconds: keptSeconds,
       onEntry: applyEntry,
-      kept: cutoffs.entries,
+      kept: cutoffs,
       onChange: reason => onEvent(reason === null ? { name: 'revocation_available', hosts } : { name: 'revocation_unavailable', reason, hosts })
     })
   }
@@ -163,23 +163,31 @@ export async function createRevocation (settings: Settings, options: RevocationP
   }
 }
 
-/** Maximum number of users, sessions and other keys with a cutoff, a block or an end. */
+/** Maximum number of users, sessions and other keys with a cutoff or an end, and of those with a block. */
 const MAX_KEYS = 1_000_000
 
-/**
- * What a process knows of the log of revocations, and how it judges tokens by it.
- * @param now Unix seconds
- */
-export function createRevocationView (revocation: RevocationSettings, { idp }: Pick<Settings, 'idp'>, now: () => number) {
-  // A token passes until the clock tolerance after its `exp`, and its cutoff counts as long.
-  const keptSeconds = revocation.retentionSeconds + idp.clockToleranceSeconds
-  const cutoffs = createCutoffs({ max: MAX_KEYS, retentionSeconds: keptSeconds, now })
+export interface RevocationViewOptions extends Pick<Surroundings, 'now' | 'steadyMs'> {
+  /** Whether the application decides which issuers there are. */
+  readonly isOpen?: boolean
+}
+
+/** What a process knows of the log of revocations, and how it judges tokens by it. */
+export function createRevocationView (revocation: RevocationSettings, { idp }: Pick<Settings, 'idp'>, { now, steadyMs, isOpen = false }: RevocationViewOptions) {
+  const { clockToleranceSeconds } = idp
+  const names = new Set(idp.issuers.map(({ issuer }) => withoutTrailingSlash(issuer)))
+  const cutoffs = createCutoffs({
+    max: MAX_KEYS,
+    issuers: isOpen ? undefined : [...names],
+    // A token passes until the clock tolerance after its `exp`, and its cutoff counts as long.
+    retentionSeconds: revocation.retentionSeconds + clockToleranceSeconds,
+    clockToleranceSeconds,
+    now,
+    steadyMs
+  })
   return {
     cutoffs,
-    /** Seconds for which an entry counts. */
-    keptSeconds,
     /** Judges by a log whose entries `cutoffs` gets. */
-    judge: (log: RevocationLog) => createRevocations({ ...revocation, cutoffs, log, namesOf: claimNamesOf(revocation), now })
+    judge: (log: RevocationLog) => createRevocations({ ...revocation, cutoffs, log, namesOf: claimNamesOf(revocation), isIssuer: issuer => isOpen || names.has(issuer), clockToleranceSeconds, now })
   }
 }
 

@@ -42,17 +42,15 @@ t.test('Without a Redis the memory of the process is the store, with an event th
 t.test('The store is the Redis of proofs, or one of its own, and its faults are reported with its hosts', async t => {
   const redis = await startFakeRedis()
   t.teardown(() => redis.stop())
-  redis.override = ([name]) => name === 'GET' ? '-LOADING Redis is loading the dataset in memory\r\n' : undefined
+  redis.override = ([name]) => name === 'EVAL' ? '-LOADING Redis is loading the dataset in memory\r\n' : undefined
   const hosts = [`127.0.0.1:${redis.port}`]
   const { parts, events } = await create({ store: `redis://127.0.0.1:${redis.port}`, logout: { clientId: 'app' } })
   t.teardown(() => parts!.close())
   await until('the fault is reported', () => events.length > 0)
   t.strictSame(events, [{ name: 'revocation_unavailable', reason: 'loading', hosts }])
   t.equal(parts!.revocations.state().fault, 'loading')
-  redis.override = ([name, key]) => {
-    if (name === 'GET') return key!.endsWith(':epoch') ? '$1\r\ne\r\n' : '$-1\r\n'
-    return name === 'HGETALL' || name === 'XRANGE' || name === 'XREVRANGE' ? '*0\r\n' : name === 'XREAD' ? '*-1\r\n' : undefined
-  }
+  const answers: Record<string, string> = { EVAL: '*8\r\n$1\r\ne\r\n:0\r\n$1\r\n1\r\n$3\r\n0-0\r\n:0\r\n:1\r\n$3\r\n0-0\r\n*0\r\n', HSCAN: '*2\r\n$1\r\n0\r\n*0\r\n', EXISTS: ':0\r\n', XREAD: '*-1\r\n' }
+  redis.override = ([name]) => answers[name!]
   await until('the end is reported', () => events.length > 1)
   t.strictSame(events.slice(1), [{ name: 'revocation_available', hosts }])
   t.equal(parts!.revocations.state().isCurrent, true)
