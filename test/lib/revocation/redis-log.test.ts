@@ -15,11 +15,14 @@ const KEY = keyOf(['sub', 'https://issuer.example/', 'u1'])
 const OTHER = keyOf(['sub', 'https://issuer.example/', 'u2'])
 const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({ key: KEY, effect: 'cutoff', at: NOW, recordedAt: NOW, event: 'session-revoked', source: 'https://transmitter.example', sender: 'https://issuer.example', standing: 'issuer', ...given })
 
+/** How long a sender waits. It is not shortened: on a busy machine an answer may take that long. */
+const PATIENCE_MS = 1000
+
 function startInstance (t: Test, store: ReturnType<typeof startRevocationStore>) {
   const clock = { ms: 0 }
   const wall = { now: NOW }
   const pauses: number[] = []
-  const surroundings: RedisLogOptions['surroundings'] = { now: () => wall.now, steadyMs: () => clock.ms, randomBytes, after (ms, run) { pauses.push(ms); const timer = setTimeout(run, ms / HASTE); return () => clearTimeout(timer) } }
+  const surroundings: RedisLogOptions['surroundings'] = { now: () => wall.now, steadyMs: () => clock.ms, randomBytes, after (ms, run) { pauses.push(ms); const timer = setTimeout(run, ms === PATIENCE_MS ? ms : ms / HASTE); return () => clearTimeout(timer) } }
   const reader = startLogReader(t, { open: store.open, surroundings, retentionSeconds: 100 })
   return { ...reader, clock, wall, pauses, isRevoked: (key = KEY) => reader.isRevoked(key) }
 }
@@ -190,7 +193,7 @@ t.test('An instance that starts gives others the time to restore, even if the ep
   const store = startRevocationStore()
   store.epoch = 'of others'
   const one = startInstance(t, store)
-  await until('it has read all', () => store.asked.length > 2)
+  await until('it has read all', () => store.asked.length > 0)
   t.strictSame([one.pauses, one.ageMs()], [[600], Infinity])
   await one.loaded()
 })
